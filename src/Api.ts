@@ -1,0 +1,61 @@
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { DeliveriesApi } from "./deliveries/Api.ts"
+import {
+  errorSchema,
+  InternalError,
+  MethodNotAllowed,
+  PayloadTooLarge,
+  ServiceUnavailable,
+  UnsupportedMediaType,
+  ValidationFailed
+} from "./Errors.ts"
+import { EndpointsApi } from "./endpoints/Api.ts"
+import { InboundApi } from "./inbound/Api.ts"
+import { documentOperations, type Operation, operationsOf } from "./Operations.ts"
+import { CheckoutSessionsApi } from "./provider/CheckoutSessionsApi.ts"
+import { PricesApi } from "./provider/PricesApi.ts"
+import { ProductsApi } from "./provider/ProductsApi.ts"
+
+/** Whether the process lives, and whether it can serve. */
+export class HealthApi extends HttpApiGroup.make("health")
+  .add(
+    HttpApiEndpoint.get("live", "/health/live")
+      .addSuccess(Schema.Struct({ status: Schema.Literal("live") }))
+      .annotate(OpenApi.Summary, "Is the process alive?")
+  )
+  .add(
+    HttpApiEndpoint.get("ready", "/health/ready")
+      .addSuccess(Schema.Struct({ status: Schema.Literal("ready") }))
+      .addError(errorSchema(ServiceUnavailable))
+      .annotate(OpenApi.Summary, "Can the service serve? Asks the database")
+  ) {}
+
+class Contract extends HttpApi.make("connected-payments")
+  .add(ProductsApi)
+  .add(PricesApi)
+  .add(CheckoutSessionsApi)
+  .add(EndpointsApi)
+  .add(DeliveriesApi)
+  .add(InboundApi)
+  .add(HealthApi)
+  .addError(errorSchema(ValidationFailed))
+  .addError(errorSchema(MethodNotAllowed))
+  .addError(errorSchema(PayloadTooLarge))
+  .addError(errorSchema(UnsupportedMediaType))
+  .addError(errorSchema(InternalError))
+  .annotate(OpenApi.Title, "connected-payments")
+  .annotate(OpenApi.Version, "2")
+  .annotate(
+    OpenApi.Description,
+    "Payments on top of one connected provider account per organization and environment, and signed webhook events."
+  ) {}
+
+/** Every operation of the contract, with the permission that it needs. */
+export const operations: ReadonlyArray<Operation> = operationsOf(Contract)
+
+/**
+ * The whole HTTP contract: paths, schemas, permissions and errors of every operation. Imports no server code, so that
+ * a client, the documents and the tests can stand on it alone.
+ */
+export class Api extends Contract.annotate(OpenApi.Transform, documentOperations(operations)) {}

@@ -1,0 +1,43 @@
+import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
+import { Effect } from "effect"
+
+/**
+ * Where a payer's browser returns to when the operator has set no pages of their own (local mode). They confirm
+ * nothing: the events do (contract, What the service does, rule 4).
+ */
+export const checkoutReturnPaths = { success: "/checkout/success", cancel: "/checkout/canceled" } as const
+
+const page = (title: string, text: string) =>
+  HttpServerResponse.raw(
+    `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title}</title>
+<style>body { font: 1.1rem/1.5 system-ui, sans-serif; max-width: 34rem; margin: 15vh auto; padding: 0 1rem }</style>
+</head>
+<body><main><h1>${title}</h1><p>${text}</p></main></body>
+</html>
+`,
+    {
+      headers: {
+        "content-type": "text/html; charset=utf-8",
+        "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'",
+        "referrer-policy": "no-referrer",
+        "cache-control": "no-store"
+      }
+    }
+  )
+
+const success = page(
+  "Thank you",
+  "Your checkout is finished. The shop confirms your order as soon as the payment itself is confirmed; you can close this page."
+)
+
+const canceled = page("Checkout canceled", "Nothing was paid. You can close this page and return to the shop.")
+
+/** Serves the local return pages. */
+export const checkoutReturnPages = HttpApiBuilder.Router.use((router) =>
+  Effect.zipRight(router.get(checkoutReturnPaths.success, success), router.get(checkoutReturnPaths.cancel, canceled))
+)

@@ -1,0 +1,162 @@
+import { randomUUID } from "node:crypto"
+import { HttpApiBuilder, HttpApiError, HttpServerError, HttpServerRequest, HttpServerResponse } from "@effect/platform"
+import { Cause, Duration, Effect, Either, Option, ParseResult, type Schema } from "effect"
+import { Api, operations } from "./Api.ts"
+import {
+  type ApiError,
+  errorBody,
+  InternalError,
+  isApiError,
+  MethodNotAllowed,
+  ResourceNotFound,
+  ValidationFailed
+} from "./Errors.ts"
+import { withBoundedJson } from "./kit/Body.ts"
+import { RequestId } from "./kit/Request.ts"
+import { matcher, type Operation } from "./Operations.ts"
+
+/** The one place where a failure becomes a response (contract, Errors). */
+
+const operationsAt = matcher(operations)
+
+/** The path of a request without its query, as it was sent. */
+const pathOf = (url: string): string => url.split("?", 1)[0] ?? url
+
+const pathsOf = (prefix: string, issue: ParseResult.ParseIssue): ReadonlyArray<string> =>
+  ParseResult.ArrayFormatter.formatIssueSync(issue).map(({ path }) =>
+    [prefix, ...path.map(String)].filter((part) => part !== "").join(".")
+  )
+
+const refusedBy = (schema: Option.Option<Schema.Schema<never, unknown>>, input: unknown): ReadonlyArray<string> =>
+  Option.match(schema, {
+    onNone: () => [],
+    onSome: (schema) =>
+      Either.match(ParseResult.decodeUnknownEither(schema, { errors: "all" })(input), {
+        onLeft: (issue) => pathsOf("", issue),
+        onRight: () => []
+      })
+  })
+
+const queryOf = (url: string): Record<string, string | Array<string>> => {
+  const query: Record<string, string | Array<string>> = {}
+  for (const [name, value] of new URLSearchParams(url.slice(pathOf(url).length))) {
+    const known = query[name]
+    query[name] = known === undefined ? value : [known, value].flat()
+  }
+  return query
+}
+
+/**
+ * Everything that is refused in a request, not the first part alone: the platform stops at the first of path, body,
+ * headers and query that fails.
+ */
+const refusedFields = Effect.fnUntraced(function* (
+  operation: Operation,
+  params: Record<string, string>,
+  request: HttpServerRequest.HttpServerRequest
+) {
+  const { endpoint } = operation
+  const payload = Option.isNone(endpoint.payloadSchema)
+    ? []
+    : yield* Effect.match(request.json, {
+        onFailure: () => [],
+        onSuccess: (json) => refusedBy(endpoint.payloadSchema, json)
+      })
+  return [
+    ...new Set([
+      ...refusedBy(endpoint.pathSchema, params),
+      ...refusedBy(endpoint.headersSchema, request.headers),
+      ...refusedBy(endpoint.urlParamsSchema, queryOf(request.url)),
+      ...payload
+    ])
+  ]
+})
+
+/** A request that a schema refused; a *response* that its schema refuses arrives as the same error, and is a bug. */
+const fromDecodeError = Effect.fnUntraced(function* (
+  error: HttpApiError.HttpApiDecodeError,
+  request: HttpServerRequest.HttpServerRequest
+) {
+  const found = operationsAt(pathOf(request.url)).find(({ operation }) => operation.method === request.method)
+  const fields = found === undefined ? [] : yield* refusedFields(found.operation, found.params, request)
+  const emptyBody = error.issues.length > 0 && error.issues.every(({ path }) => path.length === 0)
+  return fields.length > 0 || emptyBody
+    ? new ValidationFailed({ fields: fields.filter((field) => field !== "") })
+    : new InternalError({ cause: error })
+})
+
+const fromUnknownRoute = (request: HttpServerRequest.HttpServerRequest): ApiError => {
+  const allow = [...new Set(operationsAt(pathOf(request.url)).map(({ operation }) => operation.method))]
+  return allow.length === 0
+    ? new ResourceNotFound({ message: "There is no such route." })
+    : new MethodNotAllowed({ allow })
+}
+
+const toApiError = (failure: unknown, request: HttpServerRequest.HttpServerRequest): Effect.Effect<ApiError> => {
+  if (isApiError(failure)) {
+    return Effect.succeed(failure)
+  }
+  if (failure instanceof HttpApiError.HttpApiDecodeError) {
+    return fromDecodeError(failure, request)
+  }
+  if (failure instanceof HttpServerError.RouteNotFound) {
+    return Effect.succeed(fromUnknownRoute(request))
+  }
+  if (failure instanceof HttpServerError.RequestError) {
+    return Effect.succeed(
+      isApiError(failure.cause) ? failure.cause : new ValidationFailed({ message: "The request could not be read." })
+    )
+  }
+  return Effect.succeed(new InternalError({ cause: failure }))
+}
+
+/** The response of an error, under the id of its request. */
+export const errorResponse = (error: ApiError, requestId: string): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.unsafeJson(errorBody(error, requestId), {
+    status: error.status,
+    headers: {
+      ...(error.retryAfter === null
+        ? {}
+        : { "retry-after": String(Math.max(1, Math.ceil(Duration.toSeconds(error.retryAfter)))) }),
+      ...(error.allow.length === 0 ? {} : { allow: error.allow.join(", ") }),
+      // What was not read of a body would be taken for the next request
+      ...(error.status === 413 ? { connection: "close" } : {})
+    }
+  })
+
+const report = (error: ApiError, cause: Cause.Cause<unknown>) => {
+  if (error.status < 500) {
+    return Effect.void
+  }
+  return error._tag === "InternalError"
+    ? Effect.logError("A request failed by a defect", cause)
+    : Effect.logWarning(`A request was answered ${error.code}`, error.cause)
+}
+
+/**
+ * Around everything that is served: gives each request its id, bounds its body, and answers every failure (a decode
+ * error, an unknown route, a defect) in the one documented form.
+ */
+export const edge = HttpApiBuilder.middleware(Api, (app) =>
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, (original) => {
+    const requestId = `req_${randomUUID().replaceAll("-", "")}`
+    const request = withBoundedJson(original)
+    return app.pipe(
+      Effect.catchAllCause((cause) =>
+        Cause.isInterruptedOnly(cause)
+          ? Effect.failCause(cause)
+          : Effect.gen(function* () {
+              const error = yield* toApiError(Cause.squash(cause), request)
+              yield* report(error, cause)
+              yield* Effect.annotateCurrentSpan({ "error.code": error.code })
+              return errorResponse(error, requestId)
+            })
+      ),
+      Effect.map(HttpServerResponse.setHeader("request-id", requestId)),
+      Effect.provideService(HttpServerRequest.HttpServerRequest, request),
+      Effect.provideService(RequestId, requestId),
+      Effect.tap(() => Effect.annotateCurrentSpan("request.id", requestId)),
+      Effect.annotateLogs("requestId", requestId)
+    )
+  })
+)

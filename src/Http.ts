@@ -1,0 +1,60 @@
+import { HttpApiBuilder, HttpApiScalar, HttpMiddleware } from "@effect/platform"
+import { SqlClient } from "@effect/sql"
+import { Effect, Layer } from "effect"
+import { Api, operations } from "./Api.ts"
+import { checkoutReturnPages } from "./CheckoutPages.ts"
+import { deliveriesHttp } from "./deliveries/Http.ts"
+import { edge } from "./Edge.ts"
+import { ServiceUnavailable } from "./Errors.ts"
+import { endpointsHttp } from "./endpoints/Http.ts"
+import { authenticationLayer } from "./identity/AuthenticationLive.ts"
+import { inboundHttp } from "./inbound/Http.ts"
+import { operationKey } from "./Operations.ts"
+import { checkoutSessionsHttp, pricesHttp, productsHttp } from "./provider/Http.ts"
+
+const healthHttp = HttpApiBuilder.group(Api, "health", (handlers) =>
+  Effect.map(SqlClient.SqlClient, (sql) =>
+    handlers
+      .handle("live", () => Effect.succeed({ status: "live" as const }))
+      .handle("ready", () =>
+        sql`SELECT 1`.pipe(
+          Effect.timeout("2 seconds"),
+          Effect.mapError((cause) => new ServiceUnavailable({ cause })),
+          Effect.as({ status: "ready" as const })
+        )
+      )
+  )
+)
+
+const permissions = new Map(
+  operations.flatMap(({ method, path, permission }) =>
+    permission === undefined ? [] : [[operationKey(method, path), permission] as const]
+  )
+)
+
+const authentication = authenticationLayer((method, path) => permissions.get(operationKey(method, path)))
+
+const groups = Layer.mergeAll(
+  productsHttp,
+  pricesHttp,
+  checkoutSessionsHttp,
+  endpointsHttp,
+  deliveriesHttp,
+  inboundHttp,
+  healthHttp
+).pipe(Layer.provide(authentication))
+
+/**
+ * Serves the whole HTTP surface on the `HttpServer` in its context: the API, the provider's entry, `/openapi.json`,
+ * `/docs`, health and the pages that a payer returns to.
+ */
+export const httpLayer = HttpApiBuilder.serve().pipe(
+  Layer.provide(HttpApiBuilder.middlewareOpenApi({ path: "/openapi.json" })),
+  Layer.provide(HttpApiScalar.layer({ path: "/docs" })),
+  Layer.provide(checkoutReturnPages),
+  Layer.provide(edge),
+  Layer.provide(HttpApiBuilder.api(Api)),
+  Layer.provide(groups),
+  HttpMiddleware.withSpanNameGenerator((request) => `${request.method} ${request.url.split("?", 1)[0] ?? ""}`),
+  HttpMiddleware.withTracerDisabledForUrls(["/health/live", "/health/ready"])
+)

@@ -1,0 +1,142 @@
+import { join, resolve } from "node:path"
+import { Effect, Either, Option, Redacted, Schema } from "effect"
+import type { Emulator } from "./emulator/Emulator.ts"
+import { Keys } from "./identity/Keys.ts"
+import { Organizations } from "./identity/Organizations.ts"
+import { OrganizationId } from "./kit/Ids.ts"
+import { type Environment, LocalDefaultsFailed, readPrivateFile, writePrivateFile } from "./Local.ts"
+import { Accounts } from "./provider/Accounts.ts"
+import type { SettingsShape } from "./Settings.ts"
+
+/** The organization that a local start makes, so that the first request can be sent at once. */
+
+/** What `local.json` holds, for scripts: the same that is printed at the start. */
+const LocalFile = Schema.parseJson(
+  Schema.Struct({
+    baseUrl: Schema.String,
+    emulatorUrl: Schema.NullOr(Schema.String),
+    organizationId: OrganizationId,
+    apiKey: Schema.String,
+    ownerEmail: Schema.String,
+    databaseUrl: Schema.String
+  }),
+  { space: 2 }
+)
+export type LocalFile = typeof LocalFile.Type
+
+const defaultOwnerEmail = "owner@example.com"
+
+/** The file in the data directory, mode 0600. */
+export const localFilePath = (settings: Pick<SettingsShape, "dataDirectory">): string =>
+  join(resolve(settings.dataDirectory), "local.json")
+
+const known = Effect.fnUntraced(function* (file: string) {
+  const organizations = yield* Organizations
+  const keys = yield* Keys
+  const text = yield* readPrivateFile(file)
+  const content = Option.flatMap(text, (text) => Either.getRight(Schema.decodeEither(LocalFile)(text)))
+  if (Option.isNone(content) || !(yield* organizations.exists(content.value.organizationId))) {
+    return Option.none()
+  }
+  const { apiKey, organizationId, ownerEmail } = content.value
+  const key = yield* Effect.option(keys.authenticate(Redacted.make(apiKey)))
+  return Option.some({
+    organizationId,
+    ownerEmail,
+    apiKey: Option.exists(key, (principal) => principal.organizationId === organizationId)
+      ? Option.some(apiKey)
+      : Option.none<string>()
+  })
+})
+
+const newKey = (organizationId: OrganizationId) =>
+  Effect.flatMap(Keys, (keys) =>
+    Effect.map(
+      keys.create({ organizationId, name: "Local development", permissions: ["*", "webhook-endpoints:*"] }),
+      ({ key }) => Redacted.value(key)
+    )
+  )
+
+const linkAccount = Effect.fnUntraced(function* (
+  organizationId: OrganizationId,
+  accountId: Option.Option<string>,
+  emulator: Option.Option<Emulator>
+) {
+  const accounts = yield* Accounts
+  const id = Option.isSome(accountId)
+    ? accountId
+    : yield* Effect.transposeOption(Option.map(emulator, ({ ensureAccount }) => ensureAccount()))
+  if (Option.isNone(id)) {
+    yield* Effect.logWarning("No provider account is linked: set LOCAL_ACCOUNT_ID to an account of your platform")
+    return
+  }
+  yield* accounts.link({ organizationId, environment: "sandbox" }, id.value)
+})
+
+/**
+ * Finds the local organization and its key again, or makes them: an owner, a linked sandbox account, and a key with `*`
+ * and `webhook-endpoints:*`. Writes and answers `local.json`.
+ */
+export const ensureLocalOrganization = Effect.fn("ensureLocalOrganization")(
+  function* (settings: SettingsShape, environment: Environment) {
+    const organizations = yield* Organizations
+    const file = localFilePath(settings)
+    const found = yield* known(file)
+    const organizationId = Option.isSome(found)
+      ? found.value.organizationId
+      : (yield* organizations.create({ name: "Local organization", ownerEmail: defaultOwnerEmail })).id
+    if (Option.isNone(found)) {
+      yield* linkAccount(organizationId, settings.provider.localAccountId, environment.emulator)
+    }
+    const key = Option.flatMap(found, ({ apiKey }) => apiKey)
+    const content: LocalFile = {
+      baseUrl: environment.baseUrl,
+      emulatorUrl: Option.getOrNull(Option.map(environment.emulator, ({ url }) => url)),
+      organizationId,
+      apiKey: Option.isSome(key) ? key.value : yield* newKey(organizationId),
+      ownerEmail: Option.match(found, { onNone: () => defaultOwnerEmail, onSome: ({ ownerEmail }) => ownerEmail }),
+      databaseUrl: Redacted.value(environment.service.databaseUrl)
+    }
+    return { file, content }
+  },
+  Effect.catchAll((cause) =>
+    cause instanceof LocalDefaultsFailed
+      ? Effect.fail(cause)
+      : Effect.fail(new LocalDefaultsFailed({ message: "The local organization can't be made", cause }))
+  )
+)
+
+/** Writes `local.json`: its presence says that the service serves. */
+export const writeLocalFile = (file: string, content: LocalFile) =>
+  Effect.flatMap(Effect.orDie(Schema.encode(LocalFile)(content)), (text) => writePrivateFile(file, `${text}\n`))
+
+/** What a person reads at the start: the commands can be pasted as they are, all at once or one by one. */
+export const welcome = (content: LocalFile): string => {
+  const provider = `${content.baseUrl}/v2/organizations/${content.organizationId}/provider`
+  const key = `-H 'x-api-key: ${content.apiKey}'`
+  const post = (path: string, body: string) =>
+    `curl -s '${provider}${path}' ${key} \\
+  -H 'content-type: application/json' -H "Idempotency-Key: $(date +%s%N)" \\
+  -d "${body.replaceAll('"', '\\"')}"`
+  // Shows the answer and keeps the id for the next command
+  const keep = (variable: string, prefix: string, command: string) =>
+    `${variable}=$(${command} | tee /dev/stderr | grep -o '${prefix}_[A-Za-z0-9]*' | head -n 1)`
+  return `
+connected-payments is ready${content.emulatorUrl === null ? "" : " (sandbox only, on the local provider emulator)"}
+
+  Base URL      ${content.baseUrl}
+  Organization  ${content.organizationId}
+  API key       ${content.apiKey}
+  Docs          ${content.baseUrl}/docs
+
+Create a product, a price of it and a checkout session, then list the sessions:
+
+${keep("PRODUCT", "prod", post("/products", '{"name": "Coffee"}'))}
+
+${keep("PRICE", "price", post("/prices", '{"product": "$PRODUCT", "currency": "brl", "unit_amount": 1500}'))}
+
+${post("/checkout/sessions", '{"mode": "payment", "line_items": [{"price": "$PRICE", "quantity": 1}]}')}
+
+curl -s '${provider}/checkout/sessions' ${key}
+`
+}

@@ -1,0 +1,114 @@
+import { HttpApi, type HttpApiEndpoint, type HttpApiGroup, type HttpMethod } from "@effect/platform"
+import { Context, Option, Predicate } from "effect"
+import { type Permission, RequiredPermission } from "./identity/Permissions.ts"
+
+/** The operations of a contract as a list: for the authentication, the documents and the tests over all of them. */
+
+/** One operation of the contract. */
+export interface Operation {
+  readonly group: string
+  readonly name: string
+  readonly method: string
+  /** With its parameters as `:name`. */
+  readonly path: string
+  /** Absent where no credential is needed. */
+  readonly permission: Permission | undefined
+  readonly endpoint: HttpApiEndpoint.HttpApiEndpoint<string, HttpMethod.HttpMethod>
+}
+
+/** All operations that a contract declares. */
+export const operationsOf = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup.Any, E, R>(
+  api: HttpApi.HttpApi<Id, Groups, E, R>
+): ReadonlyArray<Operation> => {
+  const operations: Array<Operation> = []
+  HttpApi.reflect(api, {
+    onGroup: () => {},
+    onEndpoint: ({ endpoint, group, mergedAnnotations }) => {
+      operations.push({
+        group: group.identifier,
+        name: endpoint.name,
+        method: endpoint.method,
+        path: endpoint.path,
+        permission: Option.getOrUndefined(Context.getOption(mergedAnnotations, RequiredPermission)),
+        endpoint
+      })
+    }
+  })
+  return operations
+}
+
+/** What tells an operation from the others. */
+export const operationKey = (method: string, path: string): string => `${method} ${path}`
+
+interface Compiled {
+  readonly operation: Operation
+  readonly pattern: RegExp
+  readonly names: ReadonlyArray<string>
+}
+
+/** Finds operations by the path of a request, for what the router does not tell: the methods a path takes. */
+export const matcher = (operations: ReadonlyArray<Operation>) => {
+  const compiled = operations.map((operation): Compiled => {
+    const names = [...operation.path.matchAll(/:(\w+)/g)].flatMap(([, name]) => (name === undefined ? [] : [name]))
+    return { operation, names, pattern: new RegExp(`^${operation.path.replaceAll(/:\w+/g, "([^/]+)")}/?$`) }
+  })
+  return (path: string): ReadonlyArray<{ readonly operation: Operation; readonly params: Record<string, string> }> =>
+    compiled.flatMap(({ names, operation, pattern }) => {
+      const match = pattern.exec(path)
+      return match === null
+        ? []
+        : [{ operation, params: Object.fromEntries(names.map((name, index) => [name, match[index + 1] ?? ""])) }]
+    })
+}
+
+/** The headers of every response. */
+const responseHeaders = {
+  "request-id": { description: "The request's id, also in error bodies", schema: { type: "string" } }
+}
+
+/**
+ * Completes the OpenAPI document: the permission of each operation, the request id on every response, and without the
+ * platform's own decode error, which the edge never answers.
+ */
+export const documentOperations =
+  (operations: ReadonlyArray<Operation>) =>
+  (spec: Record<string, unknown>): Record<string, unknown> => {
+    const described = structuredClone(spec)
+    for (const { method, path, permission } of operations) {
+      const operation = at(described, "paths", path.replaceAll(/:(\w+)/g, "{$1}"), method.toLowerCase())
+      if (operation === undefined) {
+        continue
+      }
+      if (permission !== undefined) {
+        operation["x-required-permission"] = permission
+        operation["description"] = [operation["description"], `Needs the permission \`${permission}\`.`]
+          .filter(Predicate.isString)
+          .join(" ")
+      }
+      const responses = at(operation, "responses") ?? {}
+      if (mentions(responses["400"], "HttpApiDecodeError")) {
+        delete responses["400"]
+      }
+      for (const response of Object.values(responses).filter(isObject)) {
+        response["headers"] = responseHeaders
+      }
+    }
+    const schemas = at(described, "components", "schemas")
+    for (const unused of ["HttpApiDecodeError", "Issue", "PropertyKey"]) {
+      delete schemas?.[unused]
+    }
+    return described
+  }
+
+const isObject = (u: unknown): u is Record<string, unknown> => typeof u === "object" && u !== null && !Array.isArray(u)
+
+const at = (root: Record<string, unknown>, ...keys: ReadonlyArray<string>): Record<string, unknown> | undefined => {
+  let current: unknown = root
+  for (const key of keys) {
+    current = isObject(current) ? current[key] : undefined
+  }
+  return isObject(current) ? current : undefined
+}
+
+const mentions = (value: unknown, schema: string): boolean =>
+  JSON.stringify(value ?? null).includes(`"#/components/schemas/${schema}"`)

@@ -1,0 +1,47 @@
+import { Cause, Effect, Layer, Logger, Option } from "effect"
+import { completeSettings } from "./Local.ts"
+import { ensureLocalOrganization, welcome, writeLocalFile } from "./LocalOrganization.ts"
+import { rolesLayer, servicesLayer, storageLayer } from "./Service.ts"
+import { readSettings } from "./Settings.ts"
+
+/** The process: settings, local defaults, services, then serve until it is told to stop. */
+const service = Effect.gen(function* () {
+  const settings = yield* readSettings
+  const environment = yield* completeSettings(settings)
+  const storage = yield* Layer.build(storageLayer(environment.service))
+  const services = yield* Layer.build(servicesLayer(environment.service)).pipe(Effect.provide(storage))
+  yield* Effect.gen(function* () {
+    const local = settings.mode === "local" ? yield* ensureLocalOrganization(settings, environment) : undefined
+    yield* Layer.build(rolesLayer(environment.service))
+    yield* Effect.transposeOption(
+      Option.map(environment.emulator, ({ setWebhookUrl }) => setWebhookUrl(`${environment.baseUrl}/webhooks/provider`))
+    )
+    if (local === undefined) {
+      yield* Effect.logInfo(`Serving on ${environment.baseUrl}`)
+    } else {
+      yield* writeLocalFile(local.file, local.content)
+      yield* Effect.sync(() => process.stdout.write(welcome(local.content)))
+    }
+    yield* Effect.never
+  }).pipe(Effect.provide(services), Effect.provide(storage))
+}).pipe(Effect.scoped)
+
+/** Logs go to standard error as JSON lines; standard output is for what a person asked to see. */
+const logger = Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.jsonLogger))
+
+/** Errors that a person at the console can act on are said in plain words. */
+export const runService = service.pipe(
+  Effect.provide(logger),
+  Effect.catchAllCause((cause) => {
+    const failure = Cause.failureOption(cause)
+    if (Option.isSome(failure)) {
+      return Effect.zipRight(
+        Effect.sync(() => process.stderr.write(`connected-payments can't start.\n${failure.value.message}\n`)),
+        Effect.sync(() => {
+          process.exitCode = 1
+        })
+      )
+    }
+    return Effect.failCause(cause)
+  })
+)

@@ -1,0 +1,124 @@
+import type { HttpServer } from "@effect/platform"
+import type { SqlClient, SqlError } from "@effect/sql"
+import type { PgClient } from "@effect/sql-pg"
+import { Duration, Layer, type Redacted } from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
+import { Deliveries } from "./deliveries/Deliveries.ts"
+import { Queue } from "./deliveries/Queue.ts"
+import { Transport } from "./deliveries/Transport.ts"
+import { WakeUp } from "./deliveries/WakeUp.ts"
+import { workerLayer } from "./deliveries/Worker.ts"
+import { DnsResolver } from "./endpoints/DestinationUrl.ts"
+import { Endpoints } from "./endpoints/Endpoints.ts"
+import { httpLayer } from "./Http.ts"
+import { Keys } from "./identity/Keys.ts"
+import { Organizations } from "./identity/Organizations.ts"
+import { Inbound } from "./inbound/Inbound.ts"
+import { Cipher } from "./kit/Cipher.ts"
+import { version } from "./kit/Version.ts"
+import { Accounts } from "./provider/Accounts.ts"
+import { CheckoutSessions } from "./provider/CheckoutSessions.ts"
+import type { Provider } from "./provider/Provider.ts"
+import { type StripeProviderOptions, stripeProviderLayer } from "./provider/StripeProvider.ts"
+import { serverLayer } from "./Server.ts"
+import type { MasterKey, SettingsShape } from "./Settings.ts"
+import { databaseLayer } from "./storage/Database.ts"
+import { type MigrationFailed, migrationsLayer } from "./storage/Migrations.ts"
+
+/** Everything that the service needs to run: the settings, with what they left open filled in. */
+export interface ServiceOptions {
+  readonly settings: Pick<
+    SettingsShape,
+    | "host"
+    | "port"
+    | "roles"
+    | "databasePoolSize"
+    | "allowLocalDestinations"
+    | "endpointLimit"
+    | "delivery"
+    | "shutdownTimeout"
+  >
+  readonly databaseUrl: Redacted.Redacted
+  readonly masterKeys: NonEmptyReadonlyArray<MasterKey>
+  readonly provider: StripeProviderOptions
+}
+
+/** The services behind the HTTP surface and the worker. */
+export type Services =
+  | Keys
+  | Organizations
+  | Provider
+  | Accounts
+  | CheckoutSessions
+  | Endpoints
+  | Deliveries
+  | Inbound
+  | Queue
+  | WakeUp
+  | Cipher
+  | DnsResolver
+
+/** The database with its schema up to date. */
+export const storageLayer = (
+  options: ServiceOptions
+): Layer.Layer<PgClient.PgClient | SqlClient.SqlClient, SqlError.SqlError | MigrationFailed> =>
+  Layer.provideMerge(
+    migrationsLayer,
+    databaseLayer({ url: options.databaseUrl, poolSize: options.settings.databasePoolSize })
+  )
+
+/** All services, on a database and nothing else. */
+export const servicesLayer = (
+  options: ServiceOptions
+): Layer.Layer<Services, never, PgClient.PgClient | SqlClient.SqlClient> => {
+  const { allowLocalDestinations, endpointLimit } = options.settings
+  const foundations = Layer.mergeAll(
+    Cipher.layer(options.masterKeys),
+    DnsResolver.layer,
+    WakeUp.layer,
+    Queue.layer,
+    stripeProviderLayer(options.provider)
+  )
+  const accounts = Layer.provideMerge(Accounts.layer, foundations)
+  return Layer.mergeAll(
+    Keys.layer,
+    Organizations.layer,
+    CheckoutSessions.layer,
+    Endpoints.layer({ limit: endpointLimit, allowLocalDestinations }),
+    Deliveries.layer,
+    Inbound.layer
+  ).pipe(Layer.provideMerge(accounts))
+}
+
+/** The HTTP surface, listening. */
+export const apiLayer = (options: ServiceOptions) =>
+  Layer.provideMerge(httpLayer, serverLayer(options.settings)) satisfies Layer.Layer<
+    HttpServer.HttpServer,
+    unknown,
+    unknown
+  >
+
+/** The worker that delivers. */
+export const deliveryLayer = (options: ServiceOptions) => {
+  const { allowLocalDestinations, delivery, shutdownTimeout } = options.settings
+  return workerLayer({
+    lease: Duration.sum(delivery.timeout, delivery.leaseMargin),
+    concurrency: delivery.concurrency,
+    concurrencyPerEndpoint: delivery.concurrencyPerEndpoint,
+    pollInterval: delivery.pollInterval,
+    drainTimeout: shutdownTimeout,
+    allowLocalDestinations,
+    userAgent: `connected-payments/${version}`
+  }).pipe(
+    Layer.provide(
+      Transport.layer({ timeout: delivery.timeout, idleConnectionsPerOrigin: delivery.concurrencyPerEndpoint })
+    )
+  )
+}
+
+/** What a process of these roles runs, on the services. */
+export const rolesLayer = (options: ServiceOptions) =>
+  Layer.mergeAll(
+    options.settings.roles.api ? apiLayer(options) : Layer.empty,
+    options.settings.roles.worker ? deliveryLayer(options) : Layer.empty
+  )

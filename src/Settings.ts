@@ -1,0 +1,307 @@
+import {
+  Array as Arr,
+  Config,
+  ConfigError,
+  Context,
+  Data,
+  Duration,
+  Effect,
+  Either,
+  Layer,
+  Option,
+  Redacted
+} from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
+
+/**
+ * Every setting of the service, read once from the environment, typed; secrets are `Redacted`.
+ *
+ * A wrong setting stops the start with a `SettingsError` that names it. What is absent here and has a local default (the
+ * database, the provider, the master key) is filled in by `Local.ts`; `MODE=production` refuses those defaults.
+ */
+
+/** The two environments of the contract. The provider calls them test mode and live mode. */
+export type Environment = "sandbox" | "production"
+export const environments: ReadonlyArray<Environment> = ["sandbox", "production"]
+
+/** How the service speaks to the provider in one environment. */
+export interface ProviderCredentials {
+  /** The platform's secret key: `sk_test_`/`rk_test_` in the sandbox, `sk_live_`/`rk_live_` in production. */
+  readonly secretKey: Redacted.Redacted
+  /** Signing secrets of the notification endpoint at the provider; several while one is rotated. */
+  readonly webhookSecrets: NonEmptyReadonlyArray<Redacted.Redacted>
+}
+
+/** A key that encrypts signing secrets at rest: its id is stored with each ciphertext. */
+export interface MasterKey {
+  readonly id: string
+  /** 32 bytes. */
+  readonly key: Redacted.Redacted<Uint8Array>
+}
+
+export interface SettingsShape {
+  /** `local` starts what is missing by itself; `production` refuses to. */
+  readonly mode: "local" | "production"
+  readonly host: string
+  /** 0 picks a free port. */
+  readonly port: number
+  /** Where integrators reach the service, without a trailing slash. Default: made of host and port. */
+  readonly publicUrl: Option.Option<string>
+  readonly roles: { readonly api: boolean; readonly worker: boolean }
+  /** How long a shutdown waits for requests and attempts that are under way. */
+  readonly shutdownTimeout: Duration.Duration
+  /** Where local defaults keep their data. */
+  readonly dataDirectory: string
+  readonly databaseUrl: Option.Option<Redacted.Redacted>
+  readonly databasePoolSize: number
+  readonly provider: {
+    readonly sandbox: Option.Option<ProviderCredentials>
+    readonly production: Option.Option<ProviderCredentials>
+    /** Another address of the provider's API: an emulator's. */
+    readonly apiUrl: Option.Option<URL>
+    /** Connected account that the local organization is linked to, where no emulator is started. */
+    readonly localAccountId: Option.Option<string>
+  }
+  /** Where the payer's browser goes after checkout (contract: defined by the operator, never by a request). */
+  readonly checkoutSuccessUrl: Option.Option<string>
+  readonly checkoutCancelUrl: Option.Option<string>
+  /** The first encrypts; all decrypt. */
+  readonly masterKeys: Option.Option<NonEmptyReadonlyArray<MasterKey>>
+  /** Loopback and plain HTTP destinations, in the sandbox only. */
+  readonly allowLocalDestinations: boolean
+  /** Endpoints per organization and environment. */
+  readonly endpointLimit: number
+  readonly delivery: {
+    /** For the whole exchange of one attempt. */
+    readonly timeout: Duration.Duration
+    /** How long a claimed delivery stays claimed beyond the time-out, before others may take it. */
+    readonly leaseMargin: Duration.Duration
+    /** Attempts in flight per process. */
+    readonly concurrency: number
+    /** Attempts in flight per endpoint and process. */
+    readonly concurrencyPerEndpoint: number
+    /** How often a process looks for due deliveries when nothing wakes it. */
+    readonly pollInterval: Duration.Duration
+  }
+}
+
+/** A setting is missing or wrong; the message names each one, for the operator. */
+export class SettingsError extends Data.TaggedError("SettingsError")<{ readonly message: string }> {}
+
+const optional = <A>(config: Config.Config<A>) => Config.option(config)
+
+const nonEmpty = (name: string) => Config.nonEmptyString(name).pipe(Config.map((value) => value.trim()))
+
+const intBetween = (name: string, min: number, max: number, fallback: number) =>
+  Config.integer(name).pipe(
+    Config.validate({ message: `must be between ${min} and ${max}`, validation: (n) => n >= min && n <= max }),
+    Config.withDefault(fallback)
+  )
+
+const durationAbove = (name: string, min: Duration.DurationInput, fallback: Duration.DurationInput) =>
+  Config.duration(name).pipe(
+    Config.validate({
+      message: `must be at least ${Duration.format(min)}`,
+      validation: (value) => Duration.greaterThanOrEqualTo(value, min)
+    }),
+    Config.withDefault(Duration.decode(fallback))
+  )
+
+const httpUrl = (name: string) =>
+  nonEmpty(name).pipe(
+    Config.mapOrFail((text) => {
+      const url = URL.canParse(text) ? new URL(text) : undefined
+      return url !== undefined && (url.protocol === "https:" || url.protocol === "http:")
+        ? Either.right(url)
+        : Either.left(ConfigError.InvalidData([name], "must be an http or https URL"))
+    })
+  )
+
+const credentials = (environment: Environment): Config.Config<Option.Option<ProviderCredentials>> => {
+  const prefix = `PROVIDER_${environment.toUpperCase()}`
+  const keyForm = environment === "sandbox" ? /^(sk|rk)_test_\w+$/ : /^(sk|rk)_live_\w+$/
+  return Config.all({
+    // A live key in the sandbox's place would let sandbox calls touch production: refused by its form
+    secretKey: optional(
+      Config.redacted(`${prefix}_SECRET_KEY`).pipe(
+        Config.validate({
+          message: `must be a secret key of the provider's ${environment === "sandbox" ? "test" : "live"} mode`,
+          validation: (key) => keyForm.test(Redacted.value(key))
+        })
+      )
+    ),
+    webhookSecrets: optional(
+      Config.redacted(`${prefix}_WEBHOOK_SECRETS`).pipe(
+        Config.mapOrFail((value) => {
+          const secrets = Redacted.value(value)
+            .split(",")
+            .map((secret) => secret.trim())
+            .filter((secret) => secret !== "")
+            .map((secret) => Redacted.make(secret))
+          return Arr.isNonEmptyReadonlyArray(secrets)
+            ? Either.right(secrets)
+            : Either.left(ConfigError.InvalidData([`${prefix}_WEBHOOK_SECRETS`], "must name at least one secret"))
+        })
+      )
+    )
+  }).pipe(
+    // One without the other is a mistake, never "not configured": that would start an emulator in the provider's place
+    Config.mapOrFail(({ secretKey, webhookSecrets }) => {
+      if (Option.isSome(secretKey) && Option.isSome(webhookSecrets)) {
+        return Either.right(Option.some({ secretKey: secretKey.value, webhookSecrets: webhookSecrets.value }))
+      }
+      if (Option.isNone(secretKey) && Option.isNone(webhookSecrets)) {
+        return Either.right(Option.none())
+      }
+      const missing = Option.isNone(secretKey) ? `${prefix}_SECRET_KEY` : `${prefix}_WEBHOOK_SECRETS`
+      return Either.left(ConfigError.InvalidData([missing], "is required where its counterpart is set"))
+    })
+  )
+}
+
+const parseMasterKeys = (text: string): Either.Either<NonEmptyReadonlyArray<MasterKey>, string> => {
+  const keys: Array<MasterKey> = []
+  for (const part of text.split(",")) {
+    const [id, encoded, ...rest] = part.trim().split(":")
+    const bytes = Buffer.from(encoded ?? "", "base64")
+    if (id === undefined || !/^[A-Za-z0-9_-]{1,32}$/.test(id) || rest.length > 0 || bytes.length !== 32) {
+      return Either.left("must be a list of <id>:<base64 of 32 bytes>, comma-separated, the current key first")
+    }
+    keys.push({ id, key: Redacted.make(new Uint8Array(bytes)) })
+  }
+  const [first, ...others] = keys
+  return first === undefined || new Set(keys.map((key) => key.id)).size !== keys.length
+    ? Either.left("must name each key id once")
+    : Either.right([first, ...others])
+}
+
+const masterKeys = optional(
+  Config.redacted("MASTER_KEYS").pipe(
+    Config.mapOrFail((value) =>
+      Either.mapLeft(parseMasterKeys(Redacted.value(value)), (message) =>
+        ConfigError.InvalidData(["MASTER_KEYS"], message)
+      )
+    )
+  )
+)
+
+const roles = Config.literal(
+  "all",
+  "api",
+  "worker"
+)("ROLES").pipe(
+  Config.withDefault("all" as const),
+  Config.map((role) => ({ api: role !== "worker", worker: role !== "api" }))
+)
+
+const fromEnvironment: Config.Config<SettingsShape> = Config.literal(
+  "local",
+  "production"
+)("MODE").pipe(
+  Config.withDefault("local" as const),
+  Config.zip(
+    Config.all({
+      host: nonEmpty("HOST").pipe(Config.withDefault("127.0.0.1")),
+      port: intBetween("PORT", 0, 65_535, 8080),
+      publicUrl: optional(httpUrl("PUBLIC_URL").pipe(Config.map((url) => url.href.replace(/\/+$/, "")))),
+      roles,
+      shutdownTimeout: durationAbove("SHUTDOWN_TIMEOUT", "100 millis", "5 seconds"),
+      dataDirectory: nonEmpty("DATA_DIR").pipe(Config.withDefault(".data")),
+      databaseUrl: optional(Config.redacted("DATABASE_URL")),
+      databasePoolSize: intBetween("DATABASE_POOL_SIZE", 2, 500, 10),
+      provider: Config.all({
+        sandbox: credentials("sandbox"),
+        production: credentials("production"),
+        apiUrl: optional(httpUrl("PROVIDER_API_URL")),
+        localAccountId: optional(
+          nonEmpty("LOCAL_ACCOUNT_ID").pipe(
+            Config.validate({ message: "must be an id acct_…", validation: (id) => /^acct_\w{1,64}$/.test(id) })
+          )
+        )
+      }),
+      checkoutSuccessUrl: optional(httpUrl("CHECKOUT_SUCCESS_URL").pipe(Config.map(urlTemplate))),
+      checkoutCancelUrl: optional(httpUrl("CHECKOUT_CANCEL_URL").pipe(Config.map(urlTemplate))),
+      masterKeys,
+      allowLocalDestinations: optional(Config.boolean("ALLOW_LOCAL_DESTINATIONS")),
+      endpointLimit: intBetween("ENDPOINT_LIMIT", 1, 1000, 16),
+      delivery: Config.all({
+        timeout: durationAbove("DELIVERY_TIMEOUT", "100 millis", "10 seconds"),
+        leaseMargin: durationAbove("DELIVERY_LEASE_MARGIN", "1 second", "5 seconds"),
+        concurrency: intBetween("DELIVERY_CONCURRENCY", 1, 10_000, 256),
+        concurrencyPerEndpoint: intBetween("DELIVERY_CONCURRENCY_PER_ENDPOINT", 1, 1000, 16),
+        pollInterval: durationAbove("DELIVERY_POLL_INTERVAL", "10 millis", "1 second")
+      })
+    })
+  ),
+  Config.map(([mode, rest]) => ({
+    ...rest,
+    mode,
+    allowLocalDestinations: Option.getOrElse(rest.allowLocalDestinations, () => mode === "local")
+  }))
+)
+
+/** The provider replaces this marker by the session's id; URL parsing would have escaped its braces. */
+function urlTemplate(url: URL): string {
+  return url.href.replaceAll("%7BCHECKOUT_SESSION_ID%7D", "{CHECKOUT_SESSION_ID}")
+}
+
+const describe = (error: ConfigError.ConfigError): ReadonlyArray<string> => {
+  switch (error._op) {
+    case "And":
+    case "Or":
+      return [...describe(error.left), ...describe(error.right)]
+    default:
+      return [`${error.path.join("_")}: ${error.message}`]
+  }
+}
+
+/** What `MODE=production` asks for beyond the form of each setting. */
+const productionProblems = (settings: SettingsShape): ReadonlyArray<string> => {
+  if (settings.mode !== "production") {
+    return []
+  }
+  const required: ReadonlyArray<readonly [name: string, value: Option.Option<unknown>]> = [
+    ["DATABASE_URL", settings.databaseUrl],
+    ["MASTER_KEYS", settings.masterKeys],
+    ["PUBLIC_URL", settings.publicUrl],
+    ["CHECKOUT_SUCCESS_URL", settings.checkoutSuccessUrl],
+    ["CHECKOUT_CANCEL_URL", settings.checkoutCancelUrl]
+  ]
+  const missing = required.flatMap(([name, value]) =>
+    Option.isNone(value) ? [`${name}: is required with MODE=production`] : []
+  )
+  const provider =
+    Option.isNone(settings.provider.sandbox) && Option.isNone(settings.provider.production)
+      ? [
+          "PROVIDER_PRODUCTION_SECRET_KEY: the provider's keys are required with MODE=production; no emulator is started"
+        ]
+      : []
+  const local = settings.allowLocalDestinations
+    ? ["ALLOW_LOCAL_DESTINATIONS: is for local development; it can't be on with MODE=production"]
+    : []
+  const apiUrl = Option.isSome(settings.provider.apiUrl)
+    ? ["PROVIDER_API_URL: is for emulators; it can't be set with MODE=production"]
+    : []
+  return [...missing, ...provider, ...local, ...apiUrl]
+}
+
+/** What holds in every mode. */
+const generalProblems = (settings: SettingsShape): ReadonlyArray<string> =>
+  settings.mode === "local" && Option.isSome(settings.provider.production)
+    ? ["PROVIDER_PRODUCTION_SECRET_KEY: live keys are taken with MODE=production only"]
+    : []
+
+/** The settings of this process, from the current `ConfigProvider` (the environment variables by default). */
+export const readSettings: Effect.Effect<SettingsShape, SettingsError> = fromEnvironment.pipe(
+  Effect.mapError((error) => new SettingsError({ message: describe(error).join("\n") })),
+  Effect.filterOrElse(
+    (settings) => [...productionProblems(settings), ...generalProblems(settings)].length === 0,
+    (settings) =>
+      new SettingsError({ message: [...productionProblems(settings), ...generalProblems(settings)].join("\n") })
+  )
+)
+
+/** The settings as a service, for layers that take theirs from the environment. */
+export class Settings extends Context.Tag("connected-payments/Settings")<Settings, SettingsShape>() {
+  static readonly layer: Layer.Layer<Settings, SettingsError> = Layer.effect(Settings, readSettings)
+}

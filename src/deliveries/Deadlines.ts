@@ -1,0 +1,59 @@
+/**
+ * One timer for all attempts in flight. Each has the same time-out, so the order in which they started is the order in
+ * which they run out, and only the oldest needs a timer. A timer (or an abort signal) for each would cost half of the
+ * sending rate.
+ */
+import { performance } from "node:perf_hooks"
+
+/** Something that must end in time. */
+export interface Expiring {
+  /** Called once, when the time-out has passed since it was added; must not throw. */
+  readonly expire: () => void
+}
+
+/** The things in progress that share a time-out. */
+export class Deadlines {
+  readonly #timeoutMillis: number
+  readonly #pending = new Map<Expiring, number>()
+  #timer: NodeJS.Timeout | null = null
+
+  /** `timeoutMillis`: how long each may take, in milliseconds, greater than 0. */
+  constructor(timeoutMillis: number) {
+    this.#timeoutMillis = timeoutMillis
+  }
+
+  /** How many are in progress. */
+  get size(): number {
+    return this.#pending.size
+  }
+
+  /** Starts the time of one. */
+  add(expiring: Expiring): void {
+    this.#pending.set(expiring, performance.now() + this.#timeoutMillis)
+    if (this.#timer === null) this.#arm(this.#timeoutMillis)
+  }
+
+  /** Says that one has ended by itself; without effect where it already expired. */
+  delete(expiring: Expiring): void {
+    this.#pending.delete(expiring)
+  }
+
+  #arm(millis: number): void {
+    this.#timer = setTimeout(() => this.#sweep(), Math.ceil(millis))
+    this.#timer.unref()
+  }
+
+  #sweep(): void {
+    const now = performance.now()
+    for (const [expiring, endsAt] of this.#pending) {
+      if (endsAt > now) {
+        this.#arm(endsAt - now)
+        return
+      }
+      this.#pending.delete(expiring)
+      // May add another at once, which then comes up as the last of this very loop
+      expiring.expire()
+    }
+    this.#timer = null
+  }
+}

@@ -1,0 +1,17 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect } from "effect"
+import { Api } from "../Api.ts"
+import { Principal } from "../identity/Principal.ts"
+import { Deliveries } from "./Deliveries.ts"
+
+/** Serves `DeliveriesApi`. */
+export const deliveriesHttp = HttpApiBuilder.group(Api, "deliveries", (handlers) =>
+  Effect.gen(function* () {
+    const deliveries = yield* Deliveries
+    return handlers
+      .handle("list", ({ path, urlParams }) =>
+        Effect.flatMap(Principal, (principal) => deliveries.list(principal, path.id, urlParams))
+      )
+      .handle("get", ({ path }) => Effect.flatMap(Principal, (principal) => deliveries.get(principal, path.id)))
+  })
+)

@@ -1,0 +1,153 @@
+/**
+ * When an attempt is repeated, and when not (contract, Delivery, retries, retention). The policy is one `Schedule`; its
+ * delays are computed from the number of attempts made, so that nothing of it lives in a process's memory.
+ */
+import { Array as Arr, Chunk, Duration, Effect, Option, Schedule } from "effect"
+import type { AttemptErrorCode, AttemptOutcome } from "./Attempt.ts"
+
+/**
+ * The wait before each automatic attempt, without jitter, counted from the end of the one before; the first is made at
+ * once. All six attempts fall well inside the delivery window.
+ */
+export const automaticDelays: Arr.NonEmptyReadonlyArray<Duration.Duration> = [
+  Duration.zero,
+  Duration.seconds(30),
+  Duration.minutes(5),
+  Duration.minutes(30),
+  Duration.hours(3),
+  Duration.hours(12)
+]
+
+/** How many attempts are made without anybody's asking (contract, Limits: "Automatic attempts"). */
+export const maxAutomaticAttempts = automaticDelays.length
+
+/** How many attempts a delivery may see, manual re-sends included (contract, Limits: "Attempts with re-send"). */
+export const maxAttempts = 12
+
+/** How long after its creation a delivery may be re-sent (contract, Limits: "Attempts with re-send"). */
+export const deliveryWindow = Duration.hours(72)
+
+/** Every delay is multiplied by a factor drawn uniformly from this range, so that failed deliveries do not return as one wave. */
+export const jitter = { min: 0.8, max: 1.2 } as const
+
+/**
+ * The policy of automatic attempts: as many recurrences as `maxAutomaticAttempts`, each after its jittered delay, the
+ * first at once. The jitter is drawn from Effect's `Random`.
+ */
+export const automaticAttempts = Schedule.fromDelays(...automaticDelays).pipe(Schedule.jitteredWith(jitter))
+
+const jitteredDelays = Schedule.delays(automaticAttempts)
+
+/** What `nextDelay` computes from. */
+export interface AttemptsSoFar {
+  /** How many attempts were made: the number of the one that just failed, or 0 before the first. */
+  readonly attemptNumber: number
+  /** What the consumer asked for with its 429 or 503, if anything. */
+  readonly retryAfter?: Duration.Duration | null
+}
+
+/** The longest wait that a consumer's `Retry-After` can bring about: the following step's delay, or the last one's own. */
+const longestWait = (attemptNumber: number): Duration.Duration =>
+  automaticDelays[attemptNumber + 1] ?? Arr.lastNonEmpty(automaticDelays)
+
+/**
+ * The wait before the next automatic attempt, in whole milliseconds; `None` when the automatic attempts are used up.
+ *
+ * `retryAfter` may lengthen the wait up to the following step's delay without jitter (for the last step: its own), and
+ * never shortens it.
+ */
+export const nextDelay = Effect.fnUntraced(function* ({ attemptNumber, retryAfter }: AttemptsSoFar) {
+  if (!(attemptNumber < maxAutomaticAttempts)) return Option.none<Duration.Duration>()
+  // The step's number is its only state: it is reached afresh each time, which survives a restart
+  const steps = yield* Schedule.run(jitteredDelays, 0, Arr.replicate(undefined, attemptNumber + 1))
+  return Chunk.last(steps).pipe(
+    Option.map((delay) => Duration.millis(Math.round(Duration.toMillis(delay)))),
+    Option.map((delay) =>
+      retryAfter ? Duration.max(delay, Duration.min(retryAfter, longestWait(attemptNumber))) : delay
+    )
+  )
+})
+
+/** What an attempt's outcome means for its delivery; whether attempts are left is `nextDelay`'s to say. */
+export type AttemptVerdict = "delivered" | "retry" | "failed"
+
+const verdictOfStatus = (status: number): AttemptVerdict => {
+  if (status >= 200 && status < 300) return "delivered"
+  return status === 408 || status === 429 || (status >= 500 && status < 600) ? "retry" : "failed"
+}
+
+/** Verdicts of the errors that are not an HTTP status. */
+const verdictOfError: Record<Exclude<AttemptErrorCode, "http_error">, AttemptVerdict> = {
+  timeout: "retry",
+  connection_refused: "retry",
+  connection_reset: "retry",
+  dns_failure: "retry",
+  tls_failure: "retry",
+  network_error: "retry",
+  // Whether the consumer has the event is unknown, and delivery is at least once
+  interrupted: "retry",
+  destination_blocked: "failed",
+  redirect_refused: "failed",
+  // The consumer answered, but with no HTTP answer that can be read: one of "all other errors"
+  response_too_large: "failed"
+}
+
+/**
+ * Classifies an attempt (contract, Delivery, retries, retention, rules 1 to 3): 2xx is delivered; network failure,
+ * timeout, 408, 429 and 5xx are retried; redirects and all else are definitive failures.
+ */
+export const classify = ({
+  errorCode,
+  httpStatus
+}: Pick<AttemptOutcome, "errorCode" | "httpStatus">): AttemptVerdict =>
+  errorCode === null || errorCode === "http_error"
+    ? httpStatus === null
+      ? "failed"
+      : verdictOfStatus(httpStatus)
+    : verdictOfError[errorCode]
+
+const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+/** The three forms of an HTTP date: the current one, the obsolete one with a two-digit year, and that of C's `asctime`. */
+const httpDates = [
+  /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), (?<day>\d\d) (?<month>[A-Z][a-z]{2}) (?<year>\d{4}) (?<time>\d\d:\d\d:\d\d) GMT$/,
+  /^(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day, (?<day>\d\d)-(?<month>[A-Z][a-z]{2})-(?<year>\d\d) (?<time>\d\d:\d\d:\d\d) GMT$/,
+  /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (?<month>[A-Z][a-z]{2}) (?<day>[ \d]\d) (?<time>\d\d:\d\d:\d\d) (?<year>\d{4})$/
+]
+
+/** A two-digit year stands for the one nearest to now that is not more than 50 years ahead. */
+const fullYear = (digits: string, now: Date): number => {
+  if (digits.length === 4) return Number(digits)
+  const thisYear = now.getUTCFullYear()
+  const year = thisYear - (thisYear % 100) + Number(digits)
+  return year > thisYear + 50 ? year - 100 : year
+}
+
+const twoDigits = (number: number): string => String(number).padStart(2, "0")
+
+/** Unix milliseconds of an HTTP date, or `null` where the text is none or names no real time. */
+const parseHttpDate = (text: string, now: Date): number | null => {
+  for (const form of httpDates) {
+    const { day = "", month = "", time = "", year = "" } = form.exec(text)?.groups ?? {}
+    const monthNumber = months.indexOf(month) + 1
+    if (monthNumber === 0) continue
+    const date = [String(fullYear(year, now)).padStart(4, "0"), twoDigits(monthNumber), twoDigits(Number(day))].join(
+      "-"
+    )
+    const parsed = Date.parse(`${date}T${time}Z`)
+    // Date.parse lets the 31st of a shorter month roll over
+    return Number.isFinite(parsed) && new Date(parsed).getUTCDate() === Number(day) ? parsed : null
+  }
+  return null
+}
+
+/**
+ * Reads a `Retry-After` header: whole seconds or an HTTP date in any of its three forms. A date in the past is a wait of
+ * zero; what is neither is `null`. The wait is not bounded here: `nextDelay` bounds it.
+ */
+export const parseRetryAfter = (header: string, now: Date): Duration.Duration | null => {
+  const text = header.trim()
+  if (/^\d+$/.test(text)) return Duration.seconds(Number(text))
+  const at = parseHttpDate(text, now)
+  return at === null ? null : Duration.millis(Math.max(0, at - now.getTime()))
+}

@@ -1,0 +1,29 @@
+/** The service's side of the signature that consumers verify (contract, Signature). */
+import { createHmac } from "node:crypto"
+import { type Array as Arr, Redacted } from "effect"
+
+/** The header that carries the signature. */
+export const signatureHeaderName = "Service-Signature"
+
+/** What is signed, and with what. */
+export interface SignatureInput {
+  /** Time of the attempt, in whole Unix seconds. */
+  readonly timestamp: number
+  /** The body exactly as it is sent; a string stands for its UTF-8 bytes. */
+  readonly body: string | Uint8Array
+  /** The secrets bound to the delivery, the newest first: one, or two within 24 hours of a rotation. */
+  readonly secrets: Arr.NonEmptyReadonlyArray<Redacted.Redacted<string>>
+}
+
+/**
+ * The value of the `Service-Signature` header: `t=<Unix seconds>,v1=<hex>`, with one `v1` per secret in their order.
+ * Each is HMAC-SHA256 over the bytes of `<t>.<body>`, keyed by the bytes of the full secret, its prefix included.
+ *
+ * Throws a `RangeError` where the timestamp is not a whole, non-negative number: no consumer could verify such a header.
+ */
+export const signatureHeader = ({ body, secrets, timestamp }: SignatureInput): string => {
+  if (!Number.isSafeInteger(timestamp) || timestamp < 0) throw new RangeError("timestamp must be whole Unix seconds")
+  const signature = (secret: Redacted.Redacted<string>) =>
+    createHmac("sha256", Redacted.value(secret)).update(`${timestamp}.`).update(body).digest("hex")
+  return [`t=${timestamp}`, ...secrets.map((secret) => `v1=${signature(secret)}`)].join(",")
+}

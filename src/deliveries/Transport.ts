@@ -1,0 +1,241 @@
+/**
+ * The guarded transport: one HTTP request to an address that a customer chose (contract, Delivery; Limits).
+ *
+ * What it holds to, whatever the other side does: nothing is sent but to a checked address; each attempt is one request
+ * on the wire, never repeated here; redirects are not followed; the whole exchange ends within one deadline; no more
+ * than a bounded part of the answer is read, and none of it is kept.
+ */
+import { performance } from "node:perf_hooks"
+import { createSecureContext } from "node:tls"
+import { Context, Duration, Effect, Either, Layer } from "effect"
+import type { Dispatcher } from "undici"
+import { loopbackToo, publicAddressesOnly } from "../endpoints/AddressPolicy.ts"
+import { addressPolicyFor, DnsResolver, parseDestination } from "../endpoints/DestinationUrl.ts"
+import type { AttemptErrorCode, AttemptOutcome } from "./Attempt.ts"
+import { Deadlines, type Expiring } from "./Deadlines.ts"
+import { parseRetryAfter } from "./RetryPolicy.ts"
+import { type Connection, Connections, maxHeaderBytes } from "./TransportConnections.ts"
+import { attemptErrorCode, isTransportBug } from "./TransportError.ts"
+
+/** One request to a destination. */
+export interface TransportRequest {
+  /** The destination, as `parseDestinationUrl` gave it. */
+  readonly url: string
+  /** The exact bytes that were signed; text is sent as UTF-8. */
+  readonly body: string | Uint8Array
+  /** Sent as they are; `host`, `connection` and `content-length` are added. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Whether this machine is a destination: only in the sandbox, where the setting for local development allows it. */
+  readonly allowLocal: boolean
+}
+
+/** The transport's bounds; each has a default. */
+export interface TransportOptions {
+  /** How long an exchange may take in all: look-up, connecting, sending, the whole answer. Default 10 seconds. */
+  readonly timeout?: Duration.DurationInput
+  /** How much of an answer's body is read before the connection is dropped. Default 64 KiB. */
+  readonly maxResponseBytes?: number
+  /** How many connections stay open for reuse, per origin; not a bound on attempts in flight. Default 8. */
+  readonly idleConnectionsPerOrigin?: number
+  /** How long a connection stays open unused. Default 4 seconds, which is less than common servers allow. */
+  readonly idleTimeout?: Duration.DurationInput
+  /** How long a connection is used before the name is looked up again. Default 5 minutes. */
+  readonly maxConnectionAge?: Duration.DurationInput
+  /** PEM certificates of the authorities to trust, instead of the usual ones. */
+  readonly certificateAuthorities?: ReadonlyArray<string>
+}
+
+/** Sends attempts. */
+export class Transport extends Context.Tag("connected-payments/deliveries/Transport")<
+  Transport,
+  {
+    /**
+     * Makes one attempt. Never fails: whatever goes wrong is an outcome. The deadline and `durationMs` follow the
+     * machine's monotonic clock. Interruption closes the connection. Dies where the request itself is impossible (a
+     * header with a line break in it).
+     */
+    readonly post: (request: TransportRequest) => Effect.Effect<AttemptOutcome>
+  }
+>() {
+  /** Opens connections as they are needed and closes all of them with its scope. */
+  static readonly layer = (options: TransportOptions = {}): Layer.Layer<Transport, never, DnsResolver> =>
+    Layer.scoped(Transport, make(options))
+}
+
+const make = Effect.fnUntraced(function* (options: TransportOptions) {
+  const { certificateAuthorities } = options
+  const settings = {
+    resolver: yield* DnsResolver,
+    runtime: yield* Effect.runtime<never>(),
+    secureContext: createSecureContext(certificateAuthorities === undefined ? {} : { ca: [...certificateAuthorities] }),
+    idlePerOrigin: options.idleConnectionsPerOrigin ?? 8,
+    idleMillis: Duration.toMillis(options.idleTimeout ?? Duration.seconds(4)),
+    maxAgeMillis: Duration.toMillis(options.maxConnectionAge ?? Duration.minutes(5))
+  }
+  const maxResponseBytes = options.maxResponseBytes ?? 64 * 1024
+  const deadlines = new Deadlines(Duration.toMillis(options.timeout ?? Duration.seconds(10)))
+  const toPublic = new Connections(settings, publicAddressesOnly)
+  const toLocal = new Connections(settings, loopbackToo)
+  let closed = false
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      closed = true
+      toPublic.discardAll()
+      toLocal.discardAll()
+    })
+  )
+
+  const post = (request: TransportRequest) =>
+    Effect.async<AttemptOutcome>((resume) => {
+      if (closed) return resume(Effect.succeed(notSent("interrupted")))
+      const url = Either.getOrNull(parseDestination(request.url, request))
+      if (url === null) return resume(Effect.succeed(notSent("destination_blocked")))
+      const connections = addressPolicyFor(url.hostname, request).allowLoopback ? toLocal : toPublic
+      const exchange = new Exchange({
+        connections,
+        connection: connections.acquire(url.origin),
+        deadlines,
+        maxResponseBytes,
+        resume
+      })
+      exchange.start(url.pathname, request)
+      return Effect.sync(() => exchange.abandon())
+    })
+
+  return { post }
+})
+
+const notSent = (errorCode: AttemptErrorCode): AttemptOutcome => ({
+  httpStatus: null,
+  errorCode,
+  durationMs: 0,
+  retryAfter: null
+})
+
+interface ExchangeSettings {
+  readonly connections: Connections
+  readonly connection: Connection
+  readonly deadlines: Deadlines
+  readonly maxResponseBytes: number
+  readonly resume: (outcome: Effect.Effect<AttemptOutcome>) => void
+}
+
+/** One request and its answer, as undici reports on them. It ends once; what is reported afterwards is of no account. */
+class Exchange implements Dispatcher.DispatchHandler, Expiring {
+  readonly #settings: ExchangeSettings
+  readonly #startedAt = performance.now()
+  #ended = false
+  #status: number | null = null
+  #retryAfter: Duration.Duration | null = null
+  #bodyBytes = 0
+  #bytesBefore = 0
+
+  constructor(settings: ExchangeSettings) {
+    this.#settings = settings
+  }
+
+  start(path: string, { body, headers }: TransportRequest): void {
+    const { connection, deadlines } = this.#settings
+    deadlines.add(this)
+    const send = () => {
+      if (!this.#ended) connection.client.dispatch({ method: "POST", path, body, headers }, this)
+    }
+    // The consumer may have closed a kept connection, and the news be waiting to be read. From here undici waits until
+    // the event loop has read what there is; from within a socket's event it would not.
+    if (connection.reused) setImmediate(send)
+    else send()
+  }
+
+  /** The attempt was interrupted. */
+  abandon(): void {
+    if (this.#end()) this.#discard()
+  }
+
+  /** The deadline has passed. */
+  expire(): void {
+    this.#fail("timeout")
+  }
+
+  onRequestStart(): void {
+    const { connection } = this.#settings
+    this.#bytesBefore = connection.bytesRead
+    connection.onBytes = () => this.#onBytes()
+  }
+
+  onResponseStart(_: unknown, status: number, headers: Readonly<Record<string, string | string[] | undefined>>): void {
+    // Informational answers precede the one that counts
+    if (status < 200) return
+    this.#status = status
+    const retryAfter = headers["retry-after"]
+    if ((status === 429 || status === 503) && typeof retryAfter === "string") {
+      this.#retryAfter = parseRetryAfter(retryAfter, new Date())
+    }
+  }
+
+  onResponseData(_: unknown, chunk: Uint8Array): void {
+    this.#bodyBytes += chunk.byteLength
+    if (this.#bodyBytes > this.#settings.maxResponseBytes) this.#cutOff()
+  }
+
+  onResponseEnd(): void {
+    if (!this.#end()) return
+    this.#settings.connections.release(this.#settings.connection)
+    this.#answer(statusErrorCode(this.#status))
+  }
+
+  onResponseError(_: unknown, error: unknown): void {
+    if (!isTransportBug(error)) {
+      this.#fail(attemptErrorCode(error))
+    } else if (this.#end()) {
+      this.#discard()
+      this.#settings.resume(Effect.die(error))
+    }
+  }
+
+  // Bytes that are no body: chunk extensions, informational answers without end
+  #onBytes(): void {
+    const { connection, maxResponseBytes } = this.#settings
+    if (connection.bytesRead - this.#bytesBefore > maxResponseBytes + maxHeaderBytes) this.#cutOff()
+  }
+
+  /** Too much came: the status decides, where there is one. */
+  #cutOff(): void {
+    if (!this.#end()) return
+    this.#discard()
+    this.#answer(this.#status === null ? "response_too_large" : statusErrorCode(this.#status))
+  }
+
+  /** The exchange broke off. A status that is a failure by itself stays; a 2xx counts only once it is complete. */
+  #fail(errorCode: AttemptErrorCode): void {
+    if (!this.#end()) return
+    this.#discard()
+    const byStatus = this.#status === null ? null : statusErrorCode(this.#status)
+    if (byStatus === null) this.#status = null
+    this.#answer(byStatus ?? errorCode)
+  }
+
+  #end(): boolean {
+    if (this.#ended) return false
+    this.#ended = true
+    this.#settings.deadlines.delete(this)
+    this.#settings.connection.onBytes = null
+    return true
+  }
+
+  #discard(): void {
+    this.#settings.connections.discard(this.#settings.connection)
+  }
+
+  #answer(errorCode: AttemptErrorCode | null): void {
+    const durationMs = Math.round(performance.now() - this.#startedAt)
+    const outcome = { httpStatus: this.#status, errorCode, durationMs, retryAfter: this.#retryAfter }
+    this.#settings.resume(Effect.succeed(outcome))
+  }
+}
+
+/** What a complete answer comes to (contract, Delivery states): only 2xx is a success, and 3xx is not followed. */
+const statusErrorCode = (status: number | null): AttemptErrorCode | null => {
+  if (status === null) return "network_error"
+  if (status >= 200 && status < 300) return null
+  return status >= 300 && status < 400 ? "redirect_refused" : "http_error"
+}

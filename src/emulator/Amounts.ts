@@ -1,0 +1,81 @@
+import type { Price, PriceTier } from "./Records.ts"
+
+/** Places behind the point that the provider's decimals can have. */
+const places = 12
+const one = 10n ** BigInt(places)
+
+/** A decimal text as a whole number of its smallest fractions, so that no digit is lost in calculating. */
+const scaled = (decimal: string): bigint => {
+  const [whole = "0", fraction = ""] = decimal.split(".")
+  return BigInt(whole) * one + BigInt(fraction.padEnd(places, "0"))
+}
+
+/** Rounds to the smallest currency unit, halves up. */
+const rounded = (amount: bigint): number => Number((amount + one / 2n) / one)
+
+/** A decimal without needless zeros: `"10.50"` becomes `"10.5"`, `"3.0"` becomes `"3"`. */
+export const normalizedDecimal = (decimal: string): string => {
+  const [whole = "0", fraction = ""] = decimal.split(".")
+  const shortWhole = whole.replace(/^0+(?=\d)/, "")
+  const shortFraction = fraction.replace(/0+$/, "")
+  return shortFraction === "" ? shortWhole : `${shortWhole}.${shortFraction}`
+}
+
+/** The two forms of one amount: the integer is null where the decimal has a fraction. */
+export interface AmountForms {
+  readonly integer: number | null
+  readonly decimal: string | null
+}
+
+/** An amount given as an integer or as a decimal, in both forms; both null where it was given as neither. */
+export const amountForms = (integer: number | undefined, decimal: string | undefined): AmountForms => {
+  if (integer !== undefined) return { integer, decimal: String(integer) }
+  if (decimal === undefined) return { integer: null, decimal: null }
+  const normalized = normalizedDecimal(decimal)
+  return { integer: normalized.includes(".") ? null : Number(normalized), decimal: normalized }
+}
+
+const tierAmount = (tier: PriceTier, units: bigint): bigint =>
+  units * scaled(tier.unit_amount_decimal ?? "0") + scaled(tier.flat_amount_decimal ?? "0")
+
+const upperBound = (tier: PriceTier): bigint | undefined => (tier.up_to === null ? undefined : BigInt(tier.up_to))
+
+/** Each tier prices the units that fall into it. */
+const graduatedAmount = (tiers: ReadonlyArray<PriceTier>, quantity: bigint): bigint => {
+  let total = 0n
+  let below = 0n
+  for (const tier of tiers) {
+    if (quantity <= below) break
+    const bound = upperBound(tier)
+    const until = bound === undefined || quantity < bound ? quantity : bound
+    total += tierAmount(tier, until - below)
+    below = until
+  }
+  return total
+}
+
+/** The tier that the quantity falls into prices all units. */
+const volumeAmount = (tiers: ReadonlyArray<PriceTier>, quantity: bigint): bigint => {
+  const tier = tiers.find((candidate) => quantity <= (upperBound(candidate) ?? quantity))
+  return tier === undefined ? 0n : tierAmount(tier, quantity)
+}
+
+const packages = (quantity: bigint, transform: Price["transform_quantity"]): bigint => {
+  if (transform === null) return quantity
+  const divisor = BigInt(transform.divide_by)
+  return transform.round === "up" ? (quantity + divisor - 1n) / divisor : quantity / divisor
+}
+
+/**
+ * What a quantity of a price costs, in the smallest currency unit: per unit, per package (`transform_quantity`) or by
+ * tiers. A price whose amount the payer chooses costs its preset, or 0 where it has none.
+ */
+export const lineAmount = (price: Price, quantity: number): number => {
+  if (price.custom_unit_amount !== null) return price.custom_unit_amount.preset ?? 0
+  const units = BigInt(quantity)
+  if (price.billing_scheme === "tiered") {
+    const tiers = price.tiers ?? []
+    return rounded(price.tiers_mode === "volume" ? volumeAmount(tiers, units) : graduatedAmount(tiers, units))
+  }
+  return rounded(packages(units, price.transform_quantity) * scaled(price.unit_amount_decimal ?? "0"))
+}

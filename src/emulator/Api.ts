@@ -1,0 +1,114 @@
+import { Effect } from "effect"
+import { authenticate } from "./Authentication.ts"
+import type { EmulatorError } from "./EmulatorError.ts"
+import { apiVersion } from "./Events.ts"
+import { type FormInput, parseForm } from "./Form.ts"
+import { type HttpReply, type HttpRequest, jsonReply, segmentsOf } from "./Http.ts"
+import { type Answer, type Idempotency, makeIdempotency } from "./Idempotency.ts"
+import { accountInvalid, type ProviderError, refuse } from "./ProviderError.ts"
+import { makeRouter, type Prepared, requestContext } from "./Route.ts"
+import { routes } from "./resources/Resources.ts"
+import { type Service, unixSeconds } from "./Service.ts"
+import type { Transaction } from "./Store.ts"
+
+const findRoute = makeRouter(routes)
+
+const routeOf = ({ method, path }: HttpRequest) => {
+  const segments = segmentsOf(path)
+  const found = segments === undefined ? undefined : findRoute(method, segments)
+  return found === undefined
+    ? Effect.fail(refuse({ status: 404, message: `Unrecognized request URL (${method}: ${path}).` }))
+    : Effect.succeed(found)
+}
+
+/** The account in whose scope the request is: the platform's own, or one connected to it. */
+const accountOf = (service: Service, request: HttpRequest): Effect.Effect<string, ProviderError | EmulatorError> => {
+  const account = request.header("stripe-account")
+  if (account === undefined) return Effect.succeed(service.platformId)
+  return service.store.transact((transaction) =>
+    transaction.in(service.platformId).get("account", account) === undefined
+      ? Effect.fail(accountInvalid(account))
+      : Effect.succeed(account)
+  )
+}
+
+const checkVersion = (request: HttpRequest): Effect.Effect<void, ProviderError> => {
+  const version = request.header("stripe-version")
+  return version === undefined || version === apiVersion
+    ? Effect.void
+    : Effect.fail(
+        refuse({ message: `Invalid Stripe API version: ${version}. The emulator speaks ${apiVersion} only.` })
+      )
+}
+
+const checkContentType = (request: HttpRequest): Effect.Effect<void, ProviderError> => {
+  const contentType = request.header("content-type") ?? ""
+  return request.body === "" || contentType.startsWith("application/x-www-form-urlencoded")
+    ? Effect.void
+    : Effect.fail(
+        refuse({ message: `Invalid content type: expected application/x-www-form-urlencoded, got ${contentType}.` })
+      )
+}
+
+const parametersOf = (request: HttpRequest): Effect.Effect<FormInput, ProviderError> =>
+  checkContentType(request).pipe(
+    Effect.zipRight(Effect.all([parseForm(request.query), parseForm(request.body)])),
+    Effect.map(([query, body]) => ({ ...query, ...body }))
+  )
+
+interface Operation {
+  readonly account: string
+  readonly parameters: FormInput
+  readonly prepared: Prepared
+}
+
+const answerTo = (
+  service: Service,
+  idempotency: Idempotency,
+  request: HttpRequest,
+  { account, parameters, prepared }: Operation
+): Effect.Effect<Answer, ProviderError | EmulatorError> =>
+  Effect.flatMap(unixSeconds, (now) => {
+    const key = request.method === "POST" ? request.header("idempotency-key") : undefined
+    const origin = {
+      account,
+      connected: account !== service.platformId,
+      now,
+      request: { id: request.id, idempotency_key: key ?? null }
+    }
+    const operation = (transaction: Transaction) =>
+      Effect.map(prepared(requestContext(transaction, origin, service.platformId, service.baseUrl)), (object) => ({
+        status: 200,
+        body: JSON.stringify(object)
+      }))
+    if (key === undefined) return service.store.transact(operation)
+    const { id: requestId, method, path } = request
+    return idempotency.run({ scope: account, key, method, path, parameters, requestId, now }, operation)
+  })
+
+const echoed = (request: HttpRequest, { replayOf }: Answer): Readonly<Record<string, string>> => {
+  const account = request.header("stripe-account")
+  const key = request.header("idempotency-key")
+  return {
+    ...(account === undefined ? {} : { "stripe-account": account }),
+    ...(key === undefined ? {} : { "idempotency-key": key, "original-request": replayOf ?? request.id }),
+    ...(replayOf === undefined ? {} : { "idempotent-replayed": "true" })
+  }
+}
+
+/** The provider's API: everything under `/v1/`. */
+export const makeApi = (
+  service: Service
+): ((request: HttpRequest) => Effect.Effect<HttpReply, ProviderError | EmulatorError>) => {
+  const idempotency = makeIdempotency(service.store)
+  return Effect.fnUntraced(function* (request) {
+    yield* authenticate(request, service.secretKey)
+    yield* checkVersion(request)
+    const { ids, route } = yield* routeOf(request)
+    const account = yield* accountOf(service, request)
+    const parameters = yield* parametersOf(request)
+    const prepared = yield* route.prepare(parameters, ids)
+    const answer = yield* answerTo(service, idempotency, request, { account, parameters, prepared })
+    return jsonReply(answer.status, answer.body, echoed(request, answer))
+  })
+}

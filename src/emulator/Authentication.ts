@@ -1,0 +1,34 @@
+import { createHash, timingSafeEqual } from "node:crypto"
+import { Effect } from "effect"
+import type { HttpRequest } from "./Http.ts"
+import { ProviderError } from "./ProviderError.ts"
+
+const unauthorized = (message: string): Effect.Effect<never, ProviderError> =>
+  Effect.fail(new ProviderError({ status: 401, type: "invalid_request_error", message }))
+
+/** The key of a request: `Bearer <key>`, or Basic with the key as the user name. */
+const keyOf = (authorization: string): string | undefined => {
+  const [scheme = "", credential = ""] = authorization.trim().split(/\s+/, 2)
+  switch (scheme.toLowerCase()) {
+    case "bearer":
+      return credential
+    case "basic":
+      return Buffer.from(credential, "base64").toString("utf8").split(":", 1)[0]
+    default:
+      return undefined
+  }
+}
+
+const digest = (text: string): Buffer => createHash("sha256").update(text).digest()
+
+/** Lets a request pass that carries the platform's key; any other is answered with 401 in the provider's terms. */
+export const authenticate = (request: HttpRequest, secretKey: string): Effect.Effect<void, ProviderError> => {
+  const authorization = request.header("authorization")
+  const key = authorization === undefined ? undefined : keyOf(authorization)
+  if (key === undefined || key === "") {
+    return unauthorized("You did not provide an API key. Provide it in the Authorization header, using Bearer auth.")
+  }
+  return timingSafeEqual(digest(key), digest(secretKey))
+    ? Effect.void
+    : unauthorized(`Invalid API Key provided: ${key.slice(0, 8)}****`)
+}

@@ -1,0 +1,131 @@
+import { Clock, Effect, Schedule, type Scope } from "effect"
+import { makeApi } from "./Api.ts"
+import { ensureAccount, isTarget, makeControl } from "./Control.ts"
+import type { EmulatorError } from "./EmulatorError.ts"
+import { expireOverdue, hostedPage } from "./HostedPage.ts"
+import { errorReply, type HttpReply, type HttpRequest, segmentsOf } from "./Http.ts"
+import { forgetOldAnswers } from "./Idempotency.ts"
+import { platformAccountId } from "./Ids.ts"
+import { makeNotifier, type Notifier } from "./Notifier.ts"
+import { internalError, type ProviderError, refuse } from "./ProviderError.ts"
+import { makeAccount } from "./resources/Accounts.ts"
+import { type Handler, serve } from "./Server.ts"
+import { type Service, unixSeconds } from "./Service.ts"
+import { makeStore, type Store } from "./Store.ts"
+
+export { EmulatorError } from "./EmulatorError.ts"
+
+/** How to run the emulator. */
+export interface EmulatorOptions {
+  /** Default `127.0.0.1`. */
+  readonly host?: string
+  /** Default 0: a free one. */
+  readonly port?: number
+  /** Where the state is kept, so that it survives a restart and a killed process; absent: in memory only. */
+  readonly journalFile?: string
+  /** The platform's key (`sk_test_...`); a request with any other is answered with 401. */
+  readonly secretKey: string
+  /** Signs the notifications (`whsec_...`). */
+  readonly webhookSecret: string
+}
+
+/** A running emulator of the provider: HTTP for the provider's own SDK, a page for payers, signed notifications. */
+export interface Emulator {
+  /** Such as `http://127.0.0.1:12111`. */
+  readonly url: string
+  /**
+   * Names where the notifications of connected accounts go (an absolute http or https URL; any other is a defect).
+   * Before it is named they wait; it is remembered with the rest of the state.
+   */
+  readonly setWebhookUrl: (url: string) => Effect.Effect<void>
+  /**
+   * Answers the id of a connected account: the one named, made if it is missing, or without an id a new one.
+   *
+   * An id that is not `acct_` and 16 letters or digits is a defect.
+   */
+  readonly ensureAccount: (id?: string) => Effect.Effect<string>
+}
+
+/** How often sessions whose time has run out are looked for. */
+const sweepInterval = "10 seconds"
+
+const isNone = refuse({ status: 404, message: "Unrecognized request URL." })
+
+const dispatcher = (service: Service, notifier: Notifier) => {
+  const api = makeApi(service)
+  const control = makeControl(service, notifier)
+  const page = hostedPage(service)
+  return (request: HttpRequest): Effect.Effect<HttpReply, ProviderError | EmulatorError> => {
+    const [first, second, third, ...rest] = segmentsOf(request.path) ?? []
+    if (first === "_emulator") return control(request)
+    if (first === "c" && second === "pay" && third !== undefined && rest.length === 0) return page(request, third)
+    return first === "v1" ? api(request) : Effect.fail(isNone)
+  }
+}
+
+/** Refusals go out as the provider words them; what should not happen is logged and answered with 500. */
+const makeHandler = (service: Service, notifier: Notifier): Handler => {
+  const dispatch = dispatcher(service, notifier)
+  return (request) =>
+    dispatch(request).pipe(
+      Effect.catchTag("ProviderError", (error) => Effect.succeed(errorReply(error))),
+      Effect.catchAllCause((cause) =>
+        Effect.as(
+          Effect.logError(`The emulator failed to answer ${request.method} ${request.path} (${request.id})`, cause),
+          errorReply(internalError)
+        )
+      )
+    )
+}
+
+/** The platform has an account too, whose objects are those of requests without `Stripe-Account`. */
+const ensurePlatform = (store: Store, id: string): Effect.Effect<void, EmulatorError> =>
+  Effect.flatMap(unixSeconds, (now) =>
+    store.transact((transaction) =>
+      Effect.sync(() => {
+        const accounts = transaction.in(id)
+        if (accounts.get("account", id) === undefined) accounts.put("account", id, makeAccount(id, now))
+      })
+    )
+  )
+
+const start = Effect.fn("Emulator.start")(function* (options: EmulatorOptions) {
+  const store = yield* makeStore(options.journalFile)
+  yield* ensurePlatform(store, platformAccountId)
+  yield* forgetOldAnswers(store)
+  const notifier = yield* makeNotifier(store, options.webhookSecret)
+  const serviceAt = (baseUrl: string): Service => ({
+    store,
+    platformId: platformAccountId,
+    secretKey: options.secretKey,
+    baseUrl
+  })
+  const url = yield* serve({ host: options.host ?? "127.0.0.1", port: options.port ?? 0 }, (baseUrl) =>
+    makeHandler(serviceAt(baseUrl), notifier)
+  )
+  const service = serviceAt(url)
+  yield* expireOverdue(service).pipe(
+    Effect.catchAll((error) => Effect.logError("The emulator could not expire sessions", error)),
+    Effect.repeat(Schedule.spaced(sweepInterval)),
+    Effect.forkScoped
+  )
+  const emulator: Emulator = {
+    url,
+    setWebhookUrl: (target) =>
+      isTarget(target)
+        ? Effect.orDie(notifier.setTarget(target))
+        : Effect.dieMessage(`Not a URL that notifications can be sent to: ${target}`),
+    ensureAccount: (id) => Effect.orDie(ensureAccount(service, id))
+  }
+  return emulator
+})
+
+/**
+ * Starts the emulator; it runs until the scope closes.
+ *
+ * It stands for a machine of somebody else's, so it goes by the real time whatever the caller's clock says.
+ *
+ * Errors: {@link EmulatorError}.
+ */
+export const makeEmulator = (options: EmulatorOptions): Effect.Effect<Emulator, EmulatorError, Scope.Scope> =>
+  Effect.withClock(start(options), Clock.make())

@@ -1,0 +1,60 @@
+import { Effect } from "effect"
+import qs from "qs"
+import { type ProviderError, refuse } from "./ProviderError.ts"
+
+/** Parameters as they arrive, form-encoded: every leaf is a string, and nothing is known about any of them yet. */
+export interface FormInput {
+  readonly [name: string]: unknown
+}
+
+/**
+ * A well-formed parameter name: `name`, then any number of `[part]`. What falls outside this form the parser would
+ * cut or drop without a word.
+ */
+const wellFormed = /^[^[\]]+(?:\[[^[\]]*\])*$/
+
+const decodeName = (text: string): string | undefined => {
+  try {
+    return decodeURIComponent(text.replaceAll("+", " "))
+  } catch {
+    return undefined
+  }
+}
+
+const malformedName = (text: string): string | undefined =>
+  text
+    .split("&")
+    .filter((pair) => pair !== "")
+    .map((pair) => pair.split("=", 1)[0] ?? "")
+    .find((name) => {
+      const decoded = decodeName(name)
+      return decoded === undefined || !wellFormed.test(decoded) || /(?:^|\[)__proto__(?:\]|$)/.test(decoded)
+    })
+
+/**
+ * Reads a form-encoded body or a query string with nested brackets (`line_items[0][price]=...`, `metadata[k]=v`,
+ * `expand[]=...`).
+ *
+ * Fails on names that are not well formed, on more than 5,000 parameters, on more than 8 levels and on array indexes
+ * above 1,000: a parameter is understood or refused, never dropped.
+ */
+export const parseForm = (text: string): Effect.Effect<FormInput, ProviderError> => {
+  const malformed = malformedName(text)
+  return malformed !== undefined
+    ? Effect.fail(
+        refuse({ message: `Invalid parameter name: ${malformed}`, code: "parameter_unknown", param: malformed })
+      )
+    : Effect.try({
+        try: (): FormInput =>
+          qs.parse(text, {
+            allowSparse: true,
+            arrayLimit: 1_000,
+            depth: 8,
+            parameterLimit: 5_000,
+            plainObjects: true,
+            strictDepth: true,
+            throwOnLimitExceeded: true
+          }),
+        catch: (cause) => refuse({ message: cause instanceof Error ? cause.message : "Invalid request parameters" })
+      })
+}

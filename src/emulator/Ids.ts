@@ -1,0 +1,45 @@
+import { randomBytes } from "node:crypto"
+
+const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+/** Largest multiple of 62 in a byte: bytes from here on are drawn again, so that all characters are equally likely. */
+const evenRange = 248
+
+const randomText = (length: number): string => {
+  let text = ""
+  while (text.length < length) {
+    for (const byte of randomBytes(length - text.length)) {
+      if (byte < evenRange) text += alphabet.charAt(byte % alphabet.length)
+    }
+  }
+  return text
+}
+
+/** Characters after the prefix, as many as in the provider's own ids. */
+const lengths = {
+  acct_: 16,
+  ch_: 24,
+  cs_test_: 58,
+  evt_: 24,
+  li_: 24,
+  pi_: 24,
+  pm_: 24,
+  price_: 24,
+  prod_: 14,
+  req_: 14
+} as const
+
+/** The prefixes of the ids that the emulator makes. */
+export type IdPrefix = keyof typeof lengths
+
+/** A new random id with the provider's prefix and length. */
+export const newId = (prefix: IdPrefix): string => prefix + randomText(lengths[prefix])
+
+/** The client secret of a payment intent. */
+export const newClientSecret = (paymentIntent: string): string => `${paymentIntent}_secret_${randomText(25)}`
+
+/** Whether the text has the form of an account id: `acct_` and 16 letters or digits. */
+export const isAccountId = (text: string): boolean => /^acct_[A-Za-z0-9]{16}$/.test(text)
+
+/** The platform's own account: the same under every key and after every restart. */
+export const platformAccountId = "acct_EmulatorPlatform"

@@ -1,0 +1,68 @@
+import { Effect } from "effect"
+import * as Params from "./Params.ts"
+import { type ProviderError, refuse, resourceMissing } from "./ProviderError.ts"
+
+/** The parameters of every list: `limit` 1 to 100 (default 10) and one cursor. */
+export const pageParams = {
+  ending_before: Params.optional(Params.text()),
+  limit: Params.optional(Params.integer(1, 100)),
+  starting_after: Params.optional(Params.text())
+}
+
+/** Where a page begins and how long it is. */
+export interface PageRequest {
+  readonly ending_before?: string
+  readonly limit?: number
+  readonly starting_after?: string
+}
+
+/** A page of a list, as the provider answers it. */
+export interface Page<Item> {
+  readonly object: "list"
+  readonly data: ReadonlyArray<Item>
+  readonly has_more: boolean
+  readonly url: string
+}
+
+const defaultLimit = 10
+
+interface ListSource<Item> {
+  /** All items, in the order in which the list answers them. */
+  readonly items: ReadonlyArray<Item>
+  readonly url: string
+  /** The provider's word for one item, for its message about an unknown cursor. */
+  readonly noun: string
+  readonly matches?: (item: Item) => boolean
+}
+
+/**
+ * One page: the items that match, after (or before) the cursor. The cursor itself need not match the filter.
+ *
+ * Errors: `resource_missing` (400) for an unknown cursor; both cursors at once (400).
+ */
+export const page = <Item extends { readonly id: string }>(
+  { items, matches = () => true, noun, url }: ListSource<Item>,
+  { ending_before, limit = defaultLimit, starting_after }: PageRequest
+): Effect.Effect<Page<Item>, ProviderError> => {
+  if (ending_before !== undefined && starting_after !== undefined) {
+    return Effect.fail(
+      refuse({ param: "ending_before", message: "You can't use both `starting_after` and `ending_before`." })
+    )
+  }
+  const cursor = starting_after ?? ending_before
+  const index = cursor === undefined ? -1 : items.findIndex(({ id }) => id === cursor)
+  if (cursor !== undefined && index < 0) {
+    return Effect.fail(resourceMissing(noun, cursor, starting_after === undefined ? "ending_before" : "starting_after"))
+  }
+  const backwards = ending_before !== undefined
+  const candidates = (backwards ? items.slice(0, index) : items.slice(index + 1)).filter(matches)
+  return Effect.succeed({
+    object: "list",
+    data: backwards ? candidates.slice(-limit) : candidates.slice(0, limit),
+    has_more: candidates.length > limit,
+    url
+  })
+}
+
+/** Newest first: the reverse of the order in which records were made, whatever their second. */
+export const newestFirst = <Item>(oldestFirst: ReadonlyArray<Item>): ReadonlyArray<Item> => oldestFirst.toReversed()

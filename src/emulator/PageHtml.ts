@@ -1,0 +1,113 @@
+import type { LineItem, Order, Session } from "./Records.ts"
+
+/** HTML that is safe to put into a page: made by {@link html} only. */
+class Html {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+const escapes: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;"
+}
+
+const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => escapes[character] ?? "")
+
+/** Escapes everything that is put in but {@link Html} itself. */
+const html = (parts: TemplateStringsArray, ...values: ReadonlyArray<string | Html | ReadonlyArray<Html>>): Html =>
+  new Html(
+    parts
+      .map((part, index) => {
+        const value = values[index]
+        if (value === undefined) return part
+        if (typeof value === "string") return part + escaped(value)
+        return part + (value instanceof Html ? value.text : value.map(({ text }) => text).join(""))
+      })
+      .join("")
+  )
+
+const nothing = html``
+
+/** An amount for people: `R$ 5.00` for 500 brl. */
+export const money = (amount: number, currency: string): string => {
+  const format = new Intl.NumberFormat("en", { style: "currency", currency: currency.toUpperCase() })
+  return format.format(amount / 10 ** (format.resolvedOptions().maximumFractionDigits ?? 2))
+}
+
+const style = html`<style>
+body { font: 1rem/1.5 system-ui, sans-serif; max-width: 34rem; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a; background: #fff }
+table { width: 100%; border-collapse: collapse; margin: 1rem 0 }
+th, td { text-align: left; padding: .5rem 0; border-bottom: 1px solid #767676 }
+th:last-child, td:last-child { text-align: right }
+label { display: block; margin: 1rem 0 }
+input { display: block; width: 100%; box-sizing: border-box; padding: .5rem; font: inherit }
+button { font: inherit; padding: .6rem 1.4rem; margin: 0 .5rem .5rem 0; cursor: pointer }
+.note { border-left: .3rem solid #6b4eff; padding: .2rem .8rem }
+.refusal { border-left: .3rem solid #b00020; padding: .2rem .8rem }
+</style>`
+
+const page = (title: string, content: Html): string =>
+  html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>${title}</title>
+${style}
+</head>
+<body>
+<main>
+<h1>${title}</h1>
+${content}
+<p class="note">This is the local provider emulator. No money moves.</p>
+</main>
+</body>
+</html>
+`.text
+
+const row = (item: LineItem): Html =>
+  html`<tr><td>${item.description ?? item.price.id}</td><td>${String(item.quantity)}</td><td>${money(item.amount_total, item.currency)}</td></tr>
+`
+
+const amountField = (session: Session, order: Order): Html => {
+  const bounds = order.items[0]?.price.custom_unit_amount ?? null
+  if (bounds === null) return nothing
+  const minimum = bounds.minimum ?? 1
+  return html`<label>Amount you want to pay, in the smallest unit of ${session.currency}
+<input name="amount" type="number" inputmode="numeric" required min="${String(minimum)}"${
+    bounds.maximum === null ? nothing : html` max="${String(bounds.maximum)}"`
+  } value="${String(bounds.preset ?? minimum)}"></label>
+`
+}
+
+const forms = (session: Session, order: Order): Html => html`<form method="post">
+${amountField(session, order)}<label>E-mail (optional)
+<input name="email" type="email" autocomplete="email" value="${session.customer_email ?? ""}"></label>
+<button name="action" value="pay">Pay</button>
+<button name="action" value="decline">Decline the card</button>
+</form>
+${session.cancel_url === null ? nothing : html`<p><a href="${session.cancel_url}" rel="noreferrer">Back to the shop</a></p>`}`
+
+/** The page of an open session: what is sold, the total, and the forms to pay or to let the card be declined. */
+export const checkoutPage = (session: Session, order: Order, refusal?: string): string =>
+  page(
+    "Checkout",
+    html`${refusal === undefined ? nothing : html`<p class="refusal" role="alert">${refusal}</p>`}
+<table>
+<thead><tr><th scope="col">Item</th><th scope="col">Quantity</th><th scope="col">Amount</th></tr></thead>
+<tbody>
+${order.items.map(row)}</tbody>
+<tfoot><tr><th scope="row" colspan="2">Total</th><td>${money(session.amount_total, session.currency)}</td></tr></tfoot>
+</table>
+${forms(session, order)}`
+  )
+
+/** A page that only says something. */
+export const messagePage = (title: string, message: string): string =>
+  page(title, html`<p role="status">${message}</p>`)

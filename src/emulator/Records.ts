@@ -1,0 +1,148 @@
+import type { Stripe } from "stripe"
+
+/**
+ * A provider type as it goes over the wire. The SDK's types speak of `Decimal` where the JSON has a string, and of an
+ * object where an id may have been expanded.
+ */
+export type Wire<T> = T extends Stripe.Decimal
+  ? string
+  : T extends ReadonlyArray<infer Item>
+    ? ReadonlyArray<Wire<Item>>
+    : T extends object
+      ? { readonly [Key in keyof T]: Wire<T[Key]> }
+      : T
+
+export type Account = Wire<Stripe.Account>
+export type Product = Omit<Wire<Stripe.Product>, "default_price"> & { readonly default_price: string | null }
+export type Price = Omit<Wire<Stripe.Price>, "product"> & { readonly product: string }
+export type PriceTier = Wire<Stripe.Price.Tier>
+export type LineItem = Omit<Wire<Stripe.LineItem>, "price"> & { readonly price: Price; readonly quantity: number }
+export type Session = Omit<Wire<Stripe.Checkout.Session>, "payment_intent" | "currency" | "amount_total"> & {
+  readonly amount_total: number
+  readonly currency: string
+  readonly payment_intent: string | null
+}
+export type PaymentIntent = Omit<Wire<Stripe.PaymentIntent>, "latest_charge"> & {
+  readonly latest_charge: string | null
+}
+export type Charge = Omit<Wire<Stripe.Charge>, "payment_intent"> & { readonly payment_intent: string | null }
+
+/** An event, with the snapshot of its object as it was then. */
+export interface Event {
+  readonly id: string
+  readonly object: "event"
+  /** The connected account; absent on events of the platform itself. */
+  readonly account?: string
+  readonly api_version: string
+  readonly context?: string
+  readonly created: number
+  readonly data: { readonly object: unknown; readonly previous_attributes?: Readonly<Record<string, unknown>> }
+  readonly livemode: false
+  readonly pending_webhooks: number
+  readonly request: EventRequest
+  readonly type: Stripe.Event.Type
+}
+
+/** Which API request caused an event; nulls where no request did. */
+export interface EventRequest {
+  readonly id: string | null
+  readonly idempotency_key: string | null
+}
+
+/** What a checkout session sells and what it was asked to hand on: not part of the session that the provider shows. */
+export interface Order {
+  readonly items: ReadonlyArray<LineItem>
+  readonly paymentIntentData: PaymentIntentData
+  readonly subscriptionData: SubscriptionData
+}
+
+export interface PaymentIntentData {
+  readonly metadata: Readonly<Record<string, string>>
+  readonly description: string | null
+  readonly receiptEmail: string | null
+  readonly statementDescriptor: string | null
+  readonly statementDescriptorSuffix: string | null
+}
+
+export interface SubscriptionData {
+  readonly metadata: Readonly<Record<string, string>>
+  readonly description: string | null
+  readonly trialPeriodDays: number | null
+}
+
+/**
+ * How far the notification of an event has come. While it is pending, `attempts` and the two fields after it are
+ * written when the outcome changes, not at every repetition.
+ */
+export interface Delivery {
+  readonly event: string
+  readonly state: "pending" | "delivered"
+  readonly attempts: number
+  readonly lastStatus: number | null
+  readonly lastError: string | null
+}
+
+/** The first answer to an idempotency key. */
+export interface StoredAnswer {
+  readonly key: string
+  readonly method: string
+  readonly path: string
+  /** SHA-256 of the parameters, in hex. */
+  readonly parameters: string
+  readonly status: number
+  readonly body: string
+  readonly requestId: string
+  /** Unix seconds. */
+  readonly created: number
+}
+
+/** Where the notifications of connected accounts go. */
+export interface WebhookTarget {
+  readonly url: string
+}
+
+/** Every kind of record that the emulator keeps, by the name it has in the journal. */
+export interface Records {
+  readonly account: Account
+  readonly product: Product
+  readonly price: Price
+  readonly "checkout.session": Session
+  readonly order: Order
+  readonly payment_intent: PaymentIntent
+  readonly charge: Charge
+  readonly event: Event
+  readonly delivery: Delivery
+  readonly answer: StoredAnswer
+  readonly webhook: WebhookTarget
+}
+
+export type Kind = keyof Records
+
+/** Records by kind and id, in the order of their making; `Absent` is null where a removal is to be remembered. */
+export type Collections<Absent = never> = { readonly [K in Kind]: Map<string, Records[K] | Absent> }
+
+export const emptyCollections = <Absent = never>(): Collections<Absent> => ({
+  account: new Map(),
+  product: new Map(),
+  price: new Map(),
+  "checkout.session": new Map(),
+  order: new Map(),
+  payment_intent: new Map(),
+  charge: new Map(),
+  event: new Map(),
+  delivery: new Map(),
+  answer: new Map(),
+  webhook: new Map()
+})
+
+export const isKind = (text: string): text is Kind => Object.hasOwn(noCollections, text)
+
+const noCollections = emptyCollections()
+
+/** All kinds of records. */
+export const kinds: ReadonlyArray<Kind> = Object.keys(noCollections).filter(isKind)
+
+/** One record set, or removed (`value: null`), in an account's scope. */
+export type Change<K extends Kind = Kind> = {
+  [P in K]: { readonly scope: string; readonly kind: P; readonly id: string; readonly value: Records[P] | null }
+}[K]

@@ -1,0 +1,107 @@
+import { Effect, Schema } from "effect"
+import { type EventOrigin, emit, type Happening } from "./Events.ts"
+import type { FormInput } from "./Form.ts"
+import { decodeParams, listOf, optional, text } from "./Params.ts"
+import { type AnswerShape, parseExpansion, presentAnswer } from "./Presentation.ts"
+import type { ProviderError } from "./ProviderError.ts"
+import type { Scoped, Transaction } from "./Store.ts"
+
+/** What an operation works with. */
+export interface RequestContext extends EventOrigin {
+  /** The objects of the account that the request is about. */
+  readonly objects: Scoped
+  /** The objects of the platform, connected accounts among them. */
+  readonly platform: { readonly id: string; readonly objects: Scoped }
+  /** Where the emulator itself is reached. */
+  readonly baseUrl: string
+  /** Tells that something has happened to an object; see {@link emit}. */
+  readonly emit: (happening: Happening) => void
+}
+
+/** The context of one request, within its transaction. */
+export const requestContext = (
+  transaction: Transaction,
+  origin: EventOrigin,
+  platformId: string,
+  baseUrl: string
+): RequestContext => {
+  const objects = transaction.in(origin.account)
+  return {
+    ...origin,
+    objects,
+    platform: { id: platformId, objects: transaction.in(platformId) },
+    baseUrl,
+    emit: (happening) => emit(objects, origin, happening)
+  }
+}
+
+/** An operation whose parameters have been decoded, ready to run in a transaction. */
+export type Prepared = (context: RequestContext) => Effect.Effect<object, ProviderError>
+
+/** One operation of the provider's API. */
+export interface Route {
+  readonly method: "GET" | "POST" | "DELETE"
+  /** Such as `/v1/products/:id`. */
+  readonly path: string
+  /** Decodes parameters and expansions: what fails here fails before the operation began. */
+  readonly prepare: (input: FormInput, ids: ReadonlyArray<string>) => Effect.Effect<Prepared, ProviderError>
+}
+
+interface RouteDefinition<A, I> {
+  readonly method: Route["method"]
+  readonly path: string
+  readonly answers: AnswerShape
+  readonly params: Schema.Schema<A, I>
+  /** @param id the first id in the path; "" where the path has none */
+  readonly run: (context: RequestContext, params: A, id: string) => Effect.Effect<object, ProviderError>
+}
+
+const expandParams = Schema.Struct({ expand: optional(listOf(text())) })
+
+/** Makes a route of an operation; `expand` is understood by all of them and need not be in `params`. */
+export const route = <A, I>({ answers, method, params, path, run }: RouteDefinition<A, I>): Route => ({
+  method,
+  path,
+  prepare: Effect.fnUntraced(function* ({ expand, ...input }, ids) {
+    const paths = yield* decodeParams(expandParams, expand === undefined ? {} : { expand })
+    const expansion = yield* parseExpansion(answers, paths.expand ?? [])
+    const decoded = yield* decodeParams(params, input)
+    return (context: RequestContext) =>
+      Effect.map(run(context, decoded, ids[0] ?? ""), (answer) =>
+        presentAnswer(context.objects, answers, answer, expansion)
+      )
+  })
+})
+
+/** Parameters of an operation that takes none but `expand`. */
+export const noParams = Schema.Struct({})
+
+interface Matched {
+  readonly route: Route
+  readonly ids: ReadonlyArray<string>
+}
+
+const idsOf = (pattern: ReadonlyArray<string>, segments: ReadonlyArray<string>): ReadonlyArray<string> | undefined => {
+  if (pattern.length !== segments.length) return undefined
+  const ids: Array<string> = []
+  for (const [index, part] of pattern.entries()) {
+    const segment = segments[index] ?? ""
+    if (part.startsWith(":") && segment !== "") ids.push(segment)
+    else if (part !== segment) return undefined
+  }
+  return ids
+}
+
+/** Finds the operation of a method and a path (already percent-decoded, segment by segment). */
+export const makeRouter = (
+  routes: ReadonlyArray<Route>
+): ((method: string, segments: ReadonlyArray<string>) => Matched | undefined) => {
+  const table = routes.map((route) => ({ route, pattern: route.path.split("/").slice(1) }))
+  return (method, segments) => {
+    for (const { pattern, route } of table) {
+      const ids = route.method === method ? idsOf(pattern, segments) : undefined
+      if (ids !== undefined) return { route, ids }
+    }
+    return undefined
+  }
+}

@@ -1,0 +1,137 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
+import type { AddressInfo } from "node:net"
+import { Effect, FiberSet, type Scope } from "effect"
+import { EmulatorError } from "./EmulatorError.ts"
+import { apiVersion } from "./Events.ts"
+import { errorReply, type HttpReply, type HttpRequest } from "./Http.ts"
+import { newId } from "./Ids.ts"
+import { refuse } from "./ProviderError.ts"
+
+/** Answers every request; it cannot fail. */
+export type Handler = (request: HttpRequest) => Effect.Effect<HttpReply>
+
+export interface ServeOptions {
+  readonly host: string
+  /** 0 for a free one. */
+  readonly port: number
+}
+
+/** Largest body of a request, in bytes. */
+const maximumBody = 1024 * 1024
+
+/** How long requests in flight may take once the server closes. */
+const closeGraceMilliseconds = 1_000
+
+/** Longer than the pauses of a client that keeps its connections: it should not find them closed under its request. */
+const keepAliveMilliseconds = 60_000
+
+const bodyOf = (message: IncomingMessage): Effect.Effect<string, "too large" | "aborted"> =>
+  Effect.async((resume) => {
+    const chunks: Array<Buffer> = []
+    let size = 0
+    message.on("data", (chunk: Buffer) => {
+      size += chunk.length
+      if (size <= maximumBody) chunks.push(chunk)
+      else resume(Effect.fail("too large"))
+    })
+    message.on("end", () => resume(Effect.succeed(Buffer.concat(chunks).toString("utf8"))))
+    message.on("close", () => resume(Effect.fail("aborted")))
+  })
+
+const requestOf = (message: IncomingMessage, id: string, body: string): HttpRequest => {
+  const target = message.url ?? "/"
+  const mark = target.indexOf("?")
+  return {
+    id,
+    method: message.method ?? "GET",
+    path: mark < 0 ? target : target.slice(0, mark),
+    query: mark < 0 ? "" : target.slice(mark + 1),
+    header: (name) => {
+      const value = message.headers[name]
+      return Array.isArray(value) ? value.join(", ") : value
+    },
+    body
+  }
+}
+
+const write = (response: ServerResponse, id: string, { body, headers, status }: HttpReply): Effect.Effect<void> =>
+  Effect.sync(() => {
+    const bytes = Buffer.from(body)
+    response.writeHead(status, {
+      ...headers,
+      "content-length": bytes.length,
+      "request-id": id,
+      "stripe-version": apiVersion
+    })
+    response.end(bytes)
+  })
+
+const tooLarge: HttpReply = {
+  ...errorReply(refuse({ status: 413, message: `A request's body can have at most ${maximumBody} bytes.` })),
+  headers: { "content-type": "application/json", connection: "close" }
+}
+
+const exchange = (handler: Handler, message: IncomingMessage, response: ServerResponse): Effect.Effect<void> => {
+  const id = newId("req_")
+  return bodyOf(message).pipe(
+    Effect.flatMap((body) => handler(requestOf(message, id, body))),
+    Effect.flatMap((reply) => write(response, id, reply)),
+    // Of a request whose sender has gone there is nobody left to answer
+    Effect.catchAll((reason) => (reason === "aborted" ? Effect.void : write(response, id, tooLarge)))
+  )
+}
+
+const urlOf = (host: string, { port }: AddressInfo): string => {
+  const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host
+  return `http://${reachable.includes(":") ? `[${reachable}]` : reachable}:${port}`
+}
+
+const listen = (server: Server, { host, port }: ServeOptions): Effect.Effect<AddressInfo, EmulatorError> =>
+  Effect.async((resume) => {
+    server.once("error", (cause) =>
+      resume(
+        Effect.fail(
+          new EmulatorError({ reason: "CannotListen", message: `The emulator cannot listen on ${host}:${port}`, cause })
+        )
+      )
+    )
+    server.listen(port, host, () => {
+      const address = server.address()
+      resume(
+        address === null || typeof address === "string"
+          ? Effect.dieMessage("A TCP server has a TCP address")
+          : Effect.succeed(address)
+      )
+    })
+  })
+
+/** Stops listening, lets requests in flight finish for a moment, then cuts what is still open. */
+const close = (server: Server): Effect.Effect<void> =>
+  Effect.async((resume) => {
+    const cut = setTimeout(() => server.closeAllConnections(), closeGraceMilliseconds)
+    server.close(() => {
+      clearTimeout(cut)
+      resume(Effect.void)
+    })
+    server.closeIdleConnections()
+  })
+
+/**
+ * Serves HTTP until the scope closes, which takes at most a little more than a second, open keep-alive connections
+ * included. Answers the URL. Every answer carries `request-id` and `stripe-version`.
+ *
+ * @param handlerAt makes the handler once the URL is known
+ */
+export const serve = (
+  options: ServeOptions,
+  handlerAt: (url: string) => Handler
+): Effect.Effect<string, EmulatorError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const run = yield* FiberSet.makeRuntime<never>()
+    const server = createServer({ keepAliveTimeout: keepAliveMilliseconds })
+    const address = yield* Effect.acquireRelease(listen(server, options), () => close(server))
+    const url = urlOf(options.host, address)
+    const handler = handlerAt(url)
+    server.on("request", (message, response) => void run(exchange(handler, message, response)))
+    return url
+  })

@@ -1,0 +1,17 @@
+import { Clock, Effect } from "effect"
+import type { Store } from "./Store.ts"
+
+/** What the emulator's HTTP faces share. */
+export interface Service {
+  readonly store: Store
+  /** The platform's own account. */
+  readonly platformId: string
+  readonly secretKey: string
+  /** Where the emulator is reached. */
+  readonly baseUrl: string
+}
+
+/** The time in Unix seconds. */
+export const unixSeconds: Effect.Effect<number> = Effect.map(Clock.currentTimeMillis, (milliseconds) =>
+  Math.floor(milliseconds / 1_000)
+)

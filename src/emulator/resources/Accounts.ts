@@ -1,0 +1,156 @@
+import { Effect, Schema } from "effect"
+import { newId } from "../Ids.ts"
+import { newestFirst, page, pageParams } from "../Lists.ts"
+import * as Params from "../Params.ts"
+import { accountInvalid } from "../ProviderError.ts"
+import type { Account } from "../Records.ts"
+import { noParams, type RequestContext, type Route, route } from "../Route.ts"
+
+const capability = Schema.Struct({ requested: Params.optional(Params.boolean) })
+
+const createParams = Schema.Struct({
+  business_profile: Params.optional(
+    Schema.Struct({ name: Params.optional(Params.text()), url: Params.optional(Params.url) })
+  ),
+  business_type: Params.optional(Params.oneOf("company", "government_entity", "individual", "non_profit")),
+  capabilities: Params.optional(
+    Schema.Struct({ card_payments: Params.optional(capability), transfers: Params.optional(capability) })
+  ),
+  country: Params.optional(Params.matching(/^[A-Z]{2}$/, "country", "country_unsupported")),
+  default_currency: Params.optional(Params.currency),
+  email: Params.optional(Params.matching(/^[^@\s]+@[^@\s]+$/, "email address", "email_invalid")),
+  metadata: Params.optional(Params.metadata),
+  type: Params.optional(Params.oneOf("custom", "express", "standard"))
+})
+
+const noRequirements = {
+  alternatives: [],
+  current_deadline: null,
+  currently_due: [],
+  disabled_reason: null,
+  errors: [],
+  eventually_due: [],
+  past_due: [],
+  pending_verification: []
+}
+
+const settings: NonNullable<Account["settings"]> = {
+  bacs_debit_payments: { display_name: null, service_user_number: null },
+  branding: { icon: null, logo: null, primary_color: null, secondary_color: null },
+  card_issuing: { tos_acceptance: { date: null, ip: null } },
+  card_payments: {
+    decline_on: { avs_failure: false, cvc_failure: false },
+    statement_descriptor_prefix: null,
+    statement_descriptor_prefix_kana: null,
+    statement_descriptor_prefix_kanji: null
+  },
+  dashboard: { display_name: null, timezone: "Etc/UTC" },
+  invoices: { default_account_tax_ids: null, hosted_payment_method_save: null },
+  payments: {
+    statement_descriptor: null,
+    statement_descriptor_kana: null,
+    statement_descriptor_kanji: null,
+    statement_descriptor_prefix_kana: null,
+    statement_descriptor_prefix_kanji: null
+  },
+  payouts: {
+    debit_negative_balances: true,
+    schedule: { delay_days: 2, interval: "daily" },
+    statement_descriptor: null
+  },
+  sepa_debit_payments: {}
+}
+
+/**
+ * An account as it is once its owner has given all that the provider asks for: there is nobody here to ask, so it can
+ * charge and be paid out from the start.
+ */
+export const makeAccount = (id: string, created: number, params: typeof createParams.Type = {}): Account => ({
+  id,
+  object: "account",
+  business_profile: {
+    annual_revenue: null,
+    estimated_worker_count: null,
+    mcc: null,
+    minority_owned_business_designation: null,
+    name: params.business_profile?.name ?? null,
+    product_description: null,
+    specified_commercial_transactions_act_url: null,
+    support_address: null,
+    support_email: null,
+    support_phone: null,
+    support_url: null,
+    url: params.business_profile?.url ?? null
+  },
+  business_type: params.business_type ?? null,
+  capabilities: { card_payments: "active", transfers: "active" },
+  charges_enabled: true,
+  controller: { is_controller: true, type: "application" },
+  country: params.country ?? "US",
+  created,
+  default_currency: params.default_currency ?? "usd",
+  details_submitted: true,
+  email: params.email ?? null,
+  external_accounts: { object: "list", data: [], has_more: false, url: `/v1/accounts/${id}/external_accounts` },
+  future_requirements: noRequirements,
+  metadata: Params.patchMetadata({}, params.metadata),
+  payouts_enabled: true,
+  requirements: noRequirements,
+  settings,
+  tos_acceptance: { date: null, ip: null, user_agent: null },
+  type: params.type ?? "standard"
+})
+
+/** The account under this id, if the one who asks may see it: itself, or one connected to it. */
+const visibleAccount = (context: RequestContext, id: string) => {
+  const account = context.platform.objects.get("account", id)
+  return account === undefined || (context.connected && context.account !== id)
+    ? Effect.fail(accountInvalid(id))
+    : Effect.succeed(account)
+}
+
+/** `/v1/accounts`: the platform's connected accounts. `/v1/account`: the account that asks. */
+export const accountRoutes: ReadonlyArray<Route> = [
+  route({
+    method: "POST",
+    path: "/v1/accounts",
+    answers: { object: "account" },
+    params: createParams,
+    run: (context, params) =>
+      Effect.sync(() => {
+        const account = makeAccount(newId("acct_"), context.now, params)
+        context.platform.objects.put("account", account.id, account)
+        return account
+      })
+  }),
+  route({
+    method: "GET",
+    path: "/v1/accounts",
+    answers: { listOf: "account" },
+    params: Schema.Struct({ ...pageParams, created: Params.optional(Params.range) }),
+    run: ({ platform }, params) =>
+      page(
+        {
+          items: newestFirst(platform.objects.all("account")).filter(({ id }) => id !== platform.id),
+          matches: ({ created }) => Params.inRange(created ?? 0, params.created),
+          noun: "account",
+          url: "/v1/accounts"
+        },
+        params
+      )
+  }),
+  route({
+    method: "GET",
+    path: "/v1/accounts/:id",
+    answers: { object: "account" },
+    params: noParams,
+    run: (context, _, id) => visibleAccount(context, id)
+  }),
+  route({
+    method: "GET",
+    path: "/v1/account",
+    answers: { object: "account" },
+    params: noParams,
+    run: (context) => visibleAccount(context, context.account)
+  })
+]

@@ -1,0 +1,165 @@
+import { Effect, Schema } from "effect"
+import { newId } from "../Ids.ts"
+import { newestFirst, page, pageParams } from "../Lists.ts"
+import * as Params from "../Params.ts"
+import { resourceMissing } from "../ProviderError.ts"
+import type { Charge, PaymentIntent } from "../Records.ts"
+import { noParams, type Route, route } from "../Route.ts"
+
+/** How the card network answered: it pays, or it declines without a reason. */
+export type CardOutcome = "approved" | "declined"
+
+/** What the provider tells of a card that was declined for no given reason. */
+export const decline = {
+  code: "card_declined",
+  declineCode: "generic_decline",
+  message: "Your card was declined."
+} as const
+
+const outcomes: { readonly [O in CardOutcome]: NonNullable<Charge["outcome"]> } = {
+  approved: {
+    advice_code: null,
+    network_advice_code: null,
+    network_decline_code: null,
+    network_status: "approved_by_network",
+    reason: null,
+    risk_level: "normal",
+    risk_score: 1,
+    seller_message: "Payment complete.",
+    type: "authorized"
+  },
+  declined: {
+    advice_code: "try_again_later",
+    network_advice_code: null,
+    network_decline_code: "01",
+    network_status: "declined_by_network",
+    reason: decline.declineCode,
+    risk_level: "normal",
+    risk_score: 1,
+    seller_message: "The bank did not return any further details with this decline.",
+    type: "issuer_declined"
+  }
+}
+
+/** The provider's test cards, one for each outcome. */
+const cardDetails = (outcome: CardOutcome, amount: number): Charge["payment_method_details"] => ({
+  card: {
+    amount_authorized: outcome === "approved" ? amount : null,
+    authorization_code: outcome === "approved" ? "000000" : null,
+    brand: "visa",
+    checks: { address_line1_check: null, address_postal_code_check: null, cvc_check: "pass" },
+    country: "US",
+    electronic_commerce_indicator: null,
+    exp_month: 12,
+    exp_year: 2034,
+    extended_authorization: { status: "disabled" },
+    fingerprint: outcome === "approved" ? "emulatedCard4242" : "emulatedCard0002",
+    funding: "credit",
+    incremental_authorization: { status: "unavailable" },
+    installments: null,
+    last4: outcome === "approved" ? "4242" : "0002",
+    mandate: null,
+    multicapture: { status: "unavailable" },
+    network: "visa",
+    network_token: { used: false },
+    network_transaction_id: null,
+    overcapture: { maximum_amount_capturable: amount, status: "unavailable" },
+    regulated_status: "unregulated",
+    three_d_secure: null,
+    transaction_link_id: null,
+    wallet: null
+  },
+  type: "card"
+})
+
+interface ChargeTerms {
+  readonly created: number
+  readonly outcome: CardOutcome
+  readonly paymentMethod: string
+  readonly email: string | null
+}
+
+/** One attempt to charge the card for a payment intent. */
+export const makeCharge = (intent: PaymentIntent, { created, email, outcome, paymentMethod }: ChargeTerms): Charge => {
+  const approved = outcome === "approved"
+  return {
+    id: newId("ch_"),
+    object: "charge",
+    amount: intent.amount,
+    amount_captured: approved ? intent.amount : 0,
+    amount_refunded: 0,
+    application: null,
+    application_fee: null,
+    application_fee_amount: null,
+    balance_transaction: null,
+    billing_details: { address: null, email, name: null, phone: null, tax_id: null },
+    calculated_statement_descriptor: intent.statement_descriptor,
+    captured: approved,
+    created,
+    currency: intent.currency,
+    customer: null,
+    description: intent.description,
+    disputed: false,
+    failure_balance_transaction: null,
+    failure_code: approved ? null : decline.code,
+    failure_message: approved ? null : decline.message,
+    fraud_details: {},
+    livemode: false,
+    metadata: intent.metadata,
+    on_behalf_of: null,
+    outcome: outcomes[outcome],
+    paid: approved,
+    payment_intent: intent.id,
+    payment_method: paymentMethod,
+    payment_method_details: cardDetails(outcome, intent.amount),
+    receipt_email: intent.receipt_email,
+    receipt_number: null,
+    receipt_url: null,
+    refunded: false,
+    review: null,
+    shipping: null,
+    source: null,
+    source_transfer: null,
+    statement_descriptor: intent.statement_descriptor,
+    statement_descriptor_suffix: intent.statement_descriptor_suffix,
+    status: approved ? "succeeded" : "failed",
+    transfer_data: null,
+    transfer_group: null
+  }
+}
+
+/** `/v1/charges`: retrieve and list; payments make them. */
+export const chargeRoutes: ReadonlyArray<Route> = [
+  route({
+    method: "GET",
+    path: "/v1/charges",
+    answers: { listOf: "charge" },
+    params: Schema.Struct({
+      ...pageParams,
+      created: Params.optional(Params.range),
+      payment_intent: Params.optional(Params.text())
+    }),
+    run: ({ objects }, params) =>
+      page(
+        {
+          items: newestFirst(objects.all("charge")),
+          matches: ({ created, payment_intent }) =>
+            Params.inRange(created, params.created) &&
+            (params.payment_intent === undefined || payment_intent === params.payment_intent),
+          noun: "charge",
+          url: "/v1/charges"
+        },
+        params
+      )
+  }),
+  route({
+    method: "GET",
+    path: "/v1/charges/:id",
+    answers: { object: "charge" },
+    params: noParams,
+    run: ({ objects }, _, id) => {
+      const charge = objects.get("charge", id)
+      return charge === undefined ? Effect.fail(resourceMissing("charge", id)) : Effect.succeed(charge)
+    }
+  })
+]

@@ -1,0 +1,155 @@
+import { Effect, Schema } from "effect"
+import { newestFirst, page, pageParams } from "../Lists.ts"
+import * as Params from "../Params.ts"
+import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import type { Price } from "../Records.ts"
+import { noParams, type RequestContext, type Route, route } from "../Route.ts"
+import { createPrice, pricingParams } from "./PriceCreation.ts"
+import { createProduct, productDataParams } from "./Products.ts"
+
+const createParams = Schema.Struct({
+  ...pricingParams,
+  product: Params.optional(Params.text()),
+  product_data: Params.optional(productDataParams),
+  transfer_lookup_key: Params.optional(Params.boolean)
+})
+
+const updateParams = Schema.Struct({
+  active: Params.optional(Params.boolean),
+  lookup_key: Params.optional(Params.clearable(Params.text(200))),
+  metadata: Params.optional(Params.metadata),
+  nickname: Params.optional(Params.clearable(Params.text())),
+  tax_behavior: Params.optional(Params.oneOf("exclusive", "inclusive", "unspecified")),
+  transfer_lookup_key: Params.optional(Params.boolean)
+})
+
+const listParams = Schema.Struct({
+  ...pageParams,
+  active: Params.optional(Params.boolean),
+  created: Params.optional(Params.range),
+  currency: Params.optional(Params.currency),
+  lookup_keys: Params.optional(Params.listOf(Params.text(200), 10)),
+  product: Params.optional(Params.text()),
+  recurring: Params.optional(
+    Schema.Struct({
+      interval: Params.optional(Params.oneOf("day", "week", "month", "year")),
+      usage_type: Params.optional(Params.oneOf("licensed", "metered"))
+    })
+  ),
+  type: Params.optional(Params.oneOf("one_time", "recurring"))
+})
+
+/** The product of a new price: one that exists, or one made with it. */
+const productOf = Effect.fnUntraced(function* (context: RequestContext, params: typeof createParams.Type) {
+  if (params.product !== undefined && params.product_data !== undefined) {
+    return yield* refuse({
+      code: "parameters_exclusive",
+      param: "product_data",
+      message: "You may only specify one of these parameters: product, product_data."
+    })
+  }
+  if (params.product_data !== undefined) return (yield* createProduct(context, params.product_data)).id
+  if (params.product === undefined) {
+    return yield* refuse({ code: "parameter_missing", param: "product", message: "Missing required param: product." })
+  }
+  if (context.objects.get("product", params.product) === undefined) {
+    return yield* resourceMissing("product", params.product, "product")
+  }
+  return params.product
+})
+
+/** A lookup key belongs to one price at a time: taken from its holder where that was asked for, else refused. */
+const claimLookupKey = (
+  context: RequestContext,
+  { lookup_key, transfer_lookup_key }: Pick<typeof updateParams.Type, "lookup_key" | "transfer_lookup_key">,
+  claimant?: string
+): Effect.Effect<void, ProviderError> => {
+  if (lookup_key === undefined || lookup_key === null) return Effect.void
+  const holder = context.objects.all("price").find((price) => price.lookup_key === lookup_key && price.id !== claimant)
+  if (holder === undefined) return Effect.void
+  if (transfer_lookup_key !== true) {
+    return Effect.fail(
+      refuse({
+        code: "resource_already_exists",
+        param: "lookup_key",
+        message: `A price (\`${holder.id}\`) already uses that lookup key.`
+      })
+    )
+  }
+  changePrice(context, holder, { ...holder, lookup_key: null })
+  return Effect.void
+}
+
+const changePrice = (context: RequestContext, before: Price, price: Price): void => {
+  context.objects.put("price", price.id, price)
+  context.emit({ type: "price.updated", shape: "price", object: price, previous: before })
+}
+
+const create = Effect.fnUntraced(function* (context: RequestContext, params: typeof createParams.Type) {
+  const { product: _, product_data: __, transfer_lookup_key: ___, ...pricing } = params
+  yield* claimLookupKey(context, params)
+  const price = yield* createPrice(context, yield* productOf(context, params), pricing)
+  context.emit({ type: "price.created", shape: "price", object: price })
+  return price
+})
+
+const existing = (context: RequestContext, id: string): Effect.Effect<Price, ProviderError> => {
+  const price = context.objects.get("price", id)
+  return price === undefined ? Effect.fail(resourceMissing("price", id)) : Effect.succeed(price)
+}
+
+const update = Effect.fnUntraced(function* (context: RequestContext, params: typeof updateParams.Type, id: string) {
+  const before = yield* existing(context, id)
+  const { metadata, transfer_lookup_key: _, ...rest } = params
+  if (params.active === false && context.objects.get("product", before.product)?.default_price === id) {
+    return yield* refuse({
+      param: "active",
+      message: "This price cannot be archived because it is the default price of its product."
+    })
+  }
+  const settled = before.tax_behavior !== "unspecified"
+  if (settled && params.tax_behavior !== undefined && params.tax_behavior !== before.tax_behavior) {
+    return yield* refuse({
+      param: "tax_behavior",
+      message: `The tax behavior of a price cannot be changed once it is \`${before.tax_behavior}\`.`
+    })
+  }
+  yield* claimLookupKey(context, params, id)
+  const price: Price = { ...before, ...rest, metadata: Params.patchMetadata(before.metadata, metadata) }
+  changePrice(context, before, price)
+  return price
+})
+
+const matches = (params: typeof listParams.Type) => (price: Price) =>
+  Params.inRange(price.created, params.created) &&
+  (params.active === undefined || price.active === params.active) &&
+  (params.currency === undefined || price.currency === params.currency) &&
+  (params.lookup_keys === undefined || (price.lookup_key !== null && params.lookup_keys.includes(price.lookup_key))) &&
+  (params.product === undefined || price.product === params.product) &&
+  (params.recurring?.interval === undefined || price.recurring?.interval === params.recurring.interval) &&
+  (params.recurring?.usage_type === undefined || price.recurring?.usage_type === params.recurring.usage_type) &&
+  (params.type === undefined || price.type === params.type)
+
+/** `/v1/prices`: create (with its product, if that is described), retrieve, update, list. */
+export const priceRoutes: ReadonlyArray<Route> = [
+  route({ method: "POST", path: "/v1/prices", answers: { object: "price" }, params: createParams, run: create }),
+  route({
+    method: "GET",
+    path: "/v1/prices",
+    answers: { listOf: "price" },
+    params: listParams,
+    run: ({ objects }, params) =>
+      page(
+        { items: newestFirst(objects.all("price")), matches: matches(params), noun: "price", url: "/v1/prices" },
+        params
+      )
+  }),
+  route({
+    method: "GET",
+    path: "/v1/prices/:id",
+    answers: { object: "price" },
+    params: noParams,
+    run: (context, _, id) => existing(context, id)
+  }),
+  route({ method: "POST", path: "/v1/prices/:id", answers: { object: "price" }, params: updateParams, run: update })
+]

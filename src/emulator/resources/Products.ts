@@ -1,0 +1,229 @@
+import { Effect, Schema } from "effect"
+import { newId } from "../Ids.ts"
+import { newestFirst, page, pageParams } from "../Lists.ts"
+import * as Params from "../Params.ts"
+import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import type { Product } from "../Records.ts"
+import { noParams, type RequestContext, type Route, route } from "../Route.ts"
+import { amountParams, createPrice } from "./PriceCreation.ts"
+
+const description = Params.text(40_000)
+const images = Params.listOf(Params.url, 8)
+const marketingFeatures = Params.listOf(Schema.Struct({ name: Params.text(80) }), 15)
+const packageDimensions = Schema.Struct({
+  height: Params.positive,
+  length: Params.positive,
+  weight: Params.positive,
+  width: Params.positive
+})
+const statementDescriptor = Params.matching(/^(?=.*[A-Za-z])[^<>\\"'*]{1,22}$/, "statement descriptor")
+const taxCode = Params.matching(/^txcd_\d{8}$/, "tax code")
+
+const createParams = Schema.Struct({
+  active: Params.optional(Params.boolean),
+  default_price_data: Params.optional(Schema.Struct(amountParams)),
+  description: Params.optional(description),
+  id: Params.optional(Params.matching(/^[A-Za-z0-9_-]{1,255}$/, "id")),
+  images: Params.optional(images),
+  marketing_features: Params.optional(marketingFeatures),
+  metadata: Params.optional(Params.metadata),
+  name: Params.text(),
+  package_dimensions: Params.optional(packageDimensions),
+  shippable: Params.optional(Params.boolean),
+  statement_descriptor: Params.optional(statementDescriptor),
+  tax_code: Params.optional(taxCode),
+  type: Params.optional(Params.oneOf("good", "service")),
+  unit_label: Params.optional(Params.text(255)),
+  url: Params.optional(Params.url)
+})
+
+/** What a price's creation can say of the product that it creates with it. */
+export const productDataParams = Schema.Struct({
+  active: Params.optional(Params.boolean),
+  id: Params.optional(Params.matching(/^[A-Za-z0-9_-]{1,255}$/, "id")),
+  metadata: Params.optional(Params.metadata),
+  name: Params.text(),
+  statement_descriptor: Params.optional(statementDescriptor),
+  tax_code: Params.optional(taxCode),
+  unit_label: Params.optional(Params.text(255))
+})
+
+const updateParams = Schema.Struct({
+  active: Params.optional(Params.boolean),
+  default_price: Params.optional(Params.clearable(Params.text())),
+  description: Params.optional(Params.clearable(description)),
+  images: Params.optional(Params.clearable(images)),
+  marketing_features: Params.optional(Params.clearable(marketingFeatures)),
+  metadata: Params.optional(Params.metadata),
+  name: Params.optional(Params.text()),
+  package_dimensions: Params.optional(Params.clearable(packageDimensions)),
+  shippable: Params.optional(Params.boolean),
+  statement_descriptor: Params.optional(Params.clearable(statementDescriptor)),
+  tax_code: Params.optional(Params.clearable(taxCode)),
+  unit_label: Params.optional(Params.clearable(Params.text(255))),
+  url: Params.optional(Params.clearable(Params.url))
+})
+
+const listParams = Schema.Struct({
+  ...pageParams,
+  active: Params.optional(Params.boolean),
+  created: Params.optional(Params.range),
+  ids: Params.optional(Params.listOf(Params.text())),
+  shippable: Params.optional(Params.boolean),
+  url: Params.optional(Params.url)
+})
+
+const makeProduct = (id: string, created: number, params: typeof createParams.Type): Product => ({
+  id,
+  object: "product",
+  active: params.active ?? true,
+  created,
+  default_price: null,
+  description: params.description ?? null,
+  images: params.images ?? [],
+  livemode: false,
+  marketing_features: params.marketing_features ?? [],
+  metadata: Params.patchMetadata({}, params.metadata),
+  name: params.name,
+  package_dimensions: params.package_dimensions ?? null,
+  shippable: params.shippable ?? null,
+  statement_descriptor: params.statement_descriptor ?? null,
+  tax_code: params.tax_code ?? null,
+  tax_details: null,
+  type: params.type ?? "service",
+  unit_label: params.unit_label ?? null,
+  updated: created,
+  url: params.url ?? null
+})
+
+/** Creates a product, and its default price where one is described. Error: `resource_already_exists` for a taken id. */
+export const createProduct = Effect.fnUntraced(function* (context: RequestContext, params: typeof createParams.Type) {
+  const id = params.id ?? newId("prod_")
+  if (context.objects.get("product", id) !== undefined) {
+    return yield* refuse({ code: "resource_already_exists", param: "id", message: `Product already exists: '${id}'` })
+  }
+  const product = makeProduct(id, context.now, params)
+  if (params.default_price_data === undefined) {
+    context.objects.put("product", id, product)
+    context.emit({ type: "product.created", shape: "product", object: product })
+    return product
+  }
+  const price = yield* createPrice(context, id, params.default_price_data, "default_price_data")
+  const priced = { ...product, default_price: price.id }
+  context.objects.put("product", id, priced)
+  context.emit({ type: "product.created", shape: "product", object: priced })
+  context.emit({ type: "price.created", shape: "price", object: price })
+  return priced
+})
+
+const existing = (context: RequestContext, id: string): Effect.Effect<Product, ProviderError> => {
+  const product = context.objects.get("product", id)
+  return product === undefined ? Effect.fail(resourceMissing("product", id)) : Effect.succeed(product)
+}
+
+/** A default price must exist, be the product's own and be active. */
+const checkDefaultPrice = (
+  context: RequestContext,
+  product: Product,
+  id: string | null | undefined
+): Effect.Effect<void, ProviderError> => {
+  if (id === undefined || id === null) return Effect.void
+  const price = context.objects.get("price", id)
+  if (price === undefined) return Effect.fail(resourceMissing("price", id, "default_price"))
+  if (price.product !== product.id) {
+    return Effect.fail(
+      refuse({ param: "default_price", message: `The price ${id} belongs to another product than ${product.id}.` })
+    )
+  }
+  return price.active
+    ? Effect.void
+    : Effect.fail(refuse({ param: "default_price", message: "An inactive price cannot be the default price." }))
+}
+
+/** Lists that an update empties arrive as null. */
+const changesOf = ({ images, marketing_features, metadata, ...rest }: typeof updateParams.Type, before: Product) => ({
+  ...rest,
+  ...(images === undefined ? {} : { images: images ?? [] }),
+  ...(marketing_features === undefined ? {} : { marketing_features: marketing_features ?? [] }),
+  metadata: Params.patchMetadata(before.metadata, metadata)
+})
+
+const updateProduct = Effect.fnUntraced(function* (
+  context: RequestContext,
+  params: typeof updateParams.Type,
+  id: string
+) {
+  const before = yield* existing(context, id)
+  yield* checkDefaultPrice(context, before, params.default_price)
+  const product: Product = { ...before, ...changesOf(params, before), updated: context.now }
+  context.objects.put("product", id, product)
+  context.emit({ type: "product.updated", shape: "product", object: product, previous: before })
+  return product
+})
+
+const deleteProduct = Effect.fnUntraced(function* (context: RequestContext, _: object, id: string) {
+  const product = yield* existing(context, id)
+  if (context.objects.all("price").some((price) => price.product === id)) {
+    return yield* refuse({
+      message: "This product cannot be deleted because it has one or more user-created prices."
+    })
+  }
+  context.objects.remove("product", id)
+  context.emit({ type: "product.deleted", shape: "product", object: product })
+  return { id, object: "product", deleted: true }
+})
+
+const listProducts = ({ objects }: RequestContext, params: typeof listParams.Type) =>
+  page(
+    {
+      items: newestFirst(objects.all("product")),
+      matches: (product) =>
+        Params.inRange(product.created, params.created) &&
+        (params.active === undefined || product.active === params.active) &&
+        (params.ids === undefined || params.ids.includes(product.id)) &&
+        (params.shippable === undefined || product.shippable === params.shippable) &&
+        (params.url === undefined || product.url === params.url),
+      noun: "product",
+      url: "/v1/products"
+    },
+    params
+  )
+
+/** `/v1/products`: create (with a default price, if one is described), retrieve, update, list; delete while unpriced. */
+export const productRoutes: ReadonlyArray<Route> = [
+  route({
+    method: "POST",
+    path: "/v1/products",
+    answers: { object: "product" },
+    params: createParams,
+    run: createProduct
+  }),
+  route({
+    method: "GET",
+    path: "/v1/products",
+    answers: { listOf: "product" },
+    params: listParams,
+    run: listProducts
+  }),
+  route({
+    method: "GET",
+    path: "/v1/products/:id",
+    answers: { object: "product" },
+    params: noParams,
+    run: (context, _, id) => existing(context, id)
+  }),
+  route({
+    method: "POST",
+    path: "/v1/products/:id",
+    answers: { object: "product" },
+    params: updateParams,
+    run: updateProduct
+  }),
+  route({
+    method: "DELETE",
+    path: "/v1/products/:id",
+    answers: { object: "deleted" },
+    params: noParams,
+    run: deleteProduct
+  })
+]

@@ -1,0 +1,19 @@
+import type { Route } from "../Route.ts"
+import { accountRoutes } from "./Accounts.ts"
+import { chargeRoutes } from "./Charges.ts"
+import { checkoutSessionRoutes } from "./CheckoutSessions.ts"
+import { eventRoutes } from "./Events.ts"
+import { paymentIntentRoutes } from "./PaymentIntents.ts"
+import { priceRoutes } from "./Prices.ts"
+import { productRoutes } from "./Products.ts"
+
+/** Every operation of the provider's API that the emulator knows; all others are refused as unknown. */
+export const routes: ReadonlyArray<Route> = [
+  ...accountRoutes,
+  ...productRoutes,
+  ...priceRoutes,
+  ...checkoutSessionRoutes,
+  ...paymentIntentRoutes,
+  ...chargeRoutes,
+  ...eventRoutes
+]

@@ -1,0 +1,352 @@
+import { Effect, Schema } from "effect"
+import { lineAmount } from "../Amounts.ts"
+import { newId } from "../Ids.ts"
+import * as Params from "../Params.ts"
+import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import type { LineItem, Order, Price, Product, Session } from "../Records.ts"
+import type { RequestContext } from "../Route.ts"
+
+const lineItem = Schema.Struct({ price: Params.text(), quantity: Params.integer(1, 999_999) })
+
+const email = Params.matching(/^[^@\s]+@[^@\s]+$/, "email address", "email_invalid")
+
+/** The languages that the provider's page speaks. */
+const locale = Params.oneOf(
+  ...([
+    "auto",
+    "bg",
+    "cs",
+    "da",
+    "de",
+    "el",
+    "en",
+    "en-GB",
+    "es",
+    "es-419",
+    "et",
+    "fi",
+    "fil",
+    "fr",
+    "fr-CA",
+    "hr"
+  ] as const),
+  ...([
+    "hu",
+    "id",
+    "it",
+    "ja",
+    "ko",
+    "lt",
+    "lv",
+    "ms",
+    "mt",
+    "nb",
+    "nl",
+    "pl",
+    "pt",
+    "pt-BR",
+    "ro",
+    "ru",
+    "sk"
+  ] as const),
+  ...(["sl", "sv", "th", "tr", "vi", "zh", "zh-HK", "zh-TW"] as const)
+)
+
+/** The parameters of a new checkout session. */
+export const sessionParams = Schema.Struct({
+  allow_promotion_codes: Params.optional(Params.boolean),
+  billing_address_collection: Params.optional(Params.oneOf("auto", "required")),
+  cancel_url: Params.optional(Params.url),
+  client_reference_id: Params.optional(Params.text(200)),
+  currency: Params.optional(Params.currency),
+  customer_creation: Params.optional(Params.oneOf("always", "if_required")),
+  customer_email: Params.optional(email),
+  expires_at: Params.optional(Params.integer()),
+  line_items: Params.listOf(lineItem),
+  locale: Params.optional(locale),
+  metadata: Params.optional(Params.metadata),
+  mode: Params.oneOf("payment", "subscription"),
+  payment_intent_data: Params.optional(
+    Schema.Struct({
+      description: Params.optional(Params.text(1_000)),
+      metadata: Params.optional(Params.metadata),
+      receipt_email: Params.optional(email),
+      statement_descriptor: Params.optional(Params.text(22)),
+      statement_descriptor_suffix: Params.optional(Params.text(22))
+    })
+  ),
+  submit_type: Params.optional(Params.oneOf("auto", "book", "donate", "pay", "subscribe")),
+  subscription_data: Params.optional(
+    Schema.Struct({
+      description: Params.optional(Params.text(500)),
+      metadata: Params.optional(Params.metadata),
+      trial_period_days: Params.optional(Params.integer(1, 730))
+    })
+  ),
+  success_url: Params.url,
+  ui_mode: Params.optional(Params.oneOf("hosted_page"))
+})
+
+type SessionParams = typeof sessionParams.Type
+
+/** Bounds of a session's life, in seconds from its creation; without `expires_at` it lives for the longer one. */
+const shortestLife = 30 * 60
+const longestLife = 24 * 60 * 60
+
+/** Largest amount that one session may ask for, in the smallest currency unit. */
+const maximumTotal = 99_999_999
+
+type Check = Effect.Effect<void, ProviderError>
+
+interface Sold {
+  readonly price: Price
+  readonly product: Product
+  readonly quantity: number
+}
+
+/** The price of a line item: it and its product must exist and be active. */
+const soldAt = (
+  context: RequestContext,
+  { price: id, quantity }: typeof lineItem.Type,
+  index: number
+): Effect.Effect<Sold, ProviderError> => {
+  const param = `line_items[${index}][price]`
+  const price = context.objects.get("price", id)
+  const product = price === undefined ? undefined : context.objects.get("product", price.product)
+  if (price === undefined || product === undefined) return Effect.fail(resourceMissing("price", id, param))
+  if (!price.active) {
+    return Effect.fail(
+      refuse({ param, message: `The price specified is inactive. This field only accepts active prices.` })
+    )
+  }
+  return product.active
+    ? Effect.succeed({ price, product, quantity })
+    : Effect.fail(refuse({ code: "product_inactive", param, message: `The product of price ${id} is not active.` }))
+}
+
+const checkCurrencies = (sold: ReadonlyArray<Sold>, expected: string): Check => {
+  const other = sold.findIndex(({ price }) => price.currency !== expected)
+  return other < 0
+    ? Effect.void
+    : Effect.fail(
+        refuse({
+          param: `line_items[${other}][price]`,
+          message: `The price specified only supports \`${sold[other]?.price.currency}\`. This doesn't match the expected currency: \`${expected}\`.`
+        })
+      )
+}
+
+const checkMode = (sold: ReadonlyArray<Sold>, params: SessionParams): Check => {
+  const recurring = sold.flatMap(({ price }) => (price.recurring === null ? [] : [price.recurring]))
+  const invalid = (param: string, message: string): Check => Effect.fail(refuse({ param, message }))
+  if (params.mode === "payment") {
+    if (recurring.length > 0) {
+      return invalid(
+        "mode",
+        "You specified `payment` mode but passed a recurring price. Either switch to `subscription` mode or use only one-time prices."
+      )
+    }
+    if (params.subscription_data !== undefined)
+      return invalid("subscription_data", "You can not pass `subscription_data` in `payment` mode.")
+    return params.submit_type === "subscribe"
+      ? invalid("submit_type", "You can not pass `submit_type` `subscribe` in `payment` mode.")
+      : Effect.void
+  }
+  const [first] = recurring
+  if (first === undefined) {
+    return invalid("mode", "You must provide at least one recurring price in `subscription` mode when using prices.")
+  }
+  if (recurring.some((one) => one.interval !== first.interval || one.interval_count !== first.interval_count)) {
+    return invalid("line_items", "Checkout does not support multiple prices with different billing intervals.")
+  }
+  if (params.payment_intent_data !== undefined)
+    return invalid("payment_intent_data", "You can not pass `payment_intent_data` in `subscription` mode.")
+  return params.customer_creation === undefined
+    ? Effect.void
+    : invalid("customer_creation", "`customer_creation` can only be used in `payment` mode.")
+}
+
+/** A price whose amount the payer chooses stands alone and once. */
+const checkChosenAmount = (sold: ReadonlyArray<Sold>): Check => {
+  const index = sold.findIndex(({ price }) => price.custom_unit_amount !== null)
+  return index < 0 || (sold.length === 1 && sold[0]?.quantity === 1)
+    ? Effect.void
+    : Effect.fail(
+        refuse({
+          param: `line_items[${index}]`,
+          message: "A price with `custom_unit_amount` must be the only line item, with a quantity of 1."
+        })
+      )
+}
+
+const checkExpiry = (now: number, expiresAt: number | undefined): Check => {
+  if (expiresAt === undefined) return Effect.void
+  const invalid = (message: string): Check => Effect.fail(refuse({ param: "expires_at", message }))
+  if (expiresAt < now + shortestLife) {
+    return invalid("The `expires_at` timestamp must be at least 30 minutes from Checkout Session creation.")
+  }
+  return expiresAt > now + longestLife
+    ? invalid("The `expires_at` timestamp must be less than 24 hours from Checkout Session creation.")
+    : Effect.void
+}
+
+const checkTotal = (total: number): Check =>
+  total <= maximumTotal
+    ? Effect.void
+    : Effect.fail(
+        refuse({
+          code: "amount_too_large",
+          param: "line_items",
+          message: `The Checkout Session's total amount must be no more than ${maximumTotal}.`
+        })
+      )
+
+/** In a trial nothing is due for what recurs. */
+const makeItem = ({ price, product, quantity }: Sold, trial: boolean): LineItem => {
+  const amount = trial && price.recurring !== null ? 0 : lineAmount(price, quantity)
+  return {
+    id: newId("li_"),
+    object: "item",
+    adjustable_quantity: null,
+    amount_discount: 0,
+    amount_subtotal: amount,
+    amount_tax: 0,
+    amount_total: amount,
+    currency: price.currency,
+    description: product.name,
+    metadata: {},
+    price,
+    quantity
+  }
+}
+
+const makeOrder = (items: ReadonlyArray<LineItem>, params: SessionParams): Order => ({
+  items,
+  paymentIntentData: {
+    metadata: Params.patchMetadata({}, params.payment_intent_data?.metadata),
+    description: params.payment_intent_data?.description ?? null,
+    receiptEmail: params.payment_intent_data?.receipt_email ?? null,
+    statementDescriptor: params.payment_intent_data?.statement_descriptor ?? null,
+    statementDescriptorSuffix: params.payment_intent_data?.statement_descriptor_suffix ?? null
+  },
+  subscriptionData: {
+    metadata: Params.patchMetadata({}, params.subscription_data?.metadata),
+    description: params.subscription_data?.description ?? null,
+    trialPeriodDays: params.subscription_data?.trial_period_days ?? null
+  }
+})
+
+interface SessionTerms {
+  readonly now: number
+  readonly baseUrl: string
+  readonly total: number
+  readonly currency: string
+}
+
+const makeSession = ({ baseUrl, currency, now, total }: SessionTerms, params: SessionParams): Session => {
+  const id = newId("cs_test_")
+  const payment = params.mode === "payment"
+  return {
+    id,
+    object: "checkout.session",
+    adaptive_pricing: { enabled: false },
+    after_expiration: null,
+    allow_promotion_codes: params.allow_promotion_codes ?? null,
+    allowed_payment_method_types: null,
+    amount_subtotal: total,
+    amount_total: total,
+    automatic_tax: { enabled: false, liability: null, provider: null, status: null },
+    billing_address_collection: params.billing_address_collection ?? null,
+    cancel_url: params.cancel_url ?? null,
+    client_reference_id: params.client_reference_id ?? null,
+    client_secret: null,
+    collected_information: { business_name: null, individual_name: null, shipping_details: null },
+    consent: null,
+    consent_collection: null,
+    created: now,
+    currency,
+    currency_conversion: null,
+    custom_fields: [],
+    custom_text: { after_submit: null, shipping_address: null, submit: null, terms_of_service_acceptance: null },
+    customer: null,
+    customer_account: null,
+    customer_creation: payment ? (params.customer_creation ?? "if_required") : null,
+    customer_details: null,
+    customer_email: params.customer_email ?? null,
+    discounts: [],
+    expires_at: params.expires_at ?? now + longestLife,
+    integration_identifier: null,
+    invoice: null,
+    invoice_creation: payment ? { enabled: false, invoice_data: noInvoiceData } : null,
+    livemode: false,
+    locale: params.locale ?? null,
+    managed_payments: null,
+    metadata: Params.patchMetadata({}, params.metadata),
+    mode: params.mode,
+    origin_context: null,
+    payment_intent: null,
+    payment_link: null,
+    payment_method_collection: payment ? "if_required" : "always",
+    payment_method_configuration_details: null,
+    payment_method_options: { card: { request_three_d_secure: "automatic" } },
+    payment_method_types: ["card"],
+    payment_status: "unpaid",
+    permissions: null,
+    phone_number_collection: { enabled: false },
+    recovered_from: null,
+    saved_payment_method_options: null,
+    setup_intent: null,
+    shipping_address_collection: null,
+    shipping_cost: null,
+    shipping_options: [],
+    status: "open",
+    submit_type: params.submit_type ?? null,
+    subscription: null,
+    success_url: params.success_url,
+    total_details: { amount_discount: 0, amount_shipping: 0, amount_tax: 0 },
+    ui_mode: "hosted_page",
+    url: `${baseUrl}/c/pay/${id}`,
+    wallet_options: null
+  }
+}
+
+const noInvoiceData = {
+  account_tax_ids: null,
+  custom_fields: null,
+  description: null,
+  footer: null,
+  issuer: null,
+  metadata: {},
+  rendering_options: null
+}
+
+/**
+ * Checks what is to be sold against the mode, makes the session and keeps it with its order.
+ *
+ * Errors (400): `resource_missing`, `product_inactive`, `amount_too_large`, and refusals without a code, each with
+ * `param`.
+ */
+export const createSession = Effect.fnUntraced(function* (context: RequestContext, params: SessionParams) {
+  const sold = yield* Effect.forEach(params.line_items, (item, index) => soldAt(context, item, index))
+  const [first] = sold
+  if (first === undefined) {
+    return yield* refuse({
+      code: "parameter_missing",
+      param: "line_items",
+      message: "Missing required param: line_items."
+    })
+  }
+  const currency = params.currency ?? first.price.currency
+  yield* checkMode(sold, params)
+  yield* checkCurrencies(sold, currency)
+  yield* checkChosenAmount(sold)
+  yield* checkExpiry(context.now, params.expires_at)
+  const trial = params.subscription_data?.trial_period_days !== undefined
+  const items = sold.map((one) => makeItem(one, trial))
+  const total = items.reduce((sum, item) => sum + item.amount_total, 0)
+  yield* checkTotal(total)
+  const session = makeSession({ now: context.now, baseUrl: context.baseUrl, total, currency }, params)
+  context.objects.put("checkout.session", session.id, session)
+  context.objects.put("order", session.id, makeOrder(items, params))
+  return session
+})

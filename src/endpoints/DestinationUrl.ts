@@ -1,0 +1,245 @@
+/**
+ * What a destination's URL may be, and where its name leads (contract, Limits: public HTTPS, port 443, no credentials,
+ * no query string; errors `destination_rejected` and `destination_unresolvable`).
+ *
+ * The text is judged after it was normalised by the WHATWG URL parser, so that the many spellings of one host (decimal,
+ * octal, percent-encoded, full-width) are one host here and in the connection that follows.
+ */
+import { promises as dns } from "node:dns"
+import { isIP } from "node:net"
+import { Context, Data, Duration, Effect, Either, Layer } from "effect"
+import {
+  type AddressPolicy,
+  isAddressAllowed,
+  isLoopbackAddress,
+  isPublicAddress,
+  loopbackToo,
+  publicAddressesOnly
+} from "./AddressPolicy.ts"
+
+/** The longest URL accepted, in characters, as given and as normalised. */
+export const maxDestinationUrlLength = 2048
+
+/** Which rule a destination broke. */
+export type DestinationRefusalReason =
+  | "malformed"
+  | "too_long"
+  | "scheme"
+  | "port"
+  | "credentials"
+  | "query"
+  | "fragment"
+  | "host"
+  | "address"
+
+/**
+ * The service does not send to this destination. `message` is meant for the integrator: it names the rule and never
+ * repeats the URL, which may hold a password (contract, Errors: `destination_rejected`).
+ */
+export class DestinationRefusal extends Data.TaggedError("DestinationRefusal")<{
+  readonly reason: DestinationRefusalReason
+  readonly message: string
+}> {}
+
+/** The destination's name leads to no address (contract, Errors: `destination_unresolvable`). */
+export class DestinationUnresolvable extends Data.TaggedError("DestinationUnresolvable")<{
+  readonly hostname: string
+  /** What the resolver said, or `null` where it answered without an address. */
+  readonly cause: unknown
+}> {
+  override get message(): string {
+    return `The host name ${this.hostname} could not be resolved to an address.`
+  }
+}
+
+/** How strictly a destination is judged. */
+export interface DestinationOptions {
+  /** Whether `localhost` and loopback addresses are allowed, by http or https and on any port (local development). */
+  readonly allowLocal: boolean
+}
+
+const messages: Record<DestinationRefusalReason, string> = {
+  malformed: "The destination is not a valid absolute URL.",
+  too_long: `The destination URL is longer than ${maxDestinationUrlLength} characters.`,
+  scheme: "The destination URL must start with https://.",
+  port: "The destination URL must use port 443.",
+  credentials: "The destination URL must not contain a user name or a password.",
+  query: "The destination URL must not contain a query string.",
+  fragment: "The destination URL must not contain a fragment.",
+  host: "The destination's host must be a public domain name.",
+  address: "The destination's address is not a public internet address."
+}
+
+const refusal = (reason: DestinationRefusalReason): DestinationRefusal =>
+  new DestinationRefusal({ reason, message: messages[reason] })
+
+/** A URL's host without the brackets that an IPv6 address wears there. */
+export const bareHostname = (hostname: string): string =>
+  hostname.startsWith("[") && hostname.endsWith("]") ? hostname.slice(1, -1) : hostname
+
+/** Whether a host means this very machine: `localhost`, or a loopback address. */
+export const isLocalHost = (hostname: string): boolean =>
+  hostname === "localhost" || isLoopbackAddress(bareHostname(hostname))
+
+/**
+ * The policy for the addresses that a host may lead to. Loopback is open to local hosts alone: a public name that
+ * resolves to loopback is refused in development too.
+ */
+export const addressPolicyFor = (hostname: string, options: DestinationOptions): AddressPolicy =>
+  options.allowLocal && isLocalHost(hostname) ? loopbackToo : publicAddressesOnly
+
+const privateSuffixes = [".localhost", ".localdomain", ".local", ".internal", ".home.arpa"]
+
+const domainName = /^(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+$/
+
+const refuseHost = (hostname: string): DestinationRefusalReason | null => {
+  const bare = bareHostname(hostname)
+  if (isIP(bare) !== 0) return isPublicAddress(bare) ? null : "address"
+  if (!domainName.test(hostname)) return "host"
+  return privateSuffixes.some((suffix) => hostname.endsWith(suffix)) ? "host" : null
+}
+
+const refuseUrl = (url: URL, options: DestinationOptions): DestinationRefusalReason | null => {
+  const local = options.allowLocal && isLocalHost(url.hostname)
+  if (url.protocol !== "https:" && !(local && url.protocol === "http:")) return "scheme"
+  if (url.username !== "" || url.password !== "") return "credentials"
+  // An empty query or fragment leaves its mark in `href` but not in `search` and `hash`
+  if (url.href.includes("#")) return "fragment"
+  if (url.href.includes("?")) return "query"
+  if (local) return url.port === "0" ? "port" : null
+  return refuseHost(url.hostname) ?? (url.port === "" ? null : "port")
+}
+
+// What the URL parser would drop or turn around without a word: blanks, control characters, backslashes
+const rewrittenSilently = /[\s\\\p{Cc}]/u
+
+const emptyCredentials = /^[a-z]+:\/*[^/?#]*@/i
+
+/**
+ * Judges the URL of a destination and gives it parsed. `text` is what the integrator wrote, or what was stored of it.
+ */
+export const parseDestination = (text: string, options: DestinationOptions): Either.Either<URL, DestinationRefusal> => {
+  if (text.length > maxDestinationUrlLength) return Either.left(refusal("too_long"))
+  if (rewrittenSilently.test(text) || !URL.canParse(text)) return Either.left(refusal("malformed"))
+  if (emptyCredentials.test(text)) return Either.left(refusal("credentials"))
+  const url = new URL(text)
+  if (url.href.length > maxDestinationUrlLength) return Either.left(refusal("too_long"))
+  const reason = refuseUrl(url, options)
+  return reason === null ? Either.right(url) : Either.left(refusal(reason))
+}
+
+/**
+ * Judges the URL of a destination and gives its normalised text, which is what is stored, shown and sent to (contract,
+ * Limits). It does not look the name up: see `resolveDestination`.
+ */
+export const parseDestinationUrl = (
+  text: string,
+  options: DestinationOptions
+): Either.Either<string, DestinationRefusal> => Either.map(parseDestination(text, options), (url) => url.href)
+
+/** One address that a name leads to. */
+export interface ResolvedAddress {
+  readonly address: string
+  readonly family: 4 | 6
+}
+
+/** How names are looked up. */
+export interface DnsResolverOptions {
+  /** Name servers to ask, each an address with an optional port (`1.1.1.1:53`), instead of the system's. */
+  readonly nameServers?: ReadonlyArray<string>
+  /** How long a name may take to resolve. Default 5 seconds. */
+  readonly timeout?: Duration.DurationInput
+}
+
+/** Resolves names: the one part of sending that is replaced in tests. */
+export class DnsResolver extends Context.Tag("connected-payments/endpoints/DnsResolver")<
+  DnsResolver,
+  {
+    /** Every address of the name, IPv4 and IPv6, in bounded time. */
+    readonly resolve: (hostname: string) => Effect.Effect<ReadonlyArray<ResolvedAddress>, DestinationUnresolvable>
+  }
+>() {
+  /**
+   * Asks name servers.
+   *
+   * They are asked by the resolver built into Node, not by the system's `getaddrinfo`: that one blocks one of the
+   * process's four worker threads for as long as a name server keeps silent, so that a few dead names would hold up
+   * everybody's deliveries. It also tries the cluster's own search domains first. `localhost` is not a DNS name and is
+   * the system's to resolve.
+   */
+  static readonly layerWith = (options: DnsResolverOptions): Layer.Layer<DnsResolver> =>
+    Layer.succeed(this, {
+      resolve: (hostname) =>
+        (hostname === "localhost" ? lookUp(hostname) : query(hostname, options.nameServers)).pipe(
+          Effect.timeoutFail({
+            duration: options.timeout ?? Duration.seconds(5),
+            onTimeout: () => new DestinationUnresolvable({ hostname, cause: "timed out" })
+          })
+        )
+    })
+
+  /** Asks the system's name servers, for 5 seconds at most. */
+  static readonly layer: Layer.Layer<DnsResolver> = this.layerWith({})
+}
+
+const lookUp = (hostname: string): Effect.Effect<ReadonlyArray<ResolvedAddress>, DestinationUnresolvable> =>
+  Effect.tryPromise({
+    try: () => dns.lookup(hostname, { all: true, verbatim: true }),
+    catch: (cause) => new DestinationUnresolvable({ hostname, cause })
+  }).pipe(
+    Effect.map((answers) => answers.map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 }) as const))
+  )
+
+/** Both address families at once; one of them is enough. */
+const query = (
+  hostname: string,
+  nameServers: ReadonlyArray<string> | undefined
+): Effect.Effect<ReadonlyArray<ResolvedAddress>, DestinationUnresolvable> =>
+  Effect.suspend(() => {
+    // A resolver of its own: `cancel` ends all that a resolver has under way
+    const resolver = new dns.Resolver({ timeout: 2000, tries: 2 })
+    if (nameServers !== undefined) resolver.setServers(nameServers)
+    return Effect.all(
+      [
+        Effect.either(ask(hostname, 6, () => resolver.resolve6(hostname))),
+        Effect.either(ask(hostname, 4, () => resolver.resolve4(hostname)))
+      ],
+      { concurrency: 2 }
+    ).pipe(
+      Effect.flatMap(([v6, v4]) => {
+        if (Either.isLeft(v6) && Either.isLeft(v4)) return Effect.fail(v4.left)
+        return Effect.succeed([...Either.getOrElse(v6, () => []), ...Either.getOrElse(v4, () => [])])
+      }),
+      Effect.onInterrupt(() => Effect.sync(() => resolver.cancel()))
+    )
+  })
+
+const ask = (
+  hostname: string,
+  family: 4 | 6,
+  send: () => Promise<ReadonlyArray<string>>
+): Effect.Effect<ReadonlyArray<ResolvedAddress>, DestinationUnresolvable> =>
+  Effect.tryPromise({ try: send, catch: (cause) => new DestinationUnresolvable({ hostname, cause }) }).pipe(
+    Effect.map((addresses) => addresses.map((address) => ({ address, family })))
+  )
+
+/**
+ * The addresses that a connection to the host may go to: all of them allowed, at least one. A single address that is
+ * not allowed refuses the whole name, since its owner decides which answer comes first. An address in place of a name
+ * is judged without a look-up. `hostname` is a URL's (IPv6 with or without brackets).
+ */
+export const resolveDestination: (
+  hostname: string,
+  policy: AddressPolicy
+) => Effect.Effect<ReadonlyArray<ResolvedAddress>, DestinationUnresolvable | DestinationRefusal, DnsResolver> =
+  Effect.fnUntraced(function* (hostname: string, policy: AddressPolicy) {
+    const bare = bareHostname(hostname)
+    const family = isIP(bare)
+    const addresses =
+      family === 0
+        ? yield* (yield* DnsResolver).resolve(hostname)
+        : [{ address: bare, family: family === 6 ? (6 as const) : (4 as const) }]
+    if (addresses.length === 0) return yield* new DestinationUnresolvable({ hostname, cause: null })
+    if (!addresses.every(({ address }) => isAddressAllowed(address, policy))) return yield* refusal("address")
+    return addresses
+  })

@@ -1,0 +1,141 @@
+import { SqlClient } from "@effect/sql"
+import { Context, Effect, Layer, Option, Redacted } from "effect"
+import {
+  DestinationRejected,
+  DestinationUnresolvable,
+  EndpointLimitReached,
+  IntegrationFilterUnknown,
+  ResourceNotFound,
+  type ServiceUnavailable
+} from "../Errors.ts"
+import { eventTypes } from "../events/Catalog.ts"
+import type { PrincipalShape, Tenant } from "../identity/Principal.ts"
+import { Cipher } from "../kit/Cipher.ts"
+import { EndpointId, newId } from "../kit/Ids.ts"
+import { orUnavailable, transaction } from "../storage/Database.ts"
+import type { CreatedEndpoint, CreateEndpoint, Endpoint, EndpointList, UpdateEndpoint } from "./Api.ts"
+import { addressPolicyFor, DnsResolver, parseDestination, resolveDestination } from "./DestinationUrl.ts"
+import { makeEndpointsRepo } from "./EndpointsRepo.ts"
+import { newSigningSecret, secretContext } from "./Secrets.ts"
+
+export interface EndpointsOptions {
+  /** Endpoints per organization and environment. */
+  readonly limit: number
+  /** Loopback and plain HTTP destinations, in the sandbox only. */
+  readonly allowLocalDestinations: boolean
+}
+
+/** Whether a tenant's destinations may be local: where the operator allows it, and never in production. */
+export const localDestinationsAllowed = (
+  options: { readonly allowLocalDestinations: boolean },
+  tenant: Tenant
+): boolean => options.allowLocalDestinations && tenant.environment === "sandbox"
+
+/** Webhook destinations of organizations (contract, Webhook destination). */
+export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoints")<
+  Endpoints,
+  {
+    /** Makes an active endpoint after its destination was judged and resolved. The secret is in this answer only. */
+    readonly create: (
+      principal: PrincipalShape,
+      params: CreateEndpoint
+    ) => Effect.Effect<
+      CreatedEndpoint,
+      | EndpointLimitReached
+      | DestinationRejected
+      | DestinationUnresolvable
+      | IntegrationFilterUnknown
+      | ServiceUnavailable
+    >
+    /** All endpoints of the tenant, newest first, with the event catalog. */
+    readonly list: (tenant: Tenant) => Effect.Effect<EndpointList, ServiceUnavailable>
+    readonly get: (tenant: Tenant, id: EndpointId) => Effect.Effect<Endpoint, ResourceNotFound | ServiceUnavailable>
+    /** Deliveries that are queued already keep their URL and secrets. */
+    readonly update: (
+      principal: PrincipalShape,
+      id: EndpointId,
+      change: UpdateEndpoint
+    ) => Effect.Effect<Endpoint, ResourceNotFound | ServiceUnavailable>
+  }
+>() {
+  static readonly layer = (
+    options: EndpointsOptions
+  ): Layer.Layer<Endpoints, never, SqlClient.SqlClient | Cipher | DnsResolver> =>
+    Layer.effect(Endpoints, makeEndpoints(options))
+}
+
+const makeEndpoints = Effect.fnUntraced(function* (options: EndpointsOptions) {
+  const sql = yield* SqlClient.SqlClient
+  const cipher = yield* Cipher
+  const resolver = yield* DnsResolver
+  const repo = yield* makeEndpointsRepo
+
+  const judgeDestination = Effect.fnUntraced(
+    function* (tenant: Tenant, text: string) {
+      const rules = { allowLocal: localDestinationsAllowed(options, tenant) }
+      const url = yield* parseDestination(text, rules)
+      yield* resolveDestination(url.hostname, addressPolicyFor(url.hostname, rules)).pipe(
+        Effect.provideService(DnsResolver, resolver)
+      )
+      return url.href
+    },
+    Effect.catchTags({
+      DestinationRefusal: (refusal) => new DestinationRejected({ message: refusal.message, fields: ["url"] }),
+      DestinationUnresolvable: (cause) =>
+        new DestinationUnresolvable({ message: cause.message, fields: ["url"], cause })
+    })
+  )
+
+  const create = Effect.fn("Endpoints.create")(function* (principal: PrincipalShape, params: CreateEndpoint) {
+    const unknownFilters = Object.keys(params.filters ?? {})
+    if (unknownFilters.length > 0) {
+      return yield* new IntegrationFilterUnknown({ fields: unknownFilters.map((key) => `filters.${key}`) })
+    }
+    const url = yield* judgeDestination(principal, params.url)
+    const id = EndpointId.make(yield* newId)
+    const secretId = yield* newId
+    const signingSecret = newSigningSecret()
+    const encrypted = yield* cipher.encrypt(signingSecret, secretContext(principal, secretId))
+    const created = yield* transaction(sql)(
+      Effect.gen(function* () {
+        yield* repo.lockWorkspace(principal)
+        if ((yield* repo.count(principal)) >= options.limit) {
+          return yield* new EndpointLimitReached()
+        }
+        yield* repo.insert(principal, { id, name: params.name, url, events: params.events })
+        yield* repo.insertSecret(principal, { id: secretId, endpointId: id, encrypted })
+        return yield* repo.find(principal, id)
+      })
+    )
+    return { ...(yield* Effect.orDie(created)), signingSecret: Redacted.value(signingSecret) }
+  }, orUnavailable)
+
+  const orNotFound = <A>(found: Option.Option<A>): Effect.Effect<A, ResourceNotFound> =>
+    Option.match(found, {
+      onNone: () => new ResourceNotFound({ message: "There is no such endpoint here." }),
+      onSome: Effect.succeed
+    })
+
+  const list = Effect.fn("Endpoints.list")(function* (tenant: Tenant) {
+    return { data: yield* repo.list(tenant), eventTypes }
+  }, orUnavailable)
+
+  const get = Effect.fn("Endpoints.get")(function* (tenant: Tenant, id: EndpointId) {
+    return yield* orNotFound(yield* repo.find(tenant, id))
+  }, orUnavailable)
+
+  const update = Effect.fn("Endpoints.update")(function* (
+    principal: PrincipalShape,
+    id: EndpointId,
+    change: UpdateEndpoint
+  ) {
+    const updated = yield* repo.update(principal, id, {
+      active: change.active ?? null,
+      name: change.name ?? null,
+      events: change.events ?? null
+    })
+    return yield* orNotFound(updated)
+  }, orUnavailable)
+
+  return { create, list, get, update }
+})

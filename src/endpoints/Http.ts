@@ -1,0 +1,19 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect } from "effect"
+import { Api } from "../Api.ts"
+import { Principal } from "../identity/Principal.ts"
+import { Endpoints } from "./Endpoints.ts"
+
+/** Serves `EndpointsApi`. */
+export const endpointsHttp = HttpApiBuilder.group(Api, "endpoints", (handlers) =>
+  Effect.gen(function* () {
+    const endpoints = yield* Endpoints
+    return handlers
+      .handle("list", () => Effect.flatMap(Principal, (principal) => endpoints.list(principal)))
+      .handle("create", ({ payload }) => Effect.flatMap(Principal, (principal) => endpoints.create(principal, payload)))
+      .handle("get", ({ path }) => Effect.flatMap(Principal, (principal) => endpoints.get(principal, path.id)))
+      .handle("update", ({ path, payload }) =>
+        Effect.flatMap(Principal, (principal) => endpoints.update(principal, path.id, payload))
+      )
+  })
+)

@@ -1,0 +1,32 @@
+/**
+ * The kinds of field that `data` is made of (contract, Events). Each is made afresh with its own description, since a
+ * shared identifier would merge them into one definition in the published JSON Schema.
+ */
+import { Schema } from "effect"
+
+/** The id of an object at the provider. Its form is the provider's business; it is never empty. */
+export const providerId = (description: string) => Schema.String.pipe(Schema.minLength(1)).annotations({ description })
+
+/** A code or status in the provider's words. Left open, since the provider adds values without notice. */
+export const providerCode = (description: string) =>
+  Schema.String.pipe(Schema.minLength(1)).annotations({ description })
+
+/** An amount in the smallest unit of its currency (500 means 5.00 BRL); negative where money flows back. */
+export const amount = (description: string) =>
+  Schema.Number.pipe(Schema.int()).annotations({ description: `${description}, in the smallest currency unit` })
+
+/** How many there are of something: a whole number, not negative. */
+export const count = (description: string) =>
+  Schema.Number.pipe(Schema.int(), Schema.nonNegative()).annotations({ description })
+
+/** A point in time as the provider sends it: whole Unix seconds. */
+export const unixSeconds = (description: string) =>
+  Schema.Number.pipe(Schema.int(), Schema.nonNegative()).annotations({ description: `${description}, in Unix seconds` })
+
+/** A yes or no. */
+export const flag = (description: string) => Schema.Boolean.annotations({ description })
+
+/** A currency: lowercase ISO 4217. */
+export const currency = Schema.String.pipe(Schema.pattern(/^[a-z]{3}$/)).annotations({
+  description: "Lowercase ISO 4217 currency code"
+})

@@ -1,0 +1,64 @@
+/**
+ * The provider's snapshot events as this service reads them: the outer shape once, the object inside field by field.
+ * Everything is read defensively: the payload's shape follows the version that the provider has for the notification,
+ * not the one that this code was written against.
+ */
+import { Either, ParseResult, Predicate, Schema } from "effect"
+import { maxUnixSeconds } from "./Envelope.ts"
+
+/** A JSON object of the provider's, as it arrived: neither copied nor checked further. */
+export const ProviderObject = Schema.declare(
+  (input: unknown): input is { readonly [key: string]: unknown } => Predicate.isRecord(input),
+  { identifier: "ProviderObject", description: "A JSON object" }
+)
+
+/**
+ * Text that names something at the provider: visible ASCII, 1 to 255 characters. What holds for every such name keeps
+ * event ids unambiguous (no newline) and can be stored (no NUL).
+ */
+const ProviderName = Schema.String.pipe(Schema.pattern(/^[\x21-\x7e]{1,255}$/))
+
+/** The outer shape of a snapshot event. `account` is `null` for events of the platform itself. */
+export const ProviderEvent = Schema.Struct({
+  id: ProviderName,
+  type: ProviderName,
+  created: Schema.Number.pipe(Schema.int(), Schema.between(0, maxUnixSeconds)),
+  livemode: Schema.Boolean,
+  account: Schema.optionalWith(Schema.NullOr(ProviderName), { default: () => null }),
+  data: Schema.Struct({ object: ProviderObject })
+}).annotations({ identifier: "ProviderEvent", description: "A snapshot event of the payment provider" })
+
+/** See the schema of the same name. */
+export type ProviderEvent = typeof ProviderEvent.Type
+
+/** What is wrong with a payload: the paths of the fields that are missing or not as expected, without their values. */
+export interface Malformed {
+  readonly _tag: "Malformed"
+  readonly reason: string
+}
+
+/**
+ * Says which fields a schema refused. Only paths are said, never values: a refused value may be a payer's data, and the
+ * reason is logged and stored.
+ */
+export const malformed = (prefix: string, error: ParseResult.ParseError): Malformed => {
+  const paths = ParseResult.ArrayFormatter.formatErrorSync(error).map(({ path }) => [prefix, ...path].join("."))
+  return { _tag: "Malformed", reason: `missing or not as expected: ${[...new Set(paths)].join(", ")}` }
+}
+
+const decodeProviderEvent = Schema.decodeUnknownEither(ProviderEvent, { errors: "all" })
+
+/** Reads the outer shape of a snapshot event from parsed JSON. Never throws. */
+export const parseProviderEvent = (input: unknown): Either.Either<ProviderEvent, Malformed> =>
+  Either.mapLeft(decodeProviderEvent(input), (error) => malformed("event", error))
+
+/** A reference to another object: its id, or the object itself where the provider expanded it. Read as the id. */
+export const Reference = Schema.transform(
+  Schema.Union(Schema.String.pipe(Schema.minLength(1)), Schema.Struct({ id: Schema.String.pipe(Schema.minLength(1)) })),
+  Schema.String,
+  { strict: true, decode: (value) => (typeof value === "string" ? value : value.id), encode: (id) => id }
+)
+
+/** A field that the provider may leave out or set to null: `null` either way. */
+export const orAbsent = <A, I>(field: Schema.Schema<A, I>) =>
+  Schema.optionalWith(Schema.NullOr(field), { default: () => null })

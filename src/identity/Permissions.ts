@@ -1,0 +1,56 @@
+import { Context, Schema } from "effect"
+
+/** What an operation on payments needs (contract, Authentication, rule 5). */
+export const PaymentPermission = Schema.Literal(
+  "payments:read",
+  "payments:write",
+  "products:read",
+  "products:write",
+  "payment-account:read",
+  "coupons:read",
+  "coupons:write",
+  "transactions:read",
+  "subscriptions:write"
+)
+export type PaymentPermission = typeof PaymentPermission.Type
+
+/** What webhook management by API key needs (contract, Authentication, rule 6). */
+export const WebhookPermission = Schema.Literal("webhook-endpoints:read", "webhook-endpoints:write")
+export type WebhookPermission = typeof WebhookPermission.Type
+
+/** What one operation needs. */
+export const Permission = Schema.Union(PaymentPermission, WebhookPermission)
+export type Permission = typeof Permission.Type
+
+/** What a key can be given: permissions, `*` for all but webhook management, `webhook-endpoints:*` for both scopes. */
+export const Grant = Schema.Union(Permission, Schema.Literal("*", "webhook-endpoints:*")).annotations({
+  identifier: "Grant"
+})
+export type Grant = typeof Grant.Type
+
+/** The permissions that grants amount to. `*` does not include webhook management. */
+export const expandGrants = (grants: Iterable<Grant>): ReadonlySet<Permission> =>
+  new Set(
+    Array.from(grants).flatMap((grant): ReadonlyArray<Permission> => {
+      switch (grant) {
+        case "*":
+          return PaymentPermission.literals
+        case "webhook-endpoints:*":
+          return WebhookPermission.literals
+        default:
+          return [grant]
+      }
+    })
+  )
+
+/** Whether lacking this permission is answered as `endpoint_management_forbidden` rather than `permission_denied`. */
+export const isWebhookPermission = Schema.is(WebhookPermission)
+
+/**
+ * The permission an operation needs: declared on its endpoint, read from there by the authentication, by the OpenAPI
+ * document and by the permission tests.
+ */
+export class RequiredPermission extends Context.Tag("connected-payments/identity/RequiredPermission")<
+  RequiredPermission,
+  Permission
+>() {}

@@ -1,0 +1,146 @@
+import { HttpTraceContext } from "@effect/platform"
+import type { SqlClient } from "@effect/sql"
+import { Clock, Context, Effect, Either, Layer, Option } from "effect"
+import { newDeliveries } from "../deliveries/Queue.ts"
+import { WakeUp } from "../deliveries/WakeUp.ts"
+import { type ServiceUnavailable, SignatureInvalid } from "../Errors.ts"
+import { encodeEnvelope } from "../events/Envelope.ts"
+import { type ProviderEvent, parseProviderEvent, soldItemsReference, translate } from "../events/Translate.ts"
+import { Provider } from "../provider/Provider.ts"
+import type { Environment } from "../Settings.ts"
+import { orUnavailable } from "../storage/Database.ts"
+import { type InboundContext, makeReceiptsRepo, type NewReceipt, type ReceiptOutcome } from "./ReceiptsRepo.ts"
+
+/** What became of a notification: `duplicate` where it was known already. */
+export type Received = ReceiptOutcome | "duplicate"
+
+/** The provider's notifications (contract, What the service does, rule 8). */
+export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
+  Inbound,
+  {
+    /**
+     * Verifies a notification and stores its receipt, its events and their deliveries in one transaction. Nothing is
+     * stored of what is not signed; where storing fails, the provider is asked to come again.
+     */
+    readonly receive: (
+      body: Uint8Array,
+      signatureHeader: string | undefined
+    ) => Effect.Effect<Received, SignatureInvalid | ServiceUnavailable>
+  }
+>() {
+  static readonly layer: Layer.Layer<Inbound, never, SqlClient.SqlClient | Provider | WakeUp> = Layer.effect(
+    Inbound,
+    Effect.gen(function* () {
+      const provider = yield* Provider
+      const wakeUp = yield* WakeUp
+      const receipts = yield* makeReceiptsRepo
+
+      const findContext = (environment: Environment, event: ProviderEvent) =>
+        event.account === null
+          ? Effect.succeed(undefined)
+          : receipts.findContext(environment, event.account, soldItemsReference(event))
+
+      const receive = Effect.fn("Inbound.receive")(function* (body: Uint8Array, signatureHeader: string | undefined) {
+        const verified = yield* provider.verifyNotification(body, signatureHeader)
+        const event = yield* Either.mapLeft(
+          parseProviderEvent(verified.event),
+          () => new SignatureInvalid({ message: "The notification is signed, but its body is not a provider's event." })
+        )
+        const context = yield* findContext(verified.environment, event)
+        const consequence = consequenceOf(verified.environment, event, context)
+        const stored = yield* receipts.insert({
+          ...consequence,
+          environment: verified.environment,
+          providerEventId: event.id,
+          accountId: event.account,
+          type: event.type,
+          livemode: event.livemode,
+          providerCreatedAt: new Date(event.created * 1000),
+          ...(yield* withDeliveries(consequence, context)),
+          traceparent: yield* currentTraceparent
+        })
+        const received: Received = stored ? consequence.outcome : "duplicate"
+        yield* Effect.annotateCurrentSpan({
+          "notification.id": event.id,
+          "notification.type": event.type,
+          "notification.outcome": received
+        })
+        if (stored && consequence.outcome === "delivered") {
+          yield* wakeUp.announce
+        }
+        return received
+      }, orUnavailable)
+
+      return { receive }
+    })
+  )
+}
+
+interface Consequence extends Pick<NewReceipt, "outcome" | "organizationId" | "events"> {}
+
+const nothing = (outcome: ReceiptOutcome, context?: InboundContext): Consequence => ({
+  outcome,
+  organizationId: context?.organizationId ?? null,
+  events: []
+})
+
+/** What a verified event leads to. A disconnected account's news concerns nobody, until it is linked again. */
+const consequenceOf = (
+  environment: Environment,
+  event: ProviderEvent,
+  context: InboundContext | undefined
+): Consequence => {
+  if (event.livemode !== (environment === "production")) {
+    return nothing("wrong_mode", context)
+  }
+  if (context === undefined || !context.connected) {
+    return nothing("unlinked", context)
+  }
+  const translation = translate({
+    event,
+    environment,
+    organizationId: context.organizationId,
+    soldItems: context.soldItems
+  })
+  switch (translation._tag) {
+    case "Translated": {
+      const subscribed = new Set(context.endpoints.flatMap(({ events }) => events))
+      return {
+        outcome: translation.events.some(({ type }) => subscribed.has(type)) ? "delivered" : "no_subscriber",
+        organizationId: context.organizationId,
+        events: translation.events.map((envelope) => ({
+          id: envelope.id,
+          type: envelope.type,
+          payload: encodeEnvelope(envelope)
+        }))
+      }
+    }
+    case "Ignored":
+      return nothing("ignored", context)
+    case "WrongMode":
+      return nothing("wrong_mode", context)
+    case "Malformed":
+      return nothing("malformed", context)
+  }
+}
+
+/** The deliveries of each event to the endpoints that subscribe to its type, at the time of the receipt. */
+const withDeliveries = (consequence: Consequence, context: InboundContext | undefined) =>
+  Effect.map(Clock.currentTimeMillis, (now) => {
+    const receivedAt = new Date(now)
+    return {
+      receivedAt,
+      deliveries: consequence.events.flatMap(({ id, type }) =>
+        newDeliveries(
+          { id, receivedAt },
+          (context?.endpoints ?? []).filter(({ events }) => events.includes(type))
+        )
+      )
+    }
+  })
+
+/** The current span's place in its trace, for the attempts to link to. */
+const currentTraceparent = Effect.map(
+  Effect.option(Effect.currentSpan),
+  Option.match({ onNone: () => null, onSome: (span) => HttpTraceContext.toHeaders(span)["traceparent"] ?? null })
+)

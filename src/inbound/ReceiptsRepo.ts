@@ -1,0 +1,111 @@
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Effect } from "effect"
+import type { NewDelivery, Subscriber } from "../deliveries/Queue.ts"
+import type { EventType } from "../events/Catalog.ts"
+import type { SoldItems, SoldItemsReference } from "../events/Translate.ts"
+import type { OrganizationId } from "../kit/Ids.ts"
+import type { Environment } from "../Settings.ts"
+
+/** What became of a verified notification. */
+export type ReceiptOutcome = "delivered" | "no_subscriber" | "ignored" | "unlinked" | "wrong_mode" | "malformed"
+
+/** An active endpoint, as far as matching an event needs it. */
+export interface ActiveEndpoint extends Subscriber {
+  readonly events: ReadonlyArray<EventType>
+}
+
+/** What a notification is judged by: whose account it is of, where its news could go, and what its session sells. */
+export interface InboundContext {
+  readonly organizationId: OrganizationId
+  readonly connected: boolean
+  readonly endpoints: ReadonlyArray<ActiveEndpoint>
+  readonly soldItems: SoldItems | null
+}
+
+/** A notification to be stored with everything that it leads to. */
+export interface NewReceipt {
+  readonly environment: Environment
+  readonly providerEventId: string
+  readonly organizationId: OrganizationId | null
+  readonly accountId: string | null
+  readonly type: string
+  readonly livemode: boolean
+  readonly outcome: ReceiptOutcome
+  readonly providerCreatedAt: Date
+  readonly receivedAt: Date
+  readonly events: ReadonlyArray<{ readonly id: string; readonly type: EventType; readonly payload: string }>
+  readonly deliveries: ReadonlyArray<NewDelivery>
+  readonly traceparent: string | null
+}
+
+/** The SQL of the slice; nobody outside it imports this. */
+export const makeReceiptsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
+  /** Everything about the account in one round trip. Nothing where it is not linked in this environment. */
+  findContext: (
+    environment: Environment,
+    accountId: string,
+    sold: SoldItemsReference | null
+  ): Effect.Effect<InboundContext | undefined, SqlError.SqlError> =>
+    Effect.map(
+      sql<InboundContext>`
+        SELECT a.organization_id AS "organizationId", a.status = 'connected' AS connected, COALESCE((
+          SELECT json_agg(json_build_object(
+            'endpointId', p.id,
+            'events', COALESCE(p.events, ARRAY['payment.succeeded']),
+            'secretIds', (
+              SELECT json_agg(s.id ORDER BY s.created_at DESC) FROM payments.endpoint_secrets s
+              WHERE s.organization_id = p.organization_id AND s.environment = p.environment AND s.endpoint_id = p.id
+                AND (s.retired_at IS NULL OR s.retired_at > now() - interval '24 hours'))))
+          FROM payments.endpoints p
+          WHERE p.organization_id = a.organization_id AND p.environment = a.environment AND p.active
+            AND p.deleted_at IS NULL
+        ), '[]') AS endpoints, (
+          SELECT json_build_object('priceIds', i.price_ids, 'productIds', i.product_ids)
+          FROM payments.sold_items i
+          WHERE i.organization_id = a.organization_id AND i.environment = a.environment
+            AND i.source_id IN (${sold?.sessionId ?? null}::text, ${sold?.paymentLinkId ?? null}::text)
+          ORDER BY i.source_id = ${sold?.sessionId ?? null}::text DESC LIMIT 1
+        ) AS "soldItems"
+        FROM payments.provider_accounts a
+        WHERE a.environment = ${environment} AND a.account_id = ${accountId}`,
+      ([row]) => row
+    ),
+
+  /**
+   * Stores a receipt, its events and its deliveries in one statement, so in one transaction. A second copy of the
+   * notification is counted and changes nothing else. Answers whether this was the first.
+   */
+  insert: (receipt: NewReceipt): Effect.Effect<boolean, SqlError.SqlError> =>
+    Effect.map(
+      sql<{ first: boolean }>`
+        WITH receipt AS (
+          INSERT INTO payments.receipts AS r (environment, provider_event_id, organization_id, account_id, type,
+            livemode, outcome, provider_created_at, received_at)
+          VALUES (${receipt.environment}, ${receipt.providerEventId}, ${receipt.organizationId}, ${receipt.accountId},
+            ${receipt.type}, ${receipt.livemode}, ${receipt.outcome}, ${receipt.providerCreatedAt},
+            ${receipt.receivedAt})
+          ON CONFLICT (environment, provider_event_id) DO UPDATE SET duplicates = r.duplicates + 1
+          RETURNING r.duplicates = 0 AS first
+        ), event AS (
+          INSERT INTO payments.events (organization_id, environment, id, type, payload, provider_event_id)
+          SELECT ${receipt.organizationId}::uuid, ${receipt.environment}::text, e.id, e.type, e.payload,
+            ${receipt.providerEventId}::text
+          FROM receipt, unnest(
+            ${receipt.events.map(({ id }) => id)}::text[],
+            ${receipt.events.map(({ type }) => type)}::text[],
+            ${receipt.events.map(({ payload }) => payload)}::text[]
+          ) AS e (id, type, payload)
+          WHERE receipt.first
+        ), delivery AS (
+          INSERT INTO payments.deliveries
+            (organization_id, environment, id, endpoint_id, event_id, secret_ids, traceparent)
+          SELECT ${receipt.organizationId}::uuid, ${receipt.environment}::text, d.id, d."endpointId", d."eventId",
+            d."secretIds", ${receipt.traceparent}::text
+          FROM receipt, json_to_recordset(${JSON.stringify(receipt.deliveries)}::json)
+            AS d (id uuid, "endpointId" uuid, "eventId" text, "secretIds" uuid[])
+          WHERE receipt.first
+        )
+        SELECT first FROM receipt`,
+      ([row]) => row?.first === true
+    )
+}))

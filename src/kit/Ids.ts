@@ -1,0 +1,42 @@
+import { createHash } from "node:crypto"
+import { Effect, Schema } from "effect"
+import { v7 } from "uuid"
+
+/** An organization's id. */
+export const OrganizationId = Schema.UUID.pipe(Schema.brand("OrganizationId")).annotations({
+  identifier: "OrganizationId",
+  description: "The organization's id (UUID)"
+})
+export type OrganizationId = typeof OrganizationId.Type
+
+/** A webhook destination's id. */
+export const EndpointId = Schema.UUID.pipe(Schema.brand("EndpointId")).annotations({
+  identifier: "EndpointId",
+  description: "The endpoint's id (UUID)"
+})
+export type EndpointId = typeof EndpointId.Type
+
+/** A delivery's id, sent in `Service-Delivery-ID`. */
+export const DeliveryId = Schema.UUID.pipe(Schema.brand("DeliveryId")).annotations({
+  identifier: "DeliveryId",
+  description: "The delivery's id (UUID)"
+})
+export type DeliveryId = typeof DeliveryId.Type
+
+/** A new UUIDv7: ordered by the time of its making. */
+export const newId: Effect.Effect<string> = Effect.sync(() => v7())
+
+/**
+ * The id of an event's delivery to an endpoint: a UUIDv7 of the receipt's time whose random part is a hash of both, so
+ * that the same event and endpoint always give the same id and a second delivery breaks the primary key.
+ */
+export const deliveryId = (options: {
+  readonly eventId: string
+  readonly endpointId: EndpointId
+  readonly receivedAt: Date
+}): DeliveryId => {
+  const digest = createHash("sha256").update(`${options.eventId}\n${options.endpointId}`).digest()
+  return DeliveryId.make(
+    v7({ msecs: options.receivedAt.getTime(), random: digest.subarray(0, 16), seq: digest.readUInt32BE(16) })
+  )
+}

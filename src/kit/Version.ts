@@ -1,0 +1,9 @@
+import { createRequire } from "node:module"
+import { Schema } from "effect"
+
+const manifest = Schema.decodeUnknownSync(Schema.Struct({ version: Schema.NonEmptyString }))(
+  createRequire(import.meta.url)("../../package.json")
+)
+
+/** The version of this package, as the user agent and the telemetry say it. */
+export const version = manifest.version

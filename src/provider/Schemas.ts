@@ -1,0 +1,44 @@
+import { Schema } from "effect"
+import { ProviderId } from "../kit/Request.ts"
+
+/** What the provider's operations have in common on the wire. Names are the provider's own (contract, Provider objects). */
+
+/** An object of the provider's, passed through: fields beyond those the contract names are the provider's business. */
+export const ProviderObject = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
+  identifier: "ProviderObject",
+  description: "An object of the payment provider, with at least `id`"
+})
+export type ProviderObject = typeof ProviderObject.Type
+
+/** A page of the provider's objects, newest first. */
+export const ProviderPage = Schema.Struct(
+  { data: Schema.Array(ProviderObject), has_more: Schema.Boolean },
+  Schema.Record({ key: Schema.String, value: Schema.Unknown })
+).annotations({ identifier: "ProviderPage", description: "A page of objects, newest first" })
+export type ProviderPage = typeof ProviderPage.Type
+
+/** Lowercase ISO 4217 code. */
+export const Currency = Schema.String.pipe(Schema.pattern(/^[a-z]{3}$/)).annotations({
+  description: "Lowercase ISO 4217 code",
+  examples: ["brl"]
+})
+
+/** An amount in the smallest unit of its currency: 500 means 5.00 BRL. */
+export const UnitAmount = Schema.Int.pipe(Schema.between(0, 99_999_999)).annotations({
+  description: "Smallest currency unit: 500 means 5.00",
+  examples: [500]
+})
+
+/** Key-value pairs kept on the object, within the provider's own bounds: 50 pairs, keys of 40, values of 500. */
+export const Metadata = Schema.Record({
+  key: Schema.String.pipe(Schema.pattern(/^[^[\]]+$/), Schema.maxLength(40)),
+  value: Schema.String.pipe(Schema.maxLength(500))
+})
+  .pipe(Schema.filter((pairs) => Object.keys(pairs).length <= 50 || "at most 50 pairs"))
+  .annotations({ description: "Up to 50 pairs; keys up to 40 characters without brackets, values up to 500" })
+
+/** Text that the provider shows or keeps. */
+export const ProviderText = (max: number) => Schema.String.pipe(Schema.minLength(1), Schema.maxLength(max))
+
+/** An object id that refers to another object, e.g. a price's product. */
+export const Reference = ProviderId

@@ -1,0 +1,150 @@
+import { createHash } from "node:crypto"
+import { type SqlClient, SqlError } from "@effect/sql"
+import { PgClient } from "@effect/sql-pg"
+import { Cause, Duration, Effect, Either, type Layer, Predicate, Redacted, Schedule } from "effect"
+import pg from "pg"
+import { ServiceUnavailable } from "../Errors.ts"
+
+/** How the service reaches its PostgreSQL. */
+export interface DatabaseOptions {
+  readonly url: Redacted.Redacted
+  /** Connections of this process. Default 10. */
+  readonly poolSize?: number
+  /** Longest wait for a free or new connection. Default 5 s. */
+  readonly connectTimeout?: Duration.DurationInput
+  /** Longest time for one statement, on the server and, a little later, on our side. Default 15 s. */
+  readonly statementTimeout?: Duration.DurationInput
+  readonly applicationName?: string
+}
+
+/** Statement texts are the code's own and few; the bound only guards against a text that is built by mistake. */
+const maxStatementNames = 2000
+const statementNames = new Map<string, string>()
+
+const statementName = (text: string): string | undefined => {
+  const known = statementNames.get(text)
+  if (known !== undefined || statementNames.size >= maxStatementNames) {
+    return known
+  }
+  const name = createHash("sha1").update(text).digest("base64url")
+  statementNames.set(text, name)
+  return name
+}
+
+/** A client that names every parameterised statement, so that PostgreSQL parses and plans each text once per connection. */
+class PreparingClient extends pg.Client {
+  // `pg.Client#query` has a dozen overloads; only the one that `@effect/sql-pg` calls (text, values, callback) is changed
+  override query: pg.Client["query"] = ((...args: ReadonlyArray<unknown>) => {
+    const [text, values, callback] = args
+    const name =
+      typeof text === "string" && Array.isArray(values) && values.length > 0 ? statementName(text) : undefined
+    const forwarded = name === undefined ? args : [{ name, text, values }, callback]
+    return Reflect.apply(super.query, this, forwarded)
+  }) as pg.Client["query"]
+}
+
+const makePool = (options: DatabaseOptions): pg.Pool => {
+  const statementTimeout = Duration.toMillis(options.statementTimeout ?? "15 seconds")
+  const pool = new pg.Pool({
+    connectionString: Redacted.value(options.url),
+    // pg's type asks for the static side of its own class
+    Client: PreparingClient as unknown as NonNullable<pg.PoolConfig["Client"]>,
+    max: options.poolSize ?? 10,
+    connectionTimeoutMillis: Duration.toMillis(options.connectTimeout ?? "5 seconds"),
+    idleTimeoutMillis: 30_000,
+    statement_timeout: statementTimeout,
+    // Our own bound, for a server that has stopped answering altogether
+    query_timeout: statementTimeout + 2000,
+    idle_in_transaction_session_timeout: statementTimeout * 2,
+    keepAlive: true,
+    application_name: options.applicationName ?? "connected-payments"
+  })
+  // An idle connection that breaks is dropped by the pool; without a listener its error would end the process
+  pool.on("error", () => {})
+  return pool
+}
+
+/**
+ * A pool with bounded waits and prepared statements, as `PgClient` and `SqlClient`.
+ *
+ * Fails with `SqlError` where the database can't be reached at the start. An embedding team may provide its own
+ * `PgClient` layer instead: nothing else of the service depends on this one.
+ */
+export const databaseLayer = (
+  options: DatabaseOptions
+): Layer.Layer<PgClient.PgClient | SqlClient.SqlClient, SqlError.SqlError> =>
+  PgClient.layerFromPool({
+    acquire: Effect.acquireRelease(
+      Effect.tryPromise({
+        try: async () => {
+          const pool = makePool(options)
+          await pool.query("SELECT 1").catch(async (error: unknown) => {
+            await pool.end()
+            throw error
+          })
+          return pool
+        },
+        catch: (cause) => new SqlError.SqlError({ cause, message: "The database cannot be reached" })
+      }),
+      (pool) => Effect.promise(() => pool.end()).pipe(Effect.interruptible, Effect.timeoutOption("2 seconds"))
+    )
+  })
+
+/** The SQLSTATE of the PostgreSQL error behind a `SqlError`, e.g. `23505`. */
+export const sqlState = (error: SqlError.SqlError): string | undefined =>
+  Predicate.hasProperty(error.cause, "code") && typeof error.cause.code === "string" ? error.cause.code : undefined
+
+/** Whether PostgreSQL refused a row because of this unique or other constraint. */
+export const violates = (error: SqlError.SqlError, constraint: string): boolean =>
+  Predicate.hasProperty(error.cause, "constraint") && error.cause.constraint === constraint
+
+/**
+ * Whether the database could not do its part now: unreachable, shutting down, out of connections, memory or disk, or a
+ * statement that took too long. Everything else (a constraint, a type, a syntax error) is a bug of ours.
+ */
+export const isUnavailable = (error: SqlError.SqlError): boolean => {
+  const state = sqlState(error)
+  return state === undefined || !/^[0-9A-Z]{5}$/.test(state) || /^(08|25P03|40|53|55P03|57|58)/.test(state)
+}
+
+/** Database failures as the API says them: 503 while the database is unavailable, a defect where the code is wrong. */
+export const orUnavailable = <A, E, R>(
+  effect: Effect.Effect<A, E | SqlError.SqlError, R>
+): Effect.Effect<A, Exclude<E, SqlError.SqlError> | ServiceUnavailable, R> =>
+  Effect.catchAll(effect, (error): Effect.Effect<never, Exclude<E, SqlError.SqlError> | ServiceUnavailable> => {
+    if (!(error instanceof SqlError.SqlError)) {
+      // The instance check above has taken SqlError out of E; the compiler can't narrow a type parameter
+      return Effect.fail(error as Exclude<E, SqlError.SqlError>)
+    }
+    return isUnavailable(error) ? Effect.fail(new ServiceUnavailable({ cause: error })) : Effect.die(error)
+  })
+
+const isRetryable = (error: unknown): boolean =>
+  error instanceof SqlError.SqlError && ["40001", "40P01"].includes(sqlState(error) ?? "")
+
+const retryBackoff = Schedule.exponential("10 millis").pipe(Schedule.jittered, Schedule.intersect(Schedule.recurs(5)))
+
+/**
+ * Runs an effect in a transaction in which every database failure is a `SqlError`, at COMMIT and on a lost connection
+ * too (`withTransaction` alone makes those defects), repeated on a serialization failure or a deadlock.
+ *
+ * The effect may run more than once: it must not do anything outside the database. Inside another transaction it is a
+ * savepoint.
+ */
+export const transaction =
+  (sql: SqlClient.SqlClient) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
+    sql.withTransaction(effect).pipe(
+      Effect.catchAllCause((cause) =>
+        Either.match(Cause.failureOrCause(cause), {
+          onLeft: Effect.fail,
+          onRight: (rest) => {
+            const defect = Cause.squash(rest)
+            return defect instanceof SqlError.SqlError && !Cause.isInterrupted(cause)
+              ? Effect.fail(defect)
+              : Effect.failCause(rest)
+          }
+        })
+      ),
+      Effect.retry({ while: isRetryable, schedule: retryBackoff })
+    )

@@ -1,0 +1,110 @@
+import { randomUUID } from "node:crypto"
+import { link, readdir, readFile, truncate, unlink, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { Effect, Option, Schema, type Scope } from "effect"
+import { EmbeddedPostgresError, fileOperation, hasCode } from "./EmbeddedPostgresError.ts"
+import { processStart } from "./EmbeddedProcess.ts"
+
+const Holder = Schema.parseJson(Schema.Struct({ pid: Schema.Int, startedAt: Schema.String }))
+
+const filePattern = /^owner\.(\d+)$/
+
+const generationsIn = Effect.fnUntraced(function* (home: string) {
+  const names = yield* fileOperation(`list ${home}`, () => readdir(home))
+  return names.flatMap((name) => {
+    const number = filePattern.exec(name)?.[1]
+    return number === undefined ? [] : [Number(number)]
+  })
+})
+
+const fileOf = (home: string, generation: number): string => join(home, `owner.${generation}`)
+
+/** The live process that a lock file names. An empty file was released; an unreadable one is torn by a power cut. */
+const liveHolder = Effect.fnUntraced(function* (file: string) {
+  const content = yield* Effect.option(Effect.tryPromise(() => readFile(file, "utf8")))
+  const holder = Option.flatMap(content, Schema.decodeUnknownOption(Holder))
+  if (Option.isNone(holder)) return Option.none<number>()
+  const { pid, startedAt } = holder.value
+  const runningSince = yield* processStart(pid)
+  const isSame = Option.exists(
+    runningSince,
+    (since) => since === startedAt || since === "unknown" || startedAt === "unknown"
+  )
+  return isSame ? Option.some(pid) : Option.none<number>()
+})
+
+const linkIfAbsent = (draft: string, file: string) =>
+  fileOperation(`create ${file}`, () =>
+    link(draft, file).then(
+      () => true,
+      (cause) => (hasCode(cause, "EEXIST") ? false : Promise.reject(cause))
+    )
+  )
+
+const unlinkIfPresent = (file: string) => Effect.ignore(Effect.tryPromise(() => unlink(file)))
+
+const inUse = (home: string, pid: number) =>
+  new EmbeddedPostgresError({
+    reason: "in_use",
+    message:
+      `The embedded PostgreSQL in ${home} is in use by process ${pid}${pid === process.pid ? " (this one)" : ""}. ` +
+      "Stop that process, use another data directory, or set DATABASE_URL to let several processes share one database."
+  })
+
+/**
+ * One try for the next generation; `None` where another process was faster and the look has to be taken again.
+ *
+ * A delayed process could link a generation that was taken, given back and cleared away since it looked. The newest
+ * file is never cleared away, so such a process then sees a newer one than its own, and steps back.
+ */
+const claimOnce = Effect.fnUntraced(function* (home: string, draft: string) {
+  const newest = Math.max(0, ...(yield* generationsIn(home)))
+  const holder = newest === 0 ? Option.none<number>() : yield* liveHolder(fileOf(home, newest))
+  if (Option.isSome(holder)) return yield* inUse(home, holder.value)
+  const mine = newest + 1
+  if (!(yield* linkIfAbsent(draft, fileOf(home, mine)))) return Option.none<string>()
+  const others = (yield* generationsIn(home)).filter((generation) => generation !== mine)
+  if (others.some((generation) => generation > mine)) {
+    yield* unlinkIfPresent(fileOf(home, mine))
+    return Option.none<string>()
+  }
+  yield* Effect.forEach(others, (generation) => unlinkIfPresent(fileOf(home, generation)), { discard: true })
+  return Option.some(fileOf(home, mine))
+})
+
+const claimUntilDecided = (home: string, draft: string): Effect.Effect<string, EmbeddedPostgresError> =>
+  Effect.flatMap(
+    claimOnce(home, draft),
+    Option.match({ onNone: () => claimUntilDecided(home, draft), onSome: Effect.succeed })
+  )
+
+const claim = Effect.fnUntraced(function* (home: string) {
+  const startedAt = Option.getOrElse(yield* processStart(process.pid), () => "unknown")
+  const content = yield* Schema.encode(Holder)({ pid: process.pid, startedAt }).pipe(Effect.orDie)
+  const draft = join(home, `.owner-${randomUUID()}`)
+  yield* fileOperation(`write ${draft}`, () => writeFile(draft, content, { flag: "wx", mode: 0o644 }))
+  return yield* claimUntilDecided(home, draft).pipe(Effect.ensuring(unlinkIfPresent(draft)))
+})
+
+/**
+ * Holds a directory for this process until the scope closes, so that no two live processes run, or "recover", one
+ * cluster. The lock names its holder (process number and start time); one whose holder is dead is taken over at
+ * once, and of several that try it exactly one gets it. It guards against processes of one machine (one process
+ * namespace), not against a directory shared over a network.
+ *
+ * The lock is the file `owner.<n>` with the highest `n`: made complete by a hard link, emptied on release and removed
+ * only by the next holder.
+ *
+ * @returns nothing; fails with `in_use` where a live process (this one included) holds the directory
+ */
+export const acquireLock = (home: string): Effect.Effect<void, EmbeddedPostgresError, Scope.Scope> =>
+  Effect.acquireRelease(claim(home), (file) =>
+    // The holder may have removed the whole directory.
+    fileOperation(`release ${file}`, () => truncate(file)).pipe(
+      Effect.catchAll((error) => (hasCode(error.cause, "ENOENT") ? Effect.void : Effect.logWarning(error.message)))
+    )
+  ).pipe(Effect.asVoid)
+
+/** Whether the directory was ever held by a process; false for one that is only just being made. */
+export const wasEverLocked = (home: string): Effect.Effect<boolean, EmbeddedPostgresError> =>
+  Effect.map(generationsIn(home), (generations) => generations.length > 0)

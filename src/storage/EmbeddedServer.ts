@@ -1,0 +1,214 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { copyFile, open, realpath, rm, truncate } from "node:fs/promises"
+import { join } from "node:path"
+import { Deferred, Effect, Equal, FiberId, Option, Schedule, type Scope } from "effect"
+import type { Binaries } from "./EmbeddedBinaries.ts"
+import { clusterOf, type Home, readTextFile, statOptional } from "./EmbeddedDirectory.ts"
+import { EmbeddedPostgresError, fileOperation, wordsOf } from "./EmbeddedPostgresError.ts"
+import { childEnvironment, credentialsOf, postmasterState, processStart } from "./EmbeddedProcess.ts"
+
+/** Longest wait for a shutdown that ends open transactions ("fast"), before an immediate one. */
+const fastShutdownLimit = "5 seconds"
+/** Longest wait for an immediate shutdown; PostgreSQL itself kills its own children after 5 s. */
+const immediateShutdownLimit = "7 seconds"
+/** Longest wait for readiness: after a crash the server first replays its log. */
+const startLimit = "2 minutes"
+const pollInterval = Schedule.spaced("10 millis")
+/** Above this size the log is set aside as `postgresql.log.1`, whose previous content goes. */
+const maxLogBytes = 8 * 1024 * 1024
+
+const logOf = (home: Home): string => join(home.path, "postgresql.log")
+
+const signal = (pid: number, name: NodeJS.Signals) =>
+  // A process that has ended in the meantime is what the signal was for.
+  Effect.ignore(Effect.try(() => process.kill(pid, name)))
+
+/** Ends a postmaster and waits for it: fast, then immediate, then by force. `exited` completes when it has ended. */
+const stopPostmaster = (pid: number, exited: Effect.Effect<void>): Effect.Effect<void> => {
+  const step = (name: NodeJS.Signals, limit: typeof fastShutdownLimit | typeof immediateShutdownLimit) =>
+    signal(pid, name).pipe(
+      // A finalizer cannot be interrupted, and neither could the wait in it: the limit would have no effect.
+      Effect.zipRight(Effect.timeoutOption(Effect.interruptible(exited), limit)),
+      Effect.map(Option.isSome)
+    )
+  return step("SIGINT", fastShutdownLimit).pipe(
+    Effect.filterOrElse(
+      (hasEnded) => hasEnded,
+      () => step("SIGQUIT", immediateShutdownLimit)
+    ),
+    Effect.filterOrElse(
+      (hasEnded) => hasEnded,
+      () => signal(pid, "SIGKILL").pipe(Effect.zipRight(exited), Effect.as(true))
+    ),
+    Effect.asVoid
+  )
+}
+
+const statusFileOf = (home: Home): string => join(clusterOf(home.path), "postmaster.pid")
+
+const statusFile = Effect.fnUntraced(function* (home: Home) {
+  const content = yield* readTextFile(statusFileOf(home))
+  return Option.map(content, (text) => {
+    const lines = text.split("\n").map((line) => line.trim())
+    return { pid: Number(lines[0]), isReady: lines[7] === "ready" }
+  })
+})
+
+/**
+ * Stops the server that a process left running when it was killed. The status file of one that is gone is removed:
+ * where its number now belongs to another program of the same user, PostgreSQL would refuse to start. The home must
+ * be locked: then nobody who is alive can be using that server through this service.
+ */
+export const stopAbandonedServer = Effect.fnUntraced(function* (home: Home) {
+  const status = yield* statusFile(home)
+  if (Option.isNone(status)) return
+  const { pid } = status.value
+  const cluster = yield* fileOperation(`resolve ${home.path}`, () => realpath(clusterOf(home.path)))
+  const state = postmasterState(pid, cluster)
+  if ((yield* state) === "running") {
+    yield* Effect.logInfo(`Stopping the embedded PostgreSQL (process ${pid}) that an earlier run left behind.`)
+    const began = yield* processStart(pid)
+    const isSame = Equal.equals(began)
+    const ended = Effect.repeat(processStart(pid), { while: isSame, schedule: pollInterval })
+    yield* stopPostmaster(pid, Effect.asVoid(ended))
+  }
+  if ((yield* state) !== "gone") return
+  const file = statusFileOf(home)
+  yield* fileOperation(`remove ${file}`, () => rm(file, { force: true }))
+})
+
+/** The settings of the server, which no environment and no edited `postgresql.conf` can change. */
+const serverOptions = (cluster: string, port: number, durable: boolean): ReadonlyArray<string> => {
+  const settings = {
+    listen_addresses: "127.0.0.1",
+    port,
+    unix_socket_directories: "",
+    max_connections: 200,
+    logging_collector: "off",
+    log_destination: "stderr",
+    log_line_prefix: "%m [%p] ",
+    log_timezone: "UTC",
+    timezone: "UTC",
+    log_checkpoints: "off",
+    // Statements and details of errors hold what people sent: not in a log file.
+    log_error_verbosity: "terse",
+    log_min_error_statement: "panic",
+    fsync: durable ? "on" : "off",
+    full_page_writes: durable ? "on" : "off"
+  }
+  return ["-D", cluster, ...Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`])]
+}
+
+const boundLog = Effect.fnUntraced(function* (log: string) {
+  const found = yield* statOptional(log)
+  if (Option.isNone(found) || found.value.size <= maxLogBytes) return
+  yield* fileOperation(`set ${log} aside`, async () => {
+    await rm(`${log}.1`, { force: true })
+    await copyFile(log, `${log}.1`)
+    await truncate(log)
+  })
+})
+
+const logTail = (log: string, offset: number) =>
+  fileOperation(`read ${log}`, async () => {
+    const file = await open(log, "r")
+    try {
+      const { size } = await file.stat()
+      const from = Math.max(offset, size - 8192)
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(Math.max(0, size - from)), 0, null, from)
+      return buffer.toString("utf8", 0, bytesRead).trim().split("\n").slice(-20).join("\n")
+    } finally {
+      await file.close()
+    }
+  }).pipe(Effect.orElseSucceed(() => ""))
+
+interface Running {
+  readonly child: ChildProcess
+  /** How it ended, in words. */
+  readonly exited: Deferred.Deferred<string>
+  /** Where this run's part of the log begins. */
+  readonly logOffset: number
+}
+
+/**
+ * Spawns the server detached: in a session of its own, so that a terminal's Ctrl-C, which reaches every process of
+ * the foreground group, leaves it running until the service has drained and closes the scope.
+ */
+const spawnServer = (home: Home, binaries: Binaries, options: ReadonlyArray<string>) =>
+  fileOperation("start PostgreSQL", async (): Promise<Running> => {
+    const log = await open(logOf(home), "a", 0o600)
+    try {
+      const { size } = await log.stat()
+      // Where root continues an ordinary user's cluster, that user must be able to go on with the log.
+      if (Option.isSome(home.account)) await log.chown(home.account.value.uid, home.account.value.gid)
+      const child = spawn(binaries.postgres, [...options], {
+        ...credentialsOf(home.account),
+        cwd: "/",
+        env: childEnvironment,
+        detached: true,
+        stdio: ["ignore", log.fd, log.fd]
+      })
+      const exited = Deferred.unsafeMake<string>(FiberId.none)
+      child.once("exit", (code, by) => Deferred.unsafeDone(exited, Effect.succeed(by ?? `status ${code}`)))
+      child.once("error", (cause) => Deferred.unsafeDone(exited, Effect.succeed(wordsOf(cause))))
+      return { child, exited, logOffset: size }
+    } finally {
+      await log.close()
+    }
+  })
+
+const stopChild = ({ child, exited }: Running) =>
+  child.pid === undefined ? Effect.void : stopPostmaster(child.pid, Effect.asVoid(Deferred.await(exited)))
+
+const startFailure = (home: Home, how: string, log: string) =>
+  new EmbeddedPostgresError({
+    reason: "start_failed",
+    message:
+      `The embedded PostgreSQL in ${home.path} did not start (${how}). ` +
+      (log === "" ? `Its log is ${logOf(home)}.` : `The end of its log ${logOf(home)}:\n${log}`)
+  })
+
+const waitUntilReady = Effect.fnUntraced(function* (home: Home, { child, exited, logOffset }: Running) {
+  const failure = (how: string) =>
+    Effect.flatMap(logTail(logOf(home), logOffset), (log) => startFailure(home, how, log))
+  const isReady = Effect.map(
+    statusFile(home),
+    Option.exists((status) => status.isReady && status.pid === child.pid)
+  )
+  yield* Effect.repeat(isReady, { until: (ready) => ready, schedule: pollInterval }).pipe(
+    Effect.raceFirst(Effect.flatMap(Deferred.await(exited), failure)),
+    Effect.timeoutOption(startLimit),
+    Effect.filterOrElse(Option.isSome, () => failure(`not ready within ${startLimit}`))
+  )
+})
+
+const reportUnexpectedEnd = (home: Home, { exited, logOffset }: Running) =>
+  Effect.gen(function* () {
+    const how = yield* Deferred.await(exited)
+    const log = yield* logTail(logOf(home), logOffset)
+    yield* Effect.logError(`The embedded PostgreSQL in ${home.path} has ended by itself (${how}):\n${log}`)
+  })
+
+/**
+ * Starts the server of a home and waits until it accepts connections, on 127.0.0.1 alone. When the scope closes it
+ * is shut down: fast within 5 s, then immediate, by force at last; the scope closes only after it has ended.
+ *
+ * Fails with `start_failed`, whose message holds the end of the server's log.
+ *
+ * @param durable false: a crash of the machine may destroy the cluster
+ */
+export const startServer = Effect.fnUntraced(function* (
+  home: Home,
+  binaries: Binaries,
+  options: { readonly port: number; readonly durable: boolean }
+): Effect.fn.Return<void, EmbeddedPostgresError, Scope.Scope> {
+  const cluster = yield* fileOperation(`resolve ${home.path}`, () => realpath(clusterOf(home.path)))
+  yield* boundLog(logOf(home))
+  const running = yield* Effect.acquireRelease(
+    spawnServer(home, binaries, serverOptions(cluster, options.port, options.durable)),
+    stopChild
+  )
+  yield* waitUntilReady(home, running)
+  yield* Effect.forkScoped(reportUnexpectedEnd(home, running))
+  yield* Effect.forkScoped(boundLog(logOf(home)).pipe(Effect.ignoreLogged, Effect.repeat(Schedule.spaced("1 minute"))))
+})

@@ -1,0 +1,60 @@
+import { Migrator, SqlClient, type SqlError } from "@effect/sql"
+import { Data, Duration, Effect, Layer, Schedule } from "effect"
+import initial from "./migrations/0001_initial.ts"
+
+/**
+ * All migrations, in order. They are registered here rather than read from a folder, so that they survive bundling; a
+ * test holds the folder against this record. Keys are `<id>_<name>`; a migration that has been released never changes.
+ */
+export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>>> = {
+  "0001_initial": initial
+}
+
+/** The schema could not be brought up to date; the message names the migration. For operators. */
+export class MigrationFailed extends Data.TaggedError("MigrationFailed")<{
+  readonly message: string
+  readonly cause?: unknown
+}> {}
+
+/** Any number that no other user of the database's advisory locks is likely to have chosen. */
+const migrationLock = 5_190_277_301
+
+/** How long a starting process waits for another one's migrations. */
+const lockPatience = Duration.minutes(5)
+
+/**
+ * Brings the schema `payments` up to date. Safe when any number of processes start at once: one migrates while it holds
+ * a session's advisory lock, the others wait and find nothing to do.
+ */
+export const migrate: Effect.Effect<void, MigrationFailed | SqlError.SqlError, SqlClient.SqlClient> = Effect.scoped(
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const connection = yield* sql.reserve
+    const tryLock = connection.execute(`SELECT pg_try_advisory_lock(${migrationLock}) AS locked`, [], undefined)
+    yield* Effect.acquireRelease(
+      tryLock.pipe(
+        Effect.filterOrFail(
+          (rows) => rows[0]?.locked === true,
+          () => new MigrationFailed({ message: "Another process has been migrating the database for too long" })
+        ),
+        Effect.retry({
+          while: (error) => error._tag === "MigrationFailed",
+          schedule: Schedule.spaced("100 millis").pipe(Schedule.upTo(lockPatience))
+        })
+      ),
+      // Closing the session releases the lock as well, so a failure here needs no more than this
+      () => Effect.ignore(connection.execute(`SELECT pg_advisory_unlock(${migrationLock})`, [], undefined))
+    )
+    yield* sql`CREATE SCHEMA IF NOT EXISTS payments`
+    yield* Migrator.make({})({ loader: Migrator.fromRecord(migrations), table: "payments.migrations" }).pipe(
+      Effect.catchAllDefect((cause) => new MigrationFailed({ message: describeDefect(cause), cause })),
+      Effect.catchTag("MigrationError", (cause) => new MigrationFailed({ message: cause.message, cause }))
+    )
+  })
+).pipe(Effect.withSpan("Migrations.migrate"))
+
+const describeDefect = (defect: unknown): string => (defect instanceof Error ? defect.message : String(defect))
+
+/** `migrate` when the layer is built: what the service's other layers stand on. */
+export const migrationsLayer: Layer.Layer<never, MigrationFailed | SqlError.SqlError, SqlClient.SqlClient> =
+  Layer.effectDiscard(migrate)

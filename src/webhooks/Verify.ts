@@ -1,0 +1,175 @@
+import { createHmac, timingSafeEqual } from "node:crypto"
+import type { WebhookEvent } from "./Events.ts"
+
+/**
+ * Why a delivery was refused.
+ *
+ * - `missing_header`: there is no `Service-Signature`.
+ * - `malformed_header`: it is not `t=<Unix seconds>` with at least one `v1=`.
+ * - `signature_mismatch`: no `v1` fits any of the secrets: not from the service, altered, or parsed and printed again.
+ * - `timestamp_out_of_tolerance`: genuine, but signed too long ago, or by a clock too far ahead.
+ * - `malformed_body`: genuine, but no event: not UTF-8, not JSON, or not an envelope.
+ * - `unsupported_version`: an envelope of a version that this kit does not know.
+ * - `wrong_organization`, `wrong_environment`: not what the options expect.
+ */
+export type WebhookVerificationReason =
+  | "missing_header"
+  | "malformed_header"
+  | "signature_mismatch"
+  | "timestamp_out_of_tolerance"
+  | "malformed_body"
+  | "unsupported_version"
+  | "wrong_organization"
+  | "wrong_environment"
+
+const messages: { readonly [Reason in WebhookVerificationReason]: string } = {
+  missing_header: "The request has no Service-Signature header",
+  malformed_header: "The Service-Signature header is malformed",
+  signature_mismatch: "No signature matches the body under the given secrets",
+  timestamp_out_of_tolerance: "The signature's timestamp is too far from the current time",
+  malformed_body: "The signed body is not an event",
+  unsupported_version: "The event's version is not supported",
+  wrong_organization: "The event belongs to another organization",
+  wrong_environment: "The event belongs to the other environment"
+}
+
+/** A delivery that must not be acted on. Answer it with a 4xx; the message holds nothing of the request. */
+export class WebhookVerificationError extends Error {
+  override readonly name = "WebhookVerificationError"
+  readonly reason: WebhookVerificationReason
+
+  constructor(reason: WebhookVerificationReason, options?: ErrorOptions) {
+    super(messages[reason], options)
+    this.reason = reason
+  }
+}
+
+/** What to verify, and against what. */
+export interface VerifyWebhookOptions {
+  /** The request's body exactly as it arrived: parsing and printing it again changes the signature. */
+  readonly body: string | Uint8Array | ArrayBuffer
+  /** The value of `Service-Signature`. */
+  readonly header: string | null | undefined
+  /** The endpoint's signing secret, in full; or several, e.g. while a rotated one is being replaced. */
+  readonly secret: string | ReadonlyArray<string>
+  /** The largest difference between the signature's time and now, in whole seconds and either direction; the contract's 300 unless given. */
+  readonly toleranceSeconds?: number
+  /** The current time, for tests; the system's clock unless given. */
+  readonly now?: Date
+  /** Where given, an event of another organization is refused. */
+  readonly organizationId?: string
+  /** Where given, an event of the other environment is refused: `true` expects production, `false` the sandbox. */
+  readonly livemode?: boolean
+}
+
+interface ParsedHeader {
+  /** As it was written: these characters were signed. */
+  readonly timestamp: string
+  readonly signatures: ReadonlyArray<string>
+}
+
+/** Parts with other labels are left to future schemes; a second `t` leaves open which one was signed. */
+const parseHeader = (header: string): ParsedHeader => {
+  const timestamps: Array<string> = []
+  const signatures: Array<string> = []
+  for (const part of header.split(",")) {
+    if (part.startsWith("t=")) timestamps.push(part.slice(2))
+    if (part.startsWith("v1=")) signatures.push(part.slice(3))
+  }
+  const [timestamp, ...others] = timestamps
+  if (timestamp === undefined || others.length > 0 || !/^\d{1,12}$/.test(timestamp) || signatures.length === 0) {
+    throw new WebhookVerificationError("malformed_header")
+  }
+  return { timestamp, signatures }
+}
+
+/** Told by their tags, not by `instanceof`: test runners give modules an `ArrayBuffer` of another realm. */
+const bytesOf = (body: VerifyWebhookOptions["body"]): Uint8Array => {
+  if (typeof body === "string") return new TextEncoder().encode(body)
+  if (ArrayBuffer.isView(body)) return new Uint8Array(body.buffer, body.byteOffset, body.byteLength)
+  if (Object.prototype.toString.call(body) === "[object ArrayBuffer]") return new Uint8Array(body)
+  throw new TypeError("verifyWebhook needs the raw body: text or bytes, not what a JSON parser made of them")
+}
+
+/** An empty secret is one that anybody knows: a missing setting must not verify forgeries. */
+const secretsOf = (secret: VerifyWebhookOptions["secret"]): ReadonlyArray<string> => {
+  const secrets = typeof secret === "string" ? [secret] : secret
+  if (secrets.length === 0 || secrets.some((candidate) => typeof candidate !== "string" || candidate === "")) {
+    throw new TypeError("verifyWebhook needs at least one signing secret, and none may be empty")
+  }
+  return secrets
+}
+
+/** Whether any `v1` fits any secret. Every pair is compared, each in constant time, so that time tells nothing. */
+const matches = ({ signatures, timestamp }: ParsedHeader, body: Uint8Array, secrets: ReadonlyArray<string>) => {
+  const candidates = signatures.map((signature) => Buffer.from(signature))
+  let matched = false
+  for (const secret of secrets) {
+    const expected = Buffer.from(createHmac("sha256", secret).update(`${timestamp}.`).update(body).digest("hex"))
+    for (const candidate of candidates) {
+      if (candidate.length === expected.length && timingSafeEqual(candidate, expected)) matched = true
+    }
+  }
+  return matched
+}
+
+const isObject = (value: unknown): value is { readonly [key: string]: unknown } =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const parseJson = (body: Uint8Array): unknown => {
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body))
+  } catch (cause) {
+    throw new WebhookVerificationError("malformed_body", { cause })
+  }
+}
+
+/** Checks all that an envelope says of itself. `data` is taken as its type has it: the signature vouches for it. */
+const isEnvelope = (value: { readonly [key: string]: unknown }): boolean =>
+  typeof value["id"] === "string" &&
+  typeof value["type"] === "string" &&
+  typeof value["created_at"] === "string" &&
+  typeof value["livemode"] === "boolean" &&
+  typeof value["organization_id"] === "string" &&
+  isObject(value["source"]) &&
+  typeof value["source"]["provider"] === "string" &&
+  typeof value["source"]["event_id"] === "string" &&
+  isObject(value["data"]) &&
+  (value["test"] === undefined || value["test"] === true)
+
+const parseEvent = (body: Uint8Array): WebhookEvent => {
+  const value = parseJson(body)
+  if (!isObject(value) || typeof value["version"] !== "number") throw new WebhookVerificationError("malformed_body")
+  if (value["version"] !== 1) throw new WebhookVerificationError("unsupported_version")
+  if (!isEnvelope(value)) throw new WebhookVerificationError("malformed_body")
+  // The boundary where signed JSON becomes a typed event: the signer promises the shape of `data` for each type
+  return value as unknown as WebhookEvent
+}
+
+/**
+ * Verifies a delivery and answers its event (contract, Signature). Nothing of the body is parsed before its signature
+ * was found genuine; every `v1` of the header is tried, as a rotated secret calls for.
+ *
+ * A verified event is still only news: recognize `test`, deduplicate by `id`, and match the payment with your own order,
+ * its amount and currency before any effect. A type that this kit does not know is no error: see `UnknownWebhookEvent`.
+ *
+ * Throws a `WebhookVerificationError` where the delivery must be refused, and a `TypeError` where the call itself is
+ * wrong: no secret or an empty one, or a body that was parsed already.
+ */
+export const verifyWebhook = (options: VerifyWebhookOptions): WebhookEvent => {
+  const { header, livemode, now = new Date(), organizationId, toleranceSeconds = 300 } = options
+  const secrets = secretsOf(options.secret)
+  if (header === null || header === undefined || header === "") throw new WebhookVerificationError("missing_header")
+  const parsed = parseHeader(header)
+  const body = bytesOf(options.body)
+  if (!matches(parsed, body, secrets)) throw new WebhookVerificationError("signature_mismatch")
+  const difference = Math.abs(Math.floor(now.getTime() / 1000) - Number(parsed.timestamp))
+  // Stated so that a tolerance or a time that is no number refuses
+  if (!(difference <= toleranceSeconds)) throw new WebhookVerificationError("timestamp_out_of_tolerance")
+  const event = parseEvent(body)
+  if (organizationId !== undefined && event.organization_id.toLowerCase() !== organizationId.toLowerCase()) {
+    throw new WebhookVerificationError("wrong_organization")
+  }
+  if (livemode !== undefined && event.livemode !== livemode) throw new WebhookVerificationError("wrong_environment")
+  return event
+}

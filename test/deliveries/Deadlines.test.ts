@@ -1,0 +1,67 @@
+import { performance } from "node:perf_hooks"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { vi } from "vitest"
+import { Deadlines } from "../../src/deliveries/Deadlines.ts"
+import { until } from "./TransportServers.ts"
+
+describe("deadlines", () => {
+  it.live("pass in the order of the starts, each at its time", () =>
+    Effect.gen(function* () {
+      const deadlines = new Deadlines(50)
+      const passed: Array<{ readonly index: number; readonly after: number }> = []
+      for (let index = 0; index < 5; index++) {
+        const startedAt = performance.now()
+        deadlines.add({ expire: () => passed.push({ index, after: performance.now() - startedAt }) })
+        yield* Effect.sleep("15 millis")
+      }
+      yield* until(() => passed.length === 5)
+      expect(passed.map(({ index }) => index)).toEqual([0, 1, 2, 3, 4])
+      for (const { after } of passed) expect(after).toBeGreaterThanOrEqual(50)
+      expect(deadlines.size).toBe(0)
+    })
+  )
+
+  it.live("do not pass for what has ended", () =>
+    Effect.gen(function* () {
+      const deadlines = new Deadlines(20)
+      const passed: Array<string> = []
+      const ended = { expire: () => passed.push("ended") }
+      deadlines.add(ended)
+      deadlines.add({ expire: () => passed.push("late") })
+      deadlines.delete(ended)
+      deadlines.delete(ended)
+      yield* until(() => deadlines.size === 0)
+      expect(passed).toEqual(["late"])
+    })
+  )
+
+  it.live("hold for what is added when another passes, and after a pause", () =>
+    Effect.gen(function* () {
+      const deadlines = new Deadlines(20)
+      const passed: Array<string> = []
+      deadlines.add({
+        expire: () => {
+          passed.push("first")
+          deadlines.add({ expire: () => passed.push("added") })
+        }
+      })
+      deadlines.add({ expire: () => passed.push("second") })
+      yield* until(() => passed.length === 3)
+      expect(passed).toEqual(["first", "second", "added"])
+      deadlines.add({ expire: () => passed.push("after a pause") })
+      yield* until(() => passed.length === 4)
+    })
+  )
+
+  it.live("cost one timer, however many there are", () =>
+    Effect.gen(function* () {
+      const setTimer = vi.spyOn(globalThis, "setTimeout")
+      const deadlines = new Deadlines(60_000)
+      for (let index = 0; index < 1000; index++) deadlines.add({ expire: () => {} })
+      expect(setTimer).toHaveBeenCalledTimes(1)
+      setTimer.mockRestore()
+      expect(deadlines.size).toBe(1000)
+    })
+  )
+})

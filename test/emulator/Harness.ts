@@ -1,0 +1,135 @@
+import { Effect, Schedule, type Scope } from "effect"
+import { createServer, type IncomingHttpHeaders } from "node:http"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Stripe } from "stripe"
+import { type Emulator, type EmulatorError, type EmulatorOptions, makeEmulator } from "../../src/emulator/Emulator.ts"
+
+export const secretKey = "sk_test_emulatorKey0000"
+export const webhookSecret = "whsec_emulatorSecret0000"
+
+/** An emulator for the length of the scope. */
+export const startEmulator = (
+  options: Partial<EmulatorOptions> = {}
+): Effect.Effect<Emulator, EmulatorError, Scope.Scope> => makeEmulator({ secretKey, webhookSecret, ...options })
+
+/** The unmodified SDK, pointed at the emulator. */
+export const sdk = (url: string, account?: string, key = secretKey): Stripe => {
+  const { hostname, port } = new URL(url)
+  return new Stripe(key, {
+    host: hostname,
+    port,
+    protocol: "http",
+    maxNetworkRetries: 0,
+    telemetry: false,
+    ...(account === undefined ? {} : { stripeAccount: account })
+  })
+}
+
+/** An emulator, a connected account of it and the SDK acting on that account. */
+export const connected = (options: Partial<EmulatorOptions> = {}) =>
+  Effect.gen(function* () {
+    const emulator = yield* startEmulator(options)
+    const account = yield* emulator.ensureAccount()
+    return { emulator, account, stripe: sdk(emulator.url, account) }
+  })
+
+/** What the SDK answers; a refusal is a defect of the test. */
+export const call = <A>(request: () => Promise<A>): Effect.Effect<A> => Effect.promise(request)
+
+/** The SDK's error; an answer is a defect of the test. */
+export const refusal = (request: () => Promise<unknown>): Effect.Effect<InstanceType<typeof Stripe.errors.StripeError>> =>
+  Effect.tryPromise({ try: request, catch: (cause) => cause }).pipe(
+    Effect.flip,
+    Effect.flatMap((cause) => (cause instanceof Stripe.errors.StripeError ? Effect.succeed(cause) : Effect.die(cause))),
+    Effect.orDieWith(() => new Error("The request was expected to be refused"))
+  )
+
+/** What a refusal says, for one comparison of all of it. */
+export const said = (request: () => Promise<unknown>) =>
+  Effect.map(refusal(request), ({ code, param, rawType, statusCode }) => ({ code, param, rawType, statusCode }))
+
+/** A request without the SDK. */
+export const raw = (url: string, path: string, init: RequestInit = {}) =>
+  Effect.promise(async () => {
+    const headers = new Headers({ authorization: `Bearer ${secretKey}` })
+    new Headers(init.headers).forEach((value, name) => {
+      headers.set(name, value)
+    })
+    const response = await fetch(url + path, { redirect: "manual", ...init, headers })
+    return { status: response.status, headers: response.headers, text: await response.text() }
+  })
+
+/** Does what a button of the hosted page does. */
+export const submit = (pageUrl: string | null, fields: Readonly<Record<string, string>>) => {
+  const { origin, pathname } = new URL(pageUrl ?? "about:blank")
+  return raw(origin, pathname, { method: "POST", body: new URLSearchParams(fields) })
+}
+
+/** Tries again until it succeeds, for at most ten seconds. */
+export const eventually = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.retry(effect, Schedule.spaced("20 millis").pipe(Schedule.intersect(Schedule.recurs(500))))
+
+/** Fails until the condition holds. */
+export const until = (condition: () => boolean): Effect.Effect<void, string> =>
+  eventually(Effect.suspend(() => (condition() ? Effect.void : Effect.fail("The condition did not come true"))))
+
+export interface Received {
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+}
+
+/** A platform that listens for notifications; `answer` says with which status, none is no answer at all. */
+export const platform = (answer: (received: ReadonlyArray<Received>) => number | undefined = () => 200) =>
+  Effect.acquireRelease(
+    Effect.async<{ readonly url: string; readonly received: Array<Received>; readonly close: () => void }>((resume) => {
+      const received: Array<Received> = []
+      const server = createServer((message, response) => {
+        let body = ""
+        message.setEncoding("utf8")
+        message.on("data", (chunk: string) => {
+          body += chunk
+        })
+        message.on("end", () => {
+          received.push({ headers: message.headers, body })
+          const status = answer(received)
+          if (status !== undefined) response.writeHead(status).end()
+        })
+      })
+      server.listen(0, "127.0.0.1", () => {
+        const address = server.address()
+        const port = typeof address === "object" && address !== null ? address.port : 0
+        const close = () => {
+          server.close()
+          server.closeAllConnections()
+        }
+        resume(Effect.succeed({ url: `http://127.0.0.1:${port}/webhooks/provider`, received, close }))
+      })
+    }),
+    ({ close }) => Effect.sync(close)
+  )
+
+/** A directory that is gone with the scope. */
+export const temporaryDirectory: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "emulator-"))),
+  (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
+)
+
+/** A price of a new product. */
+export const somePrice = (stripe: Stripe, params: Partial<Stripe.PriceCreateParams> = {}) =>
+  call(() => stripe.prices.create({ currency: "brl", unit_amount: 500, product_data: { name: "Coffee" }, ...params }))
+
+/** A session that sells such a price. */
+export const someSession = (stripe: Stripe, params: Partial<Stripe.Checkout.SessionCreateParams> = {}) =>
+  Effect.gen(function* () {
+    const line_items = params.line_items ?? [{ price: (yield* somePrice(stripe)).id, quantity: 2 }]
+    return yield* call(() =>
+      stripe.checkout.sessions.create({
+        mode: "payment",
+        success_url: "https://shop.example/thanks?session={CHECKOUT_SESSION_ID}",
+        ...params,
+        line_items
+      })
+    )
+  })

@@ -1,0 +1,193 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { call, connected, raw, someSession, somePrice, submit } from "./Harness.ts"
+
+describe("the hosted page", () => {
+  it.scopedLive("takes a payment: intent, charge, session and events in the provider's order", () =>
+    Effect.gen(function* () {
+      const { account, stripe } = yield* connected()
+      const session = yield* someSession(stripe, { payment_intent_data: { metadata: { order: "7" } }, client_reference_id: "order-7" })
+      expect(session).toMatchObject({ status: "open", payment_status: "unpaid", payment_intent: null, amount_total: 1000 })
+
+      const paid = yield* submit(session.url, { action: "pay", email: "payer@example.com" })
+      expect(paid.status).toBe(303)
+      expect(paid.headers.get("location")).toBe(`https://shop.example/thanks?session=${session.id}`)
+
+      const after = yield* call(() => stripe.checkout.sessions.retrieve(session.id, { expand: ["payment_intent.latest_charge"] }))
+      expect(after).toMatchObject({
+        status: "complete",
+        payment_status: "paid",
+        url: null,
+        customer_details: { email: "payer@example.com" },
+        payment_intent: {
+          status: "succeeded",
+          amount: 1000,
+          amount_received: 1000,
+          currency: "brl",
+          metadata: { order: "7" },
+          latest_charge: { status: "succeeded", paid: true, captured: true, amount_captured: 1000 }
+        }
+      })
+
+      const events = yield* call(() => stripe.events.list({ limit: 4 }))
+      expect(events.data.map(({ type }) => type).reverse()).toEqual([
+        "payment_intent.created",
+        "charge.succeeded",
+        "payment_intent.succeeded",
+        "checkout.session.completed"
+      ])
+      expect(events.data[0]).toMatchObject({ account, context: account, livemode: false, data: { object: { id: session.id } } })
+    })
+  )
+
+  it.scopedLive("lets a declined card be followed by one that pays, with the same payment intent", () =>
+    Effect.gen(function* () {
+      const { stripe } = yield* connected()
+      const session = yield* someSession(stripe)
+      const declined = yield* submit(session.url, { action: "decline" })
+      expect(declined.status).toBe(402)
+      expect(declined.text).toContain("Your card was declined")
+      const [intent] = (yield* call(() => stripe.paymentIntents.list())).data
+      expect(intent).toMatchObject({
+        status: "requires_payment_method",
+        amount_received: 0,
+        last_payment_error: { type: "card_error", code: "card_declined", decline_code: "generic_decline" }
+      })
+      expect((yield* call(() => stripe.checkout.sessions.retrieve(session.id))).status).toBe("open")
+
+      expect((yield* submit(session.url, { action: "pay" })).status).toBe(303)
+      const intents = yield* call(() => stripe.paymentIntents.list())
+      expect(intents.data.map(({ id, last_payment_error, status }) => ({ id, last_payment_error, status }))).toEqual([
+        { id: intent?.id, last_payment_error: null, status: "succeeded" }
+      ])
+      const charges = yield* call(() => stripe.charges.list({ payment_intent: intent?.id ?? "" }))
+      expect(charges.data.map(({ failure_code, status }) => [status, failure_code])).toEqual([
+        ["succeeded", null],
+        ["failed", "card_declined"]
+      ])
+      const events = yield* call(() => stripe.events.list({ limit: 6 }))
+      expect(events.data.map(({ type }) => type).reverse()).toEqual([
+        "payment_intent.created",
+        "charge.failed",
+        "payment_intent.payment_failed",
+        "charge.succeeded",
+        "payment_intent.succeeded",
+        "checkout.session.completed"
+      ])
+    })
+  )
+
+  it.scopedLive("takes one payment however often and however fast Pay is pressed", () =>
+    Effect.gen(function* () {
+      const { stripe } = yield* connected()
+      const session = yield* someSession(stripe)
+      const answers = yield* Effect.all(
+        Array.from({ length: 20 }, () => submit(session.url, { action: "pay" })),
+        { concurrency: "unbounded" }
+      )
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([303]))
+      expect((yield* call(() => stripe.paymentIntents.list())).data).toHaveLength(1)
+      expect((yield* call(() => stripe.charges.list())).data).toHaveLength(1)
+      expect((yield* call(() => stripe.events.list({ type: "checkout.session.completed" }))).data).toHaveLength(1)
+    })
+  )
+
+  it.scopedLive("completes a free order without a payment", () =>
+    Effect.gen(function* () {
+      const { stripe } = yield* connected()
+      const price = yield* somePrice(stripe, { unit_amount: 0 })
+      const session = yield* someSession(stripe, { line_items: [{ price: price.id, quantity: 1 }] })
+      expect((yield* submit(session.url, { action: "decline" })).status).toBe(400)
+      expect((yield* submit(session.url, { action: "pay" })).status).toBe(303)
+      expect(yield* call(() => stripe.checkout.sessions.retrieve(session.id))).toMatchObject({
+        status: "complete",
+        payment_status: "no_payment_required",
+        payment_intent: null,
+        amount_total: 0
+      })
+      expect((yield* call(() => stripe.paymentIntents.list())).data).toEqual([])
+    })
+  )
+
+  it.scopedLive("charges the amount that the payer chooses, within the price's bounds", () =>
+    Effect.gen(function* () {
+      const { stripe } = yield* connected()
+      const price = yield* call(() =>
+        stripe.prices.create({
+          currency: "usd",
+          product_data: { name: "Donation" },
+          custom_unit_amount: { enabled: true, minimum: 100, maximum: 5000, preset: 700 }
+        })
+      )
+      const session = yield* someSession(stripe, { line_items: [{ price: price.id, quantity: 1 }] })
+      expect(session.amount_total).toBe(700)
+      for (const amount of ["99", "5001", "abc", "-1", "1.5"]) {
+        expect((yield* submit(session.url, { action: "pay", amount })).status).toBe(400)
+      }
+      expect((yield* submit(session.url, { action: "pay", amount: "1234" })).status).toBe(303)
+      const after = yield* call(() => stripe.checkout.sessions.retrieve(session.id, { expand: ["line_items", "payment_intent"] }))
+      expect(after).toMatchObject({ amount_total: 1234, payment_intent: { amount_received: 1234 }, line_items: { data: [{ amount_total: 1234 }] } })
+    })
+  )
+
+  it.scopedLive("refuses an amount where the order fixes it, and a form it does not understand", () =>
+    Effect.gen(function* () {
+      const { stripe } = yield* connected()
+      const session = yield* someSession(stripe)
+      for (const fields of [{ action: "pay", amount: "1" }, { action: "steal" }, {}, { action: "pay", more: "1" }, { action: "pay", email: "nobody" }]) {
+        expect((yield* submit(session.url, fields)).status).toBe(400)
+      }
+      expect((yield* call(() => stripe.paymentIntents.list())).data).toEqual([])
+    })
+  )
+
+  it.scopedLive("shows what is sold and the total, and escapes every text", () =>
+    Effect.gen(function* () {
+      const { emulator, stripe } = yield* connected()
+      const price = yield* somePrice(stripe, { product_data: { name: `<script>alert("x")</script> & 'sons'` }, unit_amount: 1999, currency: "usd" })
+      const session = yield* someSession(stripe, { line_items: [{ price: price.id, quantity: 3 }], cancel_url: 'https://shop.example/cart?a="b"&c' })
+      const page = yield* raw("", session.url ?? "")
+      expect(page.status).toBe(200)
+      expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8")
+      expect(page.text).toContain("&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt; &amp; &#39;sons&#39;")
+      expect(page.text).not.toContain("<script")
+      expect(page.text).toContain('href="https://shop.example/cart?a=&quot;b&quot;&amp;c"')
+      expect(page.text).toContain("$59.97")
+      expect(page.text).toContain('<button name="action" value="pay">')
+      expect(session.url).toBe(`${emulator.url}/c/pay/${session.id}`)
+    })
+  )
+
+  it.scopedLive("says of a finished session that it is finished", () =>
+    Effect.gen(function* () {
+      const { stripe } = yield* connected()
+      const paid = yield* someSession(stripe)
+      yield* submit(paid.url, { action: "pay" })
+      const complete = yield* raw("", paid.url ?? "")
+      expect(complete.text).toContain("complete")
+      expect(complete.text).not.toContain("<button")
+      yield* submit(paid.url, { action: "decline" })
+      expect((yield* call(() => stripe.charges.list())).data).toHaveLength(1)
+
+      const expired = yield* someSession(stripe)
+      yield* call(() => stripe.checkout.sessions.expire(expired.id))
+      expect((yield* raw("", expired.url ?? "")).text).toContain("expired")
+      expect((yield* submit(expired.url, { action: "pay" })).status).toBe(410)
+      expect((yield* call(() => stripe.charges.list())).data).toHaveLength(1)
+    })
+  )
+
+  it.scopedLive("answers 404 for an unknown session and 501 for a subscription, and keeps its hands off it", () =>
+    Effect.gen(function* () {
+      const { emulator, stripe } = yield* connected()
+      expect((yield* raw(emulator.url, "/c/pay/cs_test_nothing")).status).toBe(404)
+      const price = yield* somePrice(stripe, { recurring: { interval: "month" } })
+      const session = yield* someSession(stripe, { mode: "subscription", line_items: [{ price: price.id, quantity: 1 }] })
+      const answer = yield* submit(session.url, { action: "pay" })
+      expect(answer.status).toBe(501)
+      expect(answer.text).toContain("not available yet")
+      expect((yield* call(() => stripe.checkout.sessions.retrieve(session.id))).status).toBe("open")
+      expect((yield* raw("", session.url ?? "", { method: "PUT" })).status).toBe(405)
+    })
+  )
+})

@@ -1,0 +1,38 @@
+/** Deliveries for tests of the consumer kit, signed by the service's own code. */
+import { Redacted } from "effect"
+import { signatureHeader } from "../../src/deliveries/Signature.ts"
+import { type Envelope, encodeEnvelope, makeEnvelope } from "../../src/events/Envelope.ts"
+
+/** The organization of all deliveries here. */
+export const organizationId = "0199c0de-0000-7000-8000-000000000001"
+
+/** The endpoint's secret, and the one that it replaced. */
+export const secret = `whsec_${"A".repeat(43)}`
+export const previousSecret = `whsec_${"b".repeat(43)}`
+
+/** The time of signing, in Unix seconds. */
+export const timestamp = 1_760_000_000
+
+/** The time of signing, or so many seconds after it. */
+export const later = (seconds = 0): Date => new Date((timestamp + seconds) * 1000)
+
+/** A real event. */
+export const envelope: Envelope = makeEnvelope({
+  environment: "sandbox",
+  organizationId,
+  providerEventId: "evt_1Q0",
+  created: timestamp - 2,
+  type: "payment.succeeded",
+  data: { payment_id: "pi_1", amount_received: 1500, currency: "brl" }
+})
+
+/** Its body, exactly as it is sent. */
+export const body = encodeEnvelope(envelope)
+
+/** The header of a body under one secret or more. */
+export const sign = (text: string | Uint8Array, first = secret, ...others: ReadonlyArray<string>): string =>
+  signatureHeader({
+    timestamp,
+    body: text,
+    secrets: [Redacted.make(first), ...others.map((other) => Redacted.make(other))]
+  })

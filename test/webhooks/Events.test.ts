@@ -1,0 +1,71 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { describe, expect, expectTypeOf, it } from "@effect/vitest"
+import type { EventData, EventType } from "../../src/events/Catalog.ts"
+import type { Envelope } from "../../src/events/Envelope.ts"
+import {
+  type CheckoutData,
+  isKnownWebhookEvent,
+  type KnownWebhookEvent,
+  type PaymentSucceededData,
+  type UnknownWebhookEvent,
+  verifyWebhook,
+  type WebhookEvent,
+  type WebhookEventData,
+  type WebhookEventOf,
+  type WebhookEventType
+} from "../../src/webhooks/index.ts"
+import { body, later, secret, sign } from "./Deliveries.ts"
+
+// These hold at compile time: `tsc` fails where the kit and the service's schemas part ways
+
+describe("the kit's types", () => {
+  it("are those of the service's schemas", () => {
+    expectTypeOf<WebhookEventType>().toEqualTypeOf<EventType>()
+    expectTypeOf<WebhookEventData>().toEqualTypeOf<{ readonly [T in EventType]: EventData<T> }>()
+    expectTypeOf<KnownWebhookEvent>().toEqualTypeOf<Envelope>()
+    expectTypeOf<KnownWebhookEvent>().toExtend<Envelope>()
+    expectTypeOf<Envelope>().toExtend<KnownWebhookEvent>()
+  })
+
+  it("narrow to one type's data by comparing `type`, and to the fallback by `isKnownWebhookEvent`", () => {
+    const seen = (event: WebhookEvent): string => {
+      if (!isKnownWebhookEvent(event)) {
+        expectTypeOf(event).toEqualTypeOf<UnknownWebhookEvent>()
+        return "unknown"
+      }
+      expectTypeOf(event).toEqualTypeOf<KnownWebhookEvent>()
+      return event.type
+    }
+    const payment = (event: WebhookEvent): string | null => {
+      switch (event.type) {
+        case "payment.succeeded":
+          expectTypeOf(event).toEqualTypeOf<WebhookEventOf<"payment.succeeded">>()
+          expectTypeOf(event.data).toEqualTypeOf<PaymentSucceededData>()
+          return event.data.payment_id
+        case "checkout.completed":
+          expectTypeOf(event.data).toEqualTypeOf<CheckoutData>()
+          return event.data.payment_id
+        default:
+          // What is left still holds the fallback, so that a consumer must leave room for it
+          expectTypeOf<UnknownWebhookEvent>().toExtend<typeof event>()
+          return null
+      }
+    }
+    const event = verifyWebhook({ body, header: sign(body), secret, now: later() })
+    expect(seen(event)).toBe("payment.succeeded")
+    expect(payment(event)).toBe("pi_1")
+  })
+})
+
+describe("the kit's modules", () => {
+  it("import nothing but node:crypto and each other, so that a consumer can take them alone", () => {
+    const folder = new URL("../../src/webhooks/", import.meta.url)
+    const files = readdirSync(folder)
+    expect(files).toEqual(expect.arrayContaining(["Events.ts", "Verify.ts", "index.ts"]))
+    for (const file of files) {
+      const source = readFileSync(new URL(file, folder), "utf8")
+      const imported = [...source.matchAll(/(?:from|import)\s*\(?\s*"([^"]+)"/g)].map(([, name]) => name)
+      expect(imported.filter((name) => !/^(node:crypto|\.\/[A-Za-z]+\.ts)$/.test(name ?? ""))).toEqual([])
+    }
+  })
+})
