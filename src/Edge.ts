@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto"
 import { HttpApiBuilder, HttpApiError, HttpServerError, HttpServerRequest, HttpServerResponse } from "@effect/platform"
-import { Cause, Duration, Effect, Either, Option, ParseResult, type Schema } from "effect"
+import { Cause, Duration, Effect, Either, Option, ParseResult, Record, type Schema } from "effect"
 import { Api, operations } from "./Api.ts"
+import { checkoutReturnPaths } from "./CheckoutPages.ts"
 import {
   type ApiError,
   errorBody,
@@ -19,8 +20,21 @@ import { matcher, type Operation } from "./Operations.ts"
 
 const operationsAt = matcher(operations)
 
+/** Where the contract's documents are served. */
+export const documentPaths = { openApi: "/openapi.json", docs: "/docs" } as const
+
+/** The page of the documents carries all that it needs, and asks this service alone: a key typed into it stays here. */
+const docsPolicy =
+  "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src 'self' data:; font-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+/** What is served beside the operations, by GET alone. */
+const pages: ReadonlySet<string> = new Set([...Object.values(documentPaths), ...Object.values(checkoutReturnPaths)])
+
+/** Where a request's path ends and its query begins, as the router sees it. */
+const endOfPath = /[?;#]/
+
 /** The path of a request without its query, as it was sent. */
-const pathOf = (url: string): string => url.split("?", 1)[0] ?? url
+const pathOf = (url: string): string => url.split(endOfPath, 1)[0] ?? url
 
 const pathsOf = (prefix: string, issue: ParseResult.ParseIssue): ReadonlyArray<string> =>
   ParseResult.ArrayFormatter.formatIssueSync(issue).map(({ path }) =>
@@ -38,8 +52,9 @@ const refusedBy = (schema: Option.Option<Schema.Schema<never, unknown>>, input: 
   })
 
 const queryOf = (url: string): Record<string, string | Array<string>> => {
-  const query: Record<string, string | Array<string>> = {}
-  for (const [name, value] of new URLSearchParams(url.slice(pathOf(url).length))) {
+  // Without a prototype, whose members a parameter could be mistaken for
+  const query: Record<string, string | Array<string>> = Object.create(null)
+  for (const [name, value] of new URLSearchParams(url.slice(pathOf(url).length + 1))) {
     const known = query[name]
     query[name] = known === undefined ? value : [known, value].flat()
   }
@@ -64,7 +79,7 @@ const refusedFields = Effect.fnUntraced(function* (
       })
   return [
     ...new Set([
-      ...refusedBy(endpoint.pathSchema, params),
+      ...refusedBy(endpoint.pathSchema, Record.map(params, decodePart)),
       ...refusedBy(endpoint.headersSchema, request.headers),
       ...refusedBy(endpoint.urlParamsSchema, queryOf(request.url)),
       ...payload
@@ -77,7 +92,8 @@ const fromDecodeError = Effect.fnUntraced(function* (
   error: HttpApiError.HttpApiDecodeError,
   request: HttpServerRequest.HttpServerRequest
 ) {
-  const found = operationsAt(pathOf(request.url)).find(({ operation }) => operation.method === request.method)
+  const method = request.method === "HEAD" ? "GET" : request.method
+  const found = operationsAt(pathOf(request.url)).find(({ operation }) => operation.method === method)
   const fields = found === undefined ? [] : yield* refusedFields(found.operation, found.params, request)
   const emptyBody = error.issues.length > 0 && error.issues.every(({ path }) => path.length === 0)
   return fields.length > 0 || emptyBody
@@ -85,11 +101,37 @@ const fromDecodeError = Effect.fnUntraced(function* (
     : new InternalError({ cause: error })
 })
 
+/** A part of a path, decoded; null where its escapes are none, which no schema takes. */
+const decodePart = (part: string): string | null => {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return null
+  }
+}
+
+/** The methods of a path, HEAD with every GET. */
+const methodsOf = (methods: ReadonlyArray<string>): ReadonlyArray<string> => [
+  ...new Set(methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])))
+]
+
 const fromUnknownRoute = (request: HttpServerRequest.HttpServerRequest): ApiError => {
-  const allow = [...new Set(operationsAt(pathOf(request.url)).map(({ operation }) => operation.method))]
-  return allow.length === 0
-    ? new ResourceNotFound({ message: "There is no such route." })
-    : new MethodNotAllowed({ allow })
+  const path = pathOf(request.url)
+  const found = operationsAt(path)
+  const allow = methodsOf([
+    ...found.map(({ operation }) => operation.method),
+    ...(pages.has(path.replace(/\/$/, "")) ? ["GET"] : [])
+  ])
+  if (allow.length === 0) {
+    return new ResourceNotFound({ message: "There is no such route." })
+  }
+  // The router passes over a path whose escapes can't be decoded
+  const undecodable = found.flatMap(({ params }) =>
+    Object.keys(params).filter((key) => decodePart(params[key] ?? "") === null)
+  )
+  return undecodable.length === 0
+    ? new MethodNotAllowed({ allow })
+    : new ValidationFailed({ fields: [...new Set(undecodable)] })
 }
 
 const toApiError = (failure: unknown, request: HttpServerRequest.HttpServerRequest): Effect.Effect<ApiError> => {
@@ -153,6 +195,11 @@ export const edge = HttpApiBuilder.middleware(Api, (app) =>
             })
       ),
       Effect.map(HttpServerResponse.setHeader("request-id", requestId)),
+      Effect.map((response) =>
+        pathOf(original.url) === documentPaths.docs
+          ? HttpServerResponse.setHeader(response, "content-security-policy", docsPolicy)
+          : response
+      ),
       Effect.provideService(HttpServerRequest.HttpServerRequest, request),
       Effect.provideService(RequestId, requestId),
       Effect.tap(() => Effect.annotateCurrentSpan("request.id", requestId)),

@@ -1,5 +1,5 @@
 import { HttpApiSchema } from "@effect/platform"
-import { Data, Duration, Schema } from "effect"
+import { type Cause, Data, Duration, Schema } from "effect"
 
 /**
  * Every error code of the API, one tagged error each (contract, Errors).
@@ -61,10 +61,19 @@ export interface ApiError extends Fields {
 /** Whether a value is one of the documented errors. */
 export const isApiError = (u: unknown): u is ApiError => typeof u === "object" && u !== null && ApiErrorTypeId in u
 
+/** What the classes below have in common; said in full, so that their declarations stand on their own. */
+interface DocumentedErrorBase<Tag extends string> {
+  readonly documentation: Documentation<string>
+  readonly tag: string
+  new (
+    details?: ErrorDetails & { readonly code?: string }
+  ): Cause.YieldableError & Fields & { readonly _tag: Tag; readonly [ApiErrorTypeId]: true }
+}
+
 const documented = <const Tag extends string, const Code extends string>(
   tag: Tag,
   documentation: Documentation<Code>
-) =>
+): DocumentedErrorBase<Tag> =>
   class extends Data.TaggedError(tag)<Fields> {
     static readonly documentation: Documentation<string> = documentation
     static readonly tag: string = tag

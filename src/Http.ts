@@ -1,10 +1,10 @@
-import { HttpApiBuilder, HttpApiScalar, HttpMiddleware } from "@effect/platform"
+import { HttpApiBuilder, HttpApiScalar, HttpMiddleware, HttpRouter } from "@effect/platform"
 import { SqlClient } from "@effect/sql"
 import { Effect, Layer } from "effect"
 import { Api, operations } from "./Api.ts"
 import { checkoutReturnPages } from "./CheckoutPages.ts"
 import { deliveriesHttp } from "./deliveries/Http.ts"
-import { edge } from "./Edge.ts"
+import { documentPaths, edge } from "./Edge.ts"
 import { ServiceUnavailable } from "./Errors.ts"
 import { endpointsHttp } from "./endpoints/Http.ts"
 import { authenticationLayer } from "./identity/AuthenticationLive.ts"
@@ -49,12 +49,17 @@ const groups = Layer.mergeAll(
  * `/docs`, health and the pages that a payer returns to.
  */
 export const httpLayer = HttpApiBuilder.serve().pipe(
-  Layer.provide(HttpApiBuilder.middlewareOpenApi({ path: "/openapi.json" })),
-  Layer.provide(HttpApiScalar.layer({ path: "/docs" })),
+  Layer.provide(HttpApiBuilder.middlewareOpenApi({ path: documentPaths.openApi })),
+  Layer.provide(HttpApiScalar.layer({ path: documentPaths.docs, scalar: { withDefaultFonts: false } })),
   Layer.provide(checkoutReturnPages),
   Layer.provide(edge),
   Layer.provide(HttpApiBuilder.api(Api)),
   Layer.provide(groups),
+  // Paths are taken as they are written. Their parts may be as long as a request line can be, since a schema judges
+  // them: the router's own bound of 100 characters is below the contract's 255 and would answer "no such route"
+  Layer.provide(
+    HttpRouter.setRouterConfig({ maxParamLength: 65_536, caseSensitive: true, ignoreDuplicateSlashes: false })
+  ),
   HttpMiddleware.withSpanNameGenerator((request) => `${request.method} ${request.url.split("?", 1)[0] ?? ""}`),
   HttpMiddleware.withTracerDisabledForUrls(["/health/live", "/health/ready"])
 )

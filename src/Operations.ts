@@ -87,7 +87,12 @@ export const documentOperations =
       }
       const responses = at(operation, "responses") ?? {}
       if (mentions(responses["400"], "HttpApiDecodeError")) {
-        delete responses["400"]
+        const documented = withoutSchema(responses["400"], "HttpApiDecodeError")
+        if (documented === undefined) {
+          delete responses["400"]
+        } else {
+          responses["400"] = documented
+        }
       }
       for (const response of Object.values(responses).filter(isObject)) {
         response["headers"] = responseHeaders
@@ -110,5 +115,24 @@ const at = (root: Record<string, unknown>, ...keys: ReadonlyArray<string>): Reco
   return isObject(current) ? current : undefined
 }
 
+const reference = (schema: string): string => `#/components/schemas/${schema}`
+
 const mentions = (value: unknown, schema: string): boolean =>
-  JSON.stringify(value ?? null).includes(`"#/components/schemas/${schema}"`)
+  JSON.stringify(value ?? null).includes(JSON.stringify(reference(schema)))
+
+/** A response without one of the bodies it may have; nothing where it has no other. */
+const withoutSchema = (response: unknown, schema: string): Record<string, unknown> | undefined => {
+  const content = isObject(response) ? at(response, "content", "application/json") : undefined
+  const bodies = at(content ?? {}, "schema")?.["anyOf"]
+  const others = Array.isArray(bodies)
+    ? bodies.filter((body: unknown) => !isObject(body) || body["$ref"] !== reference(schema))
+    : []
+  const [first] = others
+  return isObject(response) && first !== undefined
+    ? {
+        ...response,
+        description: "Refused",
+        content: { "application/json": { schema: others.length === 1 ? first : { anyOf: others } } }
+      }
+    : undefined
+}

@@ -1,8 +1,10 @@
+import { Headers } from "@effect/platform"
 import { Cause, Effect, Layer, Logger, Option } from "effect"
+import { telemetryLayer } from "./kit/Telemetry.ts"
 import { completeSettings } from "./Local.ts"
 import { ensureLocalOrganization, welcome, writeLocalFile } from "./LocalOrganization.ts"
 import { rolesLayer, servicesLayer, storageLayer } from "./Service.ts"
-import { readSettings } from "./Settings.ts"
+import { logLevel, readSettings } from "./Settings.ts"
 
 /** The process: settings, local defaults, services, then serve until it is told to stop. */
 const service = Effect.gen(function* () {
@@ -27,10 +29,22 @@ const service = Effect.gen(function* () {
 }).pipe(Effect.scoped)
 
 /** Logs go to standard error as JSON lines; standard output is for what a person asked to see. */
-const logger = Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.jsonLogger))
+const logger = Layer.unwrapEffect(
+  Effect.map(logLevel, (level) =>
+    Layer.merge(
+      Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.jsonLogger)),
+      Logger.minimumLogLevel(level)
+    )
+  )
+)
+
+/** Headers that carry credentials or signatures, which spans show as redacted, beside those that always are. */
+const secretHeaders = ["stripe-signature", "service-signature", "idempotency-key"]
 
 /** Errors that a person at the console can act on are said in plain words. */
 export const runService = service.pipe(
+  Effect.locallyWith(Headers.currentRedactedNames, (names) => [...names, ...secretHeaders]),
+  Effect.provide(telemetryLayer),
   Effect.provide(logger),
   Effect.catchAllCause((cause) => {
     const failure = Cause.failureOption(cause)

@@ -8,6 +8,7 @@ import {
   Effect,
   Either,
   Layer,
+  LogLevel,
   Option,
   Redacted
 } from "effect"
@@ -90,20 +91,33 @@ export class SettingsError extends Data.TaggedError("SettingsError")<{ readonly 
 
 const optional = <A>(config: Config.Config<A>) => Config.option(config)
 
-const nonEmpty = (name: string) => Config.nonEmptyString(name).pipe(Config.map((value) => value.trim()))
+/** `Config.validate` with the setting's name in the error: its own has none. */
+const validated =
+  <A>(name: string, message: string, isValid: (value: A) => boolean) =>
+  (config: Config.Config<A>): Config.Config<A> =>
+    Config.mapOrFail(config, (value) =>
+      isValid(value) ? Either.right(value) : Either.left(ConfigError.InvalidData([name], message))
+    )
+
+const nonEmpty = (name: string) =>
+  Config.string(name).pipe(
+    Config.map((value) => value.trim()),
+    validated(name, "must not be empty", (value) => value !== "")
+  )
 
 const intBetween = (name: string, min: number, max: number, fallback: number) =>
-  Config.integer(name).pipe(
-    Config.validate({ message: `must be between ${min} and ${max}`, validation: (n) => n >= min && n <= max }),
+  Config.string(name).pipe(
+    // Digits alone: an empty text would be read as 0
+    Config.map((text) => (/^\d{1,10}$/.test(text.trim()) ? Number(text) : Number.NaN)),
+    validated(name, `must be a whole number between ${min} and ${max}`, (n) => n >= min && n <= max),
     Config.withDefault(fallback)
   )
 
 const durationAbove = (name: string, min: Duration.DurationInput, fallback: Duration.DurationInput) =>
   Config.duration(name).pipe(
-    Config.validate({
-      message: `must be at least ${Duration.format(min)}`,
-      validation: (value) => Duration.greaterThanOrEqualTo(value, min)
-    }),
+    validated(name, `must be at least ${Duration.format(min)}`, (value: Duration.Duration) =>
+      Duration.greaterThanOrEqualTo(value, min)
+    ),
     Config.withDefault(Duration.decode(fallback))
   )
 
@@ -117,6 +131,8 @@ const httpUrl = (name: string) =>
     })
   )
 
+const isPostgresUrl = (text: string): boolean => /^postgres(ql)?:\/\//.test(text) && URL.canParse(text)
+
 const credentials = (environment: Environment): Config.Config<Option.Option<ProviderCredentials>> => {
   const prefix = `PROVIDER_${environment.toUpperCase()}`
   const keyForm = environment === "sandbox" ? /^(sk|rk)_test_\w+$/ : /^(sk|rk)_live_\w+$/
@@ -124,10 +140,11 @@ const credentials = (environment: Environment): Config.Config<Option.Option<Prov
     // A live key in the sandbox's place would let sandbox calls touch production: refused by its form
     secretKey: optional(
       Config.redacted(`${prefix}_SECRET_KEY`).pipe(
-        Config.validate({
-          message: `must be a secret key of the provider's ${environment === "sandbox" ? "test" : "live"} mode`,
-          validation: (key) => keyForm.test(Redacted.value(key))
-        })
+        validated(
+          `${prefix}_SECRET_KEY`,
+          `must be a secret key of the provider's ${environment === "sandbox" ? "test" : "live"} mode`,
+          (key) => keyForm.test(Redacted.value(key))
+        )
       )
     ),
     webhookSecrets: optional(
@@ -207,7 +224,12 @@ const fromEnvironment: Config.Config<SettingsShape> = Config.literal(
       roles,
       shutdownTimeout: durationAbove("SHUTDOWN_TIMEOUT", "100 millis", "5 seconds"),
       dataDirectory: nonEmpty("DATA_DIR").pipe(Config.withDefault(".data")),
-      databaseUrl: optional(Config.redacted("DATABASE_URL")),
+      databaseUrl: optional(
+        Config.redacted("DATABASE_URL").pipe(
+          // An empty one would have the client fall back to whatever server it finds on this machine
+          validated("DATABASE_URL", "must be a postgresql:// URL", (url) => isPostgresUrl(Redacted.value(url)))
+        )
+      ),
       databasePoolSize: intBetween("DATABASE_POOL_SIZE", 2, 500, 10),
       provider: Config.all({
         sandbox: credentials("sandbox"),
@@ -215,7 +237,7 @@ const fromEnvironment: Config.Config<SettingsShape> = Config.literal(
         apiUrl: optional(httpUrl("PROVIDER_API_URL")),
         localAccountId: optional(
           nonEmpty("LOCAL_ACCOUNT_ID").pipe(
-            Config.validate({ message: "must be an id acct_…", validation: (id) => /^acct_\w{1,64}$/.test(id) })
+            validated("LOCAL_ACCOUNT_ID", "must be an id acct_…", (id) => /^acct_\w{1,64}$/.test(id))
           )
         )
       }),
@@ -251,7 +273,8 @@ const describe = (error: ConfigError.ConfigError): ReadonlyArray<string> => {
     case "Or":
       return [...describe(error.left), ...describe(error.right)]
     default:
-      return [`${error.path.join("_")}: ${error.message}`]
+      // Names are flat; where an error names a path of several parts, they repeat one name
+      return [`${error.path.at(-1) ?? ""}: ${error.message}`]
   }
 }
 
@@ -290,6 +313,12 @@ const generalProblems = (settings: SettingsShape): ReadonlyArray<string> =>
   settings.mode === "local" && Option.isSome(settings.provider.production)
     ? ["PROVIDER_PRODUCTION_SECRET_KEY: live keys are taken with MODE=production only"]
     : []
+
+/** `LOG_LEVEL`: the least that is logged; read by itself, so that a wrong setting elsewhere is still logged. */
+export const logLevel: Effect.Effect<LogLevel.LogLevel, SettingsError> = Config.logLevel("LOG_LEVEL").pipe(
+  Config.withDefault(LogLevel.Info),
+  Effect.mapError((error) => new SettingsError({ message: describe(error).join("\n") }))
+)
 
 /** The settings of this process, from the current `ConfigProvider` (the environment variables by default). */
 export const readSettings: Effect.Effect<SettingsShape, SettingsError> = fromEnvironment.pipe(

@@ -32,6 +32,12 @@ const accountOf = (service: Service, request: HttpRequest): Effect.Effect<string
   )
 }
 
+/** The header that a newer way of naming the account uses: refused, since what it asks for would not happen. */
+const checkContext = (request: HttpRequest): Effect.Effect<void, ProviderError> =>
+  request.header("stripe-context") === undefined
+    ? Effect.void
+    : Effect.fail(refuse({ message: "The emulator does not know Stripe-Context. Name the account in Stripe-Account." }))
+
 const checkVersion = (request: HttpRequest): Effect.Effect<void, ProviderError> => {
   const version = request.header("stripe-version")
   return version === undefined || version === apiVersion
@@ -104,6 +110,7 @@ export const makeApi = (
   return Effect.fnUntraced(function* (request) {
     yield* authenticate(request, service.secretKey)
     yield* checkVersion(request)
+    yield* checkContext(request)
     const { ids, route } = yield* routeOf(request)
     const account = yield* accountOf(service, request)
     const parameters = yield* parametersOf(request)

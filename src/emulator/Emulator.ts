@@ -63,7 +63,10 @@ const dispatcher = (service: Service, notifier: Notifier) => {
   }
 }
 
-/** Refusals go out as the provider words them; what should not happen is logged and answered with 500. */
+/**
+ * Refusals go out as the provider words them; what should not happen is logged and answered with 500. The log names no
+ * path: that of the hosted page is the payer's.
+ */
 const makeHandler = (service: Service, notifier: Notifier): Handler => {
   const dispatch = dispatcher(service, notifier)
   return (request) =>
@@ -71,7 +74,7 @@ const makeHandler = (service: Service, notifier: Notifier): Handler => {
       Effect.catchTag("ProviderError", (error) => Effect.succeed(errorReply(error))),
       Effect.catchAllCause((cause) =>
         Effect.as(
-          Effect.logError(`The emulator failed to answer ${request.method} ${request.path} (${request.id})`, cause),
+          Effect.logError(`The emulator failed to answer a ${request.method} request (${request.id})`, cause),
           errorReply(internalError)
         )
       )

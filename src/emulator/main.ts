@@ -6,22 +6,19 @@ import { makeEmulator } from "./Emulator.ts"
  * The emulator's settings: `EMULATOR_HOST` (default 127.0.0.1), `EMULATOR_PORT` (default 0: a free one),
  * `EMULATOR_JOURNAL` (absent: state in memory only), `EMULATOR_SECRET_KEY`, `EMULATOR_WEBHOOK_SECRET`.
  */
-const settings = Config.nested(
-  Config.all({
-    host: Config.withDefault(Config.nonEmptyString("HOST"), "127.0.0.1"),
-    port: Config.withDefault(
-      Config.validate(Config.integer("PORT"), {
-        message: "a port is a number from 0 to 65535",
-        validation: (port) => port >= 0 && port <= 65_535
-      }),
-      0
-    ),
-    journalFile: Config.option(Config.nonEmptyString("JOURNAL")),
-    secretKey: Config.redacted(Config.nonEmptyString("SECRET_KEY")),
-    webhookSecret: Config.redacted(Config.nonEmptyString("WEBHOOK_SECRET"))
-  }),
-  "EMULATOR"
-)
+const settings = Config.all({
+  host: Config.withDefault(Config.nonEmptyString("EMULATOR_HOST"), "127.0.0.1"),
+  port: Config.withDefault(
+    Config.validate(Config.integer("EMULATOR_PORT"), {
+      message: "a port is a number from 0 to 65535",
+      validation: (port) => port >= 0 && port <= 65_535
+    }),
+    0
+  ),
+  journalFile: Config.option(Config.nonEmptyString("EMULATOR_JOURNAL")),
+  secretKey: Config.redacted(Config.nonEmptyString("EMULATOR_SECRET_KEY")),
+  webhookSecret: Config.redacted(Config.nonEmptyString("EMULATOR_WEBHOOK_SECRET"))
+})
 
 /** Runs until it is told to stop; the first line of its output is its URL. */
 const main = Effect.gen(function* () {

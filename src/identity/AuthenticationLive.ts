@@ -1,4 +1,4 @@
-import { HttpRouter, HttpServerRequest } from "@effect/platform"
+import { HttpRouter } from "@effect/platform"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import {
   AuthenticationRequired,
@@ -52,10 +52,10 @@ export const authenticationLayer = (permissionOf: PermissionOf): Layer.Layer<Aut
             return yield* new AuthenticationRequired()
           }
           const principal = yield* keys.authenticate(key)
-          const request = yield* HttpServerRequest.HttpServerRequest
           const { route } = yield* HttpRouter.RouteContext
           yield* checkOrganization(principal)
-          const permission = permissionOf(request.method, route.path)
+          // The route's method: HEAD is served by the route of GET
+          const permission = permissionOf(route.method, route.path)
           yield* permission === undefined
             ? new PermissionDenied({ message: "This operation is open to nobody." })
             : checkPermission(principal, permission)

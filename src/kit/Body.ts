@@ -55,6 +55,48 @@ const decode = (bytes: Buffer): Effect.Effect<string, ValidationFailed> =>
     catch: () => new ValidationFailed({ message: "The request body is not valid UTF-8." })
   })
 
+/** How deep a JSON body may be nested; none of the API's own goes deeper than 5. */
+const maxDepth = 32
+
+const notWellFormed = /\p{Cs}/u
+
+/**
+ * The paths of what no operation takes, wherever it stands: nesting beyond bounds, on which what walks a body would
+ * overflow its stack; `__proto__` as a key, which the schemas would drop without a word; half of a surrogate pair,
+ * which has no UTF-8 and so can't be sent on or stored.
+ */
+const refusedParts = (value: unknown, path: ReadonlyArray<string> = []): ReadonlyArray<string> => {
+  if (typeof value === "string") {
+    return notWellFormed.test(value) ? [path.join(".")] : []
+  }
+  if (typeof value !== "object" || value === null) {
+    return []
+  }
+  if (path.length >= maxDepth) {
+    return [path.slice(0, 3).join(".")]
+  }
+  return Object.entries(value).flatMap(([key, part]) =>
+    key === "__proto__" || notWellFormed.test(key)
+      ? [[...path, key].join(".").replaceAll(/\p{Cs}/gu, "\ufffd")]
+      : refusedParts(part, [...path, key])
+  )
+}
+
+const parse = (text: string): Effect.Effect<unknown, ValidationFailed> =>
+  Effect.try({
+    try: (): unknown => (text === "" ? null : JSON.parse(text)),
+    catch: () => new ValidationFailed({ message: "The request body is not valid JSON." })
+  }).pipe(
+    Effect.flatMap((json) => {
+      const fields = [...new Set(refusedParts(json))]
+      return fields.length === 0 ? Effect.succeed(json) : new ValidationFailed({ fields })
+    })
+  )
+
+/** Where a body's type is said, it must be JSON's own; a body without one is judged by its bytes. */
+const isJson = (contentType: string | undefined): boolean =>
+  contentType === undefined || /^application\/json\s*(;|$)/i.test(contentType.trim())
+
 /**
  * The same request with its JSON bounded and checked, and every other reading of its body refused: an operation that
  * takes something else reads the bytes itself. What is refused is a `RequestError` whose `cause` is the documented
@@ -62,14 +104,15 @@ const decode = (bytes: Buffer): Effect.Effect<string, ValidationFailed> =>
  */
 export const withBoundedJson = (request: HttpServerRequest.HttpServerRequest): HttpServerRequest.HttpServerRequest => {
   const refuse = (cause: unknown) => new HttpServerError.RequestError({ request, reason: "Decode", cause })
-  const text = Effect.runSync(
-    Effect.cached(Effect.mapError(Effect.flatMap(readBytes(request, maxJsonBytes), decode), refuse))
-  )
-  const json = Effect.tryMap(text, {
-    try: (content): unknown => (content === "" ? null : JSON.parse(content)),
-    catch: () => refuse(new ValidationFailed({ message: "The request body is not valid JSON." }))
-  })
-  const notJson = { value: Effect.suspend(() => Effect.fail(refuse(new UnsupportedMediaType()))) }
+  const unsupported = Effect.suspend(() => Effect.fail(refuse(new UnsupportedMediaType())))
+  const json = isJson(request.headers["content-type"])
+    ? Effect.runSync(
+        Effect.cached(
+          readBytes(request, maxJsonBytes).pipe(Effect.flatMap(decode), Effect.flatMap(parse), Effect.mapError(refuse))
+        )
+      )
+    : unsupported
+  const notJson = { value: unsupported }
   return Object.create(request, {
     json: { value: json },
     text: notJson,

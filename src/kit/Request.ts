@@ -43,10 +43,18 @@ export const IdempotencyKey = Schema.String.pipe(
 
 export const IdempotencyHeaders = Schema.Struct({ "idempotency-key": IdempotencyKey })
 
+/** A whole number in a query, in decimal digits alone: no signs, exponents, blanks or other bases. */
+const integerFromQuery = (minimum: number, maximum: number, description: string) =>
+  Schema.compose(
+    Schema.String.pipe(Schema.pattern(/^\d{1,15}$/)).annotations({
+      description,
+      jsonSchema: { type: "integer", minimum, maximum }
+    }),
+    Schema.NumberFromString.pipe(Schema.between(minimum, maximum))
+  )
+
 /** `limit` of lists: 1 to 100, default 10. */
-const Limit = Schema.NumberFromString.pipe(Schema.int(), Schema.between(1, 100)).annotations({
-  description: "How many to answer: 1 to 100, default 10"
-})
+const Limit = integerFromQuery(1, 100, "How many to answer: 1 to 100, default 10")
 
 /** The cursor page that every list takes. */
 export const pageFields = {
@@ -58,11 +66,18 @@ export const pageFields = {
 export const BooleanFromQuery = Schema.BooleanFromString.annotations({ description: "true or false" })
 
 /** Unix seconds in a query, within the contract's bounds. */
-export const UnixSecondsFromQuery = Schema.NumberFromString.pipe(Schema.int(), Schema.between(0, 4_102_444_800))
+export const UnixSecondsFromQuery = integerFromQuery(0, 4_102_444_800, "Unix seconds, inclusive")
 
 /** Text of ours that people read: no control characters, which PostgreSQL (NUL) and logs do not take. */
 export const PrintableText = (max: number) =>
   Schema.Trim.pipe(Schema.pattern(/^[^\p{Cc}\p{Cs}]*$/u), Schema.minLength(1), Schema.maxLength(max))
 
-/** Marks what an operation answers: an empty query is part of the contract where none is declared. */
-export const NoQuery = strict(Schema.Struct({}))
+/**
+ * An operation without query parameters: every one is unknown and refused by its name. A struct without fields alone
+ * would take anything.
+ */
+export const NoQuery = strict(
+  Schema.Struct({}).pipe(
+    Schema.filter((query) => Object.keys(query).map((key) => ({ path: [key], message: "is unknown" })))
+  )
+)

@@ -1,8 +1,8 @@
-import { Effect, Schedule, type Scope } from "effect"
-import { createServer, type IncomingHttpHeaders } from "node:http"
 import { mkdtempSync, rmSync } from "node:fs"
+import { createServer, type IncomingHttpHeaders } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { Effect, Schedule, type Scope } from "effect"
 import { Stripe } from "stripe"
 import { type Emulator, type EmulatorError, type EmulatorOptions, makeEmulator } from "../../src/emulator/Emulator.ts"
 
@@ -39,7 +39,9 @@ export const connected = (options: Partial<EmulatorOptions> = {}) =>
 export const call = <A>(request: () => Promise<A>): Effect.Effect<A> => Effect.promise(request)
 
 /** The SDK's error; an answer is a defect of the test. */
-export const refusal = (request: () => Promise<unknown>): Effect.Effect<InstanceType<typeof Stripe.errors.StripeError>> =>
+export const refusal = (
+  request: () => Promise<unknown>
+): Effect.Effect<InstanceType<typeof Stripe.errors.StripeError>> =>
   Effect.tryPromise({ try: request, catch: (cause) => cause }).pipe(
     Effect.flip,
     Effect.flatMap((cause) => (cause instanceof Stripe.errors.StripeError ? Effect.succeed(cause) : Effect.die(cause))),
@@ -118,7 +120,14 @@ export const temporaryDirectory: Effect.Effect<string, never, Scope.Scope> = Eff
 
 /** A price of a new product. */
 export const somePrice = (stripe: Stripe, params: Partial<Stripe.PriceCreateParams> = {}) =>
-  call(() => stripe.prices.create({ currency: "brl", unit_amount: 500, product_data: { name: "Coffee" }, ...params }))
+  call(() =>
+    stripe.prices.create({
+      currency: "brl",
+      unit_amount: 500,
+      ...(params.product === undefined ? { product_data: { name: "Coffee" } } : {}),
+      ...params
+    })
+  )
 
 /** A session that sells such a price. */
 export const someSession = (stripe: Stripe, params: Partial<Stripe.Checkout.SessionCreateParams> = {}) =>

@@ -1,19 +1,29 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { call, connected, raw, someSession, somePrice, submit } from "./Harness.ts"
+import { call, connected, raw, somePrice, someSession, submit } from "./Harness.ts"
 
 describe("the hosted page", () => {
   it.scopedLive("takes a payment: intent, charge, session and events in the provider's order", () =>
     Effect.gen(function* () {
       const { account, stripe } = yield* connected()
-      const session = yield* someSession(stripe, { payment_intent_data: { metadata: { order: "7" } }, client_reference_id: "order-7" })
-      expect(session).toMatchObject({ status: "open", payment_status: "unpaid", payment_intent: null, amount_total: 1000 })
+      const session = yield* someSession(stripe, {
+        payment_intent_data: { metadata: { order: "7" } },
+        client_reference_id: "order-7"
+      })
+      expect(session).toMatchObject({
+        status: "open",
+        payment_status: "unpaid",
+        payment_intent: null,
+        amount_total: 1000
+      })
 
       const paid = yield* submit(session.url, { action: "pay", email: "payer@example.com" })
       expect(paid.status).toBe(303)
       expect(paid.headers.get("location")).toBe(`https://shop.example/thanks?session=${session.id}`)
 
-      const after = yield* call(() => stripe.checkout.sessions.retrieve(session.id, { expand: ["payment_intent.latest_charge"] }))
+      const after = yield* call(() =>
+        stripe.checkout.sessions.retrieve(session.id, { expand: ["payment_intent.latest_charge"] })
+      )
       expect(after).toMatchObject({
         status: "complete",
         payment_status: "paid",
@@ -36,7 +46,12 @@ describe("the hosted page", () => {
         "payment_intent.succeeded",
         "checkout.session.completed"
       ])
-      expect(events.data[0]).toMatchObject({ account, context: account, livemode: false, data: { object: { id: session.id } } })
+      expect(events.data[0]).toMatchObject({
+        account,
+        context: account,
+        livemode: false,
+        data: { object: { id: session.id } }
+      })
     })
   )
 
@@ -125,8 +140,14 @@ describe("the hosted page", () => {
         expect((yield* submit(session.url, { action: "pay", amount })).status).toBe(400)
       }
       expect((yield* submit(session.url, { action: "pay", amount: "1234" })).status).toBe(303)
-      const after = yield* call(() => stripe.checkout.sessions.retrieve(session.id, { expand: ["line_items", "payment_intent"] }))
-      expect(after).toMatchObject({ amount_total: 1234, payment_intent: { amount_received: 1234 }, line_items: { data: [{ amount_total: 1234 }] } })
+      const after = yield* call(() =>
+        stripe.checkout.sessions.retrieve(session.id, { expand: ["line_items", "payment_intent"] })
+      )
+      expect(after).toMatchObject({
+        amount_total: 1234,
+        payment_intent: { amount_received: 1234 },
+        line_items: { data: [{ amount_total: 1234 }] }
+      })
     })
   )
 
@@ -134,7 +155,13 @@ describe("the hosted page", () => {
     Effect.gen(function* () {
       const { stripe } = yield* connected()
       const session = yield* someSession(stripe)
-      for (const fields of [{ action: "pay", amount: "1" }, { action: "steal" }, {}, { action: "pay", more: "1" }, { action: "pay", email: "nobody" }]) {
+      for (const fields of [
+        { action: "pay", amount: "1" },
+        { action: "steal" },
+        {},
+        { action: "pay", more: "1" },
+        { action: "pay", email: "nobody" }
+      ]) {
         expect((yield* submit(session.url, fields)).status).toBe(400)
       }
       expect((yield* call(() => stripe.paymentIntents.list())).data).toEqual([])
@@ -144,8 +171,15 @@ describe("the hosted page", () => {
   it.scopedLive("shows what is sold and the total, and escapes every text", () =>
     Effect.gen(function* () {
       const { emulator, stripe } = yield* connected()
-      const price = yield* somePrice(stripe, { product_data: { name: `<script>alert("x")</script> & 'sons'` }, unit_amount: 1999, currency: "usd" })
-      const session = yield* someSession(stripe, { line_items: [{ price: price.id, quantity: 3 }], cancel_url: 'https://shop.example/cart?a="b"&c' })
+      const price = yield* somePrice(stripe, {
+        product_data: { name: `<script>alert("x")</script> & 'sons'` },
+        unit_amount: 1999,
+        currency: "usd"
+      })
+      const session = yield* someSession(stripe, {
+        line_items: [{ price: price.id, quantity: 3 }],
+        cancel_url: 'https://shop.example/cart?a="b"&c'
+      })
       const page = yield* raw("", session.url ?? "")
       expect(page.status).toBe(200)
       expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8")
@@ -182,7 +216,10 @@ describe("the hosted page", () => {
       const { emulator, stripe } = yield* connected()
       expect((yield* raw(emulator.url, "/c/pay/cs_test_nothing")).status).toBe(404)
       const price = yield* somePrice(stripe, { recurring: { interval: "month" } })
-      const session = yield* someSession(stripe, { mode: "subscription", line_items: [{ price: price.id, quantity: 1 }] })
+      const session = yield* someSession(stripe, {
+        mode: "subscription",
+        line_items: [{ price: price.id, quantity: 1 }]
+      })
       const answer = yield* submit(session.url, { action: "pay" })
       expect(answer.status).toBe(501)
       expect(answer.text).toContain("not available yet")

@@ -226,7 +226,12 @@ describe("the body", () => {
   })
 
   it("is malformed where it is no UTF-8", () => {
-    const bytes = Buffer.concat([Buffer.from(body.slice(0, -2)), Buffer.from([0xff, 0xfe]), Buffer.from("}}")])
+    // Inside a text value, so that all but its encoding is well-formed
+    const [before = "", after = ""] = body.split("pi_1")
+    const withId = (id: Uint8Array) => Buffer.concat([Buffer.from(before), id, Buffer.from(after)])
+    const wellFormed = withId(Buffer.from("pi_é"))
+    expect(outcome({ body: wellFormed, header: sign(wellFormed) })).toBe("accepted")
+    const bytes = withId(Buffer.from([0x70, 0x69, 0xff, 0xfe]))
     expect(outcome({ body: bytes, header: sign(bytes) })).toBe("malformed_body")
   })
 

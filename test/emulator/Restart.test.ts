@@ -1,0 +1,252 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { readFileSync, statSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, type Scope } from "effect"
+import type { Stripe } from "stripe"
+import {
+  call,
+  connected,
+  eventually,
+  platform,
+  raw,
+  sdk,
+  secretKey,
+  somePrice,
+  someSession,
+  startEmulator,
+  submit,
+  temporaryDirectory,
+  until,
+  webhookSecret
+} from "./Harness.ts"
+
+const entry = fileURLToPath(new URL("../../src/emulator/main.ts", import.meta.url))
+
+const environment = (extra: Readonly<Record<string, string>>) => ({
+  PATH: process.env["PATH"] ?? "",
+  EMULATOR_SECRET_KEY: secretKey,
+  EMULATOR_WEBHOOK_SECRET: webhookSecret,
+  ...extra
+})
+
+interface Running {
+  readonly url: string
+  readonly child: ChildProcess
+  /** Resolves with the exit code, or the name of the signal that ended it. */
+  readonly ended: Promise<number | string | null>
+}
+
+/** The emulator in a process of its own, killed at the end of the scope if it still runs. */
+const run = (extra: Readonly<Record<string, string>>): Effect.Effect<Running, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.async<Running>((resume) => {
+      const child = spawn(process.execPath, ["--import", "tsx", entry], {
+        env: environment(extra),
+        stdio: ["ignore", "pipe", "pipe"]
+      })
+      const ended = new Promise<number | string | null>((resolve) =>
+        child.once("exit", (code, signal) => resolve(code ?? signal))
+      )
+      let output = ""
+      child.stdout.setEncoding("utf8").on("data", (text: string) => {
+        output += text
+        const end = output.indexOf("\n")
+        if (end >= 0) resume(Effect.succeed({ url: output.slice(0, end), child, ended }))
+      })
+      child.stderr.setEncoding("utf8").on("data", (text: string) => {
+        output += text
+      })
+      child.once("exit", () => resume(Effect.dieMessage(`The emulator ended at once: ${output}`)))
+    }),
+    ({ child, ended }) =>
+      Effect.promise(() => {
+        child.kill("SIGKILL")
+        return ended
+      })
+  )
+
+/** What can be read of an account, to be compared before and after. */
+const everything = (stripe: Stripe) =>
+  call(async () => {
+    const lists = await Promise.all([
+      stripe.products.list({ limit: 100, expand: ["data.default_price"] }),
+      stripe.prices.list({ limit: 100, expand: ["data.tiers"] }),
+      stripe.checkout.sessions.list({ limit: 100, expand: ["data.line_items"] }),
+      stripe.paymentIntents.list({ limit: 100 }),
+      stripe.charges.list({ limit: 100 }),
+      stripe.accounts.retrieveCurrent()
+    ])
+    return JSON.parse(JSON.stringify(lists))
+  })
+
+describe("with a journal", () => {
+  it.scopedLive("the state is the same after a restart, and the file is its owner's alone", () =>
+    Effect.gen(function* () {
+      const journalFile = `${yield* temporaryDirectory}/deep/journal`
+      const options = { idempotencyKey: "key-1" }
+      const before = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const { account, stripe } = yield* connected({ journalFile })
+          const made = yield* call(() =>
+            stripe.products.create({ name: "a", default_price_data: { currency: "usd", unit_amount: 1 } }, options)
+          )
+          const gone = yield* call(() => stripe.products.create({ name: "gone" }))
+          yield* call(() => stripe.products.del(gone.id))
+          yield* somePrice(stripe)
+          const session = yield* someSession(stripe)
+          yield* submit(session.url, { action: "decline" })
+          yield* submit(session.url, { action: "pay" })
+          return {
+            account,
+            made,
+            all: yield* everything(stripe),
+            events: yield* call(() => stripe.events.list({ limit: 100 }))
+          }
+        })
+      )
+      expect(statSync(journalFile).mode & 0o777).toBe(0o600)
+      for (let restart = 0; restart < 2; restart++) {
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const stripe = sdk((yield* startEmulator({ journalFile })).url, before.account)
+            expect(yield* everything(stripe)).toEqual(before.all)
+            expect((yield* call(() => stripe.events.list({ limit: 100 }))).data).toEqual(before.events.data)
+            const again = yield* call(() =>
+              stripe.products.create({ name: "a", default_price_data: { currency: "usd", unit_amount: 1 } }, options)
+            )
+            expect(again.id).toBe(before.made.id)
+            expect(again.lastResponse.headers["idempotent-replayed"]).toBe("true")
+          })
+        )
+      }
+      expect(statSync(journalFile).mode & 0o777).toBe(0o600)
+    })
+  )
+
+  it.scopedLive("the file is compacted at the start", () =>
+    Effect.gen(function* () {
+      const journalFile = `${yield* temporaryDirectory}/journal`
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const { emulator } = yield* connected({ journalFile })
+          const stripe = sdk(emulator.url)
+          const { id } = yield* call(() => stripe.products.create({ name: "a" }))
+          for (let index = 0; index < 20; index++) yield* submit(`${emulator.url}/c/pay/none`, {})
+          yield* call(() => stripe.products.update(id, { description: "x".repeat(30_000) }))
+          yield* call(() => stripe.products.update(id, { description: "" }))
+        })
+      )
+      const lines = () =>
+        readFileSync(journalFile, "utf8")
+          .split("\n")
+          .filter((line) => line.includes('"kind":"product"')).length
+      expect(lines()).toBe(3)
+      yield* Effect.scoped(startEmulator({ journalFile }))
+      expect(lines()).toBe(1)
+    })
+  )
+})
+
+describe("in a process of its own", () => {
+  it.scopedLive("loses nothing that it answered when it is killed", () =>
+    Effect.gen(function* () {
+      const EMULATOR_JOURNAL = `${yield* temporaryDirectory}/journal`
+      let accepts = false
+      const { received, url } = yield* platform(() => (accepts ? 200 : 500))
+      const first = yield* run({ EMULATOR_JOURNAL })
+      const made = yield* raw(first.url, "/_emulator/accounts", { method: "POST" })
+      const account: string = JSON.parse(made.text).id
+      yield* raw(first.url, "/_emulator/webhook", { method: "POST", body: JSON.stringify({ url }) })
+      const stripe = sdk(first.url, account)
+      const session = yield* someSession(stripe)
+      expect((yield* submit(session.url, { action: "pay" })).status).toBe(303)
+
+      // Killed in the middle of a stream of requests: those answered count, those cut off may or may not
+      const answered: Array<string> = []
+      const stream = Effect.forEach(
+        Array.from({ length: 400 }, (_, index) => `p${index}`),
+        (name) =>
+          Effect.promise(() =>
+            stripe.products.create({ name }, { idempotencyKey: name }).then(
+              () => void answered.push(name),
+              () => undefined
+            )
+          ),
+        { concurrency: 8 }
+      )
+      const kill = Effect.andThen(
+        until(() => answered.length >= 60),
+        () => first.child.kill("SIGKILL")
+      )
+      yield* Effect.all([stream, kill], { concurrency: 2 })
+      expect(yield* Effect.promise(() => first.ended)).toBe("SIGKILL")
+      expect(answered.length).toBeLessThan(400)
+
+      accepts = true
+      const second = yield* run({ EMULATOR_JOURNAL })
+      const after = sdk(second.url, account)
+      const names = (yield* call(() => after.products.list({ limit: 100 }).autoPagingToArray({ limit: 1_000 }))).map(
+        ({ name }) => name
+      )
+      expect(names).toEqual(expect.arrayContaining(answered))
+      expect(new Set(names).size).toBe(names.length)
+      expect(
+        yield* call(() => after.checkout.sessions.retrieve(session.id, { expand: ["payment_intent"] }))
+      ).toMatchObject({
+        status: "complete",
+        payment_status: "paid",
+        payment_intent: { status: "succeeded" }
+      })
+      // What was pending is delivered: each event that there is, at least once
+      const events = (yield* call(() => after.events.list({ limit: 100 }).autoPagingToArray({ limit: 1_000 }))).map(
+        ({ id }) => id
+      )
+      const delivered = () => new Set(received.map(({ body }) => String(JSON.parse(body).id)))
+      yield* until(() => events.every((id) => delivered().has(id)))
+      expect(delivered().size).toBe(events.length)
+    })
+  )
+
+  it.scopedLive("prints its URL first, and ends at once on SIGTERM and on SIGINT with connections open", () =>
+    Effect.gen(function* () {
+      for (const signal of ["SIGTERM", "SIGINT"] as const) {
+        const { child, ended, url } = yield* run({ EMULATOR_PORT: "0" })
+        expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
+        yield* eventually(raw(url, "/v1/account"))
+        const asked = Date.now()
+        child.kill(signal)
+        yield* Effect.promise(() => ended)
+        expect(Date.now() - asked).toBeLessThan(2_500)
+      }
+    })
+  )
+
+  it.scopedLive("names the setting that is missing or wrong, and does not start", () =>
+    Effect.gen(function* () {
+      const failure = (extra: Readonly<Record<string, string>>) =>
+        Effect.promise(
+          () =>
+            new Promise<{ code: number | null; output: string }>((resolve) => {
+              const child = spawn(process.execPath, ["--import", "tsx", entry], {
+                env: { ...environment({}), ...extra },
+                stdio: ["ignore", "pipe", "pipe"]
+              })
+              let output = ""
+              for (const stream of [child.stdout, child.stderr]) {
+                stream.setEncoding("utf8").on("data", (text: string) => {
+                  output += text
+                })
+              }
+              child.once("close", (code) => resolve({ code, output }))
+            })
+        )
+      const secret = yield* failure({ EMULATOR_SECRET_KEY: "" })
+      expect(secret.code).not.toBe(0)
+      expect(secret.output).toMatch(/EMULATOR_SECRET_KEY/)
+      const port = yield* failure({ EMULATOR_PORT: "70000" })
+      expect(port.code).not.toBe(0)
+      expect(port.output).toMatch(/EMULATOR_PORT/)
+    })
+  )
+})

@@ -1,0 +1,33 @@
+import { connect } from "node:net"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { raw, startEmulator } from "./Harness.ts"
+
+describe("the server", () => {
+  it.live("closes within two seconds, open keep-alive connections and half-sent requests included", () =>
+    Effect.gen(function* () {
+      const sockets = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const emulator = yield* startEmulator()
+          const port = Number(new URL(emulator.url).port)
+          const idle = connect(port, "127.0.0.1")
+          const half = connect(port, "127.0.0.1")
+          half.write("POST /v1/products HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nname=")
+          yield* raw(emulator.url, "/v1/account")
+          return [idle, half, Date.now()] as const
+        })
+      )
+      expect(Date.now() - sockets[2]).toBeLessThan(2_000)
+      sockets[0].destroy()
+      sockets[1].destroy()
+    })
+  )
+
+  it.scopedLive("says what is wrong where it cannot listen", () =>
+    Effect.gen(function* () {
+      const emulator = yield* startEmulator()
+      const error = yield* Effect.flip(startEmulator({ port: Number(new URL(emulator.url).port) }))
+      expect(error).toMatchObject({ _tag: "EmulatorError", reason: "CannotListen" })
+    })
+  )
+})

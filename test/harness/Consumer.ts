@@ -1,0 +1,68 @@
+import { createServer, type IncomingHttpHeaders } from "node:http"
+import { Effect, type Scope } from "effect"
+
+/** A request that a consumer received, with its exact bytes. */
+export interface ReceivedRequest {
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  readonly body: Buffer
+}
+
+/** An integrator's receiving endpoint on loopback, over real HTTP. */
+export interface Consumer {
+  readonly url: string
+  /** Everything received so far, oldest first. */
+  readonly received: ReadonlyArray<ReceivedRequest>
+  /** What to answer from now on. Default 204. */
+  readonly answer: (status: number, headers?: Readonly<Record<string, string>>) => void
+  /** Holds answers back until the returned function is called. */
+  readonly hold: () => () => void
+}
+
+/** Starts a consumer; it ends with the scope, open connections included. */
+export const makeConsumer: Effect.Effect<Consumer, never, Scope.Scope> = Effect.acquireRelease(
+  Effect.async<{ readonly consumer: Consumer; readonly close: () => void }>((resume) => {
+    const received: Array<ReceivedRequest> = []
+    let reply: { readonly status: number; readonly headers: Readonly<Record<string, string>> } = {
+      status: 204,
+      headers: {}
+    }
+    let gate: Promise<void> = Promise.resolve()
+    const server = createServer((request, response) => {
+      const chunks: Array<Buffer> = []
+      request.on("data", (chunk: Buffer) => chunks.push(chunk))
+      request.on("end", () => {
+        received.push({ path: request.url ?? "", headers: request.headers, body: Buffer.concat(chunks) })
+        void gate.then(() => response.writeHead(reply.status, reply.headers).end())
+      })
+    })
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      const port = typeof address === "object" && address !== null ? address.port : 0
+      const consumer: Consumer = {
+        url: `http://127.0.0.1:${port}/hook`,
+        received,
+        answer: (status, headers = {}) => {
+          reply = { status, headers }
+        },
+        hold: () => {
+          let release = () => {}
+          gate = new Promise((open) => {
+            release = open
+          })
+          return release
+        }
+      }
+      resume(
+        Effect.succeed({
+          consumer,
+          close: () => {
+            server.closeAllConnections()
+            server.close()
+          }
+        })
+      )
+    })
+  }),
+  ({ close }) => Effect.sync(close)
+).pipe(Effect.map(({ consumer }) => consumer))

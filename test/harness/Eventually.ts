@@ -1,0 +1,33 @@
+import { Clock, Data, Effect, Option } from "effect"
+
+/** What was waited for did not come in time. */
+export class NeverHappened extends Data.TaggedError("NeverHappened")<{ readonly message: string }> {}
+
+/**
+ * Looks again, every 20 ms of real time, until a look finds something. Fails after the limit (default 20 s): that is
+ * the only thing that time decides in a test.
+ */
+export const eventually = <A, E, R>(
+  what: string,
+  look: Effect.Effect<Option.Option<A>, E, R>,
+  limitMillis = 20_000
+): Effect.Effect<A, E | NeverHappened, R> =>
+  Effect.gen(function* () {
+    const startedAt = Date.now()
+    while (Date.now() - startedAt < limitMillis) {
+      const found = yield* look
+      if (Option.isSome(found)) {
+        return found.value
+      }
+      yield* Effect.sleep("20 millis")
+    }
+    return yield* new NeverHappened({ message: `${what}: not within ${limitMillis} ms` })
+  }).pipe(Effect.withClock(Clock.make()))
+
+/** `eventually` for a condition on values that others change. */
+export const eventuallyTrue = (what: string, condition: () => boolean, limitMillis?: number) =>
+  eventually(
+    what,
+    Effect.sync(() => (condition() ? Option.some(true) : Option.none())),
+    limitMillis
+  )

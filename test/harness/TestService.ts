@@ -1,0 +1,190 @@
+import { HttpServer } from "@effect/platform"
+import { SqlClient } from "@effect/sql"
+import { layer } from "@effect/vitest"
+import { Context, Duration, Effect, Layer, Logger, LogLevel, Option, Redacted } from "effect"
+import { type Emulator, makeEmulator } from "../../src/emulator/Emulator.ts"
+import { Keys } from "../../src/identity/Keys.ts"
+import { Organizations } from "../../src/identity/Organizations.ts"
+import type { Grant } from "../../src/identity/Permissions.ts"
+import type { OrganizationId } from "../../src/kit/Ids.ts"
+import { Accounts } from "../../src/provider/Accounts.ts"
+import { rolesLayer, type ServiceOptions, type Services, servicesLayer, storageLayer } from "../../src/Service.ts"
+import { createTestDatabase } from "./TestDatabase.ts"
+
+/** An organization of a test, with a linked sandbox account and a key per environment that may do everything. */
+export interface TestOrganization {
+  readonly id: OrganizationId
+  readonly accountId: string
+  readonly testKey: string
+  readonly liveKey: string
+}
+
+/** What a request answered, read to its end. */
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  /** The body as JSON; fails the test where it is none. */
+  readonly json: Record<string, unknown>
+}
+
+export interface RequestOptions {
+  readonly key?: string
+  /** Sent as JSON. */
+  readonly body?: unknown
+  /** Sent as it is, in place of `body`. */
+  readonly raw?: string | Uint8Array
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** The whole service on a database of its own, the emulator behind it, real HTTP in front of it. */
+export class TestService extends Context.Tag("test/TestService")<
+  TestService,
+  {
+    readonly baseUrl: string
+    readonly emulator: Emulator
+    readonly options: ServiceOptions
+    readonly sql: SqlClient.SqlClient
+    readonly services: Context.Context<Services>
+    readonly organization: TestOrganization
+    /** Another tenant, whose things are none of the first one's business. */
+    readonly stranger: TestOrganization
+    readonly makeKey: (
+      organization: OrganizationId,
+      permissions: ReadonlyArray<Grant>,
+      options?: { readonly mode?: "test" | "live"; readonly expiresAt?: Date }
+    ) => Effect.Effect<string>
+    readonly request: (method: string, path: string, options?: RequestOptions) => Effect.Effect<Answer>
+  }
+>() {
+  static readonly layer = (overrides: Partial<ServiceOptions["settings"]> = {}): Layer.Layer<TestService> =>
+    Layer.scoped(TestService, makeTestService(overrides)).pipe(
+      Layer.orDie,
+      Layer.provide(Logger.minimumLogLevel(LogLevel.Error))
+    )
+}
+
+/** The settings of a service under test: quick to retry a poll, small bounds, local destinations. */
+export const testSettings: ServiceOptions["settings"] = {
+  host: "127.0.0.1",
+  port: 0,
+  roles: { api: true, worker: true },
+  databasePoolSize: 5,
+  allowLocalDestinations: true,
+  endpointLimit: 16,
+  shutdownTimeout: Duration.seconds(5),
+  delivery: {
+    timeout: Duration.seconds(2),
+    leaseMargin: Duration.seconds(1),
+    concurrency: 64,
+    concurrencyPerEndpoint: 16,
+    pollInterval: Duration.millis(100)
+  }
+}
+
+/** Where the test's payers return to. */
+export const testReturnUrls = {
+  checkoutSuccessUrl: "https://shop.example/thanks?session_id={CHECKOUT_SESSION_ID}",
+  checkoutCancelUrl: "https://shop.example/cart"
+}
+
+const secretKey = "sk_test_emulatorplatformkey"
+export const testWebhookSecret = "whsec_emulatornotifications"
+
+/** A request over real HTTP. */
+export const requestTo =
+  (baseUrl: string) =>
+  (method: string, path: string, options: RequestOptions = {}): Effect.Effect<Answer> =>
+    Effect.promise(async () => {
+      const body = options.raw ?? (options.body === undefined ? undefined : JSON.stringify(options.body))
+      const response = await fetch(`${baseUrl}${path}`, {
+        method,
+        redirect: "manual",
+        headers: {
+          ...(options.key === undefined ? {} : { "x-api-key": options.key }),
+          ...(options.body === undefined ? {} : { "content-type": "application/json" }),
+          ...options.headers
+        },
+        ...(body === undefined ? {} : { body })
+      })
+      const text = await response.text()
+      return {
+        status: response.status,
+        headers: response.headers,
+        text,
+        get json() {
+          return JSON.parse(text) as Record<string, unknown>
+        }
+      }
+    })
+
+const makeTestService = Effect.fnUntraced(function* (overrides: Partial<ServiceOptions["settings"]>) {
+  const database = yield* createTestDatabase()
+  const emulator = yield* makeEmulator({
+    host: "127.0.0.1",
+    port: 0,
+    secretKey,
+    webhookSecret: testWebhookSecret
+  })
+  const options: ServiceOptions = {
+    settings: { ...testSettings, ...overrides },
+    databaseUrl: database.url,
+    masterKeys: [{ id: "test", key: Redacted.make(new Uint8Array(32).fill(7)) }],
+    provider: {
+      sandbox: Option.some({
+        secretKey: Redacted.make(secretKey),
+        webhookSecrets: [Redacted.make(testWebhookSecret)]
+      }),
+      production: Option.none(),
+      apiUrl: Option.some(new URL(emulator.url)),
+      ...testReturnUrls
+    }
+  }
+  const storage = yield* Layer.build(storageLayer(options))
+  const services = yield* Layer.build(servicesLayer(options)).pipe(Effect.provide(storage))
+  const roles = yield* Layer.build(rolesLayer(options)).pipe(Effect.provide(services), Effect.provide(storage))
+  const keys = Context.get(services, Keys)
+  const organizations = Context.get(services, Organizations)
+  const accounts = Context.get(services, Accounts)
+
+  const makeKey: TestService["Type"]["makeKey"] = (organizationId, permissions, keyOptions = {}) =>
+    keys.create({ organizationId, name: "Test", permissions, ...keyOptions }).pipe(
+      Effect.map(({ key }) => Redacted.value(key)),
+      Effect.orDie
+    )
+
+  const makeOrganization = Effect.fnUntraced(function* (name: string) {
+    const { id } = yield* organizations.create({ name, ownerEmail: `${name}@example.com` })
+    const accountId = yield* emulator.ensureAccount()
+    yield* accounts.link({ organizationId: id, environment: "sandbox" }, accountId)
+    const everything = ["*", "webhook-endpoints:*"] as const
+    const testKey = yield* makeKey(id, everything)
+    const liveKey = yield* makeKey(id, everything, { mode: "live" })
+    return { id, accountId, testKey, liveKey }
+  })
+
+  const address = Option.map(Context.getOption(roles, HttpServer.HttpServer), (server) => server.address)
+  const baseUrl = Option.match(address, {
+    onNone: () => "",
+    onSome: (address) => (address._tag === "TcpAddress" ? `http://127.0.0.1:${address.port}` : "")
+  })
+  yield* emulator.setWebhookUrl(`${baseUrl}/webhooks/provider`)
+  return {
+    baseUrl,
+    emulator,
+    options,
+    sql: Context.get(storage, SqlClient.SqlClient),
+    services,
+    organization: yield* makeOrganization("first"),
+    stranger: yield* makeOrganization("second"),
+    makeKey,
+    request: requestTo(baseUrl)
+  }
+})
+
+/**
+ * Declares a suite on a running service. Real clocks: its workers and the emulator live by them, so tests wait for
+ * conditions with `eventually`.
+ */
+export const onService = (overrides?: Partial<ServiceOptions["settings"]>) =>
+  layer(TestService.layer(overrides), { excludeTestServices: true, timeout: "60 seconds" })

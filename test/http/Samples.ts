@@ -1,0 +1,145 @@
+import { randomUUID } from "node:crypto"
+import { Effect, Option } from "effect"
+import { operations } from "../../src/Api.ts"
+import { type Operation, operationKey } from "../../src/Operations.ts"
+import type { Answer, RequestOptions, TestService } from "../harness/TestService.ts"
+
+/** What a tenant has that the operations name by id. */
+export interface Things {
+  readonly productId: string
+  readonly priceId: string
+  readonly sessionId: string
+  readonly endpointId: string
+  readonly deliveryId: string
+}
+
+/** One good request of an operation. */
+interface Sample {
+  /** Which of a tenant's things the path names. */
+  readonly id?: keyof Things
+  readonly body?: (things: Things) => Readonly<Record<string, unknown>>
+}
+
+const P = "/v2/organizations/:organizationId/provider"
+const M = "/v2/organizations/:organizationId/integrations"
+
+/** A good request of every operation that needs a credential. An operation without one here fails the suites. */
+export const samples: Readonly<Record<string, Sample>> = {
+  [`POST ${P}/products`]: { body: () => ({ name: "Coffee" }) },
+  [`GET ${P}/products`]: {},
+  [`GET ${P}/products/:id`]: { id: "productId" },
+  [`POST ${P}/prices`]: { body: ({ productId }) => ({ product: productId, currency: "brl", unit_amount: 1500 }) },
+  [`GET ${P}/prices`]: {},
+  [`GET ${P}/prices/:id`]: { id: "priceId" },
+  [`POST ${P}/checkout/sessions`]: {
+    body: ({ priceId }) => ({ mode: "payment", line_items: [{ price: priceId, quantity: 2 }] })
+  },
+  [`GET ${P}/checkout/sessions`]: {},
+  [`GET ${P}/checkout/sessions/:id`]: { id: "sessionId" },
+  [`GET ${M}/endpoints`]: {},
+  [`POST ${M}/endpoints`]: {
+    body: () => ({ name: "Orders", url: "https://93.184.215.14/hook", events: ["payment.succeeded"] })
+  },
+  [`GET ${M}/endpoints/:id`]: { id: "endpointId" },
+  [`PATCH ${M}/endpoints/:id`]: { id: "endpointId", body: () => ({ active: true }) },
+  [`GET ${M}/endpoints/:id/deliveries`]: { id: "endpointId" },
+  [`GET ${M}/deliveries/:id`]: { id: "deliveryId" }
+}
+
+/** The operations that need a credential. */
+export const authenticatedOperations: ReadonlyArray<Operation> = operations.filter(
+  ({ permission }) => permission !== undefined
+)
+
+export const sampleOf = (operation: Operation): Sample => {
+  const sample = samples[operationKey(operation.method, operation.path)]
+  if (sample === undefined) {
+    throw new Error(`${operationKey(operation.method, operation.path)} has no sample in Samples.ts: add one`)
+  }
+  return sample
+}
+
+/** Whether an operation is one of the provider's. */
+export const isProviderOperation = ({ path }: Operation): boolean => path.startsWith(P)
+
+/** The path of an operation, its parameters filled in. */
+export const pathOf = (operation: Operation, organizationId: string, things: Things): string => {
+  const { id } = sampleOf(operation)
+  return operation.path
+    .replace(":organizationId", organizationId)
+    .replace(":id", id === undefined ? "" : encodeURIComponent(things[id]))
+}
+
+/** What a good request of the operation sends, each time as a new intended effect. */
+export const optionsOf = (
+  operation: Operation,
+  things: Things
+): Pick<RequestOptions, "body" | "headers"> & { readonly headers: Record<string, string> } => {
+  const body = sampleOf(operation).body?.(things)
+  return {
+    headers: Option.isSome(operation.endpoint.headersSchema) ? { "idempotency-key": randomUUID() } : {},
+    ...(body === undefined ? {} : { body })
+  }
+}
+
+/** A fingerprint of every table that holds tenants' data, so that a refusal can be held to have changed nothing. */
+export const tenantData = ({ sql }: TestService["Type"]) =>
+  Effect.gen(function* () {
+    const tables = yield* sql<{ table: string }>`
+      SELECT DISTINCT table_name AS "table" FROM information_schema.columns
+      WHERE table_schema = 'payments' AND column_name = 'organization_id'
+        AND table_name NOT IN ('api_keys', 'rate_limits') ORDER BY 1`
+    const prints = yield* Effect.forEach(tables, ({ table }) =>
+      sql<{ rows: number; print: string | null }>`
+        SELECT count(*)::int AS rows, md5(string_agg(t::text, E'\n' ORDER BY t::text)) AS print
+        FROM ${sql(`payments.${table}`)} t`.pipe(Effect.map(([row]) => [table, row] as const))
+    )
+    return Object.fromEntries(prints)
+  }).pipe(Effect.orDie)
+
+/** An id of an answer; fails the test where the answer is none. */
+export const idOf = (answer: Answer): string => {
+  const { id } = answer.json
+  if (typeof id !== "string") {
+    throw new Error(`No id in ${answer.status} ${answer.text}`)
+  }
+  return id
+}
+
+/** A product, a price and a session at the provider, and an endpoint with a finished delivery. */
+export const makeThings = Effect.fnUntraced(function* (
+  service: TestService["Type"],
+  options: { readonly organizationId: string; readonly key: string; readonly environment?: "sandbox" | "production" }
+) {
+  const { request, sql } = service
+  const { environment = "sandbox", key, organizationId } = options
+  const base = `/v2/organizations/${organizationId}`
+  const post = (path: string, body: unknown) =>
+    Effect.map(request("POST", `${base}${path}`, { key, headers: { "idempotency-key": randomUUID() }, body }), idOf)
+  const endpointId = yield* post("/integrations/endpoints", {
+    name: "Orders",
+    url: "https://93.184.215.14/hook",
+    events: ["payment.succeeded"]
+  })
+  const deliveryId = randomUUID()
+  const eventId = `svc_evt_${deliveryId.replaceAll("-", "").repeat(2)}`
+  const payload = JSON.stringify({ id: eventId, type: "payment.succeeded" })
+  yield* sql`
+    INSERT INTO payments.events (organization_id, environment, id, type, payload)
+    VALUES (${organizationId}, ${environment}, ${eventId}, 'payment.succeeded', ${payload})`
+  yield* sql`
+    INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, state,
+      next_attempt_at, finished_at, attempt_count)
+    SELECT organization_id, environment, ${deliveryId}, endpoint_id, ${eventId}, ARRAY[id], 'failed', NULL, now(), 6
+    FROM payments.endpoint_secrets WHERE endpoint_id = ${endpointId}`
+  if (environment === "production") {
+    return { endpointId, deliveryId, productId: "prod_live1234", priceId: "price_live1234", sessionId: "cs_live_1234" }
+  }
+  const productId = yield* post("/provider/products", { name: "Coffee" })
+  const priceId = yield* post("/provider/prices", { product: productId, currency: "brl", unit_amount: 1500 })
+  const sessionId = yield* post("/provider/checkout/sessions", {
+    mode: "payment",
+    line_items: [{ price: priceId, quantity: 1 }]
+  })
+  return { endpointId, deliveryId, productId, priceId, sessionId }
+}, Effect.orDie)

@@ -1,0 +1,294 @@
+import { createHash } from "node:crypto"
+import { expect } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { operations } from "../../src/Api.ts"
+import { type Grant, PaymentPermission, type Permission, WebhookPermission } from "../../src/identity/Permissions.ts"
+import { type Operation, operationKey } from "../../src/Operations.ts"
+import { onService, type RequestOptions, TestService } from "../harness/TestService.ts"
+import { expectFailure } from "./Refusals.ts"
+import {
+  authenticatedOperations,
+  isProviderOperation,
+  makeThings,
+  optionsOf,
+  pathOf,
+  sampleOf,
+  samples,
+  type Things,
+  tenantData
+} from "./Samples.ts"
+
+const allPermissions: ReadonlyArray<Permission> = [...PaymentPermission.literals, ...WebhookPermission.literals]
+
+/** The operation's permission as the contract's tables give it. */
+const permissionOf = (operation: Operation): Permission => {
+  if (operation.permission === undefined) {
+    throw new Error(`${operation.path} declares no permission`)
+  }
+  return operation.permission
+}
+
+/** What the tenants have before the first test. */
+class Fixture extends Context.Tag("test/Tenancy/Fixture")<
+  Fixture,
+  {
+    readonly mine: Things
+    readonly production: Things
+    readonly strangers: Things
+    readonly keys: Readonly<Record<"revoked" | "expired" | "star" | "webhooks", string>>
+  }
+>() {
+  static readonly layer = Layer.effect(
+    Fixture,
+    Effect.gen(function* () {
+      const service = yield* TestService
+      const { makeKey, organization, sql, stranger } = service
+      const everything: ReadonlyArray<Grant> = ["*", "webhook-endpoints:*"]
+      const hashOf = (key: string) => createHash("sha256").update(key).digest()
+      const revoked = yield* makeKey(organization.id, everything)
+      yield* sql`UPDATE payments.api_keys SET revoked_at = now() WHERE key_hash = ${hashOf(revoked)}`
+      const expired = yield* makeKey(organization.id, everything)
+      yield* sql`
+        UPDATE payments.api_keys SET expires_at = now() - interval '1 second' WHERE key_hash = ${hashOf(expired)}`
+      return {
+        mine: yield* makeThings(service, { organizationId: organization.id, key: organization.testKey }),
+        production: yield* makeThings(service, {
+          organizationId: organization.id,
+          key: organization.liveKey,
+          environment: "production"
+        }),
+        strangers: yield* makeThings(service, { organizationId: stranger.id, key: stranger.testKey }),
+        keys: {
+          revoked,
+          expired,
+          star: yield* makeKey(organization.id, ["*"]),
+          webhooks: yield* makeKey(organization.id, ["webhook-endpoints:*"])
+        }
+      }
+    }).pipe(Effect.orDie)
+  )
+}
+
+/** Everything that a request could have changed: the tenants' tables, and the tenants' objects at the provider. */
+const state = Effect.gen(function* () {
+  const service = yield* TestService
+  const lists = yield* Effect.forEach([service.organization, service.stranger], ({ id, testKey }) =>
+    Effect.forEach(["products", "prices", "checkout/sessions"], (list) =>
+      Effect.map(
+        service.request("GET", `/v2/organizations/${id}/provider/${list}?limit=100`, { key: testKey }),
+        ({ json }) => json
+      )
+    )
+  )
+  return { lists, tables: yield* tenantData(service) }
+})
+
+const changesNothing = <E, R>(attempts: Effect.Effect<void, E, R>) =>
+  Effect.gen(function* () {
+    const before = yield* state
+    yield* attempts
+    expect(yield* state).toEqual(before)
+  })
+
+/** Sends an operation's good request with other credentials, to another organization, or about other things. */
+const send = (operation: Operation, how: { organizationId?: string; things?: Things; credential: RequestOptions }) =>
+  Effect.gen(function* () {
+    const { organization, request } = yield* TestService
+    const { mine } = yield* Fixture
+    const { headers, ...rest } = optionsOf(operation, how.things ?? mine)
+    const path = pathOf(operation, how.organizationId ?? organization.id, how.things ?? mine)
+    return yield* request(operation.method, path, {
+      ...rest,
+      ...how.credential,
+      headers: { ...headers, ...how.credential.headers }
+    })
+  })
+
+const openOperations = ["GET /health/live", "GET /health/ready", "POST /webhooks/provider"]
+
+onService({ roles: { api: true, worker: false } })("tenancy", (it) => {
+  it.layer(Fixture.layer, { timeout: "60 seconds" })("of every operation", (it) => {
+    it.effect("holds by a sample of every operation, and only the named ones are open to all", () =>
+      Effect.sync(() => {
+        for (const operation of authenticatedOperations) sampleOf(operation)
+        const keys = operations.map(({ method, path }) => operationKey(method, path))
+        expect(Object.keys(samples).filter((key) => !keys.includes(key))).toEqual([])
+        const open = operations.filter(({ permission }) => permission === undefined)
+        expect(open.map(({ method, path }) => operationKey(method, path)).toSorted()).toEqual(openOperations.toSorted())
+      })
+    )
+
+    for (const operation of authenticatedOperations) {
+      const name = operationKey(operation.method, operation.path)
+
+      it.effect(`${name} refuses every credential that is not good`, () =>
+        changesNothing(
+          Effect.gen(function* () {
+            const { organization } = yield* TestService
+            const { keys } = yield* Fixture
+            const refused = (code: string, credential: RequestOptions) =>
+              Effect.map(send(operation, { credential }), (answer) =>
+                expectFailure(answer, { status: 401, code, fields: [] }, JSON.stringify(credential).slice(0, 40))
+              )
+            yield* refused("authentication_required", {})
+            yield* refused("authentication_required", { headers: { authorization: `Bearer ${organization.testKey}` } })
+            yield* refused("authentication_required", { headers: { cookie: `x-api-key=${organization.testKey}` } })
+            yield* refused("api_key_invalid", { key: `pk_test_${"A".repeat(43)}` })
+            yield* refused("api_key_invalid", { key: "nonsense" })
+            yield* refused("api_key_invalid", { key: organization.testKey.toUpperCase() })
+            yield* refused("api_key_invalid", { key: `${organization.testKey}A` })
+            yield* refused("api_key_invalid", { key: organization.testKey.repeat(20) })
+            yield* refused("api_key_invalid", { key: organization.testKey.replace("pk_test_", "pk_live_") })
+            yield* refused("api_key_invalid", { key: keys.revoked })
+            yield* refused("api_key_invalid", { key: keys.expired })
+          })
+        )
+      )
+
+      it.effect(`${name} takes no credential from the query or the body`, () =>
+        changesNothing(
+          Effect.gen(function* () {
+            const { organization, request } = yield* TestService
+            const { mine } = yield* Fixture
+            const { body, headers } = optionsOf(operation, mine)
+            const secret = { "x-api-key": organization.testKey, api_key: organization.testKey }
+            const query = new URLSearchParams(secret)
+            const answer = yield* request(operation.method, `${pathOf(operation, organization.id, mine)}?${query}`, {
+              headers,
+              ...(body === undefined ? {} : { body: { ...Object(body), ...secret } })
+            })
+            expectFailure(answer, { status: 401, code: "authentication_required" })
+            expect(answer.text).not.toContain(organization.testKey)
+          })
+        )
+      )
+
+      it.effect(`${name} is closed to other organizations' keys, whether the organization exists or not`, () =>
+        changesNothing(
+          Effect.gen(function* () {
+            const { organization, stranger } = yield* TestService
+            const denied = (organizationId: string, key: string) =>
+              Effect.map(send(operation, { organizationId, credential: { key } }), (answer) =>
+                expectFailure(answer, { status: 403, code: "organization_access_denied", fields: [] })
+              )
+            yield* denied(organization.id, stranger.testKey)
+            yield* denied(organization.id, stranger.liveKey)
+            yield* denied(stranger.id, organization.testKey)
+            yield* denied("01a1fcfb-855f-758a-8a83-c113f9e1051b", organization.testKey)
+            const key = organization.testKey
+            for (const malformed of ["not-a-uuid", "00000000", `${organization.id}x`, "%00", "%ff"]) {
+              const answer = yield* send(operation, { organizationId: malformed, credential: { key } })
+              expectFailure(answer, { status: 422, code: "validation_failed", fields: ["organizationId"] }, malformed)
+            }
+          })
+        )
+      )
+
+      it.effect(`${name} refuses a key that has every permission but its own`, () =>
+        changesNothing(
+          Effect.gen(function* () {
+            const { makeKey, organization } = yield* TestService
+            const { keys } = yield* Fixture
+            const needed = permissionOf(operation)
+            const others = allPermissions.filter((permission) => permission !== needed)
+            const isWebhook = needed.startsWith("webhook-endpoints:")
+            const code = isWebhook ? "endpoint_management_forbidden" : "permission_denied"
+            const without = yield* makeKey(organization.id, others)
+            const nothing = yield* makeKey(organization.id, [])
+            for (const key of [without, nothing, isWebhook ? keys.star : keys.webhooks]) {
+              const answer = yield* send(operation, { credential: { key } })
+              expectFailure(answer, { status: 403, code, fields: [] })
+              expect(answer.json["error"]).toContain(needed)
+            }
+          })
+        )
+      )
+
+      it.effect(`${name} passes with exactly its permission, in sandbox`, () =>
+        Effect.gen(function* () {
+          const { makeKey, organization } = yield* TestService
+          const key = yield* makeKey(organization.id, [permissionOf(operation)])
+          const answer = yield* send(operation, { credential: { key } })
+          expect(answer.status, answer.text).toBe(200)
+        })
+      )
+
+      if (sampleOf(operation).id !== undefined) {
+        it.effect(`${name} knows nothing of another tenant's or another environment's things`, () =>
+          changesNothing(
+            Effect.gen(function* () {
+              const { organization } = yield* TestService
+              const { production, strangers, mine } = yield* Fixture
+              const provider = isProviderOperation(operation)
+              const absent = (key: string, things: Things, refusal: { status: number; code: string }) =>
+                Effect.map(send(operation, { credential: { key }, things }), (answer) => expectFailure(answer, refusal))
+              const notFound = { status: 404, code: provider ? "provider_resource_missing" : "resource_not_found" }
+              const notConnected = { status: 409, code: "provider_account_not_connected" }
+              yield* absent(organization.testKey, strangers, notFound)
+              yield* absent(organization.testKey, production, notFound)
+              yield* absent(organization.liveKey, mine, provider ? notConnected : notFound)
+              yield* absent(organization.liveKey, strangers, provider ? notConnected : notFound)
+            })
+          )
+        )
+      }
+
+      if (isProviderOperation(operation)) {
+        it.effect(`${name} does not reach the sandbox account with a live key`, () =>
+          changesNothing(
+            Effect.gen(function* () {
+              const { organization } = yield* TestService
+              const answer = yield* send(operation, { credential: { key: organization.liveKey } })
+              expectFailure(answer, { status: 409, code: "provider_account_not_connected", fields: [] })
+            })
+          )
+        )
+      }
+    }
+
+    it.effect("keeps a stranger's objects out of bodies and cursors too", () =>
+      changesNothing(
+        Effect.gen(function* () {
+          const { organization, request } = yield* TestService
+          const { strangers } = yield* Fixture
+          const base = `/v2/organizations/${organization.id}`
+          const key = organization.testKey
+          const price = yield* request("POST", `${base}/provider/prices`, {
+            key,
+            headers: { "idempotency-key": "strangers-product" },
+            body: { product: strangers.productId, currency: "brl", unit_amount: 100 }
+          })
+          expectFailure(price, { status: 422, code: "provider_resource_missing", fields: ["product"] })
+          const session = yield* request("POST", `${base}/provider/checkout/sessions`, {
+            key,
+            headers: { "idempotency-key": "strangers-price" },
+            body: { mode: "payment", line_items: [{ price: strangers.priceId, quantity: 1 }] }
+          })
+          expectFailure(session, { status: 422, code: "provider_resource_missing", fields: ["line_items.0.price"] })
+        })
+      )
+    )
+
+    it.effect("lists each environment's endpoints for its own keys alone", () =>
+      Effect.gen(function* () {
+        const { organization, request } = yield* TestService
+        const { mine, production } = yield* Fixture
+        const path = `/v2/organizations/${organization.id}/integrations/endpoints`
+        const sandboxList = (yield* request("GET", path, { key: organization.testKey })).text
+        const productionList = (yield* request("GET", path, { key: organization.liveKey })).text
+        expect(sandboxList).toContain(mine.endpointId)
+        expect(sandboxList).not.toContain(production.endpointId)
+        expect(productionList).toContain(production.endpointId)
+        expect(productionList).not.toContain(mine.endpointId)
+      })
+    )
+
+    it.effect("takes the organization's id in capitals for the same organization", () =>
+      Effect.gen(function* () {
+        const { organization, request } = yield* TestService
+        const path = `/v2/organizations/${organization.id.toUpperCase()}/integrations/endpoints`
+        expect((yield* request("GET", path, { key: organization.testKey })).status).toBe(200)
+      })
+    )
+  })
+})
