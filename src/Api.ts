@@ -11,6 +11,7 @@ import {
   ValidationFailed
 } from "./Errors.ts"
 import { EndpointsApi } from "./endpoints/Api.ts"
+import { AuditApi } from "./identity/AuditApi.ts"
 import { InboundApi } from "./inbound/Api.ts"
 import { documentOperations, type Operation, operationsOf } from "./Operations.ts"
 import { CheckoutSessionsApi } from "./provider/CheckoutSessionsApi.ts"
@@ -37,6 +38,7 @@ class Contract extends HttpApi.make("connected-payments")
   .add(CheckoutSessionsApi)
   .add(EndpointsApi)
   .add(DeliveriesApi)
+  .add(AuditApi)
   .add(InboundApi)
   .add(HealthApi)
   .addError(errorSchema(ValidationFailed))

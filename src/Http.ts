@@ -7,7 +7,12 @@ import { deliveriesHttp } from "./deliveries/Http.ts"
 import { documentPaths, edge } from "./Edge.ts"
 import { ServiceUnavailable } from "./Errors.ts"
 import { endpointsHttp } from "./endpoints/Http.ts"
-import { authenticationLayer } from "./identity/AuthenticationLive.ts"
+import { auditHttp } from "./identity/AuditHttp.ts"
+import {
+  type AuthenticationOptions,
+  authenticationLayer,
+  sessionAuthenticationLayer
+} from "./identity/AuthenticationLive.ts"
 import { inboundHttp } from "./inbound/Http.ts"
 import { operationKey } from "./Operations.ts"
 import { checkoutSessionsHttp, pricesHttp, productsHttp } from "./provider/Http.ts"
@@ -32,34 +37,43 @@ const permissions = new Map(
   )
 )
 
-const authentication = authenticationLayer((method, path) => permissions.get(operationKey(method, path)))
+/** What the HTTP surface asks of the operator's settings. */
+export type HttpOptions = Omit<AuthenticationOptions, "permissionOf">
 
-const groups = Layer.mergeAll(
-  productsHttp,
-  pricesHttp,
-  checkoutSessionsHttp,
-  endpointsHttp,
-  deliveriesHttp,
-  inboundHttp,
-  healthHttp
-).pipe(Layer.provide(authentication))
+const groups = (options: HttpOptions) => {
+  const authentication = {
+    ...options,
+    permissionOf: (method: string, path: string) => permissions.get(operationKey(method, path))
+  }
+  return Layer.mergeAll(
+    productsHttp,
+    pricesHttp,
+    checkoutSessionsHttp,
+    endpointsHttp,
+    deliveriesHttp,
+    auditHttp,
+    inboundHttp,
+    healthHttp
+  ).pipe(Layer.provide([authenticationLayer(authentication), sessionAuthenticationLayer(authentication)]))
+}
 
 /**
  * Serves the whole HTTP surface on the `HttpServer` in its context: the API, the provider's entry, `/openapi.json`,
  * `/docs`, health and the pages that a payer returns to.
  */
-export const httpLayer = HttpApiBuilder.serve().pipe(
-  Layer.provide(HttpApiBuilder.middlewareOpenApi({ path: documentPaths.openApi })),
-  Layer.provide(HttpApiScalar.layer({ path: documentPaths.docs, scalar: { withDefaultFonts: false } })),
-  Layer.provide(checkoutReturnPages),
-  Layer.provide(edge),
-  Layer.provide(HttpApiBuilder.api(Api)),
-  Layer.provide(groups),
-  // Paths are taken as they are written. Their parts may be as long as a request line can be, since a schema judges
-  // them: the router's own bound of 100 characters is below the contract's 255 and would answer "no such route"
-  Layer.provide(
-    HttpRouter.setRouterConfig({ maxParamLength: 65_536, caseSensitive: true, ignoreDuplicateSlashes: false })
-  ),
-  HttpMiddleware.withSpanNameGenerator((request) => `${request.method} ${request.url.split("?", 1)[0] ?? ""}`),
-  HttpMiddleware.withTracerDisabledForUrls(["/health/live", "/health/ready"])
-)
+export const httpLayer = (options: HttpOptions) =>
+  HttpApiBuilder.serve().pipe(
+    Layer.provide(HttpApiBuilder.middlewareOpenApi({ path: documentPaths.openApi })),
+    Layer.provide(HttpApiScalar.layer({ path: documentPaths.docs, scalar: { withDefaultFonts: false } })),
+    Layer.provide(checkoutReturnPages),
+    Layer.provide(edge),
+    Layer.provide(HttpApiBuilder.api(Api)),
+    Layer.provide(groups(options)),
+    // Paths are taken as they are written. Their parts may be as long as a request line can be, since a schema judges
+    // them: the router's own bound of 100 characters is below the contract's 255 and would answer "no such route"
+    Layer.provide(
+      HttpRouter.setRouterConfig({ maxParamLength: 65_536, caseSensitive: true, ignoreDuplicateSlashes: false })
+    ),
+    HttpMiddleware.withSpanNameGenerator((request) => `${request.method} ${request.url.split("?", 1)[0] ?? ""}`),
+    HttpMiddleware.withTracerDisabledForUrls(["/health/live", "/health/ready"])
+  )

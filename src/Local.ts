@@ -163,6 +163,7 @@ export const completeSettings = (
       emulator,
       service: {
         settings: { ...settings, port },
+        publicUrl: baseUrl,
         databaseUrl,
         masterKeys: masterKeys.value,
         provider: {

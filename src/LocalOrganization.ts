@@ -52,7 +52,12 @@ const known = Effect.fnUntraced(function* (file: string) {
 const newKey = (organizationId: OrganizationId) =>
   Effect.flatMap(Keys, (keys) =>
     Effect.map(
-      keys.create({ organizationId, name: "Local development", permissions: ["*", "webhook-endpoints:*"] }),
+      keys.create({
+        organizationId,
+        name: "Local development",
+        permissions: ["*", "webhook-endpoints:*"],
+        author: { kind: "operator", id: "local" }
+      }),
       ({ key }) => Redacted.value(key)
     )
   )

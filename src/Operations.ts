@@ -61,6 +61,22 @@ export const matcher = (operations: ReadonlyArray<Operation>) => {
     })
 }
 
+/** The two credentials; where a request carries both, the key decides. */
+const securitySchemes = {
+  apiKey: {
+    type: "apiKey",
+    in: "header",
+    name: "x-api-key",
+    description: "An API key of the organization; for servers only"
+  },
+  session: {
+    type: "apiKey",
+    in: "cookie",
+    name: "svc_session",
+    description: "A signed-in person's session; changes also need a trusted Origin header"
+  }
+}
+
 /** The headers of every response. */
 const responseHeaders = {
   "request-id": { description: "The request's id, also in error bodies", schema: { type: "string" } }
@@ -80,6 +96,7 @@ export const documentOperations =
         continue
       }
       if (permission !== undefined) {
+        operation["security"] = [{ apiKey: [] }, { session: [] }]
         operation["x-required-permission"] = permission
         operation["description"] = [operation["description"], `Needs the permission \`${permission}\`.`]
           .filter(Predicate.isString)
@@ -98,7 +115,9 @@ export const documentOperations =
         response["headers"] = responseHeaders
       }
     }
-    const schemas = at(described, "components", "schemas")
+    const components = at(described, "components") ?? {}
+    components["securitySchemes"] = securitySchemes
+    const schemas = at(components, "schemas")
     for (const unused of ["HttpApiDecodeError", "Issue", "PropertyKey"]) {
       delete schemas?.[unused]
     }

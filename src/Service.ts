@@ -1,4 +1,3 @@
-import type { HttpServer } from "@effect/platform"
 import type { SqlClient, SqlError } from "@effect/sql"
 import type { PgClient } from "@effect/sql-pg"
 import { Duration, Layer, type Redacted } from "effect"
@@ -13,8 +12,11 @@ import { Endpoints } from "./endpoints/Endpoints.ts"
 import { httpLayer } from "./Http.ts"
 import { Keys } from "./identity/Keys.ts"
 import { Organizations } from "./identity/Organizations.ts"
+import { Sessions } from "./identity/Sessions.ts"
 import { Inbound } from "./inbound/Inbound.ts"
 import { Cipher } from "./kit/Cipher.ts"
+import { Idempotency } from "./kit/Idempotency.ts"
+import { RateLimits } from "./kit/RateLimit.ts"
 import { version } from "./kit/Version.ts"
 import { Accounts } from "./provider/Accounts.ts"
 import { CheckoutSessions } from "./provider/CheckoutSessions.ts"
@@ -37,7 +39,13 @@ export interface ServiceOptions {
     | "endpointLimit"
     | "delivery"
     | "shutdownTimeout"
+    | "rateLimitPerMinute"
+    | "failedAuthenticationsPerMinute"
+    | "trustedProxies"
+    | "trustedOrigins"
   >
+  /** Where integrators reach the service, without a trailing slash; its origin is trusted. */
+  readonly publicUrl: string
   readonly databaseUrl: Redacted.Redacted
   readonly masterKeys: NonEmptyReadonlyArray<MasterKey>
   readonly provider: StripeProviderOptions
@@ -46,6 +54,9 @@ export interface ServiceOptions {
 /** The services behind the HTTP surface and the worker. */
 export type Services =
   | Keys
+  | Sessions
+  | RateLimits
+  | Idempotency
   | Organizations
   | Provider
   | Accounts
@@ -82,6 +93,9 @@ export const servicesLayer = (
   const accounts = Layer.provideMerge(Accounts.layer, foundations)
   return Layer.mergeAll(
     Keys.layer,
+    Sessions.layer,
+    RateLimits.layer,
+    Idempotency.layer,
     Organizations.layer,
     CheckoutSessions.layer,
     Endpoints.layer({ limit: endpointLimit, allowLocalDestinations }),
@@ -92,11 +106,13 @@ export const servicesLayer = (
 
 /** The HTTP surface, listening. */
 export const apiLayer = (options: ServiceOptions) =>
-  Layer.provideMerge(httpLayer, serverLayer(options.settings)) satisfies Layer.Layer<
-    HttpServer.HttpServer,
-    unknown,
-    unknown
-  >
+  Layer.provideMerge(
+    httpLayer({
+      ...options.settings,
+      trustedOrigins: new Set([new URL(options.publicUrl).origin, ...options.settings.trustedOrigins])
+    }),
+    serverLayer(options.settings)
+  )
 
 /** The worker that delivers. */
 export const deliveryLayer = (options: ServiceOptions) => {

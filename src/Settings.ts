@@ -1,3 +1,4 @@
+import { BlockList, isIP } from "node:net"
 import {
   Array as Arr,
   Config,
@@ -40,6 +41,29 @@ export interface MasterKey {
   readonly key: Redacted.Redacted<Uint8Array>
 }
 
+/** Proxies whose `X-Forwarded-For` is believed (setting `TRUSTED_PROXIES`). */
+export type TrustedProxies = BlockList
+
+/** Addresses and networks (`10.0.0.0/8`), comma-separated. */
+const parseTrustedProxies = (text: string): Either.Either<TrustedProxies, string> => {
+  const list = new BlockList()
+  for (const part of text.split(",").map((part) => part.trim())) {
+    const [address = "", prefix, ...rest] = part.split("/")
+    const family = isIP(address)
+    const type = family === 6 ? "ipv6" : "ipv4"
+    const bits = prefix === undefined ? undefined : /^\d{1,3}$/.test(prefix) ? Number(prefix) : Number.NaN
+    if (family === 0 || rest.length > 0 || (bits !== undefined && !(bits <= (family === 6 ? 128 : 32)))) {
+      return Either.left("must be a list of IP addresses or networks, comma-separated")
+    }
+    if (bits === undefined) {
+      list.addAddress(address, type)
+    } else {
+      list.addSubnet(address, bits, type)
+    }
+  }
+  return Either.right(list)
+}
+
 export interface SettingsShape {
   /** `local` starts what is missing by itself; `production` refuses to. */
   readonly mode: "local" | "production"
@@ -72,6 +96,18 @@ export interface SettingsShape {
   readonly allowLocalDestinations: boolean
   /** Endpoints per organization and environment. */
   readonly endpointLimit: number
+  /** Requests per minute and credential (contract, Limits). */
+  readonly rateLimitPerMinute: number
+  /** Failed authentications and sign-in requests per minute and client address. */
+  readonly failedAuthenticationsPerMinute: number
+  /** Proxies whose `X-Forwarded-For` is believed. */
+  readonly trustedProxies: TrustedProxies
+  /** Origins, beside the service's own, whose pages may change things in a signed-in person's name. */
+  readonly trustedOrigins: ReadonlyArray<string>
+  /** Where mail is sent from; without it links go to the console, in `local` mode only. */
+  readonly smtpUrl: Option.Option<Redacted.Redacted>
+  /** The sender of mail. */
+  readonly mailFrom: string
   readonly delivery: {
     /** For the whole exchange of one attempt. */
     readonly timeout: Duration.Duration
@@ -246,6 +282,34 @@ const fromEnvironment: Config.Config<SettingsShape> = Config.literal(
       masterKeys,
       allowLocalDestinations: optional(Config.boolean("ALLOW_LOCAL_DESTINATIONS")),
       endpointLimit: intBetween("ENDPOINT_LIMIT", 1, 1000, 16),
+      rateLimitPerMinute: intBetween("RATE_LIMIT_PER_MINUTE", 1, 100_000_000, 600),
+      failedAuthenticationsPerMinute: intBetween("FAILED_AUTHENTICATIONS_PER_MINUTE", 1, 1_000_000, 60),
+      trustedProxies: nonEmpty("TRUSTED_PROXIES").pipe(
+        Config.mapOrFail((text) =>
+          Either.mapLeft(parseTrustedProxies(text), (message) => ConfigError.InvalidData(["TRUSTED_PROXIES"], message))
+        ),
+        Config.withDefault(new BlockList())
+      ),
+      trustedOrigins: nonEmpty("TRUSTED_ORIGINS").pipe(
+        Config.mapOrFail((text) => {
+          const origins = text.split(",").map((origin) => origin.trim())
+          return origins.every((origin) => URL.canParse(origin) && new URL(origin).origin === origin)
+            ? Either.right(origins)
+            : Either.left(
+                ConfigError.InvalidData(["TRUSTED_ORIGINS"], "must be a list of origins, e.g. https://app.example")
+              )
+        }),
+        Config.withDefault([])
+      ),
+      smtpUrl: optional(
+        Config.redacted("SMTP_URL").pipe(
+          Config.validate({
+            message: "must be an smtp:// or smtps:// URL",
+            validation: (url) => /^smtps?:\/\/\S+$/.test(Redacted.value(url))
+          })
+        )
+      ),
+      mailFrom: nonEmpty("MAIL_FROM").pipe(Config.withDefault("connected-payments <no-reply@localhost>")),
       delivery: Config.all({
         timeout: durationAbove("DELIVERY_TIMEOUT", "100 millis", "10 seconds"),
         leaseMargin: durationAbove("DELIVERY_LEASE_MARGIN", "1 second", "5 seconds"),
@@ -288,7 +352,8 @@ const productionProblems = (settings: SettingsShape): ReadonlyArray<string> => {
     ["MASTER_KEYS", settings.masterKeys],
     ["PUBLIC_URL", settings.publicUrl],
     ["CHECKOUT_SUCCESS_URL", settings.checkoutSuccessUrl],
-    ["CHECKOUT_CANCEL_URL", settings.checkoutCancelUrl]
+    ["CHECKOUT_CANCEL_URL", settings.checkoutCancelUrl],
+    ["SMTP_URL", settings.smtpUrl]
   ]
   const missing = required.flatMap(([name, value]) =>
     Option.isNone(value) ? [`${name}: is required with MODE=production`] : []

@@ -5,6 +5,8 @@ import {
   DestinationUnresolvable,
   EndpointLimitReached,
   errorSchema,
+  IdempotencyKeyReused,
+  IdempotencyRequestInProgress,
   IntegrationFilterUnknown,
   ResourceNotFound,
   ServiceUnavailable
@@ -116,6 +118,8 @@ export class EndpointsApi extends HttpApiGroup.make("endpoints")
       .addError(errorSchema(DestinationRejected))
       .addError(errorSchema(DestinationUnresolvable))
       .addError(errorSchema(IntegrationFilterUnknown))
+      .addError(errorSchema(IdempotencyKeyReused))
+      .addError(errorSchema(IdempotencyRequestInProgress))
       .annotate(RequiredPermission, "webhook-endpoints:write")
       .annotate(OpenApi.Summary, "Create an endpoint")
   )

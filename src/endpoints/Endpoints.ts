@@ -10,6 +10,7 @@ import {
 } from "../Errors.ts"
 import { eventTypes } from "../events/Catalog.ts"
 import type { PrincipalShape, Tenant } from "../identity/Principal.ts"
+import { makeAudit } from "../kit/Audit.ts"
 import { Cipher } from "../kit/Cipher.ts"
 import { EndpointId, newId } from "../kit/Ids.ts"
 import { orUnavailable, transaction } from "../storage/Database.ts"
@@ -31,6 +32,14 @@ export const localDestinationsAllowed = (
   tenant: Tenant
 ): boolean => options.allowLocalDestinations && tenant.environment === "sandbox"
 
+/** Why an endpoint was not made. */
+export type CreateEndpointError =
+  | EndpointLimitReached
+  | DestinationRejected
+  | DestinationUnresolvable
+  | IntegrationFilterUnknown
+  | ServiceUnavailable
+
 /** Webhook destinations of organizations (contract, Webhook destination). */
 export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoints")<
   Endpoints,
@@ -39,14 +48,12 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
     readonly create: (
       principal: PrincipalShape,
       params: CreateEndpoint
-    ) => Effect.Effect<
-      CreatedEndpoint,
-      | EndpointLimitReached
-      | DestinationRejected
-      | DestinationUnresolvable
-      | IntegrationFilterUnknown
-      | ServiceUnavailable
-    >
+    ) => Effect.Effect<CreatedEndpoint, CreateEndpointError>
+    /** `create` in two steps: judges the destination, and answers what is left to do in a transaction. */
+    readonly prepareCreate: (
+      principal: PrincipalShape,
+      params: CreateEndpoint
+    ) => Effect.Effect<Effect.Effect<CreatedEndpoint, CreateEndpointError>, CreateEndpointError>
     /** All endpoints of the tenant, newest first, with the event catalog. */
     readonly list: (tenant: Tenant) => Effect.Effect<EndpointList, ServiceUnavailable>
     readonly get: (tenant: Tenant, id: EndpointId) => Effect.Effect<Endpoint, ResourceNotFound | ServiceUnavailable>
@@ -69,6 +76,7 @@ const makeEndpoints = Effect.fnUntraced(function* (options: EndpointsOptions) {
   const cipher = yield* Cipher
   const resolver = yield* DnsResolver
   const repo = yield* makeEndpointsRepo
+  const audit = yield* makeAudit
 
   const judgeDestination = Effect.fnUntraced(
     function* (tenant: Tenant, text: string) {
@@ -86,7 +94,10 @@ const makeEndpoints = Effect.fnUntraced(function* (options: EndpointsOptions) {
     })
   )
 
-  const create = Effect.fn("Endpoints.create")(function* (principal: PrincipalShape, params: CreateEndpoint) {
+  const prepareCreate = Effect.fn("Endpoints.prepareCreate")(function* (
+    principal: PrincipalShape,
+    params: CreateEndpoint
+  ) {
     const unknownFilters = Object.keys(params.filters ?? {})
     if (unknownFilters.length > 0) {
       return yield* new IntegrationFilterUnknown({ fields: unknownFilters.map((key) => `filters.${key}`) })
@@ -96,19 +107,32 @@ const makeEndpoints = Effect.fnUntraced(function* (options: EndpointsOptions) {
     const secretId = yield* newId
     const signingSecret = newSigningSecret()
     const encrypted = yield* cipher.encrypt(signingSecret, secretContext(principal, secretId))
-    const created = yield* transaction(sql)(
-      Effect.gen(function* () {
-        yield* repo.lockWorkspace(principal)
-        if ((yield* repo.count(principal)) >= options.limit) {
-          return yield* new EndpointLimitReached()
-        }
-        yield* repo.insert(principal, { id, name: params.name, url, events: params.events })
-        yield* repo.insertSecret(principal, { id: secretId, endpointId: id, encrypted })
-        return yield* repo.find(principal, id)
-      })
-    )
-    return { ...(yield* Effect.orDie(created)), signingSecret: Redacted.value(signingSecret) }
-  }, orUnavailable)
+    return Effect.gen(function* () {
+      yield* repo.lockWorkspace(principal)
+      if ((yield* repo.count(principal)) >= options.limit) {
+        return yield* new EndpointLimitReached()
+      }
+      yield* repo.insert(principal, { id, name: params.name, url, events: params.events })
+      yield* repo.insertSecret(principal, { id: secretId, endpointId: id, encrypted })
+      yield* record(principal, "endpoint.created", id)
+      const created = yield* Effect.flatMap(repo.find(principal, id), Effect.orDie)
+      return { ...created, signingSecret: Redacted.value(signingSecret) }
+    }).pipe(transaction(sql), orUnavailable)
+  })
+
+  const record = (principal: PrincipalShape, action: "endpoint.created" | "endpoint.updated", id: EndpointId) =>
+    audit({
+      organizationId: principal.organizationId,
+      environment: principal.environment,
+      author: principal.author,
+      action,
+      targetType: "endpoint",
+      targetId: id
+    })
+
+  const create = Effect.fn("Endpoints.create")((principal: PrincipalShape, params: CreateEndpoint) =>
+    Effect.flatten(prepareCreate(principal, params))
+  )
 
   const orNotFound = <A>(found: Option.Option<A>): Effect.Effect<A, ResourceNotFound> =>
     Option.match(found, {
@@ -129,13 +153,19 @@ const makeEndpoints = Effect.fnUntraced(function* (options: EndpointsOptions) {
     id: EndpointId,
     change: UpdateEndpoint
   ) {
-    const updated = yield* repo.update(principal, id, {
-      active: change.active ?? null,
-      name: change.name ?? null,
-      events: change.events ?? null
-    })
-    return yield* orNotFound(updated)
+    return yield* transaction(sql)(
+      Effect.gen(function* () {
+        const updated = yield* repo.update(principal, id, {
+          active: change.active ?? null,
+          name: change.name ?? null,
+          events: change.events ?? null
+        })
+        const endpoint = yield* orNotFound(updated)
+        yield* record(principal, "endpoint.updated", id)
+        return endpoint
+      })
+    )
   }, orUnavailable)
 
-  return { create, list, get, update }
+  return { create, prepareCreate, list, get, update }
 })

@@ -1,13 +1,16 @@
 import { HttpApiBuilder } from "@effect/platform"
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { Api } from "../Api.ts"
 import { Principal } from "../identity/Principal.ts"
+import { Idempotency } from "../kit/Idempotency.ts"
+import { CreatedEndpoint } from "./Api.ts"
 import { Endpoints } from "./Endpoints.ts"
 
 /** Serves `EndpointsApi`. */
 export const endpointsHttp = HttpApiBuilder.group(Api, "endpoints", (handlers) =>
   Effect.gen(function* () {
     const endpoints = yield* Endpoints
+    const idempotency = yield* Idempotency
     return handlers
       .handle("list", () => Effect.flatMap(Principal, (principal) => endpoints.list(principal)))
       .handle("create", ({ payload }) => Effect.flatMap(Principal, (principal) => endpoints.create(principal, payload)))

@@ -1,20 +1,26 @@
-import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "@effect/platform"
-import { Schema } from "effect"
+import { HttpApiMiddleware } from "@effect/platform"
+import { Context, Schema } from "effect"
 import {
   ApiKeyInvalid,
   AuthenticationRequired,
   EndpointManagementForbidden,
   errorSchema,
   OrganizationAccessDenied,
+  OriginNotTrusted,
   PermissionDenied,
+  RateLimitExceeded,
   ServiceUnavailable,
-  ValidationFailed
+  SessionInvalid,
+  ValidationFailed,
+  WorkspaceAccessRequired
 } from "../Errors.ts"
 import { Principal } from "./Principal.ts"
+import type { Session } from "./Sessions.ts"
 
 /**
- * Who calls, and may they (contract, Authentication): the API key in `x-api-key`, the organization in the path, the
- * operation's permission, in this order. Provides the `Principal`. Said on a group; implemented by `authenticationLayer`.
+ * Who calls, and may they (contract, Authentication): the API key in `x-api-key`, or else the session in the cookie;
+ * its rate limit; the organization in the path; the workspace and the `Origin` of a session; the operation's
+ * permission; in this order. Provides the `Principal`. Said on a group; implemented by `authenticationLayer`.
  */
 export class Authentication extends HttpApiMiddleware.Tag<Authentication>()(
   "connected-payments/identity/Authentication",
@@ -23,16 +29,39 @@ export class Authentication extends HttpApiMiddleware.Tag<Authentication>()(
     failure: Schema.Union(
       errorSchema(AuthenticationRequired),
       errorSchema(ApiKeyInvalid),
+      errorSchema(SessionInvalid),
       errorSchema(OrganizationAccessDenied),
+      errorSchema(WorkspaceAccessRequired),
+      errorSchema(OriginNotTrusted),
       errorSchema(PermissionDenied),
       errorSchema(EndpointManagementForbidden),
+      errorSchema(RateLimitExceeded),
       errorSchema(ValidationFailed),
       errorSchema(ServiceUnavailable)
-    ),
-    security: {
-      apiKey: HttpApiSecurity.apiKey({ in: "header", key: "x-api-key" }).pipe(
-        HttpApiSecurity.annotate(OpenApi.Description, "An API key of the organization; for servers only")
-      )
-    }
+    )
+  }
+) {}
+
+/** The signed-in person of a request. */
+export class CurrentSession extends Context.Tag("connected-payments/identity/CurrentSession")<
+  CurrentSession,
+  Session
+>() {}
+
+/**
+ * A signed-in person, and nobody else: what `/identity` is behind. Rate limit and `Origin` as above. Provides the
+ * `CurrentSession`; implemented by `sessionAuthenticationLayer`.
+ */
+export class SessionAuthentication extends HttpApiMiddleware.Tag<SessionAuthentication>()(
+  "connected-payments/identity/SessionAuthentication",
+  {
+    provides: CurrentSession,
+    failure: Schema.Union(
+      errorSchema(AuthenticationRequired),
+      errorSchema(SessionInvalid),
+      errorSchema(OriginNotTrusted),
+      errorSchema(RateLimitExceeded),
+      errorSchema(ServiceUnavailable)
+    )
   }
 ) {}

@@ -1,19 +1,37 @@
-import { HttpRouter } from "@effect/platform"
-import { Effect, Layer, Redacted, Schema } from "effect"
+import { HttpRouter, HttpServerRequest } from "@effect/platform"
+import { Duration, Effect, Layer, Redacted, Schedule, Schema } from "effect"
 import {
+  type ApiKeyInvalid,
   AuthenticationRequired,
-  EndpointManagementForbidden,
   OrganizationAccessDenied,
   PermissionDenied,
+  type SessionInvalid,
   ValidationFailed
 } from "../Errors.ts"
-import { Authentication } from "./Authentication.ts"
+import { clientAddress } from "../kit/ClientAddress.ts"
+import { enforce, type RateLimitPolicy, RateLimits } from "../kit/RateLimit.ts"
+import type { TrustedProxies } from "../Settings.ts"
+import { principalOf, requirePermission, requireTrustedOrigin, requireWorkspace } from "./Access.ts"
+import { Authentication, SessionAuthentication } from "./Authentication.ts"
 import { Keys } from "./Keys.ts"
-import { isWebhookPermission, type Permission } from "./Permissions.ts"
+import type { Permission } from "./Permissions.ts"
 import type { PrincipalShape } from "./Principal.ts"
+import { setSessionCookie } from "./SessionCookie.ts"
+import { Sessions, sessionCookie } from "./Sessions.ts"
 
-/** The permission of the operation that a request was routed to. */
-export type PermissionOf = (method: string, routePath: string) => Permission | undefined
+export interface AuthenticationOptions {
+  /** The permission of the operation that a request was routed to. */
+  readonly permissionOf: (method: string, routePath: string) => Permission | undefined
+  /** Origins whose pages may change things in a signed-in person's name. */
+  readonly trustedOrigins: ReadonlySet<string>
+  readonly trustedProxies: TrustedProxies
+  /** Requests per minute and credential (contract, Limits). */
+  readonly rateLimitPerMinute: number
+  /** Failed authentications per minute and client address. */
+  readonly failedAuthenticationsPerMinute: number
+}
+
+const perMinute = (limit: number): RateLimitPolicy => ({ limit, per: Duration.minutes(1) })
 
 const isUuid = Schema.is(Schema.UUID)
 
@@ -29,44 +47,130 @@ const checkOrganization = Effect.fnUntraced(function* (principal: PrincipalShape
   }
 })
 
-const checkPermission = (principal: PrincipalShape, permission: Permission) => {
-  if (principal.permissions.has(permission)) {
-    return Effect.void
-  }
-  return isWebhookPermission(permission)
-    ? Effect.fail(
-        new EndpointManagementForbidden({ message: `This API key lacks the webhook management scope ${permission}.` })
-      )
-    : Effect.fail(new PermissionDenied({ message: `This API key lacks the permission ${permission}.` }))
+/** Slows down the guessing of keys and sessions from one address; a good credential is never held up by it. */
+const limitFailures = (options: AuthenticationOptions, limits: RateLimits["Type"]) => {
+  const policy = perMinute(options.failedAuthenticationsPerMinute)
+  return <E extends ApiKeyInvalid | SessionInvalid>(refusal: E) =>
+    clientAddress(options.trustedProxies).pipe(
+      Effect.flatMap((address) => limits.take(`failed-authentication:${address}`, policy)),
+      Effect.zipRight(Effect.fail(refusal))
+    )
 }
 
-/** `Authentication` by API key. An operation without a declared permission is closed to everybody. */
-export const authenticationLayer = (permissionOf: PermissionOf): Layer.Layer<Authentication, never, Keys> =>
+/** How often the times of use of keys are written. */
+const touchInterval = "30 seconds"
+
+/** Gathers the keys that were used and notes them from time to time, off the path of the requests. */
+const makeUseRecorder = Effect.gen(function* () {
+  const keys = yield* Keys
+  const used = new Set<string>()
+  const flush = Effect.suspend(() => {
+    const ids = [...used]
+    used.clear()
+    return ids.length === 0 ? Effect.void : keys.touch(ids)
+  }).pipe(
+    Effect.catchAll((error) => Effect.logDebug("Times of use of keys were not noted", error)),
+    Effect.withTracerEnabled(false)
+  )
+  yield* Effect.acquireRelease(
+    flush.pipe(Effect.repeat(Schedule.spaced(touchInterval)), Effect.interruptible, Effect.forkDaemon),
+    (fiber) => Effect.zipRight(fiber.interruptAsFork(fiber.id()), flush)
+  )
+  return (id: string) => used.add(id)
+})
+
+/** The session of a request's cookie, within its rate limit; the cookie is renewed as the session is extended. */
+const makeSessionAdmission = (options: AuthenticationOptions) =>
+  Effect.gen(function* () {
+    const sessions = yield* Sessions
+    const refuse = limitFailures(options, yield* RateLimits)
+    const policy = perMinute(options.rateLimitPerMinute)
+    return Effect.fnUntraced(function* (text: string) {
+      const token = Redacted.make(text)
+      const { extended, rateLimit, session } = yield* sessions
+        .admit(token, policy)
+        .pipe(Effect.catchTag("SessionInvalid", refuse))
+      if (extended) {
+        yield* setSessionCookie(token)
+      }
+      yield* enforce(rateLimit, policy)
+      return session
+    })
+  })
+
+/** Where a request carries both a key and a cookie, the key decides. */
+const makeAuthentication = Effect.fnUntraced(function* (options: AuthenticationOptions) {
+  const keys = yield* Keys
+  const refuse = limitFailures(options, yield* RateLimits)
+  const recordUse = yield* makeUseRecorder
+  const admitSession = yield* makeSessionAdmission(options)
+  const policy = perMinute(options.rateLimitPerMinute)
+
+  const byKey = Effect.fnUntraced(function* (key: string) {
+    const { principal, rateLimit } = yield* keys
+      .admit(Redacted.make(key), policy)
+      .pipe(Effect.catchTag("ApiKeyInvalid", refuse))
+    recordUse(principal.author.id)
+    yield* enforce(rateLimit, policy)
+    yield* checkOrganization(principal)
+    return principal
+  })
+
+  const bySession = Effect.fnUntraced(function* (token: string) {
+    const session = yield* admitSession(token)
+    const principal = yield* principalOf(session)
+    yield* checkOrganization(principal)
+    yield* requireWorkspace(session)
+    yield* requireTrustedOrigin(options.trustedOrigins)
+    return principal
+  })
+
+  return Effect.gen(function* () {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const key = request.headers["x-api-key"] ?? ""
+    const token = request.cookies[sessionCookie] ?? ""
+    if (key === "" && token === "") {
+      return yield* new AuthenticationRequired()
+    }
+    const principal = yield* key === "" ? bySession(token) : byKey(key)
+    // The route's method: HEAD is served by the route of GET
+    const { route } = yield* HttpRouter.RouteContext
+    const permission = options.permissionOf(route.method, route.path)
+    yield* permission === undefined
+      ? new PermissionDenied({ message: "This operation is open to nobody." })
+      : requirePermission(principal, permission)
+    yield* Effect.annotateCurrentSpan({
+      "organization.id": principal.organizationId,
+      environment: principal.environment,
+      "author.kind": principal.author.kind,
+      "author.id": principal.author.id
+    })
+    return principal
+  })
+})
+
+/** `Authentication` by API key or session. An operation without a declared permission is closed to everybody. */
+export const authenticationLayer = (
+  options: AuthenticationOptions
+): Layer.Layer<Authentication, never, Keys | Sessions | RateLimits> =>
+  Layer.scoped(Authentication, makeAuthentication(options))
+
+/** `SessionAuthentication` by the session cookie. */
+export const sessionAuthenticationLayer = (
+  options: AuthenticationOptions
+): Layer.Layer<SessionAuthentication, never, Sessions | RateLimits> =>
   Layer.effect(
-    Authentication,
-    Effect.map(Keys, (keys) =>
-      Authentication.of({
-        // A missing header arrives as the empty string
-        apiKey: Effect.fnUntraced(function* (key) {
-          if (Redacted.value(key) === "") {
-            return yield* new AuthenticationRequired()
-          }
-          const principal = yield* keys.authenticate(key)
-          const { route } = yield* HttpRouter.RouteContext
-          yield* checkOrganization(principal)
-          // The route's method: HEAD is served by the route of GET
-          const permission = permissionOf(route.method, route.path)
-          yield* permission === undefined
-            ? new PermissionDenied({ message: "This operation is open to nobody." })
-            : checkPermission(principal, permission)
-          yield* Effect.annotateCurrentSpan({
-            "organization.id": principal.organizationId,
-            environment: principal.environment,
-            "author.kind": principal.author.kind,
-            "author.id": principal.author.id
-          })
-          return principal
-        })
+    SessionAuthentication,
+    Effect.map(makeSessionAdmission(options), (admitSession) =>
+      Effect.gen(function* () {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        const token = request.cookies[sessionCookie] ?? ""
+        if (token === "") {
+          return yield* new AuthenticationRequired({ message: "Sign in first." })
+        }
+        const session = yield* admitSession(token)
+        yield* requireTrustedOrigin(options.trustedOrigins)
+        return session
       })
     )
   )

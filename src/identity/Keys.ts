@@ -1,12 +1,14 @@
 import { createHash, randomBytes } from "node:crypto"
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Option, Redacted } from "effect"
+import { Context, Effect, Layer, Redacted } from "effect"
 import { ApiKeyInvalid, type ServiceUnavailable } from "../Errors.ts"
+import { makeAudit } from "../kit/Audit.ts"
 import { newId, type OrganizationId } from "../kit/Ids.ts"
+import { type RateLimitPolicy, type RateLimitState, takeToken } from "../kit/RateLimit.ts"
 import type { Environment } from "../Settings.ts"
-import { orUnavailable } from "../storage/Database.ts"
+import { orUnavailable, transaction } from "../storage/Database.ts"
 import { expandGrants, type Grant } from "./Permissions.ts"
-import type { PrincipalShape } from "./Principal.ts"
+import type { Author, PrincipalShape, Tenant } from "./Principal.ts"
 
 /** An API key as it is stored and shown: never the key itself (contract, Authentication). */
 export interface KeyRecord {
@@ -20,6 +22,8 @@ export interface KeyRecord {
   readonly permissions: ReadonlyArray<Grant>
   readonly createdAt: Date
   readonly expiresAt: Date | null
+  /** To the minute; null where it was never used. */
+  readonly lastUsedAt: Date | null
 }
 
 /** What a new key is made of. */
@@ -31,6 +35,8 @@ export interface NewKey {
   /** A key created without a mode is a test key (contract, Authentication, rule 3). */
   readonly mode?: "test" | "live"
   readonly expiresAt?: Date
+  /** Who makes it, for the audit log. */
+  readonly author: Author
 }
 
 const prefixes = { test: "pk_test_", live: "pk_live_" } as const
@@ -54,69 +60,137 @@ export class Keys extends Context.Tag("connected-payments/identity/Keys")<
     ) => Effect.Effect<{ readonly record: KeyRecord; readonly key: Redacted.Redacted }, ServiceUnavailable>
     /** The caller that a key stands for. One answer for unknown, revoked and expired keys. One round trip. */
     readonly authenticate: (key: Redacted.Redacted) => Effect.Effect<PrincipalShape, ApiKeyInvalid | ServiceUnavailable>
+    /** `authenticate`, with a token taken from the key's rate limit in the same round trip. */
+    readonly admit: (
+      key: Redacted.Redacted,
+      policy: RateLimitPolicy
+    ) => Effect.Effect<
+      { readonly principal: PrincipalShape; readonly rateLimit: RateLimitState },
+      ApiKeyInvalid | ServiceUnavailable
+    >
+    /** The tenant's keys that were not revoked, newest first. */
+    readonly list: (tenant: Tenant) => Effect.Effect<ReadonlyArray<KeyRecord>, ServiceUnavailable>
+    /** Takes effect at once: every request looks its key up. Answers whether there was such a key. */
+    readonly revoke: (tenant: Tenant, id: string, author: Author) => Effect.Effect<boolean, ServiceUnavailable>
+    /** Notes that keys were used, to the minute; off the path of the requests. */
+    readonly touch: (ids: ReadonlyArray<string>) => Effect.Effect<void, ServiceUnavailable>
   }
 >() {
   static readonly layer: Layer.Layer<Keys, never, SqlClient.SqlClient> = Layer.effect(
     Keys,
     Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-
-      const create = Effect.fn("Keys.create")(function* (options: NewKey) {
-        const prefix = prefixes[options.mode ?? "test"]
-        const text = `${prefix}${randomBytes(32).toString("base64url")}`
-        const key = Redacted.make(text)
-        const record = {
-          id: yield* newId,
-          organizationId: options.organizationId,
-          environment: keyEnvironment(text),
-          name: options.name,
-          prefix,
-          lastFour: text.slice(-4),
-          permissions: options.permissions,
-          expiresAt: options.expiresAt ?? null
-        }
-        const rows = yield* sql<{ createdAt: Date }>`
-          INSERT INTO payments.api_keys
-            (id, organization_id, environment, name, key_hash, key_prefix, last_four, permissions, expires_at)
-          VALUES (${record.id}, ${record.organizationId}, ${record.environment}, ${record.name}, ${keyHash(key)},
-            ${prefix}, ${record.lastFour}, ${record.permissions}::text[], ${record.expiresAt})
-          RETURNING created_at AS "createdAt"`
-        const createdAt = rows[0]?.createdAt
-        return createdAt === undefined
-          ? yield* Effect.dieMessage("INSERT … RETURNING answered no row")
-          : { key, record: { ...record, createdAt } }
-      }, orUnavailable)
-
-      const find = (key: Redacted.Redacted) => sql<{
-        readonly id: string
-        readonly organizationId: OrganizationId
-        readonly environment: Environment
-        readonly permissions: ReadonlyArray<Grant>
-      }>`
-        SELECT id, organization_id AS "organizationId", environment, permissions
-        FROM payments.api_keys
-        WHERE key_hash = ${keyHash(key)} AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`
-
-      const authenticate = Effect.fn("Keys.authenticate")(function* (key: Redacted.Redacted) {
-        const text = Redacted.value(key)
-        if (text.length > maxKeyLength) {
-          return yield* new ApiKeyInvalid()
-        }
-        const row = Option.fromNullable((yield* find(key))[0])
-        // The row says the environment; a key whose form says another is not taken, whatever the row holds
-        if (Option.isNone(row) || row.value.environment !== keyEnvironment(text)) {
-          return yield* new ApiKeyInvalid()
-        }
-        const { environment, id, organizationId, permissions } = row.value
-        return {
-          organizationId,
-          environment,
-          permissions: expandGrants(permissions),
-          author: { kind: "api_key" as const, id }
-        }
-      }, orUnavailable)
-
-      return { create, authenticate }
+      return makeKeys(yield* SqlClient.SqlClient, yield* makeAudit)
     })
   )
+}
+
+interface KeyRow {
+  readonly id: string
+  readonly organizationId: OrganizationId
+  readonly environment: Environment
+  readonly permissions: ReadonlyArray<Grant>
+}
+
+/** The caller of a key's row. The row says the environment; a key whose form says another is not taken. */
+const toPrincipal = (key: Redacted.Redacted, row: KeyRow | undefined): Effect.Effect<PrincipalShape, ApiKeyInvalid> =>
+  row === undefined || row.environment !== keyEnvironment(Redacted.value(key))
+    ? new ApiKeyInvalid()
+    : Effect.succeed({
+        organizationId: row.organizationId,
+        environment: row.environment,
+        permissions: expandGrants(row.permissions),
+        author: { kind: "api_key", id: row.id }
+      })
+
+function makeKeys(sql: SqlClient.SqlClient, audit: Effect.Effect.Success<typeof makeAudit>): Keys["Type"] {
+  const columns = sql.literal(`
+    id, organization_id AS "organizationId", environment, name, key_prefix AS prefix, last_four AS "lastFour",
+    permissions, created_at AS "createdAt", expires_at AS "expiresAt", last_used_at AS "lastUsedAt"`)
+
+  const usable = (key: Redacted.Redacted) => sql`
+    SELECT id, organization_id AS "organizationId", environment, permissions
+    FROM payments.api_keys
+    WHERE key_hash = ${keyHash(key)} AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`
+
+  const create = Effect.fn("Keys.create")(function* (options: NewKey) {
+    const prefix = prefixes[options.mode ?? "test"]
+    const text = `${prefix}${randomBytes(32).toString("base64url")}`
+    const key = Redacted.make(text)
+    const id = yield* newId
+    const tenant = { organizationId: options.organizationId, environment: keyEnvironment(text) }
+    const insert = sql<KeyRecord>`
+      INSERT INTO payments.api_keys
+        (id, organization_id, environment, name, key_hash, key_prefix, last_four, permissions, expires_at)
+      VALUES (${id}, ${tenant.organizationId}, ${tenant.environment}, ${options.name}, ${keyHash(key)}, ${prefix},
+        ${text.slice(-4)}, ${options.permissions}::text[], ${options.expiresAt ?? null})
+      RETURNING ${columns}`
+    const [record] = yield* transaction(sql)(
+      Effect.zipLeft(
+        insert,
+        audit({ ...tenant, author: options.author, action: "api_key.created", targetType: "api_key", targetId: id })
+      )
+    )
+    return record === undefined ? yield* Effect.dieMessage("INSERT … RETURNING answered no row") : { key, record }
+  }, orUnavailable)
+
+  const authenticate = Effect.fn("Keys.authenticate")(function* (key: Redacted.Redacted) {
+    if (Redacted.value(key).length > maxKeyLength) {
+      return yield* new ApiKeyInvalid()
+    }
+    const [row] = yield* sql<KeyRow>`${usable(key)}`
+    return yield* toPrincipal(key, row)
+  }, orUnavailable)
+
+  const admit = Effect.fn("Keys.admit")(function* (key: Redacted.Redacted, policy: RateLimitPolicy) {
+    if (Redacted.value(key).length > maxKeyLength) {
+      return yield* new ApiKeyInvalid()
+    }
+    const [row] = yield* sql<KeyRow & RateLimitState>`
+      WITH caller AS MATERIALIZED (${usable(key)}),
+        token AS (${takeToken(sql, sql`SELECT 'key:' || id AS bucket FROM caller`, policy)})
+      SELECT caller.*, token.tokens, token.allowed FROM caller, token`
+    const principal = yield* toPrincipal(key, row)
+    return { principal, rateLimit: { allowed: row?.allowed === true, tokens: row?.tokens ?? 0 } }
+  }, orUnavailable)
+
+  const list = Effect.fn("Keys.list")(function* (tenant: Tenant) {
+    return yield* sql<KeyRecord>`
+      SELECT ${columns} FROM payments.api_keys
+      WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND revoked_at IS NULL
+      ORDER BY id DESC`
+  }, orUnavailable)
+
+  const revoke = Effect.fn("Keys.revoke")(function* (tenant: Tenant, id: string, author: Author) {
+    return yield* transaction(sql)(
+      Effect.gen(function* () {
+        const revoked = yield* sql`
+          UPDATE payments.api_keys SET revoked_at = now()
+          WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND id = ${id}
+            AND revoked_at IS NULL
+          RETURNING 1`
+        if (revoked.length > 0) {
+          const { environment, organizationId } = tenant
+          yield* audit({
+            organizationId,
+            environment,
+            author,
+            action: "api_key.revoked",
+            targetType: "api_key",
+            targetId: id
+          })
+        }
+        return revoked.length > 0
+      })
+    )
+  }, orUnavailable)
+
+  const touch = (ids: ReadonlyArray<string>) =>
+    sql`
+      UPDATE payments.api_keys SET last_used_at = date_trunc('minute', now())
+      WHERE id = ANY (${ids}::uuid[]) AND (last_used_at IS NULL OR last_used_at < date_trunc('minute', now()))`.pipe(
+      Effect.asVoid,
+      orUnavailable
+    )
+
+  return { create, authenticate, admit, list, revoke, touch }
 }

@@ -9,15 +9,21 @@ export interface Tenant {
   readonly environment: Environment
 }
 
-/** Who is on record as the author of a change. */
-export type Author =
-  | { readonly kind: "api_key"; readonly id: string }
-  | { readonly kind: "person"; readonly id: string }
+/** Who is on record as the author of a change. An operator acts at the console of the service itself. */
+export interface Author {
+  readonly kind: "api_key" | "person" | "operator"
+  readonly id: string
+}
+
+/** What a member may do in an organization (contract, Authentication, rules 7 and 8). */
+export type Role = "owner" | "admin" | "developer" | "viewer"
 
 /** The caller of a request: which organization and environment it acts in, what it may do, and who it is. */
 export interface PrincipalShape extends Tenant {
   readonly permissions: ReadonlySet<Permission>
   readonly author: Author
+  /** The role of a signed-in person; a key has none. */
+  readonly role?: Role
 }
 
 /** The caller, provided by the authentication to every operation behind it. */

@@ -90,13 +90,27 @@ export const databaseLayer = (
     )
   })
 
-/** The SQLSTATE of the PostgreSQL error behind a `SqlError`, e.g. `23505`. */
+/**
+ * The SQLSTATE of the PostgreSQL error behind a `SqlError`, e.g. `23505`. None where the server said nothing, as when a
+ * socket broke: a server's errors have a severity, while codes of the operating system may look the same (`EPIPE`).
+ */
 export const sqlState = (error: SqlError.SqlError): string | undefined =>
-  Predicate.hasProperty(error.cause, "code") && typeof error.cause.code === "string" ? error.cause.code : undefined
+  Predicate.hasProperty(error.cause, "severity") &&
+  Predicate.hasProperty(error.cause, "code") &&
+  typeof error.cause.code === "string"
+    ? error.cause.code
+    : undefined
 
 /** Whether PostgreSQL refused a row because of this unique or other constraint. */
 export const violates = (error: SqlError.SqlError, constraint: string): boolean =>
   Predicate.hasProperty(error.cause, "constraint") && error.cause.constraint === constraint
+
+/**
+ * SQLSTATEs of a database that can't do its part now: lost connections (08), a read-only standby (25006), time-outs
+ * (25P03, 57014), a login that is refused (28), a database that is gone or takes no connections (3D000, 55000),
+ * conflicts between transactions (40), a lock (55P03), no connections, memory or disk (53), shutting down (57), I/O (58).
+ */
+const unavailableStates = /^(08|25006|25P03|28|3D000|40|53|55000|55P03|57|58)/
 
 /**
  * Whether the database could not do its part now: unreachable, shutting down, out of connections, memory or disk, or a
@@ -104,7 +118,7 @@ export const violates = (error: SqlError.SqlError, constraint: string): boolean 
  */
 export const isUnavailable = (error: SqlError.SqlError): boolean => {
   const state = sqlState(error)
-  return state === undefined || !/^[0-9A-Z]{5}$/.test(state) || /^(08|25P03|40|53|55P03|57|58)/.test(state)
+  return state === undefined || unavailableStates.test(state)
 }
 
 /** Database failures as the API says them: 503 while the database is unavailable, a defect where the code is wrong. */

@@ -1,13 +1,15 @@
 import { Migrator, SqlClient, type SqlError } from "@effect/sql"
 import { Data, Duration, Effect, Layer, Schedule } from "effect"
 import initial from "./migrations/0001_initial.ts"
+import access from "./migrations/0002_access.ts"
 
 /**
  * All migrations, in order. They are registered here rather than read from a folder, so that they survive bundling; a
  * test holds the folder against this record. Keys are `<id>_<name>`; a migration that has been released never changes.
  */
 export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>>> = {
-  "0001_initial": initial
+  "0001_initial": initial,
+  "0002_access": access
 }
 
 /** The schema could not be brought up to date; the message names the migration. For operators. */

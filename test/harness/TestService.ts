@@ -1,3 +1,4 @@
+import { BlockList } from "node:net"
 import { HttpServer } from "@effect/platform"
 import { SqlClient } from "@effect/sql"
 import { layer } from "@effect/vitest"
@@ -73,6 +74,11 @@ export const testSettings: ServiceOptions["settings"] = {
   allowLocalDestinations: true,
   endpointLimit: 16,
   shutdownTimeout: Duration.seconds(5),
+  // A suite sends more from one address, with one key, than people do
+  rateLimitPerMinute: 10_000_000,
+  failedAuthenticationsPerMinute: 1_000_000,
+  trustedProxies: new BlockList(),
+  trustedOrigins: [],
   delivery: {
     timeout: Duration.seconds(2),
     leaseMargin: Duration.seconds(1),
@@ -81,6 +87,9 @@ export const testSettings: ServiceOptions["settings"] = {
     pollInterval: Duration.millis(100)
   }
 }
+
+/** Where the service under test is said to be: its origin is a trusted one. */
+export const testPublicUrl = "https://payments.example"
 
 /** Where the test's payers return to. */
 export const testReturnUrls = {
@@ -129,6 +138,7 @@ const makeTestService = Effect.fnUntraced(function* (overrides: Partial<ServiceO
   const options: ServiceOptions = {
     settings: { ...testSettings, ...overrides },
     databaseUrl: database.url,
+    publicUrl: testPublicUrl,
     masterKeys: [{ id: "test", key: Redacted.make(new Uint8Array(32).fill(7)) }],
     provider: {
       sandbox: Option.some({
@@ -148,10 +158,12 @@ const makeTestService = Effect.fnUntraced(function* (overrides: Partial<ServiceO
   const accounts = Context.get(services, Accounts)
 
   const makeKey: TestService["Type"]["makeKey"] = (organizationId, permissions, keyOptions = {}) =>
-    keys.create({ organizationId, name: "Test", permissions, ...keyOptions }).pipe(
-      Effect.map(({ key }) => Redacted.value(key)),
-      Effect.orDie
-    )
+    keys
+      .create({ organizationId, name: "Test", permissions, author: { kind: "operator", id: "test" }, ...keyOptions })
+      .pipe(
+        Effect.map(({ key }) => Redacted.value(key)),
+        Effect.orDie
+      )
 
   const makeOrganization = Effect.fnUntraced(function* (name: string) {
     const { id } = yield* organizations.create({ name, ownerEmail: `${name}@example.com` })

@@ -1,8 +1,10 @@
 import { randomUUID } from "node:crypto"
-import { Effect, Option } from "effect"
+import { expect } from "@effect/vitest"
+import { Effect, Option, Redacted } from "effect"
 import { operations } from "../../src/Api.ts"
+import type { Permission } from "../../src/identity/Permissions.ts"
 import { type Operation, operationKey } from "../../src/Operations.ts"
-import type { Answer, RequestOptions, TestService } from "../harness/TestService.ts"
+import { type Answer, type RequestOptions, TestService } from "../harness/TestService.ts"
 
 /** What a tenant has that the operations name by id. */
 export interface Things {
@@ -15,6 +17,8 @@ export interface Things {
 
 /** One good request of an operation. */
 interface Sample {
+  /** What the contract says that the operation needs. */
+  readonly permission: Permission
   /** Which of a tenant's things the path names. */
   readonly id?: keyof Things
   readonly body?: (things: Things) => Readonly<Record<string, unknown>>
@@ -25,25 +29,34 @@ const M = "/v2/organizations/:organizationId/integrations"
 
 /** A good request of every operation that needs a credential. An operation without one here fails the suites. */
 export const samples: Readonly<Record<string, Sample>> = {
-  [`POST ${P}/products`]: { body: () => ({ name: "Coffee" }) },
-  [`GET ${P}/products`]: {},
-  [`GET ${P}/products/:id`]: { id: "productId" },
-  [`POST ${P}/prices`]: { body: ({ productId }) => ({ product: productId, currency: "brl", unit_amount: 1500 }) },
-  [`GET ${P}/prices`]: {},
-  [`GET ${P}/prices/:id`]: { id: "priceId" },
+  [`POST ${P}/products`]: { permission: "products:write", body: () => ({ name: "Coffee" }) },
+  [`GET ${P}/products`]: { permission: "products:read" },
+  [`GET ${P}/products/:id`]: { permission: "products:read", id: "productId" },
+  [`POST ${P}/prices`]: {
+    permission: "products:write",
+    body: ({ productId }) => ({ product: productId, currency: "brl", unit_amount: 1500 })
+  },
+  [`GET ${P}/prices`]: { permission: "products:read" },
+  [`GET ${P}/prices/:id`]: { permission: "products:read", id: "priceId" },
   [`POST ${P}/checkout/sessions`]: {
+    permission: "payments:write",
     body: ({ priceId }) => ({ mode: "payment", line_items: [{ price: priceId, quantity: 2 }] })
   },
-  [`GET ${P}/checkout/sessions`]: {},
-  [`GET ${P}/checkout/sessions/:id`]: { id: "sessionId" },
-  [`GET ${M}/endpoints`]: {},
+  [`GET ${P}/checkout/sessions`]: { permission: "payments:read" },
+  [`GET ${P}/checkout/sessions/:id`]: { permission: "payments:read", id: "sessionId" },
+  [`GET ${M}/endpoints`]: { permission: "webhook-endpoints:read" },
   [`POST ${M}/endpoints`]: {
+    permission: "webhook-endpoints:write",
     body: () => ({ name: "Orders", url: "https://93.184.215.14/hook", events: ["payment.succeeded"] })
   },
-  [`GET ${M}/endpoints/:id`]: { id: "endpointId" },
-  [`PATCH ${M}/endpoints/:id`]: { id: "endpointId", body: () => ({ active: true }) },
-  [`GET ${M}/endpoints/:id/deliveries`]: { id: "endpointId" },
-  [`GET ${M}/deliveries/:id`]: { id: "deliveryId" }
+  [`GET ${M}/endpoints/:id`]: { permission: "webhook-endpoints:read", id: "endpointId" },
+  [`PATCH ${M}/endpoints/:id`]: {
+    permission: "webhook-endpoints:write",
+    id: "endpointId",
+    body: () => ({ active: true })
+  },
+  [`GET ${M}/endpoints/:id/deliveries`]: { permission: "webhook-endpoints:read", id: "endpointId" },
+  [`GET ${M}/deliveries/:id`]: { permission: "webhook-endpoints:read", id: "deliveryId" }
 }
 
 /** The operations that need a credential. */
@@ -82,13 +95,41 @@ export const optionsOf = (
   }
 }
 
-/** A fingerprint of every table that holds tenants' data, so that a refusal can be held to have changed nothing. */
+/** What both tenants have at the provider, asked there and not through the service. */
+const providerObjects = ({ emulator, options, organization, stranger }: TestService["Type"]) => {
+  const secretKey = Option.match(options.provider.sandbox, {
+    onNone: () => "",
+    onSome: ({ secretKey }) => Redacted.value(secretKey)
+  })
+  return Effect.forEach([organization, stranger], ({ accountId }) =>
+    Effect.forEach(["products", "prices", "checkout/sessions"], (list) =>
+      Effect.promise(async () => {
+        const headers = { authorization: `Bearer ${secretKey}`, "stripe-account": accountId }
+        const response = await fetch(`${emulator.url}/v1/${list}?limit=100`, { headers })
+        if (!response.ok) throw new Error(`The emulator answers ${response.status}`)
+        return response.text()
+      })
+    )
+  )
+}
+
+/** Holds attempts to have changed nothing: no row of the tenants' tables, no object of theirs at the provider. */
+export const changesNothing = <E, R>(attempts: Effect.Effect<unknown, E, R>) =>
+  Effect.gen(function* () {
+    const service = yield* TestService
+    const state = Effect.all({ rows: tenantData(service), objects: providerObjects(service) })
+    const before = yield* state
+    yield* attempts
+    expect(yield* state).toEqual(before)
+  })
+
+/** A fingerprint of every table that holds tenants' data. */
 export const tenantData = ({ sql }: TestService["Type"]) =>
   Effect.gen(function* () {
     const tables = yield* sql<{ table: string }>`
       SELECT DISTINCT table_name AS "table" FROM information_schema.columns
       WHERE table_schema = 'payments' AND column_name = 'organization_id'
-        AND table_name NOT IN ('api_keys', 'rate_limits') ORDER BY 1`
+        AND table_name NOT IN ('api_keys', 'rate_limits', 'idempotency_keys') ORDER BY 1`
     const prints = yield* Effect.forEach(tables, ({ table }) =>
       sql<{ rows: number; print: string | null }>`
         SELECT count(*)::int AS rows, md5(string_agg(t::text, E'\n' ORDER BY t::text)) AS print

@@ -8,25 +8,17 @@ import { onService, type RequestOptions, TestService } from "../harness/TestServ
 import { expectFailure } from "./Refusals.ts"
 import {
   authenticatedOperations,
+  changesNothing,
   isProviderOperation,
   makeThings,
   optionsOf,
   pathOf,
   sampleOf,
   samples,
-  type Things,
-  tenantData
+  type Things
 } from "./Samples.ts"
 
 const allPermissions: ReadonlyArray<Permission> = [...PaymentPermission.literals, ...WebhookPermission.literals]
-
-/** The operation's permission as the contract's tables give it. */
-const permissionOf = (operation: Operation): Permission => {
-  if (operation.permission === undefined) {
-    throw new Error(`${operation.path} declares no permission`)
-  }
-  return operation.permission
-}
 
 /** What the tenants have before the first test. */
 class Fixture extends Context.Tag("test/Tenancy/Fixture")<
@@ -69,27 +61,6 @@ class Fixture extends Context.Tag("test/Tenancy/Fixture")<
   )
 }
 
-/** Everything that a request could have changed: the tenants' tables, and the tenants' objects at the provider. */
-const state = Effect.gen(function* () {
-  const service = yield* TestService
-  const lists = yield* Effect.forEach([service.organization, service.stranger], ({ id, testKey }) =>
-    Effect.forEach(["products", "prices", "checkout/sessions"], (list) =>
-      Effect.map(
-        service.request("GET", `/v2/organizations/${id}/provider/${list}?limit=100`, { key: testKey }),
-        ({ json }) => json
-      )
-    )
-  )
-  return { lists, tables: yield* tenantData(service) }
-})
-
-const changesNothing = <E, R>(attempts: Effect.Effect<void, E, R>) =>
-  Effect.gen(function* () {
-    const before = yield* state
-    yield* attempts
-    expect(yield* state).toEqual(before)
-  })
-
 /** Sends an operation's good request with other credentials, to another organization, or about other things. */
 const send = (operation: Operation, how: { organizationId?: string; things?: Things; credential: RequestOptions }) =>
   Effect.gen(function* () {
@@ -110,7 +81,9 @@ onService({ roles: { api: true, worker: false } })("tenancy", (it) => {
   it.layer(Fixture.layer, { timeout: "60 seconds" })("of every operation", (it) => {
     it.effect("holds by a sample of every operation, and only the named ones are open to all", () =>
       Effect.sync(() => {
-        for (const operation of authenticatedOperations) sampleOf(operation)
+        for (const operation of authenticatedOperations) {
+          expect(operation.permission, operation.path).toBe(sampleOf(operation).permission)
+        }
         const keys = operations.map(({ method, path }) => operationKey(method, path))
         expect(Object.keys(samples).filter((key) => !keys.includes(key))).toEqual([])
         const open = operations.filter(({ permission }) => permission === undefined)
@@ -185,29 +158,30 @@ onService({ roles: { api: true, worker: false } })("tenancy", (it) => {
       )
 
       it.effect(`${name} refuses a key that has every permission but its own`, () =>
-        changesNothing(
-          Effect.gen(function* () {
-            const { makeKey, organization } = yield* TestService
-            const { keys } = yield* Fixture
-            const needed = permissionOf(operation)
-            const others = allPermissions.filter((permission) => permission !== needed)
-            const isWebhook = needed.startsWith("webhook-endpoints:")
-            const code = isWebhook ? "endpoint_management_forbidden" : "permission_denied"
-            const without = yield* makeKey(organization.id, others)
-            const nothing = yield* makeKey(organization.id, [])
-            for (const key of [without, nothing, isWebhook ? keys.star : keys.webhooks]) {
-              const answer = yield* send(operation, { credential: { key } })
-              expectFailure(answer, { status: 403, code, fields: [] })
-              expect(answer.json["error"]).toContain(needed)
-            }
-          })
-        )
+        Effect.gen(function* () {
+          const { makeKey, organization } = yield* TestService
+          const { keys } = yield* Fixture
+          const needed = sampleOf(operation).permission
+          const others = allPermissions.filter((permission) => permission !== needed)
+          const isWebhook = needed.startsWith("webhook-endpoints:")
+          const code = isWebhook ? "endpoint_management_forbidden" : "permission_denied"
+          const without = yield* makeKey(organization.id, others)
+          const nothing = yield* makeKey(organization.id, [])
+          yield* changesNothing(
+            Effect.forEach([without, nothing, isWebhook ? keys.star : keys.webhooks], (key) =>
+              Effect.map(send(operation, { credential: { key } }), (answer) => {
+                expectFailure(answer, { status: 403, code, fields: [] })
+                expect(answer.json["error"]).toContain(needed)
+              })
+            )
+          )
+        })
       )
 
       it.effect(`${name} passes with exactly its permission, in sandbox`, () =>
         Effect.gen(function* () {
           const { makeKey, organization } = yield* TestService
-          const key = yield* makeKey(organization.id, [permissionOf(operation)])
+          const key = yield* makeKey(organization.id, [sampleOf(operation).permission])
           const answer = yield* send(operation, { credential: { key } })
           expect(answer.status, answer.text).toBe(200)
         })

@@ -1,42 +1,29 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { chmod, mkdir, mkdtemp, readdir, readFile, readlink, rm, stat, symlink, writeFile } from "node:fs/promises"
+import { chmod, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises"
 import { connect, createServer } from "node:net"
-import { networkInterfaces, tmpdir } from "node:os"
+import { networkInterfaces } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { expect, it } from "@effect/vitest"
 import { Cause, Clock, Effect, Exit, Option, Redacted, Schedule, Scope } from "effect"
 import { Client } from "pg"
 import { describe } from "vitest"
-import { linkLibraries, prepareBinaries } from "../../src/storage/EmbeddedBinaries.ts"
 import { systemDirectory } from "../../src/storage/EmbeddedDirectory.ts"
-import { acquireLock } from "../../src/storage/EmbeddedLock.ts"
 import {
   destroyEmbeddedPostgres,
   type EmbeddedPostgresOptions,
   startEmbeddedPostgres
 } from "../../src/storage/EmbeddedPostgres.ts"
 import { processStart } from "../../src/storage/EmbeddedProcess.ts"
+import { temporaryDirectory } from "./fixtures/temporaryDirectory.ts"
 
 const isRoot = process.getuid?.() === 0
-const isLinux = process.platform === "linux"
 
-/** A new directory that the server's account may enter, removed with whatever still runs in it. */
-const temporaryDirectory = Effect.acquireRelease(
-  Effect.promise(async () => {
-    const directory = await mkdtemp(join(tmpdir(), "embedded-postgres-"))
-    await chmod(directory, 0o711)
-    return directory
-  }),
-  (directory) =>
-    destroyEmbeddedPostgres(join(directory, "data")).pipe(
-      Effect.orDie,
-      Effect.zipRight(Effect.promise(() => rm(directory, { recursive: true, force: true })))
-    )
+/** A directory for one embedded PostgreSQL, removed with whatever still runs in it. */
+const dataDirectory = Effect.flatMap(temporaryDirectory, (directory) =>
+  Effect.acquireRelease(Effect.succeed(join(directory, "data")), (data) => Effect.orDie(destroyEmbeddedPostgres(data)))
 )
-
-const dataDirectory = Effect.map(temporaryDirectory, (directory) => join(directory, "data"))
 
 const query = (url: string, statement: string) =>
   Effect.promise(async () => {
@@ -312,49 +299,6 @@ describe("two services on one directory", () => {
   )
 })
 
-describe("acquireLock", () => {
-  const abandonedLock = Effect.fnUntraced(function* (content: string) {
-    const directory = yield* temporaryDirectory
-    yield* Effect.promise(() => writeFile(join(directory, "owner.7"), content))
-    return directory
-  })
-
-  it.scoped("gives the lock of a dead process to exactly one of many that take it over at once", () =>
-    Effect.gen(function* () {
-      const directory = yield* abandonedLock(JSON.stringify({ pid: 4_000_000, startedAt: "long ago" }))
-      const attempts = yield* Effect.forEach(Array.from({ length: 20 }), () => Effect.either(acquireLock(directory)), {
-        concurrency: "unbounded"
-      })
-      expect(attempts.filter(({ _tag }) => _tag === "Right")).toHaveLength(1)
-      const names = yield* Effect.promise(() => readdir(directory))
-      expect(names).toEqual(["owner.8"])
-    })
-  )
-
-  it.scoped.each([
-    ["a process number that was given to a later process", JSON.stringify({ pid: process.ppid, startedAt: "earlier" })],
-    ["a released one", ""],
-    ["one torn by a power cut", "\0\0\0\0"],
-    ["something that is no process", JSON.stringify({ pid: -1, startedAt: "x" })]
-  ] as const)("takes over %s", ([, content]) =>
-    Effect.gen(function* () {
-      const directory = yield* abandonedLock(content)
-      yield* acquireLock(directory)
-      const refused = yield* Effect.flip(Effect.scoped(acquireLock(directory)))
-      expect(refused.message).toContain(`process ${process.pid} (this one)`)
-    })
-  )
-
-  it.scoped("can be taken again once it was released", () =>
-    Effect.gen(function* () {
-      const directory = yield* temporaryDirectory
-      yield* Effect.scoped(acquireLock(directory))
-      yield* Effect.scoped(acquireLock(directory))
-      yield* acquireLock(directory)
-    })
-  )
-})
-
 describe("Ctrl-C in a terminal", () => {
   it.scoped("leaves the server running until the service has drained, and then none", () =>
     Effect.gen(function* () {
@@ -406,39 +350,6 @@ describe("what cannot be started says why", () => {
       const refused = yield* Effect.flip(Effect.scoped(start({ directory: join(file, "data") })))
       expect(refused.reason).toBe("io_failed")
       expect(refused.message).toContain(file)
-    })
-  )
-
-  it.effect.each([
-    ["win32-x64", "unsupported_platform", "Windows"],
-    ["sunos-x64", "unsupported_platform", "sunos-x64"],
-    [isLinux ? "darwin-arm64" : "linux-ppc64", "package_missing", "--include=optional"]
-  ] as const)("on %s", ([platform, reason, hint]) =>
-    Effect.gen(function* () {
-      const refused = yield* Effect.flip(prepareBinaries({ path: tmpdir(), account: Option.none() }, platform))
-      expect(refused.reason).toBe(reason)
-      expect(refused.message).toContain("DATABASE_URL")
-      expect(refused.message).toContain(hint)
-    })
-  )
-})
-
-describe("linkLibraries", () => {
-  it.scoped("makes the links that an installation without scripts lacks, as often as it is called", () =>
-    Effect.gen(function* () {
-      const root = yield* temporaryDirectory
-      const lib = join(root, "native", "lib")
-      yield* Effect.promise(async () => {
-        await mkdir(lib, { recursive: true })
-        await writeFile(join(lib, "libx.so.1.2"), "library")
-        const links = [{ source: "native/lib/libx.so.1.2", target: "native/lib/libx.so.1" }]
-        await writeFile(join(root, "native", "pg-symlinks.json"), JSON.stringify(links))
-      })
-      yield* linkLibraries(root)
-      yield* linkLibraries(root)
-      expect(yield* Effect.promise(() => readlink(join(lib, "libx.so.1")))).toBe("libx.so.1.2")
-      yield* Effect.promise(() => writeFile(join(root, "native", "pg-symlinks.json"), "{"))
-      expect((yield* Effect.flip(linkLibraries(root))).message).toContain("reinstall")
     })
   )
 })

@@ -1,19 +1,10 @@
-import { chmod, mkdtemp, readFile, rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
+import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Effect, Exit, Option, Scope } from "effect"
 import { destroyEmbeddedPostgres, startEmbeddedPostgres } from "../../src/storage/EmbeddedPostgres.ts"
 import { processStart } from "../../src/storage/EmbeddedProcess.ts"
-
-const temporaryDirectory = Effect.acquireRelease(
-  Effect.promise(async () => {
-    const directory = await mkdtemp(join(tmpdir(), "embedded-server-"))
-    await chmod(directory, 0o711)
-    return directory
-  }),
-  (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
-)
+import { temporaryDirectory } from "./fixtures/temporaryDirectory.ts"
 
 it.scoped("ends a server that hangs by force, so that the scope always closes", () =>
   Effect.gen(function* () {

@@ -1,0 +1,69 @@
+import { type HttpMethod, HttpServerRequest } from "@effect/platform"
+import { Effect } from "effect"
+import {
+  EndpointManagementForbidden,
+  OrganizationAccessDenied,
+  OriginNotTrusted,
+  PermissionDenied,
+  WorkspaceAccessRequired
+} from "../Errors.ts"
+import { isWebhookPermission, PaymentPermission, type Permission, WebhookPermission } from "./Permissions.ts"
+import type { PrincipalShape, Role } from "./Principal.ts"
+import type { Session } from "./Sessions.ts"
+
+/** What a signed-in person may do: the rules of roles, workspaces and origins (contract, Authentication, rules 7 and 8). */
+
+const everything: ReadonlySet<Permission> = new Set([...PaymentPermission.literals, ...WebhookPermission.literals])
+
+const reading: ReadonlySet<Permission> = new Set([...everything].filter((permission) => permission.endsWith(":read")))
+
+/** The permissions of a role, in the workspaces that its person may enter. */
+export const permissionsOf = (role: Role): ReadonlySet<Permission> => (role === "viewer" ? reading : everything)
+
+/** The caller that a session stands for: in its person's organization, in the environment of the selected workspace. */
+export const principalOf = (
+  session: Session
+): Effect.Effect<PrincipalShape, OrganizationAccessDenied | WorkspaceAccessRequired> => {
+  const { environment, membership, personId } = session
+  if (membership === null) {
+    return new OrganizationAccessDenied({ message: "This person has no organization yet." })
+  }
+  return Effect.succeed({
+    organizationId: membership.organizationId,
+    environment,
+    permissions: permissionsOf(membership.role),
+    author: { kind: "person", id: personId },
+    role: membership.role
+  })
+}
+
+/** A developer or viewer acts in the workspaces granted to them alone. */
+export const requireWorkspace = (session: Session): Effect.Effect<void, WorkspaceAccessRequired> =>
+  session.membership?.environments.includes(session.environment) === true ? Effect.void : new WorkspaceAccessRequired()
+
+/** Methods that change nothing: a page of anybody's may cause them, and learns nothing from it. */
+const safeMethods: ReadonlySet<HttpMethod.HttpMethod> = new Set(["GET", "HEAD", "OPTIONS"])
+
+/** A cookie goes with requests that other sites cause: a change needs an `Origin` that the operator trusts. */
+export const requireTrustedOrigin = (
+  trustedOrigins: ReadonlySet<string>
+): Effect.Effect<void, OriginNotTrusted, HttpServerRequest.HttpServerRequest> =>
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+    safeMethods.has(request.method) || trustedOrigins.has(request.headers["origin"] ?? "")
+      ? Effect.void
+      : new OriginNotTrusted()
+  )
+
+/** What is answered to a caller who lacks a permission. */
+export const requirePermission = (
+  principal: PrincipalShape,
+  permission: Permission
+): Effect.Effect<void, EndpointManagementForbidden | PermissionDenied> => {
+  if (principal.permissions.has(permission)) {
+    return Effect.void
+  }
+  const caller = principal.role === undefined ? "This API key" : `The role ${principal.role}`
+  return isWebhookPermission(permission)
+    ? new EndpointManagementForbidden({ message: `${caller} lacks the webhook management scope ${permission}.` })
+    : new PermissionDenied({ message: `${caller} lacks the permission ${permission}.` })
+}

@@ -1,0 +1,36 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { SqlClient } from "@effect/sql"
+import { Effect } from "effect"
+import { Api } from "../Api.ts"
+import { PermissionDenied } from "../Errors.ts"
+import { orUnavailable } from "../storage/Database.ts"
+import type { AuditRecord } from "./AuditApi.ts"
+import { Principal } from "./Principal.ts"
+
+const defaultLimit = 10
+
+/** Serves `AuditApi`. */
+export const auditHttp = HttpApiBuilder.group(Api, "audit", (handlers) =>
+  Effect.map(SqlClient.SqlClient, (sql) =>
+    handlers.handle(
+      "list",
+      Effect.fnUntraced(function* ({ urlParams }) {
+        const principal = yield* Principal
+        if (principal.role === "developer" || principal.role === "viewer") {
+          return yield* new PermissionDenied({ message: "Only owners and admins may read the audit log." })
+        }
+        const limit = urlParams.limit ?? defaultLimit
+        const after = urlParams.starting_after ?? null
+        const rows = yield* sql<AuditRecord>`
+          SELECT id, environment, json_build_object('kind', author_kind, 'id', author_id) AS author, action,
+            json_build_object('type', target_type, 'id', target_id) AS target, request_id AS "requestId", at
+          FROM payments.audit_log
+          WHERE organization_id = ${principal.organizationId}
+            AND (environment = ${principal.environment} OR environment IS NULL)
+            AND (${after}::uuid IS NULL OR id < ${after}::uuid)
+          ORDER BY id DESC LIMIT ${limit + 1}`.pipe(orUnavailable)
+        return { data: rows.slice(0, limit), has_more: rows.length > limit }
+      })
+    )
+  )
+)

@@ -1,0 +1,54 @@
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Effect } from "effect"
+import type { Author } from "../identity/Principal.ts"
+import type { Environment } from "../Settings.ts"
+import { newId, type OrganizationId } from "./Ids.ts"
+import { RequestId } from "./Request.ts"
+
+/** What was done, as `<object>.<verb in the past>`. */
+export type AuditAction =
+  | "organization.created"
+  | "member.updated"
+  | "member.removed"
+  | "invitation.created"
+  | "invitation.revoked"
+  | "invitation.accepted"
+  | "api_key.created"
+  | "api_key.revoked"
+  | "account.linked"
+  | "account.unlinked"
+  | "endpoint.created"
+  | "endpoint.updated"
+  | "product.created"
+  | "price.created"
+  | "checkout_session.created"
+
+/** A change to be recorded. */
+export interface AuditEntry {
+  readonly organizationId: OrganizationId
+  /** Null where the change concerns the organization as a whole. */
+  readonly environment: Environment | null
+  readonly author: Author
+  readonly action: AuditAction
+  readonly targetType: string
+  readonly targetId: string
+}
+
+/**
+ * Records a change: who, what, which object, when, under which request (contract, Authentication, rule 6). To be run in
+ * the transaction of the change: neither is there without the other.
+ */
+export const makeAudit = Effect.map(
+  SqlClient.SqlClient,
+  (sql) =>
+    (entry: AuditEntry): Effect.Effect<void, SqlError.SqlError> =>
+      Effect.gen(function* () {
+        const id = yield* newId
+        const requestId = yield* RequestId
+        yield* sql`
+          INSERT INTO payments.audit_log
+            (organization_id, id, environment, author_kind, author_id, action, target_type, target_id, request_id)
+          VALUES (${entry.organizationId}, ${id}, ${entry.environment}, ${entry.author.kind}, ${entry.author.id},
+            ${entry.action}, ${entry.targetType}, ${entry.targetId}, ${requestId})`
+      })
+)

@@ -1,0 +1,261 @@
+import { describe, expect, it } from "@effect/vitest"
+import { ConfigProvider, Duration, Effect, Either, Option, Redacted } from "effect"
+import { readSettings, type SettingsShape } from "../src/Settings.ts"
+
+type Variables = Readonly<Record<string, string>>
+
+const read = (variables: Variables) =>
+  Effect.runSync(
+    Effect.either(
+      readSettings.pipe(Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(variables)))))
+    )
+  )
+
+const good = (variables: Variables): SettingsShape => {
+  const result = read(variables)
+  if (Either.isLeft(result)) {
+    throw new Error(`Refused: ${result.left.message}`)
+  }
+  return result.right
+}
+
+/** The lines of a refusal. */
+const refusal = (variables: Variables): ReadonlyArray<string> => {
+  const result = read(variables)
+  return Either.isLeft(result) ? result.left.message.split("\n") : []
+}
+
+const masterKey = (fill: number) => Buffer.alloc(32, fill).toString("base64")
+
+const production = {
+  MODE: "production",
+  DATABASE_URL: "postgresql://service:s3cr3tpassword@db.internal:5432/payments",
+  MASTER_KEYS: `k1:${masterKey(1)}`,
+  PUBLIC_URL: "https://payments.example",
+  CHECKOUT_SUCCESS_URL: "https://shop.example/thanks?session_id={CHECKOUT_SESSION_ID}",
+  CHECKOUT_CANCEL_URL: "https://shop.example/cart",
+  PROVIDER_PRODUCTION_SECRET_KEY: "sk_live_platformsecret",
+  PROVIDER_PRODUCTION_WEBHOOK_SECRETS: "whsec_livesecret"
+}
+
+const without = (variables: Variables, name: string): Variables =>
+  Object.fromEntries(Object.entries(variables).filter(([key]) => key !== name))
+
+const sandboxProvider = {
+  PROVIDER_SANDBOX_SECRET_KEY: "sk_test_platformsecret",
+  PROVIDER_SANDBOX_WEBHOOK_SECRETS: "whsec_testsecret"
+}
+
+describe("settings", () => {
+  it("need nothing on a developer's machine", () => {
+    const settings = good({})
+    expect(settings).toMatchObject({
+      mode: "local",
+      host: "127.0.0.1",
+      port: 8080,
+      roles: { api: true, worker: true },
+      endpointLimit: 16,
+      allowLocalDestinations: true
+    })
+    expect(Duration.toSeconds(settings.delivery.timeout)).toBe(10)
+    const { databaseUrl, masterKeys, provider } = settings
+    expect(Option.isNone(databaseUrl) && Option.isNone(masterKeys) && Option.isNone(provider.sandbox)).toBe(true)
+  })
+
+  it("take a complete production configuration", () => {
+    const settings = good(production)
+    expect(settings).toMatchObject({ mode: "production", allowLocalDestinations: false })
+    expect(Option.map(settings.databaseUrl, Redacted.value)).toEqual(Option.some(production.DATABASE_URL))
+    expect(settings.publicUrl).toEqual(Option.some("https://payments.example"))
+    expect(settings.checkoutSuccessUrl).toEqual(Option.some(production.CHECKOUT_SUCCESS_URL))
+    expect(Option.isSome(settings.provider.production) && Option.isNone(settings.provider.sandbox)).toBe(true)
+  })
+
+  it.each([
+    ["HOST", "0.0.0.0", (s: SettingsShape) => s.host, "0.0.0.0"],
+    ["PORT", "0", (s: SettingsShape) => s.port, 0],
+    ["PORT", "65535", (s: SettingsShape) => s.port, 65_535],
+    [
+      "PUBLIC_URL",
+      "https://pay.example/base//",
+      (s: SettingsShape) => Option.getOrNull(s.publicUrl),
+      "https://pay.example/base"
+    ],
+    ["ROLES", "api", (s: SettingsShape) => s.roles, { api: true, worker: false }],
+    ["ROLES", "worker", (s: SettingsShape) => s.roles, { api: false, worker: true }],
+    ["SHUTDOWN_TIMEOUT", "2 seconds", (s: SettingsShape) => Duration.toMillis(s.shutdownTimeout), 2000],
+    ["DATABASE_POOL_SIZE", "2", (s: SettingsShape) => s.databasePoolSize, 2],
+    ["ALLOW_LOCAL_DESTINATIONS", "false", (s: SettingsShape) => s.allowLocalDestinations, false],
+    ["ENDPOINT_LIMIT", "1000", (s: SettingsShape) => s.endpointLimit, 1000],
+    ["DELIVERY_TIMEOUT", "100 millis", (s: SettingsShape) => Duration.toMillis(s.delivery.timeout), 100],
+    ["DELIVERY_CONCURRENCY", "1", (s: SettingsShape) => s.delivery.concurrency, 1],
+    ["DATABASE_URL", "postgres:///payments?host=/run", (s: SettingsShape) => Option.isSome(s.databaseUrl), true],
+    ["LOCAL_ACCOUNT_ID", "acct_1", (s: SettingsShape) => Option.getOrNull(s.provider.localAccountId), "acct_1"]
+  ])("%s may be %s", (name, value, from, expected) => {
+    expect(from(good({ [name]: value }))).toEqual(expected)
+  })
+
+  it.each([
+    ["MODE", ["", "staging", "Production"]],
+    ["HOST", ["", "  "]],
+    ["PORT", ["", "-1", "65536", "80.5", "http", "1e3", "0x50"]],
+    ["PUBLIC_URL", ["", "shop.example", "ftp://shop.example", "javascript:alert(1)"]],
+    ["ROLES", ["", "both", "API"]],
+    ["SHUTDOWN_TIMEOUT", ["", "soon", "1 millis"]],
+    ["DATA_DIR", ["", " "]],
+    ["DATABASE_URL", ["", "payments", "mysql://user:s3cr3t@host/db", "postgresql:payments"]],
+    ["DATABASE_POOL_SIZE", ["", "1", "501"]],
+    ["PROVIDER_API_URL", ["", "localhost:12111"]],
+    ["LOCAL_ACCOUNT_ID", ["", "acct_", "cus_123", "acct_a/b"]],
+    ["CHECKOUT_SUCCESS_URL", ["", "/thanks"]],
+    ["CHECKOUT_CANCEL_URL", ["", "/cart"]],
+    ["ALLOW_LOCAL_DESTINATIONS", ["", "maybe"]],
+    ["ENDPOINT_LIMIT", ["", "0", "1001", "1.5"]],
+    ["DELIVERY_TIMEOUT", ["", "99 millis", "10"]],
+    ["DELIVERY_LEASE_MARGIN", ["", "999 millis"]],
+    ["DELIVERY_CONCURRENCY", ["", "0", "10001"]],
+    ["DELIVERY_CONCURRENCY_PER_ENDPOINT", ["", "0", "1001"]],
+    ["DELIVERY_POLL_INTERVAL", ["", "9 millis"]]
+  ])("%s is refused by its name where it is wrong", (name, values) => {
+    for (const value of values) {
+      const lines = refusal({ [name]: value })
+      expect(lines, `${name}=${value}`).toHaveLength(1)
+      expect(lines[0], `${name}=${value}`).toMatch(new RegExp(`^${name}: \\S`))
+    }
+  })
+
+  it("are refused all at once, each by its name", () => {
+    const names = refusal({ PORT: "x", ROLES: "x", ENDPOINT_LIMIT: "0", DATABASE_URL: "" }).map(
+      (line) => line.split(":")[0]
+    )
+    expect(names.toSorted()).toEqual(["DATABASE_URL", "ENDPOINT_LIMIT", "PORT", "ROLES"])
+  })
+
+  it("keep the marker of the session's id in return URLs", () => {
+    const url = "https://shop.example/t?s={CHECKOUT_SESSION_ID}&x=1"
+    expect(good({ CHECKOUT_SUCCESS_URL: url }).checkoutSuccessUrl).toEqual(Option.some(url))
+  })
+})
+
+describe("the provider's credentials", () => {
+  it("are a key and at least one webhook secret of the same environment", () => {
+    const sandbox = good({ ...sandboxProvider, PROVIDER_SANDBOX_WEBHOOK_SECRETS: " whsec_a , whsec_b," }).provider
+      .sandbox
+    expect(
+      Option.map(sandbox, ({ secretKey, webhookSecrets }) => [
+        Redacted.value(secretKey),
+        webhookSecrets.map(Redacted.value)
+      ])
+    ).toEqual(Option.some(["sk_test_platformsecret", ["whsec_a", "whsec_b"]]))
+    expect(good({ ...sandboxProvider, PROVIDER_SANDBOX_SECRET_KEY: "rk_test_restricted" })).toBeDefined()
+  })
+
+  it.each(["sk_live_platformsecret", "rk_live_platformsecret", "pk_test_x", "sk_test_", "", "sk_test_a b"])(
+    "in sandbox are never %s",
+    (key) => {
+      const lines = refusal({ ...sandboxProvider, PROVIDER_SANDBOX_SECRET_KEY: key })
+      expect(lines).toHaveLength(1)
+      expect(lines[0]).toMatch(/^PROVIDER_SANDBOX_SECRET_KEY: /)
+    }
+  )
+
+  it("in production are never the sandbox's", () => {
+    const lines = refusal({ ...production, PROVIDER_PRODUCTION_SECRET_KEY: "sk_test_platformsecret" })
+    expect(lines.map((line) => line.split(":")[0])).toEqual(["PROVIDER_PRODUCTION_SECRET_KEY"])
+  })
+
+  it("are refused one without the other, in both directions", () => {
+    for (const name of Object.keys(sandboxProvider)) {
+      expect(refusal(without(sandboxProvider, name))[0]).toMatch(new RegExp(`^${name}: `))
+    }
+    for (const name of ["PROVIDER_PRODUCTION_SECRET_KEY", "PROVIDER_PRODUCTION_WEBHOOK_SECRETS"]) {
+      expect(refusal(without(production, name))[0]).toMatch(new RegExp(`^${name}: `))
+    }
+    expect(refusal({ ...sandboxProvider, PROVIDER_SANDBOX_WEBHOOK_SECRETS: " , " })[0]).toMatch(
+      /^PROVIDER_SANDBOX_WEBHOOK_SECRETS: /
+    )
+  })
+
+  it("of production are taken with MODE=production only", () => {
+    const { PROVIDER_PRODUCTION_SECRET_KEY, PROVIDER_PRODUCTION_WEBHOOK_SECRETS } = production
+    expect(refusal({ PROVIDER_PRODUCTION_SECRET_KEY, PROVIDER_PRODUCTION_WEBHOOK_SECRETS })[0]).toMatch(
+      /^PROVIDER_PRODUCTION_SECRET_KEY: /
+    )
+  })
+})
+
+describe("production", () => {
+  it.each(["DATABASE_URL", "MASTER_KEYS", "PUBLIC_URL", "CHECKOUT_SUCCESS_URL", "CHECKOUT_CANCEL_URL"])(
+    "does not start without %s",
+    (name) => {
+      expect(refusal(without(production, name)).map((line) => line.split(":")[0])).toEqual([name])
+    }
+  )
+
+  it("does not start on the emulator, nor with local destinations", () => {
+    const { PROVIDER_PRODUCTION_SECRET_KEY: _, PROVIDER_PRODUCTION_WEBHOOK_SECRETS: __, ...noProvider } = production
+    expect(refusal(noProvider)[0]).toMatch(/^PROVIDER_PRODUCTION_SECRET_KEY: .*emulator/)
+    expect(refusal({ ...production, PROVIDER_API_URL: "http://127.0.0.1:12111" })[0]).toMatch(/^PROVIDER_API_URL: /)
+    expect(refusal({ ...production, ALLOW_LOCAL_DESTINATIONS: "true" })[0]).toMatch(/^ALLOW_LOCAL_DESTINATIONS: /)
+  })
+
+  it("names everything that is missing at once", () => {
+    expect(refusal({ MODE: "production" })).toHaveLength(6)
+  })
+})
+
+describe("master keys", () => {
+  it("are a list, the current one first", () => {
+    const keys = good({ MASTER_KEYS: `new:${masterKey(2)}, old:${masterKey(1)}` }).masterKeys
+    expect(
+      Option.map(keys, (all) => all.map(({ id, key }) => [id, Buffer.from(Redacted.value(key)).toString("base64")]))
+    ).toEqual(
+      Option.some([
+        ["new", masterKey(2)],
+        ["old", masterKey(1)]
+      ])
+    )
+  })
+
+  it.each([
+    "",
+    "k1",
+    "k1:",
+    `:${masterKey(1)}`,
+    `k 1:${masterKey(1)}`,
+    `k1:${Buffer.alloc(31).toString("base64")}`,
+    `k1:${Buffer.alloc(33).toString("base64")}`,
+    `k1:${masterKey(1)}:x`,
+    `k1:${masterKey(1)},k1:${masterKey(2)}`,
+    `k1:${masterKey(1)},`
+  ])("are not %j", (value) => {
+    expect(refusal({ MASTER_KEYS: value })[0]).toMatch(/^MASTER_KEYS: /)
+  })
+})
+
+describe("a secret's value", () => {
+  const secrets: Variables = {
+    DATABASE_URL: "mysql://user:TOPSECRET@host/db",
+    MASTER_KEYS: "k1:TOPSECRET",
+    PROVIDER_SANDBOX_SECRET_KEY: "sk_live_TOPSECRET",
+    PROVIDER_PRODUCTION_SECRET_KEY: "sk_test_TOPSECRET",
+    PROVIDER_SANDBOX_WEBHOOK_SECRETS: "whsec_TOPSECRET",
+    PROVIDER_PRODUCTION_WEBHOOK_SECRETS: "whsec_TOPSECRET"
+  }
+
+  it.each(Object.keys(secrets))("of %s is in no refusal, alone or with the others", (name) => {
+    for (const variables of [{ [name]: secrets[name] ?? "" }, secrets, { ...secrets, MODE: "production" }]) {
+      const message = refusal(variables).join("\n")
+      expect(message).not.toBe("")
+      expect(message).not.toContain("TOPSECRET")
+    }
+  })
+
+  it("is in no printed settings", () => {
+    const settings = good({ ...production, ...sandboxProvider })
+    const printed = `${JSON.stringify(settings)}\n${String(settings.databaseUrl)}`
+    for (const secret of ["s3cr3tpassword", "platformsecret", "livesecret", "testsecret"]) {
+      expect(printed).not.toContain(secret)
+    }
+  })
+})

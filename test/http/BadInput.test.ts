@@ -1,0 +1,333 @@
+import { randomUUID } from "node:crypto"
+import { expect } from "@effect/vitest"
+import { Context, Effect, Layer, Option, type Schema, SchemaAST } from "effect"
+import { type Operation, operationKey } from "../../src/Operations.ts"
+import { onService, TestService } from "../harness/TestService.ts"
+import { expectFailure } from "./Refusals.ts"
+import {
+  authenticatedOperations,
+  changesNothing,
+  isProviderOperation,
+  makeThings,
+  optionsOf,
+  pathOf,
+  sampleOf,
+  type Things
+} from "./Samples.ts"
+
+class Fixture extends Context.Tag("test/BadInput/Fixture")<Fixture, { readonly things: Things }>() {
+  static readonly layer = Layer.effect(
+    Fixture,
+    Effect.gen(function* () {
+      const service = yield* TestService
+      const { id: organizationId, testKey: key } = service.organization
+      return { things: yield* makeThings(service, { organizationId, key }) }
+    })
+  )
+}
+
+type Kind = "string" | "number" | "boolean" | "array" | "object"
+
+/** One value of every kind of JSON. */
+const valuesOfKinds: Readonly<Record<Kind, unknown>> = {
+  string: "text",
+  number: 12_345,
+  boolean: true,
+  array: ["text"],
+  object: { key: "value" }
+}
+
+const kindOf = (ast: SchemaAST.AST): Kind => {
+  switch (ast._tag) {
+    case "StringKeyword":
+      return "string"
+    case "NumberKeyword":
+      return "number"
+    case "BooleanKeyword":
+      return "boolean"
+    case "TupleType":
+      return "array"
+    case "TypeLiteral":
+      return "object"
+    case "Literal":
+      return kindOf(typeof ast.literal === "string" ? SchemaAST.stringKeyword : SchemaAST.numberKeyword)
+    case "Refinement":
+      return kindOf(ast.from)
+    case "Union":
+      return kindOf(ast.types[0] ?? SchemaAST.neverKeyword)
+    default:
+      throw new Error(`What JSON is a ${ast._tag}? Say so in kindOf`)
+  }
+}
+
+interface Field {
+  readonly name: string
+  readonly kind: Kind
+  readonly required: boolean
+}
+
+/** The fields of a body or a query, as they are on the wire. */
+const fieldsOf = (schema: Schema.Schema.All): ReadonlyArray<Field> =>
+  SchemaAST.getPropertySignatures(SchemaAST.encodedAST(schema.ast)).map(({ isOptional, name, type }) => ({
+    name: String(name),
+    kind: kindOf(type),
+    required: !isOptional
+  }))
+
+const sendBody = (operation: Operation, body: unknown) =>
+  Effect.gen(function* () {
+    const { organization, request } = yield* TestService
+    const { things } = yield* Fixture
+    const { headers } = optionsOf(operation, things)
+    const key = organization.testKey
+    return yield* request(operation.method, pathOf(operation, organization.id, things), { key, headers, body })
+  })
+
+const get = (path: string) =>
+  Effect.flatMap(TestService, ({ organization, request }) =>
+    request("GET", `/v2/organizations/${organization.id}${path}`, { key: organization.testKey })
+  )
+
+const refused = (fields: ReadonlyArray<string>) => ({ status: 422, code: "validation_failed", fields })
+
+/** Values out of bounds for each body field with bounds: what is put over the good body, and what is named. */
+const outOfBounds: Readonly<
+  Record<string, ReadonlyArray<readonly [change: Readonly<Record<string, unknown>>, fields: ReadonlyArray<string>]>>
+> = {
+  "POST /v2/organizations/:organizationId/provider/products": [
+    [{ name: "" }, ["name"]],
+    [{ name: "a".repeat(251) }, ["name"]],
+    [{ images: Array.from({ length: 9 }, (_, index) => `https://shop.example/${index}.png`) }, ["images"]],
+    [{ images: ["http://shop.example/a.png"] }, ["images.0"]],
+    [{ images: ["https://shop.example/a.png", "nonsense"] }, ["images.1"]],
+    [{ url: "http://shop.example" }, ["url"]],
+    [{ url: "javascript:alert(1)" }, ["url"]],
+    [{ statement_descriptor: "12345" }, ["statement_descriptor"]],
+    [{ statement_descriptor: "A".repeat(23) }, ["statement_descriptor"]],
+    [{ statement_descriptor: "<SHOP>" }, ["statement_descriptor"]],
+    [{ unit_label: "a".repeat(13) }, ["unit_label"]],
+    [{ marketing_features: Array.from({ length: 16 }, () => ({ name: "x" })) }, ["marketing_features"]],
+    [{ marketing_features: [{ name: "a".repeat(81) }] }, ["marketing_features.0.name"]],
+    [{ marketing_features: [{ name: "x", extra: 1 }] }, ["marketing_features.0.extra"]],
+    [{ metadata: Object.fromEntries(Array.from({ length: 51 }, (_, index) => [`k${index}`, "v"])) }, ["metadata"]],
+    [{ metadata: { key: "a".repeat(501) } }, ["metadata.key"]],
+    [{ metadata: { key: 1 } }, ["metadata.key"]]
+  ],
+  "POST /v2/organizations/:organizationId/provider/prices": [
+    [{ product: "ab" }, ["product"]],
+    [{ product: "a".repeat(256) }, ["product"]],
+    [{ product: "prod-123" }, ["product"]],
+    [{ currency: "BRL" }, ["currency"]],
+    [{ currency: "br" }, ["currency"]],
+    [{ currency: "real" }, ["currency"]],
+    [{ unit_amount: -1 }, ["unit_amount"]],
+    [{ unit_amount: 15.5 }, ["unit_amount"]],
+    [{ unit_amount: 100_000_000 }, ["unit_amount"]],
+    [{ recurring: {} }, ["recurring.interval"]],
+    [{ recurring: { interval: "hour" } }, ["recurring.interval"]],
+    [{ recurring: { interval: "month", interval_count: 0 } }, ["recurring.interval_count"]],
+    [{ recurring: { interval: "month", usage_type: "tiered" } }, ["recurring.usage_type"]],
+    [{ nickname: "" }, ["nickname"]],
+    [{ lookup_key: "a".repeat(201) }, ["lookup_key"]],
+    [{ tax_behavior: "none" }, ["tax_behavior"]]
+  ],
+  "POST /v2/organizations/:organizationId/provider/checkout/sessions": [
+    [{ mode: "setup" }, ["mode"]],
+    [{ line_items: [] }, ["line_items"]],
+    [{ line_items: [{ price: "price_123" }] }, ["line_items.0.quantity"]],
+    [{ line_items: [{ quantity: 1 }] }, ["line_items.0.price"]],
+    [{ line_items: [{ price: "price_123", quantity: 0 }] }, ["line_items.0.quantity"]],
+    [{ line_items: [{ price: "price_123", quantity: 1.5 }] }, ["line_items.0.quantity"]],
+    [{ line_items: [{ price: "price_123", quantity: 1, amount: 5 }] }, ["line_items.0.amount"]],
+    [{ line_items: [{ price: "p-1", quantity: "1" }] }, ["line_items.0.price", "line_items.0.quantity"]],
+    [{ line_items: Array.from({ length: 101 }, () => ({ price: "price_123", quantity: 1 })) }, ["line_items"]],
+    [{ client_reference_id: "" }, ["client_reference_id"]],
+    [{ client_reference_id: "a".repeat(201) }, ["client_reference_id"]],
+    [{ success_url: "https://evil.example" }, ["success_url"]],
+    [{ cancel_url: "https://evil.example" }, ["cancel_url"]],
+    [{ return_url: "https://evil.example", url: "https://evil.example" }, ["return_url", "url"]],
+    [{ payment_intent_data: { application_fee_amount: 1 } }, ["payment_intent_data"]]
+  ],
+  "POST /v2/organizations/:organizationId/integrations/endpoints": [
+    [{ name: "" }, ["name"]],
+    [{ name: "   " }, ["name"]],
+    [{ name: "a".repeat(101) }, ["name"]],
+    [{ name: "line\nbreak" }, ["name"]],
+    [{ url: "" }, ["url"]],
+    [{ url: `https://shop.example/${"a".repeat(2048)}` }, ["url"]],
+    [{ events: [] }, ["events"]],
+    [{ events: ["payment.succeeded", "payment.succeeded"] }, ["events"]],
+    [{ events: ["payment.succeeded", "payment_intent.succeeded"] }, ["events.1"]],
+    [{ events: ["*"] }, ["events.0"]],
+    [{ events: ["payment.succeeded", null] }, ["events.1"]],
+    [{ events: Array.from({ length: 20 }, () => "payment.succeeded") }, ["events"]],
+    [{ active: false }, ["active"]],
+    [{ signingSecret: `whsec_${"A".repeat(43)}` }, ["signingSecret"]]
+  ],
+  "PATCH /v2/organizations/:organizationId/integrations/endpoints/:id": [
+    [{ name: "" }, ["name"]],
+    [{ name: "a".repeat(101) }, ["name"]],
+    [{ events: [] }, ["events"]],
+    [{ events: ["nonsense"] }, ["events.0"]],
+    [{ url: "https://other.example/hook" }, ["url"]],
+    [{ id: randomUUID() }, ["id"]],
+    [{ environment: "production" }, ["environment"]],
+    [{ signingSecret: "x" }, ["signingSecret"]]
+  ]
+}
+
+/** Values that a query parameter does not take. A parameter that is missing here fails the suite. */
+const badQuery: Readonly<Record<string, ReadonlyArray<string>>> = {
+  limit: ["", "0", "101", "-1", "1.5", "ten", "1e1", "0x10", " 5", "+5", "NaN", "99999999999999999999"],
+  starting_after: ["", "ab", "a".repeat(256), "prod-123", "prod 123", "pröd_123"],
+  active: ["", "1", "TRUE", "yes"],
+  product: ["", "ab", "prod-123"],
+  payment_intent: ["", "ab", "pi-123"],
+  state: ["", "pending", "QUEUED"],
+  type: ["", "payment", "payment_intent.succeeded"],
+  created_gte: ["", "-1", "4102444801", "1.5", "yesterday", "2024-01-01"],
+  created_lte: ["", "-1", "4102444801", "1.5", "1e9"]
+}
+
+const queryFields = (operation: Operation): ReadonlyArray<string> =>
+  Option.match(operation.endpoint.urlParamsSchema, {
+    onNone: () => [],
+    onSome: (schema) => fieldsOf(schema).map(({ name }) => name)
+  })
+
+onService({ roles: { api: true, worker: false } })("bad input", (it) => {
+  it.layer(Fixture.layer, { timeout: "60 seconds" })("to every operation", (it) => {
+    for (const operation of authenticatedOperations) {
+      const name = operationKey(operation.method, operation.path)
+      const payload = Option.getOrUndefined(operation.endpoint.payloadSchema)
+      const goodBody = Effect.map(Fixture, ({ things }) => sampleOf(operation).body?.(things) ?? {})
+
+      if (payload !== undefined) {
+        it.effect(`${name} refuses every field of the wrong kind, null, or missing where it is required`, () =>
+          changesNothing(
+            Effect.gen(function* () {
+              const good = yield* goodBody
+              const fields = fieldsOf(payload)
+              expect(fields.length).toBeGreaterThan(0)
+              for (const { kind, name, required } of fields) {
+                const wrong = Object.entries(valuesOfKinds).filter(([other]) => other !== kind)
+                for (const [, value] of [...wrong, ["null", null] as const]) {
+                  const answer = yield* sendBody(operation, { ...good, [name]: value })
+                  expectFailure(answer, refused([name]), `${name}: ${JSON.stringify(value)}`)
+                }
+                if (required) {
+                  const { [name]: _, ...rest } = Object(good)
+                  expectFailure(yield* sendBody(operation, rest), refused([name]), `without ${name}`)
+                }
+              }
+            })
+          )
+        )
+
+        it.effect(`${name} refuses values out of bounds`, () =>
+          changesNothing(
+            Effect.gen(function* () {
+              const cases = outOfBounds[name]
+              expect(cases, `${name} has no values out of bounds: add them`).toBeDefined()
+              const good = yield* goodBody
+              for (const [change, fields] of cases ?? []) {
+                const answer = yield* sendBody(operation, { ...good, ...change })
+                expectFailure(answer, refused(fields), JSON.stringify(change).slice(0, 100))
+              }
+            })
+          )
+        )
+      }
+
+      if (queryFields(operation).length > 0) {
+        it.effect(`${name} refuses each query parameter where it is wrong, and all of them together`, () =>
+          Effect.gen(function* () {
+            const { organization } = yield* TestService
+            const { things } = yield* Fixture
+            const path = pathOf(operation, organization.id, things).replace(`/v2/organizations/${organization.id}`, "")
+            const first = new URLSearchParams()
+            for (const field of queryFields(operation)) {
+              const values = badQuery[field]
+              expect(values, `no bad values for the query parameter ${field}: add them`).toBeDefined()
+              for (const value of values ?? []) {
+                const answer = yield* get(`${path}?${new URLSearchParams({ [field]: value })}`)
+                expectFailure(answer, refused([field]), `${field}=${value}`)
+              }
+              first.set(field, values?.[1] ?? "")
+            }
+            expectFailure(yield* get(`${path}?${first}`), refused(queryFields(operation)), "together")
+          })
+        )
+      }
+
+      if (sampleOf(operation).id !== undefined) {
+        it.effect(`${name} refuses an id of the wrong form`, () =>
+          changesNothing(
+            Effect.gen(function* () {
+              const { organization, request } = yield* TestService
+              const { things } = yield* Fixture
+              const { headers, ...rest } = optionsOf(operation, things)
+              const ids = isProviderOperation(operation)
+                ? ["ab", "a".repeat(256), "prod-123", "prod 123", "prod.123", "pröd_123", "..%2faccount", "prod_123\n"]
+                : ["1", "not-a-uuid", randomUUID().slice(1), `{${randomUUID()}}`, `${randomUUID()}\n`, "svc_evt_1"]
+              for (const id of ids) {
+                const path = operation.path
+                  .replace(":organizationId", organization.id)
+                  .replace(":id", id.startsWith("..") ? id : encodeURIComponent(id))
+                const answer = yield* request(operation.method, path, { ...rest, headers, key: organization.testKey })
+                expectFailure(answer, refused(["id"]), id)
+              }
+            })
+          )
+        )
+      }
+    }
+
+    it.effect("takes what is just within the bounds", () =>
+      Effect.gen(function* () {
+        const product = authenticatedOperations.find(
+          ({ method, path }) => method === "POST" && path.endsWith("/products")
+        )
+        if (product === undefined) throw new Error("No operation makes products")
+        const answer = yield* sendBody(product, {
+          name: "ü".repeat(250),
+          images: Array.from({ length: 8 }, (_, index) => `https://shop.example/${index}.png`),
+          statement_descriptor: "A".repeat(22),
+          metadata: Object.fromEntries(
+            Array.from({ length: 50 }, (_, n) => [`${n}`.padStart(40, "k"), "v".repeat(500)])
+          )
+        })
+        expect(answer.status, answer.text).toBe(200)
+        for (const limit of [1, 100]) {
+          expect((yield* get(`/provider/products?limit=${limit}`)).status).toBe(200)
+        }
+        const { things } = yield* Fixture
+        const bounds = "limit=100&created_gte=0&created_lte=4102444800"
+        expect((yield* get(`/integrations/endpoints/${things.endpointId}/deliveries?${bounds}`)).status).toBe(200)
+        for (const id of ["abc", "a".repeat(255)]) {
+          expectFailure(yield* get(`/provider/products/${id}`), { status: 404, code: "provider_resource_missing" })
+        }
+      })
+    )
+
+    it.effect("names each unknown filter, whatever its value", () =>
+      changesNothing(
+        Effect.gen(function* () {
+          const create = authenticatedOperations.find(
+            ({ method, path }) => method === "POST" && path.endsWith("/endpoints")
+          )
+          if (create === undefined) throw new Error("No operation makes endpoints")
+          const { things } = yield* Fixture
+          const body = sampleOf(create).body?.(things)
+          const unknown = { tags: ["a"], constructor: 1, amount_min: null, "": {} }
+          const answer = yield* sendBody(create, { ...body, filters: unknown })
+          const fields = Object.keys(unknown).map((key) => `filters.${key}`)
+          expectFailure(answer, { status: 422, code: "integration_filter_unknown", fields })
+          for (const filters of ["currencies", ["currencies"], 5]) {
+            expectFailure(yield* sendBody(create, { ...body, filters }), refused(["filters"]), JSON.stringify(filters))
+          }
+        })
+      )
+    )
+  })
+})

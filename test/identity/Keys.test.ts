@@ -1,0 +1,212 @@
+import { createHash, randomUUID } from "node:crypto"
+import { describe, expect, it } from "@effect/vitest"
+import { Context, Effect, FastCheck, Redacted } from "effect"
+import { Keys, keyEnvironment, keyHash } from "../../src/identity/Keys.ts"
+import {
+  expandGrants,
+  type Grant,
+  isWebhookPermission,
+  PaymentPermission,
+  WebhookPermission
+} from "../../src/identity/Permissions.ts"
+import { onService, TestService } from "../harness/TestService.ts"
+import { expectFailure } from "../http/Refusals.ts"
+
+const base64url43 = FastCheck.stringMatching(/^[A-Za-z0-9_-]{43}$/)
+
+describe("a key's form", () => {
+  it("selects production by _live_ in its prefix, and the sandbox in every other form", () => {
+    FastCheck.assert(
+      FastCheck.property(base64url43, (random) => {
+        expect(keyEnvironment(`pk_live_${random}`)).toBe("production")
+        expect(keyEnvironment(`pk_test_${random}`)).toBe("sandbox")
+        expect(keyEnvironment(`old_${random}`)).toBe(/^old_live_/.test(`old_${random}`) ? "production" : "sandbox")
+      })
+    )
+    for (const other of ["", "live", "live_abc", "_live_abc", "pk_test_live_", "pk_test__live_", "PK_LIVE_", "key-1"]) {
+      expect(keyEnvironment(other), other).toBe("sandbox")
+    }
+  })
+
+  it("is not decided by what follows the prefix", () => {
+    FastCheck.assert(
+      FastCheck.property(FastCheck.string(), (rest) => {
+        expect(keyEnvironment(`pk_test_${rest}`)).toBe("sandbox")
+      })
+    )
+  })
+})
+
+describe("grants", () => {
+  it("of * amount to all permissions of payments and to no webhook management", () => {
+    expect([...expandGrants(["*"])].toSorted()).toEqual(
+      [
+        "payments:read",
+        "payments:write",
+        "products:read",
+        "products:write",
+        "payment-account:read",
+        "coupons:read",
+        "coupons:write",
+        "transactions:read",
+        "subscriptions:write"
+      ].toSorted()
+    )
+  })
+
+  it("of webhook-endpoints:* amount to both scopes and nothing else", () => {
+    expect([...expandGrants(["webhook-endpoints:*"])].toSorted()).toEqual([
+      "webhook-endpoints:read",
+      "webhook-endpoints:write"
+    ])
+  })
+
+  it("add up, in any order, and never beyond what was granted", () => {
+    const grants = FastCheck.subarray<Grant>([
+      ...PaymentPermission.literals,
+      ...WebhookPermission.literals,
+      "*",
+      "webhook-endpoints:*"
+    ])
+    FastCheck.assert(
+      FastCheck.property(grants, (granted) => {
+        const permissions = expandGrants(granted)
+        expect(expandGrants(granted.toReversed())).toEqual(permissions)
+        for (const permission of permissions) {
+          const wide = isWebhookPermission(permission) ? "webhook-endpoints:*" : "*"
+          expect(granted.includes(permission) || granted.includes(wide), permission).toBe(true)
+        }
+      })
+    )
+  })
+})
+
+/** A row as an older system could have left it. */
+const insertRow = (options: {
+  readonly key: string
+  readonly environment: "sandbox" | "production"
+  readonly prefix: string
+}) =>
+  Effect.flatMap(
+    TestService,
+    ({ organization, sql }) =>
+      sql`
+      INSERT INTO payments.api_keys
+        (id, organization_id, environment, name, key_hash, key_prefix, last_four, permissions)
+      VALUES (${randomUUID()}, ${organization.id}, ${options.environment}, 'Migrated',
+        ${createHash("sha256").update(options.key).digest()}, ${options.prefix}, ${options.key.slice(-4)},
+        ${["webhook-endpoints:*"]}::text[])`
+  )
+
+const listEndpoints = (key: string) =>
+  Effect.flatMap(TestService, ({ organization, request }) =>
+    request("GET", `/v2/organizations/${organization.id}/integrations/endpoints`, { key })
+  )
+
+/** Who makes the keys, for the audit log. */
+const author = { kind: "operator", id: "test" } as const
+
+const invalid = { status: 401, code: "api_key_invalid", fields: [] }
+
+onService({ roles: { api: true, worker: false } })("keys", (it) => {
+  it.effect("are pk_test_ or pk_live_ and 43 base64url characters, test keys unless live is asked for", () =>
+    Effect.gen(function* () {
+      const { organization, services } = yield* TestService
+      const keys = Context.get(services, Keys)
+      const options = { organizationId: organization.id, name: "Shop", permissions: ["*"], author } as const
+      const byDefault = yield* keys.create(options)
+      const test = yield* keys.create({ ...options, mode: "test" })
+      const live = yield* keys.create({ ...options, mode: "live" })
+      expect(Redacted.value(byDefault.key)).toMatch(/^pk_test_[A-Za-z0-9_-]{43}$/)
+      expect(Redacted.value(test.key)).toMatch(/^pk_test_[A-Za-z0-9_-]{43}$/)
+      expect(Redacted.value(live.key)).toMatch(/^pk_live_[A-Za-z0-9_-]{43}$/)
+      expect([byDefault, test, live].map(({ record }) => record.environment)).toEqual([
+        "sandbox",
+        "sandbox",
+        "production"
+      ])
+      expect(live.record).toMatchObject({ prefix: "pk_live_", lastFour: Redacted.value(live.key).slice(-4) })
+    })
+  )
+
+  it.effect("are stored as their SHA-256, their prefix and their last four characters, and nothing more of them", () =>
+    Effect.gen(function* () {
+      const { organization, services, sql } = yield* TestService
+      const { key, record } = yield* Context.get(services, Keys).create({
+        organizationId: organization.id,
+        name: "Shop",
+        permissions: ["products:read"],
+        author
+      })
+      const text = Redacted.value(key)
+      const [row] = yield* sql<{ hash: Buffer; prefix: string; lastFour: string; dump: string }>`
+        SELECT key_hash AS hash, key_prefix AS prefix, last_four AS "lastFour", to_jsonb(k)::text AS dump
+        FROM payments.api_keys k WHERE id = ${record.id}`
+      expect(row?.hash.equals(createHash("sha256").update(text).digest())).toBe(true)
+      expect(row?.hash.equals(keyHash(key))).toBe(true)
+      expect(row).toMatchObject({ prefix: "pk_test_", lastFour: text.slice(-4) })
+      for (let start = "pk_test_".length; start + 5 <= text.length; start++) {
+        expect(row?.dump).not.toContain(text.slice(start, start + 5))
+      }
+      expect(JSON.stringify({ record, key })).not.toContain(text)
+    })
+  )
+
+  it.effect("of an older form work in sandbox", () =>
+    Effect.gen(function* () {
+      const { makeKey, organization, request } = yield* TestService
+      for (const key of [`sk_${randomUUID()}`, `legacy-${randomUUID()}`, randomUUID()]) {
+        yield* insertRow({ key, environment: "sandbox", prefix: key.slice(0, 3) })
+        const create = yield* request("POST", `/v2/organizations/${organization.id}/integrations/endpoints`, {
+          key,
+          headers: { "idempotency-key": randomUUID() },
+          body: { name: "Migrated", url: "http://localhost:1/hook", events: ["payment.failed"] }
+        })
+        expect(create.json).toMatchObject({ environment: "sandbox" })
+      }
+      const live = yield* makeKey(organization.id, ["webhook-endpoints:*"], { mode: "live" })
+      expect((yield* listEndpoints(live)).json["data"]).toEqual([])
+    })
+  )
+
+  it.effect("whose form says another environment than their row are refused", () =>
+    Effect.gen(function* () {
+      const sandboxForm = `pk_test_${"a".repeat(43)}`
+      const liveForm = `pk_live_${"b".repeat(43)}`
+      yield* insertRow({ key: sandboxForm, environment: "production", prefix: "pk_live_" })
+      yield* insertRow({ key: liveForm, environment: "sandbox", prefix: "pk_test_" })
+      expectFailure(yield* listEndpoints(sandboxForm), invalid)
+      expectFailure(yield* listEndpoints(liveForm), invalid)
+    })
+  )
+
+  it.effect("whose prefix and environment disagree can't be stored", () =>
+    Effect.gen(function* () {
+      const key = `pk_test_${"c".repeat(43)}`
+      const stored = yield* Effect.either(insertRow({ key, environment: "production", prefix: "pk_test_" }))
+      expect(stored._tag).toBe("Left")
+    })
+  )
+
+  it.effect("stop at once when they are revoked and when their time is over, with the answer of unknown ones", () =>
+    Effect.gen(function* () {
+      const { makeKey, organization, sql } = yield* TestService
+      const grants: ReadonlyArray<Grant> = ["webhook-endpoints:read"]
+      const revoked = yield* makeKey(organization.id, grants)
+      const expiring = yield* makeKey(organization.id, grants, { expiresAt: new Date(Date.now() + 3_600_000) })
+      const expired = yield* makeKey(organization.id, grants, { expiresAt: new Date(Date.now() - 1000) })
+      expect((yield* listEndpoints(revoked)).status).toBe(200)
+      expect((yield* listEndpoints(expiring)).status).toBe(200)
+      const unknown = yield* listEndpoints(`pk_test_${"d".repeat(43)}`)
+      yield* sql`UPDATE payments.api_keys SET revoked_at = now() WHERE key_hash = ${keyHash(Redacted.make(revoked))}`
+      yield* sql`
+        UPDATE payments.api_keys SET expires_at = now() - interval '1 millisecond'
+        WHERE key_hash = ${keyHash(Redacted.make(expiring))}`
+      for (const key of [revoked, expiring, expired]) {
+        const answer = yield* listEndpoints(key)
+        expectFailure(answer, invalid)
+        expect(answer.json["error"]).toBe(unknown.json["error"])
+      }
+    })
+  )
+})
