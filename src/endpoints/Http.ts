@@ -13,7 +13,22 @@ export const endpointsHttp = HttpApiBuilder.group(Api, "endpoints", (handlers) =
     const idempotency = yield* Idempotency
     return handlers
       .handle("list", () => Effect.flatMap(Principal, (principal) => endpoints.list(principal)))
-      .handle("create", ({ payload }) => Effect.flatMap(Principal, (principal) => endpoints.create(principal, payload)))
+      .handle(
+        "create",
+        Effect.fnUntraced(function* ({ headers, payload }) {
+          const principal = yield* Principal
+          return yield* idempotency.runInTransaction(
+            {
+              tenant: principal,
+              key: headers["idempotency-key"],
+              operation: "endpoints.create",
+              parameters: payload,
+              encode: Schema.encodeSync(CreatedEndpoint)
+            },
+            endpoints.prepareCreate(principal, payload)
+          )
+        })
+      )
       .handle("get", ({ path }) => Effect.flatMap(Principal, (principal) => endpoints.get(principal, path.id)))
       .handle("update", ({ path, payload }) =>
         Effect.flatMap(Principal, (principal) => endpoints.update(principal, path.id, payload))

@@ -71,6 +71,10 @@ const classify = (
   if (thrown instanceof Stripe.errors.StripeConnectionError) {
     return isTimeout(thrown) ? new ProviderTimeout({ cause: facts }) : new ProviderUnavailable({ cause: facts })
   }
+  // Beside 429 the provider also says this with 400
+  if (thrown instanceof Stripe.errors.StripeRateLimitError) {
+    return new ProviderRateLimited({ cause: facts, ...retryAfterOf(thrown.headers) })
+  }
   if (thrown.code === "idempotency_key_in_use") {
     return new IdempotencyRequestInProgress({ cause: facts })
   }
@@ -81,7 +85,8 @@ const classify = (
         : refused(thrown, facts)
     case 402:
       return new ProviderPaymentRefused({
-        code: `provider_${safeCode(thrown.decline_code ?? thrown.code ?? facts.type)}`,
+        // The package makes an absent decline code the empty string
+        code: `provider_${safeCode(thrown.decline_code || thrown.code || facts.type)}`,
         cause: facts
       })
     case 403:
@@ -92,8 +97,6 @@ const classify = (
       return thrown.code === "resource_missing"
         ? new ProviderObjectNotFound({ fields: fieldsOf(thrown), cause: facts })
         : new ProviderUnavailable({ cause: facts })
-    case 429:
-      return new ProviderRateLimited({ cause: facts, ...retryAfterOf(thrown.headers) })
     default:
       return new ProviderUnavailable({ cause: facts })
   }

@@ -81,3 +81,21 @@ export const makeOrganization = (
     })
     return { id, key: Redacted.value(key) }
   }).pipe(Effect.orDie)
+
+/** A live key of an organization that may do everything. */
+export const makeLiveKey = (
+  services: Context.Context<Services>,
+  organizationId: OrganizationId
+): Effect.Effect<string> =>
+  Context.get(services, Keys)
+    .create({
+      organizationId,
+      name: "Live",
+      permissions: ["*", "webhook-endpoints:*"],
+      mode: "live",
+      author: { kind: "operator", id: "test" }
+    })
+    .pipe(
+      Effect.map(({ key }) => Redacted.value(key)),
+      Effect.orDie
+    )
