@@ -1,14 +1,14 @@
 import { HttpTraceContext } from "@effect/platform"
-import type { SqlClient } from "@effect/sql"
+import { type SqlClient, SqlError } from "@effect/sql"
 import { Clock, Context, Effect, Either, Layer, Option } from "effect"
 import { newDeliveries } from "../deliveries/Queue.ts"
 import { WakeUp } from "../deliveries/WakeUp.ts"
-import { type ServiceUnavailable, SignatureInvalid } from "../Errors.ts"
+import { ServiceUnavailable, SignatureInvalid } from "../Errors.ts"
 import { encodeEnvelope } from "../events/Envelope.ts"
 import { type ProviderEvent, parseProviderEvent, soldItemsReference, translate } from "../events/Translate.ts"
 import { Provider } from "../provider/Provider.ts"
 import type { Environment } from "../Settings.ts"
-import { orUnavailable } from "../storage/Database.ts"
+import { isUnavailable } from "../storage/Database.ts"
 import { type InboundContext, makeReceiptsRepo, type NewReceipt, type ReceiptOutcome } from "./ReceiptsRepo.ts"
 
 /** What became of a notification: `duplicate` where it was known already. */
@@ -69,12 +69,29 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
           yield* wakeUp.announce
         }
         return received
-      }, orUnavailable)
+      }, orNotStored)
 
       return { receive }
     })
   )
 }
+
+/**
+ * Where storing fails the provider is asked to come again, whatever the reason (contract, What the service does, rule 8:
+ * "If queuing fails, … answers 503"): a bug of ours may be mended by then.
+ */
+const orNotStored = <A, E, R>(
+  effect: Effect.Effect<A, E | SqlError.SqlError, R>
+): Effect.Effect<A, Exclude<E, SqlError.SqlError> | ServiceUnavailable, R> =>
+  Effect.catchIf(
+    effect,
+    (error): error is Extract<E | SqlError.SqlError, SqlError.SqlError> => error instanceof SqlError.SqlError,
+    (cause) =>
+      Effect.zipRight(
+        isUnavailable(cause) ? Effect.void : Effect.logError("A notification could not be stored for a bug", cause),
+        new ServiceUnavailable({ cause })
+      )
+  )
 
 interface Consequence extends Pick<NewReceipt, "outcome" | "organizationId" | "events"> {}
 

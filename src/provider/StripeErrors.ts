@@ -25,7 +25,11 @@ export interface ProviderErrorFacts {
 }
 
 /** `line_items[0][price]` as the API writes it: `line_items.0.price`. */
-export const dottedPath = (param: string): string => param.replaceAll("]", "").replaceAll("[", ".")
+export const dottedPath = (param: string): string =>
+  param
+    .split(/[[\].]/)
+    .filter((part) => part !== "")
+    .join(".")
 
 const safeCode = (code: string): string => (/^[a-z0-9_]{1,80}$/.test(code) ? code : "error")
 

@@ -1,0 +1,156 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { dirname, join, relative, resolve } from "node:path"
+import { fileURLToPath } from "node:url"
+import { describe, expect, it } from "@effect/vitest"
+
+const root = fileURLToPath(new URL("../src", import.meta.url))
+
+/** A module of the service: what it imports, with types and without. */
+interface Module {
+  readonly path: string
+  readonly lines: number
+  readonly packages: ReadonlyArray<string>
+  /** Imported modules of the service, as paths from `src`. */
+  readonly imports: ReadonlyArray<{ readonly path: string; readonly typeOnly: boolean }>
+}
+
+/** `import … from "x"`, `export … from "x"`, `import "x"` and `import("x")`, each at the start of a statement. */
+const statement =
+  /^(?:import|export)\s+(?<type>type\s)?(?:[^"';]*?\sfrom\s+)?"(?<source>[^"]+)"|\bimport\(\s*"(?<dynamic>[^"]+)"\s*\)/gm
+
+const readModule = (path: string): Module => {
+  const text = readFileSync(join(root, path), "utf8")
+  const found = [...text.matchAll(statement)].map(({ groups = {} }) => ({
+    source: groups["source"] ?? groups["dynamic"] ?? "",
+    typeOnly: groups["type"] !== undefined
+  }))
+  return {
+    path,
+    lines: text.split("\n").length - 1,
+    packages: found.map(({ source }) => source).filter((source) => !source.startsWith(".")),
+    imports: found
+      .filter(({ source }) => source.startsWith("."))
+      .map(({ source, typeOnly }) => ({
+        path: relative(root, resolve(dirname(join(root, path)), source)).replaceAll("\\", "/"),
+        typeOnly
+      }))
+  }
+}
+
+const modules: ReadonlyArray<Module> = readdirSync(root, { recursive: true, encoding: "utf8" })
+  .map((path) => path.replaceAll("\\", "/"))
+  .filter((path) => path.endsWith(".ts"))
+  .toSorted()
+  .map(readModule)
+
+const byPath = new Map(modules.map((module) => [module.path, module]))
+
+/** The floors, the lowest first: a module may use its own floor and those below. A file that is nowhere fails. */
+const floors: ReadonlyArray<{ readonly name: string; readonly holds: RegExp }> = [
+  { name: "ground", holds: /^(Errors|Settings|index)\.ts$|^events\// },
+  { name: "kit and storage", holds: /^(kit|storage)\// },
+  { name: "slices", holds: /^(identity|provider|endpoints|deliveries|inbound|mcp)\/(?!Http\.ts$)/ },
+  { name: "surface", holds: /^(Service|Http|Edge|Server|Api|Operations|CheckoutPages)\.ts$|^[a-z]+\/Http\.ts$/ },
+  { name: "process", holds: /^(main|Run|Local\w*)\.ts$|^cli\// }
+]
+
+const standsApart = (path: string) => /^(emulator|webhooks)\//.test(path)
+
+const floorOf = (path: string): number => floors.findIndex(({ holds }) => holds.test(path))
+
+/** Every module that is reached from one, itself included. */
+const reachedFrom = (start: string, follow: (edge: Module["imports"][number]) => boolean): ReadonlySet<string> => {
+  const reached = new Set([start])
+  for (const path of reached) {
+    for (const edge of byPath.get(path)?.imports ?? []) {
+      if (follow(edge)) reached.add(edge.path)
+    }
+  }
+  return reached
+}
+
+describe("the service's modules", () => {
+  it("are all found, and import modules that exist", () => {
+    expect(modules.length).toBeGreaterThan(50)
+    expect(byPath.get("Service.ts")?.imports.length).toBeGreaterThan(10)
+    const missing = modules.flatMap(({ imports, path }) =>
+      imports.filter((edge) => !byPath.has(edge.path)).map((edge) => `${path} → ${edge.path}`)
+    )
+    expect(missing.filter((edge) => !edge.endsWith(".json"))).toEqual([])
+  })
+
+  it("each stand on a floor, and use their own and those below alone", () => {
+    const inHouse = modules.filter(({ path }) => !standsApart(path))
+    expect(inHouse.filter(({ path }) => floorOf(path) === -1).map(({ path }) => path)).toEqual([])
+    const upward = inHouse.flatMap(({ imports, path }) =>
+      imports
+        .filter((edge) => byPath.has(edge.path) && !standsApart(edge.path))
+        .filter((edge) => floorOf(edge.path) > floorOf(path))
+        // Handlers are declared against the whole contract, which the surface puts together
+        .map((edge) => `${path} → ${edge.path}`)
+    )
+    expect(upward).toEqual([])
+  })
+
+  it("have no import circles, types included", () => {
+    const circles = modules.flatMap(({ imports, path }) =>
+      imports.filter((edge) => reachedFrom(edge.path, () => true).has(path)).map((edge) => `${path} → ${edge.path}`)
+    )
+    expect(circles).toEqual([])
+  })
+
+  it("use Stripe's package in its adapter and the emulator only", () => {
+    const users = modules.filter(({ packages }) => packages.some((name) => /^stripe(\/|$)/.test(name)))
+    expect(users.map(({ path }) => path).filter((path) => !/^provider\/Stripe\w*\.ts$|^emulator\//.test(path))).toEqual(
+      []
+    )
+    expect(users.map(({ path }) => path)).toContain("provider/StripeProvider.ts")
+  })
+
+  it("reach the emulator from the local start alone, and it reaches nothing of theirs", () => {
+    const fromOutside = modules
+      .filter(({ path }) => !path.startsWith("emulator/"))
+      .filter(({ imports }) => imports.some((edge) => edge.path.startsWith("emulator/")))
+    expect(fromOutside.map(({ path }) => path).filter((path) => !/^Local(Organization)?\.ts$/.test(path))).toEqual([])
+    const leaks = modules
+      .filter(({ path }) => path.startsWith("emulator/"))
+      .flatMap(({ imports, path }) =>
+        imports.filter((e) => !e.path.startsWith("emulator/")).map((e) => `${path} → ${e.path}`)
+      )
+    expect(leaks).toEqual([])
+  })
+
+  it("of consumers' webhooks use node:crypto and each other alone", () => {
+    const own = modules.filter(({ path }) => path.startsWith("webhooks/"))
+    expect(own.length).toBeGreaterThan(0)
+    expect([...new Set(own.flatMap(({ packages }) => packages))]).toEqual(["node:crypto"])
+    expect(own.flatMap(({ imports }) => imports).filter((edge) => !edge.path.startsWith("webhooks/"))).toEqual([])
+    const users = modules.filter(
+      ({ path }) => !path.startsWith("webhooks/") && path !== "index.ts" && !path.startsWith("cli/")
+    )
+    expect(
+      users.filter(({ imports }) => imports.some((edge) => edge.path.startsWith("webhooks/"))).map(({ path }) => path)
+    ).toEqual([])
+  })
+
+  it("of the contract reach no server code", () => {
+    const contracts = modules
+      .map(({ path }) => path)
+      .filter((path) => /(^|\/)\w*Api\.ts$/.test(path) && !standsApart(path))
+    expect(contracts.length).toBeGreaterThan(4)
+    const server = contracts.flatMap((start) =>
+      [...reachedFrom(start, ({ typeOnly }) => !typeOnly)].flatMap((path) =>
+        (byPath.get(path)?.packages ?? [])
+          .filter((name) => /^(@effect\/(platform-node|sql)|pg$|node:|undici|stripe)/.test(name))
+          .map((name) => `${start} → ${path} → ${name}`)
+      )
+    )
+    expect(server).toEqual([])
+  })
+
+  it("are at most 400 lines long", () => {
+    // One class for each documented code, and nothing else to cut it by
+    const long = modules.filter(({ lines, path }) => lines > 400 && path !== "Errors.ts")
+    expect(long.map(({ lines, path }) => `${path}: ${lines}`)).toEqual([])
+  })
+})

@@ -1,0 +1,280 @@
+import { expect } from "@effect/vitest"
+import { Effect, Option, Schema, SchemaAST } from "effect"
+import { operations } from "../src/Api.ts"
+import { documentedErrors } from "../src/Errors.ts"
+import { onService, TestService } from "./harness/TestService.ts"
+
+/** As much of the form of OpenAPI 3.1 as this document uses. */
+const Reference = Schema.Struct({ $ref: Schema.String })
+const JsonSchema = Schema.Record({ key: Schema.String, value: Schema.Unknown })
+const Content = Schema.Struct({ "application/json": Schema.Struct({ schema: JsonSchema }) })
+const Parameter = Schema.Struct({
+  name: Schema.NonEmptyString,
+  in: Schema.Literal("path", "query", "header"),
+  required: Schema.Boolean,
+  schema: JsonSchema,
+  description: Schema.optional(Schema.String)
+})
+const Response = Schema.Struct({
+  description: Schema.NonEmptyString,
+  headers: Schema.Record({ key: Schema.String, value: JsonSchema }),
+  content: Content
+})
+const DocumentedOperation = Schema.Struct({
+  operationId: Schema.NonEmptyString,
+  summary: Schema.NonEmptyString,
+  description: Schema.optional(Schema.NonEmptyString),
+  tags: Schema.NonEmptyArray(Schema.String),
+  parameters: Schema.Array(Parameter),
+  security: Schema.Array(Schema.Record({ key: Schema.String, value: Schema.Array(Schema.String) })),
+  requestBody: Schema.optional(Schema.Struct({ required: Schema.Literal(true), content: Content })),
+  responses: Schema.Record({ key: Schema.String.pipe(Schema.pattern(/^[1-5]\d\d$/)), value: Response }),
+  "x-required-permission": Schema.optional(Schema.String)
+})
+type DocumentedOperation = typeof DocumentedOperation.Type
+const Document = Schema.Struct({
+  openapi: Schema.String.pipe(Schema.pattern(/^3\.1\.\d+$/)),
+  info: Schema.Struct({
+    title: Schema.Literal("connected-payments"),
+    version: Schema.NonEmptyString,
+    description: Schema.NonEmptyString
+  }),
+  paths: Schema.Record({
+    key: Schema.String.pipe(Schema.startsWith("/")),
+    value: Schema.Record({
+      key: Schema.String.pipe(Schema.pattern(/^(get|post|patch|put|delete)$/)),
+      value: DocumentedOperation
+    })
+  }),
+  components: Schema.Struct({
+    schemas: Schema.Record({ key: Schema.String, value: JsonSchema }),
+    securitySchemes: Schema.Record({ key: Schema.String, value: JsonSchema })
+  }),
+  security: Schema.Array(Schema.Unknown),
+  tags: Schema.Array(Schema.Struct({ name: Schema.String, description: Schema.optional(Schema.String) }))
+})
+
+const document = Effect.gen(function* () {
+  const { request } = yield* TestService
+  const answer = yield* request("GET", "/openapi.json")
+  expect(answer.status).toBe(200)
+  expect(answer.headers.get("content-type")).toMatch(/^application\/json/)
+  const decoded = yield* Schema.decodeUnknown(Document, { onExcessProperty: "error", errors: "all" })(answer.json)
+  return { text: answer.text, json: decoded }
+})
+
+const documentedPath = (path: string) => path.replaceAll(/:(\w+)/g, "{$1}")
+
+/** Each operation of the contract beside what the document says of it. */
+const documented = Effect.map(document, ({ json }) =>
+  operations.map((operation) => ({
+    operation,
+    name: `${operation.method} ${operation.path}`,
+    said: Object.entries(json.paths[documentedPath(operation.path)] ?? {}).find(
+      ([method]) => method === operation.method.toLowerCase()
+    )?.[1]
+  }))
+)
+
+/** What a status's body may be: names of component schemas. */
+const bodiesOf = (said: DocumentedOperation | undefined, status: number): ReadonlyArray<string> => {
+  const schema = said?.responses[String(status)]?.content["application/json"].schema ?? {}
+  const alternatives = Array.isArray(schema["anyOf"]) ? schema["anyOf"] : [schema]
+  return alternatives.filter(Schema.is(Reference)).map(({ $ref }) => $ref.replace("#/components/schemas/", ""))
+}
+
+const referencesIn = (value: unknown): ReadonlyArray<string> =>
+  typeof value !== "object" || value === null
+    ? []
+    : Object.entries(value).flatMap(([key, part]) =>
+        key === "$ref" && typeof part === "string" ? [part] : referencesIn(part)
+      )
+
+const namesOf = (schema: Option.Option<Schema.Schema.All>): ReadonlyArray<string> =>
+  Option.match(schema, {
+    onNone: () => [],
+    onSome: ({ ast }) => SchemaAST.getPropertySignatures(SchemaAST.encodedAST(ast)).map(({ name }) => String(name))
+  })
+
+onService({ roles: { api: true, worker: false } })("the documents", (it) => {
+  it.effect("are OpenAPI 3.1 whose references all lead somewhere, with operation ids of their own", () =>
+    Effect.gen(function* () {
+      const { json } = yield* document
+      const known = Object.keys(json.components.schemas).map((name) => `#/components/schemas/${name}`)
+      expect([...new Set(referencesIn(json))].filter((reference) => !known.includes(reference))).toEqual([])
+      const ids = Object.values(json.paths).flatMap((path) => Object.values(path).map(({ operationId }) => operationId))
+      expect(new Set(ids).size).toBe(ids.length)
+      expect(json.components.securitySchemes).toMatchObject({
+        apiKey: { type: "apiKey", in: "header", name: "x-api-key" }
+      })
+    })
+  )
+
+  it.effect("list every operation and no other", () =>
+    Effect.gen(function* () {
+      const { json } = yield* document
+      const said = Object.entries(json.paths).flatMap(([path, methods]) =>
+        Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`)
+      )
+      expect(said.toSorted()).toEqual(
+        operations.map(({ method, path }) => `${method} ${documentedPath(path)}`).toSorted()
+      )
+    })
+  )
+
+  it.effect("say each operation's permission, and which need a credential", () =>
+    Effect.gen(function* () {
+      for (const { name, operation, said } of yield* documented) {
+        expect(said?.["x-required-permission"], name).toBe(operation.permission)
+        if (operation.permission === undefined) {
+          expect(said?.security, name).toEqual([])
+        } else {
+          expect(said?.security, name).toContainEqual({ apiKey: [] })
+          expect(said?.description, name).toContain(`\`${operation.permission}\``)
+        }
+      }
+    })
+  )
+
+  it.effect("say each operation's parameters and body", () =>
+    Effect.gen(function* () {
+      for (const { name, operation, said } of yield* documented) {
+        const { headersSchema, pathSchema, payloadSchema, urlParamsSchema } = operation.endpoint
+        const parameters = (place: string) => said?.parameters.filter((p) => p.in === place).map((p) => p.name)
+        expect(parameters("path"), name).toEqual(namesOf(pathSchema))
+        expect(
+          said?.parameters.filter((p) => p.in === "path").every((p) => p.required),
+          name
+        ).toBe(true)
+        expect(parameters("query"), name).toEqual(namesOf(urlParamsSchema))
+        expect(parameters("header"), name).toEqual(namesOf(headersSchema))
+        expect(said?.requestBody !== undefined, name).toBe(Option.isSome(payloadSchema))
+        const limit = said?.parameters.find((parameter) => parameter.name === "limit")
+        if (limit !== undefined) {
+          expect(limit.schema).toMatchObject({ type: "integer", minimum: 1, maximum: 100 })
+        }
+      }
+    })
+  )
+
+  it.effect("say every status of every operation, with the error's body", () =>
+    Effect.gen(function* () {
+      for (const { name, operation, said } of yield* documented) {
+        expect(said?.responses["200"], name).toBeDefined()
+        const everywhere = [
+          "ValidationFailed",
+          "MethodNotAllowed",
+          "PayloadTooLarge",
+          "UnsupportedMediaType",
+          "InternalError"
+        ]
+        const behindKeys = [
+          "AuthenticationRequired",
+          "ApiKeyInvalid",
+          "OrganizationAccessDenied",
+          operation.permission?.startsWith("webhook-endpoints:") === true
+            ? "EndpointManagementForbidden"
+            : "PermissionDenied",
+          "ServiceUnavailable"
+        ]
+        const atTheProvider = [
+          "ProviderAccountNotConnected",
+          "ProviderRequestRefused",
+          "ProviderPaymentRefused",
+          "ProviderObjectNotFound",
+          "ProviderUnavailable",
+          "ProviderPermissionDenied",
+          "ProviderRateLimited",
+          "ProviderTimeout",
+          "IdempotencyKeyReused",
+          "IdempotencyRequestInProgress"
+        ]
+        const expected = [
+          ...everywhere,
+          ...(operation.permission === undefined ? [] : behindKeys),
+          ...(operation.path.includes("/provider/") ? atTheProvider : []),
+          ...(operation.path.endsWith("/integrations/endpoints") && operation.method === "POST"
+            ? ["EndpointLimitReached", "DestinationRejected", "DestinationUnresolvable", "IntegrationFilterUnknown"]
+            : []),
+          ...(/\/integrations\/.*:id/.test(operation.path) ? ["ResourceNotFound"] : []),
+          ...(operation.path.startsWith("/webhooks/") ? ["SignatureInvalid", "ServiceUnavailable"] : []),
+          ...(operation.path === "/health/ready" ? ["ServiceUnavailable"] : [])
+        ]
+        for (const errorClass of documentedErrors) {
+          const { status } = errorClass.documentation
+          if (expected.includes(errorClass.tag)) {
+            expect(bodiesOf(said, status), `${name} ${errorClass.tag}`).toContain(errorClass.tag)
+          }
+        }
+        for (const [status, response] of Object.entries(said?.responses ?? {})) {
+          expect(Object.keys(response.headers), `${name} ${status}`).toContain("request-id")
+        }
+      }
+    })
+  )
+
+  it.effect("say the four keys of an error's body, all required", () =>
+    Effect.gen(function* () {
+      const { json } = yield* document
+      for (const { documentation, tag } of documentedErrors) {
+        const schema = json.components.schemas[tag]
+        if (schema !== undefined) {
+          expect(schema["required"], tag).toEqual(["error", "code", "fields", "requestId"])
+          expect(Object.keys(Object(schema["properties"])).toSorted(), tag).toEqual([
+            "code",
+            "error",
+            "fields",
+            "requestId"
+          ])
+          expect(JSON.stringify(schema), tag).toContain(documentation.code)
+        }
+      }
+    })
+  )
+
+  it.effect("say nothing of the platform's own errors, and no signing secret beyond creation", () =>
+    Effect.gen(function* () {
+      const { json, text } = yield* document
+      expect(text).not.toMatch(/HttpApiDecodeError|"Issue"|PropertyKey|_tag/)
+      const withSecret = Object.entries(json.components.schemas).filter(([, schema]) =>
+        Object.keys(Object(schema["properties"])).includes("signingSecret")
+      )
+      expect(withSecret.map(([name]) => name)).toEqual(["CreatedEndpoint"])
+    })
+  )
+
+  it.effect("are shown on a page of HTML that takes nothing from elsewhere", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      const { headers, status, text } = yield* request("GET", "/docs")
+      expect(status).toBe(200)
+      expect(headers.get("content-type")).toMatch(/^text\/html/)
+      expect(text).toMatch(/^<!doctype html>/i)
+      expect(text).toContain('"openapi":"3.1')
+      expect(
+        text.match(/<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)\s*=\s*["']?(?:https?:)?\/\/[^>]*>/gi)
+      ).toBeNull()
+      const policy = new Map(
+        (headers.get("content-security-policy") ?? "").split(";").map((directive) => {
+          const [name = "", ...sources] = directive.trim().split(/\s+/)
+          return [name, sources]
+        })
+      )
+      expect(policy.get("default-src")).toEqual(["'none'"])
+      expect(policy.get("connect-src")).toEqual(["'self'"])
+      expect([...policy.values()].flat().filter((source) => /^https?:|^\*|^\/\//.test(source))).toEqual([])
+    })
+  )
+})
+
+onService({ roles: { api: true, worker: false } })("health", (it) => {
+  it.effect("says that the process lives and that it can serve, to everybody", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      for (const status of ["live", "ready"]) {
+        const answer = yield* request("GET", `/health/${status}`)
+        expect([answer.status, answer.json]).toEqual([200, { status }])
+      }
+    })
+  )
+})

@@ -1,0 +1,350 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { checkoutSession, failedPaymentIntent, secretMark } from "../events/ProviderEvents.ts"
+import { onService, TestService } from "../harness/TestService.ts"
+import { makeTenant, newEventId, notification, notify, signature, subscribe } from "./Notifications.ts"
+
+/** What is stored of one provider event. */
+const storedOf = (providerEventId: string) =>
+  Effect.flatMap(TestService, ({ sql }) =>
+    Effect.all({
+      receipts: sql<{ outcome: string; organizationId: string | null; accountId: string; duplicates: number }>`
+        SELECT outcome, organization_id AS "organizationId", account_id AS "accountId", duplicates, type, livemode
+        FROM payments.receipts WHERE provider_event_id = ${providerEventId}`,
+      events: sql<{ id: string; type: string; payload: string }>`
+        SELECT id, type, payload FROM payments.events WHERE provider_event_id = ${providerEventId}`,
+      deliveries: sql<{ endpointId: string; state: string; attemptCount: number; traceparent: string | null }>`
+        SELECT d.endpoint_id AS "endpointId", d.state, d.attempt_count AS "attemptCount", d.traceparent
+        FROM payments.deliveries d JOIN payments.events e
+          ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
+        WHERE e.provider_event_id = ${providerEventId} ORDER BY d.endpoint_id`
+    })
+  ).pipe(Effect.orDie)
+
+const nothing = { receipts: [], events: [], deliveries: [] }
+
+/** All rows there are: for requests that name no event. */
+const rowCounts = Effect.flatMap(
+  TestService,
+  ({ sql }) => sql`
+    SELECT (SELECT count(*)::int FROM payments.receipts) AS receipts, (SELECT count(*)::int FROM payments.events) AS events,
+      (SELECT count(*)::int FROM payments.deliveries) AS deliveries`
+).pipe(Effect.orDie)
+
+const tampered = (body: string) => body.replace('"amount": 1500', '"amount": 1501')
+
+onService({ roles: { api: true, worker: false } })("the provider's entry", (it) => {
+  it.effect("stores receipt, event and deliveries of a verified notification, and answers 200", () =>
+    Effect.gen(function* () {
+      const tenant = yield* makeTenant
+      const [one, two] = [yield* subscribe(tenant), yield* subscribe(tenant)]
+      const id = newEventId()
+      const answer = yield* notify(notification(tenant.accountId, { id, created: 1_760_000_000 }))
+      expect([answer.status, answer.json]).toEqual([200, { received: true }])
+      const { deliveries, events, receipts } = yield* storedOf(id)
+      expect(receipts).toEqual([
+        {
+          outcome: "delivered",
+          organizationId: tenant.id,
+          accountId: tenant.accountId,
+          duplicates: 0,
+          type: "payment_intent.succeeded",
+          livemode: false
+        }
+      ])
+      expect(deliveries.map(({ endpointId }) => endpointId)).toEqual([one.id, two.id].sort())
+      for (const delivery of deliveries) expect(delivery).toMatchObject({ state: "queued", attemptCount: 0 })
+      expect(events).toHaveLength(1)
+      const [event] = events
+      expect(event?.id).toMatch(/^svc_evt_[0-9a-f]{64}$/)
+      expect(JSON.parse(event?.payload ?? "")).toEqual({
+        id: event?.id,
+        type: "payment.succeeded",
+        version: 1,
+        created_at: "2025-10-09T08:53:20.000Z",
+        livemode: false,
+        organization_id: tenant.id,
+        source: { provider: "stripe", event_id: id },
+        data: { payment_id: "pi_1", amount_received: 1500, currency: "brl" }
+      })
+      expect(event?.payload).not.toContain(secretMark)
+    })
+  )
+
+  it.effect("takes a signature up to five minutes off, and one of several that matches", () =>
+    Effect.gen(function* () {
+      const tenant = yield* makeTenant
+      for (const secondsFromNow of [-295, 295]) {
+        const body = notification(tenant.accountId)
+        expect((yield* notify(body, signature(body, { secondsFromNow }))).status).toBe(200)
+      }
+      const body = notification(tenant.accountId)
+      const [time, good] = signature(body).split(",")
+      const header = `${time},v1=${"0".repeat(64)},${good}`
+      expect((yield* notify(body, header)).status).toBe(200)
+    })
+  )
+
+  const refusals: Record<string, (body: string) => readonly [body: string, header: string | null]> = {
+    "no signature": (body) => [body, null],
+    "an empty signature": (body) => [body, ""],
+    "a signature that is none": (body) => [body, "t=now,v1=yes"],
+    "a signature without a time": (body) => [body, signature(body).replace(/t=\d+,/, "")],
+    "a signature without a value": (body) => [body, signature(body).replace(/,v1=.*/, "")],
+    "a signature under another scheme": (body) => [body, signature(body).replace("v1=", "v0=")],
+    "another secret's signature": (body) => [body, signature(body, { secret: "whsec_ofsomeoneelse" })],
+    "another body's signature": (body) => [body, signature(`${body} `)],
+    "a changed byte": (body) => [tampered(body), signature(body)],
+    "a byte more": (body) => [`${body}\n`, signature(body)],
+    "a changed time": (body) => [body, signature(body).replace(/t=(\d+)/, (_, time) => `t=${Number(time) + 1}`)],
+    "two times, the signed one first": (body) => [body, `${signature(body)},t=1`],
+    "two times, the signed one last": (body) => [body, `t=1,${signature(body)}`],
+    "the same time twice": (body) => [body, `${signature(body).split(",")[0]},${signature(body)}`],
+    "a signature more than five minutes old": (body) => [body, signature(body, { secondsFromNow: -305 })],
+    "a signature more than five minutes ahead": (body) => [body, signature(body, { secondsFromNow: 305 })],
+    "a signature of a day ahead": (body) => [body, signature(body, { secondsFromNow: 86_400 })],
+    "reformatted JSON": (body) => [JSON.stringify(JSON.parse(body)), signature(body)]
+  }
+  for (const [what, forge] of Object.entries(refusals)) {
+    it.effect(`refuses ${what} with 400 and stores nothing`, () =>
+      Effect.gen(function* () {
+        const { organization } = yield* TestService
+        const id = newEventId()
+        const before = yield* rowCounts
+        const answer = yield* notify(...forge(notification(organization.accountId, { id })))
+        expect([answer.status, answer.json]).toEqual([
+          400,
+          {
+            error: expect.any(String),
+            code: "signature_invalid",
+            fields: [],
+            requestId: answer.headers.get("request-id")
+          }
+        ])
+        expect(yield* storedOf(id)).toEqual(nothing)
+        expect(yield* rowCounts).toEqual(before)
+      })
+    )
+  }
+
+  it.effect("tells no difference between a wrong signature and a wrong secret", () =>
+    Effect.gen(function* () {
+      const { organization } = yield* TestService
+      const body = notification(organization.accountId)
+      const answers = [
+        yield* notify(body, signature(body, { secret: "whsec_ofsomeoneelse" })),
+        yield* notify(tampered(body), signature(body))
+      ]
+      expect(new Set(answers.map(({ json }) => json["error"])).size).toBe(1)
+      for (const { text } of answers) expect(text).not.toContain("whsec_")
+    })
+  )
+
+  const unparseable = {
+    "no JSON": "not JSON at all",
+    nothing: "",
+    "JSON that is no object": '"evt_1"',
+    null: "null",
+    "an empty object": "{}",
+    "an event without an id": JSON.stringify({ type: "payment_intent.succeeded", created: 1, livemode: false }),
+    "an id with a line break": notification("acct_1", { id: "evt_1\npayment.succeeded" }),
+    "a time that is none": notification("acct_1").replace("1760000000", '"yesterday"'),
+    "an object that is a list": notification("acct_1", { object: [] }),
+    "text after the JSON": `${notification("acct_1")}{}`
+  }
+  for (const [what, body] of Object.entries(unparseable)) {
+    it.effect(`refuses ${what}, however well signed, with 400 and stores nothing`, () =>
+      Effect.gen(function* () {
+        const before = yield* rowCounts
+        const answer = yield* notify(body, signature(body))
+        expect([answer.status, answer.json["code"]]).toEqual([400, "signature_invalid"])
+        expect(yield* rowCounts).toEqual(before)
+      })
+    )
+  }
+
+  it.effect("refuses a body over 1 MiB with 413, and takes one just under it", () =>
+    Effect.gen(function* () {
+      const tenant = yield* makeTenant
+      const padded = (bytes: number) => {
+        const body = notification(tenant.accountId)
+        return `${body}${" ".repeat(bytes - body.length)}`
+      }
+      const before = yield* rowCounts
+      const tooLarge = yield* notify(padded(1024 * 1024 + 1))
+      expect([tooLarge.status, tooLarge.json["code"]]).toEqual([413, "payload_too_large"])
+      expect(yield* rowCounts).toEqual(before)
+      expect((yield* notify(padded(1024 * 1024))).status).toBe(200)
+    })
+  )
+
+  it.effect("stores one of ten copies that arrive at once, and answers 200 to all", () =>
+    Effect.gen(function* () {
+      const tenant = yield* makeTenant
+      const endpoints = [yield* subscribe(tenant), yield* subscribe(tenant)]
+      const id = newEventId()
+      const body = notification(tenant.accountId, { id })
+      const answers = yield* Effect.all(
+        Array.from({ length: 10 }, () => notify(body)),
+        { concurrency: "unbounded" }
+      )
+      expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 200))
+      const stored = yield* storedOf(id)
+      expect(stored.receipts).toMatchObject([{ outcome: "delivered", duplicates: 9 }])
+      expect(stored.events).toHaveLength(1)
+      expect(stored.deliveries.map(({ endpointId }) => endpointId)).toEqual(endpoints.map(({ id }) => id).sort())
+    })
+  )
+
+  it.effect("a later copy changes nothing, though endpoints were added in between", () =>
+    Effect.gen(function* () {
+      const tenant = yield* makeTenant
+      const id = newEventId()
+      const body = notification(tenant.accountId, { id })
+      yield* notify(body)
+      yield* subscribe(tenant)
+      expect((yield* notify(body)).status).toBe(200)
+      expect(yield* storedOf(id)).toMatchObject({ receipts: [{ outcome: "no_subscriber" }], deliveries: [] })
+    })
+  )
+
+  it.effect("keeps an event of the other mode as a receipt and goes no further", () =>
+    Effect.gen(function* () {
+      const tenant = yield* makeTenant
+      yield* subscribe(tenant)
+      const id = newEventId()
+      expect((yield* notify(notification(tenant.accountId, { id, livemode: true }))).status).toBe(200)
+      const stored = yield* storedOf(id)
+      expect(stored).toMatchObject({
+        receipts: [{ outcome: "wrong_mode", livemode: true }],
+        events: [],
+        deliveries: []
+      })
+    })
+  )
+
+  it.effect("keeps an unknown account's event, and the platform's own, as unlinked", () =>
+    Effect.gen(function* () {
+      const [ofStranger, ofPlatform] = [newEventId(), newEventId()]
+      expect((yield* notify(notification("acct_nobodyknowsthis", { id: ofStranger }))).status).toBe(200)
+      const platforms = JSON.stringify({ ...JSON.parse(notification("x", { id: ofPlatform })), account: null })
+      expect((yield* notify(platforms)).status).toBe(200)
+      for (const id of [ofStranger, ofPlatform]) {
+        expect(yield* storedOf(id)).toMatchObject({
+          receipts: [{ outcome: "unlinked", organizationId: null }],
+          events: [],
+          deliveries: []
+        })
+      }
+    })
+  )
+
+  it.effect("keeps a disconnected account's event as unlinked, and never connects it again", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const tenant = yield* makeTenant
+      yield* subscribe(tenant)
+      yield* sql`
+        UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
+        WHERE organization_id = ${tenant.id}`
+      for (const type of ["payment_intent.succeeded", "account.updated", "account.application.authorized"]) {
+        const id = newEventId()
+        expect((yield* notify(notification(tenant.accountId, { id, type }))).status).toBe(200)
+        expect(yield* storedOf(id)).toMatchObject({ receipts: [{ outcome: "unlinked" }], events: [], deliveries: [] })
+      }
+      expect(yield* sql`SELECT status FROM payments.provider_accounts WHERE organization_id = ${tenant.id}`).toEqual([
+        { status: "disconnected" }
+      ])
+    })
+  )
+
+  it.effect("keeps a type outside the catalog as ignored", () =>
+    Effect.gen(function* () {
+      const tenant = yield* makeTenant
+      yield* subscribe(tenant)
+      for (const type of ["customer.created", "charge.succeeded", "constructor", "__proto__"]) {
+        const id = newEventId()
+        expect((yield* notify(notification(tenant.accountId, { id, type }))).status).toBe(200)
+        expect(yield* storedOf(id)).toMatchObject({ receipts: [{ outcome: "ignored" }], events: [], deliveries: [] })
+      }
+    })
+  )
+
+  it.effect("keeps an event whose object lacks what its type promises, and delivers nothing", () =>
+    Effect.gen(function* () {
+      const tenant = yield* makeTenant
+      yield* subscribe(tenant)
+      const id = newEventId()
+      expect((yield* notify(notification(tenant.accountId, { id, object: { id: "pi_1" } }))).status).toBe(200)
+      expect(yield* storedOf(id)).toMatchObject({ receipts: [{ outcome: "malformed" }], events: [], deliveries: [] })
+    })
+  )
+
+  it.effect(
+    "delivers to the active endpoints of the account's organization that subscribe to the type, to no others",
+    () =>
+      Effect.gen(function* () {
+        const { request } = yield* TestService
+        const [tenant, stranger] = [yield* makeTenant, yield* makeTenant]
+        const subscribed = yield* subscribe(tenant)
+        yield* subscribe(tenant, ["payment.failed", "checkout.completed"])
+        yield* subscribe(stranger, ["payment.succeeded", "payment.failed"])
+        const paused = yield* subscribe(tenant)
+        const pause = (active: boolean) =>
+          request("PATCH", `/v2/organizations/${tenant.id}/integrations/endpoints/${paused.id}`, {
+            key: tenant.key,
+            body: { active }
+          })
+        expect((yield* pause(false)).status).toBe(200)
+        const whilePaused = newEventId()
+        yield* notify(notification(tenant.accountId, { id: whilePaused }))
+        expect((yield* storedOf(whilePaused)).deliveries.map(({ endpointId }) => endpointId)).toEqual([subscribed.id])
+        expect((yield* pause(true)).status).toBe(200)
+        const afterwards = newEventId()
+        yield* notify(notification(tenant.accountId, { id: afterwards }))
+        expect((yield* storedOf(afterwards)).deliveries.map(({ endpointId }) => endpointId)).toEqual(
+          [subscribed.id, paused.id].sort()
+        )
+        expect((yield* storedOf(whilePaused)).deliveries).toHaveLength(1)
+      })
+  )
+
+  it.effect("says where nobody subscribes", () =>
+    Effect.gen(function* () {
+      const tenant = yield* makeTenant
+      yield* subscribe(tenant, ["payment.succeeded"])
+      const id = newEventId()
+      const body = notification(tenant.accountId, {
+        id,
+        type: "payment_intent.payment_failed",
+        object: failedPaymentIntent
+      })
+      expect((yield* notify(body)).status).toBe(200)
+      expect(yield* storedOf(id)).toMatchObject({ receipts: [{ outcome: "no_subscriber" }], deliveries: [] })
+    })
+  )
+
+  it.effect("says what a session sells where this service made it, and null where not", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const tenant = yield* makeTenant
+      yield* subscribe(tenant, ["checkout.completed"])
+      yield* sql`
+        INSERT INTO payments.sold_items (organization_id, environment, source_id, price_ids, product_ids)
+        VALUES (${tenant.id}, 'sandbox', 'cs_test_ours', ARRAY['price_1'], ARRAY['prod_1']),
+          (${tenant.id}, 'sandbox', 'plink_ours', ARRAY['price_2'], ARRAY['prod_2'])`
+      const sold = Effect.fnUntraced(function* (object: object) {
+        const id = newEventId()
+        const session = { ...checkoutSession, ...object }
+        yield* notify(notification(tenant.accountId, { id, type: "checkout.session.completed", object: session }))
+        const [event] = (yield* storedOf(id)).events
+        const { data } = JSON.parse(event?.payload ?? "{}")
+        return [data.price_ids, data.product_ids]
+      })
+      expect(yield* sold({ id: "cs_test_ours" })).toEqual([["price_1"], ["prod_1"]])
+      expect(yield* sold({ id: "cs_test_other", payment_link: "plink_ours" })).toEqual([["price_2"], ["prod_2"]])
+      expect(yield* sold({ id: "cs_test_ours", payment_link: "plink_ours" })).toEqual([["price_1"], ["prod_1"]])
+      expect(yield* sold({ id: "cs_test_other" })).toEqual([null, null])
+    })
+  )
+})

@@ -1,0 +1,87 @@
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http"
+import { Effect, type Scope } from "effect"
+
+/** A call that reached the provider. */
+export interface ProviderCall {
+  readonly method: string
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  readonly body: URLSearchParams
+}
+
+/** How the provider answers a call: with an answer, or by misbehaving on the connection itself. */
+export type Behaviour = (call: ProviderCall, response: ServerResponse) => void
+
+/** A provider that does what the test says, over real HTTP. */
+export interface ScriptedProvider {
+  readonly url: URL
+  readonly calls: ReadonlyArray<ProviderCall>
+  /** From now on. */
+  readonly behave: (behaviour: Behaviour) => void
+}
+
+/** Answers with a status and a body, JSON unless it is text. */
+export const replying =
+  (status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Behaviour =>
+  (_, response) => {
+    const json = typeof body === "string" ? body : JSON.stringify(body)
+    const type = typeof body === "string" ? "text/html" : "application/json"
+    response.writeHead(status, { "content-type": type, "request-id": "req_provider", ...headers }).end(json)
+  }
+
+/** Takes the request and keeps silent. */
+export const silent: Behaviour = () => {}
+
+/** Sends a byte now and then, for ever: never silent long enough for a time-out of silence. */
+export const dripping: Behaviour = (_, response) => {
+  response.writeHead(200, { "content-type": "application/json" })
+  const timer = setInterval(() => response.write(" "), 20)
+  response.on("close", () => clearInterval(timer))
+}
+
+/** Resets the connection. */
+export const resetting: Behaviour = (_, response) => {
+  response.socket?.resetAndDestroy()
+}
+
+/** Starts a provider on loopback; it ends with the scope, open connections included. */
+export const makeScriptedProvider: Effect.Effect<ScriptedProvider, never, Scope.Scope> = Effect.acquireRelease(
+  Effect.async<{ readonly provider: ScriptedProvider; readonly close: () => void }>((resume) => {
+    const calls: Array<ProviderCall> = []
+    let behaviour: Behaviour = replying(500, {})
+    const server = createServer((request, response) => {
+      const chunks: Array<Buffer> = []
+      request.on("data", (chunk: Buffer) => chunks.push(chunk))
+      request.on("end", () => {
+        const call = {
+          method: request.method ?? "",
+          path: request.url ?? "",
+          headers: request.headers,
+          body: new URLSearchParams(Buffer.concat(chunks).toString("utf8"))
+        }
+        calls.push(call)
+        behaviour(call, response)
+      })
+    })
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      const port = typeof address === "object" && address !== null ? address.port : 0
+      resume(
+        Effect.succeed({
+          provider: {
+            url: new URL(`http://127.0.0.1:${port}`),
+            calls,
+            behave: (next) => {
+              behaviour = next
+            }
+          },
+          close: () => {
+            server.closeAllConnections()
+            server.close()
+          }
+        })
+      )
+    })
+  }),
+  ({ close }) => Effect.sync(close)
+).pipe(Effect.map(({ provider }) => provider))
