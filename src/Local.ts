@@ -78,6 +78,38 @@ const localSecrets = Effect.fnUntraced(function* (directory: string) {
   return made
 })
 
+/**
+ * The emulator, where it was before if it can be: its checkout pages have its address in theirs. Its state is kept in
+ * the data directory.
+ */
+const startEmulator = Effect.fnUntraced(function* (
+  directory: string,
+  { emulatorHost, emulatorPort }: SettingsShape["provider"],
+  secrets: typeof LocalSecrets.Type
+) {
+  const portFile = join(directory, "emulator.port")
+  const remembered = Option.match(yield* readPrivateFile(portFile), { onNone: () => 0, onSome: Number })
+  const startOn = (port: number) =>
+    makeEmulator({
+      host: emulatorHost,
+      port,
+      journalFile: join(directory, "emulator.jsonl"),
+      secretKey: secrets.providerSecretKey,
+      webhookSecret: secrets.providerWebhookSecret
+    })
+  const emulator = yield* startOn(emulatorPort === 0 ? remembered : emulatorPort).pipe(
+    Effect.catchIf(
+      ({ reason }) => reason === "CannotListen" && emulatorPort === 0 && remembered !== 0,
+      () => startOn(0)
+    ),
+    Effect.mapError(
+      (cause) => new LocalDefaultsFailed({ message: `The provider emulator can't be started: ${cause.message}`, cause })
+    )
+  )
+  yield* writePrivateFile(portFile, new URL(emulator.url).port)
+  return emulator
+})
+
 /** A port that is free now: the address is needed before the server listens, for the pages that payers return to. */
 const freePort = (host: string): Effect.Effect<number, LocalDefaultsFailed> =>
   Effect.async((resume) => {
@@ -128,19 +160,7 @@ export const completeSettings = (
     const secrets = needsFiles ? Option.some(yield* localSecrets(directory)) : Option.none()
     const emulator =
       needsEmulator && Option.isSome(secrets)
-        ? Option.some(
-            yield* makeEmulator({
-              host: "127.0.0.1",
-              port: 0,
-              journalFile: join(directory, "emulator.jsonl"),
-              secretKey: secrets.value.providerSecretKey,
-              webhookSecret: secrets.value.providerWebhookSecret
-            }).pipe(
-              Effect.mapError(
-                (cause) => new LocalDefaultsFailed({ message: "The provider emulator can't be started", cause })
-              )
-            )
-          )
+        ? Option.some(yield* startEmulator(directory, settings.provider, secrets.value))
         : Option.none<Emulator>()
     const emulated = Option.all({ emulator, secrets }).pipe(
       Option.map(

@@ -1,11 +1,11 @@
-import { BlockList, isIP } from "node:net"
+import { BlockList } from "node:net"
 import {
   Array as Arr,
   Config,
   ConfigError,
   Context,
   Data,
-  Duration,
+  type Duration,
   Effect,
   Either,
   Layer,
@@ -14,6 +14,16 @@ import {
   Redacted
 } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
+import {
+  durationAbove,
+  httpUrl,
+  intBetween,
+  nonEmpty,
+  optional,
+  type TrustedProxies,
+  trustedProxies,
+  validated
+} from "./SettingsForms.ts"
 
 /**
  * Every setting of the service, read once from the environment, typed; secrets are `Redacted`.
@@ -41,29 +51,6 @@ export interface MasterKey {
   readonly key: Redacted.Redacted<Uint8Array>
 }
 
-/** Proxies whose `X-Forwarded-For` is believed (setting `TRUSTED_PROXIES`). */
-export type TrustedProxies = BlockList
-
-/** Addresses and networks (`10.0.0.0/8`), comma-separated. */
-const parseTrustedProxies = (text: string): Either.Either<TrustedProxies, string> => {
-  const list = new BlockList()
-  for (const part of text.split(",").map((part) => part.trim())) {
-    const [address = "", prefix, ...rest] = part.split("/")
-    const family = isIP(address)
-    const type = family === 6 ? "ipv6" : "ipv4"
-    const bits = prefix === undefined ? undefined : /^\d{1,3}$/.test(prefix) ? Number(prefix) : Number.NaN
-    if (family === 0 || rest.length > 0 || (bits !== undefined && !(bits <= (family === 6 ? 128 : 32)))) {
-      return Either.left("must be a list of IP addresses or networks, comma-separated")
-    }
-    if (bits === undefined) {
-      list.addAddress(address, type)
-    } else {
-      list.addSubnet(address, bits, type)
-    }
-  }
-  return Either.right(list)
-}
-
 export interface SettingsShape {
   /** `local` starts what is missing by itself; `production` refuses to. */
   readonly mode: "local" | "production"
@@ -84,6 +71,9 @@ export interface SettingsShape {
     readonly production: Option.Option<ProviderCredentials>
     /** Another address of the provider's API: an emulator's. */
     readonly apiUrl: Option.Option<URL>
+    /** Where the local emulator listens. Port 0 keeps the one it had before, or picks a free one. */
+    readonly emulatorHost: string
+    readonly emulatorPort: number
     /** Connected account that the local organization is linked to, where no emulator is started. */
     readonly localAccountId: Option.Option<string>
   }
@@ -124,48 +114,6 @@ export interface SettingsShape {
 
 /** A setting is missing or wrong; the message names each one, for the operator. */
 export class SettingsError extends Data.TaggedError("SettingsError")<{ readonly message: string }> {}
-
-const optional = <A>(config: Config.Config<A>) => Config.option(config)
-
-/** `Config.validate` with the setting's name in the error: its own has none. */
-const validated =
-  <A>(name: string, message: string, isValid: (value: A) => boolean) =>
-  (config: Config.Config<A>): Config.Config<A> =>
-    Config.mapOrFail(config, (value) =>
-      isValid(value) ? Either.right(value) : Either.left(ConfigError.InvalidData([name], message))
-    )
-
-const nonEmpty = (name: string) =>
-  Config.string(name).pipe(
-    Config.map((value) => value.trim()),
-    validated(name, "must not be empty", (value) => value !== "")
-  )
-
-const intBetween = (name: string, min: number, max: number, fallback: number) =>
-  Config.string(name).pipe(
-    // Digits alone: an empty text would be read as 0
-    Config.map((text) => (/^\d{1,10}$/.test(text.trim()) ? Number(text) : Number.NaN)),
-    validated(name, `must be a whole number between ${min} and ${max}`, (n) => n >= min && n <= max),
-    Config.withDefault(fallback)
-  )
-
-const durationAbove = (name: string, min: Duration.DurationInput, fallback: Duration.DurationInput) =>
-  Config.duration(name).pipe(
-    validated(name, `must be at least ${Duration.format(min)}`, (value: Duration.Duration) =>
-      Duration.greaterThanOrEqualTo(value, min)
-    ),
-    Config.withDefault(Duration.decode(fallback))
-  )
-
-const httpUrl = (name: string) =>
-  nonEmpty(name).pipe(
-    Config.mapOrFail((text) => {
-      const url = URL.canParse(text) ? new URL(text) : undefined
-      return url !== undefined && (url.protocol === "https:" || url.protocol === "http:")
-        ? Either.right(url)
-        : Either.left(ConfigError.InvalidData([name], "must be an http or https URL"))
-    })
-  )
 
 const isPostgresUrl = (text: string): boolean => /^postgres(ql)?:\/\//.test(text) && URL.canParse(text)
 
@@ -271,6 +219,8 @@ const fromEnvironment: Config.Config<SettingsShape> = Config.literal(
         sandbox: credentials("sandbox"),
         production: credentials("production"),
         apiUrl: optional(httpUrl("PROVIDER_API_URL")),
+        emulatorHost: nonEmpty("EMULATOR_HOST").pipe(Config.withDefault("127.0.0.1")),
+        emulatorPort: intBetween("EMULATOR_PORT", 0, 65_535, 0),
         localAccountId: optional(
           nonEmpty("LOCAL_ACCOUNT_ID").pipe(
             validated("LOCAL_ACCOUNT_ID", "must be an id acct_…", (id) => /^acct_\w{1,64}$/.test(id))
@@ -284,12 +234,7 @@ const fromEnvironment: Config.Config<SettingsShape> = Config.literal(
       endpointLimit: intBetween("ENDPOINT_LIMIT", 1, 1000, 16),
       rateLimitPerMinute: intBetween("RATE_LIMIT_PER_MINUTE", 1, 100_000_000, 600),
       failedAuthenticationsPerMinute: intBetween("FAILED_AUTHENTICATIONS_PER_MINUTE", 1, 1_000_000, 60),
-      trustedProxies: nonEmpty("TRUSTED_PROXIES").pipe(
-        Config.mapOrFail((text) =>
-          Either.mapLeft(parseTrustedProxies(text), (message) => ConfigError.InvalidData(["TRUSTED_PROXIES"], message))
-        ),
-        Config.withDefault(new BlockList())
-      ),
+      trustedProxies: trustedProxies("TRUSTED_PROXIES").pipe(Config.withDefault(new BlockList())),
       trustedOrigins: nonEmpty("TRUSTED_ORIGINS").pipe(
         Config.mapOrFail((text) => {
           const origins = text.split(",").map((origin) => origin.trim())
@@ -303,10 +248,9 @@ const fromEnvironment: Config.Config<SettingsShape> = Config.literal(
       ),
       smtpUrl: optional(
         Config.redacted("SMTP_URL").pipe(
-          Config.validate({
-            message: "must be an smtp:// or smtps:// URL",
-            validation: (url) => /^smtps?:\/\/\S+$/.test(Redacted.value(url))
-          })
+          validated("SMTP_URL", "must be an smtp:// or smtps:// URL", (url) =>
+            /^smtps?:\/\/\S+$/.test(Redacted.value(url))
+          )
         )
       ),
       mailFrom: nonEmpty("MAIL_FROM").pipe(Config.withDefault("connected-payments <no-reply@localhost>")),

@@ -47,10 +47,10 @@ const byPath = new Map(modules.map((module) => [module.path, module]))
 
 /** The floors, the lowest first: a module may use its own floor and those below. A file that is nowhere fails. */
 const floors: ReadonlyArray<{ readonly name: string; readonly holds: RegExp }> = [
-  { name: "ground", holds: /^(Errors|Settings|index)\.ts$|^events\// },
+  { name: "ground", holds: /^(Errors|Settings|SettingsForms|index)\.ts$|^events\// },
   { name: "kit and storage", holds: /^(kit|storage)\// },
-  { name: "slices", holds: /^(identity|provider|endpoints|deliveries|inbound|mcp)\/(?!Http\.ts$)/ },
-  { name: "surface", holds: /^(Service|Http|Edge|Server|Api|Operations|CheckoutPages)\.ts$|^[a-z]+\/Http\.ts$/ },
+  { name: "slices", holds: /^(identity|provider|endpoints|deliveries|inbound|mcp)\/(?!\w*Http\.ts$)/ },
+  { name: "surface", holds: /^(Service|Http|Edge|Server|Api|Operations|CheckoutPages)\.ts$|^[a-z]+\/\w*Http\.ts$/ },
   { name: "process", holds: /^(main|Run|Local\w*)\.ts$|^cli\// }
 ]
 
@@ -86,7 +86,6 @@ describe("the service's modules", () => {
       imports
         .filter((edge) => byPath.has(edge.path) && !standsApart(edge.path))
         .filter((edge) => floorOf(edge.path) > floorOf(path))
-        // Handlers are declared against the whole contract, which the surface puts together
         .map((edge) => `${path} → ${edge.path}`)
     )
     expect(upward).toEqual([])
@@ -104,7 +103,7 @@ describe("the service's modules", () => {
     expect(users.map(({ path }) => path).filter((path) => !/^provider\/Stripe\w*\.ts$|^emulator\//.test(path))).toEqual(
       []
     )
-    expect(users.map(({ path }) => path)).toContain("provider/StripeProvider.ts")
+    expect(users.some(({ path }) => path.startsWith("provider/"))).toBe(true)
   })
 
   it("reach the emulator from the local start alone, and it reaches nothing of theirs", () => {

@@ -35,7 +35,8 @@ const production = {
   CHECKOUT_SUCCESS_URL: "https://shop.example/thanks?session_id={CHECKOUT_SESSION_ID}",
   CHECKOUT_CANCEL_URL: "https://shop.example/cart",
   PROVIDER_PRODUCTION_SECRET_KEY: "sk_live_platformsecret",
-  PROVIDER_PRODUCTION_WEBHOOK_SECRETS: "whsec_livesecret"
+  PROVIDER_PRODUCTION_WEBHOOK_SECRETS: "whsec_livesecret",
+  SMTP_URL: "smtps://mailer:m4ilpassword@smtp.example:465"
 }
 
 const without = (variables: Variables, name: string): Variables =>
@@ -55,6 +56,8 @@ describe("settings", () => {
       port: 8080,
       roles: { api: true, worker: true },
       endpointLimit: 16,
+      rateLimitPerMinute: 600,
+      trustedOrigins: [],
       allowLocalDestinations: true
     })
     expect(Duration.toSeconds(settings.delivery.timeout)).toBe(10)
@@ -89,6 +92,17 @@ describe("settings", () => {
     ["ENDPOINT_LIMIT", "1000", (s: SettingsShape) => s.endpointLimit, 1000],
     ["DELIVERY_TIMEOUT", "100 millis", (s: SettingsShape) => Duration.toMillis(s.delivery.timeout), 100],
     ["DELIVERY_CONCURRENCY", "1", (s: SettingsShape) => s.delivery.concurrency, 1],
+    ["RATE_LIMIT_PER_MINUTE", "1200", (s: SettingsShape) => s.rateLimitPerMinute, 1200],
+    [
+      "TRUSTED_ORIGINS",
+      "https://app.example, http://localhost:3000",
+      (s: SettingsShape) => s.trustedOrigins,
+      ["https://app.example", "http://localhost:3000"]
+    ],
+    ["TRUSTED_PROXIES", "10.0.0.0/8,::1", (s: SettingsShape) => s.trustedProxies.check("10.9.8.7"), true],
+    ["TRUSTED_PROXIES", "10.0.0.0/8,::1", (s: SettingsShape) => s.trustedProxies.check("::1", "ipv6"), true],
+    ["TRUSTED_PROXIES", "10.0.0.0/8,::1", (s: SettingsShape) => s.trustedProxies.check("11.0.0.1"), false],
+    ["SMTP_URL", "smtp://localhost:1025", (s: SettingsShape) => Option.isSome(s.smtpUrl), true],
     ["DATABASE_URL", "postgres:///payments?host=/run", (s: SettingsShape) => Option.isSome(s.databaseUrl), true],
     ["LOCAL_ACCOUNT_ID", "acct_1", (s: SettingsShape) => Option.getOrNull(s.provider.localAccountId), "acct_1"]
   ])("%s may be %s", (name, value, from, expected) => {
@@ -111,6 +125,13 @@ describe("settings", () => {
     ["CHECKOUT_CANCEL_URL", ["", "/cart"]],
     ["ALLOW_LOCAL_DESTINATIONS", ["", "maybe"]],
     ["ENDPOINT_LIMIT", ["", "0", "1001", "1.5"]],
+    ["RATE_LIMIT_PER_MINUTE", ["", "0", "-600", "lots"]],
+    ["FAILED_AUTHENTICATIONS_PER_MINUTE", ["", "0"]],
+    ["TRUSTED_PROXIES", ["", "proxy.internal", "10.0.0.0/33", "10.0.0.0/", "10.0.0.1,", "::/129", "10.0.0.0/8/8"]],
+    ["TRUSTED_ORIGINS", ["", "app.example", "https://app.example/", "https://app.example,*", "null"]],
+    ["SMTP_URL", ["", "smtp.example:25", "https://smtp.example", "smtp://"]],
+    ["MAIL_FROM", ["", " "]],
+    ["EMULATOR_PORT", ["", "65536"]],
     ["DELIVERY_TIMEOUT", ["", "99 millis", "10"]],
     ["DELIVERY_LEASE_MARGIN", ["", "999 millis"]],
     ["DELIVERY_CONCURRENCY", ["", "0", "10001"]],
@@ -185,7 +206,7 @@ describe("the provider's credentials", () => {
 })
 
 describe("production", () => {
-  it.each(["DATABASE_URL", "MASTER_KEYS", "PUBLIC_URL", "CHECKOUT_SUCCESS_URL", "CHECKOUT_CANCEL_URL"])(
+  it.each(["DATABASE_URL", "MASTER_KEYS", "PUBLIC_URL", "CHECKOUT_SUCCESS_URL", "CHECKOUT_CANCEL_URL", "SMTP_URL"])(
     "does not start without %s",
     (name) => {
       expect(refusal(without(production, name)).map((line) => line.split(":")[0])).toEqual([name])
@@ -193,14 +214,17 @@ describe("production", () => {
   )
 
   it("does not start on the emulator, nor with local destinations", () => {
-    const { PROVIDER_PRODUCTION_SECRET_KEY: _, PROVIDER_PRODUCTION_WEBHOOK_SECRETS: __, ...noProvider } = production
+    const noProvider = without(
+      without(production, "PROVIDER_PRODUCTION_SECRET_KEY"),
+      "PROVIDER_PRODUCTION_WEBHOOK_SECRETS"
+    )
     expect(refusal(noProvider)[0]).toMatch(/^PROVIDER_PRODUCTION_SECRET_KEY: .*emulator/)
     expect(refusal({ ...production, PROVIDER_API_URL: "http://127.0.0.1:12111" })[0]).toMatch(/^PROVIDER_API_URL: /)
     expect(refusal({ ...production, ALLOW_LOCAL_DESTINATIONS: "true" })[0]).toMatch(/^ALLOW_LOCAL_DESTINATIONS: /)
   })
 
   it("names everything that is missing at once", () => {
-    expect(refusal({ MODE: "production" })).toHaveLength(6)
+    expect(refusal({ MODE: "production" })).toHaveLength(7)
   })
 })
 
@@ -237,6 +261,7 @@ describe("a secret's value", () => {
   const secrets: Variables = {
     DATABASE_URL: "mysql://user:TOPSECRET@host/db",
     MASTER_KEYS: "k1:TOPSECRET",
+    SMTP_URL: "mailer:TOPSECRET@smtp.example",
     PROVIDER_SANDBOX_SECRET_KEY: "sk_live_TOPSECRET",
     PROVIDER_PRODUCTION_SECRET_KEY: "sk_test_TOPSECRET",
     PROVIDER_SANDBOX_WEBHOOK_SECRETS: "whsec_TOPSECRET",
@@ -254,7 +279,7 @@ describe("a secret's value", () => {
   it("is in no printed settings", () => {
     const settings = good({ ...production, ...sandboxProvider })
     const printed = `${JSON.stringify(settings)}\n${String(settings.databaseUrl)}`
-    for (const secret of ["s3cr3tpassword", "platformsecret", "livesecret", "testsecret"]) {
+    for (const secret of ["s3cr3tpassword", "m4ilpassword", "platformsecret", "livesecret", "testsecret"]) {
       expect(printed).not.toContain(secret)
     }
   })

@@ -167,14 +167,14 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
         )
         SELECT d.organization_id AS "organizationId", d.environment, d.id, d.lease, d.attempt_count AS attempt,
           d.next_trigger AS trigger, d.endpoint_id AS "endpointId", d.event_id AS "eventId", d.traceparent,
-          p.url, e.payload, (
+          p.url, e.payload, COALESCE((
             SELECT json_agg(json_build_object('id', s.id, 'masterKeyId', s.master_key_id,
               'ciphertext', translate(encode(s.ciphertext, 'base64'), E'\n', '')) ORDER BY s.created_at DESC)
             FROM payments.endpoint_secrets s
             WHERE s.organization_id = d.organization_id AND s.environment = d.environment AND s.id = ANY (d.secret_ids)
               -- A rotated secret signs for 24 hours more, and longer for what was queued before the rotation
               AND (s.retired_at IS NULL OR s.retired_at > now() - interval '24 hours' OR d.created_at < s.retired_at)
-          ) AS secrets
+          ), '[]') AS secrets
         FROM claimed d
         JOIN payments.events e
           ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id

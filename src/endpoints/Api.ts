@@ -7,11 +7,13 @@ import {
   errorSchema,
   IdempotencyKeyReused,
   IdempotencyRequestInProgress,
+  IntegrationFilterInvalid,
   IntegrationFilterUnknown,
   ResourceNotFound,
   ServiceUnavailable
 } from "../Errors.ts"
 import { EventType } from "../events/Catalog.ts"
+import { Filters } from "../events/Filters.ts"
 import { Authentication } from "../identity/Authentication.ts"
 import { RequiredPermission } from "../identity/Permissions.ts"
 import { EndpointId, OrganizationId } from "../kit/Ids.ts"
@@ -30,8 +32,9 @@ const Subscriptions = Schema.Array(EventType)
   .annotations({ description: "Event types from the catalog, each once" })
 
 /** Filters before they are judged key by key: their errors have codes of their own (contract, Filters). */
-const Filters = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
-  description: "`{}` delivers all subscribed events"
+const UnjudgedFilters = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
+  description:
+    "`currencies`, `amountMin`, `amountMax`, `products`, `prices`, `metadata`; `{}` delivers all subscribed events"
 })
 
 /** A webhook destination as the API shows it. The signing secret is in the answers to create and rotate alone. */
@@ -80,7 +83,7 @@ export const CreateEndpoint = strict(
       description: "Public HTTPS URL on port 443, without credentials or query string; can't be changed later"
     }),
     events: Subscriptions,
-    filters: optional(Filters)
+    filters: optional(UnjudgedFilters)
   }).annotations({ identifier: "CreateEndpoint" })
 )
 export type CreateEndpoint = typeof CreateEndpoint.Type
@@ -90,7 +93,8 @@ export const UpdateEndpoint = strict(
   Schema.Struct({
     active: optional(Schema.Boolean),
     name: optional(EndpointName),
-    events: optional(Subscriptions)
+    events: optional(Subscriptions),
+    filters: optional(UnjudgedFilters)
   }).annotations({ identifier: "UpdateEndpoint" })
 )
 export type UpdateEndpoint = typeof UpdateEndpoint.Type
@@ -118,6 +122,7 @@ export class EndpointsApi extends HttpApiGroup.make("endpoints")
       .addError(errorSchema(DestinationRejected))
       .addError(errorSchema(DestinationUnresolvable))
       .addError(errorSchema(IntegrationFilterUnknown))
+      .addError(errorSchema(IntegrationFilterInvalid))
       .addError(errorSchema(IdempotencyKeyReused))
       .addError(errorSchema(IdempotencyRequestInProgress))
       .annotate(RequiredPermission, "webhook-endpoints:write")
@@ -139,6 +144,8 @@ export class EndpointsApi extends HttpApiGroup.make("endpoints")
       .setPayload(UpdateEndpoint)
       .addSuccess(Endpoint)
       .addError(errorSchema(ResourceNotFound))
+      .addError(errorSchema(IntegrationFilterUnknown))
+      .addError(errorSchema(IntegrationFilterInvalid))
       .annotate(RequiredPermission, "webhook-endpoints:write")
       .annotate(OpenApi.Summary, "Activate, pause, rename or resubscribe an endpoint")
   )

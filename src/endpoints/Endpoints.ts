@@ -1,14 +1,16 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Option, Redacted } from "effect"
+import { Context, Effect, Either, Layer, Option, Redacted } from "effect"
 import {
   DestinationRejected,
   DestinationUnresolvable,
   EndpointLimitReached,
+  IntegrationFilterInvalid,
   IntegrationFilterUnknown,
   ResourceNotFound,
   type ServiceUnavailable
 } from "../Errors.ts"
 import { eventTypes } from "../events/Catalog.ts"
+import { type Filters, parseFilters } from "../events/Filters.ts"
 import type { PrincipalShape, Tenant } from "../identity/Principal.ts"
 import { makeAudit } from "../kit/Audit.ts"
 import { Cipher } from "../kit/Cipher.ts"
@@ -38,7 +40,18 @@ export type CreateEndpointError =
   | DestinationRejected
   | DestinationUnresolvable
   | IntegrationFilterUnknown
+  | IntegrationFilterInvalid
   | ServiceUnavailable
+
+/** Filters as a caller wrote them, judged (contract, Filters). */
+const judgeFilters = (
+  filters: Readonly<Record<string, unknown>>
+): Effect.Effect<Filters, IntegrationFilterUnknown | IntegrationFilterInvalid> =>
+  Either.match(parseFilters(filters), {
+    onLeft: ({ fields, reason }): Effect.Effect<never, IntegrationFilterUnknown | IntegrationFilterInvalid> =>
+      reason === "unknown" ? new IntegrationFilterUnknown({ fields }) : new IntegrationFilterInvalid({ fields }),
+    onRight: (judged) => Effect.succeed(judged)
+  })
 
 /** Webhook destinations of organizations (contract, Webhook destination). */
 export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoints")<
@@ -57,12 +70,15 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
     /** All endpoints of the tenant, newest first, with the event catalog. */
     readonly list: (tenant: Tenant) => Effect.Effect<EndpointList, ServiceUnavailable>
     readonly get: (tenant: Tenant, id: EndpointId) => Effect.Effect<Endpoint, ResourceNotFound | ServiceUnavailable>
-    /** Deliveries that are queued already keep their URL and secrets. */
+    /** Deliveries that are queued already keep their URL and secrets; filters replace those before as a whole. */
     readonly update: (
       principal: PrincipalShape,
       id: EndpointId,
       change: UpdateEndpoint
-    ) => Effect.Effect<Endpoint, ResourceNotFound | ServiceUnavailable>
+    ) => Effect.Effect<
+      Endpoint,
+      ResourceNotFound | IntegrationFilterUnknown | IntegrationFilterInvalid | ServiceUnavailable
+    >
   }
 >() {
   static readonly layer = (
@@ -98,10 +114,7 @@ const makeEndpoints = Effect.fnUntraced(function* (options: EndpointsOptions) {
     principal: PrincipalShape,
     params: CreateEndpoint
   ) {
-    const unknownFilters = Object.keys(params.filters ?? {})
-    if (unknownFilters.length > 0) {
-      return yield* new IntegrationFilterUnknown({ fields: unknownFilters.map((key) => `filters.${key}`) })
-    }
+    const filters = yield* judgeFilters(params.filters ?? {})
     const url = yield* judgeDestination(principal, params.url)
     const id = EndpointId.make(yield* newId)
     const secretId = yield* newId
@@ -112,7 +125,7 @@ const makeEndpoints = Effect.fnUntraced(function* (options: EndpointsOptions) {
       if ((yield* repo.count(principal)) >= options.limit) {
         return yield* new EndpointLimitReached()
       }
-      yield* repo.insert(principal, { id, name: params.name, url, events: params.events })
+      yield* repo.insert(principal, { id, name: params.name, url, events: params.events, filters })
       yield* repo.insertSecret(principal, { id: secretId, endpointId: id, encrypted })
       yield* record(principal, "endpoint.created", id)
       const created = yield* Effect.flatMap(repo.find(principal, id), Effect.orDie)
@@ -153,12 +166,14 @@ const makeEndpoints = Effect.fnUntraced(function* (options: EndpointsOptions) {
     id: EndpointId,
     change: UpdateEndpoint
   ) {
+    const filters = change.filters === undefined ? null : yield* judgeFilters(change.filters)
     return yield* transaction(sql)(
       Effect.gen(function* () {
         const updated = yield* repo.update(principal, id, {
           active: change.active ?? null,
           name: change.name ?? null,
-          events: change.events ?? null
+          events: change.events ?? null,
+          filters
         })
         const endpoint = yield* orNotFound(updated)
         yield* record(principal, "endpoint.updated", id)

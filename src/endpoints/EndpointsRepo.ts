@@ -1,6 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Option } from "effect"
 import type { EventType } from "../events/Catalog.ts"
+import type { Filters } from "../events/Filters.ts"
 import type { Tenant } from "../identity/Principal.ts"
 import type { Encrypted } from "../kit/Cipher.ts"
 import type { EndpointId } from "../kit/Ids.ts"
@@ -13,7 +14,7 @@ export interface EndpointRow {
   readonly url: string
   readonly environment: Environment
   readonly events: ReadonlyArray<EventType>
-  readonly filters: Readonly<Record<string, unknown>>
+  readonly filters: Filters
   readonly active: boolean
   readonly createdAt: Date
   readonly updatedAt: Date
@@ -52,12 +53,13 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         readonly name: string
         readonly url: string
         readonly events: ReadonlyArray<EventType>
+        readonly filters: Filters
       }
     ) =>
       sql`
-        INSERT INTO payments.endpoints (organization_id, environment, id, name, url, events)
+        INSERT INTO payments.endpoints (organization_id, environment, id, name, url, events, filters)
         VALUES (${tenant.organizationId}, ${tenant.environment}, ${endpoint.id}, ${endpoint.name}, ${endpoint.url},
-          ${endpoint.events}::text[])`,
+          ${endpoint.events}::text[], ${JSON.stringify(endpoint.filters)}::jsonb)`,
 
     insertSecret: (
       tenant: Tenant,
@@ -91,6 +93,7 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         readonly active: boolean | null
         readonly name: string | null
         readonly events: ReadonlyArray<EventType> | null
+        readonly filters: Filters | null
       }
     ) =>
       Effect.map(
@@ -99,6 +102,7 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
             active = COALESCE(${change.active}::boolean, e.active),
             name = COALESCE(${change.name}::text, e.name),
             events = COALESCE(${change.events}::text[], e.events),
+            filters = COALESCE(${change.filters === null ? null : JSON.stringify(change.filters)}::jsonb, e.filters),
             updated_at = now()
           WHERE ${ofTenant(tenant)} AND e.id = ${id}
           RETURNING ${columns}`,

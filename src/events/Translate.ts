@@ -2,17 +2,18 @@
  * Translation of the provider's events into the catalog's (contract, Events). Pure and total: every input has an
  * outcome, and none throws.
  *
- * A family of types gets its translators in a file of its own and its line in `translators`. `payment.*` and
- * `checkout.*` are translated; for the other types of the catalog there is no translator yet, and the provider events
- * that they come from are ignored: `dispute.*`, `subscription.*`, `payout.*`, `milestone.first_payment` and
- * `account.updated`. The last never comes from a snapshot's payload, whose order is not guaranteed, but from a reading
- * of the account.
+ * A family of types gets its translators in a file of its own and its line in `translators`. Two types of the catalog
+ * come from elsewhere: `milestone.first_payment` is decided where the payment is stored, and `account.updated` never
+ * comes from a snapshot's payload, whose order is not guaranteed, but from a reading of the account.
  */
 import { Array as Arr, Either } from "effect"
 import { checkoutTranslators } from "./CheckoutTranslators.ts"
+import { disputeTranslators } from "./DisputeTranslators.ts"
 import type { Envelope } from "./Envelope.ts"
 import { paymentTranslators } from "./PaymentTranslators.ts"
+import { payoutTranslators } from "./PayoutTranslators.ts"
 import type { Malformed, ProviderEvent } from "./ProviderEvent.ts"
+import { subscriptionTranslators } from "./SubscriptionTranslators.ts"
 import type { TranslationContext, Translator } from "./Translator.ts"
 
 export { type SoldItemsReference, soldItemsReference } from "./CheckoutTranslators.ts"
@@ -36,7 +37,13 @@ export interface TranslateInput extends TranslationContext {
   readonly event: ProviderEvent
 }
 
-const translators: Readonly<Record<string, Translator>> = { ...paymentTranslators, ...checkoutTranslators }
+const translators: Readonly<Record<string, Translator>> = {
+  ...paymentTranslators,
+  ...disputeTranslators,
+  ...checkoutTranslators,
+  ...subscriptionTranslators,
+  ...payoutTranslators
+}
 
 /** The provider's event types that are translated. */
 export const translatedProviderTypes: ReadonlyArray<string> = Object.keys(translators)

@@ -10,7 +10,7 @@ import {
 } from "../Errors.ts"
 import { clientAddress } from "../kit/ClientAddress.ts"
 import { enforce, type RateLimitPolicy, RateLimits } from "../kit/RateLimit.ts"
-import type { TrustedProxies } from "../Settings.ts"
+import type { TrustedProxies } from "../SettingsForms.ts"
 import { principalOf, requirePermission, requireTrustedOrigin, requireWorkspace } from "./Access.ts"
 import { Authentication, SessionAuthentication } from "./Authentication.ts"
 import { Keys } from "./Keys.ts"

@@ -1,19 +1,8 @@
 import { Context } from "effect"
-import type { OrganizationId } from "../kit/Ids.ts"
-import type { Environment } from "../Settings.ts"
+import type { Author, Tenant } from "../kit/Tenant.ts"
 import type { Permission } from "./Permissions.ts"
 
-/** Whose data an operation touches: no query goes without both. */
-export interface Tenant {
-  readonly organizationId: OrganizationId
-  readonly environment: Environment
-}
-
-/** Who is on record as the author of a change. An operator acts at the console of the service itself. */
-export interface Author {
-  readonly kind: "api_key" | "person" | "operator"
-  readonly id: string
-}
+export type { Author, Tenant } from "../kit/Tenant.ts"
 
 /** What a member may do in an organization (contract, Authentication, rules 7 and 8). */
 export type Role = "owner" | "admin" | "developer" | "viewer"

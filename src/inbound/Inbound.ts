@@ -88,7 +88,7 @@ const orNotStored = <A, E, R>(
     (error): error is Extract<E | SqlError.SqlError, SqlError.SqlError> => error instanceof SqlError.SqlError,
     (cause) =>
       Effect.zipRight(
-        isUnavailable(cause) ? Effect.void : Effect.logError("A notification could not be stored for a bug", cause),
+        isUnavailable(cause) ? Effect.void : Effect.logError("A notification could not be stored: a bug", cause),
         new ServiceUnavailable({ cause })
       )
   )

@@ -1,9 +1,9 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
-import type { Author } from "../identity/Principal.ts"
 import type { Environment } from "../Settings.ts"
 import { newId, type OrganizationId } from "./Ids.ts"
 import { RequestId } from "./Request.ts"
+import type { Author } from "./Tenant.ts"
 
 /** What was done, as `<object>.<verb in the past>`. */
 export type AuditAction =

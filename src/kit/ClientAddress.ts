@@ -1,9 +1,9 @@
 import { isIP } from "node:net"
 import { HttpServerRequest } from "@effect/platform"
 import { Effect, Option } from "effect"
-import type { TrustedProxies } from "../Settings.ts"
+import type { TrustedProxies } from "../SettingsForms.ts"
 
-const unmapped = (address: string): string => (address.startsWith("::ffff:") ? address.slice(7) : address)
+const unmapped = (address: string): string => address.replace(/^::ffff:(?=[\d.]+$)/i, "")
 
 const isTrusted = (address: string, proxies: TrustedProxies): boolean => {
   const family = isIP(address)

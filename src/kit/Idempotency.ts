@@ -10,10 +10,10 @@ import {
   isApiError,
   type ServiceUnavailable
 } from "../Errors.ts"
-import type { Tenant } from "../identity/Principal.ts"
 import { orUnavailable, transaction } from "../storage/Database.ts"
 import { Cipher } from "./Cipher.ts"
 import { RequestId } from "./Request.ts"
+import type { Tenant } from "./Tenant.ts"
 
 /**
  * Repeats of a mutation, by `Idempotency-Key` (contract, Authentication, rule 9): the first answer again, byte for byte,

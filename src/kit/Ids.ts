@@ -1,6 +1,5 @@
-import { createHash } from "node:crypto"
 import { Effect, Schema } from "effect"
-import { v7 } from "uuid"
+import { parse, v5, v7 } from "uuid"
 
 /** An organization's id. */
 export const OrganizationId = Schema.UUID.pipe(Schema.brand("OrganizationId")).annotations({
@@ -26,6 +25,9 @@ export type DeliveryId = typeof DeliveryId.Type
 /** A new UUIDv7: ordered by the time of its making. */
 export const newId: Effect.Effect<string> = Effect.sync(() => v7())
 
+/** What delivery ids are derived under; never changes, or a repeated event would be delivered twice. */
+const deliveryNamespace = "0192f0c0-7a1e-7c52-9d3b-5f0e6a1c2b4d"
+
 /**
  * The id of an event's delivery to an endpoint: a UUIDv7 of the receipt's time whose random part is a hash of both, so
  * that the same event and endpoint always give the same id and a second delivery breaks the primary key.
@@ -35,8 +37,10 @@ export const deliveryId = (options: {
   readonly endpointId: EndpointId
   readonly receivedAt: Date
 }): DeliveryId => {
-  const digest = createHash("sha256").update(`${options.eventId}\n${options.endpointId}`).digest()
+  // A hash that every platform has: the contract's schemas stand in this module, and a client may import them
+  const digest = parse(v5(`${options.eventId}\n${options.endpointId}`, deliveryNamespace))
+  const [a = 0, b = 0, c = 0, d = 0] = digest
   return DeliveryId.make(
-    v7({ msecs: options.receivedAt.getTime(), random: digest.subarray(0, 16), seq: digest.readUInt32BE(16) })
+    v7({ msecs: options.receivedAt.getTime(), random: digest, seq: ((a << 24) | (b << 16) | (c << 8) | d) >>> 0 })
   )
 }

@@ -1,13 +1,32 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Data, Effect, Layer } from "effect"
+import { Context, Data, Effect, Layer, Option } from "effect"
 import { ProviderAccountNotConnected, type ServiceUnavailable } from "../Errors.ts"
-import type { Tenant } from "../identity/Principal.ts"
-import { orUnavailable, violates } from "../storage/Database.ts"
+import { makeAudit } from "../kit/Audit.ts"
+import type { Author, Tenant } from "../kit/Tenant.ts"
+import { orUnavailable, transaction, violates } from "../storage/Database.ts"
 import { type ConnectedAccount, Provider } from "./Provider.ts"
 import type { AccountAccessRevoked, ProviderFailure } from "./ProviderErrors.ts"
 
-/** The account is another organization's already. For operators: linking is theirs. */
-export class AccountTaken extends Data.TaggedError("AccountTaken")<{ readonly message: string }> {}
+/** The account can't be linked as things are; nothing was changed. For operators: linking is theirs. */
+export class AccountTaken extends Data.TaggedError("AccountTaken")<{
+  /** The account is another organization's, or the organization has another account that is connected. */
+  readonly reason: "another_organization" | "another_account"
+  readonly message: string
+}> {}
+
+/** What is on record about a tenant's provider account. */
+export interface LinkedAccount {
+  readonly accountId: string
+  /** Disconnected: the provider said that access was revoked. Nothing but a new link connects it again. */
+  readonly status: "connected" | "disconnected"
+  /** Whether it had payments when it was linked: then its first one here is no milestone (contract, Catalog). */
+  readonly hadPaymentsBefore: boolean
+  readonly linkedAt: Date
+  readonly disconnectedAt: Date | null
+}
+
+/** Who links where the service itself does it, at a local start. */
+const localOperator: Author = { kind: "operator", id: "local" }
 
 /** Connected provider accounts: one per organization and environment (contract, What the service does). */
 export class Accounts extends Context.Tag("connected-payments/provider/Accounts")<
@@ -23,12 +42,22 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
     ) => Effect.Effect<A, ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable>
     /**
      * Links an account after reading it at the provider, and records whether it had payments before. The only way to
-     * connect a disconnected one again.
+     * connect a disconnected one again. Takes a disconnected account's place, never a connected one's. Audited.
+     *
+     * The organization has to exist.
      */
     readonly link: (
       tenant: Tenant,
-      accountId: string
-    ) => Effect.Effect<void, ProviderFailure | AccountAccessRevoked | AccountTaken | ServiceUnavailable>
+      accountId: string,
+      author?: Author
+    ) => Effect.Effect<LinkedAccount, ProviderFailure | AccountAccessRevoked | AccountTaken | ServiceUnavailable>
+    /**
+     * Forgets the tenant's account, connected or not: another one can be linked, and the account by another
+     * organization. Nothing is changed at the provider. Audited. Answers what was forgotten.
+     */
+    readonly unlink: (tenant: Tenant, author: Author) => Effect.Effect<Option.Option<LinkedAccount>, ServiceUnavailable>
+    /** What is on record; the provider is not asked. */
+    readonly show: (tenant: Tenant) => Effect.Effect<Option.Option<LinkedAccount>, ServiceUnavailable>
   }
 >() {
   static readonly layer: Layer.Layer<Accounts, never, SqlClient.SqlClient | Provider> = Layer.effect(
@@ -36,6 +65,25 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const provider = yield* Provider
+      const audit = yield* makeAudit
+      const columns = sql.literal(`
+        account_id AS "accountId", status, had_payments_before AS "hadPaymentsBefore", linked_at AS "linkedAt",
+        disconnected_at AS "disconnectedAt"`)
+
+      const record = (
+        { environment, organizationId }: Tenant,
+        author: Author,
+        action: "linked" | "unlinked",
+        id: string
+      ) =>
+        audit({
+          organizationId,
+          environment,
+          author,
+          action: `account.${action}`,
+          targetType: "account",
+          targetId: id
+        })
 
       const find = Effect.fnUntraced(function* (tenant: Tenant) {
         const rows = yield* sql<{ accountId: string }>`
@@ -70,26 +118,82 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
           Effect.catchTag(call(account), "AccountAccessRevoked", () => confirmRevoked(tenant, account))
         )
 
-      const link = Effect.fn("Accounts.link")(function* (tenant: Tenant, accountId: string) {
-        const account = { environment: tenant.environment, accountId }
-        yield* provider.retrieveAccount(account)
-        const hadPayments = yield* provider.hasCharges(account)
-        yield* sql`
-          INSERT INTO payments.provider_accounts
+      /** In a transaction. The condition is the statement's own: two links at once can't take each other's place. */
+      const store = Effect.fnUntraced(function* (
+        tenant: Tenant,
+        accountId: string,
+        hadPayments: boolean,
+        author: Author
+      ) {
+        const [before] = yield* sql<{ accountId: string }>`
+          SELECT account_id AS "accountId" FROM payments.provider_accounts
+          WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} FOR UPDATE`
+        const [linked] = yield* sql<LinkedAccount>`
+          INSERT INTO payments.provider_accounts AS known
             (organization_id, environment, account_id, status, had_payments_before)
           VALUES (${tenant.organizationId}, ${tenant.environment}, ${accountId}, 'connected', ${hadPayments})
           ON CONFLICT (organization_id, environment) DO UPDATE SET
             account_id = excluded.account_id, status = 'connected', disconnected_at = NULL, linked_at = now(),
-            had_payments_before = excluded.had_payments_before`.pipe(
+            had_payments_before = excluded.had_payments_before
+          WHERE known.status = 'disconnected' OR known.account_id = excluded.account_id
+          RETURNING ${columns}`
+        if (linked === undefined) {
+          return yield* new AccountTaken({
+            reason: "another_account",
+            message: `Another account is connected: ${before?.accountId ?? "it came first"}. Unlink it before`
+          })
+        }
+        if (before !== undefined && before.accountId !== accountId) {
+          yield* record(tenant, author, "unlinked", before.accountId)
+        }
+        yield* record(tenant, author, "linked", accountId)
+        return linked
+      })
+
+      const link = Effect.fn("Accounts.link")(function* (
+        tenant: Tenant,
+        accountId: string,
+        author: Author = localOperator
+      ) {
+        const account = { environment: tenant.environment, accountId }
+        yield* provider.retrieveAccount(account)
+        const hadPayments = yield* provider.hasCharges(account)
+        return yield* transaction(sql)(store(tenant, accountId, hadPayments, author)).pipe(
           Effect.catchIf(
-            (error) => violates(error, "provider_accounts_account"),
-            () => new AccountTaken({ message: "This account is linked to another organization already" })
+            (error) => error._tag === "SqlError" && violates(error, "provider_accounts_account"),
+            () =>
+              new AccountTaken({
+                reason: "another_organization",
+                message: "This account is linked to another organization already"
+              })
           ),
           orUnavailable
         )
       })
 
-      return { use, link }
+      const unlink = Effect.fn("Accounts.unlink")(function* (tenant: Tenant, author: Author) {
+        return yield* transaction(sql)(
+          Effect.gen(function* () {
+            const [unlinked] = yield* sql<LinkedAccount>`
+              DELETE FROM payments.provider_accounts
+              WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
+              RETURNING ${columns}`
+            if (unlinked !== undefined) {
+              yield* record(tenant, author, "unlinked", unlinked.accountId)
+            }
+            return Option.fromNullable(unlinked)
+          })
+        )
+      }, orUnavailable)
+
+      const show = Effect.fn("Accounts.show")(function* (tenant: Tenant) {
+        const [known] = yield* sql<LinkedAccount>`
+          SELECT ${columns} FROM payments.provider_accounts
+          WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}`
+        return Option.fromNullable(known)
+      }, orUnavailable)
+
+      return { use, link, unlink, show }
     })
   )
 }

@@ -56,6 +56,7 @@ export const samples: Readonly<Record<string, Sample>> = {
     body: () => ({ active: true })
   },
   [`GET ${M}/endpoints/:id/deliveries`]: { permission: "webhook-endpoints:read", id: "endpointId" },
+  [`GET ${M}/audit-log`]: { permission: "webhook-endpoints:read" },
   [`GET ${M}/deliveries/:id`]: { permission: "webhook-endpoints:read", id: "deliveryId" }
 }
 

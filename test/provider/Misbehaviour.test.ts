@@ -269,6 +269,34 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
     })
   )
 
+  it.effect("gets a session's metadata for the subscription too, and the operator's return pages", () =>
+    Effect.gen(function* () {
+      const { provider } = yield* Scripted
+      const { calls, post } = yield* newTenant
+      provider.behave(replying(200, { id: "cs_test_1", object: "checkout.session", line_items: { data: [] } }))
+      const body = {
+        mode: "subscription",
+        line_items: [{ price: "price_123", quantity: 3 }],
+        client_reference_id: "order-1",
+        metadata: { order: "42" }
+      }
+      expect((yield* post(body, randomUUID(), "/checkout/sessions")).status).toBe(200)
+      const sent = Object.fromEntries(calls()[0]?.body ?? [])
+      expect(sent).toMatchObject({
+        mode: "subscription",
+        "line_items[0][price]": "price_123",
+        "line_items[0][quantity]": "3",
+        client_reference_id: "order-1",
+        "metadata[order]": "42",
+        "subscription_data[metadata][order]": "42",
+        success_url: testReturnUrls.checkoutSuccessUrl,
+        cancel_url: testReturnUrls.checkoutCancelUrl
+      })
+      const never = /^(payment_intent_data|application_fee|transfer_data|on_behalf_of|payment_method_types)/
+      expect(Object.keys(sent).filter((name) => never.test(name))).toEqual([])
+    })
+  )
+
   it.effect("is never called for a live key, though a production account were linked", () =>
     Effect.gen(function* () {
       const { provider, request, services, sql } = yield* Scripted

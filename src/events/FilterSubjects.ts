@@ -1,0 +1,87 @@
+/**
+ * What filters may look at in the provider's object of an event (contract, Filters, the table of sources). Pure and
+ * total: what is missing or not as expected is simply not there.
+ */
+import { Array as Arr, Predicate } from "effect"
+import type { FilterSubjects } from "./Filters.ts"
+import type { ProviderEvent } from "./ProviderEvent.ts"
+import type { SoldItems } from "./Translator.ts"
+
+/** The subjects, and whether the provider cut a list off: then the rest has to be fetched before filtering by it. */
+export interface FoundSubjects extends FilterSubjects {
+  readonly truncated: boolean
+}
+
+type Json = Readonly<Record<string, unknown>>
+
+const record = (value: unknown): Json => (Predicate.isRecord(value) ? value : {})
+
+const idOf = (value: unknown): ReadonlyArray<string> => {
+  if (typeof value === "string") {
+    return [value]
+  }
+  const { id } = record(value)
+  return typeof id === "string" ? [id] : []
+}
+
+const metadataOf = (value: unknown): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(record(value)).filter((pair): pair is [string, string] => typeof pair[1] === "string")
+  )
+
+const listOf = (value: unknown): { readonly items: ReadonlyArray<Json>; readonly truncated: boolean } => {
+  const { data, has_more } = record(value)
+  return { items: Array.isArray(data) ? data.map(record) : [], truncated: has_more === true }
+}
+
+const none: FoundSubjects = { priceIds: null, productIds: null, metadata: null, truncated: false }
+
+const metadataOnly = (object: Json): FoundSubjects => ({ ...none, metadata: metadataOf(object["metadata"]) })
+
+const ofSubscription = (object: Json): FoundSubjects => {
+  const { items, truncated } = listOf(object["items"])
+  const prices = items.map((item) => record(item["price"]))
+  return {
+    priceIds: Arr.dedupe(prices.flatMap(idOf)),
+    productIds: Arr.dedupe(prices.flatMap((price) => idOf(price["product"]))),
+    metadata: metadataOf(object["metadata"]),
+    truncated
+  }
+}
+
+/** Lines name price and product under `pricing` since 2025; before, the line held the price itself. */
+const ofInvoice = (object: Json): FoundSubjects => {
+  const { items, truncated } = listOf(object["lines"])
+  const details = items.map((line) => record(record(line["pricing"])["price_details"]))
+  const prices = items.map((line) => line["price"])
+  const subscription = record(record(object["parent"])["subscription_details"] ?? object["subscription_details"])
+  return {
+    priceIds: Arr.dedupe([...details.flatMap(({ price }) => idOf(price)), ...prices.flatMap(idOf)]),
+    productIds: Arr.dedupe([
+      ...details.flatMap(({ product }) => idOf(product)),
+      ...prices.flatMap((price) => idOf(record(price)["product"]))
+    ]),
+    metadata: { ...metadataOf(subscription["metadata"]), ...metadataOf(object["metadata"]) },
+    truncated
+  }
+}
+
+/** What filters look at for a provider event; `soldItems` is what its checkout session sells, where that is known. */
+export const filterSubjects = (event: ProviderEvent, soldItems: SoldItems | null): FoundSubjects => {
+  const { object } = event.data
+  if (event.type.startsWith("checkout.session.")) {
+    return {
+      priceIds: soldItems?.priceIds ?? null,
+      productIds: soldItems?.productIds ?? null,
+      metadata: metadataOf(object["metadata"]),
+      truncated: false
+    }
+  }
+  if (event.type.startsWith("customer.subscription.")) {
+    return ofSubscription(object)
+  }
+  if (event.type.startsWith("invoice.")) {
+    return ofInvoice(object)
+  }
+  return event.type === "account.updated" ? none : metadataOnly(object)
+}

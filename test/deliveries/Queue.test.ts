@@ -1,0 +1,394 @@
+import { expect, layer } from "@effect/vitest"
+import { Duration, Effect } from "effect"
+import type { ClaimedDelivery, Queue } from "../../src/deliveries/Queue.ts"
+import { maxAutomaticAttempts } from "../../src/deliveries/RetryPolicy.ts"
+import { finished, idle, QueueBench } from "./QueueBench.ts"
+
+const only = (claimed: ReadonlyArray<ClaimedDelivery>): Effect.Effect<ClaimedDelivery> => {
+  const [first] = claimed
+  return claimed.length === 1 && first !== undefined
+    ? Effect.succeed(first)
+    : Effect.dieMessage(`${claimed.length} deliveries were claimed, not one`)
+}
+
+const claimOne = (queue: Queue["Type"]) => Effect.flatMap(queue.claim(idle), only)
+
+const retry = (delay: Duration.DurationInput = "30 seconds") =>
+  ({ state: "queued", delay: Duration.decode(delay) }) as const
+
+/** A bench whose queue is empty. */
+const emptyBench = Effect.tap(QueueBench, ({ reset }) => reset)
+
+layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("claim", (it) => {
+  it.effect("takes what is due, with all that the attempt needs", () =>
+    Effect.gen(function* () {
+      const { delivery, makeEndpoint, queues, seed } = yield* emptyBench
+      const endpoint = yield* makeEndpoint
+      const [due] = yield* seed(endpoint)
+      yield* seed(endpoint, { dueInSeconds: 60 })
+      const claimed = yield* claimOne(queues[0])
+      expect(claimed).toMatchObject({
+        organizationId: endpoint.organizationId,
+        environment: "sandbox",
+        id: due,
+        attempt: 1,
+        trigger: "automatic",
+        endpointId: endpoint.id,
+        eventId: `svc_evt_${due}`,
+        url: "http://127.0.0.1:9/hook",
+        payload: `{"of":"${due}"}`,
+        secrets: [{ id: endpoint.secretId, masterKeyId: "test", ciphertext: Buffer.from("sealed").toString("base64") }],
+        traceparent: null
+      })
+      const row = yield* delivery(claimed.id)
+      expect(row).toMatchObject({ state: "queued", attemptCount: 1, leased: true, due: false })
+      expect(row.dueIn).toBeGreaterThan(10)
+      expect(row.dueIn).toBeLessThanOrEqual(15)
+    })
+  )
+
+  it.effect("never takes more than its limit, also by a plan from when the queue was empty", () =>
+    Effect.gen(function* () {
+      const { makeEndpoint, queues, seed, sql } = yield* emptyBench
+      const [queue] = queues
+      const endpoint = yield* makeEndpoint
+      yield* sql`ANALYZE payments.deliveries`
+      // PostgreSQL may settle on one plan for a prepared statement after five runs; all connections get there
+      yield* Effect.forEach(Array.from({ length: 60 }), () => queue.claim(idle), { concurrency: 4 })
+      yield* seed(endpoint, { count: 3000 })
+      const all = new Set<string>()
+      for (const limit of [128, 128, 1, 17, 128]) {
+        const claimed = yield* queue.claim({ ...idle, limit, perEndpoint: 100_000 })
+        expect(claimed).toHaveLength(limit)
+        for (const { id } of claimed) all.add(id)
+      }
+      expect(all.size).toBe(128 + 128 + 1 + 17 + 128)
+      expect(yield* sql`SELECT count(*)::int AS leased FROM payments.deliveries WHERE lease IS NOT NULL`).toEqual([
+        { leased: all.size }
+      ])
+    })
+  )
+
+  it.effect("never gives a delivery to two workers, and all of them to somebody", () =>
+    Effect.gen(function* () {
+      const { makeEndpoint, queues, seed } = yield* emptyBench
+      const endpoints = yield* Effect.all(Array.from({ length: 5 }, () => makeEndpoint))
+      const seeded = yield* Effect.forEach(endpoints, (endpoint) => seed(endpoint, { count: 100 }))
+      const claimed: Array<string> = []
+      const drain = (queue: Queue["Type"]) =>
+        Effect.iterate(queue, {
+          while: () => claimed.length < 500,
+          body: () =>
+            Effect.map(queue.claim({ ...idle, limit: 7 }), (batch) => {
+              claimed.push(...batch.map(({ id }) => id))
+              return queue
+            })
+        })
+      yield* Effect.forEach([queues[0], queues[1], queues[0], queues[1]], drain, { concurrency: 4 })
+      expect(claimed).toHaveLength(500)
+      expect(claimed.sort()).toEqual(seeded.flat().sort())
+    })
+  )
+
+  it.effect("respects the cap per endpoint, those in flight included", () =>
+    Effect.gen(function* () {
+      const { makeEndpoint, queues, seed } = yield* emptyBench
+      const [busy, saturated, fresh] = [yield* makeEndpoint, yield* makeEndpoint, yield* makeEndpoint]
+      for (const endpoint of [busy, saturated, fresh]) yield* seed(endpoint, { count: 20 })
+      const inFlight = new Map([
+        [busy.id, 3],
+        [saturated.id, 5]
+      ])
+      const claimed = yield* queues[0].claim({ ...idle, perEndpoint: 5, inFlight })
+      const counts = [busy, saturated, fresh].map(({ id }) => claimed.filter((one) => one.endpointId === id).length)
+      expect(counts).toEqual([2, 0, 5])
+    })
+  )
+
+  it.effect("takes turns: a thousand due of one endpoint leave the other's one in the first claim", () =>
+    Effect.gen(function* () {
+      const { makeEndpoint, queues, seed } = yield* emptyBench
+      const [loud, quiet] = [yield* makeEndpoint, yield* makeEndpoint]
+      yield* seed(loud, { count: 1000, dueInSeconds: -60 })
+      const [single] = yield* seed(quiet)
+      const claimed = yield* queues[0].claim({ ...idle, perEndpoint: 16 })
+      expect(claimed.map(({ id }) => id)).toContain(single)
+      expect(claimed).toHaveLength(17)
+    })
+  )
+
+  it.effect("reaches past any number of due deliveries of an endpoint that is at its cap", () =>
+    Effect.gen(function* () {
+      const { makeEndpoint, queues, seed } = yield* emptyBench
+      const [dead, alive] = [yield* makeEndpoint, yield* makeEndpoint]
+      yield* seed(dead, { count: 3000, dueInSeconds: -60 })
+      const [single] = yield* seed(alive)
+      const inFlight = new Map([[dead.id, 16]])
+      const claimed = yield* queues[0].claim({ ...idle, perEndpoint: 16, inFlight })
+      expect(claimed.map(({ id }) => id)).toEqual([single])
+    })
+  )
+
+  it.effect("takes the longest due first", () =>
+    Effect.gen(function* () {
+      const { makeEndpoint, queues, seed } = yield* emptyBench
+      const endpoint = yield* makeEndpoint
+      const late = yield* seed(endpoint, { dueInSeconds: -1 })
+      const later = yield* seed(endpoint, { dueInSeconds: -10 })
+      const first = yield* queues[0].claim({ ...idle, limit: 1 })
+      const second = yield* queues[0].claim({ ...idle, limit: 1 })
+      expect([...first, ...second].map(({ id }) => id)).toEqual([...later, ...late])
+    })
+  )
+})
+
+layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a lease", (it) => {
+  it.effect("that has ended makes the delivery due again, and its attempt is in the history", () =>
+    Effect.gen(function* () {
+      const { attempts, delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench
+      const [id] = yield* seed(yield* makeEndpoint)
+      const first = yield* claimOne(queues[0])
+      expect(yield* queues[1].claim(idle)).toEqual([])
+      yield* elapse([first.id])
+      const second = yield* claimOne(queues[1])
+      expect(second).toMatchObject({ id, attempt: 2, trigger: "automatic" })
+      expect(second.lease).not.toBe(first.lease)
+      expect(yield* attempts(first.id)).toEqual([
+        { number: 1, trigger: "automatic", durationMs: null, httpStatus: null, errorCode: "interrupted" }
+      ])
+      yield* queues[1].finish([finished(second, 204, { state: "delivered" })])
+      expect(yield* delivery(first.id)).toMatchObject({
+        state: "delivered",
+        attemptCount: 2,
+        leased: false,
+        dueIn: null,
+        finished: true,
+        lastHttpStatus: 204,
+        lastErrorCode: null
+      })
+      expect((yield* attempts(first.id)).map(({ number, errorCode }) => [number, errorCode])).toEqual([
+        [1, "interrupted"],
+        [2, null]
+      ])
+    })
+  )
+
+  it.effect("that was lost to another worker no longer moves the delivery, but its attempt is recorded", () =>
+    Effect.gen(function* () {
+      const { attempts, delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench
+      yield* seed(yield* makeEndpoint)
+      const slow = yield* claimOne(queues[0])
+      yield* elapse([slow.id])
+      const newer = yield* claimOne(queues[1])
+      yield* queues[0].finish([finished(slow, 200, { state: "delivered" })])
+      expect(yield* delivery(slow.id)).toMatchObject({ state: "queued", attemptCount: 2, leased: true })
+      expect(yield* attempts(slow.id)).toEqual([
+        { number: 1, trigger: "automatic", durationMs: 12, httpStatus: 200, errorCode: null }
+      ])
+      yield* queues[1].finish([finished(newer, 500, retry())])
+      expect(yield* delivery(slow.id)).toMatchObject({ state: "queued", lastHttpStatus: 500, leased: false })
+      // Neither does it overwrite what the newer one recorded, however late it comes
+      yield* queues[0].finish([finished(slow, 404, { state: "failed" })])
+      expect(yield* delivery(slow.id)).toMatchObject({ state: "queued", lastHttpStatus: 500 })
+      expect((yield* attempts(slow.id)).map(({ httpStatus }) => httpStatus)).toEqual([200, 500])
+    })
+  )
+
+  it.effect("that has ended but was not taken still lets its worker move the delivery", () =>
+    Effect.gen(function* () {
+      const { attempts, delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench
+      yield* seed(yield* makeEndpoint)
+      const slow = yield* claimOne(queues[0])
+      yield* elapse([slow.id])
+      yield* queues[0].finish([finished(slow, 204, { state: "delivered" })])
+      expect(yield* delivery(slow.id)).toMatchObject({ state: "delivered", attemptCount: 1 })
+      expect(yield* attempts(slow.id)).toHaveLength(1)
+      expect(yield* queues[1].claim(idle)).toEqual([])
+    })
+  )
+
+  it.effect("recorded twice counts once", () =>
+    Effect.gen(function* () {
+      const { attempts, delivery, makeEndpoint, queues, seed } = yield* emptyBench
+      yield* seed(yield* makeEndpoint)
+      const claimed = yield* claimOne(queues[0])
+      const result = finished(claimed, 503, retry())
+      yield* queues[0].finish([result])
+      const before = yield* delivery(claimed.id)
+      yield* queues[0].finish([result])
+      expect(yield* attempts(claimed.id)).toHaveLength(1)
+      const after = yield* delivery(claimed.id)
+      expect({ ...after, dueIn: 0 }).toEqual({ ...before, dueIn: 0 })
+    })
+  )
+})
+
+layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a delivery", (it) => {
+  it.effect("sees at most six automatic attempts, however all of them were cut off, and ends failed", () =>
+    Effect.gen(function* () {
+      const { attempts, delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench
+      const ids = yield* seed(yield* makeEndpoint)
+      for (let attempt = 1; attempt <= 6; attempt += 1) {
+        expect((yield* claimOne(queues[attempt % 2 === 0 ? 0 : 1])).attempt).toBe(attempt)
+        yield* elapse(ids)
+      }
+      expect(yield* queues[0].claim(idle)).toEqual([])
+      const [id] = ids
+      if (id === undefined) return yield* Effect.dieMessage("nothing was seeded")
+      expect(yield* delivery(id)).toMatchObject({
+        state: "failed",
+        attemptCount: maxAutomaticAttempts,
+        leased: false,
+        dueIn: null,
+        finished: true,
+        lastHttpStatus: null,
+        lastErrorCode: "interrupted"
+      })
+      expect((yield* attempts(id)).map(({ errorCode, number }) => [number, errorCode])).toEqual(
+        [1, 2, 3, 4, 5, 6].map((number) => [number, "interrupted"])
+      )
+      yield* elapse(ids)
+      expect(yield* queues[0].claim(idle)).toEqual([])
+    })
+  )
+
+  it.effect("that a person sends again sees one attempt: cut off, it is failed again", () =>
+    Effect.gen(function* () {
+      const { attempts, delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench
+      const ids = yield* seed(yield* makeEndpoint, { attemptCount: 2, trigger: "manual" })
+      const claimed = yield* claimOne(queues[0])
+      expect(claimed).toMatchObject({ attempt: 3, trigger: "manual" })
+      yield* elapse(ids)
+      expect(yield* queues[1].claim(idle)).toEqual([])
+      expect(yield* delivery(claimed.id)).toMatchObject({ state: "failed", attemptCount: 3 })
+      expect(yield* attempts(claimed.id)).toMatchObject([{ number: 3, trigger: "manual", errorCode: "interrupted" }])
+    })
+  )
+
+  it.effect("may be sent again up to its twelfth attempt, also where that one is cut off", () =>
+    Effect.gen(function* () {
+      const { delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench
+      const ids = yield* seed(yield* makeEndpoint, { attemptCount: 11, trigger: "manual" })
+      expect((yield* claimOne(queues[0])).attempt).toBe(12)
+      yield* elapse(ids)
+      expect(yield* queues[0].claim(idle)).toEqual([])
+      for (const id of ids) expect(yield* delivery(id)).toMatchObject({ state: "failed", attemptCount: 12 })
+    })
+  )
+
+  it.effect("that is released has its attempt back, and comes due after the delay", () =>
+    Effect.gen(function* () {
+      const { attempts, delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench
+      const ids = yield* seed(yield* makeEndpoint)
+      const claimed = yield* claimOne(queues[0])
+      yield* queues[0].release([claimed], Duration.minutes(1))
+      const row = yield* delivery(claimed.id)
+      expect(row).toMatchObject({ state: "queued", attemptCount: 0, leased: false, due: false })
+      expect(row.dueIn).toBeGreaterThan(50)
+      expect(row.dueIn).toBeLessThanOrEqual(60)
+      expect(yield* attempts(claimed.id)).toEqual([])
+      yield* elapse(ids)
+      expect((yield* claimOne(queues[1])).attempt).toBe(1)
+      // Its lease is gone: a second release takes nothing from the new owner
+      yield* queues[0].release([claimed], Duration.zero)
+      expect(yield* delivery(claimed.id)).toMatchObject({ attemptCount: 1, leased: true })
+    })
+  )
+
+  it.effect("waits as long as its next step says, from the record of the attempt on", () =>
+    Effect.gen(function* () {
+      const { delivery, makeEndpoint, queues, seed } = yield* emptyBench
+      yield* seed(yield* makeEndpoint)
+      const claimed = yield* claimOne(queues[0])
+      yield* queues[0].finish([finished(claimed, 503, retry("3 hours"))])
+      const { dueIn } = yield* delivery(claimed.id)
+      expect(dueIn).toBeGreaterThan(3 * 3600 - 10)
+      expect(dueIn).toBeLessThanOrEqual(3 * 3600)
+    })
+  )
+
+  it.effect("is recorded with others in one flush, each by its own outcome", () =>
+    Effect.gen(function* () {
+      const { attempts, delivery, makeEndpoint, queues, seed } = yield* emptyBench
+      yield* seed(yield* makeEndpoint, { count: 3 })
+      const [first, second, third] = yield* queues[0].claim(idle)
+      if (first === undefined || second === undefined || third === undefined) {
+        return yield* Effect.dieMessage("three were seeded")
+      }
+      yield* queues[0].finish([
+        finished(first, 204, { state: "delivered" }),
+        finished(second, 404, { state: "failed" }),
+        finished(third, null, retry(), "timeout")
+      ])
+      expect(yield* delivery(first.id)).toMatchObject({ state: "delivered", lastHttpStatus: 204, lastErrorCode: null })
+      expect(yield* delivery(second.id)).toMatchObject({
+        state: "failed",
+        lastHttpStatus: 404,
+        lastErrorCode: "http_error"
+      })
+      expect(yield* delivery(third.id)).toMatchObject({
+        state: "queued",
+        lastHttpStatus: null,
+        lastErrorCode: "timeout"
+      })
+      expect(yield* attempts(third.id)).toMatchObject([{ number: 1, httpStatus: null, errorCode: "timeout" }])
+      yield* queues[0].finish([])
+    })
+  )
+})
+
+layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the secrets of a delivery", (it) => {
+  const hours = (count: number) => Duration.hours(count)
+
+  /** Adds the previous secret of an endpoint, retired this long ago. */
+  const retired = Effect.fnUntraced(function* (ago: Duration.Duration) {
+    const { makeEndpoint, sql } = yield* QueueBench
+    const endpoint = yield* makeEndpoint
+    const previous = crypto.randomUUID()
+    yield* sql`
+      INSERT INTO payments.endpoint_secrets
+        (organization_id, environment, id, endpoint_id, master_key_id, ciphertext, created_at, retired_at)
+      VALUES (${endpoint.organizationId}, 'sandbox', ${previous}, ${endpoint.id}, 'test', ${Buffer.from("old")},
+        now() - interval '90 days', now() - ${Duration.toMillis(ago)} * interval '1 millisecond')`
+    return { endpoint, current: endpoint.secretId, previous }
+  })
+
+  const signing = (claimed: ClaimedDelivery) => claimed.secrets.map(({ id }) => id)
+
+  it.effect("are both within 24 hours of a rotation, the current one first", () =>
+    Effect.gen(function* () {
+      const { queues, seed } = yield* emptyBench
+      const { current, endpoint, previous } = yield* retired(hours(23))
+      yield* seed(endpoint, { secretIds: [current, previous], age: hours(1) })
+      expect(signing(yield* claimOne(queues[0]))).toEqual([current, previous])
+    })
+  )
+
+  it.effect("lose the previous one when the 24 hours are over", () =>
+    Effect.gen(function* () {
+      const { queues, seed } = yield* emptyBench
+      const { current, endpoint, previous } = yield* retired(hours(25))
+      yield* seed(endpoint, { secretIds: [current, previous], age: hours(2) })
+      expect(signing(yield* claimOne(queues[0]))).toEqual([current])
+    })
+  )
+
+  it.effect("are the previous one alone where it was queued before the rotation, up to 72 hours", () =>
+    Effect.gen(function* () {
+      const { queues, seed } = yield* emptyBench
+      const { endpoint, previous } = yield* retired(hours(48))
+      yield* seed(endpoint, { secretIds: [previous], age: hours(49) })
+      expect(signing(yield* claimOne(queues[0]))).toEqual([previous])
+    })
+  )
+
+  it.effect("are none, rather than an error, where they are gone", () =>
+    Effect.gen(function* () {
+      const { makeEndpoint, queues, seed, sql } = yield* emptyBench
+      const endpoint = yield* makeEndpoint
+      yield* seed(endpoint)
+      yield* sql`DELETE FROM payments.endpoint_secrets WHERE endpoint_id = ${endpoint.id}`
+      expect(signing(yield* claimOne(queues[0]))).toEqual([])
+    })
+  )
+})

@@ -1,0 +1,165 @@
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Context, Duration, Effect, Layer } from "effect"
+import { v7 } from "uuid"
+import type { AttemptErrorCode } from "../../src/deliveries/Attempt.ts"
+import { type ClaimedDelivery, type FinishedAttempt, type NextStep, Queue } from "../../src/deliveries/Queue.ts"
+import type { Tenant } from "../../src/identity/Principal.ts"
+import { DeliveryId, EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
+import { databaseLayer } from "../../src/storage/Database.ts"
+import { migrationsLayer } from "../../src/storage/Migrations.ts"
+import { createTestDatabase } from "../harness/TestDatabase.ts"
+
+/** A delivery as its row says it. */
+export interface DeliveryRow {
+  readonly id: DeliveryId
+  readonly state: string
+  readonly attemptCount: number
+  readonly leased: boolean
+  readonly due: boolean
+  /** Until it comes due, in seconds; null where it never will. */
+  readonly dueIn: number | null
+  readonly finished: boolean
+  readonly lastHttpStatus: number | null
+  readonly lastErrorCode: string | null
+}
+
+/** An attempt as the history says it. */
+export interface AttemptRow {
+  readonly number: number
+  readonly trigger: string
+  readonly durationMs: number | null
+  readonly httpStatus: number | null
+  readonly errorCode: string | null
+}
+
+export interface SeedOptions {
+  readonly count?: number
+  /** Negative: it has been due for so long. */
+  readonly dueInSeconds?: number
+  readonly attemptCount?: number
+  readonly trigger?: "automatic" | "manual"
+  readonly secretIds?: ReadonlyArray<string>
+  /** How long ago it was queued. */
+  readonly age?: Duration.DurationInput
+}
+
+/** A queue on a database of its own, and what a test does to the rows behind its back. */
+export class QueueBench extends Context.Tag("test/QueueBench")<
+  QueueBench,
+  {
+    readonly sql: SqlClient.SqlClient
+    /** The queues of several processes: each on its own connections. */
+    readonly queues: readonly [Queue["Type"], Queue["Type"]]
+    readonly reset: Effect.Effect<void, SqlError.SqlError>
+    readonly makeEndpoint: Effect.Effect<Endpoint, SqlError.SqlError>
+    readonly seed: (
+      endpoint: Endpoint,
+      options?: SeedOptions
+    ) => Effect.Effect<ReadonlyArray<DeliveryId>, SqlError.SqlError>
+    readonly delivery: (id: DeliveryId) => Effect.Effect<DeliveryRow, SqlError.SqlError>
+    readonly attempts: (id: DeliveryId) => Effect.Effect<ReadonlyArray<AttemptRow>, SqlError.SqlError>
+    /** Lets the time pass until these deliveries are due: leases end, waits are over. */
+    readonly elapse: (ids: ReadonlyArray<DeliveryId>) => Effect.Effect<void, SqlError.SqlError>
+  }
+>() {
+  static readonly layer: Layer.Layer<QueueBench> = Layer.scoped(
+    QueueBench,
+    Effect.suspend(() => makeBench)
+  ).pipe(Layer.orDie)
+}
+
+export interface Endpoint extends Tenant {
+  readonly id: EndpointId
+  readonly secretId: string
+}
+
+const makeBench = Effect.gen(function* () {
+  const { url } = yield* createTestDatabase()
+  const connect = Effect.map(Layer.build(databaseLayer({ url, poolSize: 4 })), Context.get(SqlClient.SqlClient))
+  const sql = yield* connect
+  yield* Effect.provideService(Layer.build(migrationsLayer), SqlClient.SqlClient, sql)
+  const queueOn = (own: SqlClient.SqlClient) =>
+    Effect.map(Effect.provideService(Layer.build(Queue.layer), SqlClient.SqlClient, own), Context.get(Queue))
+  const queues = [yield* queueOn(sql), yield* queueOn(yield* connect)] as const
+
+  const makeEndpoint = Effect.gen(function* () {
+    const organizationId = OrganizationId.make(v7())
+    const id = EndpointId.make(v7())
+    const secretId = v7()
+    yield* sql`INSERT INTO payments.organizations (id, name) VALUES (${organizationId}, 'Bench')`
+    yield* sql`INSERT INTO payments.workspaces (organization_id, environment) VALUES (${organizationId}, 'sandbox')`
+    yield* sql`
+      INSERT INTO payments.endpoints (organization_id, environment, id, name, url)
+      VALUES (${organizationId}, 'sandbox', ${id}, 'Bench', 'http://127.0.0.1:9/hook')`
+    yield* sql`
+      INSERT INTO payments.endpoint_secrets (organization_id, environment, id, endpoint_id, master_key_id, ciphertext)
+      VALUES (${organizationId}, 'sandbox', ${secretId}, ${id}, 'test', ${Buffer.from("sealed")})`
+    return { organizationId, environment: "sandbox" as const, id, secretId }
+  })
+
+  const seed = Effect.fnUntraced(function* (endpoint: Endpoint, options: SeedOptions = {}) {
+    const ids = Array.from({ length: options.count ?? 1 }, () => DeliveryId.make(v7()))
+    yield* sql`
+      INSERT INTO payments.events (organization_id, environment, id, type, payload)
+      SELECT ${endpoint.organizationId}, 'sandbox', 'svc_evt_' || id, 'payment.succeeded', '{"of":"' || id || '"}'
+      FROM unnest(${ids}::uuid[]) AS id`
+    yield* sql`
+      INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids,
+        attempt_count, next_trigger, next_attempt_at, created_at)
+      SELECT ${endpoint.organizationId}, 'sandbox', id, ${endpoint.id}, 'svc_evt_' || id,
+        ${options.secretIds ?? [endpoint.secretId]}::uuid[], ${options.attemptCount ?? 0}, ${options.trigger ?? "automatic"},
+        now() + ${options.dueInSeconds ?? 0} * interval '1 second',
+        now() - ${Duration.toMillis(options.age ?? 0)} * interval '1 millisecond'
+      FROM unnest(${ids}::uuid[]) AS id`
+    return ids
+  })
+
+  return {
+    sql,
+    queues,
+    reset: Effect.asVoid(sql`TRUNCATE payments.organizations CASCADE`),
+    makeEndpoint,
+    seed,
+    delivery: (id: DeliveryId) =>
+      Effect.flatMap(
+        sql<DeliveryRow>`
+          SELECT id, state, attempt_count AS "attemptCount", lease IS NOT NULL AS leased,
+            COALESCE(next_attempt_at <= now(), false) AS due,
+            EXTRACT(EPOCH FROM next_attempt_at - now())::float AS "dueIn", finished_at IS NOT NULL AS finished,
+            last_http_status AS "lastHttpStatus", last_error_code AS "lastErrorCode"
+          FROM payments.deliveries WHERE id = ${id}`,
+        ([row]) => (row === undefined ? Effect.dieMessage("There is no such delivery") : Effect.succeed(row))
+      ),
+    attempts: (id: DeliveryId) =>
+      sql<AttemptRow>`
+        SELECT number, trigger, duration_ms AS "durationMs", http_status AS "httpStatus", error_code AS "errorCode"
+        FROM payments.delivery_attempts WHERE delivery_id = ${id} ORDER BY number`,
+    elapse: (ids: ReadonlyArray<DeliveryId>) =>
+      Effect.asVoid(
+        sql`
+          UPDATE payments.deliveries SET next_attempt_at = now() - interval '1 millisecond'
+          WHERE id = ANY (${ids}::uuid[]) AND state = 'queued'`
+      )
+  }
+})
+
+/** A claim of an idle worker. */
+export const idle = {
+  limit: 128,
+  lease: Duration.seconds(15),
+  perEndpoint: 1000,
+  inFlight: new Map<EndpointId, number>()
+}
+
+/** An attempt that came to this, and what becomes of its delivery. */
+export const finished = (
+  delivery: ClaimedDelivery,
+  httpStatus: number | null,
+  next: NextStep,
+  errorCode: AttemptErrorCode | null = next.state === "delivered" ? null : "http_error"
+): FinishedAttempt => ({
+  delivery,
+  startedAt: new Date(),
+  outcome: { httpStatus, errorCode, durationMs: 12, retryAfter: null },
+  next
+})

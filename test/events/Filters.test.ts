@@ -1,0 +1,240 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Either, FastCheck } from "effect"
+import { EventType } from "../../src/events/Catalog.ts"
+import { filterSubjects } from "../../src/events/FilterSubjects.ts"
+import { type Filters, parseFilters, passes } from "../../src/events/Filters.ts"
+import { parseProviderEvent, translate } from "../../src/events/Translate.ts"
+import { snapshot } from "./ProviderEvents.ts"
+
+const refusal = (input: Record<string, unknown>) =>
+  Either.match(parseFilters(input), { onLeft: (refused) => refused, onRight: () => "accepted" })
+
+const metadata = { shop: "north" }
+const price = { id: "price_1", product: "prod_1" }
+const line = { id: "il_1", pricing: { price_details: { price: "price_1", product: "prod_1" } } }
+const invoice = {
+  id: "in_1",
+  billing_reason: "subscription_cycle",
+  currency: "brl",
+  amount_paid: 500,
+  amount_due: 500,
+  attempt_count: 1,
+  parent: { subscription_details: { subscription: "sub_1", metadata: { shop: "south", plan: "gold" } } },
+  metadata,
+  lines: { data: [line], has_more: false }
+}
+const payout = {
+  id: "po_1",
+  amount: 500,
+  currency: "brl",
+  status: "paid",
+  arrival_date: 1,
+  automatic: true,
+  failure_code: null,
+  metadata
+}
+const subscription = { id: "sub_1", customer: "cus_1", status: "active", items: { data: [{ price }] }, metadata }
+const session = {
+  id: "cs_1",
+  mode: "payment",
+  payment_status: "paid",
+  payment_intent: "pi_1",
+  subscription: null,
+  amount_total: 500,
+  currency: "brl",
+  metadata
+}
+const dispute = {
+  id: "dp_1",
+  charge: "ch_1",
+  payment_intent: "pi_1",
+  amount: 500,
+  currency: "brl",
+  reason: "fraudulent",
+  status: "lost",
+  metadata
+}
+
+/** A provider event for each type that comes from a snapshot. */
+const origins: ReadonlyArray<readonly [type: EventType, providerType: string, object: unknown]> = [
+  ["payment.succeeded", "payment_intent.succeeded", { id: "pi_1", amount_received: 500, currency: "brl", metadata }],
+  ["payment.failed", "payment_intent.payment_failed", { id: "pi_1", amount: 500, currency: "brl", metadata }],
+  [
+    "payment.refunded",
+    "charge.refunded",
+    { id: "ch_1", amount_refunded: 500, refunded: true, currency: "brl", payment_intent: "pi_1", metadata }
+  ],
+  ["dispute.created", "charge.dispute.created", dispute],
+  ["dispute.closed", "charge.dispute.closed", dispute],
+  ["checkout.completed", "checkout.session.completed", session],
+  ["checkout.payment_succeeded", "checkout.session.async_payment_succeeded", session],
+  ["checkout.payment_failed", "checkout.session.async_payment_failed", session],
+  ["subscription.created", "customer.subscription.created", subscription],
+  ["subscription.canceled", "customer.subscription.deleted", subscription],
+  ["subscription.renewed", "invoice.paid", invoice],
+  ["subscription.payment_failed", "invoice.payment_failed", invoice],
+  ["payout.paid", "payout.paid", payout],
+  ["payout.failed", "payout.failed", payout],
+  ["payout.created", "payout.created", payout],
+  ["payout.updated", "payout.updated", payout],
+  ["payout.canceled", "payout.canceled", payout]
+]
+
+const soldItems = { priceIds: ["price_1"], productIds: ["prod_1"] }
+
+const eventOf = (providerType: string, object: unknown) => {
+  const event = Either.getOrThrow(parseProviderEvent(snapshot(providerType, object)))
+  const translation = translate({
+    event,
+    environment: "sandbox",
+    organizationId: "0199c0de-0000-7000-8000-000000000001",
+    soldItems
+  })
+  if (translation._tag !== "Translated") {
+    throw new Error(`${providerType} was not translated: ${JSON.stringify(translation)}`)
+  }
+  return { data: { ...translation.events[0].data }, subjects: filterSubjects(event, soldItems) }
+}
+
+/** One filter of each kind that the events above pass where it applies to them. */
+const filters = {
+  currencies: { currencies: ["usd", "brl"] },
+  amountMin: { amountMin: 500 },
+  amountMax: { amountMax: 500 },
+  products: { products: ["prod_0", "prod_1"] },
+  prices: { prices: ["price_1"] },
+  metadata: { metadata: { shop: "north" } }
+} satisfies Record<string, Filters>
+
+/** The contract's table: which types pass through which filters. Every other pair does not. */
+const applicable: Readonly<Record<keyof typeof filters, ReadonlyArray<string>>> = {
+  currencies: ["payment.", "dispute.", "checkout.", "subscription.renewed", "subscription.payment_failed", "payout."],
+  amountMin: ["payment.", "dispute.", "checkout.", "subscription.renewed", "subscription.payment_failed", "payout."],
+  amountMax: ["payment.", "dispute.", "checkout.", "subscription.renewed", "subscription.payment_failed", "payout."],
+  products: ["checkout.", "subscription."],
+  prices: ["checkout.", "subscription."],
+  metadata: ["payment.", "dispute.", "checkout.", "subscription.", "payout."]
+}
+
+/** The same filters with values that the events do not have. */
+const others = {
+  currencies: { currencies: ["usd"] },
+  amountMin: { amountMin: 501 },
+  amountMax: { amountMax: 499 },
+  products: { products: ["prod_2"] },
+  prices: { prices: ["price_2"] },
+  metadata: { metadata: { shop: "north", door: "1" } }
+} satisfies Record<string, Filters>
+
+describe("filters decide by type and key as the contract's table says", () => {
+  for (const [type, providerType, object] of origins) {
+    for (const key of ["currencies", "amountMin", "amountMax", "products", "prices", "metadata"] as const) {
+      const expected = applicable[key].some((prefix) => type.startsWith(prefix))
+      it(`${type} × ${key}: ${expected ? "compared" : "never delivered"}`, () => {
+        expect(passes(filters[key], eventOf(providerType, object))).toBe(expected)
+        expect(passes(others[key], eventOf(providerType, object))).toBe(false)
+      })
+    }
+    it(`${type} × {}: delivered`, () => {
+      expect(passes({}, eventOf(providerType, object))).toBe(true)
+    })
+  }
+
+  it("covers every type that comes from a snapshot", () => {
+    const elsewhere = ["milestone.first_payment", "account.updated"]
+    expect(origins.map(([type]) => type).sort()).toEqual(
+      EventType.literals.filter((type) => !elsewhere.includes(type)).sort()
+    )
+  })
+})
+
+describe("the origin of metadata", () => {
+  const metadataOf = (providerType: string, object: unknown) => eventOf(providerType, object).subjects.metadata
+
+  it("is the invoice, and the subscription for keys that the invoice lacks", () => {
+    expect(metadataOf("invoice.paid", invoice)).toEqual({ shop: "north", plan: "gold" })
+  })
+
+  it("is read from the older payloads of invoices too", () => {
+    const older = {
+      ...invoice,
+      parent: undefined,
+      subscription: "sub_1",
+      subscription_details: { metadata: { plan: "gold" } },
+      lines: { data: [{ price }], has_more: true }
+    }
+    const { subjects } = eventOf("invoice.paid", older)
+    expect(subjects).toEqual({
+      priceIds: ["price_1"],
+      productIds: ["prod_1"],
+      metadata: { shop: "north", plan: "gold" },
+      truncated: true
+    })
+  })
+
+  it("is nothing that the payload does not hold", () => {
+    FastCheck.assert(
+      FastCheck.property(FastCheck.dictionary(FastCheck.string(), FastCheck.anything()), (object) => {
+        const event = { id: "evt_1", type: "payout.paid", created: 1, livemode: false, account: null, data: { object } }
+        for (const type of origins.map(([, providerType]) => providerType)) {
+          filterSubjects({ ...event, type }, null)
+        }
+      })
+    )
+  })
+})
+
+describe("filters that are refused", () => {
+  it("name every unknown key", () => {
+    expect(refusal({ tags: 1, currencies: ["brl"], Amount: 2 })).toEqual({
+      reason: "unknown",
+      fields: ["filters.tags", "filters.Amount"]
+    })
+  })
+
+  it("have amountMin above amountMax", () => {
+    expect(refusal({ amountMin: 2, amountMax: 1 })).toEqual({
+      reason: "invalid",
+      fields: ["filters.amountMin", "filters.amountMax"]
+    })
+    expect(refusal({ amountMin: 1, amountMax: 1 })).toBe("accepted")
+  })
+
+  it.each([
+    ["currencies", "brl"],
+    ["currencies", []],
+    ["currencies", ["BRL"]],
+    ["currencies", Array.from({ length: 11 }, () => "brl")],
+    ["amountMin", "5"],
+    ["amountMin", 1.5],
+    ["amountMax", -1],
+    ["amountMax", null],
+    ["products", ["price_1"]],
+    ["products", Array.from({ length: 21 }, (_, index) => `prod_${index}`)],
+    ["prices", ["prod_1"]],
+    ["prices", [""]],
+    ["metadata", {}],
+    ["metadata", { "a b": "1" }],
+    ["metadata", { "a[b]": "1" }],
+    ["metadata", { a: "" }],
+    ["metadata", { a: 1 }],
+    ["metadata", { ["k".repeat(41)]: "1" }],
+    ["metadata", { a: "v".repeat(501) }],
+    ["metadata", Object.fromEntries(Array.from({ length: 11 }, (_, index) => [`k${index}`, "v"]))]
+  ])("hold a value of the wrong form in %s: %j", (key, value) => {
+    const refused = refusal({ [key]: value })
+    expect(refused).toMatchObject({ reason: "invalid" })
+    expect(typeof refused === "string" ? [] : refused.fields.every((field) => field.startsWith(`filters.${key}`))).toBe(
+      true
+    )
+  })
+
+  it.each([
+    [{}],
+    [{ currencies: ["brl", "usd"], amountMin: 0, amountMax: 0 }],
+    [{ products: Array.from({ length: 20 }, (_, index) => `prod_${index}`), prices: ["price_1Ab"] }],
+    [{ metadata: { svc_checkout_page: "page 1", ["k".repeat(40)]: "v".repeat(500) } }]
+  ])("are none of these: %j", (input) => {
+    expect(refusal(input)).toBe("accepted")
+  })
+})
