@@ -1,6 +1,7 @@
 import { newId } from "./Ids.ts"
-import { present, type Shape, unexpanded } from "./Presentation.ts"
+import { present, unexpanded } from "./Presentation.ts"
 import type { Event, EventRequest } from "./Records.ts"
+import type { Shape } from "./Shapes.ts"
 import type { Scoped } from "./Store.ts"
 
 /** The API version that the emulator speaks: that of the installed `stripe` package. */

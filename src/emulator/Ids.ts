@@ -18,15 +18,28 @@ const randomText = (length: number): string => {
 /** Characters after the prefix, as many as in the provider's own ids. */
 const lengths = {
   acct_: 16,
+  ba_: 24,
   ch_: 24,
   cs_test_: 58,
+  cus_: 14,
+  di_: 24,
   evt_: 24,
+  il_: 24,
+  in_: 24,
+  inpay_: 24,
   li_: 24,
   pi_: 24,
+  plink_: 24,
   pm_: 24,
+  po_: 24,
   price_: 24,
   prod_: 14,
-  req_: 14
+  promo_: 24,
+  re_: 24,
+  req_: 14,
+  si_: 14,
+  sub_: 24,
+  txn_: 24
 } as const
 
 /** The prefixes of the ids that the emulator makes. */
@@ -34,6 +47,9 @@ export type IdPrefix = keyof typeof lengths
 
 /** A new random id with the provider's prefix and length. */
 export const newId = (prefix: IdPrefix): string => prefix + randomText(lengths[prefix])
+
+/** A new random code of eight capital letters or digits, as the provider makes them for coupons and promotion codes. */
+export const newCode = (): string => randomText(8).toUpperCase()
 
 /** The client secret of a payment intent. */
 export const newClientSecret = (paymentIntent: string): string => `${paymentIntent}_secret_${randomText(25)}`

@@ -83,6 +83,12 @@ export const positive: Schema.Schema<number, unknown> = leaf(Schema.Number, (raw
   return value > 0 ? { value } : { refused: `Invalid number: ${shown(raw)}` }
 })
 
+/** A percentage above 0, to 100, of at most 4 places. */
+export const percent: Schema.Schema<number, unknown> = leaf(Schema.Number, (raw) => {
+  const value = typeof raw === "string" && /^\d{1,3}(?:\.\d{1,4})?$/.test(raw) ? Number(raw) : 0
+  return value > 0 && value <= 100 ? { value } : { refused: `Invalid percentage: ${shown(raw)}` }
+})
+
 /** `true` or `false`. */
 export const boolean: Schema.Schema<boolean, unknown> = leaf(Schema.Boolean, (raw) =>
   raw === "true" || raw === "false" ? { value: raw === "true" } : { refused: `Invalid boolean: ${shown(raw)}` }

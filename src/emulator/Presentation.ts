@@ -1,55 +1,8 @@
 import { Effect } from "effect"
 import { type ProviderError, refuse } from "./ProviderError.ts"
-import type { Kind } from "./Records.ts"
+import { isKind } from "./Records.ts"
+import { type Field, type Fields, fieldsOf, type Shape } from "./Shapes.ts"
 import type { Scoped } from "./Store.ts"
-
-/** What kind of object an answer is, as far as expanding its fields goes. */
-export type Shape =
-  | "account"
-  | "product"
-  | "price"
-  | "checkout.session"
-  | "item"
-  | "payment_intent"
-  | "charge"
-  | "event"
-  | "deleted"
-
-/** How a field that names further objects behaves. */
-type Field =
-  /** Holds an id, or the object where that was asked for. */
-  | { readonly how: "reference"; readonly shape: Shape & Kind }
-  /** Always holds the object. */
-  | { readonly how: "embedded"; readonly shape: Shape }
-  /** Kept with the object but shown only where asked for. */
-  | { readonly how: "hidden" }
-  /** A list that is no field of the stored object; shown only where asked for. */
-  | {
-      readonly how: "list"
-      readonly shape: Shape
-      readonly load: (objects: Scoped, id: string) => ReadonlyArray<object>
-      readonly url: (id: string) => string
-    }
-
-const fields: { readonly [S in Shape]: Readonly<Record<string, Field>> } = {
-  account: {},
-  charge: { payment_intent: { how: "reference", shape: "payment_intent" } },
-  "checkout.session": {
-    line_items: {
-      how: "list",
-      shape: "item",
-      load: (objects, id) => objects.get("order", id)?.items ?? [],
-      url: (id) => `/v1/checkout/sessions/${id}/line_items`
-    },
-    payment_intent: { how: "reference", shape: "payment_intent" }
-  },
-  deleted: {},
-  event: {},
-  item: { price: { how: "embedded", shape: "price" } },
-  payment_intent: { latest_charge: { how: "reference", shape: "charge" } },
-  price: { product: { how: "reference", shape: "product" }, tiers: { how: "hidden" } },
-  product: { default_price: { how: "reference", shape: "price" } }
-}
 
 /** The fields to expand, as a tree of their names. */
 export interface Expansion {
@@ -68,23 +21,44 @@ const maximumDepth = 4
 /** Items that an expanded list shows; the rest is to be fetched from the list's own URL. */
 const includedItems = 10
 
-const step = (at: AnswerShape | undefined, part: string): AnswerShape | "leaf" | undefined => {
-  if (at === undefined) return undefined
-  if ("listOf" in at) return part === "data" ? { object: at.listOf } : undefined
-  const known = fields[at.object]
+/** Where a path has come to: an answer, a part of an object, or a value that leads no further. */
+type Place = AnswerShape | { readonly partOf: Fields } | "leaf"
+
+const fieldsAt = (at: Place): Fields => {
+  if (at === "leaf" || "listOf" in at) return {}
+  return "partOf" in at ? at.partOf : fieldsOf[at.object]
+}
+
+const behind = (field: Field): Place => {
+  switch (field.how) {
+    case "hidden":
+    case "variant":
+      return "leaf"
+    case "list":
+    case "items":
+      return { listOf: field.shape }
+    case "part":
+      return { partOf: field.fields }
+    case "reference":
+    case "embedded":
+      return { object: field.shape }
+  }
+}
+
+const step = (at: Place, part: string): Place | undefined => {
+  if (at !== "leaf" && "listOf" in at) return part === "data" ? { object: at.listOf } : undefined
+  const known = fieldsAt(at)
   const field = Object.hasOwn(known, part) ? known[part] : undefined
-  if (field === undefined) return undefined
-  if (field.how === "hidden") return "leaf"
-  return field.how === "list" ? { listOf: field.shape } : { object: field.shape }
+  return field === undefined ? undefined : behind(field)
 }
 
 const isExpandable = (shape: AnswerShape, path: ReadonlyArray<string>): boolean => {
-  let at: AnswerShape | "leaf" | undefined = shape
+  let at: Place | undefined = shape
   for (const part of path) {
-    at = at === "leaf" ? undefined : step(at, part)
+    at = step(at, part)
     if (at === undefined) return false
   }
-  return true
+  return at === "leaf" || !("partOf" in at)
 }
 
 const add = (tree: Expansion, [head, ...rest]: ReadonlyArray<string>): Expansion =>
@@ -114,37 +88,60 @@ type Plain = Readonly<Record<string, unknown>>
 
 const isPlain = (value: unknown): value is Plain => typeof value === "object" && value !== null && !Array.isArray(value)
 
+/** The same change to a value, or to each value of a list. */
+const each = (value: unknown, change: (one: unknown) => unknown): unknown =>
+  Array.isArray(value) ? value.map(change) : change(value)
+
+const presentItems = (objects: Scoped, shape: Shape, items: ReadonlyArray<unknown>, expansion: Expansion) =>
+  items
+    .slice(0, includedItems)
+    .map((item) => (isPlain(item) ? present(objects, shape, item, expansion["data"] ?? unexpanded) : item))
+
+const variantOf = (objects: Scoped, shapes: ReadonlyArray<Shape>, id: unknown): unknown => {
+  for (const shape of shapes) {
+    const target = typeof id === "string" && isKind(shape) ? objects.get(shape, id) : undefined
+    if (target !== undefined) return present(objects, shape, target, unexpanded)
+  }
+  return id
+}
+
 const presentField = (objects: Scoped, field: Field, value: unknown, owner: Plain, expansion: Expansion): unknown => {
   switch (field.how) {
     case "hidden":
       return value
     case "embedded":
       return isPlain(value) ? present(objects, field.shape, value, expansion) : value
-    case "reference": {
-      const target = typeof value === "string" ? objects.get(field.shape, value) : undefined
-      return target === undefined ? value : present(objects, field.shape, target, expansion)
+    case "part":
+      return each(value, (one) => (isPlain(one) ? presentFields(objects, field.fields, one, expansion) : one))
+    case "variant":
+      return variantOf(objects, field.shapes, value)
+    case "reference":
+      return each(value, (id) => {
+        const target = typeof id === "string" ? objects.get(field.shape, id) : undefined
+        return target === undefined ? id : present(objects, field.shape, target, expansion)
+      })
+    case "items": {
+      const items = isPlain(value) && Array.isArray(value["data"]) ? value["data"] : []
+      const data = presentItems(objects, field.shape, items, expansion)
+      return isPlain(value) ? { ...value, data, has_more: items.length > includedItems } : value
     }
     case "list": {
       const id = String(owner["id"])
       const items = field.load(objects, id)
-      return {
-        object: "list",
-        data: items
-          .slice(0, includedItems)
-          .map((item) => present(objects, field.shape, item, expansion["data"] ?? unexpanded)),
-        has_more: items.length > includedItems,
-        url: field.url(id)
-      }
+      const data = presentItems(objects, field.shape, items, expansion)
+      return { object: "list", data, has_more: items.length > includedItems, url: field.url(id) }
     }
   }
 }
 
-/** A stored object as the provider shows it: ids where nothing was asked for, objects where it was. */
-export const present = (objects: Scoped, shape: Shape, value: object, expansion: Expansion): Plain => {
+/** Whether a field holds objects that are to be presented even where nothing was asked for. */
+const isAlwaysShown = ({ how }: Field): boolean => how === "embedded" || how === "items" || how === "part"
+
+const presentFields = (objects: Scoped, fields: Fields, value: object, expansion: Expansion): Plain => {
   const shown: Record<string, unknown> = { ...value }
-  for (const [name, field] of Object.entries(fields[shape])) {
+  for (const [name, field] of Object.entries(fields)) {
     const asked = Object.hasOwn(expansion, name) ? expansion[name] : undefined
-    if (asked !== undefined || field.how === "embedded") {
+    if (asked !== undefined || isAlwaysShown(field)) {
       if (field.how === "list" || name in shown) {
         shown[name] = presentField(objects, field, shown[name], shown, asked ?? unexpanded)
       }
@@ -154,6 +151,10 @@ export const present = (objects: Scoped, shape: Shape, value: object, expansion:
   }
   return shown
 }
+
+/** A stored object as the provider shows it: ids where nothing was asked for, objects where it was. */
+export const present = (objects: Scoped, shape: Shape, value: object, expansion: Expansion): Plain =>
+  presentFields(objects, fieldsOf[shape], value, expansion)
 
 /** The same for an answer, which may be a page of objects. */
 export const presentAnswer = (objects: Scoped, shape: AnswerShape, value: object, expansion: Expansion): Plain => {

@@ -17,15 +17,81 @@ export type Product = Omit<Wire<Stripe.Product>, "default_price"> & { readonly d
 export type Price = Omit<Wire<Stripe.Price>, "product"> & { readonly product: string }
 export type PriceTier = Wire<Stripe.Price.Tier>
 export type LineItem = Omit<Wire<Stripe.LineItem>, "price"> & { readonly price: Price; readonly quantity: number }
-export type Session = Omit<Wire<Stripe.Checkout.Session>, "payment_intent" | "currency" | "amount_total"> & {
+export type Session = Omit<
+  Wire<Stripe.Checkout.Session>,
+  | "payment_intent"
+  | "currency"
+  | "amount_total"
+  | "payment_link"
+  | "customer"
+  | "invoice"
+  | "subscription"
+  | "discounts"
+> & {
   readonly amount_total: number
   readonly currency: string
+  readonly customer: string | null
+  readonly discounts: ReadonlyArray<SessionDiscount>
+  readonly invoice: string | null
   readonly payment_intent: string | null
+  readonly payment_link: string | null
+  readonly subscription: string | null
+}
+/** What lowers the total of a session; the payer enters promotion codes only, so `coupon` is null. */
+export interface SessionDiscount {
+  readonly coupon: null
+  readonly promotion_code: string
 }
 export type PaymentIntent = Omit<Wire<Stripe.PaymentIntent>, "latest_charge"> & {
   readonly latest_charge: string | null
 }
-export type Charge = Omit<Wire<Stripe.Charge>, "payment_intent"> & { readonly payment_intent: string | null }
+export type Charge = Omit<Wire<Stripe.Charge>, "payment_intent" | "balance_transaction"> & {
+  readonly balance_transaction: string | null
+  readonly payment_intent: string | null
+}
+export type Coupon = Wire<Stripe.Coupon>
+export type PromotionCode = Omit<Wire<Stripe.PromotionCode>, "promotion"> & {
+  readonly promotion: { readonly coupon: string; readonly type: "coupon" }
+}
+export type Discount = Wire<Stripe.Discount>
+export type PaymentLink = Wire<Stripe.PaymentLink>
+export type Customer = Wire<Stripe.Customer>
+export type SubscriptionItem = Omit<Wire<Stripe.SubscriptionItem>, "price"> & { readonly price: Price }
+export type Subscription = Omit<Wire<Stripe.Subscription>, "customer" | "items" | "latest_invoice" | "discounts"> & {
+  readonly customer: string
+  readonly discounts: ReadonlyArray<string>
+  readonly items: List<SubscriptionItem>
+  readonly latest_invoice: string | null
+}
+export type InvoiceLine = Omit<Wire<Stripe.InvoiceLineItem>, "subscription"> & { readonly subscription: string | null }
+export type Invoice = Omit<Wire<Stripe.Invoice>, "customer" | "lines" | "parent"> & {
+  readonly customer: string
+  readonly lines: List<InvoiceLine>
+  readonly parent: {
+    readonly quote_details: null
+    readonly subscription_details: {
+      readonly metadata: Readonly<Record<string, string>>
+      readonly subscription: string
+    }
+    readonly type: "subscription_details"
+  }
+}
+export type InvoicePayment = Wire<Stripe.InvoicePayment>
+export type Refund = Omit<Wire<Stripe.Refund>, "charge" | "payment_intent"> & {
+  readonly charge: string
+  readonly payment_intent: string | null
+}
+export type BalanceTransaction = Omit<Wire<Stripe.BalanceTransaction>, "source"> & { readonly source: string }
+export type Payout = Wire<Stripe.Payout>
+export type BankAccount = Wire<Stripe.BankAccount>
+
+/** A list within an object: kept whole, shown in part. */
+export interface List<Item> {
+  readonly object: "list"
+  readonly data: ReadonlyArray<Item>
+  readonly has_more: boolean
+  readonly url: string
+}
 
 /** An event, with the snapshot of its object as it was then. */
 export interface Event {
@@ -49,11 +115,16 @@ export interface EventRequest {
   readonly idempotency_key: string | null
 }
 
-/** What a checkout session sells and what it was asked to hand on: not part of the session that the provider shows. */
+/**
+ * What a checkout session (or a payment link) sells and what it was asked to hand on: not part of the session that the
+ * provider shows.
+ */
 export interface Order {
   readonly items: ReadonlyArray<LineItem>
   readonly paymentIntentData: PaymentIntentData
   readonly subscriptionData: SubscriptionData
+  /** The payment intent of a subscription's declined first payment, which the session itself does not name. */
+  readonly attemptedIntent?: string
 }
 
 export interface PaymentIntentData {
@@ -101,6 +172,18 @@ export interface WebhookTarget {
   readonly url: string
 }
 
+/** Whether the platform still may act for a connected account; an account without such a record is connected. */
+export interface Connection {
+  readonly account: string
+  readonly revoked: boolean
+}
+
+/** The balance transactions that a payout pays out, its own among them. */
+export interface PayoutContents {
+  readonly payout: string
+  readonly transactions: ReadonlyArray<string>
+}
+
 /** Every kind of record that the emulator keeps, by the name it has in the journal. */
 export interface Records {
   readonly account: Account
@@ -110,6 +193,18 @@ export interface Records {
   readonly order: Order
   readonly payment_intent: PaymentIntent
   readonly charge: Charge
+  readonly coupon: Coupon
+  readonly promotion_code: PromotionCode
+  readonly discount: Discount
+  readonly payment_link: PaymentLink
+  readonly customer: Customer
+  readonly subscription: Subscription
+  readonly invoice: Invoice
+  readonly refund: Refund
+  readonly balance_transaction: BalanceTransaction
+  readonly payout: Payout
+  readonly payout_contents: PayoutContents
+  readonly connection: Connection
   readonly event: Event
   readonly delivery: Delivery
   readonly answer: StoredAnswer
@@ -129,6 +224,18 @@ export const emptyCollections = <Absent = never>(): Collections<Absent> => ({
   order: new Map(),
   payment_intent: new Map(),
   charge: new Map(),
+  coupon: new Map(),
+  promotion_code: new Map(),
+  discount: new Map(),
+  payment_link: new Map(),
+  customer: new Map(),
+  subscription: new Map(),
+  invoice: new Map(),
+  refund: new Map(),
+  balance_transaction: new Map(),
+  payout: new Map(),
+  payout_contents: new Map(),
+  connection: new Map(),
   event: new Map(),
   delivery: new Map(),
   answer: new Map(),

@@ -1,8 +1,11 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer } from "effect"
-import type { ServiceUnavailable } from "../Errors.ts"
+import { type OrganizationAlreadyExists, ResourceNotFound, type ServiceUnavailable } from "../Errors.ts"
+import { makeAudit } from "../kit/Audit.ts"
 import { newId, OrganizationId } from "../kit/Ids.ts"
+import type { Author } from "../kit/Tenant.ts"
 import { orUnavailable, transaction } from "../storage/Database.ts"
+import { makeMemberships } from "./MembershipsRepo.ts"
 
 /** An organization: the tenant of everything. */
 export interface Organization {
@@ -10,16 +13,29 @@ export interface Organization {
   readonly name: string
 }
 
+/** What a new organization is made of. */
+export interface NewOrganization {
+  /** 1 to 200 characters. */
+  readonly name: string
+  readonly ownerEmail: string
+  /** Who makes it, for the audit log. Default: its owner. */
+  readonly author?: Author
+}
+
 /** Organizations, each made with both of its workspaces (contract, Versioning, rule 3). */
 export class Organizations extends Context.Tag("connected-payments/identity/Organizations")<
   Organizations,
   {
-    /** Makes an organization with its sandbox and production workspaces and its owner, who is made where unknown. */
-    readonly create: (options: {
-      /** 1 to 200 characters. */
-      readonly name: string
-      readonly ownerEmail: string
-    }) => Effect.Effect<Organization, ServiceUnavailable>
+    /**
+     * Makes an organization with its sandbox and production workspaces and its owner, who is made where unknown. A
+     * person has one organization: fails where the owner is a member of any already, also under concurrency.
+     */
+    readonly create: (
+      options: NewOrganization
+    ) => Effect.Effect<Organization, OrganizationAlreadyExists | ServiceUnavailable>
+    readonly get: (id: OrganizationId) => Effect.Effect<Organization, ResourceNotFound | ServiceUnavailable>
+    /** Every organization, the oldest first: for the operator. */
+    readonly list: Effect.Effect<ReadonlyArray<Organization>, ServiceUnavailable>
     readonly exists: (id: OrganizationId) => Effect.Effect<boolean, ServiceUnavailable>
   }
 >() {
@@ -27,33 +43,47 @@ export class Organizations extends Context.Tag("connected-payments/identity/Orga
     Organizations,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
+      const audit = yield* makeAudit
+      const memberships = yield* makeMemberships
 
-      const create = Effect.fn("Organizations.create")(function* (options: { name: string; ownerEmail: string }) {
+      const create = Effect.fn("Organizations.create")(function* ({ author, name, ownerEmail }: NewOrganization) {
         const id = OrganizationId.make(yield* newId)
-        const personId = yield* newId
         yield* transaction(sql)(
           Effect.gen(function* () {
-            yield* sql`INSERT INTO payments.organizations (id, name) VALUES (${id}, ${options.name})`
+            yield* sql`INSERT INTO payments.organizations (id, name) VALUES (${id}, ${name})`
             yield* sql`
               INSERT INTO payments.workspaces (organization_id, environment)
               VALUES (${id}, 'sandbox'), (${id}, 'production')`
-            yield* sql`
-              INSERT INTO payments.people (id, email) VALUES (${personId}, ${options.ownerEmail.toLowerCase()})
-              ON CONFLICT (email) DO NOTHING`
-            yield* sql`
-              INSERT INTO payments.memberships (organization_id, person_id, role)
-              SELECT ${id}, id, 'owner' FROM payments.people WHERE email = ${options.ownerEmail.toLowerCase()}`
+            const personId = yield* memberships.ensurePerson(ownerEmail)
+            yield* memberships.insert({ organizationId: id, personId, role: "owner", environments: [] })
+            yield* audit({
+              organizationId: id,
+              environment: null,
+              author: author ?? { kind: "person", id: personId },
+              action: "organization.created",
+              targetType: "organization",
+              targetId: id
+            })
           })
         )
-        return { id, name: options.name }
+        return { id, name }
       }, orUnavailable)
+
+      const get = Effect.fn("Organizations.get")(function* (id: OrganizationId) {
+        const [found] = yield* sql<Organization>`SELECT id, name FROM payments.organizations WHERE id = ${id}`
+        return found === undefined ? yield* new ResourceNotFound() : found
+      }, orUnavailable)
+
+      const list = sql<Organization>`SELECT id, name FROM payments.organizations ORDER BY created_at, id`.pipe(
+        orUnavailable
+      )
 
       const exists = Effect.fn("Organizations.exists")(function* (id: OrganizationId) {
         const rows = yield* sql`SELECT 1 FROM payments.organizations WHERE id = ${id}`
         return rows.length > 0
       }, orUnavailable)
 
-      return { create, exists }
+      return { create, get, list, exists }
     })
   )
 }

@@ -141,8 +141,9 @@ function makeSessions(sql: SqlClient.SqlClient): Sessions["Type"] {
           AND expires_at < now() + ${sessionHours} * interval '1 hour' - interval '1 minute'
         RETURNING expires_at
       ), token AS (${takeToken(sql, sql`SELECT 'session:' || id AS bucket FROM caller`, policy)})
-      SELECT caller.*, token.tokens, token.allowed, EXISTS (SELECT 1 FROM extension) AS extended
-      FROM caller, token`
+      SELECT caller.*, token.tokens, token.allowed, extension.expires_at IS NOT NULL AS extended,
+        COALESCE(extension.expires_at, caller."expiresAt") AS "expiresAt"
+      FROM caller CROSS JOIN token LEFT JOIN extension ON true`
     if (row === undefined) {
       return yield* new SessionInvalid()
     }

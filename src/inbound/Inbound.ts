@@ -1,15 +1,22 @@
 import { HttpTraceContext } from "@effect/platform"
 import { type SqlClient, SqlError } from "@effect/sql"
 import { Clock, Context, Effect, Either, Layer, Option } from "effect"
-import { newDeliveries } from "../deliveries/Queue.ts"
 import { WakeUp } from "../deliveries/WakeUp.ts"
 import { ServiceUnavailable, SignatureInvalid } from "../Errors.ts"
-import { encodeEnvelope } from "../events/Envelope.ts"
+import { type Envelope, encodeEnvelope, makeEnvelope } from "../events/Envelope.ts"
+import { filterSubjects } from "../events/FilterSubjects.ts"
+import { type FilterSubjects, passes } from "../events/Filters.ts"
 import { type ProviderEvent, parseProviderEvent, soldItemsReference, translate } from "../events/Translate.ts"
 import { Provider } from "../provider/Provider.ts"
 import type { Environment } from "../Settings.ts"
 import { isUnavailable } from "../storage/Database.ts"
-import { type InboundContext, makeReceiptsRepo, type NewReceipt, type ReceiptOutcome } from "./ReceiptsRepo.ts"
+import {
+  type InboundContext,
+  makeReceiptsRepo,
+  type NewEvent,
+  type NewReceipt,
+  type ReceiptOutcome
+} from "./ReceiptsRepo.ts"
 
 /** What became of a notification: `duplicate` where it was known already. */
 export type Received = ReceiptOutcome | "duplicate"
@@ -56,7 +63,8 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
           type: event.type,
           livemode: event.livemode,
           providerCreatedAt: new Date(event.created * 1000),
-          ...(yield* withDeliveries(consequence, context)),
+          receivedAt: new Date(yield* Clock.currentTimeMillis),
+          deauthorizes: event.type === deauthorization,
           traceparent: yield* currentTraceparent
         })
         const received: Received = stored ? consequence.outcome : "duplicate"
@@ -93,6 +101,9 @@ const orNotStored = <A, E, R>(
       )
   )
 
+/** The provider's word that an account gave our access back. Only an explicit new link connects it again. */
+const deauthorization = "account.application.deauthorized"
+
 interface Consequence extends Pick<NewReceipt, "outcome" | "organizationId" | "events"> {}
 
 const nothing = (outcome: ReceiptOutcome, context?: InboundContext): Consequence => ({
@@ -113,24 +124,15 @@ const consequenceOf = (
   if (context === undefined || !context.connected) {
     return nothing("unlinked", context)
   }
-  const translation = translate({
-    event,
-    environment,
-    organizationId: context.organizationId,
-    soldItems: context.soldItems
-  })
+  const { organizationId, soldItems } = context
+  const translation = translate({ event, environment, organizationId, soldItems })
   switch (translation._tag) {
     case "Translated": {
-      const subscribed = new Set(context.endpoints.flatMap(({ events }) => events))
-      return {
-        outcome: translation.events.some(({ type }) => subscribed.has(type)) ? "delivered" : "no_subscriber",
-        organizationId: context.organizationId,
-        events: translation.events.map((envelope) => ({
-          id: envelope.id,
-          type: envelope.type,
-          payload: encodeEnvelope(envelope)
-        }))
-      }
+      const events = withMilestone(translation.events, environment, event, context).map((envelope) =>
+        toNewEvent(envelope, filterSubjects(event, soldItems), context)
+      )
+      const outcome = events.some(({ subscribers }) => subscribers.length > 0) ? "delivered" : "no_subscriber"
+      return { outcome, organizationId, events }
     }
     case "Ignored":
       return nothing("ignored", context)
@@ -141,20 +143,38 @@ const consequenceOf = (
   }
 }
 
-/** The deliveries of each event to the endpoints that subscribe to its type, at the time of the receipt. */
-const withDeliveries = (consequence: Consequence, context: InboundContext | undefined) =>
-  Effect.map(Clock.currentTimeMillis, (now) => {
-    const receivedAt = new Date(now)
-    return {
-      receivedAt,
-      deliveries: consequence.events.flatMap(({ id, type }) =>
-        newDeliveries(
-          { id, receivedAt },
-          (context?.endpoints ?? []).filter(({ events }) => events.includes(type))
-        )
-      )
-    }
-  })
+/** The first payment of an account is told twice: as what it is, and as a milestone (contract, Events, rule 3). */
+const withMilestone = (
+  events: ReadonlyArray<Envelope>,
+  environment: Environment,
+  event: ProviderEvent,
+  { awaitsFirstPayment, organizationId }: InboundContext
+): ReadonlyArray<Envelope> =>
+  events.flatMap((envelope) =>
+    envelope.type === "payment.succeeded" && awaitsFirstPayment
+      ? [
+          envelope,
+          makeEnvelope({
+            environment,
+            organizationId,
+            providerEventId: event.id,
+            created: event.created,
+            type: "milestone.first_payment",
+            data: envelope.data
+          })
+        ]
+      : [envelope]
+  )
+
+/** An event with the endpoints that subscribe to its type and whose filters it passes. */
+const toNewEvent = (envelope: Envelope, subjects: FilterSubjects, { endpoints }: InboundContext): NewEvent => ({
+  id: envelope.id,
+  type: envelope.type,
+  payload: encodeEnvelope(envelope),
+  subscribers: endpoints.filter(
+    ({ events, filters }) => events.includes(envelope.type) && passes(filters, { data: { ...envelope.data }, subjects })
+  )
+})
 
 /** The current span's place in its trace, for the attempts to link to. */
 const currentTraceparent = Effect.map(

@@ -1,7 +1,8 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
-import type { NewDelivery, Subscriber } from "../deliveries/Queue.ts"
+import { newDeliveries, type Subscriber } from "../deliveries/Queue.ts"
 import type { EventType } from "../events/Catalog.ts"
+import type { Filters } from "../events/Filters.ts"
 import type { SoldItems, SoldItemsReference } from "../events/Translate.ts"
 import type { OrganizationId } from "../kit/Ids.ts"
 import type { Environment } from "../Settings.ts"
@@ -12,6 +13,7 @@ export type ReceiptOutcome = "delivered" | "no_subscriber" | "ignored" | "unlink
 /** An active endpoint, as far as matching an event needs it. */
 export interface ActiveEndpoint extends Subscriber {
   readonly events: ReadonlyArray<EventType>
+  readonly filters: Filters
 }
 
 /** What a notification is judged by: whose account it is of, where its news could go, and what its session sells. */
@@ -20,6 +22,16 @@ export interface InboundContext {
   readonly connected: boolean
   readonly endpoints: ReadonlyArray<ActiveEndpoint>
   readonly soldItems: SoldItems | null
+  /** Whether the account has yet to see its first payment (contract, Events, rule 3). */
+  readonly awaitsFirstPayment: boolean
+}
+
+/** An event that a notification gave rise to, with the endpoints that it goes to. */
+export interface NewEvent {
+  readonly id: string
+  readonly type: EventType
+  readonly payload: string
+  readonly subscribers: ReadonlyArray<Subscriber>
 }
 
 /** A notification to be stored with everything that it leads to. */
@@ -33,8 +45,9 @@ export interface NewReceipt {
   readonly outcome: ReceiptOutcome
   readonly providerCreatedAt: Date
   readonly receivedAt: Date
-  readonly events: ReadonlyArray<{ readonly id: string; readonly type: EventType; readonly payload: string }>
-  readonly deliveries: ReadonlyArray<NewDelivery>
+  readonly events: ReadonlyArray<NewEvent>
+  /** The account gave our access back: it is disconnected with the receipt. */
+  readonly deauthorizes: boolean
   readonly traceparent: string | null
 }
 
@@ -52,6 +65,7 @@ export const makeReceiptsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
           SELECT json_agg(json_build_object(
             'endpointId', p.id,
             'events', COALESCE(p.events, ARRAY['payment.succeeded']),
+            'filters', p.filters,
             'secretIds', (
               SELECT json_agg(s.id ORDER BY s.created_at DESC) FROM payments.endpoint_secrets s
               WHERE s.organization_id = p.organization_id AND s.environment = p.environment AND s.endpoint_id = p.id
@@ -65,7 +79,8 @@ export const makeReceiptsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
           WHERE i.organization_id = a.organization_id AND i.environment = a.environment
             AND i.source_id IN (${sold?.sessionId ?? null}::text, ${sold?.paymentLinkId ?? null}::text)
           ORDER BY i.source_id = ${sold?.sessionId ?? null}::text DESC LIMIT 1
-        ) AS "soldItems"
+        ) AS "soldItems",
+        NOT a.had_payments_before AND a.first_payment_event_id IS NULL AS "awaitsFirstPayment"
         FROM payments.provider_accounts a
         WHERE a.environment = ${environment} AND a.account_id = ${accountId}`,
       ([row]) => row
@@ -73,10 +88,18 @@ export const makeReceiptsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
 
   /**
    * Stores a receipt, its events and its deliveries in one statement, so in one transaction. A second copy of the
-   * notification is counted and changes nothing else. Answers whether this was the first.
+   * notification is counted and changes nothing else. Of simultaneous first payments of an account one makes the
+   * milestone: the account's row decides. Answers whether this was the first copy.
    */
-  insert: (receipt: NewReceipt): Effect.Effect<boolean, SqlError.SqlError> =>
-    Effect.map(
+  insert: (receipt: NewReceipt): Effect.Effect<boolean, SqlError.SqlError> => {
+    const deliveries = receipt.events.flatMap((event) =>
+      newDeliveries({ id: event.id, receivedAt: receipt.receivedAt }, event.subscribers).map((delivery) => ({
+        ...delivery,
+        type: event.type
+      }))
+    )
+    const claimsMilestone = receipt.events.some(({ type }) => type === "milestone.first_payment")
+    return Effect.map(
       sql<{ first: boolean }>`
         WITH receipt AS (
           INSERT INTO payments.receipts AS r (environment, provider_event_id, organization_id, account_id, type,
@@ -86,6 +109,17 @@ export const makeReceiptsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
             ${receipt.receivedAt})
           ON CONFLICT (environment, provider_event_id) DO UPDATE SET duplicates = r.duplicates + 1
           RETURNING r.duplicates = 0 AS first
+        ), milestone AS (
+          UPDATE payments.provider_accounts SET first_payment_event_id = ${receipt.providerEventId}
+          WHERE ${claimsMilestone} AND (SELECT first FROM receipt)
+            AND organization_id = ${receipt.organizationId} AND environment = ${receipt.environment}
+            AND NOT had_payments_before AND first_payment_event_id IS NULL
+          RETURNING 1
+        ), deauthorized AS (
+          UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
+          WHERE ${receipt.deauthorizes} AND (SELECT first FROM receipt)
+            AND organization_id = ${receipt.organizationId} AND environment = ${receipt.environment}
+            AND account_id = ${receipt.accountId} AND status = 'connected'
         ), event AS (
           INSERT INTO payments.events (organization_id, environment, id, type, payload, provider_event_id)
           SELECT ${receipt.organizationId}::uuid, ${receipt.environment}::text, e.id, e.type, e.payload,
@@ -95,17 +129,18 @@ export const makeReceiptsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
             ${receipt.events.map(({ type }) => type)}::text[],
             ${receipt.events.map(({ payload }) => payload)}::text[]
           ) AS e (id, type, payload)
-          WHERE receipt.first
+          WHERE receipt.first AND (e.type <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone))
         ), delivery AS (
           INSERT INTO payments.deliveries
             (organization_id, environment, id, endpoint_id, event_id, secret_ids, traceparent)
           SELECT ${receipt.organizationId}::uuid, ${receipt.environment}::text, d.id, d."endpointId", d."eventId",
             d."secretIds", ${receipt.traceparent}::text
-          FROM receipt, json_to_recordset(${JSON.stringify(receipt.deliveries)}::json)
-            AS d (id uuid, "endpointId" uuid, "eventId" text, "secretIds" uuid[])
-          WHERE receipt.first
+          FROM receipt, json_to_recordset(${JSON.stringify(deliveries)}::json)
+            AS d (id uuid, "endpointId" uuid, "eventId" text, "secretIds" uuid[], type text)
+          WHERE receipt.first AND (d.type <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone))
         )
         SELECT first FROM receipt`,
       ([row]) => row?.first === true
     )
+  }
 }))

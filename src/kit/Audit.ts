@@ -8,6 +8,7 @@ import type { Author } from "./Tenant.ts"
 /** What was done, as `<object>.<verb in the past>`. */
 export type AuditAction =
   | "organization.created"
+  | "member.added"
   | "member.updated"
   | "member.removed"
   | "invitation.created"

@@ -140,7 +140,7 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
         if (linked === undefined) {
           return yield* new AccountTaken({
             reason: "another_account",
-            message: `Another account is connected: ${before?.accountId ?? "it came first"}. Unlink it before`
+            message: "Another account is connected in this environment: unlink it first"
           })
         }
         if (before !== undefined && before.accountId !== accountId) {

@@ -12,29 +12,67 @@ import {
   pageFields,
   strict
 } from "../kit/Request.ts"
+import {
+  amountRules,
+  CustomUnitAmount,
+  RecurringWithTrial,
+  type RuleBroken,
+  Tiers,
+  TransformQuantity
+} from "./PriceTerms.ts"
 import { providerErrors } from "./ProviderErrors.ts"
-import { Currency, Metadata, ProviderObject, ProviderPage, ProviderText, Reference, UnitAmount } from "./Schemas.ts"
+import {
+  Currency,
+  Metadata,
+  ProviderObject,
+  ProviderPage,
+  ProviderText,
+  Reference,
+  StatementDescriptor,
+  TaxBehavior,
+  UnitAmount
+} from "./Schemas.ts"
 
-/** Recurrence every `interval_count` intervals. */
-const Recurring = Schema.Struct({
-  interval: Schema.Literal("day", "week", "month", "year"),
-  interval_count: optional(Schema.Int.pipe(Schema.between(1, 1095))),
-  // Accepted and dropped before the provider: metered prices are not supported (contract, Write operations)
-  usage_type: optional(Schema.Literal("licensed", "metered"))
+/** A product that is made with its price. */
+const ProductData = Schema.Struct({
+  name: ProviderText(250),
+  active: optional(Schema.Boolean),
+  statement_descriptor: optional(StatementDescriptor),
+  unit_label: optional(ProviderText(12)),
+  metadata: optional(Metadata)
 })
 
-/** Body of `POST P/prices` (contract, Request shapes). */
+const productRules = (price: {
+  readonly product?: string
+  readonly product_data?: object
+}): ReadonlyArray<RuleBroken> => {
+  if (price.product === undefined) {
+    return price.product_data === undefined
+      ? [{ path: ["product"], message: "is required where there is no product_data" }]
+      : []
+  }
+  return price.product_data === undefined ? [] : [{ path: ["product_data"], message: "cannot stand beside product" }]
+}
+
+/** Body of `POST P/prices` (contract, Request shapes and Write operations). */
 export const CreatePrice = strict(
   Schema.Struct({
-    product: Reference,
+    product: optional(Reference),
+    product_data: optional(ProductData),
     currency: Currency,
-    unit_amount: UnitAmount,
-    recurring: optional(Recurring),
+    unit_amount: optional(UnitAmount),
+    custom_unit_amount: optional(CustomUnitAmount),
+    tiers: optional(Tiers),
+    tiers_mode: optional(Schema.Literal("graduated", "volume")),
+    transform_quantity: optional(TransformQuantity),
+    recurring: optional(RecurringWithTrial),
     nickname: optional(ProviderText(250)),
     lookup_key: optional(ProviderText(200)),
-    tax_behavior: optional(Schema.Literal("inclusive", "exclusive", "unspecified")),
+    tax_behavior: optional(TaxBehavior),
     metadata: optional(Metadata)
-  }).annotations({ identifier: "CreatePrice" })
+  })
+    .pipe(Schema.filter((price) => [...productRules(price), ...amountRules(price)]))
+    .annotations({ identifier: "CreatePrice" })
 )
 export type CreatePrice = typeof CreatePrice.Type
 
@@ -59,6 +97,10 @@ export class PricesApi extends HttpApiGroup.make("prices")
       .addSuccess(ProviderObject)
       .annotate(RequiredPermission, "products:write")
       .annotate(OpenApi.Summary, "Create a price")
+      .annotate(
+        OpenApi.Description,
+        "Of an existing `product`, or of one that `product_data` makes. What it costs is said by one of `unit_amount` (with `transform_quantity` per so many units), `custom_unit_amount` (the payer chooses) and `tiers` with `tiers_mode`. Metered usage is not supported: `recurring.usage_type` is dropped."
+      )
   )
   .add(
     HttpApiEndpoint.get("list", "/prices")
@@ -74,7 +116,7 @@ export class PricesApi extends HttpApiGroup.make("prices")
       .setUrlParams(NoQuery)
       .addSuccess(ProviderObject)
       .annotate(RequiredPermission, "products:read")
-      .annotate(OpenApi.Summary, "Read a price")
+      .annotate(OpenApi.Summary, "Read a price, with its tiers")
   )
   .addError(providerErrors)
   .middleware(Authentication)

@@ -12,32 +12,82 @@ import {
   pageFields,
   strict
 } from "../kit/Request.ts"
+import { amountRules, CustomUnitAmount, Recurring, type RuleBroken } from "./PriceTerms.ts"
 import { providerErrors } from "./ProviderErrors.ts"
-import { Metadata, ProviderObject, ProviderPage, ProviderText } from "./Schemas.ts"
+import {
+  Currency,
+  HttpsUrl,
+  Metadata,
+  OptionalIdempotencyHeaders,
+  ProviderObject,
+  ProviderPage,
+  ProviderText,
+  Reference,
+  StatementDescriptor,
+  TaxBehavior,
+  UnitAmount
+} from "./Schemas.ts"
 
-/** An https URL, as the provider takes for images and product pages. */
-const HttpsUrl = Schema.String.pipe(
-  Schema.maxLength(2048),
-  Schema.filter((text) => (URL.canParse(text) && new URL(text).protocol === "https:") || "must be an https URL")
-)
+/** The price that a product is sold at where none is named. Tiers, trials and lookup keys are for `POST P/prices`. */
+export const DefaultPriceData = Schema.Struct({
+  currency: Currency,
+  unit_amount: optional(UnitAmount),
+  custom_unit_amount: optional(CustomUnitAmount),
+  recurring: optional(Recurring),
+  tax_behavior: optional(TaxBehavior),
+  metadata: optional(Metadata)
+}).pipe(Schema.filter(amountRules))
+
+/** What create and PATCH have in common. */
+const productFields = {
+  active: optional(Schema.Boolean),
+  default_price_data: optional(DefaultPriceData),
+  images: optional(Schema.Array(HttpsUrl).pipe(Schema.maxItems(8))),
+  marketing_features: optional(Schema.Array(Schema.Struct({ name: ProviderText(80) })).pipe(Schema.maxItems(15))),
+  metadata: optional(Metadata),
+  shippable: optional(Schema.Boolean),
+  statement_descriptor: optional(StatementDescriptor)
+}
 
 /** Body of `POST P/products` (contract, Write operations). */
 export const CreateProduct = strict(
   Schema.Struct({
     name: ProviderText(250),
-    active: optional(Schema.Boolean),
-    images: optional(Schema.Array(HttpsUrl).pipe(Schema.maxItems(8))),
-    url: optional(HttpsUrl),
-    statement_descriptor: optional(
-      Schema.String.pipe(Schema.pattern(/^[^<>\\'"*]*[A-Za-z][^<>\\'"*]*$/), Schema.minLength(1), Schema.maxLength(22))
-    ),
+    ...productFields,
     unit_label: optional(ProviderText(12)),
-    marketing_features: optional(Schema.Array(Schema.Struct({ name: ProviderText(80) })).pipe(Schema.maxItems(15))),
-    shippable: optional(Schema.Boolean),
-    metadata: optional(Metadata)
+    url: optional(HttpsUrl)
   }).annotations({ identifier: "CreateProduct" })
 )
 export type CreateProduct = typeof CreateProduct.Type
+
+/** A text of a product that an empty string removes. */
+const removable = <A extends string>(text: Schema.Schema<A, string>) =>
+  optional(Schema.Union(text, Schema.Literal("")).annotations({ description: "An empty string removes it" }))
+
+const priceRule = (product: {
+  readonly default_price?: string
+  readonly default_price_data?: object
+}): ReadonlyArray<RuleBroken> =>
+  product.default_price !== undefined && product.default_price_data !== undefined
+    ? [{ path: ["default_price_data"], message: "cannot stand beside default_price" }]
+    : []
+
+/**
+ * Body of `PATCH P/products/{id}` (contract, Write operations): what is absent stays. The default price is replaced by
+ * one of the product's own (`default_price`) or by a new one (`default_price_data`).
+ */
+export const UpdateProduct = strict(
+  Schema.Struct({
+    name: optional(ProviderText(250)),
+    ...productFields,
+    default_price: optional(Reference),
+    unit_label: removable(ProviderText(12)),
+    url: removable(HttpsUrl)
+  })
+    .pipe(Schema.filter(priceRule))
+    .annotations({ identifier: "UpdateProduct" })
+)
+export type UpdateProduct = typeof UpdateProduct.Type
 
 /** Query of `GET P/products`. */
 export const ListProducts = strict(Schema.Struct({ ...pageFields, active: optional(BooleanFromQuery) }))
@@ -54,6 +104,7 @@ export class ProductsApi extends HttpApiGroup.make("products")
       .addSuccess(ProviderObject)
       .annotate(RequiredPermission, "products:write")
       .annotate(OpenApi.Summary, "Create a product")
+      .annotate(OpenApi.Description, "With `default_price_data` its default price is made with it.")
   )
   .add(
     HttpApiEndpoint.get("list", "/products")
@@ -70,6 +121,20 @@ export class ProductsApi extends HttpApiGroup.make("products")
       .addSuccess(ProviderObject)
       .annotate(RequiredPermission, "products:read")
       .annotate(OpenApi.Summary, "Read a product, with its default price")
+  )
+  .add(
+    HttpApiEndpoint.patch("update", "/products/:id")
+      .setPath(ProviderObjectPath)
+      .setUrlParams(NoQuery)
+      .setHeaders(OptionalIdempotencyHeaders)
+      .setPayload(UpdateProduct)
+      .addSuccess(ProviderObject)
+      .annotate(RequiredPermission, "products:write")
+      .annotate(OpenApi.Summary, "Change a product, or replace its default price")
+      .annotate(
+        OpenApi.Description,
+        "What is absent stays. `default_price` takes one of the product's prices, `default_price_data` makes a new one: a financial mutation, which needs an `Idempotency-Key`. The former price stays as it is."
+      )
   )
   .addError(providerErrors)
   .middleware(Authentication)

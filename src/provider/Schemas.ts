@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { ProviderId } from "../kit/Request.ts"
+import { IdempotencyKey, optional, ProviderId } from "../kit/Request.ts"
 
 /** What the provider's operations have in common on the wire. Names are the provider's own (contract, Provider objects). */
 
@@ -42,3 +42,26 @@ export const ProviderText = (max: number) => Schema.String.pipe(Schema.minLength
 
 /** An object id that refers to another object, e.g. a price's product. */
 export const Reference = ProviderId
+
+/** An https URL, as the provider takes for images and product pages. */
+export const HttpsUrl = Schema.String.pipe(
+  Schema.maxLength(2048),
+  Schema.filter((text) => (URL.canParse(text) && new URL(text).protocol === "https:") || "must be an https URL")
+).annotations({
+  description: "An https URL",
+  jsonSchema: { type: "string", format: "uri", maxLength: 2048 },
+  arbitrary: () => (fc) => fc.webUrl({ validSchemes: ["https"] })
+})
+
+/** What a payer's statement shows: up to 22 characters with at least one Latin letter. */
+export const StatementDescriptor = Schema.String.pipe(
+  Schema.pattern(/^[^<>\\'"*]*[A-Za-z][^<>\\'"*]*$/),
+  Schema.minLength(1),
+  Schema.maxLength(22)
+)
+
+/** Whether a price includes taxes. */
+export const TaxBehavior = Schema.Literal("inclusive", "exclusive", "unspecified")
+
+/** The header of changes that are no financial mutation: a repeat under the same key is safe, none is needed. */
+export const OptionalIdempotencyHeaders = Schema.Struct({ "idempotency-key": optional(IdempotencyKey) })

@@ -169,7 +169,7 @@ const directly = (...statements: ReadonlyArray<string>) =>
 const patientLease = { ...testSettings.delivery, leaseMargin: Duration.seconds(30) }
 
 onService({ delivery: patientLease })("an attempt whose outcome can't be recorded at once", (it) => {
-  it.scoped("is recorded when the database is back, and is not made again", () =>
+  it.scoped("is recorded when storing works again, and is not made again", () =>
     Effect.gen(function* () {
       const consumer = yield* makeConsumer
       const release = consumer.hold()

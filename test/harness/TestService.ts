@@ -153,6 +153,7 @@ const makeTestService = Effect.fnUntraced(function* (overrides: Partial<ServiceO
   const storage = yield* Layer.build(storageLayer(options))
   const services = yield* Layer.build(servicesLayer(options)).pipe(Effect.provide(storage))
   const roles = yield* Layer.build(rolesLayer(options)).pipe(Effect.provide(services), Effect.provide(storage))
+  const sql = Context.get(storage, SqlClient.SqlClient)
   const keys = Context.get(services, Keys)
   const organizations = Context.get(services, Organizations)
   const accounts = Context.get(services, Accounts)
@@ -169,6 +170,8 @@ const makeTestService = Effect.fnUntraced(function* (overrides: Partial<ServiceO
     const { id } = yield* organizations.create({ name, ownerEmail: `${name}@example.com` })
     const accountId = yield* emulator.ensureAccount()
     yield* accounts.link({ organizationId: id, environment: "sandbox" }, accountId)
+    // As an account that had payments before: the milestone of a first one is a matter of its own test
+    yield* sql`UPDATE payments.provider_accounts SET had_payments_before = true WHERE account_id = ${accountId}`
     const everything = ["*", "webhook-endpoints:*"] as const
     const testKey = yield* makeKey(id, everything)
     const liveKey = yield* makeKey(id, everything, { mode: "live" })
@@ -185,7 +188,7 @@ const makeTestService = Effect.fnUntraced(function* (overrides: Partial<ServiceO
     baseUrl,
     emulator,
     options,
-    sql: Context.get(storage, SqlClient.SqlClient),
+    sql,
     services,
     organization: yield* makeOrganization("first"),
     stranger: yield* makeOrganization("second"),

@@ -13,28 +13,39 @@ export interface Tenant {
   readonly key: string
 }
 
-export const makeTenant = Effect.gen(function* () {
-  const { emulator, makeKey, services } = yield* TestService
-  const { id } = yield* Context.get(services, Organizations).create({
-    name: "Own",
-    ownerEmail: `${crypto.randomUUID()}@example.com`
-  })
-  const accountId = yield* emulator.ensureAccount()
-  yield* Context.get(services, Accounts).link({ organizationId: id, environment: "sandbox" }, accountId)
-  return { id, accountId, key: yield* makeKey(id, ["*", "webhook-endpoints:*"]) } satisfies Tenant
-}).pipe(Effect.orDie)
+/** As an account that had payments before, unless a test is about its first one. */
+export const makeTenant = makeTenantOf({ hadPaymentsBefore: true })
+
+/** A tenant whose account has seen no payment yet. */
+export const makeNewTenant = makeTenantOf({ hadPaymentsBefore: false })
+
+function makeTenantOf({ hadPaymentsBefore }: { readonly hadPaymentsBefore: boolean }) {
+  return Effect.gen(function* () {
+    const { emulator, makeKey, services, sql } = yield* TestService
+    const { id } = yield* Context.get(services, Organizations).create({
+      name: "Own",
+      ownerEmail: `${crypto.randomUUID()}@example.com`
+    })
+    const accountId = yield* emulator.ensureAccount()
+    yield* Context.get(services, Accounts).link({ organizationId: id, environment: "sandbox" }, accountId)
+    yield* sql`
+    UPDATE payments.provider_accounts SET had_payments_before = ${hadPaymentsBefore} WHERE account_id = ${accountId}`
+    return { id, accountId, key: yield* makeKey(id, ["*", "webhook-endpoints:*"]) } satisfies Tenant
+  }).pipe(Effect.orDie)
+}
 
 /** Registers a destination; by default one that nothing listens at. */
 export const subscribe = Effect.fnUntraced(function* (
   tenant: Tenant,
   events: ReadonlyArray<string> = ["payment.succeeded"],
-  url = "http://127.0.0.1:9/hook"
+  url = "http://127.0.0.1:9/hook",
+  filters: Readonly<Record<string, unknown>> = {}
 ) {
   const { request } = yield* TestService
   const answer = yield* request("POST", `/v2/organizations/${tenant.id}/integrations/endpoints`, {
     key: tenant.key,
     headers: { "idempotency-key": crypto.randomUUID() },
-    body: { name: "Orders", url, events }
+    body: { name: "Orders", url, events, filters }
   })
   if (answer.status !== 200) return yield* Effect.dieMessage(answer.text)
   return { id: String(answer.json["id"]), secret: String(answer.json["signingSecret"]) }

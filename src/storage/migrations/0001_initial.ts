@@ -72,6 +72,8 @@ export default Effect.gen(function* () {
       account_id text NOT NULL,
       status text NOT NULL CHECK (status IN ('connected', 'disconnected')),
       had_payments_before boolean NOT NULL,
+      -- The provider event that the milestone was made of: set once, for good
+      first_payment_event_id text,
       linked_at timestamptz NOT NULL DEFAULT now(),
       disconnected_at timestamptz,
       PRIMARY KEY (organization_id, environment),

@@ -1,0 +1,44 @@
+import { Cause, Data, Predicate } from "effect"
+
+/** A command could not do what it was asked; the message is a plain sentence for the operator. Exit code 1. */
+export class CommandFailed extends Data.TaggedError("CommandFailed")<{
+  readonly message: string
+  readonly cause?: unknown
+}> {}
+
+/** The command line itself is wrong. Exit code 2. */
+export class WrongUsage extends Data.TaggedError("WrongUsage")<{ readonly message: string }> {}
+
+/** Exit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped by a signal. */
+export const exitCodes = { failed: 1, usage: 2, interrupted: 130 } as const
+
+/** Causes that are said beside the message: enough for a lost connection, and no wall of text. */
+const maxCauses = 3
+
+const wordsOf = (value: unknown): string => {
+  if (value instanceof AggregateError && value.message === "") {
+    return wordsOf(value.errors[0])
+  }
+  if (value instanceof Error) {
+    return value.message === "" && Predicate.hasProperty(value, "code") ? String(value.code) : value.message
+  }
+  return typeof value === "string" ? value : Predicate.isRecord(value) ? JSON.stringify(value) : ""
+}
+
+/** What failed and why, each cause once, on one line per cause. What is kept as a cause never holds a secret. */
+export const explain = (error: unknown): string => {
+  const lines = [wordsOf(error)]
+  let cause: unknown = Predicate.hasProperty(error, "cause") ? error.cause : undefined
+  for (let depth = 0; depth < maxCauses && cause !== undefined; depth++) {
+    const words = wordsOf(cause)
+    if (words !== "" && !lines.includes(words)) {
+      lines.push(words)
+    }
+    cause = Predicate.hasProperty(cause, "cause") ? cause.cause : undefined
+  }
+  return lines.filter((line) => line !== "").join("\n  because: ")
+}
+
+/** A bug of ours: said in full, since only its trace helps. */
+export const explainDefect = (cause: Cause.Cause<unknown>): string =>
+  `This is a bug of connected-payments.\n${Cause.pretty(cause, { renderErrorCause: true })}`

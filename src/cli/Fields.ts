@@ -1,0 +1,65 @@
+import { Args, HelpDoc, Options, ValidationError } from "@effect/cli"
+import { Effect, Option, Schema } from "effect"
+import { Organizations } from "../identity/Organizations.ts"
+import { Email } from "../identity/Schemas.ts"
+import { OrganizationId } from "../kit/Ids.ts"
+import { environments } from "../Settings.ts"
+import { CommandFailed } from "./Failure.ts"
+
+/** Options and arguments that several commands take; a value of the wrong form is wrong usage. */
+
+/** An option of a form; what is none of it is refused with this sentence. */
+export const formOption = <A>(name: string, parse: (text: string) => Option.Option<A>, refusal: string) =>
+  Options.text(name).pipe(
+    Options.mapEffect((text) =>
+      Option.match(parse(text), {
+        onNone: () => Effect.fail(ValidationError.invalidValue(HelpDoc.p(`--${name} ${refusal}`))),
+        onSome: Effect.succeed
+      })
+    )
+  )
+
+/** `--organization`. */
+export const organizationOption = formOption(
+  "organization",
+  Schema.decodeOption(OrganizationId),
+  "must be an organization's id (a UUID)"
+).pipe(Options.withPseudoName("ID"), Options.withDescription("The organization's id."))
+
+/** `--environment`. */
+export const environmentOption = Options.choice("environment", environments).pipe(
+  Options.withDescription("sandbox is the provider's test mode, production its live mode.")
+)
+
+/** An e-mail address, in lower case. */
+export const emailOption = (name: string) =>
+  formOption(name, Schema.decodeOption(Email), "must be an e-mail address").pipe(Options.withPseudoName("ADDRESS"))
+
+/** Text of 1 to `max` characters once the blanks around it are gone. */
+export const textOption = (name: string, max: number) =>
+  formOption(
+    name,
+    (text) => Option.liftPredicate(text.trim(), (trimmed) => trimmed.length > 0 && trimmed.length <= max),
+    `must have 1 to ${max} characters`
+  ).pipe(Options.withPseudoName("TEXT"))
+
+/** An id as the command's argument. */
+export const idArgument = <A extends string>(schema: Schema.Schema<A, string>, description: string) =>
+  Args.text({ name: "id" }).pipe(
+    Args.mapEffect((text) =>
+      Option.match(Schema.decodeOption(schema)(text), {
+        onNone: () => Effect.fail(HelpDoc.p(`'${text}' is no id: an id is a UUID`)),
+        onSome: Effect.succeed
+      })
+    ),
+    Args.withDescription(description)
+  )
+
+/** Fails with a sentence where there is no such organization. */
+export const requireOrganization = (id: OrganizationId) =>
+  Effect.flatMap(Organizations, (organizations) =>
+    Effect.if(organizations.exists(id), {
+      onTrue: () => Effect.void,
+      onFalse: () => new CommandFailed({ message: `There is no organization ${id}.` })
+    })
+  )

@@ -1,0 +1,60 @@
+import { join, resolve } from "node:path"
+import { Effect, Option, Redacted, Schema } from "effect"
+import { localFilePath } from "../LocalOrganization.ts"
+import { type LocalDefaultsFailed, readPrivateFile } from "../Local.ts"
+import type { ProviderCredentials, SettingsShape } from "../Settings.ts"
+
+/** A service that runs on the local defaults of a data directory. */
+export interface LocalService {
+  readonly databaseUrl: Redacted.Redacted
+  /** Its provider emulator, where it started one. */
+  readonly emulator: Option.Option<{ readonly url: URL; readonly credentials: ProviderCredentials }>
+}
+
+/** What is read of the files that a local start writes into its data directory. */
+const LocalFile = Schema.Struct({
+  baseUrl: Schema.String,
+  databaseUrl: Schema.String,
+  emulatorUrl: Schema.NullOr(Schema.URL)
+})
+const LocalSecrets = Schema.Struct({ providerSecretKey: Schema.String, providerWebhookSecret: Schema.String })
+
+/** The service is on this machine: it answers at once or not at all. */
+const livenessTimeoutMillis = 2000
+
+/** The file outlives the service that wrote it, so the service itself is asked. */
+const isLive = (baseUrl: string): Effect.Effect<boolean> =>
+  Effect.tryPromise(async (signal) => {
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(livenessTimeoutMillis)])
+    const response = await fetch(`${baseUrl}/health/live`, { signal: deadline })
+    await response.body?.cancel()
+    return response.ok
+  }).pipe(Effect.orElseSucceed(() => false))
+
+const readAs = <A, I>(file: string, schema: Schema.Schema<A, I>) =>
+  Effect.map(readPrivateFile(file), Option.flatMap(Schema.decodeOption(Schema.parseJson(schema))))
+
+/** The service that is running on the data directory of these settings, if there is one. */
+export const findLocalService = (
+  settings: SettingsShape
+): Effect.Effect<Option.Option<LocalService>, LocalDefaultsFailed> =>
+  Effect.gen(function* () {
+    const local = settings.mode === "local" ? yield* readAs(localFilePath(settings), LocalFile) : Option.none()
+    if (Option.isNone(local) || !(yield* isLive(local.value.baseUrl))) {
+      return Option.none()
+    }
+    const secrets = yield* readAs(join(resolve(settings.dataDirectory), "secrets.json"), LocalSecrets)
+    return Option.some({
+      databaseUrl: Redacted.make(local.value.databaseUrl),
+      emulator: Option.map(
+        Option.all({ url: Option.fromNullable(local.value.emulatorUrl), secrets }),
+        ({ secrets, url }) => ({
+          url,
+          credentials: {
+            secretKey: Redacted.make(secrets.providerSecretKey),
+            webhookSecrets: [Redacted.make(secrets.providerWebhookSecret)] as const
+          }
+        })
+      )
+    })
+  })

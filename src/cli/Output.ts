@@ -1,0 +1,65 @@
+import { stripVTControlCharacters } from "node:util"
+import { Options } from "@effect/cli"
+import { Console, Effect } from "effect"
+
+/** What commands print: on standard output what was asked for and nothing else; everything else on standard error. */
+
+/** `--json`, which every command takes. */
+export const jsonOption = Options.boolean("json").pipe(Options.withDescription("Print JSON for machines."))
+
+/** What a command has to show, for machines and for people. */
+export interface Shown {
+  readonly json: unknown
+  readonly text: string
+}
+
+/** Prints it in the form that was asked for. */
+export const show = (asJson: boolean, { json, text }: Shown): Effect.Effect<void> =>
+  Console.log(asJson ? JSON.stringify(json, undefined, 2) : text)
+
+/** Stored texts are other people's: what would steer the terminal is made visible. */
+const printable = (text: string): string => text.replaceAll(/\p{Cc}/gu, "\u{FFFD}")
+
+/** Rows under a head, in columns as wide as they need to be; without rows a sentence that says so. */
+export const table = (
+  head: ReadonlyArray<string>,
+  rows: ReadonlyArray<ReadonlyArray<string>>,
+  whenEmpty: string
+): string => {
+  if (rows.length === 0) {
+    return whenEmpty
+  }
+  const lines = [head, ...rows.map((row) => row.map(printable))]
+  const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)))
+  return lines
+    .map((line) =>
+      line
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join("  ")
+        .trimEnd()
+    )
+    .join("\n")
+}
+
+/** One thing, a line per field. */
+export const fields = (lines: ReadonlyArray<readonly [label: string, value: string]>): string => {
+  const width = Math.max(...lines.map(([label]) => label.length))
+  return lines.map(([label, value]) => `${label.padEnd(width)}  ${printable(value)}`).join("\n")
+}
+
+/** A time as people read it; `-` where there is none. */
+export const time = (at: Date | null): string => (at === null ? "-" : at.toISOString())
+
+/** The console, without colours where nobody looks: in pipes and files, or where `NO_COLOR` is set. */
+export const withPlainConsole = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.consoleWith((console) => {
+    const plain = (isTerminal: boolean, args: ReadonlyArray<unknown>) =>
+      isTerminal && (process.env["NO_COLOR"] ?? "") === ""
+        ? args
+        : args.map((arg) => (typeof arg === "string" ? stripVTControlCharacters(arg) : arg))
+    return Effect.withConsole(effect, {
+      ...console,
+      log: (...args) => console.log(...plain(process.stdout.isTTY, args)),
+      error: (...args) => console.error(...plain(process.stderr.isTTY, args))
+    })
+  })

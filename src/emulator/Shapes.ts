@@ -1,0 +1,124 @@
+import type { Kind } from "./Records.ts"
+import type { Scoped } from "./Store.ts"
+
+/** What kind of object an answer is, as far as expanding its fields goes. */
+export type Shape =
+  | "account"
+  | "balance"
+  | "balance_settings"
+  | "balance_transaction"
+  | "bank_account"
+  | "charge"
+  | "checkout.session"
+  | "coupon"
+  | "customer"
+  | "deleted"
+  | "discount"
+  | "event"
+  | "invoice"
+  | "item"
+  | "line_item"
+  | "payment_intent"
+  | "payment_link"
+  | "payout"
+  | "price"
+  | "product"
+  | "promotion_code"
+  | "refund"
+  | "subscription"
+  | "subscription_item"
+
+/** The fields of an object that name further objects. */
+export type Fields = Readonly<Record<string, Field>>
+
+/** How a field that names further objects behaves. */
+export type Field =
+  /** Holds an id or a list of ids, or the objects where that was asked for. */
+  | { readonly how: "reference"; readonly shape: Shape & Kind }
+  /** Holds the id of an object of one of several kinds; what that object refers to cannot be asked for. */
+  | { readonly how: "variant"; readonly shapes: ReadonlyArray<Shape & Kind> }
+  /** Always holds the object. */
+  | { readonly how: "embedded"; readonly shape: Shape }
+  /** Always holds a list, of which the first items are shown. */
+  | { readonly how: "items"; readonly shape: Shape }
+  /** Kept with the object but shown only where asked for. */
+  | { readonly how: "hidden" }
+  /** A part of the object (or a list of parts) with such fields of its own. */
+  | { readonly how: "part"; readonly fields: Fields }
+  /** A list that is no field of the stored object; shown only where asked for. */
+  | {
+      readonly how: "list"
+      readonly shape: Shape
+      readonly load: (objects: Scoped, id: string) => ReadonlyArray<object>
+      readonly url: (id: string) => string
+    }
+
+const reference = (shape: Shape & Kind): Field => ({ how: "reference", shape })
+const part = (fields: Fields): Field => ({ how: "part", fields })
+
+/** What a session or a payment link sells. */
+const soldItems = (path: string): Field => ({
+  how: "list",
+  shape: "item",
+  load: (objects, id) => objects.get("order", id)?.items ?? [],
+  url: (id) => `/v1/${path}/${id}/line_items`
+})
+
+/** Of every shape the fields that can be expanded or that hold objects. */
+export const fieldsOf: { readonly [S in Shape]: Fields } = {
+  account: {},
+  balance: {},
+  balance_settings: {},
+  balance_transaction: { source: { how: "variant", shapes: ["charge", "refund", "payout"] } },
+  bank_account: {},
+  charge: {
+    balance_transaction: reference("balance_transaction"),
+    customer: reference("customer"),
+    payment_intent: reference("payment_intent")
+  },
+  "checkout.session": {
+    customer: reference("customer"),
+    discounts: part({ promotion_code: reference("promotion_code") }),
+    invoice: reference("invoice"),
+    line_items: soldItems("checkout/sessions"),
+    payment_intent: reference("payment_intent"),
+    payment_link: reference("payment_link"),
+    subscription: reference("subscription")
+  },
+  coupon: { applies_to: { how: "hidden" } },
+  customer: {},
+  deleted: {},
+  discount: { promotion_code: reference("promotion_code"), source: part({ coupon: reference("coupon") }) },
+  event: {},
+  invoice: {
+    customer: reference("customer"),
+    discounts: reference("discount"),
+    lines: { how: "items", shape: "line_item" },
+    parent: part({ subscription_details: part({ subscription: reference("subscription") }) }),
+    payments: { how: "hidden" }
+  },
+  item: { price: { how: "embedded", shape: "price" } },
+  line_item: {
+    discounts: reference("discount"),
+    pricing: part({ price_details: part({ price: reference("price") }) }),
+    subscription: reference("subscription")
+  },
+  payment_intent: { customer: reference("customer"), latest_charge: reference("charge") },
+  payment_link: { line_items: soldItems("payment_links") },
+  payout: { balance_transaction: reference("balance_transaction") },
+  price: { product: reference("product"), tiers: { how: "hidden" } },
+  product: { default_price: reference("price") },
+  promotion_code: { customer: reference("customer"), promotion: part({ coupon: reference("coupon") }) },
+  refund: {
+    balance_transaction: reference("balance_transaction"),
+    charge: reference("charge"),
+    payment_intent: reference("payment_intent")
+  },
+  subscription: {
+    customer: reference("customer"),
+    discounts: reference("discount"),
+    items: { how: "items", shape: "subscription_item" },
+    latest_invoice: reference("invoice")
+  },
+  subscription_item: { price: { how: "embedded", shape: "price" } }
+}

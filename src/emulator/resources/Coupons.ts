@@ -1,0 +1,174 @@
+import { Effect, Schema } from "effect"
+import { newCode } from "../Ids.ts"
+import { newestFirst, page, pageParams } from "../Lists.ts"
+import * as Params from "../Params.ts"
+import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import type { Coupon } from "../Records.ts"
+import { noParams, type RequestContext, type Route, route } from "../Route.ts"
+
+const createParams = Schema.Struct({
+  amount_off: Params.optional(Params.integer(1, 99_999_999)),
+  applies_to: Params.optional(Schema.Struct({ products: Params.listOf(Params.text()) })),
+  currency: Params.optional(Params.currency),
+  duration: Params.optional(Params.oneOf("forever", "once", "repeating")),
+  duration_in_months: Params.optional(Params.integer(1)),
+  id: Params.optional(Params.matching(/^[A-Za-z0-9_-]{1,200}$/, "id")),
+  max_redemptions: Params.optional(Params.integer(1)),
+  metadata: Params.optional(Params.metadata),
+  name: Params.optional(Params.text(40)),
+  percent_off: Params.optional(Params.percent),
+  redeem_by: Params.optional(Params.integer())
+})
+
+type CreateParams = typeof createParams.Type
+
+const updateParams = Schema.Struct({
+  metadata: Params.optional(Params.metadata),
+  name: Params.optional(Params.clearable(Params.text(40)))
+})
+
+const listParams = Schema.Struct({ ...pageParams, created: Params.optional(Params.range) })
+
+type Check = Effect.Effect<void, ProviderError>
+
+const invalid = (param: string, message: string, code?: string): Check =>
+  Effect.fail(refuse({ param, message, ...(code === undefined ? {} : { code }) }))
+
+const checkAmount = ({ amount_off, currency, percent_off }: CreateParams): Check => {
+  if (amount_off === undefined && percent_off === undefined) {
+    return invalid("percent_off", "You must pass either `amount_off` or `percent_off`.", "parameter_missing")
+  }
+  if (amount_off !== undefined && percent_off !== undefined) {
+    return invalid("percent_off", "You cannot pass both `amount_off` and `percent_off`.", "parameters_exclusive")
+  }
+  return amount_off !== undefined && currency === undefined
+    ? invalid("currency", "You must pass `currency` when passing `amount_off`.", "parameter_missing")
+    : Effect.void
+}
+
+const checkDuration = ({ duration, duration_in_months }: CreateParams): Check => {
+  if (duration === "repeating") {
+    return duration_in_months === undefined
+      ? invalid(
+          "duration_in_months",
+          "`duration_in_months` is required with a repeating duration.",
+          "parameter_missing"
+        )
+      : Effect.void
+  }
+  return duration_in_months === undefined
+    ? Effect.void
+    : invalid("duration_in_months", "`duration_in_months` can only be passed with a repeating duration.")
+}
+
+const checkProducts = (context: RequestContext, { applies_to }: CreateParams): Check => {
+  const products = applies_to?.products ?? []
+  const unknown = products.findIndex((id) => context.objects.get("product", id) === undefined)
+  return unknown < 0
+    ? Effect.void
+    : Effect.fail(resourceMissing("product", products[unknown] ?? "", `applies_to[products][${unknown}]`))
+}
+
+const checkDeadline = (context: RequestContext, { redeem_by }: CreateParams): Check =>
+  redeem_by === undefined || redeem_by > context.now
+    ? Effect.void
+    : invalid("redeem_by", "The `redeem_by` timestamp must be in the future.")
+
+const makeCoupon = (id: string, created: number, params: CreateParams): Coupon => ({
+  id,
+  object: "coupon",
+  amount_off: params.amount_off ?? null,
+  ...(params.applies_to === undefined ? {} : { applies_to: params.applies_to }),
+  created,
+  currency: params.amount_off === undefined ? null : (params.currency ?? null),
+  duration: params.duration ?? "once",
+  duration_in_months: params.duration_in_months ?? null,
+  livemode: false,
+  max_redemptions: params.max_redemptions ?? null,
+  metadata: Params.patchMetadata({}, params.metadata),
+  name: params.name ?? null,
+  percent_off: params.percent_off ?? null,
+  redeem_by: params.redeem_by ?? null,
+  times_redeemed: 0,
+  valid: true
+})
+
+const create = Effect.fnUntraced(function* (context: RequestContext, params: CreateParams) {
+  const id = params.id ?? newCode()
+  if (context.objects.get("coupon", id) !== undefined) {
+    return yield* refuse({ code: "resource_already_exists", param: "id", message: "Coupon already exists." })
+  }
+  yield* checkAmount(params)
+  yield* checkDuration(params)
+  yield* checkDeadline(context, params)
+  yield* checkProducts(context, params)
+  const coupon = makeCoupon(id, context.now, params)
+  context.objects.put("coupon", id, coupon)
+  context.emit({ type: "coupon.created", shape: "coupon", object: coupon })
+  return coupon
+})
+
+/** The coupon as it is now: `valid` until its last redemption or its deadline. */
+export const currentCoupon = (coupon: Coupon, now: number): Coupon => ({
+  ...coupon,
+  valid:
+    (coupon.redeem_by === null || coupon.redeem_by > now) &&
+    (coupon.max_redemptions === null || coupon.times_redeemed < coupon.max_redemptions)
+})
+
+const existing = ({ now, objects }: RequestContext, id: string): Effect.Effect<Coupon, ProviderError> => {
+  const coupon = objects.get("coupon", id)
+  return coupon === undefined ? Effect.fail(resourceMissing("coupon", id)) : Effect.succeed(currentCoupon(coupon, now))
+}
+
+const update = Effect.fnUntraced(function* (context: RequestContext, params: typeof updateParams.Type, id: string) {
+  const before = yield* existing(context, id)
+  const { metadata, ...rest } = params
+  const coupon: Coupon = { ...before, ...rest, metadata: Params.patchMetadata(before.metadata ?? {}, metadata) }
+  context.objects.put("coupon", id, coupon)
+  context.emit({ type: "coupon.updated", shape: "coupon", object: coupon, previous: before })
+  return coupon
+})
+
+/** With its coupon a promotion code ends: it stays, but can never be used again. */
+const remove = Effect.fnUntraced(function* (context: RequestContext, _: object, id: string) {
+  const coupon = yield* existing(context, id)
+  context.objects.remove("coupon", id)
+  for (const code of context.objects.all("promotion_code")) {
+    if (code.promotion.coupon === id && code.active) {
+      context.objects.put("promotion_code", code.id, { ...code, active: false })
+    }
+  }
+  context.emit({ type: "coupon.deleted", shape: "coupon", object: coupon })
+  return { id, object: "coupon", deleted: true }
+})
+
+/** `/v1/coupons`: create, retrieve, update, delete, list. What it `applies_to` is shown where it is expanded. */
+export const couponRoutes: ReadonlyArray<Route> = [
+  route({ method: "POST", path: "/v1/coupons", answers: { object: "coupon" }, params: createParams, run: create }),
+  route({
+    method: "GET",
+    path: "/v1/coupons",
+    answers: { listOf: "coupon" },
+    params: listParams,
+    run: ({ now, objects }, params) =>
+      page(
+        {
+          items: newestFirst(objects.all("coupon")).map((coupon) => currentCoupon(coupon, now)),
+          matches: ({ created }) => Params.inRange(created, params.created),
+          noun: "coupon",
+          url: "/v1/coupons"
+        },
+        params
+      )
+  }),
+  route({
+    method: "GET",
+    path: "/v1/coupons/:id",
+    answers: { object: "coupon" },
+    params: noParams,
+    run: (context, _, id) => existing(context, id)
+  }),
+  route({ method: "POST", path: "/v1/coupons/:id", answers: { object: "coupon" }, params: updateParams, run: update }),
+  route({ method: "DELETE", path: "/v1/coupons/:id", answers: { object: "deleted" }, params: noParams, run: remove })
+]

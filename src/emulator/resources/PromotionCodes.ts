@@ -1,0 +1,187 @@
+import { Effect, Schema } from "effect"
+import { newCode, newId } from "../Ids.ts"
+import { newestFirst, page, pageParams } from "../Lists.ts"
+import * as Params from "../Params.ts"
+import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import type { Coupon, PromotionCode } from "../Records.ts"
+import { noParams, type RequestContext, type Route, route } from "../Route.ts"
+import { currentCoupon } from "./Coupons.ts"
+
+const createParams = Schema.Struct({
+  active: Params.optional(Params.boolean),
+  code: Params.optional(Params.matching(/^[A-Za-z0-9-]{1,500}$/, "code")),
+  expires_at: Params.optional(Params.integer()),
+  max_redemptions: Params.optional(Params.integer(1)),
+  metadata: Params.optional(Params.metadata),
+  promotion: Schema.Struct({ coupon: Params.text(), type: Params.oneOf("coupon") })
+})
+
+type CreateParams = typeof createParams.Type
+
+const updateParams = Schema.Struct({
+  active: Params.optional(Params.boolean),
+  metadata: Params.optional(Params.metadata)
+})
+
+const listParams = Schema.Struct({
+  ...pageParams,
+  active: Params.optional(Params.boolean),
+  code: Params.optional(Params.text()),
+  coupon: Params.optional(Params.text()),
+  created: Params.optional(Params.range)
+})
+
+type Check = Effect.Effect<void, ProviderError>
+
+/** The code as it is now: active while it is switched on, its coupon is valid and its own bounds are not reached. */
+export const currentPromotionCode = ({ now, objects }: RequestContext, code: PromotionCode): PromotionCode => {
+  const coupon = objects.get("coupon", code.promotion.coupon)
+  const usable =
+    coupon !== undefined &&
+    currentCoupon(coupon, now).valid &&
+    (code.expires_at === null || code.expires_at > now) &&
+    (code.max_redemptions === null || code.times_redeemed < code.max_redemptions)
+  return { ...code, active: code.active && usable }
+}
+
+const sameCode = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase()
+
+/** The active promotion code that a payer means, whatever the case of the letters. */
+export const activePromotionCode = (context: RequestContext, code: string): PromotionCode | undefined =>
+  context.objects
+    .all("promotion_code")
+    .map((candidate) => currentPromotionCode(context, candidate))
+    .find((candidate) => candidate.active && sameCode(candidate.code, code))
+
+/** A code is unique among the active ones; the provider says so in the message alone. */
+const checkUnique = (context: RequestContext, code: string): Check =>
+  activePromotionCode(context, code) === undefined
+    ? Effect.void
+    : Effect.fail(refuse({ message: `An active promotion code with \`code: ${code}\` already exists.` }))
+
+const checkBounds = ({ now }: RequestContext, coupon: Coupon, params: CreateParams): Check => {
+  const { expires_at, max_redemptions } = params
+  const invalid = (param: string, message: string): Check => Effect.fail(refuse({ param, message }))
+  if (expires_at !== undefined && expires_at <= now) {
+    return invalid("expires_at", "The `expires_at` timestamp must be in the future.")
+  }
+  if (expires_at !== undefined && coupon.redeem_by !== null && expires_at > coupon.redeem_by) {
+    return invalid("expires_at", "The `expires_at` timestamp cannot be after the coupon's `redeem_by`.")
+  }
+  return max_redemptions !== undefined && coupon.max_redemptions !== null && max_redemptions > coupon.max_redemptions
+    ? invalid("max_redemptions", "`max_redemptions` cannot be greater than that of the coupon.")
+    : Effect.void
+}
+
+const usableCoupon = ({ now, objects }: RequestContext, id: string): Effect.Effect<Coupon, ProviderError> => {
+  const param = "promotion[coupon]"
+  const coupon = objects.get("coupon", id)
+  if (coupon === undefined) return Effect.fail(resourceMissing("coupon", id, param))
+  return currentCoupon(coupon, now).valid
+    ? Effect.succeed(coupon)
+    : Effect.fail(refuse({ param, message: `The coupon ${id} can no longer be redeemed.` }))
+}
+
+const create = Effect.fnUntraced(function* (context: RequestContext, params: CreateParams) {
+  const coupon = yield* usableCoupon(context, params.promotion.coupon)
+  yield* checkBounds(context, coupon, params)
+  const code = params.code ?? newCode()
+  if (params.active !== false) yield* checkUnique(context, code)
+  const promotionCode: PromotionCode = {
+    id: newId("promo_"),
+    object: "promotion_code",
+    active: params.active ?? true,
+    code,
+    created: context.now,
+    customer: null,
+    customer_account: null,
+    expires_at: params.expires_at ?? null,
+    livemode: false,
+    max_redemptions: params.max_redemptions ?? null,
+    metadata: Params.patchMetadata({}, params.metadata),
+    promotion: params.promotion,
+    restrictions: { first_time_transaction: false, minimum_amount: null, minimum_amount_currency: null },
+    times_redeemed: 0
+  }
+  context.objects.put("promotion_code", promotionCode.id, promotionCode)
+  context.emit({ type: "promotion_code.created", shape: "promotion_code", object: promotionCode })
+  return promotionCode
+})
+
+const existing = (context: RequestContext, id: string): Effect.Effect<PromotionCode, ProviderError> => {
+  const code = context.objects.get("promotion_code", id)
+  return code === undefined
+    ? Effect.fail(resourceMissing("promotion code", id))
+    : Effect.succeed(currentPromotionCode(context, code))
+}
+
+/** A code that can be switched on: one that is not used up, and that no other active one repeats. */
+const checkActivation = Effect.fnUntraced(function* (context: RequestContext, before: PromotionCode) {
+  if (!currentPromotionCode(context, { ...before, active: true }).active) {
+    return yield* refuse({
+      param: "active",
+      message: "This promotion code cannot be activated: it or its coupon has expired or is used up."
+    })
+  }
+  yield* checkUnique(context, before.code)
+})
+
+const update = Effect.fnUntraced(function* (context: RequestContext, params: typeof updateParams.Type, id: string) {
+  const before = yield* existing(context, id)
+  if (params.active === true && !before.active) yield* checkActivation(context, before)
+  const code: PromotionCode = {
+    ...before,
+    active: params.active ?? before.active,
+    metadata: Params.patchMetadata(before.metadata ?? {}, params.metadata)
+  }
+  context.objects.put("promotion_code", id, code)
+  context.emit({ type: "promotion_code.updated", shape: "promotion_code", object: code, previous: before })
+  return code
+})
+
+const list = (context: RequestContext, params: typeof listParams.Type) =>
+  page(
+    {
+      items: newestFirst(context.objects.all("promotion_code")).map((code) => currentPromotionCode(context, code)),
+      matches: ({ active, code, created, promotion }) =>
+        Params.inRange(created, params.created) &&
+        (params.active === undefined || active === params.active) &&
+        (params.code === undefined || sameCode(code, params.code)) &&
+        (params.coupon === undefined || promotion.coupon === params.coupon),
+      noun: "promotion code",
+      url: "/v1/promotion_codes"
+    },
+    params
+  )
+
+/** `/v1/promotion_codes`: create, retrieve, update (`active`, `metadata`), list. */
+export const promotionCodeRoutes: ReadonlyArray<Route> = [
+  route({
+    method: "POST",
+    path: "/v1/promotion_codes",
+    answers: { object: "promotion_code" },
+    params: createParams,
+    run: create
+  }),
+  route({
+    method: "GET",
+    path: "/v1/promotion_codes",
+    answers: { listOf: "promotion_code" },
+    params: listParams,
+    run: list
+  }),
+  route({
+    method: "GET",
+    path: "/v1/promotion_codes/:id",
+    answers: { object: "promotion_code" },
+    params: noParams,
+    run: (context, _, id) => existing(context, id)
+  }),
+  route({
+    method: "POST",
+    path: "/v1/promotion_codes/:id",
+    answers: { object: "promotion_code" },
+    params: updateParams,
+    run: update
+  })
+]

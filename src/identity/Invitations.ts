@@ -1,0 +1,198 @@
+import { SqlClient } from "@effect/sql"
+import { Context, Duration, Effect, Layer, type Redacted } from "effect"
+import {
+  type OrganizationAlreadyExists,
+  PermissionDenied,
+  type RateLimitExceeded,
+  ResourceNotFound,
+  type ServiceUnavailable,
+  SessionInvalid,
+  ValidationFailed
+} from "../Errors.ts"
+import { type AuditAction, makeAudit } from "../kit/Audit.ts"
+import { newId, type OrganizationId } from "../kit/Ids.ts"
+import { Mailer } from "../kit/Mailer.ts"
+import { type RateLimitPolicy, RateLimits } from "../kit/RateLimit.ts"
+import type { Author } from "../kit/Tenant.ts"
+import type { Environment } from "../Settings.ts"
+import { orUnavailable, transaction } from "../storage/Database.ts"
+import { invitationDays, invitationMail } from "./Mails.ts"
+import { requireGrantable, requireManages } from "./Members.ts"
+import { entersEverything, makeMemberships } from "./MembershipsRepo.ts"
+import type { InvitedRole } from "./Schemas.ts"
+import { newToken, Sessions, tokenHash } from "./Sessions.ts"
+import type { BegunSession } from "./SignIn.ts"
+
+/** An open invitation, as the API shows it: never its token. */
+export interface Invitation {
+  readonly id: string
+  readonly email: string
+  readonly role: InvitedRole
+  readonly environments: ReadonlyArray<Environment>
+  readonly createdAt: Date
+  readonly expiresAt: Date
+}
+
+/** Who acts, on whose invitations. */
+interface Acting {
+  readonly organizationId: OrganizationId
+  readonly author: Author
+}
+
+/** What a new invitation is made of. */
+export interface NewInvitation extends Acting {
+  readonly email: string
+  readonly role: InvitedRole
+  /** For developers and viewers; owners and admins enter every workspace. */
+  readonly environments: ReadonlyArray<Environment>
+}
+
+/** Invitations of one organization: its people can't mail the world through us. */
+const perOrganization: RateLimitPolicy = { limit: 50, per: Duration.hours(1) }
+
+/** Invitations by e-mail link, valid 7 days. Owners and admins invite; only owners invite admins. */
+export class Invitations extends Context.Tag("connected-payments/identity/Invitations")<
+  Invitations,
+  {
+    /** Invites by mail, in place of an open invitation of the same address. At most 50 per organization and hour. */
+    readonly create: (
+      options: NewInvitation
+    ) => Effect.Effect<Invitation, PermissionDenied | ValidationFailed | RateLimitExceeded | ServiceUnavailable>
+    /** The invitations that can still be accepted, newest first. */
+    readonly list: (
+      options: Acting
+    ) => Effect.Effect<ReadonlyArray<Invitation>, PermissionDenied | ServiceUnavailable>
+    /** Takes an invitation back: its link is worth nothing from then on. */
+    readonly revoke: (
+      options: Acting & { readonly id: string }
+    ) => Effect.Effect<void, PermissionDenied | ResourceNotFound | ServiceUnavailable>
+    /**
+     * Makes the invited person a member and begins their session: the token came by mail, as a sign-in link does. One
+     * answer for unknown, accepted, revoked and expired ones. A person with an organization is refused, and the
+     * invitation stays open.
+     */
+    readonly accept: (
+      token: Redacted.Redacted
+    ) => Effect.Effect<BegunSession, SessionInvalid | OrganizationAlreadyExists | ServiceUnavailable>
+  }
+>() {
+  static readonly layer = (options: {
+    /** Where people reach the service, without a trailing slash. */
+    readonly publicUrl: string
+  }): Layer.Layer<Invitations, never, SqlClient.SqlClient | Sessions | RateLimits | Mailer> =>
+    Layer.effect(Invitations, makeInvitations(options.publicUrl))
+}
+
+const makeInvitations = Effect.fnUntraced(function* (publicUrl: string) {
+  const sql = yield* SqlClient.SqlClient
+  const sessions = yield* Sessions
+  const limits = yield* RateLimits
+  const mailer = yield* Mailer
+  const audit = yield* makeAudit
+  const memberships = yield* makeMemberships
+
+  const columns = sql.literal(`id, email, role, environments, created_at AS "createdAt", expires_at AS "expiresAt"`)
+  const open = sql.literal("accepted_at IS NULL AND revoked_at IS NULL")
+
+  const record = ({ author, organizationId }: Acting, action: AuditAction, id: string) =>
+    audit({ organizationId, environment: null, author, action, targetType: "invitation", targetId: id })
+
+  /** The role of who acts, which must be one that decides on members. */
+  const requireInviter = ({ author, organizationId }: Acting) =>
+    Effect.filterOrFail(
+      memberships.roleOf(organizationId, author),
+      entersEverything,
+      () => new PermissionDenied({ message: "Only owners and admins may see and send invitations." })
+    )
+
+  /** Takes back the open invitation of an address, where there is one, so that a new one can take its place. */
+  const replaceOpen = (acting: Acting, email: string) =>
+    sql<{ readonly id: string }>`
+      UPDATE payments.invitations SET revoked_at = now()
+      WHERE organization_id = ${acting.organizationId} AND email = ${email} AND ${open} RETURNING id`.pipe(
+      Effect.flatMap(Effect.forEach(({ id }) => record(acting, "invitation.revoked", id)))
+    )
+
+  const insert = Effect.fnUntraced(function* (options: NewInvitation, token: Redacted.Redacted) {
+    const { email, environments, organizationId, role } = options
+    yield* memberships.lock(organizationId)
+    yield* requireManages(yield* requireInviter(options), role)
+    const members = yield* memberships.list(organizationId)
+    if (members.some((member) => member.email === email)) {
+      return yield* new ValidationFailed({ message: "This person is a member already.", fields: ["email"] })
+    }
+    yield* replaceOpen(options, email)
+    const id = yield* newId
+    const [invitation] = yield* sql<Invitation>`
+      INSERT INTO payments.invitations (organization_id, id, email, role, environments, token_hash, expires_at)
+      VALUES (${organizationId}, ${id}, ${email}, ${role}, ${environments}::text[], ${tokenHash(token)},
+        now() + ${invitationDays} * interval '1 day') RETURNING ${columns}`
+    yield* record(options, "invitation.created", id)
+    const [organization] = yield* sql<{ readonly name: string }>`
+      SELECT name FROM payments.organizations WHERE id = ${organizationId}`
+    if (invitation === undefined || organization === undefined) {
+      return yield* Effect.dieMessage("INSERT … RETURNING answered no row")
+    }
+    const inviter = members.find(({ personId }) => personId === options.author.id)?.email ?? null
+    return { invitation, organization: organization.name, inviter }
+  })
+
+  const create = Effect.fn("Invitations.create")(function* (options: NewInvitation) {
+    yield* requireGrantable(options.role, options.environments)
+    // Judged again in the transaction: who may not invite takes nothing of the organization's limit
+    yield* requireInviter(options)
+    yield* limits.take(`invitations:${options.organizationId}`, perOrganization)
+    const token = newToken()
+    const { invitation, ...mail } = yield* transaction(sql)(insert(options, token))
+    yield* mailer.queue(invitationMail({ ...mail, publicUrl, to: options.email, token, role: options.role }))
+    return invitation
+  }, orUnavailable)
+
+  const list = Effect.fn("Invitations.list")(function* (acting: Acting) {
+    yield* requireInviter(acting)
+    return yield* sql<Invitation>`
+      SELECT ${columns} FROM payments.invitations
+      WHERE organization_id = ${acting.organizationId} AND ${open} AND expires_at > now() ORDER BY id DESC`
+  }, orUnavailable)
+
+  const revoke = Effect.fn("Invitations.revoke")(function* (options: Acting & { readonly id: string }) {
+    yield* transaction(sql)(
+      Effect.gen(function* () {
+        yield* memberships.lock(options.organizationId)
+        const actor = yield* requireInviter(options)
+        const [revoked] = yield* sql<{ readonly role: InvitedRole }>`
+          UPDATE payments.invitations SET revoked_at = now()
+          WHERE organization_id = ${options.organizationId} AND id = ${options.id} AND ${open} RETURNING role`
+        if (revoked === undefined) {
+          return yield* new ResourceNotFound({ message: "There is no such open invitation." })
+        }
+        yield* requireManages(actor, revoked.role)
+        yield* record(options, "invitation.revoked", options.id)
+      })
+    )
+  }, orUnavailable)
+
+  const accept = Effect.fn("Invitations.accept")(function* (token: Redacted.Redacted) {
+    return yield* transaction(sql)(
+      Effect.gen(function* () {
+        const [accepted] = yield* sql<Invitation & { readonly organizationId: OrganizationId }>`
+          UPDATE payments.invitations SET accepted_at = now()
+          WHERE token_hash = ${tokenHash(token)} AND ${open} AND expires_at > now()
+          RETURNING ${columns}, organization_id AS "organizationId"`
+        if (accepted === undefined) {
+          return yield* new SessionInvalid({
+            message: "The invitation is not valid: it is unknown, was used or revoked, or has expired."
+          })
+        }
+        const { environments, organizationId, role } = accepted
+        const personId = yield* memberships.ensurePerson(accepted.email)
+        yield* memberships.insert({ organizationId, personId, role, environments })
+        const author = { kind: "person", id: personId } as const
+        yield* record({ organizationId, author }, "invitation.accepted", accepted.id)
+        return yield* sessions.create(personId)
+      })
+    )
+  }, orUnavailable)
+
+  return { create, list, revoke, accept }
+})

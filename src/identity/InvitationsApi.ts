@@ -1,0 +1,108 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import {
+  errorSchema,
+  OrganizationAccessDenied,
+  OrganizationAlreadyExists,
+  OriginNotTrusted,
+  PermissionDenied,
+  RateLimitExceeded,
+  ResourceNotFound,
+  ServiceUnavailable,
+  SessionInvalid
+} from "../Errors.ts"
+import { NoQuery, optional, strict } from "../kit/Request.ts"
+import { SessionAuthentication } from "./Authentication.ts"
+import { Email, Environments, InvitedRole, WorkspaceEnvironment } from "./Schemas.ts"
+import { SignedIn } from "./SessionApi.ts"
+import { LinkPage, RedeemToken } from "./SignInApi.ts"
+
+/** An invitation that can still be accepted. */
+export const Invitation = Schema.Struct({
+  id: Schema.UUID,
+  email: Schema.String,
+  role: InvitedRole,
+  environments: Schema.Array(WorkspaceEnvironment),
+  createdAt: Schema.Date,
+  expiresAt: Schema.Date
+}).annotations({ identifier: "Invitation" })
+
+export const InvitationList = Schema.Struct({ data: Schema.Array(Invitation) }).annotations({
+  identifier: "InvitationList"
+})
+
+/** Body of `POST /identity/invitations`. */
+export const CreateInvitation = strict(
+  Schema.Struct({
+    email: Email,
+    role: InvitedRole,
+    environments: optional(
+      Environments.annotations({
+        description: "Whose workspaces a developer or viewer may enter; default none. Admins enter every one"
+      })
+    )
+  }).annotations({ identifier: "CreateInvitation" })
+)
+
+const InvitationPath = Schema.Struct({ id: Schema.UUID.annotations({ description: "The invitation's id (UUID)" }) })
+
+/** Invitations of the signed-in person's organization. */
+export class InvitationsApi extends HttpApiGroup.make("invitations")
+  .add(
+    HttpApiEndpoint.post("create", "/identity/invitations")
+      .setUrlParams(NoQuery)
+      .setPayload(CreateInvitation)
+      .addSuccess(Invitation, { status: 201 })
+      .annotate(OpenApi.Summary, "Invite a person by e-mail")
+      .annotate(
+        OpenApi.Description,
+        "Mails a link that works once, within 7 days, and takes the place of an open invitation of the same address. Owners and admins invite; only owners invite admins. At most 50 per organization and hour."
+      )
+  )
+  .add(
+    HttpApiEndpoint.get("list", "/identity/invitations")
+      .setUrlParams(NoQuery)
+      .addSuccess(InvitationList)
+      .annotate(OpenApi.Summary, "List open invitations, newest first")
+  )
+  .add(
+    HttpApiEndpoint.del("revoke", "/identity/invitations/:id")
+      .setPath(InvitationPath)
+      .setUrlParams(NoQuery)
+      .addError(errorSchema(ResourceNotFound))
+      .annotate(OpenApi.Summary, "Take an open invitation back")
+  )
+  .addError(errorSchema(PermissionDenied))
+  .addError(errorSchema(OrganizationAccessDenied))
+  .addError(errorSchema(ServiceUnavailable))
+  .middleware(SessionAuthentication)
+  .annotate(OpenApi.Description, "Open invitations to the organization") {}
+
+/** The invited person's side. Needs no credential but the mailed token. */
+export class InvitationApi extends HttpApiGroup.make("invitation")
+  .add(
+    HttpApiEndpoint.get("page", "/identity/invitation")
+      .addSuccess(LinkPage)
+      .annotate(OpenApi.Summary, "The page that an invitation's link opens")
+      .annotate(
+        OpenApi.Description,
+        "Accepts nothing by itself: its button sends the token, which is behind the link's #, to `POST /identity/invitation`."
+      )
+  )
+  .add(
+    HttpApiEndpoint.post("accept", "/identity/invitation")
+      .setUrlParams(NoQuery)
+      .setPayload(RedeemToken)
+      .addSuccess(SignedIn)
+      .addError(errorSchema(SessionInvalid))
+      .addError(errorSchema(OriginNotTrusted))
+      .addError(errorSchema(OrganizationAlreadyExists))
+      .addError(errorSchema(RateLimitExceeded))
+      .annotate(OpenApi.Summary, "Accept an invitation; signs in and sets the session cookie")
+      .annotate(
+        OpenApi.Description,
+        "A person has one organization: who has one leaves it first, and may then use the same link."
+      )
+  )
+  .addError(errorSchema(ServiceUnavailable))
+  .annotate(OpenApi.Description, "Accepting an invitation") {}

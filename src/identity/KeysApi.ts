@@ -1,0 +1,96 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import {
+  errorSchema,
+  OrganizationAccessDenied,
+  PermissionDenied,
+  ResourceNotFound,
+  ServiceUnavailable,
+  WorkspaceAccessRequired
+} from "../Errors.ts"
+import { NoQuery, optional, PrintableText, strict } from "../kit/Request.ts"
+import { SessionAuthentication } from "./Authentication.ts"
+import { Grant } from "./Permissions.ts"
+import { WorkspaceEnvironment } from "./Schemas.ts"
+
+/** An API key as it is shown: never the key itself (contract, Authentication). */
+export const ApiKey = Schema.Struct({
+  id: Schema.UUID,
+  name: Schema.String,
+  environment: WorkspaceEnvironment,
+  prefix: Schema.String.annotations({ examples: ["pk_test_"] }),
+  lastFour: Schema.String,
+  permissions: Schema.Array(Grant),
+  createdAt: Schema.Date,
+  expiresAt: Schema.NullOr(Schema.Date),
+  lastUsedAt: Schema.NullOr(Schema.Date).annotations({ description: "To the minute; null where it was never used" })
+}).annotations({ identifier: "ApiKey" })
+
+/** The answer to create: the record, with the key, shown this once. */
+export const CreatedApiKey = Schema.Struct({
+  ...ApiKey.fields,
+  key: Schema.String.annotations({ description: "`pk_test_…` or `pk_live_…`, shown this once" })
+}).annotations({ identifier: "CreatedApiKey" })
+
+export const ApiKeyList = Schema.Struct({ data: Schema.Array(ApiKey) }).annotations({ identifier: "ApiKeyList" })
+
+/** A moment as ISO 8601 writes it, to the second or finer, with its offset from UTC. */
+const Moment = Schema.compose(
+  Schema.String.pipe(
+    Schema.pattern(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/),
+    Schema.annotations({ jsonSchema: { type: "string", format: "date-time" } })
+  ),
+  Schema.Date
+)
+
+/** Body of `POST /identity/api-keys`. */
+export const CreateApiKey = strict(
+  Schema.Struct({
+    name: PrintableText(100),
+    permissions: Schema.Array(Grant).pipe(
+      Schema.minItems(1),
+      Schema.filter((grants) => new Set(grants).size === grants.length || "each permission once")
+    ),
+    mode: optional(
+      Schema.Literal("test", "live").annotations({ description: "Default test: production needs an explicit live" })
+    ),
+    expiresAt: optional(Moment.annotations({ description: "In the future; absent, the key does not expire" }))
+  }).annotations({ identifier: "CreateApiKey" })
+)
+export type CreateApiKey = typeof CreateApiKey.Type
+
+const KeyPath = Schema.Struct({ id: Schema.UUID.annotations({ description: "The key's id (UUID)" }) })
+
+/** API keys of the signed-in person's organization (contract, Authentication, rules 1 to 6). */
+export class KeysApi extends HttpApiGroup.make("apiKeys")
+  .add(
+    HttpApiEndpoint.post("create", "/identity/api-keys")
+      .setUrlParams(NoQuery)
+      .setPayload(CreateApiKey)
+      .addSuccess(CreatedApiKey, { status: 201 })
+      .annotate(OpenApi.Summary, "Create an API key, shown this once")
+      .annotate(
+        OpenApi.Description,
+        "A test key unless `mode` is `live`. Its maker must be allowed into the workspace of its environment, and it carries no more than they may do."
+      )
+  )
+  .add(
+    HttpApiEndpoint.get("list", "/identity/api-keys")
+      .setUrlParams(NoQuery)
+      .addSuccess(ApiKeyList)
+      .annotate(OpenApi.Summary, "List the selected environment's keys, newest first")
+  )
+  .add(
+    HttpApiEndpoint.del("revoke", "/identity/api-keys/:id")
+      .setPath(KeyPath)
+      .setUrlParams(NoQuery)
+      .addError(errorSchema(ResourceNotFound))
+      .annotate(OpenApi.Summary, "Revoke a key of the selected environment")
+      .annotate(OpenApi.Description, "No request with the key is taken from then on.")
+  )
+  .addError(errorSchema(PermissionDenied))
+  .addError(errorSchema(WorkspaceAccessRequired))
+  .addError(errorSchema(OrganizationAccessDenied))
+  .addError(errorSchema(ServiceUnavailable))
+  .middleware(SessionAuthentication)
+  .annotate(OpenApi.Description, "API keys of the organization") {}

@@ -1,0 +1,76 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import {
+  errorSchema,
+  OrganizationAccessDenied,
+  PermissionDenied,
+  ResourceNotFound,
+  ServiceUnavailable
+} from "../Errors.ts"
+import { NoQuery, optional, strict } from "../kit/Request.ts"
+import { SessionAuthentication } from "./Authentication.ts"
+import { Environments, MemberRole, WorkspaceEnvironment } from "./Schemas.ts"
+
+/** A member of the organization. */
+export const Member = Schema.Struct({
+  personId: Schema.UUID,
+  email: Schema.String,
+  role: MemberRole,
+  environments: Schema.Array(WorkspaceEnvironment).annotations({
+    description: "The environments whose workspaces the member may enter: all for owners and admins, else those granted"
+  }),
+  joinedAt: Schema.Date
+}).annotations({ identifier: "Member" })
+
+export const MemberList = Schema.Struct({ data: Schema.Array(Member) }).annotations({ identifier: "MemberList" })
+
+/** Body of PATCH: what is absent stays. */
+export const UpdateMember = strict(
+  Schema.Struct({
+    role: optional(MemberRole),
+    environments: optional(
+      Environments.annotations({ description: "Replaces the granted ones; for developers and viewers alone" })
+    )
+  }).annotations({ identifier: "UpdateMember" })
+)
+
+const MemberPath = Schema.Struct({ personId: Schema.UUID.annotations({ description: "The person's id (UUID)" }) })
+
+/** The members of the signed-in person's organization (contract, Authentication, rules 7 and 8). */
+export class MembersApi extends HttpApiGroup.make("members")
+  .add(
+    HttpApiEndpoint.get("list", "/identity/members")
+      .setUrlParams(NoQuery)
+      .addSuccess(MemberList)
+      .annotate(OpenApi.Summary, "List members, in the order in which they joined")
+  )
+  .add(
+    HttpApiEndpoint.patch("update", "/identity/members/:personId")
+      .setPath(MemberPath)
+      .setUrlParams(NoQuery)
+      .setPayload(UpdateMember)
+      .addSuccess(Member)
+      .addError(errorSchema(PermissionDenied))
+      .addError(errorSchema(ResourceNotFound))
+      .annotate(OpenApi.Summary, "Change a member's role and access to workspaces")
+      .annotate(
+        OpenApi.Description,
+        "Owners change everybody, admins developers and viewers; only owners make owners and admins. The last owner stays one. Takes effect with the member's next request."
+      )
+  )
+  .add(
+    HttpApiEndpoint.del("remove", "/identity/members/:personId")
+      .setPath(MemberPath)
+      .setUrlParams(NoQuery)
+      .addError(errorSchema(PermissionDenied))
+      .addError(errorSchema(ResourceNotFound))
+      .annotate(OpenApi.Summary, "Remove a member, or leave")
+      .annotate(
+        OpenApi.Description,
+        "Every member may leave but the last owner; others are removed by who may change them. Sessions lose the organization at once."
+      )
+  )
+  .addError(errorSchema(OrganizationAccessDenied))
+  .addError(errorSchema(ServiceUnavailable))
+  .middleware(SessionAuthentication)
+  .annotate(OpenApi.Description, "Members of the organization, their roles and workspaces") {}

@@ -1,0 +1,38 @@
+import { Schema } from "effect"
+
+/** What the operations under `/identity` share. Holds no server code. */
+
+const label = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+
+/** The form that browsers take in e-mail fields: no blanks, names, comments, quotes or line breaks. */
+const emailForm = new RegExp(`^[A-Za-z0-9.!#$%&'*+/=?^_\`{|}~-]{1,64}@${label}(?:\\.${label})*$`)
+
+/** An e-mail address: at most 254 characters; capitals are no difference. */
+export const Email = Schema.String.pipe(Schema.maxLength(254), Schema.pattern(emailForm))
+  .annotations({ description: "An e-mail address", examples: ["ana@example.com"] })
+  .pipe(Schema.compose(Schema.Lowercase))
+
+/** A one-time token out of a mail. What is no token of ours is answered like one that was used. */
+export const OneTimeToken = Schema.Redacted(
+  Schema.String.pipe(Schema.minLength(1), Schema.maxLength(256)).annotations({
+    description: "What follows the # in the mailed link"
+  })
+)
+
+/** What a member may do (contract, Authentication, rules 7 and 8). */
+export const MemberRole = Schema.Literal("owner", "admin", "developer", "viewer").annotations({
+  identifier: "MemberRole",
+  description: "Owners and admins enter every workspace; developers and viewers those granted to them; viewers read"
+})
+
+/** Roles that an invitation can give. */
+export const InvitedRole = Schema.Literal("admin", "developer", "viewer")
+export type InvitedRole = typeof InvitedRole.Type
+
+export const WorkspaceEnvironment = Schema.Literal("sandbox", "production")
+
+/** The environments whose workspaces a member may enter, each once. */
+export const Environments = Schema.Array(WorkspaceEnvironment).pipe(
+  Schema.maxItems(2),
+  Schema.filter((environments) => new Set(environments).size === environments.length || "each environment once")
+)

@@ -1,0 +1,81 @@
+import { createHash } from "node:crypto"
+import { SqlClient } from "@effect/sql"
+import { Context, Duration, Effect, Layer, type Redacted } from "effect"
+import { type RateLimitExceeded, type ServiceUnavailable, SessionInvalid } from "../Errors.ts"
+import { Mailer } from "../kit/Mailer.ts"
+import { type RateLimitPolicy, RateLimits } from "../kit/RateLimit.ts"
+import { orUnavailable, transaction } from "../storage/Database.ts"
+import { signInMail, signInMinutes } from "./Mails.ts"
+import { makeMemberships } from "./MembershipsRepo.ts"
+import { newToken, type Session, Sessions, tokenHash } from "./Sessions.ts"
+
+/** A session just begun, with the token of its cookie: it is in this answer only. */
+export interface BegunSession {
+  readonly token: Redacted.Redacted
+  readonly session: Session
+}
+
+/** Mails with sign-in links to one address: nobody's mailbox is filled through us. */
+const linksPerEmail: RateLimitPolicy = { limit: 5, per: Duration.minutes(15) }
+
+/** Sign-in by e-mail link (the contract leaves the session's login open). */
+export class SignIn extends Context.Tag("connected-payments/identity/SignIn")<
+  SignIn,
+  {
+    /**
+     * Mails a one-time link, valid 15 minutes, in the background. Does the same for every address, known or not: a
+     * person is made when their first link is redeemed. At most 5 links per address and 15 minutes.
+     */
+    readonly requestLink: (email: string) => Effect.Effect<void, RateLimitExceeded | ServiceUnavailable>
+    /** Begins a session with a link's token. One answer for unknown, used and expired ones. */
+    readonly redeem: (token: Redacted.Redacted) => Effect.Effect<BegunSession, SessionInvalid | ServiceUnavailable>
+    /** Removes the tokens of links that have expired. */
+    readonly clean: Effect.Effect<void, ServiceUnavailable>
+  }
+>() {
+  static readonly layer = (options: {
+    /** Where people reach the service, without a trailing slash. */
+    readonly publicUrl: string
+  }): Layer.Layer<SignIn, never, SqlClient.SqlClient | Sessions | RateLimits | Mailer> =>
+    Layer.effect(
+      SignIn,
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const sessions = yield* Sessions
+        const limits = yield* RateLimits
+        const mailer = yield* Mailer
+        const memberships = yield* makeMemberships
+
+        const requestLink = Effect.fn("SignIn.requestLink")(function* (email: string) {
+          // The bucket's name is kept longer than the answer takes; it need not say whose it is
+          const bucket = `sign-in-link:${createHash("sha256").update(email).digest("base64url")}`
+          yield* limits.take(bucket, linksPerEmail)
+          const token = newToken()
+          yield* sql`
+            INSERT INTO payments.login_tokens (token_hash, email, expires_at)
+            VALUES (${tokenHash(token)}, ${email}, now() + ${signInMinutes} * interval '1 minute')`
+          yield* mailer.queue(signInMail({ publicUrl: options.publicUrl, to: email, token }))
+        }, orUnavailable)
+
+        const redeem = Effect.fn("SignIn.redeem")(function* (token: Redacted.Redacted) {
+          return yield* transaction(sql)(
+            Effect.gen(function* () {
+              const [used] = yield* sql<{ readonly email: string }>`
+                UPDATE payments.login_tokens SET used_at = now()
+                WHERE token_hash = ${tokenHash(token)} AND used_at IS NULL AND expires_at > now() RETURNING email`
+              if (used === undefined) {
+                return yield* new SessionInvalid({
+                  message: "The sign-in link is not valid: it is unknown, was used or has expired. Ask for a new one."
+                })
+              }
+              return yield* sessions.create(yield* memberships.ensurePerson(used.email))
+            })
+          )
+        }, orUnavailable)
+
+        const clean = sql`DELETE FROM payments.login_tokens WHERE expires_at < now()`.pipe(Effect.asVoid, orUnavailable)
+
+        return { requestLink, redeem, clean }
+      })
+    )
+}

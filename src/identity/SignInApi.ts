@@ -1,0 +1,60 @@
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { errorSchema, OriginNotTrusted, RateLimitExceeded, ServiceUnavailable, SessionInvalid } from "../Errors.ts"
+import { NoQuery, strict } from "../kit/Request.ts"
+import { Email, OneTimeToken } from "./Schemas.ts"
+import { SignedIn } from "./SessionApi.ts"
+
+/** Body of `POST /identity/sign-in-links`. */
+export const RequestSignInLink = strict(Schema.Struct({ email: Email }).annotations({ identifier: "RequestSignInLink" }))
+
+/** The answer to it: the same for every address. */
+export const SignInLinkRequested = Schema.Struct({ sent: Schema.Literal(true) }).annotations({
+  identifier: "SignInLinkRequested"
+})
+
+/** Body of operations that redeem a mailed link. */
+export const RedeemToken = strict(Schema.Struct({ token: OneTimeToken }).annotations({ identifier: "RedeemToken" }))
+
+/** A page for a person, who came by a mailed link. */
+export const LinkPage = HttpApiSchema.Text({ contentType: "text/html" })
+
+/** Signing in by e-mail link (the contract leaves the session's login open). Needs no credential. */
+export class SignInApi extends HttpApiGroup.make("signIn")
+  .add(
+    HttpApiEndpoint.post("requestLink", "/identity/sign-in-links")
+      .setUrlParams(NoQuery)
+      .setPayload(RequestSignInLink)
+      .addSuccess(SignInLinkRequested, { status: 202 })
+      .addError(errorSchema(RateLimitExceeded))
+      .annotate(OpenApi.Summary, "Ask for a sign-in link by e-mail")
+      .annotate(
+        OpenApi.Description,
+        "The answer is the same whether or not the person exists; who does not is made at the first sign-in. At most 5 links per e-mail address and 15 minutes."
+      )
+  )
+  .add(
+    HttpApiEndpoint.get("page", "/identity/sign-in")
+      .addSuccess(LinkPage)
+      .annotate(OpenApi.Summary, "The page that a sign-in link opens")
+      .annotate(
+        OpenApi.Description,
+        "Redeems nothing by itself: its button sends the token, which is behind the link's #, to `POST /identity/session`."
+      )
+  )
+  .add(
+    HttpApiEndpoint.post("redeem", "/identity/session")
+      .setUrlParams(NoQuery)
+      .setPayload(RedeemToken)
+      .addSuccess(SignedIn)
+      .addError(errorSchema(SessionInvalid))
+      .addError(errorSchema(OriginNotTrusted))
+      .addError(errorSchema(RateLimitExceeded))
+      .annotate(OpenApi.Summary, "Sign in with a link's token; sets the session cookie")
+      .annotate(
+        OpenApi.Description,
+        "A token works once, within 15 minutes. An `Origin` may be absent here; where it is sent, it must be a trusted one."
+      )
+  )
+  .addError(errorSchema(ServiceUnavailable))
+  .annotate(OpenApi.Description, "Signing in by e-mail link") {}

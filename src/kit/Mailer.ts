@@ -1,0 +1,143 @@
+import { Context, Data, Duration, Effect, FiberSet, Layer, Option, Predicate, Redacted, Schedule } from "effect"
+import { createTransport } from "nodemailer"
+
+/** Mail to people: sign-in links, invitations, warnings. Over SMTP; in local mode without a server, to the log. */
+
+/** One mail. `text` and `html` say the same; without `html` it is plain text. */
+export interface Mail {
+  /** One address, as `Email` in the identity schemas takes it; anything else is refused by the mail server. */
+  readonly to: string
+  /** One line: line breaks become spaces. */
+  readonly subject: string
+  readonly text: string
+  readonly html?: string
+}
+
+/**
+ * The mail server did not take a mail. The message says no more than its codes: what a server answers can quote the
+ * mail, and with it a link that signs its reader in. `cause` is for a debugger, never for a log.
+ */
+export class MailNotSent extends Data.TaggedError("MailNotSent")<{
+  readonly message: string
+  /** Whether trying again is of no use. */
+  readonly permanent: boolean
+  readonly cause?: unknown
+}> {}
+
+export interface MailerOptions {
+  /** `smtp://` or `smtps://`, with user and password where the server asks for them. */
+  readonly smtpUrl: Option.Option<Redacted.Redacted>
+  /** The sender: `name <address>`. */
+  readonly from: string
+  /** Without a server: whether mails are written to the log, links included (local mode), or refused. */
+  readonly toLog: boolean
+  /** Wait before the first retry of a queued mail, tripled for each of the three after it. Default 2 s. */
+  readonly retryAfter?: Duration.DurationInput
+}
+
+type Send = (mail: Mail) => Effect.Effect<void, MailNotSent>
+
+/** Sends mail. */
+export class Mailer extends Context.Tag("connected-payments/kit/Mailer")<
+  Mailer,
+  {
+    /** Sends now: done when the mail server has taken it. */
+    readonly send: Send
+    /**
+     * Sends in the background, with up to 4 retries: the caller neither waits nor learns of a failure, which is logged
+     * without the mail. What is queued when the service stops gets 5 more seconds.
+     */
+    readonly queue: (mail: Mail) => Effect.Effect<void>
+  }
+>() {
+  static readonly layer = (options: MailerOptions): Layer.Layer<Mailer> =>
+    Layer.scoped(
+      Mailer,
+      Effect.gen(function* () {
+        const send = yield* Option.match(options.smtpUrl, {
+          onSome: (url) => makeSmtp(url, options.from),
+          onNone: () => Effect.succeed(options.toLog ? writeToLog : refuse)
+        })
+        return { send, queue: yield* makeQueue(send, Duration.decode(options.retryAfter ?? "2 seconds")) }
+      })
+    )
+}
+
+const writeToLog: Send = ({ subject, text, to }) =>
+  Effect.logInfo(`Mail to ${to} (SMTP_URL is not set)\n${subject}\n\n${text}`)
+
+const refuse: Send = () => new MailNotSent({ message: "No mail server is set (SMTP_URL)", permanent: true })
+
+/** Bounds on a mail server that does not answer. */
+const timeouts = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 30_000, dnsTimeout: 10_000 }
+
+/** SMTP's 5xx answers are final; lost connections and 4xx answers are not. */
+const fromCause = (cause: unknown): MailNotSent => {
+  const code = Predicate.hasProperty(cause, "code") ? String(cause.code) : "unknown"
+  const answer = Predicate.hasProperty(cause, "responseCode") ? Number(cause.responseCode) : Number.NaN
+  return new MailNotSent({
+    message: Number.isNaN(answer)
+      ? `The mail server was not reached (${code})`
+      : `The mail server answered ${answer} (${code})`,
+    permanent: answer >= 500,
+    cause
+  })
+}
+
+/** Connections are kept and shared; a transport reads no files and no addresses out of a mail. */
+const makeSmtp = (url: Redacted.Redacted, from: string) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() =>
+        createTransport({
+          url: Redacted.value(url),
+          pool: true,
+          maxConnections: 2,
+          disableFileAccess: true,
+          disableUrlAccess: true,
+          ...timeouts
+        })
+      ),
+      (transport) => Effect.sync(() => transport.close())
+    ),
+    (transport): Send =>
+      Effect.fn("Mailer.send")(function* ({ html, subject, text, to }: Mail) {
+        yield* Effect.tryPromise({
+          // As an object, an address is one address: no list, no name, no comment in it
+          try: () =>
+            transport.sendMail({
+              from,
+              to: { name: "", address: to },
+              subject,
+              text,
+              ...(html === undefined ? {} : { html })
+            }),
+          catch: fromCause
+        })
+      })
+  )
+
+/** Mails that wait at most; beyond them something is wrong with the mail server, and more would only fill memory. */
+const maxQueued = 1000
+
+const drainTimeout = "5 seconds"
+
+const makeQueue = Effect.fnUntraced(function* (send: Send, retryAfter: Duration.Duration) {
+  const sending = yield* FiberSet.make<void>()
+  yield* Effect.addFinalizer(() => FiberSet.awaitEmpty(sending).pipe(Effect.timeoutOption(drainTimeout)))
+  const patiently = (mail: Mail) =>
+    send(mail).pipe(
+      Effect.retry({
+        while: (error) => !error.permanent,
+        schedule: Schedule.exponential(retryAfter, 3).pipe(Schedule.intersect(Schedule.recurs(4)))
+      }),
+      Effect.catchAll((error) => Effect.logWarning(`A mail was given up: ${error.message}`))
+    )
+  return Effect.fnUntraced(function* (mail: Mail) {
+    if ((yield* FiberSet.size(sending)) >= maxQueued) {
+      yield* Effect.logWarning(`A mail was dropped: ${maxQueued} others wait for the mail server`)
+      return
+    }
+    yield* FiberSet.run(sending, patiently(mail))
+  })
+})

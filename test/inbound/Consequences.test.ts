@@ -1,0 +1,106 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { paymentIntent } from "../events/ProviderEvents.ts"
+import { onService, TestService } from "../harness/TestService.ts"
+import { makeNewTenant, makeTenant, newEventId, notification, notify, subscribe } from "./Notifications.ts"
+
+/** Types delivered to an endpoint because of a provider event. */
+const deliveredTo = (endpointId: string) =>
+  Effect.flatMap(TestService, ({ sql }) =>
+    Effect.map(
+      sql<{ type: string }>`
+        SELECT e.type FROM payments.deliveries d JOIN payments.events e
+          ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
+        WHERE d.endpoint_id = ${endpointId} ORDER BY e.type`,
+      (rows) => rows.map(({ type }) => type)
+    )
+  )
+
+const received = (body: string) => Effect.map(notify(body), ({ status }) => expect(status).toBe(200))
+
+onService()("what a notification leads to", (it) => {
+  it.scoped("is the milestone once, of fifty first payments at once, beside each payment's own event", () =>
+    Effect.gen(function* () {
+      const tenant = yield* makeNewTenant
+      const endpoint = yield* subscribe(tenant, ["payment.succeeded", "milestone.first_payment"])
+      const bodies = Array.from({ length: 50 }, (_, index) =>
+        notification(tenant.accountId, { object: { ...paymentIntent, id: `pi_${index}` } })
+      )
+      yield* Effect.forEach(bodies, received, { concurrency: 50 })
+      const types = yield* deliveredTo(endpoint.id)
+      expect(types.filter((type) => type === "milestone.first_payment")).toHaveLength(1)
+      expect(types.filter((type) => type === "payment.succeeded")).toHaveLength(50)
+      yield* received(notification(tenant.accountId))
+      expect(yield* deliveredTo(endpoint.id)).toHaveLength(52)
+    })
+  )
+
+  it.scoped("is no milestone where the account had payments before, nor for one that fails", () =>
+    Effect.gen(function* () {
+      const old = yield* makeTenant
+      const oldEndpoint = yield* subscribe(old, ["milestone.first_payment"])
+      yield* received(notification(old.accountId))
+      expect(yield* deliveredTo(oldEndpoint.id)).toEqual([])
+
+      const young = yield* makeNewTenant
+      const endpoint = yield* subscribe(young, ["milestone.first_payment"])
+      yield* received(
+        notification(young.accountId, {
+          type: "payment_intent.payment_failed",
+          object: { ...paymentIntent, status: "requires_payment_method" }
+        })
+      )
+      expect(yield* deliveredTo(endpoint.id)).toEqual([])
+      yield* received(notification(young.accountId))
+      expect(yield* deliveredTo(endpoint.id)).toEqual(["milestone.first_payment"])
+    })
+  )
+
+  it.scoped("respects each endpoint's filters, for the milestone too, and changes of them count from then on", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      const tenant = yield* makeNewTenant
+      const types = ["payment.succeeded", "milestone.first_payment"]
+      const large = yield* subscribe(tenant, types, undefined, { amountMin: 10_000 })
+      const brl = yield* subscribe(tenant, types, undefined, { currencies: ["brl"], amountMax: 1500 })
+      const product = yield* subscribe(tenant, types, undefined, { products: ["prod_1"] })
+      yield* received(notification(tenant.accountId))
+      expect(yield* deliveredTo(large.id)).toEqual([])
+      expect(yield* deliveredTo(product.id)).toEqual([])
+      expect(yield* deliveredTo(brl.id)).toEqual(["milestone.first_payment", "payment.succeeded"])
+
+      const path = `/v2/organizations/${tenant.id}/integrations/endpoints/${large.id}`
+      const change = yield* request("PATCH", path, { key: tenant.key, body: { filters: { amountMin: 1500 } } })
+      expect(change.json["filters"]).toEqual({ amountMin: 1500 })
+      yield* received(notification(tenant.accountId))
+      expect(yield* deliveredTo(large.id)).toEqual(["payment.succeeded"])
+    })
+  )
+
+  it.scoped("is nothing more once the account gave access back, until it is linked again", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const tenant = yield* makeTenant
+      const endpoint = yield* subscribe(tenant)
+      const id = newEventId()
+      const body = notification(tenant.accountId, {
+        id,
+        type: "account.application.deauthorized",
+        object: { id: "ca_1", object: "application" }
+      })
+      yield* received(body)
+      const accountOf = sql<{ status: string }>`
+        SELECT status FROM payments.provider_accounts WHERE account_id = ${tenant.accountId}`
+      expect(yield* accountOf).toEqual([{ status: "disconnected" }])
+      yield* received(notification(tenant.accountId))
+      expect(yield* deliveredTo(endpoint.id)).toEqual([])
+
+      // Linked again by hand; a late copy of the old notification must not undo that
+      yield* sql`
+        UPDATE payments.provider_accounts SET status = 'connected', disconnected_at = NULL
+        WHERE account_id = ${tenant.accountId}`
+      yield* received(body)
+      expect(yield* accountOf).toEqual([{ status: "connected" }])
+    })
+  )
+})

@@ -1,0 +1,371 @@
+import { randomUUID } from "node:crypto"
+import { HttpServerResponse } from "@effect/platform"
+import { expect } from "@effect/vitest"
+import { Context, Deferred, Effect, Exit, FastCheck, Fiber } from "effect"
+import {
+  type ApiError,
+  EndpointLimitReached,
+  ProviderTimeout,
+  RateLimitExceeded,
+  ResourceNotFound,
+  ValidationFailed
+} from "../../src/Errors.ts"
+import { Idempotency, type IdempotentOperation } from "../../src/kit/Idempotency.ts"
+import { RequestId } from "../../src/kit/Request.ts"
+import { onService, TestService } from "../harness/TestService.ts"
+
+/** An operation of the first organization under a new key. */
+const newOperation = (overrides: Partial<IdempotentOperation<unknown>> = {}) =>
+  Effect.map(
+    TestService,
+    ({ organization }): IdempotentOperation<unknown> => ({
+      tenant: { organizationId: organization.id, environment: "sandbox" },
+      key: randomUUID(),
+      operation: "things.create",
+      parameters: { name: "Coffee" },
+      encode: (result) => result,
+      ...overrides
+    })
+  )
+
+const idempotency = Effect.map(TestService, ({ services }) => Context.get(services, Idempotency))
+
+/** What goes on the wire of an answer. */
+const wireOf = (response: HttpServerResponse.HttpServerResponse) =>
+  Effect.promise(async () => {
+    const web = HttpServerResponse.toWeb(response)
+    return { status: web.status, text: await web.text(), replayed: web.headers.get("idempotent-replayed") }
+  })
+
+/** Runs the operation and answers what goes on the wire. */
+const send = <E>(operation: IdempotentOperation<unknown>, effect: Effect.Effect<unknown, E>) =>
+  Effect.flatMap(idempotency, ({ run }) => Effect.flatMap(run(operation, effect), wireOf))
+
+/** An effect that counts how often it happens. */
+const counted = <A, E>(effect: Effect.Effect<A, E>) => {
+  const count = { times: 0 }
+  return [
+    Effect.suspend(() => {
+      count.times++
+      return effect
+    }),
+    count
+  ] as const
+}
+
+const rowOf = ({ key }: IdempotentOperation<unknown>) =>
+  Effect.flatMap(TestService, ({ sql }) =>
+    Effect.map(
+      sql<{ status: number | null; locked: boolean; dump: string; answer: Buffer | null }>`
+        SELECT status, locked_until IS NOT NULL AS locked, to_jsonb(k)::text AS dump, answer
+        FROM payments.idempotency_keys k WHERE key = ${key}`,
+      ([row]) => row
+    )
+  )
+
+/** As if the process that runs the operation had died a minute ago. */
+const endLease = ({ key }: IdempotentOperation<unknown>) =>
+  Effect.flatMap(
+    TestService,
+    ({ sql }) => sql`
+      UPDATE payments.idempotency_keys SET locked_until = now() - interval '1 second'
+      WHERE key = ${key} AND locked_until IS NOT NULL`
+  )
+
+onService({ roles: { api: true, worker: false } })("an operation under an idempotency key", (it) => {
+  it.effect("happens once, and its answer is repeated byte for byte", () =>
+    Effect.gen(function* () {
+      const operation = yield* newOperation({ status: 201 })
+      const [effect, count] = counted(Effect.succeed({ id: "1", b: [1.5, "é ☕"], a: null }))
+      const first = yield* send(operation, effect)
+      const second = yield* send(operation, effect)
+      expect(first).toEqual({ status: 201, text: '{"id":"1","b":[1.5,"é ☕"],"a":null}', replayed: null })
+      expect(second).toEqual({ ...first, replayed: "true" })
+      expect(count.times).toBe(1)
+    })
+  )
+
+  it.effect("is another operation under another key, organization or environment", () =>
+    Effect.gen(function* () {
+      const { stranger } = yield* TestService
+      const operation = yield* newOperation()
+      const [effect, count] = counted(Effect.succeed({}))
+      yield* send(operation, effect)
+      yield* send({ ...operation, key: randomUUID() }, effect)
+      yield* send({ ...operation, tenant: { ...operation.tenant, environment: "production" } }, effect)
+      yield* send({ ...operation, tenant: { ...operation.tenant, organizationId: stranger.id } }, effect)
+      expect(count.times).toBe(4)
+    })
+  )
+
+  it.effect("is refused as reused for another operation or other parameters, while running and after", () =>
+    Effect.gen(function* () {
+      const operation = yield* newOperation({ parameters: { a: 1, b: [1, 2] } })
+      const others: ReadonlyArray<IdempotentOperation<unknown>> = [
+        { ...operation, operation: "things.update" },
+        ...[{ a: 1, b: [2, 1] }, { a: "1", b: [1, 2] }, { a: 1 }, { a: 1, b: [1, 2], c: null }, null, [], ""].map(
+          (parameters) => ({ ...operation, parameters })
+        )
+      ]
+      const expectReused = Effect.forEach(others, (other) =>
+        Effect.gen(function* () {
+          const error = yield* Effect.flip(send(other, Effect.dieMessage("it ran")))
+          expect(error._tag, JSON.stringify(other.parameters)).toBe("IdempotencyKeyReused")
+        })
+      )
+      const gate = yield* Deferred.make<void>()
+      const started = yield* Deferred.make<void>()
+      const running = yield* Effect.fork(
+        send(operation, Effect.zipRight(Deferred.succeed(started, undefined), Effect.as(Deferred.await(gate), {})))
+      )
+      yield* Deferred.await(started)
+      yield* expectReused
+      const { _tag } = yield* Effect.flip(send(operation, Effect.dieMessage("it ran twice")))
+      expect(_tag).toBe("IdempotencyRequestInProgress")
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(running)
+      yield* expectReused
+    })
+  )
+
+  it.effect("has the same parameters in whatever order their names were written", () =>
+    Effect.gen(function* () {
+      const service = yield* TestService
+      const shuffled = FastCheck.dictionary(FastCheck.string(), FastCheck.jsonValue()).chain((parameters) =>
+        FastCheck.shuffledSubarray(Object.entries(parameters), { minLength: Object.keys(parameters).length }).map(
+          (entries) => [parameters, Object.fromEntries(entries)] as const
+        )
+      )
+      yield* Effect.promise(() =>
+        FastCheck.assert(
+          FastCheck.asyncProperty(shuffled, ([parameters, reordered]) =>
+            Effect.gen(function* () {
+              const operation = yield* newOperation({ parameters: { outer: parameters, list: [parameters] } })
+              yield* send(operation, Effect.succeed({}))
+              const again = yield* send(
+                { ...operation, parameters: { list: [reordered], outer: reordered } },
+                Effect.dieMessage("it ran twice")
+              )
+              expect(again.replayed).toBe("true")
+            }).pipe(Effect.provideService(TestService, service), Effect.runPromise)
+          ),
+          { numRuns: 30 }
+        )
+      )
+    })
+  )
+
+  it.effect("keeps a refusal that came of its own work, and repeats it with the first request's id", () =>
+    Effect.gen(function* () {
+      for (const error of [new ResourceNotFound({ message: "No such thing." }), new EndpointLimitReached()]) {
+        const operation = yield* newOperation()
+        const [effect, count] = counted(Effect.fail(error))
+        const first = yield* Effect.flip(send(operation, effect).pipe(Effect.provideService(RequestId, "req_first")))
+        expect(first).toBe(error)
+        const again = yield* send(operation, effect).pipe(Effect.provideService(RequestId, "req_second"))
+        expect(again).toMatchObject({ status: error.status, replayed: "true" })
+        expect(JSON.parse(again.text)).toEqual({
+          error: error.message,
+          code: error.code,
+          fields: [],
+          requestId: "req_first"
+        })
+        expect(count.times).toBe(1)
+      }
+    })
+  )
+
+  it.effect("keeps nothing of what was refused beforehand or went wrong, so that it may be tried again", () =>
+    Effect.gen(function* () {
+      const failures: ReadonlyArray<Effect.Effect<never, ApiError>> = [
+        Effect.fail(new ValidationFailed({ fields: ["name"] })),
+        Effect.fail(new RateLimitExceeded({})),
+        Effect.fail(new ProviderTimeout({})),
+        Effect.dieMessage("a bug"),
+        Effect.interrupt
+      ]
+      for (const failure of failures) {
+        const operation = yield* newOperation()
+        expect(Exit.isFailure(yield* Effect.exit(send(operation, failure)))).toBe(true)
+        expect(yield* rowOf(operation)).toBeUndefined()
+        expect(yield* send({ ...operation, parameters: "corrected" }, Effect.succeed("done"))).toEqual({
+          status: 200,
+          text: '"done"',
+          replayed: null
+        })
+      }
+    })
+  )
+
+  it.effect("gives its key back when nobody waits for it any more", () =>
+    Effect.gen(function* () {
+      const operation = yield* newOperation()
+      const started = yield* Deferred.make<void>()
+      const running = yield* Effect.fork(
+        send(operation, Effect.zipRight(Deferred.succeed(started, undefined), Effect.never))
+      )
+      yield* Deferred.await(started)
+      yield* Fiber.interrupt(running)
+      expect(yield* rowOf(operation)).toBeUndefined()
+    })
+  )
+
+  it.effect("is taken over, with the same parameters only, when its process has died", () =>
+    Effect.gen(function* () {
+      const operation = yield* newOperation()
+      const gate = yield* Deferred.make<string>()
+      const started = yield* Deferred.make<void>()
+      const dead = yield* Effect.fork(
+        send(operation, Effect.zipRight(Deferred.succeed(started, undefined), Deferred.await(gate)))
+      )
+      yield* Deferred.await(started)
+      yield* endLease(operation)
+      const other = yield* Effect.flip(send({ ...operation, parameters: "other" }, Effect.dieMessage("it ran")))
+      expect(other._tag).toBe("IdempotencyKeyReused")
+      expect(yield* send(operation, Effect.succeed("second"))).toMatchObject({ text: '"second"', replayed: null })
+      // The first one was not dead, only slow: its answer must not replace the one that was given
+      yield* Deferred.succeed(gate, "first")
+      const late = yield* Effect.flip(Fiber.join(dead))
+      expect(late._tag).toBe("IdempotencyRequestInProgress")
+      expect(yield* send(operation, Effect.dieMessage("it ran thrice"))).toMatchObject({ text: '"second"' })
+    })
+  )
+
+  it.effect("is one's own after 24 hours, with whatever parameters", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const operation = yield* newOperation()
+      const age = (interval: string) => sql`
+        UPDATE payments.idempotency_keys SET created_at = now() - ${interval}::interval WHERE key = ${operation.key}`
+      yield* send(operation, Effect.succeed("first"))
+      yield* age("23 hours 59 minutes")
+      expect(yield* send(operation, Effect.dieMessage("it ran twice"))).toMatchObject({ text: '"first"' })
+      yield* age("24 hours 1 second")
+      const anew = { ...operation, parameters: "other", operation: "things.update" }
+      expect(yield* send(anew, Effect.succeed("anew"))).toEqual({ status: 200, text: '"anew"', replayed: null })
+      expect(yield* send(anew, Effect.dieMessage("it ran twice"))).toMatchObject({ text: '"anew"', replayed: "true" })
+    })
+  )
+
+  it.effect("is forgotten after 24 hours", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const { clean } = yield* idempotency
+      const [old, young] = [yield* newOperation(), yield* newOperation()]
+      yield* send(old, Effect.succeed({}))
+      yield* send(young, Effect.succeed({}))
+      yield* sql`UPDATE payments.idempotency_keys SET created_at = now() - interval '25 hours' WHERE key = ${old.key}`
+      yield* clean
+      expect(yield* rowOf(old)).toBeUndefined()
+      expect(yield* rowOf(young)).toBeDefined()
+    })
+  )
+
+  it.effect("has its answer kept encrypted", () =>
+    Effect.gen(function* () {
+      const operation = yield* newOperation()
+      const secret = `whsec_${randomUUID()}`
+      yield* send(operation, Effect.succeed({ signingSecret: secret }))
+      const row = yield* rowOf(operation)
+      expect(row).toMatchObject({ status: 200, locked: false })
+      expect(row?.answer?.includes("whsec_")).toBe(false)
+      expect(row?.dump).not.toContain(Buffer.from("whsec_").toString("hex"))
+      expect(row?.dump).not.toContain(secret.slice(6))
+    })
+  )
+
+  it.effect("does not answer with what was stored for another key", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const [one, other] = [yield* newOperation(), yield* newOperation()]
+      yield* send(one, Effect.succeed("one"))
+      yield* send(other, Effect.succeed("other"))
+      yield* sql`
+        UPDATE payments.idempotency_keys SET answer = (
+          SELECT answer FROM payments.idempotency_keys WHERE key = ${one.key}
+        ) WHERE key = ${other.key}`
+      expect(Exit.isFailure(yield* Effect.exit(send(other, Effect.succeed("again"))))).toBe(true)
+    })
+  )
+
+  it.effect("is not answered where what belongs to its success fails, and may be tried again", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const operation = yield* newOperation({ onSuccess: () => Effect.asVoid(sql`SELECT 1/0`) })
+      const [effect, count] = counted(Effect.succeed("done"))
+      expect(Exit.isFailure(yield* Effect.exit(send(operation, effect)))).toBe(true)
+      expect(yield* rowOf(operation)).toBeUndefined()
+      const { onSuccess: _, ...quiet } = operation
+      expect(yield* send(quiet, effect)).toMatchObject({ text: '"done"', replayed: null })
+      expect(count.times).toBe(2)
+    })
+  )
+})
+
+onService({ roles: { api: true, worker: false } })("a change under an idempotency key", (it) => {
+  /** A change that leaves a row behind, which no other test makes. */
+  const insertPerson = (email: string) =>
+    Effect.flatMap(TestService, ({ sql }) =>
+      Effect.as(sql`INSERT INTO payments.people (id, email) VALUES (${randomUUID()}, ${email})`, { email })
+    )
+  const people = (email: string) =>
+    Effect.flatMap(TestService, ({ sql }) => sql`SELECT 1 FROM payments.people WHERE email = ${email}`)
+
+  it.effect("is there together with its answer, or not at all", () =>
+    Effect.gen(function* () {
+      const { runInTransaction } = yield* idempotency
+      const { sql } = yield* TestService
+      const operation = yield* newOperation()
+      const email = `${randomUUID()}@example.com`
+      const failing = { ...operation, onSuccess: () => Effect.asVoid(sql`SELECT 1/0`) }
+      expect(Exit.isFailure(yield* Effect.exit(runInTransaction(failing, Effect.succeed(insertPerson(email)))))).toBe(
+        true
+      )
+      expect(yield* people(email)).toEqual([])
+      yield* runInTransaction(operation, Effect.succeed(insertPerson(email)))
+      const again = yield* Effect.flatMap(
+        runInTransaction(operation, Effect.as(Effect.dieMessage("it was prepared twice"), Effect.void)),
+        wireOf
+      )
+      expect(again).toEqual({ status: 200, text: JSON.stringify({ email }), replayed: "true" })
+      expect(yield* people(email)).toHaveLength(1)
+    })
+  )
+
+  it.effect("that is refused halfway is undone, its refusal kept", () =>
+    Effect.gen(function* () {
+      const { runInTransaction } = yield* idempotency
+      const operation = yield* newOperation()
+      const email = `${randomUUID()}@example.com`
+      const halfway = Effect.succeed(Effect.zipRight(insertPerson(email), new EndpointLimitReached()))
+      const refused = yield* Effect.flip(runInTransaction(operation, halfway))
+      expect(refused._tag).toBe("EndpointLimitReached")
+      expect(yield* people(email)).toEqual([])
+      const again = yield* Effect.flatMap(runInTransaction(operation, halfway), wireOf)
+      expect(again).toMatchObject({ status: 409, replayed: "true" })
+    })
+  )
+
+  it.effect("of a slow process whose place was taken is undone", () =>
+    Effect.gen(function* () {
+      const { runInTransaction } = yield* idempotency
+      const operation = yield* newOperation()
+      const [slow, quick] = [`${randomUUID()}@example.com`, `${randomUUID()}@example.com`]
+      const gate = yield* Deferred.make<void>()
+      const started = yield* Deferred.make<void>()
+      const running = yield* Effect.fork(
+        runInTransaction(
+          operation,
+          Effect.zipRight(Deferred.succeed(started, undefined), Effect.as(Deferred.await(gate), insertPerson(slow)))
+        )
+      )
+      yield* Deferred.await(started)
+      yield* endLease(operation)
+      yield* runInTransaction(operation, Effect.succeed(insertPerson(quick)))
+      yield* Deferred.succeed(gate, undefined)
+      expect((yield* Effect.flip(Fiber.join(running)))._tag).toBe("IdempotencyRequestInProgress")
+      expect(yield* people(slow)).toEqual([])
+      expect(yield* people(quick)).toHaveLength(1)
+    })
+  )
+})

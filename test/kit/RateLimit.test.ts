@@ -1,0 +1,177 @@
+import { randomUUID } from "node:crypto"
+import { expect } from "@effect/vitest"
+import { Context, Duration, Effect, Either, FastCheck } from "effect"
+import { type RateLimitPolicy, RateLimits } from "../../src/kit/RateLimit.ts"
+import { onService, TestService } from "../harness/TestService.ts"
+
+/** So slow that the time a test takes gives nothing back. */
+const slow: RateLimitPolicy = { limit: 6, per: Duration.hours(1) }
+
+const limits = Effect.map(TestService, ({ services }) => Context.get(services, RateLimits))
+
+/** Whether a request passes. */
+const passes = (bucket: string, policy = slow) =>
+  Effect.flatMap(limits, ({ take }) => Effect.map(Effect.either(take(bucket, policy)), Either.isRight))
+
+const passedOf = (requests: number, bucket: string, policy = slow) =>
+  Effect.map(
+    Effect.all(Array.from({ length: requests }, () => passes(bucket, policy))),
+    (answers) => answers.filter((passed) => passed).length
+  )
+
+/** As if so much time had passed for a bucket. */
+const pass = (bucket: string, time: Duration.DurationInput) =>
+  Effect.flatMap(
+    TestService,
+    ({ sql }) => sql`
+      UPDATE payments.rate_limits SET refilled_at = refilled_at - ${Duration.toMillis(time)} * interval '1 millisecond'
+      WHERE bucket = ${bucket}`
+  )
+
+onService({ roles: { api: true, worker: false } })("a token bucket", (it) => {
+  it.effect("lets a burst of its limit pass and nothing beyond", () =>
+    Effect.gen(function* () {
+      const bucket = randomUUID()
+      expect(yield* passedOf(20, bucket)).toBe(6)
+    })
+  )
+
+  it.effect("gets its tokens back one by one, steadily", () =>
+    Effect.gen(function* () {
+      const bucket = randomUUID()
+      yield* passedOf(6, bucket)
+      yield* pass(bucket, "590 seconds")
+      expect(yield* passes(bucket)).toBe(false)
+      yield* pass(bucket, "11 seconds")
+      expect(yield* passedOf(5, bucket)).toBe(1)
+      yield* pass(bucket, "31 minutes")
+      expect(yield* passedOf(9, bucket)).toBe(3)
+    })
+  )
+
+  it.effect("takes nothing for a request that it refuses", () =>
+    Effect.gen(function* () {
+      const bucket = randomUUID()
+      yield* passedOf(6, bucket)
+      yield* pass(bucket, "5 minutes")
+      expect(yield* passedOf(100, bucket)).toBe(0)
+      yield* pass(bucket, "301 seconds")
+      expect(yield* passes(bucket)).toBe(true)
+    })
+  )
+
+  it.effect("never holds more than its limit, however long it rests", () =>
+    Effect.gen(function* () {
+      const bucket = randomUUID()
+      yield* passedOf(6, bucket)
+      yield* pass(bucket, "400 days")
+      expect(yield* passedOf(20, bucket)).toBe(6)
+    })
+  )
+
+  it.effect("neither gains nor loses by a clock that is set back", () =>
+    Effect.gen(function* () {
+      const behind = randomUUID()
+      yield* passedOf(4, behind)
+      yield* Effect.flatMap(
+        TestService,
+        ({ sql }) =>
+          sql`UPDATE payments.rate_limits SET refilled_at = now() + interval '1 hour' WHERE bucket = ${behind}`
+      )
+      expect(yield* passedOf(9, behind)).toBe(2)
+    })
+  )
+
+  it.effect("counts right when all come at once", () =>
+    Effect.gen(function* () {
+      const bucket = randomUUID()
+      const answers = yield* Effect.all(
+        Array.from({ length: 60 }, () => passes(bucket, { limit: 25, per: Duration.hours(10) })),
+        { concurrency: "unbounded" }
+      )
+      expect(answers.filter((passed) => passed)).toHaveLength(25)
+    })
+  )
+
+  it.effect("is no other bucket", () =>
+    Effect.gen(function* () {
+      const [one, other] = [randomUUID(), randomUUID()]
+      yield* passedOf(7, one)
+      expect(yield* passes(one)).toBe(false)
+      expect(yield* passedOf(7, other)).toBe(6)
+    })
+  )
+
+  it.effect("says after how many whole seconds there is a token, and keeps its word", () =>
+    Effect.gen(function* () {
+      const { take } = yield* limits
+      const bucket = randomUUID()
+      yield* passedOf(6, bucket)
+      yield* pass(bucket, "100 seconds")
+      const { retryAfter } = yield* Effect.flip(take(bucket, slow)).pipe(
+        Effect.filterOrDieMessage((error) => error._tag === "RateLimitExceeded", "refused otherwise")
+      )
+      const seconds = Duration.toSeconds(retryAfter ?? 0)
+      expect(seconds).toBeGreaterThan(495)
+      expect(seconds).toBeLessThanOrEqual(500)
+      yield* pass(bucket, Duration.seconds(seconds - 6))
+      expect(yield* passes(bucket)).toBe(false)
+      yield* pass(bucket, Duration.seconds(6))
+      expect(yield* passes(bucket)).toBe(true)
+    })
+  )
+
+  it.effect("decides as its definition does, for any sequence of waits and requests", () =>
+    Effect.gen(function* () {
+      const service = yield* TestService
+      const steps = FastCheck.array(FastCheck.record({ waitMinutes: FastCheck.nat(40), requests: FastCheck.nat(4) }), {
+        maxLength: 8
+      })
+      yield* Effect.promise(() =>
+        FastCheck.assert(
+          FastCheck.asyncProperty(steps, (sequence) =>
+            Effect.gen(function* () {
+              const bucket = randomUUID()
+              let tokens = 6
+              for (const { requests, waitMinutes } of sequence) {
+                yield* pass(bucket, Duration.minutes(waitMinutes))
+                tokens = Math.min(6, tokens + waitMinutes / 10)
+                const expected = Math.min(requests, Math.floor(tokens + 1e-6))
+                expect(yield* passedOf(requests, bucket)).toBe(expected)
+                tokens -= expected
+              }
+            }).pipe(Effect.provideService(TestService, service), Effect.runPromise)
+          ),
+          { numRuns: 40 }
+        )
+      )
+    })
+  )
+
+  it.effect("is forgotten only when it is full again", () =>
+    Effect.gen(function* () {
+      const { clean } = yield* limits
+      const { sql } = yield* TestService
+      const [rested, busy] = [randomUUID(), randomUUID()]
+      const minute: RateLimitPolicy = { limit: 3, per: Duration.minutes(1) }
+      yield* passedOf(3, rested, minute)
+      yield* passedOf(3, busy, minute)
+      yield* pass(rested, "61 minutes")
+      yield* clean
+      const left = yield* sql<{ bucket: string }>`
+        SELECT bucket FROM payments.rate_limits WHERE bucket IN (${rested}, ${busy})`
+      expect(left.map(({ bucket }) => bucket)).toEqual([busy])
+      expect(yield* passes(busy, minute)).toBe(false)
+    })
+  )
+
+  it.effect("takes any name and any limit there can be", () =>
+    Effect.gen(function* () {
+      for (const bucket of ["", "'; DROP TABLE payments.rate_limits; --", "ключ", "a".repeat(2000)]) {
+        expect(yield* passes(`${randomUUID()}${bucket}`)).toBe(true)
+      }
+      expect(yield* passedOf(3, randomUUID(), { limit: 1, per: Duration.minutes(1) })).toBe(1)
+      expect(yield* passedOf(3, randomUUID(), { limit: 100_000_000, per: Duration.minutes(1) })).toBe(3)
+    })
+  )
+})

@@ -1,0 +1,160 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { chmod, mkdtemp, readFile, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect, Option } from "effect"
+import { destroyEmbeddedPostgres } from "../../src/storage/EmbeddedPostgres.ts"
+import { eventually } from "../harness/Eventually.ts"
+
+/** What a local start writes for scripts. */
+export interface LocalFile {
+  readonly baseUrl: string
+  readonly emulatorUrl: string
+  readonly organizationId: string
+  readonly apiKey: string
+  readonly ownerEmail: string
+  readonly databaseUrl: string
+}
+
+/** A running process of the service, as `npm start` makes it. */
+export interface ServiceProcess {
+  readonly pid: number
+  readonly child: ChildProcess
+  /** Everything that it has written so far. */
+  readonly output: { stdout: string; stderr: string }
+  /** Completes with the exit code, or the signal's name. */
+  readonly ended: Promise<number | NodeJS.Signals | null>
+}
+
+const repository = new URL("../../", import.meta.url).pathname
+
+/** The environment of a test's process: nothing of ours but what it is told. */
+const baseEnvironment = Object.fromEntries(
+  ["PATH", "HOME", "TMPDIR", "USER"].flatMap((name) => {
+    const value = process.env[name]
+    return value === undefined ? [] : [[name, value]]
+  })
+)
+
+/** Whether a process is there and is not just waiting to be reaped. */
+export const isAlive = (pid: number): Effect.Effect<boolean> =>
+  Effect.promise(async () => {
+    try {
+      process.kill(pid, 0)
+    } catch {
+      return false
+    }
+    const status = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "")
+    return !/\) Z /.test(status)
+  })
+
+/** A data directory of one test's own; what it holds, a left-over database server included, is removed at the end. */
+export const dataDirectory = Effect.acquireRelease(
+  Effect.promise(async () => {
+    const directory = await mkdtemp(join(tmpdir(), "connected-payments-process-"))
+    // Root runs the server under another account, which must be able to pass
+    await chmod(directory, 0o711)
+    return directory
+  }),
+  (directory) =>
+    destroyEmbeddedPostgres(join(directory, "postgres")).pipe(
+      Effect.zipRight(Effect.promise(() => rm(directory, { recursive: true, force: true }))),
+      Effect.orDie
+    )
+)
+
+const signalGroup = (pid: number, signal: NodeJS.Signals) => {
+  try {
+    process.kill(-pid, signal)
+  } catch {
+    // The group is gone: what the signal was for
+  }
+}
+
+/** Starts a process of the service; its whole group is killed when the scope closes, if it still runs. */
+export const spawnService = (
+  directory: string,
+  settings: Readonly<Record<string, string>> = {},
+  command: readonly [string, ...ReadonlyArray<string>] = [process.execPath, "--import", "tsx", "src/main.ts"]
+) =>
+  Effect.acquireRelease(
+    Effect.sync((): ServiceProcess => {
+      const [file, ...args] = command
+      const child = spawn(file, args, {
+        cwd: repository,
+        // A process group of its own, like that of a command in a terminal
+        detached: true,
+        env: {
+          ...baseEnvironment,
+          MODE: "local",
+          PORT: "0",
+          DATA_DIR: directory,
+          DELIVERY_TIMEOUT: "1 second",
+          DELIVERY_LEASE_MARGIN: "1 second",
+          DELIVERY_POLL_INTERVAL: "100 millis",
+          ...settings
+        },
+        stdio: ["ignore", "pipe", "pipe"]
+      })
+      const output = { stdout: "", stderr: "" }
+      child.stdout.on("data", (chunk: Buffer) => {
+        output.stdout += chunk.toString()
+      })
+      child.stderr.on("data", (chunk: Buffer) => {
+        output.stderr += chunk.toString()
+      })
+      const ended = once(child, "close").then(
+        ([code, signal]: Array<number | NodeJS.Signals | null>) => code ?? signal ?? null
+      )
+      return { pid: child.pid ?? Number.NaN, child, output, ended }
+    }),
+    ({ ended, pid }) =>
+      Effect.promise(async () => {
+        signalGroup(pid, "SIGKILL")
+        await ended
+      })
+  )
+
+/** Sends a signal, to the process or to its whole group, and waits for its end. */
+export const stop = (service: ServiceProcess, signal: NodeJS.Signals, to: "process" | "group" = "process") =>
+  Effect.promise(async () => {
+    const startedAt = Date.now()
+    if (to === "group") signalGroup(service.pid, signal)
+    else service.child.kill(signal)
+    const code = await service.ended
+    return { code, millis: Date.now() - startedAt }
+  })
+
+const readLocalFile = (directory: string): Effect.Effect<Option.Option<LocalFile>> =>
+  Effect.promise(() => readFile(join(directory, "local.json"), "utf8").catch(() => undefined)).pipe(
+    Effect.map((text) => Option.map(Option.fromNullable(text), (json): LocalFile => JSON.parse(json)))
+  )
+
+/** Starts a process and waits until it serves: its `local.json` names an address that answers. */
+export const startService = Effect.fnUntraced(function* (
+  directory: string,
+  settings: Readonly<Record<string, string>> = {},
+  command?: readonly [string, ...ReadonlyArray<string>]
+) {
+  const service = yield* spawnService(directory, settings, command)
+  const local = yield* eventually(
+    "the service's start",
+    Effect.gen(function* () {
+      if (service.child.exitCode !== null) return yield* Effect.dieMessage(`It ended: ${service.output.stderr}`)
+      // The file of an earlier run stays; the welcome is of this one
+      return service.output.stdout.includes("is ready") ? yield* readLocalFile(directory) : Option.none()
+    }),
+    60_000
+  )
+  return { ...service, local }
+})
+
+/** The process of the embedded database server, as its own status file names it. */
+export const databasePid = (directory: string): Effect.Effect<number> =>
+  Effect.promise(async () => {
+    const home = await readFile(join(directory, "postgres", "location"), "utf8").catch(() =>
+      join(directory, "postgres")
+    )
+    return Number((await readFile(join(home.trim(), "cluster", "postmaster.pid"), "utf8")).split("\n")[0])
+  })

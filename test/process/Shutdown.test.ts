@@ -1,0 +1,90 @@
+import { Agent, request } from "node:http"
+import { connect } from "node:net"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { makeConsumer } from "../harness/Consumer.ts"
+import { eventuallyTrue } from "../harness/Eventually.ts"
+import { integrator, payOn } from "./Integrator.ts"
+import { databasePid, dataDirectory, isAlive, type LocalFile, startService, stop } from "./ServiceProcess.ts"
+
+/** A client that keeps its connection after an answer. */
+const keptConnection = ({ baseUrl }: LocalFile) =>
+  Effect.acquireRelease(
+    Effect.async<Agent>((resume) => {
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+      request(`${baseUrl}/health/live`, { agent }, (response) => {
+        response.resume().on("end", () => resume(Effect.succeed(agent)))
+      }).end()
+    }),
+    (agent) => Effect.sync(() => agent.destroy())
+  )
+
+/** A client that never sends the rest of its request. */
+const hangingRequest = ({ apiKey, baseUrl, organizationId }: LocalFile) =>
+  Effect.acquireRelease(
+    Effect.async<{ readonly destroy: () => void }>((resume) => {
+      const socket = connect(Number(new URL(baseUrl).port), "127.0.0.1", () => {
+        socket.write(
+          [
+            `POST /v2/organizations/${organizationId}/provider/products HTTP/1.1`,
+            "host: 127.0.0.1",
+            `x-api-key: ${apiKey}`,
+            "content-type: application/json",
+            "idempotency-key: never-complete",
+            "content-length: 1000",
+            "",
+            '{"name":'
+          ].join("\r\n"),
+          () => resume(Effect.succeed(socket))
+        )
+      })
+      socket.on("error", () => {})
+    }),
+    (socket) => Effect.sync(() => socket.destroy())
+  )
+
+const npmStart = ["npm", "start", "--silent"] as const
+const cases: ReadonlyArray<{
+  readonly what: string
+  readonly signal: NodeJS.Signals
+  readonly to: "process" | "group"
+  readonly command?: typeof npmStart
+}> = [
+  { what: "SIGTERM to the process", signal: "SIGTERM", to: "process" },
+  { what: "SIGINT to the terminal's group", signal: "SIGINT", to: "group" },
+  { what: "SIGINT to npm start alone", signal: "SIGINT", to: "process", command: npmStart },
+  { what: "SIGTERM to npm start alone", signal: "SIGTERM", to: "process", command: npmStart },
+  { what: "SIGINT to npm start's group", signal: "SIGINT", to: "group", command: npmStart }
+]
+
+describe("a busy service", () => {
+  for (const { command, signal, to, what } of cases) {
+    it.scopedLive(
+      `ends within 10 seconds on ${what}, and leaves nothing behind`,
+      () =>
+        Effect.gen(function* () {
+          const directory = yield* dataDirectory
+          const consumer = yield* makeConsumer
+          consumer.hold()
+          const service = yield* startService(directory, { DELIVERY_TIMEOUT: "60 seconds" }, command)
+          const backend = integrator(service.local)
+          yield* backend.subscribe(consumer.url)
+          yield* payOn((yield* backend.openCheckout).url)
+          yield* eventuallyTrue("an attempt in flight", () => consumer.received.length === 1)
+          yield* keptConnection(service.local)
+          yield* hangingRequest(service.local)
+          const database = yield* databasePid(directory)
+          expect(yield* isAlive(database)).toBe(true)
+
+          const { code, millis } = yield* stop(service, signal, to)
+          expect(millis).toBeLessThan(10_000)
+          expect(yield* isAlive(database)).toBe(false)
+          expect(yield* isAlive(service.pid)).toBe(false)
+          // The group's other members end with it: npm's shell, npm's node
+          expect(() => process.kill(-service.pid, 0)).toThrow("ESRCH")
+          expect([code, service.output.stderr]).toEqual([expect.anything(), expect.not.stringContaining("defect")])
+        }),
+      60_000
+    )
+  }
+})
