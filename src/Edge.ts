@@ -25,7 +25,7 @@ export const documentPaths = { openApi: "/openapi.json", docs: "/docs" } as cons
 
 /** The page of the documents carries all that it needs, and asks this service alone: a key typed into it stays here. */
 const docsPolicy =
-  "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src 'self' data:; font-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+  "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; style-src 'unsafe-inline'; img-src 'self' data:; font-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 /** What is served beside the operations, by GET alone. */
 const pages: ReadonlySet<string> = new Set([...Object.values(documentPaths), ...Object.values(checkoutReturnPaths)])

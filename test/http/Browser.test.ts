@@ -1,0 +1,71 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { browserNote, hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { makeConsumer } from "../harness/Consumer.ts"
+import { eventuallyTrue } from "../harness/Eventually.ts"
+import { onService, TestService } from "../harness/TestService.ts"
+
+/** A session for two coffees, and a consumer that is told of its payment. */
+const checkout = Effect.gen(function* () {
+  const { organization, request } = yield* TestService
+  const consumer = yield* makeConsumer
+  const post = (path: string, body: unknown) =>
+    request("POST", `/v2/organizations/${organization.id}${path}`, {
+      key: organization.testKey,
+      headers: { "idempotency-key": crypto.randomUUID() },
+      body
+    }).pipe(Effect.map((answer) => answer.json))
+  yield* post("/integrations/endpoints", { name: "Shop", url: consumer.url, events: ["checkout.completed"] })
+  const product = yield* post("/provider/products", { name: 'Coffee <b>"bold"</b>' })
+  const price = yield* post("/provider/prices", { product: product["id"], currency: "brl", unit_amount: 1500 })
+  const session = yield* post("/provider/checkout/sessions", {
+    mode: "payment",
+    line_items: [{ price: price["id"], quantity: 2 }]
+  })
+  return { consumer, session }
+})
+
+onService()(`in a browser${browserNote}`, (it) => {
+  it.scoped.skipIf(!hasBrowser)("a payer declines, then pays, returns to the shop, and the shop is told", () =>
+    Effect.gen(function* () {
+      const { consumer, session } = yield* checkout
+      const browser = yield* openBrowser
+      yield* Effect.promise(async () => {
+        const page = await browser.newPage()
+        await page.route("https://shop.example/**", (route) =>
+          route.fulfill({ contentType: "text/html", body: "<h1>Thanks</h1>" })
+        )
+        await page.goto(String(session["url"]))
+        // What the shop named is text on the page, never markup
+        expect(await page.getByText('Coffee <b>"bold"</b>').count()).toBeGreaterThan(0)
+        await page.getByRole("button", { name: /decline/i }).click()
+        await page
+          .getByText(/declined/i)
+          .first()
+          .waitFor()
+        await page.getByRole("button", { name: /pay/i }).click()
+        await page.waitForURL(`https://shop.example/thanks?session_id=${session["id"]}`)
+      })
+      yield* eventuallyTrue("the shop's event", () => consumer.received.length === 1)
+    })
+  )
+
+  it.scoped.skipIf(!hasBrowser)("the documents show the operations, and load nothing from elsewhere", () =>
+    Effect.gen(function* () {
+      const { baseUrl } = yield* TestService
+      const browser = yield* openBrowser
+      yield* Effect.promise(async () => {
+        const page = await browser.newPage()
+        const elsewhere: Array<string> = []
+        page.on("request", (request) => {
+          if (!request.url().startsWith(baseUrl) && !request.url().startsWith("data:")) {
+            elsewhere.push(request.url())
+          }
+        })
+        await page.goto(`${baseUrl}/docs`)
+        await page.getByText("Create a product").first().waitFor({ state: "attached", timeout: 20_000 })
+        expect(elsewhere).toEqual([])
+      })
+    })
+  )
+})
