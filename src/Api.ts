@@ -12,11 +12,26 @@ import {
 } from "./Errors.ts"
 import { EndpointsApi } from "./endpoints/Api.ts"
 import { AuditApi } from "./identity/AuditApi.ts"
+import { InvitationApi, InvitationsApi } from "./identity/InvitationsApi.ts"
+import { KeysApi } from "./identity/KeysApi.ts"
+import { MembersApi } from "./identity/MembersApi.ts"
+import { OrganizationsApi } from "./identity/OrganizationsApi.ts"
+import { SessionApi } from "./identity/SessionApi.ts"
+import { SignInApi } from "./identity/SignInApi.ts"
+import { ProductImagesApi, PublicImagesApi } from "./images/Api.ts"
 import { InboundApi } from "./inbound/Api.ts"
 import { documentOperations, type Operation, operationsOf } from "./Operations.ts"
+import { AccountApi } from "./provider/AccountApi.ts"
 import { CheckoutSessionsApi } from "./provider/CheckoutSessionsApi.ts"
+import { PaymentLinksApi } from "./provider/PaymentLinksApi.ts"
+import { ChargesApi, PaymentIntentsApi } from "./provider/PaymentsApi.ts"
+import { PayoutsApi } from "./provider/PayoutsApi.ts"
 import { PricesApi } from "./provider/PricesApi.ts"
 import { ProductsApi } from "./provider/ProductsApi.ts"
+import { PromotionCodesApi } from "./provider/PromotionCodesApi.ts"
+import { RefundsApi } from "./provider/RefundsApi.ts"
+import { SubscriptionsApi } from "./provider/SubscriptionsApi.ts"
+import { TransactionsApi } from "./provider/TransactionsApi.ts"
 
 /** Whether the process lives, and whether it can serve. */
 export class HealthApi extends HttpApiGroup.make("health")
@@ -36,9 +51,27 @@ class Contract extends HttpApi.make("connected-payments")
   .add(ProductsApi)
   .add(PricesApi)
   .add(CheckoutSessionsApi)
+  .add(PromotionCodesApi)
+  .add(PaymentLinksApi)
+  .add(ChargesApi)
+  .add(PaymentIntentsApi)
+  .add(RefundsApi)
+  .add(SubscriptionsApi)
+  .add(AccountApi)
+  .add(TransactionsApi)
+  .add(PayoutsApi)
+  .add(ProductImagesApi)
   .add(EndpointsApi)
   .add(DeliveriesApi)
   .add(AuditApi)
+  .add(SignInApi)
+  .add(SessionApi)
+  .add(OrganizationsApi)
+  .add(MembersApi)
+  .add(InvitationsApi)
+  .add(InvitationApi)
+  .add(KeysApi)
+  .add(PublicImagesApi)
   .add(InboundApi)
   .add(HealthApi)
   .addError(errorSchema(ValidationFailed))

@@ -13,9 +13,20 @@ import {
   authenticationLayer,
   sessionAuthenticationLayer
 } from "./identity/AuthenticationLive.ts"
+import { invitationHttp, invitationsHttp } from "./identity/InvitationsHttp.ts"
+import { keysHttp } from "./identity/KeysHttp.ts"
+import { membersHttp } from "./identity/MembersHttp.ts"
+import { organizationsHttp } from "./identity/OrganizationsHttp.ts"
+import { sessionHttp } from "./identity/SessionHttp.ts"
+import { signInHttp } from "./identity/SignInHttp.ts"
+import { productImagesHttp, publicImagesHttp } from "./images/Http.ts"
 import { inboundHttp } from "./inbound/Http.ts"
 import { operationKey } from "./Operations.ts"
-import { checkoutSessionsHttp, pricesHttp, productsHttp } from "./provider/Http.ts"
+import { accountHttp, balanceTransactionsHttp, payoutsHttp } from "./provider/AccountHttp.ts"
+import { pricesHttp, productsHttp } from "./provider/CatalogHttp.ts"
+import { checkoutSessionsHttp, paymentLinksHttp } from "./provider/CheckoutHttp.ts"
+import { chargesHttp, paymentIntentsHttp, refundsHttp, subscriptionsHttp } from "./provider/PaymentsHttp.ts"
+import { promotionCodesHttp } from "./provider/PromotionCodesHttp.ts"
 
 const healthHttp = HttpApiBuilder.group(Api, "health", (handlers) =>
   Effect.map(SqlClient.SqlClient, (sql) =>
@@ -49,9 +60,27 @@ const groups = (options: HttpOptions) => {
     productsHttp,
     pricesHttp,
     checkoutSessionsHttp,
+    promotionCodesHttp,
+    paymentLinksHttp,
+    chargesHttp,
+    paymentIntentsHttp,
+    refundsHttp,
+    subscriptionsHttp,
+    accountHttp,
+    balanceTransactionsHttp,
+    payoutsHttp,
+    productImagesHttp,
+    publicImagesHttp,
     endpointsHttp,
     deliveriesHttp,
     auditHttp,
+    signInHttp(options),
+    sessionHttp,
+    organizationsHttp,
+    membersHttp,
+    invitationsHttp,
+    invitationHttp(options),
+    keysHttp,
     inboundHttp,
     healthHttp
   ).pipe(Layer.provide([authenticationLayer(authentication), sessionAuthenticationLayer(authentication)]))

@@ -186,7 +186,10 @@ export const completeSettings = (
         publicUrl: baseUrl,
         databaseUrl,
         masterKeys: masterKeys.value,
+        ...(Option.isSome(settings.imageStore) ? { imageStore: settings.imageStore.value } : {}),
         provider: {
+          timeout: settings.provider.timeout,
+          concurrencyPerAccount: settings.provider.concurrencyPerAccount,
           sandbox: Option.orElse(settings.provider.sandbox, () => emulated),
           production: settings.provider.production,
           apiUrl: Option.orElse(

@@ -1,10 +1,28 @@
 import { Headers } from "@effect/platform"
-import { Cause, Effect, Layer, Logger, Option } from "effect"
+import { Cause, Data, Effect, Layer, Logger, Option, Predicate } from "effect"
 import { telemetryLayer } from "./kit/Telemetry.ts"
 import { completeSettings } from "./Local.ts"
 import { ensureLocalOrganization, welcome, writeLocalFile } from "./LocalOrganization.ts"
 import { rolesLayer, servicesLayer, storageLayer } from "./Service.ts"
 import { logLevel, readSettings } from "./Settings.ts"
+
+/** The HTTP server could not take its address. The message is for the person who started the service. */
+class CannotListen extends Data.TaggedError("CannotListen")<{ readonly message: string; readonly cause: unknown }> {}
+
+const listenReasons: Readonly<Record<string, string>> = {
+  EADDRINUSE: "the port is in use. Stop what uses it, or set PORT to another one (0 picks a free one)",
+  EACCES: "this account may not use the port. Set PORT to another one",
+  EADDRNOTAVAIL: "the address is not this machine's. Set HOST to one that is"
+}
+
+const cannotListen = (settings: { readonly host: string; readonly port: number }, cause: unknown): CannotListen => {
+  const code = Predicate.hasProperty(cause, "code") ? String(cause.code) : ""
+  const reason = listenReasons[code] ?? (cause instanceof Error ? cause.message : String(cause))
+  return new CannotListen({
+    message: `The service can't listen on ${settings.host}:${settings.port}: ${reason}.`,
+    cause
+  })
+}
 
 /** The process: settings, local defaults, services, then serve until it is told to stop. */
 const service = Effect.gen(function* () {
@@ -14,7 +32,9 @@ const service = Effect.gen(function* () {
   const services = yield* Layer.build(servicesLayer(environment.service)).pipe(Effect.provide(storage))
   yield* Effect.gen(function* () {
     const local = settings.mode === "local" ? yield* ensureLocalOrganization(settings, environment) : undefined
-    yield* Layer.build(rolesLayer(environment.service))
+    yield* Layer.build(rolesLayer(environment.service)).pipe(
+      Effect.catchTag("ServeError", ({ cause }) => cannotListen(environment.service.settings, cause))
+    )
     yield* Effect.transposeOption(
       Option.map(environment.emulator, ({ setWebhookUrl }) => setWebhookUrl(`${environment.baseUrl}/webhooks/provider`))
     )
@@ -41,8 +61,18 @@ const logger = Layer.unwrapEffect(
 /** Headers that carry credentials or signatures, which spans show as redacted, beside those that always are. */
 const secretHeaders = ["stripe-signature", "service-signature", "idempotency-key"]
 
+/**
+ * One signal is enough: the shutdown is bounded, and a second signal, whose default is to kill, must not cut it short.
+ * Ctrl-C on `npm start` sends two, the terminal's and npm's own.
+ */
+const outliveFurtherSignals = Effect.sync(() => {
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.on(signal, () => {})
+  }
+})
+
 /** Errors that a person at the console can act on are said in plain words. */
-export const runService = service.pipe(
+export const runService = Effect.zipRight(outliveFurtherSignals, service).pipe(
   Effect.locallyWith(Headers.currentRedactedNames, (names) => [...names, ...secretHeaders]),
   Effect.provide(telemetryLayer),
   Effect.provide(logger),

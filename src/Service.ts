@@ -10,16 +10,27 @@ import { workerLayer } from "./deliveries/Worker.ts"
 import { DnsResolver } from "./endpoints/DestinationUrl.ts"
 import { Endpoints } from "./endpoints/Endpoints.ts"
 import { httpLayer } from "./Http.ts"
+import { Invitations } from "./identity/Invitations.ts"
 import { Keys } from "./identity/Keys.ts"
+import { Members } from "./identity/Members.ts"
 import { Organizations } from "./identity/Organizations.ts"
 import { Sessions } from "./identity/Sessions.ts"
+import { SignIn } from "./identity/SignIn.ts"
+import { Images } from "./images/Images.ts"
+import { postgresImageStoreLayer } from "./images/PostgresImageStore.ts"
+import { type S3ImageStoreOptions, s3ImageStoreLayer } from "./images/S3ImageStore.ts"
 import { Inbound } from "./inbound/Inbound.ts"
 import { Cipher } from "./kit/Cipher.ts"
 import { Idempotency } from "./kit/Idempotency.ts"
+import { Mailer } from "./kit/Mailer.ts"
 import { RateLimits } from "./kit/RateLimit.ts"
 import { version } from "./kit/Version.ts"
 import { Accounts } from "./provider/Accounts.ts"
 import { CheckoutSessions } from "./provider/CheckoutSessions.ts"
+import { PaymentLinks } from "./provider/PaymentLinks.ts"
+import { Prices } from "./provider/Prices.ts"
+import { Products } from "./provider/Products.ts"
+import { PromotionCodes } from "./provider/PromotionCodes.ts"
 import type { Provider } from "./provider/Provider.ts"
 import { type StripeProviderOptions, stripeProviderLayer } from "./provider/StripeProvider.ts"
 import { serverLayer } from "./Server.ts"
@@ -43,24 +54,38 @@ export interface ServiceOptions {
     | "failedAuthenticationsPerMinute"
     | "trustedProxies"
     | "trustedOrigins"
+    | "mode"
+    | "smtpUrl"
+    | "mailFrom"
   >
   /** Where integrators reach the service, without a trailing slash; its origin is trusted. */
   readonly publicUrl: string
   readonly databaseUrl: Redacted.Redacted
   readonly masterKeys: NonEmptyReadonlyArray<MasterKey>
   readonly provider: StripeProviderOptions
+  /** Where product images are kept. Default: in the database. */
+  readonly imageStore?: S3ImageStoreOptions
 }
 
 /** The services behind the HTTP surface and the worker. */
 export type Services =
   | Keys
   | Sessions
+  | SignIn
+  | Members
+  | Invitations
+  | Mailer
   | RateLimits
   | Idempotency
   | Organizations
   | Provider
   | Accounts
+  | Products
+  | Prices
+  | PromotionCodes
+  | PaymentLinks
   | CheckoutSessions
+  | Images
   | Endpoints
   | Deliveries
   | Inbound
@@ -82,7 +107,7 @@ export const storageLayer = (
 export const servicesLayer = (
   options: ServiceOptions
 ): Layer.Layer<Services, never, PgClient.PgClient | SqlClient.SqlClient> => {
-  const { allowLocalDestinations, endpointLimit } = options.settings
+  const { allowLocalDestinations, endpointLimit, mailFrom, mode, smtpUrl } = options.settings
   const foundations = Layer.mergeAll(
     Cipher.layer(options.masterKeys),
     DnsResolver.layer,
@@ -91,13 +116,23 @@ export const servicesLayer = (
     stripeProviderLayer(options.provider)
   )
   const accounts = Layer.provideMerge(Accounts.layer, foundations)
+  const catalog = Layer.mergeAll(Products.layer, PromotionCodes.layer, PaymentLinks.layer, CheckoutSessions.layer).pipe(
+    Layer.provideMerge(Prices.layer)
+  )
+  // Links in mails sign people in: only a developer's own log may show them
+  const mailer = Mailer.layer({ smtpUrl, from: mailFrom, toLog: mode === "local" })
+  const identity = Layer.mergeAll(SignIn.layer(options), Invitations.layer(options)).pipe(
+    Layer.provideMerge(Layer.mergeAll(mailer, Sessions.layer, RateLimits.layer))
+  )
+  const imageStore = options.imageStore === undefined ? postgresImageStoreLayer : s3ImageStoreLayer(options.imageStore)
   return Layer.mergeAll(
     Keys.layer,
-    Sessions.layer,
-    RateLimits.layer,
+    identity,
+    Members.layer,
     Idempotency.layer,
     Organizations.layer,
-    CheckoutSessions.layer,
+    catalog,
+    Layer.provide(Images.layer(options), imageStore),
     Endpoints.layer({ limit: endpointLimit, allowLocalDestinations }),
     Deliveries.layer,
     Inbound.layer

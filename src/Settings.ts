@@ -51,6 +51,15 @@ export interface MasterKey {
   readonly key: Redacted.Redacted<Uint8Array>
 }
 
+/** A bucket of an S3-compatible store, where product images are kept. */
+export interface ImageStoreSettings {
+  /** The bucket, with the beginning of the keys where they have one: `https://s3.eu-central-1.amazonaws.com/bucket/shop`. */
+  readonly url: URL
+  readonly region: string
+  readonly accessKeyId: string
+  readonly secretAccessKey: Redacted.Redacted
+}
+
 export interface SettingsShape {
   /** `local` starts what is missing by itself; `production` refuses to. */
   readonly mode: "local" | "production"
@@ -76,10 +85,16 @@ export interface SettingsShape {
     readonly emulatorPort: number
     /** Connected account that the local organization is linked to, where no emulator is started. */
     readonly localAccountId: Option.Option<string>
+    /** For a whole call to the provider, repeats included. */
+    readonly timeout: Duration.Duration
+    /** Calls at once per connected account and process. */
+    readonly concurrencyPerAccount: number
   }
   /** Where the payer's browser goes after checkout (contract: defined by the operator, never by a request). */
   readonly checkoutSuccessUrl: Option.Option<string>
   readonly checkoutCancelUrl: Option.Option<string>
+  /** Where product images are kept; absent: in the database. */
+  readonly imageStore: Option.Option<ImageStoreSettings>
   /** The first encrypts; all decrypt. */
   readonly masterKeys: Option.Option<NonEmptyReadonlyArray<MasterKey>>
   /** Loopback and plain HTTP destinations, in the sandbox only. */
@@ -160,6 +175,38 @@ const credentials = (environment: Environment): Config.Config<Option.Option<Prov
   )
 }
 
+const imageStore: Config.Config<Option.Option<ImageStoreSettings>> = optional(
+  httpUrl("IMAGE_STORE_URL").pipe(
+    validated("IMAGE_STORE_URL", "must be a bucket's URL without credentials or a query", (url) =>
+      [url.username, url.password, url.search, url.hash].every((part) => part === "")
+    )
+  )
+).pipe(
+  Config.zip(
+    Config.all({
+      region: nonEmpty("IMAGE_STORE_REGION").pipe(Config.withDefault("us-east-1")),
+      accessKeyId: optional(nonEmpty("IMAGE_STORE_ACCESS_KEY_ID")),
+      secretAccessKey: optional(Config.redacted("IMAGE_STORE_SECRET_ACCESS_KEY"))
+    })
+  ),
+  Config.mapOrFail(([url, { accessKeyId, region, secretAccessKey }]) => {
+    const parts = {
+      IMAGE_STORE_URL: url,
+      IMAGE_STORE_ACCESS_KEY_ID: accessKeyId,
+      IMAGE_STORE_SECRET_ACCESS_KEY: secretAccessKey
+    }
+    const missing = Object.entries<Option.Option<unknown>>(parts).flatMap(([name, value]) =>
+      Option.isNone(value) ? [name] : []
+    )
+    // Some without the others is a mistake, never "keep them in the database"
+    return missing.length > 0 && missing.length < 3
+      ? Either.left(ConfigError.InvalidData(missing.slice(0, 1), "is required where its counterparts are set"))
+      : Either.right(
+          Option.map(Option.all({ url, accessKeyId, secretAccessKey }), (complete) => ({ ...complete, region }))
+        )
+  })
+)
+
 const parseMasterKeys = (text: string): Either.Either<NonEmptyReadonlyArray<MasterKey>, string> => {
   const keys: Array<MasterKey> = []
   for (const part of text.split(",")) {
@@ -225,10 +272,13 @@ const fromEnvironment: Config.Config<SettingsShape> = Config.literal(
           nonEmpty("LOCAL_ACCOUNT_ID").pipe(
             validated("LOCAL_ACCOUNT_ID", "must be an id acct_…", (id) => /^acct_\w{1,64}$/.test(id))
           )
-        )
+        ),
+        timeout: durationAbove("PROVIDER_TIMEOUT", "1 second", "30 seconds"),
+        concurrencyPerAccount: intBetween("PROVIDER_CONCURRENCY_PER_ACCOUNT", 1, 1000, 20)
       }),
       checkoutSuccessUrl: optional(httpUrl("CHECKOUT_SUCCESS_URL").pipe(Config.map(urlTemplate))),
       checkoutCancelUrl: optional(httpUrl("CHECKOUT_CANCEL_URL").pipe(Config.map(urlTemplate))),
+      imageStore,
       masterKeys,
       allowLocalDestinations: optional(Config.boolean("ALLOW_LOCAL_DESTINATIONS")),
       endpointLimit: intBetween("ENDPOINT_LIMIT", 1, 1000, 16),

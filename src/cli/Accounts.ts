@@ -1,25 +1,130 @@
 import { Command, Options } from "@effect/cli"
-import { Effect, Layer, Option } from "effect"
+import { Effect, Layer, Option, Schema } from "effect"
 import { Organizations } from "../identity/Organizations.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import { Accounts, type LinkedAccount } from "../provider/Accounts.ts"
-import { type Example, exampleOrganization } from "./Examples.ts"
 import { CommandFailed } from "./Failure.ts"
 import { environmentOption, formOption, organizationOption, requireOrganization } from "./Fields.ts"
 import { database, Installation, noProvider, provider } from "./Installation.ts"
 import { operator } from "./Operator.ts"
 import { fields, jsonOption, show, time } from "./Output.ts"
+import { described, exampleOrganization, type KnownCommand } from "./Synopsis.ts"
 
 /**
  * `accounts link | unlink | show`: the provider account of an organization and environment (contract, What the service
- * does). A link is made here and nowhere else, and alone connects a disconnected account again.
+ * does). A link is made here, and it alone connects a disconnected account again.
  */
 
-const on = <E, R>(providerLayer: Layer.Layer<Layer.Layer.Context<typeof Accounts.layer>, E, R>) => providerLayer
+const services = Layer.mergeAll(Organizations.layer, Layer.provide(Accounts.layer, noProvider)).pipe(
+  Layer.provide(database),
+  Layer.provide(Installation.layer)
+)
 
-/** What is on record about an account, for machines. */
-export const accountJson = (account: LinkedAccount) => account
+const servicesWithProvider = Layer.mergeAll(Organizations.layer, Layer.provide(Accounts.layer, provider)).pipe(
+  Layer.provide(database),
+  Layer.provide(Installation.layer)
+)
 
-/** The same in one line; `-` where none is linked. */
+const accountOption = formOption(
+  "account",
+  Schema.decodeOption(Schema.String.pipe(Schema.pattern(/^acct_\w{1,64}$/))),
+  "must be the id of a provider account (acct_…)"
+).pipe(Options.withPseudoName("ACCT"), Options.withDescription("The connected account's id at the provider."))
+
+const tenantOptions = { organization: organizationOption, environment: environmentOption, json: jsonOption }
+
+const exampleTenant = `--organization ${exampleOrganization} --environment sandbox`
+
+/** The account in one line; `-` where none is linked. */
 export const accountLine = (account: Option.Option<LinkedAccount>): string =>
   Option.match(account, { onNone: () => "-", onSome: ({ accountId, status }) => `${accountId} (${status})` })
+
+const accountJson = (tenant: Tenant, account: LinkedAccount) => ({ ...tenant, ...account })
+
+const accountText = ({ environment, organizationId }: Tenant, account: LinkedAccount) =>
+  fields([
+    ["Account", account.accountId],
+    ["Organization", organizationId],
+    ["Environment", environment],
+    ["Status", account.status],
+    ["Had payments before", account.hadPaymentsBefore ? "yes" : "no"],
+    ["Linked at", time(account.linkedAt)],
+    ["Disconnected at", time(account.disconnectedAt)]
+  ])
+
+const noAccount = ({ environment, organizationId }: Tenant) =>
+  new CommandFailed({ message: `Organization ${organizationId} has no account linked in ${environment}.` })
+
+const link = described(
+  Command.make("link", { ...tenantOptions, account: accountOption }, ({ account, environment, json, organization }) =>
+    Effect.gen(function* () {
+      const accounts = yield* Accounts
+      const tenant = { organizationId: organization, environment }
+      yield* requireOrganization(organization)
+      const linked = yield* accounts.link(tenant, account, yield* operator).pipe(
+        Effect.catchTag(
+          "AccountAccessRevoked",
+          (cause) =>
+            new CommandFailed({
+              message: `The provider knows no account ${account} that this platform has access to in ${environment}. Nothing was changed.`,
+              cause
+            })
+        )
+      )
+      yield* show(json, { json: accountJson(tenant, linked), text: accountText(tenant, linked) })
+    })
+  ).pipe(Command.provide(servicesWithProvider)),
+  {
+    command: "accounts link",
+    summary: "Link a provider account, after reading it at the provider. This alone connects a disconnected one again.",
+    example: `${exampleTenant} --account acct_1AbCdEfGhIjKlMnO`
+  }
+)
+
+const unlink = described(
+  Command.make("unlink", tenantOptions, ({ environment, json, organization }) =>
+    Effect.gen(function* () {
+      const accounts = yield* Accounts
+      const tenant = { organizationId: organization, environment }
+      yield* requireOrganization(organization)
+      const unlinked = yield* accounts.unlink(tenant, yield* operator)
+      if (Option.isNone(unlinked)) {
+        return yield* noAccount(tenant)
+      }
+      yield* show(json, {
+        json: { ...tenant, accountId: unlinked.value.accountId, unlinked: true },
+        text: `${unlinked.value.accountId} is no longer linked to organization ${organization} in ${environment}.`
+      })
+    })
+  ).pipe(Command.provide(services)),
+  {
+    command: "accounts unlink",
+    summary: "Forget the linked account. Nothing is changed at the provider; its events go nowhere.",
+    example: exampleTenant
+  }
+)
+
+const showOne = described(
+  Command.make("show", tenantOptions, ({ environment, json, organization }) =>
+    Effect.gen(function* () {
+      const accounts = yield* Accounts
+      const tenant = { organizationId: organization, environment }
+      yield* requireOrganization(organization)
+      const known = yield* accounts.show(tenant)
+      if (Option.isNone(known)) {
+        return yield* noAccount(tenant)
+      }
+      yield* show(json, { json: accountJson(tenant, known.value), text: accountText(tenant, known.value) })
+    })
+  ).pipe(Command.provide(services)),
+  { command: "accounts show", summary: "Show the linked account as it is on record.", example: exampleTenant }
+)
+
+/** The command and its verbs. */
+export const accounts = Command.make("accounts").pipe(
+  Command.withDescription("Link provider accounts to organizations."),
+  Command.withSubcommands([link.command, unlink.command, showOne.command])
+)
+
+/** What the help says of each. */
+export const accountCommands: ReadonlyArray<KnownCommand> = [link.known, unlink.known, showOne.known]

@@ -1,4 +1,5 @@
 import { Cause, Data, Predicate } from "effect"
+import { isApiError } from "../Errors.ts"
 
 /** A command could not do what it was asked; the message is a plain sentence for the operator. Exit code 1. */
 export class CommandFailed extends Data.TaggedError("CommandFailed")<{
@@ -10,7 +11,7 @@ export class CommandFailed extends Data.TaggedError("CommandFailed")<{
 export class WrongUsage extends Data.TaggedError("WrongUsage")<{ readonly message: string }> {}
 
 /** Exit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped by a signal. */
-export const exitCodes = { failed: 1, usage: 2, interrupted: 130 } as const
+export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 130 } as const
 
 /** Causes that are said beside the message: enough for a lost connection, and no wall of text. */
 const maxCauses = 3
@@ -25,10 +26,14 @@ const wordsOf = (value: unknown): string => {
   return typeof value === "string" ? value : Predicate.isRecord(value) ? JSON.stringify(value) : ""
 }
 
+/** A refusal of our own is said in full by its message; its cause is the database's word for the same. */
+const isRefusal = (error: { readonly cause: unknown }): boolean =>
+  isApiError(error) && error.status < 500 && error.cause instanceof Error
+
 /** What failed and why, each cause once, on one line per cause. What is kept as a cause never holds a secret. */
 export const explain = (error: unknown): string => {
   const lines = [wordsOf(error)]
-  let cause: unknown = Predicate.hasProperty(error, "cause") ? error.cause : undefined
+  let cause: unknown = Predicate.hasProperty(error, "cause") && !isRefusal(error) ? error.cause : undefined
   for (let depth = 0; depth < maxCauses && cause !== undefined; depth++) {
     const words = wordsOf(cause)
     if (words !== "" && !lines.includes(words)) {

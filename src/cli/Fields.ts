@@ -3,21 +3,24 @@ import { Effect, Option, Schema } from "effect"
 import { Organizations } from "../identity/Organizations.ts"
 import { Email } from "../identity/Schemas.ts"
 import { OrganizationId } from "../kit/Ids.ts"
+import { PrintableText } from "../kit/Request.ts"
 import { environments } from "../Settings.ts"
 import { CommandFailed } from "./Failure.ts"
 
 /** Options and arguments that several commands take; a value of the wrong form is wrong usage. */
 
-/** An option of a form; what is none of it is refused with this sentence. */
-export const formOption = <A>(name: string, parse: (text: string) => Option.Option<A>, refusal: string) =>
-  Options.text(name).pipe(
-    Options.mapEffect((text) =>
-      Option.match(parse(text), {
-        onNone: () => Effect.fail(ValidationError.invalidValue(HelpDoc.p(`--${name} ${refusal}`))),
-        onSome: Effect.succeed
-      })
-    )
+/** Takes an option's value further; what can't be is refused with this sentence. */
+export const parsedOption = <A, B>(name: string, parse: (value: A) => Option.Option<B>, refusal: string) =>
+  Options.mapEffect((value: A) =>
+    Option.match(parse(value), {
+      onNone: () => Effect.fail(ValidationError.invalidValue(HelpDoc.p(`--${name} ${refusal}`))),
+      onSome: Effect.succeed
+    })
   )
+
+/** A text option of a form. */
+export const formOption = <A>(name: string, parse: (text: string) => Option.Option<A>, refusal: string) =>
+  Options.text(name).pipe(parsedOption(name, parse, refusal))
 
 /** `--organization`. */
 export const organizationOption = formOption(
@@ -35,12 +38,12 @@ export const environmentOption = Options.choice("environment", environments).pip
 export const emailOption = (name: string) =>
   formOption(name, Schema.decodeOption(Email), "must be an e-mail address").pipe(Options.withPseudoName("ADDRESS"))
 
-/** Text of 1 to `max` characters once the blanks around it are gone. */
+/** A name as the API takes it: 1 to `max` printable characters once the blanks around them are gone. */
 export const textOption = (name: string, max: number) =>
   formOption(
     name,
-    (text) => Option.liftPredicate(text.trim(), (trimmed) => trimmed.length > 0 && trimmed.length <= max),
-    `must have 1 to ${max} characters`
+    (text) => Schema.decodeOption(PrintableText(max))(text),
+    `must have 1 to ${max} characters, all printable`
   ).pipe(Options.withPseudoName("TEXT"))
 
 /** An id as the command's argument. */

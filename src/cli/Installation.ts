@@ -83,11 +83,10 @@ export const database: Layer.Layer<
   Installation
 > = Layer.provideMerge(
   Layer.effectDiscard(
-    Effect.flatMap(Installation, ({ startedDatabase }) =>
-      Effect.asVoid(
-        Effect.if(startedDatabase, { onTrue: () => Effect.asVoid(applyMigrations), onFalse: () => requireCurrentSchema })
-      )
-    )
+    Effect.gen(function* () {
+      const { startedDatabase } = yield* Installation
+      yield* startedDatabase ? applyMigrations : requireCurrentSchema
+    })
   ),
   databaseAsFound
 )
@@ -99,3 +98,12 @@ export const provider: Layer.Layer<Provider, LocalDefaultsFailed, Installation> 
     return stripeProviderLayer(yield* installation.provider)
   })
 )
+
+/** For commands that look at accounts on record and ask the provider nothing: no key is needed, no emulator started. */
+export const noProvider: Layer.Layer<Provider> = stripeProviderLayer({
+  sandbox: Option.none(),
+  production: Option.none(),
+  apiUrl: Option.none(),
+  checkoutSuccessUrl: "",
+  checkoutCancelUrl: ""
+})

@@ -1,7 +1,7 @@
 import { join, resolve } from "node:path"
 import { Effect, Option, Redacted, Schema } from "effect"
-import { localFilePath } from "../LocalOrganization.ts"
 import { type LocalDefaultsFailed, readPrivateFile } from "../Local.ts"
+import { localFilePath } from "../LocalOrganization.ts"
 import type { ProviderCredentials, SettingsShape } from "../Settings.ts"
 
 /** A service that runs on the local defaults of a data directory. */

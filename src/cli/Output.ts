@@ -20,20 +20,13 @@ export const show = (asJson: boolean, { json, text }: Shown): Effect.Effect<void
 /** Stored texts are other people's: what would steer the terminal is made visible. */
 const printable = (text: string): string => text.replaceAll(/\p{Cc}/gu, "\u{FFFD}")
 
-/** Rows under a head, in columns as wide as they need to be; without rows a sentence that says so. */
-export const table = (
-  head: ReadonlyArray<string>,
-  rows: ReadonlyArray<ReadonlyArray<string>>,
-  whenEmpty: string
-): string => {
-  if (rows.length === 0) {
-    return whenEmpty
-  }
-  const lines = [head, ...rows.map((row) => row.map(printable))]
-  const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)))
-  return lines
-    .map((line) =>
-      line
+/** Rows in columns as wide as they need to be. */
+export const columns = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
+  const cells = rows.map((row) => row.map(printable))
+  const widths = (cells[0] ?? []).map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)))
+  return cells
+    .map((row) =>
+      row
         .map((cell, column) => cell.padEnd(widths[column] ?? 0))
         .join("  ")
         .trimEnd()
@@ -41,11 +34,15 @@ export const table = (
     .join("\n")
 }
 
+/** Rows under a head, in columns; without rows a sentence that says so. */
+export const table = (
+  head: ReadonlyArray<string>,
+  rows: ReadonlyArray<ReadonlyArray<string>>,
+  whenEmpty: string
+): string => (rows.length === 0 ? whenEmpty : columns([head, ...rows]))
+
 /** One thing, a line per field. */
-export const fields = (lines: ReadonlyArray<readonly [label: string, value: string]>): string => {
-  const width = Math.max(...lines.map(([label]) => label.length))
-  return lines.map(([label, value]) => `${label.padEnd(width)}  ${printable(value)}`).join("\n")
-}
+export const fields = (lines: ReadonlyArray<readonly [label: string, value: string]>): string => columns(lines)
 
 /** A time as people read it; `-` where there is none. */
 export const time = (at: Date | null): string => (at === null ? "-" : at.toISOString())

@@ -186,7 +186,8 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
     })
     for (const delivery of claimed) {
       started(delivery)
-      yield* FiberSet.run(running, deliver(delivery))
+      // A fiber inherits what it was forked in: an attempt that outlasts the shutdown must be interruptible
+      yield* FiberSet.run(running, Effect.interruptible(deliver(delivery)))
     }
     return claimed.length
   }).pipe(
@@ -219,6 +220,8 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   )
   yield* Effect.addFinalizer(() =>
     waitUntil(() => unrecorded === 0).pipe(
+      // A finalizer can't be interrupted, and neither could the wait in it: the time-out would have no effect
+      Effect.interruptible,
       Effect.timeoutOption(options.drainTimeout),
       Effect.flatMap(
         Option.match({

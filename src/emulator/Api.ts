@@ -1,7 +1,9 @@
 import { Effect } from "effect"
 import { authenticate } from "./Authentication.ts"
+import { connectedAccount } from "./Connections.ts"
 import type { EmulatorError } from "./EmulatorError.ts"
 import { apiVersion } from "./Events.ts"
+import { type Faults, suffer } from "./Faults.ts"
 import { type FormInput, parseForm } from "./Form.ts"
 import { type HttpReply, type HttpRequest, jsonReply, segmentsOf } from "./Http.ts"
 import { type Answer, type Idempotency, makeIdempotency } from "./Idempotency.ts"
@@ -26,7 +28,7 @@ const accountOf = (service: Service, request: HttpRequest): Effect.Effect<string
   const account = request.header("stripe-account")
   if (account === undefined) return Effect.succeed(service.platformId)
   return service.store.transact((transaction) =>
-    transaction.in(service.platformId).get("account", account) === undefined
+    connectedAccount(transaction.in(service.platformId), account) === undefined
       ? Effect.fail(accountInvalid(account))
       : Effect.succeed(account)
   )
@@ -102,12 +104,13 @@ const echoed = (request: HttpRequest, { replayOf }: Answer): Readonly<Record<str
   }
 }
 
-/** The provider's API: everything under `/v1/`. */
+/** The provider's API: everything under `/v1/`, less the calls that are to go wrong. */
 export const makeApi = (
-  service: Service
+  service: Service,
+  faults: Faults
 ): ((request: HttpRequest) => Effect.Effect<HttpReply, ProviderError | EmulatorError>) => {
   const idempotency = makeIdempotency(service.store)
-  return Effect.fnUntraced(function* (request) {
+  const answer = Effect.fnUntraced(function* (request: HttpRequest) {
     yield* authenticate(request, service.secretKey)
     yield* checkVersion(request)
     yield* checkContext(request)
@@ -115,7 +118,11 @@ export const makeApi = (
     const account = yield* accountOf(service, request)
     const parameters = yield* parametersOf(request)
     const prepared = yield* route.prepare(parameters, ids)
-    const answer = yield* answerTo(service, idempotency, request, { account, parameters, prepared })
-    return jsonReply(answer.status, answer.body, echoed(request, answer))
+    const given = yield* answerTo(service, idempotency, request, { account, parameters, prepared })
+    return jsonReply(given.status, given.body, echoed(request, given))
   })
+  return (request) => {
+    const fault = faults.take(request)
+    return fault === undefined ? answer(request) : suffer(fault, answer(request))
+  }
 }

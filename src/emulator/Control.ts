@@ -1,41 +1,47 @@
 import { Effect, ParseResult, Schema } from "effect"
 import { authenticate } from "./Authentication.ts"
+import { changeAccount, ensureAccount, isTarget, orderPayout, orderRenewal } from "./ControlActions.ts"
 import type { EmulatorError } from "./EmulatorError.ts"
-import { type HttpReply, type HttpRequest, jsonReply } from "./Http.ts"
-import { isAccountId, newId } from "./Ids.ts"
+import { type Faults, faultKinds } from "./Faults.ts"
+import { type HttpReply, type HttpRequest, jsonReply, segmentsOf } from "./Http.ts"
 import type { Notifier } from "./Notifier.ts"
 import { accountInvalid, type ProviderError, refuse } from "./ProviderError.ts"
-import { makeAccount } from "./resources/Accounts.ts"
-import { type Service, unixSeconds } from "./Service.ts"
+import type { Service } from "./Service.ts"
 
-/**
- * The account under this id, made if it is missing; without an id, always a new one.
- *
- * An id that is none (`acct_` and 16 letters or digits) fails with 400.
- */
-export const ensureAccount = (service: Service, id?: string): Effect.Effect<string, ProviderError | EmulatorError> => {
-  if (id !== undefined && !isAccountId(id)) {
-    return Effect.fail(refuse({ param: "id", message: "An account id is `acct_` and 16 letters or digits." }))
-  }
-  return Effect.flatMap(unixSeconds, (now) =>
-    service.store.transact((transaction) =>
-      Effect.sync(() => {
-        const accounts = transaction.in(service.platformId)
-        const account = id ?? newId("acct_")
-        if (accounts.get("account", account) === undefined) {
-          accounts.put("account", account, makeAccount(account, now))
-        }
-        return account
-      })
-    )
-  )
-}
-
-/** Whether notifications can be sent there: an absolute http or https URL. */
-export const isTarget = (url: string): boolean => URL.canParse(url) && /^https?:\/\//i.test(url)
+const maybe = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
 const webhookBody = Schema.parseJson(Schema.Struct({ url: Schema.String.pipe(Schema.filter(isTarget)) }))
-const accountBody = Schema.parseJson(Schema.Struct({ id: Schema.optionalWith(Schema.String, { exact: true }) }))
+const accountBody = Schema.parseJson(Schema.Struct({ id: maybe(Schema.String) }))
+const accountChangeBody = Schema.parseJson(
+  Schema.Struct({ controlled: maybe(Schema.Boolean), revoke: maybe(Schema.Boolean), restore: maybe(Schema.Boolean) })
+)
+const faultBody = Schema.parseJson(
+  Schema.Struct({
+    fault: Schema.Literal(...faultKinds),
+    times: maybe(Schema.Int.pipe(Schema.between(1, 1_000))),
+    account: maybe(Schema.String),
+    method: maybe(Schema.String),
+    path: maybe(Schema.String)
+  })
+)
+const payoutState = Schema.Literal("pending", "in_transit", "paid", "failed", "canceled")
+const payoutBody = Schema.parseJson(
+  Schema.Union(
+    Schema.Struct({
+      account: Schema.String,
+      amount: Schema.Int.pipe(Schema.between(1, 99_999_999)),
+      currency: Schema.String.pipe(Schema.pattern(/^[a-z]{3}$/)),
+      state: payoutState,
+      automatic: maybe(Schema.Boolean),
+      metadata: maybe(Schema.Record({ key: Schema.String, value: Schema.String }))
+    }),
+    Schema.Struct({ account: Schema.String, id: Schema.String, state: payoutState })
+  )
+)
+
+const renewalBody = Schema.parseJson(
+  Schema.Struct({ account: Schema.String, id: Schema.String, outcome: Schema.Literal("paid", "failed") })
+)
 
 const decodeBody = <A, I>(schema: Schema.Schema<A, I>, body: string): Effect.Effect<A, ProviderError> =>
   ParseResult.decodeUnknown(schema, { onExcessProperty: "error" })(body).pipe(
@@ -68,33 +74,67 @@ const listEvents = (service: Service, notifier: Notifier, query: string) => {
   })
 }
 
-const answer = (value: object): HttpReply => jsonReply(200, JSON.stringify(value))
+const unknownUrl = ({ method, path }: HttpRequest): ProviderError =>
+  refuse({ status: 404, message: `Unrecognized control URL (${method}: ${path}).` })
+
+type Answer = Effect.Effect<object, ProviderError | EmulatorError>
 
 /**
  * What drives the emulator from another process, with the platform's key and JSON bodies:
- * `POST /_emulator/webhook {url}`, `POST /_emulator/accounts {id?}`, `GET /_emulator/events?account=`.
+ *
+ * - `POST /_emulator/webhook {url}`: where notifications go
+ * - `POST /_emulator/accounts {id?}`: a connected account, made if it is missing
+ * - `POST /_emulator/accounts/:id {revoke: true} | {restore: true} | {controlled}`: whether the platform may act for it,
+ *   and whether it controls it (and so sees its bank accounts)
+ * - `POST /_emulator/payouts {account, amount, currency, state, automatic?, metadata?} | {account, id, state}`: a new
+ *   payout, or a further state of one
+ * - `POST /_emulator/renewals {account, id, outcome}`: the next period of a subscription, `paid` or `failed`
+ * - `POST /_emulator/faults {fault, times?, account?, method?, path?}`: calls that are to go wrong; `GET` lists what is
+ *   still to happen, `DELETE` forgets it
+ * - `GET /_emulator/events?account=`: events with the state of their notifications
  */
-export const makeControl =
-  (service: Service, notifier: Notifier) =>
-  (request: HttpRequest): Effect.Effect<HttpReply, ProviderError | EmulatorError> =>
-    Effect.gen(function* () {
-      yield* authenticate(request, service.secretKey)
-      switch (`${request.method} ${request.path}`) {
-        case "POST /_emulator/webhook": {
-          const { url } = yield* decodeBody(webhookBody, request.body)
-          yield* notifier.setTarget(url)
-          return answer({ url })
-        }
-        case "POST /_emulator/accounts": {
-          const { id } = yield* decodeBody(accountBody, request.body === "" ? "{}" : request.body)
-          return answer({ id: yield* ensureAccount(service, id) })
-        }
-        case "GET /_emulator/events":
-          return answer(yield* listEvents(service, notifier, request.query))
-        default:
-          return yield* refuse({
-            status: 404,
-            message: `Unrecognized control URL (${request.method}: ${request.path}).`
-          })
-      }
-    })
+export const makeControl = (service: Service, notifier: Notifier, faults: Faults) => {
+  const operations: Readonly<Record<string, (request: HttpRequest) => Answer>> = {
+    "POST /_emulator/webhook": ({ body }) =>
+      Effect.flatMap(decodeBody(webhookBody, body), ({ url }) => Effect.as(notifier.setTarget(url), { url })),
+    "POST /_emulator/accounts": ({ body }) =>
+      decodeBody(accountBody, body === "" ? "{}" : body).pipe(
+        Effect.flatMap(({ id }) => ensureAccount(service, id)),
+        Effect.map((id) => ({ id }))
+      ),
+    "POST /_emulator/payouts": ({ body }) =>
+      Effect.flatMap(decodeBody(payoutBody, body), (order) => orderPayout(service, order)),
+    "POST /_emulator/renewals": ({ body }) =>
+      Effect.flatMap(decodeBody(renewalBody, body), (order) => orderRenewal(service, order)),
+    "POST /_emulator/faults": ({ body }) =>
+      Effect.map(decodeBody(faultBody, body), (fault) => {
+        faults.add(fault)
+        return { data: faults.pending() }
+      }),
+    "GET /_emulator/faults": () => Effect.sync(() => ({ data: faults.pending() })),
+    "DELETE /_emulator/faults": () =>
+      Effect.sync(() => {
+        faults.clear()
+        return { data: faults.pending() }
+      }),
+    "GET /_emulator/events": ({ query }) => listEvents(service, notifier, query)
+  }
+
+  const changeOf = (request: HttpRequest): Answer | undefined => {
+    const [, group, id, ...rest] = segmentsOf(request.path) ?? []
+    if (request.method !== "POST" || group !== "accounts" || id === undefined || rest.length > 0) return undefined
+    return Effect.flatMap(decodeBody(accountChangeBody, request.body), (change) => changeAccount(service, id, change))
+  }
+
+  const operationOf = (request: HttpRequest): Answer => {
+    const name = `${request.method} ${request.path}`
+    const operation = Object.hasOwn(operations, name) ? operations[name] : undefined
+    return operation?.(request) ?? changeOf(request) ?? Effect.fail(unknownUrl(request))
+  }
+
+  return (request: HttpRequest): Effect.Effect<HttpReply, ProviderError | EmulatorError> =>
+    authenticate(request, service.secretKey).pipe(
+      Effect.zipRight(Effect.suspend(() => operationOf(request))),
+      Effect.map((value) => jsonReply(200, JSON.stringify(value)))
+    )
+}

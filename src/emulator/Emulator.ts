@@ -1,11 +1,22 @@
 import { Clock, Effect, Schedule, type Scope } from "effect"
 import { makeApi } from "./Api.ts"
-import { ensureAccount, isTarget, makeControl } from "./Control.ts"
+import { makeControl } from "./Control.ts"
+import {
+  changeAccount,
+  ensureAccount,
+  isTarget,
+  orderPayout,
+  orderRenewal,
+  type PayoutRequest,
+  type RenewalRequest
+} from "./ControlActions.ts"
 import type { EmulatorError } from "./EmulatorError.ts"
+import { type Fault, type Faults, makeFaults } from "./Faults.ts"
 import { expireOverdue, hostedPage } from "./HostedPage.ts"
 import { errorReply, type HttpReply, type HttpRequest, segmentsOf } from "./Http.ts"
 import { forgetOldAnswers } from "./Idempotency.ts"
 import { platformAccountId } from "./Ids.ts"
+import { linkPage } from "./LinkPage.ts"
 import { makeNotifier, type Notifier } from "./Notifier.ts"
 import { internalError, type ProviderError, refuse } from "./ProviderError.ts"
 import { makeAccount } from "./resources/Accounts.ts"
@@ -13,7 +24,9 @@ import { type Handler, serve } from "./Server.ts"
 import { type Service, unixSeconds } from "./Service.ts"
 import { makeStore, type Store } from "./Store.ts"
 
+export type { PayoutRequest, RenewalRequest } from "./ControlActions.ts"
 export { EmulatorError } from "./EmulatorError.ts"
+export type { Fault, FaultKind } from "./Faults.ts"
 
 /** How to run the emulator. */
 export interface EmulatorOptions {
@@ -44,6 +57,26 @@ export interface Emulator {
    * An id that is not `acct_` and 16 letters or digits is a defect.
    */
   readonly ensureAccount: (id?: string) => Effect.Effect<string>
+  /** Makes the next calls that it concerns go wrong; in memory only. */
+  readonly addFault: (fault: Fault) => Effect.Effect<void>
+  /** Forgets the faults that have not happened yet. */
+  readonly clearFaults: Effect.Effect<void>
+  /**
+   * Makes a payout on a connected account, or brings one to its next state, with the provider's events; answers its id.
+   *
+   * An unknown account or payout, and a state that cannot follow, are defects.
+   */
+  readonly orderPayout: (request: PayoutRequest) => Effect.Effect<string>
+  /**
+   * Renews a subscription as the end of its period would, with the provider's events.
+   *
+   * An unknown account or subscription, and one that has ended, are defects.
+   */
+  readonly renewSubscription: (request: RenewalRequest) => Effect.Effect<void>
+  /** The owner of a connected account takes back the platform's access; an unknown account is a defect. */
+  readonly revokeAccount: (id: string) => Effect.Effect<void>
+  /** The owner gives it again; an unknown account is a defect. */
+  readonly restoreAccount: (id: string) => Effect.Effect<void>
 }
 
 /** How often sessions whose time has run out are looked for. */
@@ -51,14 +84,16 @@ const sweepInterval = "10 seconds"
 
 const isNone = refuse({ status: 404, message: "Unrecognized request URL." })
 
-const dispatcher = (service: Service, notifier: Notifier) => {
-  const api = makeApi(service)
-  const control = makeControl(service, notifier)
+const dispatcher = (service: Service, notifier: Notifier, faults: Faults) => {
+  const api = makeApi(service, faults)
+  const control = makeControl(service, notifier, faults)
   const page = hostedPage(service)
+  const link = linkPage(service)
   return (request: HttpRequest): Effect.Effect<HttpReply, ProviderError | EmulatorError> => {
     const [first, second, third, ...rest] = segmentsOf(request.path) ?? []
     if (first === "_emulator") return control(request)
     if (first === "c" && second === "pay" && third !== undefined && rest.length === 0) return page(request, third)
+    if (first === "b" && second !== undefined && third === undefined) return link(request, second)
     return first === "v1" ? api(request) : Effect.fail(isNone)
   }
 }
@@ -67,8 +102,8 @@ const dispatcher = (service: Service, notifier: Notifier) => {
  * Refusals go out as the provider words them; what should not happen is logged and answered with 500. The log names no
  * path: that of the hosted page is the payer's.
  */
-const makeHandler = (service: Service, notifier: Notifier): Handler => {
-  const dispatch = dispatcher(service, notifier)
+const makeHandler = (service: Service, notifier: Notifier, faults: Faults): Handler => {
+  const dispatch = dispatcher(service, notifier, faults)
   return (request) =>
     dispatch(request).pipe(
       Effect.catchTag("ProviderError", (error) => Effect.succeed(errorReply(error))),
@@ -97,6 +132,7 @@ const start = Effect.fn("Emulator.start")(function* (options: EmulatorOptions) {
   yield* ensurePlatform(store, platformAccountId)
   yield* forgetOldAnswers(store)
   const notifier = yield* makeNotifier(store, options.webhookSecret)
+  const faults = makeFaults()
   const serviceAt = (baseUrl: string): Service => ({
     store,
     platformId: platformAccountId,
@@ -104,7 +140,7 @@ const start = Effect.fn("Emulator.start")(function* (options: EmulatorOptions) {
     baseUrl
   })
   const url = yield* serve({ host: options.host ?? "127.0.0.1", port: options.port ?? 0 }, (baseUrl) =>
-    makeHandler(serviceAt(baseUrl), notifier)
+    makeHandler(serviceAt(baseUrl), notifier, faults)
   )
   const service = serviceAt(url)
   yield* expireOverdue(service).pipe(
@@ -118,7 +154,13 @@ const start = Effect.fn("Emulator.start")(function* (options: EmulatorOptions) {
       isTarget(target)
         ? Effect.orDie(notifier.setTarget(target))
         : Effect.dieMessage(`Not a URL that notifications can be sent to: ${target}`),
-    ensureAccount: (id) => Effect.orDie(ensureAccount(service, id))
+    ensureAccount: (id) => Effect.orDie(ensureAccount(service, id)),
+    addFault: (fault) => Effect.sync(() => faults.add(fault)),
+    clearFaults: Effect.sync(() => faults.clear()),
+    orderPayout: (request) => Effect.orDie(Effect.map(orderPayout(service, request), ({ id }) => id)),
+    renewSubscription: (request) => Effect.orDie(Effect.asVoid(orderRenewal(service, request))),
+    revokeAccount: (id) => Effect.orDie(Effect.asVoid(changeAccount(service, id, { revoke: true }))),
+    restoreAccount: (id) => Effect.orDie(Effect.asVoid(changeAccount(service, id, { restore: true })))
   }
   return emulator
 })

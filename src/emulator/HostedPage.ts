@@ -1,58 +1,49 @@
 import { Effect, Schema } from "effect"
+import { type OpenCheckout, withChoices } from "./Choices.ts"
 import type { EmulatorError } from "./EmulatorError.ts"
 import { parseForm } from "./Form.ts"
 import type { HttpReply, HttpRequest } from "./Http.ts"
+import { closedLink } from "./LinkPage.ts"
 import { checkoutPage, messagePage } from "./PageHtml.ts"
+import { htmlReply, messageReply, redirect } from "./PageReplies.ts"
 import * as Params from "./Params.ts"
-import { declinePayment, type OpenCheckout, pay } from "./Payment.ts"
+import { declinePayment, type Payer, pay } from "./Payment.ts"
 import type { ProviderError } from "./ProviderError.ts"
-import type { Session } from "./Records.ts"
+import type { PaymentLink, Session } from "./Records.ts"
 import { type RequestContext, requestContext } from "./Route.ts"
 import { expireSession, isOverdue } from "./resources/CheckoutSessions.ts"
+import { isOpen } from "./resources/PaymentLinks.ts"
 import { type Service, unixSeconds } from "./Service.ts"
 import type { Transaction } from "./Store.ts"
 
 const submission = Schema.Struct({
-  action: Params.oneOf("pay", "decline"),
+  action: Params.oneOf("pay", "decline", "apply"),
   amount: Params.optional(Params.integer(0, 99_999_999)),
-  email: Params.optional(Params.clearable(Params.matching(/^[^@\s]+@[^@\s]+$/, "email address", "email_invalid")))
+  email: Params.optional(Params.clearable(Params.matching(/^[^@\s]+@[^@\s]+$/, "email address", "email_invalid"))),
+  promotion_code: Params.optional(Params.clearable(Params.text(500))),
+  quantities: Params.optional(Params.byIndex(Params.integer(0, 999_999)))
 })
 
 type Submission = typeof submission.Type
 
-/** Scripts and foreign content are refused; where a form may lead is left open, since a paid one leads to the shop. */
-const htmlReply = (status: number, body: string, headers: Readonly<Record<string, string>> = {}): HttpReply => ({
-  status,
-  headers: {
-    "content-type": "text/html; charset=utf-8",
-    "cache-control": "no-store",
-    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-    ...headers
-  },
-  body
-})
-
-const unknownSession = htmlReply(404, messagePage("Not found", "There is no such checkout session."))
-
-const notAvailable = htmlReply(
-  501,
-  messagePage("Not available yet", "Paying for a subscription is not available yet in this emulator.")
-)
+const unknownSession = messageReply(404, "Not found", "There is no such checkout session.")
 
 const successUrl = (session: Session): string | undefined =>
   session.success_url?.replaceAll("{CHECKOUT_SESSION_ID}", session.id)
 
-/** Paid: on to the shop. */
-const toShop = (session: Session): HttpReply => {
+const linkOf = ({ objects }: RequestContext, { payment_link }: Session): PaymentLink | undefined =>
+  payment_link === null ? undefined : objects.get("payment_link", payment_link)
+
+/** Paid: on to the shop, or the words that a payment link has for its payers. */
+const afterwards = (context: RequestContext, session: Session): HttpReply => {
   const location = successUrl(session)
-  const body = messagePage("Thank you", "This order is complete.")
-  return location === undefined ? htmlReply(200, body) : htmlReply(303, body, { location: new URL(location).href })
+  const words = linkOf(context, session)?.after_completion.hosted_confirmation?.custom_message
+  const message = words ?? "This order is complete."
+  return location === undefined ? messageReply(200, "Thank you", message) : redirect(location, "Thank you", message)
 }
 
 const expired = (status: number): HttpReply =>
-  htmlReply(status, messagePage("Expired", "This checkout session has expired. Nothing was charged."))
+  messageReply(status, "Expired", "This checkout session has expired. Nothing was charged.")
 
 const contextOf = (service: Service, transaction: Transaction, request: HttpRequest, account: string, now: number) =>
   requestContext(
@@ -73,62 +64,87 @@ const currentSession = (context: RequestContext, sessionId: string): OpenCheckou
   return { session: isOverdue(session, context.now) ? expireSession(context, session) : session, order }
 }
 
-const show = ({ order, session }: OpenCheckout): HttpReply => {
-  switch (session.status) {
+/** The page of an open session, with the code that was applied. */
+const form = ({ objects }: RequestContext, status: number, { order, session }: OpenCheckout, refusal?: string) => {
+  const [discount] = session.discounts
+  const code = discount === undefined ? undefined : objects.get("promotion_code", discount.promotion_code)
+  return htmlReply(status, checkoutPage(session, order, { code: code?.code ?? "", refusal }))
+}
+
+const show = (context: RequestContext, checkout: OpenCheckout): HttpReply => {
+  switch (checkout.session.status) {
     case "complete":
-      return htmlReply(200, messagePage("Complete", "This order is complete. There is nothing left to pay."))
+      return messageReply(200, "Complete", "This order is complete. There is nothing left to pay.")
     case "expired":
       return expired(200)
     default:
-      return htmlReply(200, checkoutPage(session, order))
+      return form(context, 200, checkout)
+  }
+}
+
+const payerOf = ({ amount, email, promotion_code, quantities }: Submission): Payer => ({
+  amount,
+  email: email ?? null,
+  promotionCode: promotion_code,
+  quantities: new Map(Object.entries(quantities ?? {}).map(([index, quantity]) => [Number(index), quantity]))
+})
+
+const act = (
+  context: RequestContext,
+  checkout: OpenCheckout,
+  submitted: Submission
+): Effect.Effect<HttpReply, ProviderError> => {
+  const payer = payerOf(submitted)
+  switch (submitted.action) {
+    case "apply":
+      return Effect.map(withChoices(context, checkout, payer), (chosen) => form(context, 200, chosen))
+    case "pay":
+      return Effect.map(pay(context, checkout, payer), (session) => afterwards(context, session))
+    case "decline":
+      return Effect.map(declinePayment(context, checkout, payer), (open) =>
+        form(context, 402, open, "Your card was declined. You can try again.")
+      )
   }
 }
 
 const submit = (
   context: RequestContext,
   checkout: OpenCheckout,
-  { action, amount, email }: Submission
+  submitted: Submission
 ): Effect.Effect<HttpReply, ProviderError> => {
   const { session } = checkout
   if (session.status === "expired") return Effect.succeed(expired(410))
   if (session.status === "complete") {
     // A second click on Pay: the first one's outcome is what the payer wants to see
-    return Effect.succeed(action === "pay" ? toShop(session) : show(checkout))
+    return Effect.succeed(submitted.action === "pay" ? afterwards(context, session) : show(context, checkout))
   }
-  if (session.mode === "subscription") return Effect.succeed(notAvailable)
-  const payer = { email: email ?? null, amount }
-  return action === "pay"
-    ? Effect.map(pay(context, checkout, payer), toShop)
-    : Effect.map(declinePayment(context, checkout, payer), (open) =>
-        htmlReply(402, checkoutPage(open, checkout.order, "Your card was declined. You can try again."))
-      )
+  const link = linkOf(context, session)
+  return link !== undefined && !isOpen(link) ? Effect.succeed(closedLink(link)) : act(context, checkout, submitted)
 }
-
-/** What the payer is told when the form was not filled in right: the page again, with the reason. */
-const refusedPage = (checkout: OpenCheckout, error: ProviderError): HttpReply =>
-  htmlReply(error.status, checkoutPage(checkout.session, checkout.order, error.message))
 
 /** Renders a session's page, or carries out what its form asked for, within one transaction. */
 const visit = (
   context: RequestContext,
   sessionId: string,
-  form: Effect.Effect<Submission, ProviderError> | undefined
+  input: Effect.Effect<Submission, ProviderError> | undefined
 ): Effect.Effect<HttpReply> => {
   const checkout = currentSession(context, sessionId)
   if (checkout === undefined) return Effect.succeed(unknownSession)
-  if (form === undefined) return Effect.succeed(show(checkout))
-  return form.pipe(
+  if (input === undefined) return Effect.succeed(show(context, checkout))
+  return input.pipe(
     Effect.flatMap((submitted) => submit(context, checkout, submitted)),
-    Effect.catchTag("ProviderError", (error) => Effect.succeed(refusedPage(checkout, error)))
+    // What the payer is told when the form was not filled in right: the page again, with the reason
+    Effect.catchTag("ProviderError", (error) => Effect.succeed(form(context, error.status, checkout, error.message)))
   )
 }
 
 /**
- * The page that a payer opens: `GET /c/pay/<session id>` shows it, `POST` with `action=pay` or `action=decline` (and
- * `email`, and `amount` where the payer chooses it) does what the buttons do.
+ * The page that a payer opens: `GET /c/pay/<session id>` shows it, `POST` does what its buttons do: `action=pay`,
+ * `action=decline`, or `action=apply`, which only prices the order anew; with `email`, `amount` where the payer chooses
+ * it, `promotion_code` where codes are allowed, and `quantities[<place of the item>]` where they are adjustable.
  *
- * Answers 303 to the success URL once paid, 402 after a declined card, 410 for an expired session, 501 for a
- * subscription.
+ * Answers 303 to the success URL once paid (200 where there is none), 402 after a declined card, 410 for an expired
+ * session and for one of a payment link that is closed.
  */
 export const hostedPage =
   (service: Service) =>
@@ -136,16 +152,16 @@ export const hostedPage =
     if (request.method !== "GET" && request.method !== "POST") {
       return Effect.succeed(htmlReply(405, messagePage("Not allowed", "Use GET or POST."), { allow: "GET, POST" }))
     }
-    const form =
+    const input =
       request.method === "GET"
         ? undefined
-        : Effect.flatMap(parseForm(request.body), (input) => Params.decodeParams(submission, input))
+        : Effect.flatMap(parseForm(request.body), (fields) => Params.decodeParams(submission, fields))
     return Effect.flatMap(unixSeconds, (now) =>
       service.store.transact((transaction) => {
         const scope = scopeOf(transaction, sessionId)
         return scope === undefined
           ? Effect.succeed(unknownSession)
-          : visit(contextOf(service, transaction, request, scope, now), sessionId, form)
+          : visit(contextOf(service, transaction, request, scope, now), sessionId, input)
       })
     )
   }

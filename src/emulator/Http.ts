@@ -19,6 +19,8 @@ export interface HttpReply {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
+  /** How it is written where it is not simply written: never, not at all but by a reset, or without an end. */
+  readonly manner?: "silent" | "reset" | "dripping"
 }
 
 /** An answer whose body is JSON text already. */

@@ -24,6 +24,7 @@ const lengths = {
   cus_: 14,
   di_: 24,
   evt_: 24,
+  ii_: 24,
   il_: 24,
   in_: 24,
   inpay_: 24,

@@ -71,9 +71,38 @@ ${content}
 </html>
 `.text
 
-const row = (item: LineItem): Html =>
-  html`<tr><td>${item.description ?? item.price.id}</td><td>${String(item.quantity)}</td><td>${money(item.amount_total, item.currency)}</td></tr>
+const quantityCell = ({ adjustable_quantity: bounds, quantity }: LineItem, index: number): Html =>
+  bounds === null
+    ? html`${String(quantity)}`
+    : html`<input form="order" name="quantities[${String(index)}]" type="number" inputmode="numeric" aria-label="Quantity" required min="${String(
+        Math.max(1, bounds.minimum ?? 0)
+      )}" max="${String(bounds.maximum ?? 999_999)}" value="${String(quantity)}">`
+
+const row = (item: LineItem, index: number): Html =>
+  html`<tr><td>${item.description ?? item.price.id}</td><td>${quantityCell(item, index)}</td><td>${money(item.amount_subtotal, item.currency)}</td></tr>
 `
+
+const discountRow = ({ currency, total_details }: Session, code: string): Html => {
+  const off = total_details?.amount_discount ?? 0
+  return off === 0
+    ? nothing
+    : html`<tr><th scope="row" colspan="2">Discount ${code}</th><td>${money(-off, currency)}</td></tr>
+`
+}
+
+const codeField = (session: Session, code: string): Html =>
+  session.allow_promotion_codes === true
+    ? html`<label>Promotion code
+<input name="promotion_code" autocomplete="off" value="${code}"></label>
+`
+    : nothing
+
+/** Where something can be chosen, the total can be had before it is paid. */
+const applyButton = (session: Session, order: Order): Html =>
+  session.allow_promotion_codes === true || order.items.some((item) => item.adjustable_quantity !== null)
+    ? html`<button name="action" value="apply" formnovalidate>Apply</button>
+`
+    : nothing
 
 const amountField = (session: Session, order: Order): Html => {
   const bounds = order.items[0]?.price.custom_unit_amount ?? null
@@ -86,16 +115,24 @@ const amountField = (session: Session, order: Order): Html => {
 `
 }
 
-const forms = (session: Session, order: Order): Html => html`<form method="post">
-${amountField(session, order)}<label>E-mail (optional)
+const forms = (session: Session, order: Order, code: string): Html => html`<form method="post" id="order">
+${amountField(session, order)}${codeField(session, code)}<label>E-mail (optional)
 <input name="email" type="email" autocomplete="email" value="${session.customer_email ?? ""}"></label>
 <button name="action" value="pay">Pay</button>
 <button name="action" value="decline">Decline the card</button>
-</form>
+${applyButton(session, order)}</form>
 ${session.cancel_url === null ? nothing : html`<p><a href="${session.cancel_url}" rel="noreferrer">Back to the shop</a></p>`}`
 
+/** What the page shows beside the order itself. */
+export interface PageState {
+  /** The promotion code that is applied; "" for none. */
+  readonly code: string
+  /** Why the last submission was refused. */
+  readonly refusal: string | undefined
+}
+
 /** The page of an open session: what is sold, the total, and the forms to pay or to let the card be declined. */
-export const checkoutPage = (session: Session, order: Order, refusal?: string): string =>
+export const checkoutPage = (session: Session, order: Order, { code, refusal }: PageState): string =>
   page(
     "Checkout",
     html`${refusal === undefined ? nothing : html`<p class="refusal" role="alert">${refusal}</p>`}
@@ -103,9 +140,11 @@ export const checkoutPage = (session: Session, order: Order, refusal?: string): 
 <thead><tr><th scope="col">Item</th><th scope="col">Quantity</th><th scope="col">Amount</th></tr></thead>
 <tbody>
 ${order.items.map(row)}</tbody>
-<tfoot><tr><th scope="row" colspan="2">Total</th><td>${money(session.amount_total, session.currency)}</td></tr></tfoot>
+<tfoot>
+${discountRow(session, code)}<tr><th scope="row" colspan="2">Total</th><td>${money(session.amount_total, session.currency)}</td></tr>
+</tfoot>
 </table>
-${forms(session, order)}`
+${forms(session, order, code)}`
   )
 
 /** A page that only says something. */

@@ -132,6 +132,14 @@ export const listOf = <A, I>(item: Schema.Schema<A, I>, max = 100) =>
     return items.length > max ? { refused: `Array has too many items: at most ${max}` } : { value: items }
   }).pipe(Schema.compose(Schema.Array(item), { strict: false }))
 
+/** Values by the place of what they are for, counted from 0: `quantities[2]=5`. */
+export const byIndex = <A, I>(item: Schema.Schema<A, I>) =>
+  leaf(Schema.Record({ key: Schema.String, value: Schema.Unknown }), (raw) =>
+    typeof raw === "object" && raw !== null && Object.keys(raw).every((key) => /^\d{1,3}$/.test(key))
+      ? { value: Object.fromEntries(Object.entries(raw)) }
+      : { refused: "Invalid object" }
+  ).pipe(Schema.compose(Schema.Record({ key: Schema.String, value: item }), { strict: false }))
+
 /** A change of metadata: values to set by key, an empty value removes its key; `""` as a whole removes all. */
 export type MetadataPatch = Readonly<Record<string, string>> | ""
 

@@ -1,140 +1,44 @@
 import { Effect } from "effect"
-import { newId } from "./Ids.ts"
-import { type ProviderError, refuse } from "./ProviderError.ts"
-import type { LineItem, Order, PaymentIntent, Session } from "./Records.ts"
+import { type Choices, type OpenCheckout, withChoices } from "./Choices.ts"
+import { complete, fail, intentOf, succeed } from "./PaymentSteps.ts"
+import { refuse } from "./ProviderError.ts"
+import type { Session } from "./Records.ts"
 import type { RequestContext } from "./Route.ts"
-import { type CardOutcome, decline, makeCharge } from "./resources/Charges.ts"
-import { makePaymentIntent } from "./resources/PaymentIntents.ts"
+import { createCustomer } from "./resources/Customers.ts"
+import { subscribe } from "./Subscribing.ts"
 
 /** What the payer filled in on the page. */
-export interface Payer {
+export interface Payer extends Choices {
   readonly email: string | null
-  /** The amount, in the smallest currency unit, where the price leaves it to the payer. */
-  readonly amount: number | undefined
 }
 
-/** An open session with what it sells. */
-export interface OpenCheckout {
-  readonly session: Session
-  readonly order: Order
-}
+const emailOf = (session: Session, payer: Payer): string | null => payer.email ?? session.customer_email
 
-const chosenAmount = (item: LineItem, amount: number | undefined): Effect.Effect<number, ProviderError> => {
-  const bounds = item.price.custom_unit_amount
-  const chosen = amount ?? bounds?.preset ?? undefined
-  if (chosen === undefined) {
-    return Effect.fail(refuse({ code: "parameter_missing", param: "amount", message: "Say how much you want to pay." }))
+const payOnce = (context: RequestContext, checkout: OpenCheckout, email: string | null): Session => {
+  const { session } = checkout
+  const customer = session.customer_creation === "always" ? createCustomer(context, email).id : null
+  if (session.amount_total === 0) {
+    return complete(context, session, email, {
+      customer,
+      payment_intent: null,
+      payment_status: "no_payment_required"
+    })
   }
-  const minimum = bounds?.minimum ?? 1
-  const maximum = bounds?.maximum ?? 99_999_999
-  return chosen >= minimum && chosen <= maximum
-    ? Effect.succeed(chosen)
-    : Effect.fail(
-        refuse({ param: "amount", message: `The amount must be between ${minimum} and ${maximum} ${item.currency}.` })
-      )
-}
-
-/** The session with the amount that the payer chose, where that is left to the payer. */
-const withChosenAmount = Effect.fnUntraced(function* (
-  context: RequestContext,
-  { order, session }: OpenCheckout,
-  payer: Payer
-) {
-  const [item] = order.items
-  if (item === undefined || item.price.custom_unit_amount === null) {
-    return payer.amount === undefined
-      ? { order, session }
-      : yield* refuse({ param: "amount", message: "The amount of this order is fixed." })
-  }
-  const amount = yield* chosenAmount(item, payer.amount)
-  const items = [{ ...item, amount_subtotal: amount, amount_total: amount }]
-  const chosen = {
-    order: { ...order, items },
-    session: { ...session, amount_subtotal: amount, amount_total: amount }
-  }
-  context.objects.put("order", session.id, chosen.order)
-  return chosen
-})
-
-/** The session's payment intent: one for all attempts, made at the first of them. */
-const intentOf = (context: RequestContext, { order, session }: OpenCheckout): PaymentIntent => {
-  const known =
-    session.payment_intent === null ? undefined : context.objects.get("payment_intent", session.payment_intent)
-  if (known !== undefined) return { ...known, amount: session.amount_total }
-  const intent = makePaymentIntent({
-    amount: session.amount_total,
-    currency: session.currency,
-    created: context.now,
-    data: order.paymentIntentData
-  })
-  context.objects.put("payment_intent", intent.id, intent)
-  context.emit({ type: "payment_intent.created", shape: "payment_intent", object: intent })
-  return intent
-}
-
-const charge = (context: RequestContext, intent: PaymentIntent, outcome: CardOutcome, payer: Payer) => {
-  const made = makeCharge(intent, { created: context.now, outcome, paymentMethod: newId("pm_"), email: payer.email })
-  context.objects.put("charge", made.id, made)
-  context.emit({ type: outcome === "approved" ? "charge.succeeded" : "charge.failed", shape: "charge", object: made })
-  return made
-}
-
-const succeed = (context: RequestContext, waiting: PaymentIntent, payer: Payer): PaymentIntent => {
-  const paid = charge(context, waiting, "approved", payer)
-  const intent: PaymentIntent = {
-    ...waiting,
-    amount_received: waiting.amount,
-    last_payment_error: null,
-    latest_charge: paid.id,
-    payment_method: paid.payment_method,
-    status: "succeeded"
-  }
-  context.objects.put("payment_intent", intent.id, intent)
-  context.emit({ type: "payment_intent.succeeded", shape: "payment_intent", object: intent })
-  return intent
-}
-
-const complete = (
-  context: RequestContext,
-  session: Session,
-  payer: Payer,
-  outcome: Pick<Session, "payment_intent" | "payment_status">
-): Session => {
-  const completed: Session = {
-    ...session,
-    ...outcome,
-    customer_details: {
-      address: null,
-      business_name: null,
-      email: payer.email ?? session.customer_email,
-      individual_name: null,
-      name: null,
-      phone: null,
-      tax_exempt: "none",
-      tax_ids: null
-    },
-    status: "complete",
-    url: null
-  }
-  context.objects.put("checkout.session", session.id, completed)
-  context.emit({ type: "checkout.session.completed", shape: "checkout.session", object: completed })
-  return completed
+  const intent = succeed(context, { ...intentOf(context, checkout, session.payment_intent), customer }, email)
+  return complete(context, session, email, { customer, payment_intent: intent.id, payment_status: "paid" })
 }
 
 /**
- * Pays an open session: payment intent and charge succeed, the session is complete. An order of 0 is complete without
- * a payment (`no_payment_required`).
+ * Pays an open session as the payer chose it: payment intent and charge succeed, the session is complete. An order of 0
+ * is complete without a payment (`no_payment_required`).
  *
  * Events: `payment_intent.created` (at the first attempt), `charge.succeeded`, `payment_intent.succeeded`,
- * `checkout.session.completed`.
+ * `checkout.session.completed`; for a subscription see {@link subscribe}.
  */
 export const pay = Effect.fnUntraced(function* (context: RequestContext, checkout: OpenCheckout, payer: Payer) {
-  const chosen = yield* withChosenAmount(context, checkout, payer)
-  if (chosen.session.amount_total === 0) {
-    return complete(context, chosen.session, payer, { payment_intent: null, payment_status: "no_payment_required" })
-  }
-  const intent = succeed(context, intentOf(context, chosen), payer)
-  return complete(context, chosen.session, payer, { payment_intent: intent.id, payment_status: "paid" })
+  const chosen = yield* withChoices(context, checkout, payer)
+  const email = emailOf(chosen.session, payer)
+  return chosen.session.mode === "subscription" ? subscribe(context, chosen, email) : payOnce(context, chosen, email)
 })
 
 /**
@@ -147,30 +51,19 @@ export const declinePayment = Effect.fnUntraced(function* (
   checkout: OpenCheckout,
   payer: Payer
 ) {
-  const chosen = yield* withChosenAmount(context, checkout, payer)
-  if (chosen.session.amount_total === 0) {
+  const chosen = yield* withChoices(context, checkout, payer)
+  const { order, session } = chosen
+  if (session.amount_total === 0) {
     return yield* refuse({ message: "There is nothing to pay, so there is no card to decline." })
   }
-  const waiting = intentOf(context, chosen)
-  const failed = charge(context, waiting, "declined", payer)
-  const intent: PaymentIntent = {
-    ...waiting,
-    last_payment_error: {
-      advice_code: "try_again_later",
-      charge: failed.id,
-      code: decline.code,
-      decline_code: decline.declineCode,
-      doc_url: "https://stripe.com/docs/error-codes/card-declined",
-      message: decline.message,
-      network_decline_code: "01",
-      type: "card_error"
-    },
-    latest_charge: failed.id,
-    status: "requires_payment_method"
+  const attempted = session.payment_intent ?? order.attemptedIntent ?? null
+  const intent = fail(context, intentOf(context, chosen, attempted), emailOf(session, payer))
+  if (session.mode === "subscription") {
+    const attemptedOrder = { ...order, attemptedIntent: intent.id }
+    context.objects.put("order", session.id, attemptedOrder)
+    return { order: attemptedOrder, session }
   }
-  context.objects.put("payment_intent", intent.id, intent)
-  context.emit({ type: "payment_intent.payment_failed", shape: "payment_intent", object: intent })
-  const session: Session = { ...chosen.session, payment_intent: intent.id }
-  context.objects.put("checkout.session", session.id, session)
-  return session
+  const open: Session = { ...session, payment_intent: intent.id }
+  context.objects.put("checkout.session", session.id, open)
+  return { order, session: open }
 })

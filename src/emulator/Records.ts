@@ -4,13 +4,15 @@ import type { Stripe } from "stripe"
  * A provider type as it goes over the wire. The SDK's types speak of `Decimal` where the JSON has a string, and of an
  * object where an id may have been expanded.
  */
-export type Wire<T> = T extends Stripe.Decimal
-  ? string
-  : T extends ReadonlyArray<infer Item>
-    ? ReadonlyArray<Wire<Item>>
-    : T extends object
-      ? { readonly [Key in keyof T]: Wire<T[Key]> }
-      : T
+export type Wire<T> = T extends string
+  ? T
+  : T extends Stripe.Decimal
+    ? string
+    : T extends ReadonlyArray<infer Item>
+      ? ReadonlyArray<Wire<Item>>
+      : T extends object
+        ? { readonly [Key in keyof T]: Wire<T[Key]> }
+        : T
 
 export type Account = Wire<Stripe.Account>
 export type Product = Omit<Wire<Stripe.Product>, "default_price"> & { readonly default_price: string | null }
@@ -64,7 +66,7 @@ export type Subscription = Omit<Wire<Stripe.Subscription>, "customer" | "items" 
   readonly latest_invoice: string | null
 }
 export type InvoiceLine = Omit<Wire<Stripe.InvoiceLineItem>, "subscription"> & { readonly subscription: string | null }
-export type Invoice = Omit<Wire<Stripe.Invoice>, "customer" | "lines" | "parent"> & {
+export type Invoice = Omit<Wire<Stripe.Invoice>, "customer" | "lines" | "parent" | "payments"> & {
   readonly customer: string
   readonly lines: List<InvoiceLine>
   readonly parent: {
@@ -75,6 +77,7 @@ export type Invoice = Omit<Wire<Stripe.Invoice>, "customer" | "lines" | "parent"
     }
     readonly type: "subscription_details"
   }
+  readonly payments: List<InvoicePayment>
 }
 export type InvoicePayment = Wire<Stripe.InvoicePayment>
 export type Refund = Omit<Wire<Stripe.Refund>, "charge" | "payment_intent"> & {

@@ -22,6 +22,9 @@ const maximumBody = 1024 * 1024
 /** How long requests in flight may take once the server closes. */
 const closeGraceMilliseconds = 1_000
 
+/** Between two bytes of an answer without an end. */
+const dripMilliseconds = 50
+
 /** Longer than the pauses of a client that keeps its connections: it should not find them closed under its request. */
 const keepAliveMilliseconds = 60_000
 
@@ -54,16 +57,35 @@ const requestOf = (message: IncomingMessage, id: string, body: string): HttpRequ
   }
 }
 
-const write = (response: ServerResponse, id: string, { body, headers, status }: HttpReply): Effect.Effect<void> =>
+const headersOf = (id: string, headers: HttpReply["headers"]) => ({
+  ...headers,
+  "request-id": id,
+  "stripe-version": apiVersion
+})
+
+/** Blanks, which JSON allows before its value, until the client has enough or the server closes. */
+const drip = (response: ServerResponse, id: string, { headers, status }: HttpReply): void => {
+  response.writeHead(status, headersOf(id, headers))
+  const dripping = setInterval(() => response.write(" "), dripMilliseconds)
+  response.once("close", () => clearInterval(dripping))
+}
+
+const write = (response: ServerResponse, id: string, reply: HttpReply): Effect.Effect<void> =>
   Effect.sync(() => {
-    const bytes = Buffer.from(body)
-    response.writeHead(status, {
-      ...headers,
-      "content-length": bytes.length,
-      "request-id": id,
-      "stripe-version": apiVersion
-    })
-    response.end(bytes)
+    switch (reply.manner) {
+      case "silent":
+        return
+      case "reset":
+        response.socket?.resetAndDestroy()
+        return
+      case "dripping":
+        return drip(response, id, reply)
+      default: {
+        const bytes = Buffer.from(reply.body)
+        response.writeHead(reply.status, { ...headersOf(id, reply.headers), "content-length": bytes.length })
+        response.end(bytes)
+      }
+    }
   })
 
 const tooLarge: HttpReply = {

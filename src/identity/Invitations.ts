@@ -59,9 +59,7 @@ export class Invitations extends Context.Tag("connected-payments/identity/Invita
       options: NewInvitation
     ) => Effect.Effect<Invitation, PermissionDenied | ValidationFailed | RateLimitExceeded | ServiceUnavailable>
     /** The invitations that can still be accepted, newest first. */
-    readonly list: (
-      options: Acting
-    ) => Effect.Effect<ReadonlyArray<Invitation>, PermissionDenied | ServiceUnavailable>
+    readonly list: (options: Acting) => Effect.Effect<ReadonlyArray<Invitation>, PermissionDenied | ServiceUnavailable>
     /** Takes an invitation back: its link is worth nothing from then on. */
     readonly revoke: (
       options: Acting & { readonly id: string }
@@ -110,7 +108,7 @@ const makeInvitations = Effect.fnUntraced(function* (publicUrl: string) {
     sql<{ readonly id: string }>`
       UPDATE payments.invitations SET revoked_at = now()
       WHERE organization_id = ${acting.organizationId} AND email = ${email} AND ${open} RETURNING id`.pipe(
-      Effect.flatMap(Effect.forEach(({ id }) => record(acting, "invitation.revoked", id)))
+      Effect.flatMap((replaced) => Effect.forEach(replaced, ({ id }) => record(acting, "invitation.revoked", id)))
     )
 
   const insert = Effect.fnUntraced(function* (options: NewInvitation, token: Redacted.Redacted) {

@@ -14,7 +14,7 @@ import {
 import { NoQuery, optional, strict } from "../kit/Request.ts"
 import { SessionAuthentication } from "./Authentication.ts"
 import { Email, Environments, InvitedRole, WorkspaceEnvironment } from "./Schemas.ts"
-import { SignedIn } from "./SessionApi.ts"
+import { bySession, SignedIn } from "./SessionApi.ts"
 import { LinkPage, RedeemToken } from "./SignInApi.ts"
 
 /** An invitation that can still be accepted. */
@@ -76,6 +76,7 @@ export class InvitationsApi extends HttpApiGroup.make("invitations")
   .addError(errorSchema(OrganizationAccessDenied))
   .addError(errorSchema(ServiceUnavailable))
   .middleware(SessionAuthentication)
+  .annotateEndpoints(OpenApi.Override, bySession)
   .annotate(OpenApi.Description, "Open invitations to the organization") {}
 
 /** The invited person's side. Needs no credential but the mailed token. */

@@ -12,6 +12,7 @@ import { NoQuery, optional, PrintableText, strict } from "../kit/Request.ts"
 import { SessionAuthentication } from "./Authentication.ts"
 import { Grant } from "./Permissions.ts"
 import { WorkspaceEnvironment } from "./Schemas.ts"
+import { bySession } from "./SessionApi.ts"
 
 /** An API key as it is shown: never the key itself (contract, Authentication). */
 export const ApiKey = Schema.Struct({
@@ -93,4 +94,5 @@ export class KeysApi extends HttpApiGroup.make("apiKeys")
   .addError(errorSchema(OrganizationAccessDenied))
   .addError(errorSchema(ServiceUnavailable))
   .middleware(SessionAuthentication)
+  .annotateEndpoints(OpenApi.Override, bySession)
   .annotate(OpenApi.Description, "API keys of the organization") {}

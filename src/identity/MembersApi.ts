@@ -10,6 +10,7 @@ import {
 import { NoQuery, optional, strict } from "../kit/Request.ts"
 import { SessionAuthentication } from "./Authentication.ts"
 import { Environments, MemberRole, WorkspaceEnvironment } from "./Schemas.ts"
+import { bySession } from "./SessionApi.ts"
 
 /** A member of the organization. */
 export const Member = Schema.Struct({
@@ -73,4 +74,5 @@ export class MembersApi extends HttpApiGroup.make("members")
   .addError(errorSchema(OrganizationAccessDenied))
   .addError(errorSchema(ServiceUnavailable))
   .middleware(SessionAuthentication)
+  .annotateEndpoints(OpenApi.Override, bySession)
   .annotate(OpenApi.Description, "Members of the organization, their roles and workspaces") {}

@@ -5,6 +5,7 @@ import { OrganizationId } from "../kit/Ids.ts"
 import { NoQuery, PrintableText, strict } from "../kit/Request.ts"
 import { SessionAuthentication } from "./Authentication.ts"
 import { WorkspaceEnvironment } from "./Schemas.ts"
+import { bySession } from "./SessionApi.ts"
 
 /** Body of `POST /identity/organizations`. */
 export const CreateOrganization = strict(
@@ -31,4 +32,5 @@ export class OrganizationsApi extends HttpApiGroup.make("organizations")
   )
   .addError(errorSchema(ServiceUnavailable))
   .middleware(SessionAuthentication)
+  .annotateEndpoints(OpenApi.Override, bySession)
   .annotate(OpenApi.Description, "Organizations of signed-in people") {}

@@ -9,9 +9,9 @@ import { MemberRole, WorkspaceEnvironment } from "./Schemas.ts"
 /** A session, as its person sees it. */
 export const SignedIn = Schema.Struct({
   person: Schema.Struct({ id: Schema.UUID, email: Schema.String }),
-  organization: Schema.NullOr(
-    Schema.Struct({ id: OrganizationId, name: Schema.String, role: MemberRole })
-  ).annotations({ description: "Null for a person without an organization" }),
+  organization: Schema.NullOr(Schema.Struct({ id: OrganizationId, name: Schema.String, role: MemberRole })).annotations(
+    { description: "Null for a person without an organization" }
+  ),
   environment: WorkspaceEnvironment.annotations({ description: "The selected workspace's environment" }),
   workspaces: Schema.Array(Schema.Struct({ environment: WorkspaceEnvironment })).annotations({
     description: "The workspaces that the person may enter"
@@ -19,6 +19,9 @@ export const SignedIn = Schema.Struct({
   expiresAt: Schema.Date.annotations({ description: "12 hours after the last request" })
 }).annotations({ identifier: "Session" })
 export type SignedIn = typeof SignedIn.Type
+
+/** What the OpenAPI document says of operations that take a person's session and no key. */
+export const bySession = { security: [{ session: [] }] }
 
 /** Body of `PUT /identity/session/workspace`. */
 export const SelectWorkspace = strict(
@@ -49,4 +52,5 @@ export class SessionApi extends HttpApiGroup.make("session")
   )
   .addError(errorSchema(ServiceUnavailable))
   .middleware(SessionAuthentication)
+  .annotateEndpoints(OpenApi.Override, bySession)
   .annotate(OpenApi.Description, "The session of a signed-in person") {}

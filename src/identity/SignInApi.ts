@@ -6,7 +6,9 @@ import { Email, OneTimeToken } from "./Schemas.ts"
 import { SignedIn } from "./SessionApi.ts"
 
 /** Body of `POST /identity/sign-in-links`. */
-export const RequestSignInLink = strict(Schema.Struct({ email: Email }).annotations({ identifier: "RequestSignInLink" }))
+export const RequestSignInLink = strict(
+  Schema.Struct({ email: Email }).annotations({ identifier: "RequestSignInLink" })
+)
 
 /** The answer to it: the same for every address. */
 export const SignInLinkRequested = Schema.Struct({ sent: Schema.Literal(true) }).annotations({

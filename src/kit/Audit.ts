@@ -21,8 +21,16 @@ export type AuditAction =
   | "endpoint.created"
   | "endpoint.updated"
   | "product.created"
+  | "product.updated"
   | "price.created"
+  | "promotion_code.created"
+  | "promotion_code.updated"
+  | "payment_link.created"
+  | "payment_link.updated"
   | "checkout_session.created"
+  | "subscription.canceled"
+  | "refund.created"
+  | "product_image.uploaded"
 
 /** A change to be recorded. */
 export interface AuditEntry {

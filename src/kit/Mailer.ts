@@ -124,7 +124,10 @@ const drainTimeout = "5 seconds"
 
 const makeQueue = Effect.fnUntraced(function* (send: Send, retryAfter: Duration.Duration) {
   const sending = yield* FiberSet.make<void>()
-  yield* Effect.addFinalizer(() => FiberSet.awaitEmpty(sending).pipe(Effect.timeoutOption(drainTimeout)))
+  yield* Effect.addFinalizer(() =>
+    // Finalizers can't be interrupted, and so would outlast any time-out
+    FiberSet.awaitEmpty(sending).pipe(Effect.interruptible, Effect.timeoutOption(drainTimeout))
+  )
   const patiently = (mail: Mail) =>
     send(mail).pipe(
       Effect.retry({

@@ -42,7 +42,8 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
     ) => Effect.Effect<A, ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable>
     /**
      * Links an account after reading it at the provider, and records whether it had payments before. The only way to
-     * connect a disconnected one again. Takes a disconnected account's place, never a connected one's. Audited.
+     * connect a disconnected one again. Takes a disconnected account's place, never a connected one's; an account that
+     * is connected keeps what was recorded, so that a payment whose news is under way stays its first one. Audited.
      *
      * The organization has to exist.
      */
@@ -134,7 +135,10 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
           VALUES (${tenant.organizationId}, ${tenant.environment}, ${accountId}, 'connected', ${hadPayments})
           ON CONFLICT (organization_id, environment) DO UPDATE SET
             account_id = excluded.account_id, status = 'connected', disconnected_at = NULL, linked_at = now(),
-            had_payments_before = excluded.had_payments_before
+            had_payments_before =
+              CASE WHEN known.status = 'connected' THEN known.had_payments_before ELSE excluded.had_payments_before END,
+            first_payment_event_id =
+              CASE WHEN known.account_id = excluded.account_id THEN known.first_payment_event_id END
           WHERE known.status = 'disconnected' OR known.account_id = excluded.account_id
           RETURNING ${columns}`
         if (linked === undefined) {

@@ -13,12 +13,9 @@ import {
   strict
 } from "../kit/Request.ts"
 import { providerErrors } from "./ProviderErrors.ts"
-import { Metadata, ProviderObject, ProviderPage, ProviderText, Reference } from "./Schemas.ts"
+import { CheckoutMetadata, ProviderObject, ProviderPage, ProviderText, Quantity, Reference } from "./Schemas.ts"
 
-const LineItem = Schema.Struct({
-  price: Reference,
-  quantity: Schema.Int.pipe(Schema.between(1, 999_999))
-})
+const LineItem = Schema.Struct({ price: Reference, quantity: Quantity })
 
 /** Body of `POST P/checkout/sessions` (contract, Request shapes). Return and cancel URLs are the operator's alone. */
 export const CreateCheckoutSession = strict(
@@ -27,7 +24,7 @@ export const CreateCheckoutSession = strict(
     line_items: Schema.Array(LineItem).pipe(Schema.minItems(1), Schema.maxItems(100)),
     client_reference_id: optional(ProviderText(200)),
     allow_promotion_codes: optional(Schema.Boolean),
-    metadata: optional(Metadata)
+    metadata: optional(CheckoutMetadata)
   }).annotations({ identifier: "CreateCheckoutSession" })
 )
 export type CreateCheckoutSession = typeof CreateCheckoutSession.Type
@@ -50,7 +47,7 @@ export class CheckoutSessionsApi extends HttpApiGroup.make("checkoutSessions")
       .annotate(OpenApi.Summary, "Create a checkout session")
       .annotate(
         OpenApi.Description,
-        "Answers the session with its `url`, the page for the payer alone. A recurring price (mode `subscription`) also needs the permission `subscriptions:write`. Opening the page or returning from it confirms nothing: wait for the events."
+        "Answers the session with its `url`, the page for the payer alone. A recurring price (mode `subscription`) also needs the permission `subscriptions:write`; its trial is passed on. `metadata` is copied to the payment or the subscription. Opening the page or returning from it confirms nothing: wait for the events."
       )
   )
   .add(

@@ -120,11 +120,7 @@ export const amountRules = (price: Described): ReadonlyArray<RuleBroken> => {
       "needs unit_amount",
       "transform_quantity"
     ],
-    [
-      price.custom_unit_amount !== undefined && price.recurring !== undefined,
-      "cannot recur",
-      "custom_unit_amount"
-    ]
+    [price.custom_unit_amount !== undefined && price.recurring !== undefined, "cannot recur", "custom_unit_amount"]
   ]
   const fields = new Map(rules.flatMap(([isBroken, message, field]) => (isBroken ? [[field, message] as const] : [])))
   return [...fields].map(([field, message]) => broken(message, field))

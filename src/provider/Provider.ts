@@ -2,10 +2,17 @@ import { Context, type Effect } from "effect"
 import type { SignatureInvalid } from "../Errors.ts"
 import type { Environment } from "../Settings.ts"
 import type { CreateCheckoutSession, ListCheckoutSessions } from "./CheckoutSessionsApi.ts"
+import type { CreatePaymentLink, ListPaymentLinks, UpdatePaymentLink } from "./PaymentLinksApi.ts"
+import type { ListPayments } from "./PaymentsApi.ts"
+import type { ListPayouts } from "./PayoutsApi.ts"
 import type { CreatePrice, ListPrices } from "./PricesApi.ts"
-import type { CreateProduct, ListProducts } from "./ProductsApi.ts"
+import type { CreateProduct, ListProducts, UpdateProduct } from "./ProductsApi.ts"
+import type { CreatePromotionCode, ListPromotionCodes, UpdatePromotionCode } from "./PromotionCodesApi.ts"
 import type { AccountAccessRevoked, ProviderFailure } from "./ProviderErrors.ts"
+import type { CreateRefund } from "./RefundsApi.ts"
 import type { ProviderObject, ProviderPage } from "./Schemas.ts"
+import type { ListSubscriptions } from "./SubscriptionsApi.ts"
+import type { ListBalanceTransactions } from "./TransactionsApi.ts"
 
 /** The account that a call acts on, always resolved by the service from the authorized organization. */
 export interface ConnectedAccount {
@@ -34,16 +41,46 @@ type Call<A> = Effect.Effect<A, ProviderFailure | AccountAccessRevoked>
 export class Provider extends Context.Tag("connected-payments/provider/Provider")<
   Provider,
   {
+    /** Without the personal data that the provider has of the account's owner. */
     readonly retrieveAccount: (account: ConnectedAccount) => Call<ProviderObject>
     /** Whether the account has charges already: decides whether its first payment here is a milestone. */
     readonly hasCharges: (account: ConnectedAccount) => Call<boolean>
+    readonly retrieveBalance: (account: ConnectedAccount) => Call<ProviderObject>
+    /** When and where the account is paid out; destinations masked, null where the account is not ours to control. */
+    readonly retrievePayoutSettings: (account: ConnectedAccount) => Call<ProviderObject>
+
+    readonly listBalanceTransactions: (account: ConnectedAccount, params: ListBalanceTransactions) => Call<ProviderPage>
+    readonly listCharges: (account: ConnectedAccount, params: ListPayments) => Call<ProviderPage>
+    readonly retrieveCharge: (account: ConnectedAccount, id: string) => Call<ProviderObject>
+    readonly listPaymentIntents: (account: ConnectedAccount, params: ListPayments) => Call<ProviderPage>
+    readonly retrievePaymentIntent: (account: ConnectedAccount, id: string) => Call<ProviderObject>
+    readonly createRefund: (
+      account: ConnectedAccount,
+      params: CreateRefund,
+      options: WriteOptions
+    ) => Call<ProviderObject>
+    readonly listPayouts: (account: ConnectedAccount, params: ListPayouts) => Call<ProviderPage>
+    readonly retrievePayout: (account: ConnectedAccount, id: string) => Call<ProviderObject>
+
+    /** Without `status`, canceled subscriptions are left out. */
+    readonly listSubscriptions: (account: ConnectedAccount, params: ListSubscriptions) => Call<ProviderPage>
+    readonly retrieveSubscription: (account: ConnectedAccount, id: string) => Call<ProviderObject>
+    /** Cancels at once. A subscription that is canceled already is answered as it is, so a repeat is safe without a key. */
+    readonly cancelSubscription: (account: ConnectedAccount, id: string) => Call<ProviderObject>
 
     readonly createProduct: (
       account: ConnectedAccount,
       params: CreateProduct,
       options: WriteOptions
     ) => Call<ProviderObject>
-    /** With `default_price` expanded. */
+    /** What is absent stays; an empty list or text removes what was there. */
+    readonly updateProduct: (
+      account: ConnectedAccount,
+      id: string,
+      changes: ProductChanges,
+      options: WriteOptions
+    ) => Call<ProviderObject>
+    /** With `default_price` expanded, as after each change. */
     readonly retrieveProduct: (account: ConnectedAccount, id: string) => Call<ProviderObject>
     readonly listProducts: (account: ConnectedAccount, params: ListProducts) => Call<ProviderPage>
 
@@ -52,6 +89,8 @@ export class Provider extends Context.Tag("connected-payments/provider/Provider"
       params: CreatePrice,
       options: WriteOptions
     ) => Call<ProviderObject>
+    /** Takes a price out of sale: what was sold at it stays as it is. */
+    readonly deactivatePrice: (account: ConnectedAccount, id: string, options: WriteOptions) => Call<ProviderObject>
     /** With `tiers` expanded. */
     readonly retrievePrice: (account: ConnectedAccount, id: string) => Call<ProviderObject>
     readonly listPrices: (account: ConnectedAccount, params: ListPrices) => Call<ProviderPage>
@@ -59,11 +98,51 @@ export class Provider extends Context.Tag("connected-payments/provider/Provider"
     /** Answers the session, and what it sells as the provider understood it. */
     readonly createCheckoutSession: (
       account: ConnectedAccount,
-      params: CreateCheckoutSession,
+      params: NewCheckoutSession,
       options: WriteOptions
     ) => Call<{ readonly session: ProviderObject; readonly soldItems: SoldItems }>
     readonly retrieveCheckoutSession: (account: ConnectedAccount, id: string) => Call<ProviderObject>
     readonly listCheckoutSessions: (account: ConnectedAccount, params: ListCheckoutSessions) => Call<ProviderPage>
+    /** What a session sells, by its lines. */
+    readonly listSessionItems: (account: ConnectedAccount, id: string) => Call<SoldItems>
+
+    readonly createCoupon: (account: ConnectedAccount, params: NewCoupon, options: WriteOptions) => Call<ProviderObject>
+    /** Takes its promotion codes out of use with it. */
+    readonly deleteCoupon: (account: ConnectedAccount, id: string) => Call<void>
+
+    /** With its coupon as `coupon`, its products included; so in all of the following. */
+    readonly createPromotionCode: (
+      account: ConnectedAccount,
+      params: NewPromotionCode,
+      options: WriteOptions
+    ) => Call<ProviderObject>
+    readonly updatePromotionCode: (
+      account: ConnectedAccount,
+      id: string,
+      changes: UpdatePromotionCode,
+      options: WriteOptions
+    ) => Call<ProviderObject>
+    readonly retrievePromotionCode: (account: ConnectedAccount, id: string) => Call<ProviderObject>
+    /** `code` finds what payers enter, whatever its case. */
+    readonly listPromotionCodes: (
+      account: ConnectedAccount,
+      params: ListPromotionCodes & { readonly code?: string }
+    ) => Call<ProviderPage>
+
+    /** Answers the link, and what it sells. Links come with their `line_items`. */
+    readonly createPaymentLink: (
+      account: ConnectedAccount,
+      params: NewPaymentLink,
+      options: WriteOptions
+    ) => Call<{ readonly link: ProviderObject; readonly soldItems: SoldItems }>
+    readonly updatePaymentLink: (
+      account: ConnectedAccount,
+      id: string,
+      changes: UpdatePaymentLink,
+      options: WriteOptions
+    ) => Call<ProviderObject>
+    readonly retrievePaymentLink: (account: ConnectedAccount, id: string) => Call<ProviderObject>
+    readonly listPaymentLinks: (account: ConnectedAccount, params: ListPaymentLinks) => Call<ProviderPage>
 
     /** Checks a notification's signature over its exact bytes, and its time in both directions (5 minutes). */
     readonly verifyNotification: (
@@ -77,4 +156,30 @@ export class Provider extends Context.Tag("connected-payments/provider/Provider"
 export interface SoldItems {
   readonly priceIds: ReadonlyArray<string>
   readonly productIds: ReadonlyArray<string>
+}
+
+/** What changes of a product; a new default price is made before, since the provider takes its id alone. */
+export type ProductChanges = Omit<UpdateProduct, "default_price_data">
+
+/** What the prices that are sold add to what the caller asks for. */
+export interface SubscriptionTerms {
+  /** Days before a new subscription's first charge; null for none. */
+  readonly trialPeriodDays: number | null
+}
+
+/** A session to be made. */
+export type NewCheckoutSession = CreateCheckoutSession & SubscriptionTerms
+
+/** A payment link to be made. */
+export type NewPaymentLink = CreatePaymentLink & SubscriptionTerms & { readonly mode: "payment" | "subscription" }
+
+/** A coupon to be made, under an id of our choice. */
+export type NewCoupon = Pick<CreatePromotionCode, "discount" | "duration" | "duration_in_months" | "products"> & {
+  readonly id: string
+}
+
+/** A promotion code to be made for a coupon. */
+export type NewPromotionCode = Pick<CreatePromotionCode, "code" | "max_redemptions" | "expires_at"> & {
+  /** The coupon's id. */
+  readonly coupon: string
 }

@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { IdempotencyKey, optional, ProviderId } from "../kit/Request.ts"
+import { IdempotencyKey, optional, ProviderId, UnixSecondsFromQuery } from "../kit/Request.ts"
 
 /** What the provider's operations have in common on the wire. Names are the provider's own (contract, Provider objects). */
 
@@ -46,7 +46,7 @@ export const Reference = ProviderId
 /** An https URL, as the provider takes for images and product pages. */
 export const HttpsUrl = Schema.String.pipe(
   Schema.maxLength(2048),
-  Schema.filter((text) => (URL.canParse(text) && new URL(text).protocol === "https:") || "must be an https URL")
+  Schema.filter((text) => (/^https:\/\//i.test(text) && URL.canParse(text)) || "must be an https URL")
 ).annotations({
   description: "An https URL",
   jsonSchema: { type: "string", format: "uri", maxLength: 2048 },
@@ -65,3 +65,26 @@ export const TaxBehavior = Schema.Literal("inclusive", "exclusive", "unspecified
 
 /** The header of changes that are no financial mutation: a repeat under the same key is safe, none is needed. */
 export const OptionalIdempotencyHeaders = Schema.Struct({ "idempotency-key": optional(IdempotencyKey) })
+
+/** How many of a line item: 1 to 999999. */
+export const Quantity = Schema.Int.pipe(Schema.between(1, 999_999))
+
+/**
+ * Marks sessions and payment links that this service made, in their metadata: what they sell is known here, and can be
+ * completed from the provider where a crash came between its answer and our record.
+ */
+export const checkoutMarker = { key: "svc_source", value: "connected-payments" } as const
+
+/** Metadata of what leads to checkout: one pair of the provider's 50 is the service's own. */
+export const CheckoutMetadata = Metadata.pipe(
+  Schema.filter((pairs) => [
+    ...(Object.keys(pairs).length > 49 ? [{ path: [], message: "at most 49 pairs" }] : []),
+    ...(checkoutMarker.key in pairs ? [{ path: [checkoutMarker.key], message: "is the service's own" }] : [])
+  ])
+).annotations({ description: "Up to 49 pairs; keys up to 40 characters without brackets, values up to 500" })
+
+/** When an object was made, in lists that can be narrowed by it: Unix seconds, both inclusive. */
+export const createdFields = {
+  created_gte: optional(UnixSecondsFromQuery),
+  created_lte: optional(UnixSecondsFromQuery)
+}

@@ -3,10 +3,12 @@ import { Duration, Effect, Option, Predicate, Redacted } from "effect"
 import Stripe from "stripe"
 import { ProviderTimeout, ProviderUnavailable } from "../Errors.ts"
 import type { Environment, ProviderCredentials } from "../Settings.ts"
+import { makeBoundedPerName } from "./AccountConcurrency.ts"
 import type { ConnectedAccount } from "./Provider.ts"
 import type { AccountAccessRevoked, ProviderFailure } from "./ProviderErrors.ts"
+import { repeated } from "./RepeatedCalls.ts"
 import type { ProviderObject, ProviderPage } from "./Schemas.ts"
-import { fromStripeError, noFacts } from "./StripeErrors.ts"
+import { type CallFailure, fromStripeError, noFacts } from "./StripeErrors.ts"
 
 /** How every call to Stripe is made, and how its answers are read: what the families of operations share. */
 
@@ -17,8 +19,31 @@ export interface StripeProviderOptions {
   readonly apiUrl: Option.Option<URL>
   readonly checkoutSuccessUrl: string
   readonly checkoutCancelUrl: string
-  /** For a whole call, answer included. Default 30 s. */
+  /** For a whole call, answer, repeats and waiting for a turn included. Default 30 s. */
   readonly timeout?: Duration.DurationInput
+  /** Calls at once per connected account and process; more wait for their turn. Default 20. */
+  readonly concurrencyPerAccount?: number
+}
+
+const defaultTimeout = Duration.seconds(30)
+const defaultConcurrencyPerAccount = 20
+
+type HttpClient = NonNullable<Stripe.StripeConfig["httpClient"]>
+
+/**
+ * The package makes a call again when its connection was closed, whatever it is told, and does so by the error's code.
+ * When to repeat is decided in one place here, so it sees none.
+ */
+const withoutRepeats = (): HttpClient => {
+  const client: HttpClient = Stripe.createNodeHttpClient()
+  return {
+    getClientName: () => client.getClientName(),
+    makeRequest: (...request) =>
+      client.makeRequest(...request).catch((cause: unknown) => {
+        const closed = Predicate.hasProperty(cause, "code") && (cause.code === "ECONNRESET" || cause.code === "EPIPE")
+        throw closed ? new Error("The connection was closed", { cause }) : cause
+      })
+  }
 }
 
 const makeClient = (options: StripeProviderOptions, credentials: ProviderCredentials): Stripe => {
@@ -26,7 +51,8 @@ const makeClient = (options: StripeProviderOptions, credentials: ProviderCredent
   return new Stripe(Redacted.value(credentials.secretKey), {
     telemetry: false,
     maxNetworkRetries: 0,
-    timeout: Duration.toMillis(options.timeout ?? "30 seconds"),
+    httpClient: withoutRepeats(),
+    timeout: Duration.toMillis(options.timeout ?? defaultTimeout),
     ...(url === undefined
       ? {}
       : {
@@ -40,6 +66,7 @@ const makeClient = (options: StripeProviderOptions, credentials: ProviderCredent
 /** Answers of the provider are plain JSON to us: its decimals become the strings that they are on the wire. */
 export const toJson = (answer: unknown): ProviderObject => JSON.parse(JSON.stringify(answer))
 
+/** An object without what lets a payer's browser act on it. */
 export const withoutSecrets = (object: ProviderObject): ProviderObject => {
   const { client_secret: _, ...rest } = object
   return rest
@@ -52,7 +79,10 @@ const toPage = (answer: unknown): ProviderPage => {
 
 const hashed = (accountId: string): string => createHash("sha256").update(accountId).digest("hex").slice(0, 16)
 
-/** One call on a connected account. */
+/**
+ * One call on a connected account. It may be made more than once, so `run` makes a read, or a write that a second time
+ * changes nothing: a POST carries an idempotency key, a DELETE needs none.
+ */
 export type StripeCall = <A>(
   operation: string,
   account: ConnectedAccount,
@@ -67,13 +97,50 @@ export const one = (object: Effect.Effect<unknown, ProviderFailure | AccountAcce
 export const page = (answer: Effect.Effect<unknown, ProviderFailure | AccountAccessRevoked>) =>
   Effect.map(answer, toPage)
 
-/** Makes calls with the client of the account's environment, a deadline over the whole answer, errors as the API says them. */
+/** What a call came to, on its span. */
+const annotateSpan = {
+  onFailure: ({ facts }: CallFailure) =>
+    Effect.annotateCurrentSpan({
+      "http.response.status_code": facts.status ?? 0,
+      "provider.error_code": facts.code ?? facts.type,
+      "provider.request_id": facts.providerRequestId ?? ""
+    }),
+  onSuccess: ({ lastResponse }: Stripe.Response<unknown>) =>
+    Effect.annotateCurrentSpan({
+      "http.response.status_code": lastResponse.statusCode,
+      "provider.request_id": lastResponse.requestId
+    })
+}
+
+const log = ({ facts }: CallFailure) =>
+  facts.status === 401
+    ? Effect.logError("The provider refuses the platform's key", facts)
+    : Effect.logDebug("The provider refused a call", facts)
+
+/**
+ * An answer without the provider's error object resolves, whatever its status and whoever gave it: a proxy, a redirect.
+ * What the provider itself answers says which object it is.
+ */
+const isProviders = (answer: Stripe.Response<unknown>): boolean =>
+  answer.lastResponse.statusCode < 300 && Predicate.hasProperty(answer, "object")
+
+const notProviders = ({ lastResponse }: Stripe.Response<unknown>): CallFailure => {
+  const facts = { ...noFacts, status: lastResponse.statusCode }
+  const error = new ProviderUnavailable({ cause: facts })
+  return { error, facts, transient: lastResponse.statusCode >= 500, retryAfter: undefined }
+}
+
+/**
+ * Makes calls with the client of the account's environment: a bounded number at once per account, made again where that
+ * may help, all within one deadline; errors as the API says them.
+ */
 export const makeStripeCall = (options: StripeProviderOptions): StripeCall => {
   const clients = {
     sandbox: Option.map(options.sandbox, (credentials) => makeClient(options, credentials)),
     production: Option.map(options.production, (credentials) => makeClient(options, credentials))
   } satisfies Record<Environment, Option.Option<Stripe>>
-  const timeout = Duration.decode(options.timeout ?? "30 seconds")
+  const deadline = Duration.decode(options.timeout ?? defaultTimeout)
+  const bounded = makeBoundedPerName(options.concurrencyPerAccount ?? defaultConcurrencyPerAccount)
 
   return (operation, account, run) =>
     Option.match(clients[account.environment], {
@@ -81,42 +148,31 @@ export const makeStripeCall = (options: StripeProviderOptions): StripeCall => {
         Effect.fail(
           new ProviderUnavailable({ cause: `No provider key is set for the environment ${account.environment}` })
         ),
-      onSome: (client) =>
-        Effect.tryPromise({
-          try: () => run(client, { stripeAccount: account.accountId }),
-          catch: (thrown) => fromStripeError(thrown, account.accountId)
-        }).pipe(
-          Effect.tapBoth({
-            onFailure: ({ facts }) =>
-              Effect.annotateCurrentSpan({
-                "http.response.status_code": facts.status ?? 0,
-                "provider.error_code": facts.code ?? facts.type,
-                "provider.request_id": facts.providerRequestId ?? ""
-              }),
-            onSuccess: ({ lastResponse }) =>
-              Effect.annotateCurrentSpan({
-                "http.response.status_code": lastResponse.statusCode,
-                "provider.request_id": lastResponse.requestId
-              })
-          }),
-          Effect.tapError(({ facts }) =>
-            facts.status === 401
-              ? Effect.logError("The provider refuses the platform's key", facts)
-              : Effect.logDebug("The provider refused a call", facts)
-          ),
+      onSome: (client) => {
+        const attempt = (repeat: number) =>
+          Effect.tryPromise({
+            try: () => run(client, { stripeAccount: account.accountId }),
+            catch: (thrown) => fromStripeError(thrown, account.accountId)
+          }).pipe(
+            Effect.tapBoth(annotateSpan),
+            Effect.tapError(log),
+            Effect.filterOrFail(isProviders, notProviders),
+            Effect.withSpan(`provider ${operation}`, {
+              kind: "client",
+              attributes: {
+                "provider.operation": operation,
+                "provider.account": hashed(account.accountId),
+                ...(repeat === 0 ? {} : { "http.request.resend_count": repeat })
+              }
+            }),
+            // A pause between two attempts takes up nobody's turn
+            (call) => bounded(`${account.environment} ${account.accountId}`, call)
+          )
+        return repeated(attempt, deadline).pipe(
           Effect.mapError(({ error }) => error),
-          Effect.filterOrFail(
-            // An answer without the provider's error object resolves, whatever its status and whoever gave it: a proxy,
-            // a redirect. What the provider itself answers says which object it is
-            (answer) => answer.lastResponse.statusCode < 300 && Predicate.hasProperty(answer, "object"),
-            ({ lastResponse }) => new ProviderUnavailable({ cause: { ...noFacts, status: lastResponse.statusCode } })
-          ),
           // The package's own time-out is of silence; a slow drip outlives it
-          Effect.timeoutFail({ duration: timeout, onTimeout: () => new ProviderTimeout() }),
-          Effect.withSpan(`provider ${operation}`, {
-            kind: "client",
-            attributes: { "provider.operation": operation, "provider.account": hashed(account.accountId) }
-          })
+          Effect.timeoutFail({ duration: deadline, onTimeout: () => new ProviderTimeout() })
         )
+      }
     })
 }

@@ -11,6 +11,7 @@ import {
   ProviderUnavailable
 } from "../Errors.ts"
 import { AccountAccessRevoked, type ProviderFailure } from "./ProviderErrors.ts"
+import type { FailedCall } from "./RepeatedCalls.ts"
 
 /**
  * What operators may see of a provider's error. The provider's message is not kept: the one for revoked access carries
@@ -38,15 +39,39 @@ const retryAfterOf = (headers: Stripe.errors.StripeError["headers"]): { readonly
   return Number.isFinite(seconds) && seconds > 0 ? { retryAfter: Math.min(seconds, 300) * 1000 } : {}
 }
 
+/** A call that failed: how the API says it, what operators may see of it, and whether to make it again. */
+export interface CallFailure extends FailedCall {
+  readonly error: ProviderFailure | AccountAccessRevoked
+  readonly facts: ProviderErrorFacts
+}
+
+/**
+ * Whether the same call may pass if it is made again: no connection, a failure of the provider's own, too many calls,
+ * or the first one with this key still under way. The provider's own advice goes first. Not a time-out: it has used up
+ * the deadline.
+ */
+const isTransient = (thrown: Stripe.errors.StripeError, error: ProviderFailure | AccountAccessRevoked): boolean => {
+  const advice = thrown.headers?.["stripe-should-retry"]
+  if (advice === "true" || advice === "false") {
+    return advice === "true"
+  }
+  switch (error._tag) {
+    case "ProviderRateLimited":
+    case "IdempotencyRequestInProgress":
+      return true
+    case "ProviderUnavailable":
+      return thrown instanceof Stripe.errors.StripeConnectionError || (thrown.statusCode ?? 0) >= 500
+    default:
+      return false
+  }
+}
+
 /** An error thrown by the `stripe` package as the API says it (contract, Errors). */
-export const fromStripeError = (
-  thrown: unknown,
-  accountId: string
-): { readonly error: ProviderFailure | AccountAccessRevoked; readonly facts: ProviderErrorFacts } => {
+export const fromStripeError = (thrown: unknown, accountId: string): CallFailure => {
   if (!(thrown instanceof Stripe.errors.StripeError)) {
     // The package throws a bare TypeError where the answer is not what it expects, e.g. `null`
     const facts = { ...noFacts, type: thrown instanceof Error ? thrown.name : typeof thrown }
-    return { error: new ProviderUnavailable({ cause: facts }), facts }
+    return { error: new ProviderUnavailable({ cause: facts }), facts, transient: false, retryAfter: undefined }
   }
   const facts: ProviderErrorFacts = {
     status: thrown.statusCode,
@@ -55,7 +80,8 @@ export const fromStripeError = (
     param: thrown.param,
     providerRequestId: thrown.requestId
   }
-  return { error: classify(thrown, facts, accountId), facts }
+  const error = classify(thrown, facts, accountId)
+  return { error, facts, transient: isTransient(thrown, error), retryAfter: retryAfterOf(thrown.headers).retryAfter }
 }
 
 /** Facts of an answer that came without a provider's error. */

@@ -4,7 +4,11 @@ import { stripeAccounts } from "./StripeAccounts.ts"
 import { makeStripeCall, type StripeProviderOptions } from "./StripeCall.ts"
 import { stripeCatalog } from "./StripeCatalog.ts"
 import { stripeCheckout } from "./StripeCheckout.ts"
+import { stripeMoney } from "./StripeMoney.ts"
 import { stripeNotifications } from "./StripeNotifications.ts"
+import { stripePaymentLinks } from "./StripePaymentLinks.ts"
+import { stripePromotionCodes } from "./StripePromotionCodes.ts"
+import { stripeSubscriptions } from "./StripeSubscriptions.ts"
 
 export type { StripeProviderOptions } from "./StripeCall.ts"
 
@@ -12,8 +16,12 @@ const makeProvider = (options: StripeProviderOptions): Provider["Type"] => {
   const call = makeStripeCall(options)
   return {
     ...stripeAccounts(call),
+    ...stripeMoney(call),
+    ...stripeSubscriptions(call),
     ...stripeCatalog(call),
     ...stripeCheckout(call, options),
+    ...stripePaymentLinks(call),
+    ...stripePromotionCodes(call),
     ...stripeNotifications(options)
   }
 }

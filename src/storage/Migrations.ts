@@ -2,6 +2,7 @@ import { Migrator, SqlClient, type SqlError } from "@effect/sql"
 import { Data, Duration, Effect, Layer, Schedule } from "effect"
 import initial from "./migrations/0001_initial.ts"
 import access from "./migrations/0002_access.ts"
+import productImages from "./migrations/0003_product_images.ts"
 
 /**
  * All migrations, in order. They are registered here rather than read from a folder, so that they survive bundling; a
@@ -9,7 +10,8 @@ import access from "./migrations/0002_access.ts"
  */
 export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>>> = {
   "0001_initial": initial,
-  "0002_access": access
+  "0002_access": access,
+  "0003_product_images": productImages
 }
 
 /** The schema could not be brought up to date; the message names the migration. For operators. */

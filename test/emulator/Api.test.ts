@@ -282,7 +282,8 @@ describe("expand", () => {
       const { stripe } = yield* connected()
       const session = yield* someSession(stripe)
       for (const expand of [
-        "customer",
+        "shipping_cost",
+        "discounts",
         "payment_intent.nothing",
         "id",
         "data.payment_intent",

@@ -69,6 +69,12 @@ export const submit = (pageUrl: string | null, fields: Readonly<Record<string, s
   return raw(origin, pathname, { method: "POST", body: new URLSearchParams(fields) })
 }
 
+/** Opens a payment link as a payer does; the URL of the session's page that it leads to. */
+export const openLink = (linkUrl: string) => {
+  const { origin, pathname } = new URL(linkUrl)
+  return Effect.map(raw(origin, pathname), ({ headers }) => headers.get("location"))
+}
+
 /** Tries again until it succeeds, for at most ten seconds. */
 export const eventually = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.retry(effect, Schedule.spaced("20 millis").pipe(Schedule.intersect(Schedule.recurs(500))))

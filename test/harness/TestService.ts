@@ -79,6 +79,9 @@ export const testSettings: ServiceOptions["settings"] = {
   failedAuthenticationsPerMinute: 1_000_000,
   trustedProxies: new BlockList(),
   trustedOrigins: [],
+  mode: "local",
+  smtpUrl: Option.none(),
+  mailFrom: "connected-payments <no-reply@payments.example>",
   delivery: {
     timeout: Duration.seconds(2),
     leaseMargin: Duration.seconds(1),

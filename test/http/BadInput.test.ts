@@ -148,6 +148,21 @@ const outOfBounds: Readonly<
     [{ return_url: "https://evil.example", url: "https://evil.example" }, ["return_url", "url"]],
     [{ payment_intent_data: { application_fee_amount: 1 } }, ["payment_intent_data"]]
   ],
+  "POST /v2/organizations/:organizationId/provider/refunds": [
+    [{ amount: 0 }, ["amount"]],
+    [{ amount: -5 }, ["amount"]],
+    [{ amount: 1.5 }, ["amount"]],
+    [{ amount: 100_000_000 }, ["amount"]],
+    [{ reason: "other" }, ["reason"]],
+    [{ payment_intent: "pi-123" }, ["payment_intent"]],
+    [{ charge: "ch" }, ["charge"]],
+    [{ charge: "ch_123" }, ["charge"]],
+    [{ metadata: { key: 1 } }, ["metadata.key"]],
+    [
+      { currency: "brl", refund_application_fee: true, reverse_transfer: true },
+      ["currency", "refund_application_fee", "reverse_transfer"]
+    ]
+  ],
   "POST /v2/organizations/:organizationId/integrations/endpoints": [
     [{ name: "" }, ["name"]],
     [{ name: "   " }, ["name"]],
@@ -183,10 +198,22 @@ const badQuery: Readonly<Record<string, ReadonlyArray<string>>> = {
   active: ["", "1", "TRUE", "yes"],
   product: ["", "ab", "prod-123"],
   payment_intent: ["", "ab", "pi-123"],
+  payout: ["", "ab", "po-123"],
+  status: ["", "done", "PAID"],
   state: ["", "pending", "QUEUED"],
   type: ["", "payment", "payment_intent.succeeded"],
   created_gte: ["", "-1", "4102444801", "1.5", "yesterday", "2024-01-01"],
   created_lte: ["", "-1", "4102444801", "1.5", "1e9"]
+}
+
+/** Where a name means something else than it does elsewhere. */
+const badQueryOf: Readonly<Record<string, ReadonlyArray<string>>> = {
+  "GET /v2/organizations/:organizationId/provider/balance-transactions type": [
+    "",
+    "Charge",
+    "charge.refund",
+    "a".repeat(65)
+  ]
 }
 
 const queryFields = (operation: Operation): ReadonlyArray<string> =>
@@ -247,7 +274,7 @@ onService({ roles: { api: true, worker: false } })("bad input", (it) => {
             const path = pathOf(operation, organization.id, things).replace(`/v2/organizations/${organization.id}`, "")
             const first = new URLSearchParams()
             for (const field of queryFields(operation)) {
-              const values = badQuery[field]
+              const values = badQueryOf[`${name} ${field}`] ?? badQuery[field]
               expect(values, `no bad values for the query parameter ${field}: add them`).toBeDefined()
               for (const value of values ?? []) {
                 const answer = yield* get(`${path}?${new URLSearchParams({ [field]: value })}`)

@@ -4,13 +4,20 @@ import { Effect, Option, Redacted } from "effect"
 import { operations } from "../../src/Api.ts"
 import type { Permission } from "../../src/identity/Permissions.ts"
 import { type Operation, operationKey } from "../../src/Operations.ts"
+import { eventually } from "../harness/Eventually.ts"
 import { type Answer, type RequestOptions, TestService } from "../harness/TestService.ts"
+import { png } from "../images/Pictures.ts"
+import { makeMoney } from "./Payments.ts"
 
 /** What a tenant has that the operations name by id. */
 export interface Things {
   readonly productId: string
   readonly priceId: string
   readonly sessionId: string
+  readonly paymentIntentId: string
+  readonly chargeId: string
+  readonly subscriptionId: string
+  readonly payoutId: string
   readonly endpointId: string
   readonly deliveryId: string
 }
@@ -22,6 +29,8 @@ interface Sample {
   /** Which of a tenant's things the path names. */
   readonly id?: keyof Things
   readonly body?: (things: Things) => Readonly<Record<string, unknown>>
+  /** Sent as it is, in place of a JSON body. */
+  readonly raw?: Uint8Array
 }
 
 const P = "/v2/organizations/:organizationId/provider"
@@ -44,6 +53,24 @@ export const samples: Readonly<Record<string, Sample>> = {
   },
   [`GET ${P}/checkout/sessions`]: { permission: "payments:read" },
   [`GET ${P}/checkout/sessions/:id`]: { permission: "payments:read", id: "sessionId" },
+  [`GET ${P}/account`]: { permission: "payment-account:read" },
+  [`GET ${P}/balance`]: { permission: "payment-account:read" },
+  [`GET ${P}/payout-settings`]: { permission: "payment-account:read" },
+  [`GET ${P}/balance-transactions`]: { permission: "transactions:read" },
+  [`GET ${P}/payouts`]: { permission: "payment-account:read" },
+  [`GET ${P}/payouts/:id`]: { permission: "payment-account:read", id: "payoutId" },
+  [`GET ${P}/charges`]: { permission: "payments:read" },
+  [`GET ${P}/charges/:id`]: { permission: "payments:read", id: "chargeId" },
+  [`GET ${P}/payment-intents`]: { permission: "payments:read" },
+  [`GET ${P}/payment-intents/:id`]: { permission: "payments:read", id: "paymentIntentId" },
+  [`POST ${P}/refunds`]: {
+    permission: "payments:write",
+    body: ({ paymentIntentId }) => ({ payment_intent: paymentIntentId, amount: 1 })
+  },
+  [`GET ${P}/subscriptions`]: { permission: "payments:read" },
+  [`GET ${P}/subscriptions/:id`]: { permission: "payments:read", id: "subscriptionId" },
+  [`POST ${P}/subscriptions/:id/cancel`]: { permission: "subscriptions:write", id: "subscriptionId" },
+  [`POST ${P}/product-images`]: { permission: "products:write", raw: png() },
   [`GET ${M}/endpoints`]: { permission: "webhook-endpoints:read" },
   [`POST ${M}/endpoints`]: {
     permission: "webhook-endpoints:write",
@@ -88,12 +115,35 @@ export const pathOf = (operation: Operation, organizationId: string, things: Thi
 export const optionsOf = (
   operation: Operation,
   things: Things
-): Pick<RequestOptions, "body" | "headers"> & { readonly headers: Record<string, string> } => {
-  const body = sampleOf(operation).body?.(things)
+): Pick<RequestOptions, "body" | "raw" | "headers"> & { readonly headers: Record<string, string> } => {
+  const sample = sampleOf(operation)
+  const body = sample.body?.(things)
   return {
     headers: Option.isSome(operation.endpoint.headersSchema) ? { "idempotency-key": randomUUID() } : {},
-    ...(body === undefined ? {} : { body })
+    ...(body === undefined ? {} : { body }),
+    ...(sample.raw === undefined ? {} : { raw: sample.raw })
   }
+}
+
+/** Waits until the service has every notification that the provider had to send. */
+export const settled = ({ emulator, options, organization, stranger }: TestService["Type"]) => {
+  const secretKey = Option.match(options.provider.sandbox, {
+    onNone: () => "",
+    onSome: ({ secretKey }) => Redacted.value(secretKey)
+  })
+  const allDelivered = Effect.promise(async () => {
+    const lists = await Promise.all(
+      [organization, stranger].map(async ({ accountId }) => {
+        const response = await fetch(`${emulator.url}/_emulator/events?account=${accountId}`, {
+          headers: { authorization: `Bearer ${secretKey}` }
+        })
+        if (!response.ok) throw new Error(`The emulator answers ${response.status}`)
+        return response.text()
+      })
+    )
+    return lists.some((list) => list.includes('"state":"pending"')) ? Option.none() : Option.some(true)
+  })
+  return Effect.orDie(eventually("all notifications", allDelivered))
 }
 
 /** What both tenants have at the provider, asked there and not through the service. */
@@ -103,7 +153,7 @@ const providerObjects = ({ emulator, options, organization, stranger }: TestServ
     onSome: ({ secretKey }) => Redacted.value(secretKey)
   })
   return Effect.forEach([organization, stranger], ({ accountId }) =>
-    Effect.forEach(["products", "prices", "checkout/sessions"], (list) =>
+    Effect.forEach(["products", "prices", "checkout/sessions", "charges", "refunds", "subscriptions"], (list) =>
       Effect.promise(async () => {
         const headers = { authorization: `Bearer ${secretKey}`, "stripe-account": accountId }
         const response = await fetch(`${emulator.url}/v1/${list}?limit=100`, { headers })
@@ -118,6 +168,8 @@ const providerObjects = ({ emulator, options, organization, stranger }: TestServ
 export const changesNothing = <E, R>(attempts: Effect.Effect<unknown, E, R>) =>
   Effect.gen(function* () {
     const service = yield* TestService
+    // What happened before may still be on its way from the provider
+    yield* settled(service)
     const state = Effect.all({ rows: tenantData(service), objects: providerObjects(service) })
     const before = yield* state
     yield* attempts
@@ -175,7 +227,17 @@ export const makeThings = Effect.fnUntraced(function* (
     SELECT organization_id, environment, ${deliveryId}, endpoint_id, ${eventId}, ARRAY[id], 'failed', NULL, now(), 6
     FROM payments.endpoint_secrets WHERE endpoint_id = ${endpointId}`
   if (environment === "production") {
-    return { endpointId, deliveryId, productId: "prod_live1234", priceId: "price_live1234", sessionId: "cs_live_1234" }
+    return {
+      endpointId,
+      deliveryId,
+      productId: "prod_live1234",
+      priceId: "price_live1234",
+      sessionId: "cs_live_1234",
+      paymentIntentId: "pi_live1234",
+      chargeId: "ch_live1234",
+      subscriptionId: "sub_live1234",
+      payoutId: "po_live1234"
+    }
   }
   const productId = yield* post("/provider/products", { name: "Coffee" })
   const priceId = yield* post("/provider/prices", { product: productId, currency: "brl", unit_amount: 1500 })
@@ -183,5 +245,6 @@ export const makeThings = Effect.fnUntraced(function* (
     mode: "payment",
     line_items: [{ price: priceId, quantity: 1 }]
   })
-  return { endpointId, deliveryId, productId, priceId, sessionId }
+  const money = yield* makeMoney(service, { organizationId, key, priceId })
+  return { endpointId, deliveryId, productId, priceId, sessionId, ...money }
 }, Effect.orDie)

@@ -75,7 +75,7 @@ const send = (operation: Operation, how: { organizationId?: string; things?: Thi
     })
   })
 
-const openOperations = ["GET /health/live", "GET /health/ready", "POST /webhooks/provider"]
+const openOperations = ["GET /health/live", "GET /health/ready", "POST /webhooks/provider", "GET /product-images/:file"]
 
 onService({ roles: { api: true, worker: false } })("tenancy", (it) => {
   it.layer(Fixture.layer, { timeout: "60 seconds" })("of every operation", (it) => {

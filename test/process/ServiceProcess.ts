@@ -116,7 +116,7 @@ export const spawnService = (
       })
   )
 
-/** Sends a signal, to the process or to its whole group, and waits for its end. */
+/** Sends a signal, to the process or to its whole group, and waits for its end; fails where that does not come. */
 export const stop = (service: ServiceProcess, signal: NodeJS.Signals, to: "process" | "group" = "process") =>
   Effect.promise(async () => {
     const startedAt = Date.now()
@@ -124,7 +124,22 @@ export const stop = (service: ServiceProcess, signal: NodeJS.Signals, to: "proce
     else service.child.kill(signal)
     const code = await service.ended
     return { code, millis: Date.now() - startedAt }
-  })
+  }).pipe(
+    Effect.timeoutFail({
+      duration: "15 seconds",
+      onTimeout: () => new Error(`It goes on 15 seconds after ${signal} to the ${to}`)
+    })
+  )
+
+/** Whether any process of the group that it was started in is left. */
+export const groupIsAlive = ({ pid }: ServiceProcess): boolean => {
+  try {
+    process.kill(-pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
 
 const readLocalFile = (directory: string): Effect.Effect<Option.Option<LocalFile>> =>
   Effect.promise(() => readFile(join(directory, "local.json"), "utf8").catch(() => undefined)).pipe(

@@ -1,9 +1,11 @@
+import { createHash } from "node:crypto"
 import { Effect, Schema } from "effect"
+import { connectedAccount, isConnected } from "../Connections.ts"
 import { newId } from "../Ids.ts"
 import { newestFirst, page, pageParams } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { accountInvalid } from "../ProviderError.ts"
-import type { Account } from "../Records.ts"
+import { accountInvalid, refuse } from "../ProviderError.ts"
+import type { Account, BankAccount } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 
 const capability = Schema.Struct({ requested: Params.optional(Params.boolean) })
@@ -61,6 +63,44 @@ const settings: NonNullable<Account["settings"]> = {
   sepa_debit_payments: {}
 }
 
+/** The account at a bank that the account is paid out to: the same one for the same id. */
+const bankAccountOf = (account: string, country: string, currency: string): BankAccount => {
+  const digest = createHash("sha256").update(account).digest("hex")
+  return {
+    id: `ba_${digest.slice(0, 24)}`,
+    object: "bank_account",
+    account,
+    account_holder_name: null,
+    account_holder_type: "company",
+    account_type: null,
+    available_payout_methods: ["standard"],
+    bank_name: "STRIPE TEST BANK",
+    country,
+    currency,
+    default_for_currency: true,
+    fingerprint: digest.slice(24, 40),
+    future_requirements: noBankRequirements,
+    last4: "6789",
+    metadata: {},
+    requirements: noBankRequirements,
+    routing_number: "110000000",
+    status: "new"
+  }
+}
+
+const noBankRequirements = { currently_due: [], errors: [], past_due: [], pending_verification: [] }
+
+const externalAccountsOf = (
+  id: string,
+  country: string,
+  currency: string
+): NonNullable<Account["external_accounts"]> => ({
+  object: "list",
+  data: [bankAccountOf(id, country, currency)],
+  has_more: false,
+  url: `/v1/accounts/${id}/external_accounts`
+})
+
 /**
  * An account as it is once its owner has given all that the provider asks for: there is nobody here to ask, so it can
  * charge and be paid out from the start.
@@ -91,7 +131,7 @@ export const makeAccount = (id: string, created: number, params: typeof createPa
   default_currency: params.default_currency ?? "usd",
   details_submitted: true,
   email: params.email ?? null,
-  external_accounts: { object: "list", data: [], has_more: false, url: `/v1/accounts/${id}/external_accounts` },
+  external_accounts: externalAccountsOf(id, params.country ?? "US", params.default_currency ?? "usd"),
   future_requirements: noRequirements,
   metadata: Params.patchMetadata({}, params.metadata),
   payouts_enabled: true,
@@ -103,13 +143,52 @@ export const makeAccount = (id: string, created: number, params: typeof createPa
 
 /** The account under this id, if the one who asks may see it: itself, or one connected to it. */
 const visibleAccount = (context: RequestContext, id: string) => {
-  const account = context.platform.objects.get("account", id)
+  const account = connectedAccount(context.platform.objects, id)
   return account === undefined || (context.connected && context.account !== id)
     ? Effect.fail(accountInvalid(id))
     : Effect.succeed(account)
 }
 
-/** `/v1/accounts`: the platform's connected accounts. `/v1/account`: the account that asks. */
+/** The account, with or without the platform's control over it: without, its bank accounts are not the platform's to see. */
+export const underControl = (account: Account, controlled: boolean): Account => {
+  const { external_accounts: _, ...rest } = account
+  if (!controlled) return { ...rest, controller: { type: "account" } }
+  return {
+    ...rest,
+    controller: { is_controller: true, type: "application" },
+    external_accounts: externalAccountsOf(account.id, account.country ?? "US", account.default_currency ?? "usd")
+  }
+}
+
+const externalAccountParams = Schema.Struct({
+  ...pageParams,
+  object: Params.optional(Params.oneOf("bank_account", "card"))
+})
+
+const listExternalAccounts = Effect.fnUntraced(function* (
+  context: RequestContext,
+  params: typeof externalAccountParams.Type,
+  id: string
+) {
+  const account = yield* visibleAccount(context, id)
+  if (account.external_accounts === undefined) {
+    return yield* refuse({
+      status: 403,
+      message: `The provided key does not have the required permissions for this endpoint on account '${id}'.`
+    })
+  }
+  return yield* page(
+    {
+      items: account.external_accounts.data,
+      matches: ({ object }) => params.object === undefined || object === params.object,
+      noun: "external account",
+      url: `/v1/accounts/${id}/external_accounts`
+    },
+    params
+  )
+})
+
+/** `/v1/accounts`: the platform's connected accounts and where they are paid out to. `/v1/account`: the account that asks. */
 export const accountRoutes: ReadonlyArray<Route> = [
   route({
     method: "POST",
@@ -131,7 +210,9 @@ export const accountRoutes: ReadonlyArray<Route> = [
     run: ({ platform }, params) =>
       page(
         {
-          items: newestFirst(platform.objects.all("account")).filter(({ id }) => id !== platform.id),
+          items: newestFirst(platform.objects.all("account")).filter(
+            ({ id }) => id !== platform.id && isConnected(platform.objects, id)
+          ),
           matches: ({ created }) => Params.inRange(created ?? 0, params.created),
           noun: "account",
           url: "/v1/accounts"
@@ -145,6 +226,13 @@ export const accountRoutes: ReadonlyArray<Route> = [
     answers: { object: "account" },
     params: noParams,
     run: (context, _, id) => visibleAccount(context, id)
+  }),
+  route({
+    method: "GET",
+    path: "/v1/accounts/:id/external_accounts",
+    answers: { listOf: "bank_account" },
+    params: externalAccountParams,
+    run: listExternalAccounts
   }),
   route({
     method: "GET",

@@ -97,7 +97,7 @@ export const makeCharge = (intent: PaymentIntent, { created, email, outcome, pay
     captured: approved,
     created,
     currency: intent.currency,
-    customer: null,
+    customer: intent.customer,
     description: intent.description,
     disputed: false,
     failure_balance_transaction: null,

@@ -1,13 +1,22 @@
 import type { Route } from "../Route.ts"
 import { accountRoutes } from "./Accounts.ts"
+import { balanceRoutes } from "./Balance.ts"
+import { balanceSettingsRoutes } from "./BalanceSettings.ts"
+import { balanceTransactionRoutes } from "./BalanceTransactions.ts"
 import { chargeRoutes } from "./Charges.ts"
 import { checkoutSessionRoutes } from "./CheckoutSessions.ts"
 import { couponRoutes } from "./Coupons.ts"
+import { customerRoutes } from "./Customers.ts"
 import { eventRoutes } from "./Events.ts"
+import { invoiceRoutes } from "./Invoices.ts"
 import { paymentIntentRoutes } from "./PaymentIntents.ts"
+import { paymentLinkRoutes } from "./PaymentLinks.ts"
+import { payoutRoutes } from "./Payouts.ts"
 import { priceRoutes } from "./Prices.ts"
 import { productRoutes } from "./Products.ts"
 import { promotionCodeRoutes } from "./PromotionCodes.ts"
+import { refundRoutes } from "./Refunds.ts"
+import { subscriptionRoutes } from "./Subscriptions.ts"
 
 /** Every operation of the provider's API that the emulator knows; all others are refused as unknown. */
 export const routes: ReadonlyArray<Route> = [
@@ -16,8 +25,17 @@ export const routes: ReadonlyArray<Route> = [
   ...priceRoutes,
   ...couponRoutes,
   ...promotionCodeRoutes,
+  ...paymentLinkRoutes,
   ...checkoutSessionRoutes,
   ...paymentIntentRoutes,
   ...chargeRoutes,
+  ...refundRoutes,
+  ...customerRoutes,
+  ...subscriptionRoutes,
+  ...invoiceRoutes,
+  ...balanceRoutes,
+  ...balanceTransactionRoutes,
+  ...balanceSettingsRoutes,
+  ...payoutRoutes,
   ...eventRoutes
 ]

@@ -1,10 +1,19 @@
 import { Effect, Schema } from "effect"
-import { lineAmount } from "../Amounts.ts"
 import { newId } from "../Ids.ts"
 import * as Params from "../Params.ts"
-import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
-import type { LineItem, Order, Price, Product, Session } from "../Records.ts"
+import { type ProviderError, refuse } from "../ProviderError.ts"
+import type { Session } from "../Records.ts"
 import type { RequestContext } from "../Route.ts"
+import {
+  checkTotal,
+  isRecurring,
+  makeItem,
+  makeOrder,
+  makeSale,
+  paymentIntentDataParams,
+  type Sold,
+  subscriptionDataParams
+} from "./Sales.ts"
 
 const lineItem = Schema.Struct({ price: Params.text(), quantity: Params.integer(1, 999_999) })
 
@@ -67,22 +76,10 @@ export const sessionParams = Schema.Struct({
   metadata: Params.optional(Params.metadata),
   mode: Params.oneOf("payment", "subscription"),
   payment_intent_data: Params.optional(
-    Schema.Struct({
-      description: Params.optional(Params.text(1_000)),
-      metadata: Params.optional(Params.metadata),
-      receipt_email: Params.optional(email),
-      statement_descriptor: Params.optional(Params.text(22)),
-      statement_descriptor_suffix: Params.optional(Params.text(22))
-    })
+    Schema.Struct({ ...paymentIntentDataParams, receipt_email: Params.optional(email) })
   ),
   submit_type: Params.optional(Params.oneOf("auto", "book", "donate", "pay", "subscribe")),
-  subscription_data: Params.optional(
-    Schema.Struct({
-      description: Params.optional(Params.text(500)),
-      metadata: Params.optional(Params.metadata),
-      trial_period_days: Params.optional(Params.integer(1, 730))
-    })
-  ),
+  subscription_data: Params.optional(subscriptionDataParams),
   success_url: Params.url,
   ui_mode: Params.optional(Params.oneOf("hosted_page"))
 })
@@ -93,54 +90,12 @@ type SessionParams = typeof sessionParams.Type
 const shortestLife = 30 * 60
 const longestLife = 24 * 60 * 60
 
-/** Largest amount that one session may ask for, in the smallest currency unit. */
-const maximumTotal = 99_999_999
-
 type Check = Effect.Effect<void, ProviderError>
 
-interface Sold {
-  readonly price: Price
-  readonly product: Product
-  readonly quantity: number
-}
-
-/** The price of a line item: it and its product must exist and be active. */
-const soldAt = (
-  context: RequestContext,
-  { price: id, quantity }: typeof lineItem.Type,
-  index: number
-): Effect.Effect<Sold, ProviderError> => {
-  const param = `line_items[${index}][price]`
-  const price = context.objects.get("price", id)
-  const product = price === undefined ? undefined : context.objects.get("product", price.product)
-  if (price === undefined || product === undefined) return Effect.fail(resourceMissing("price", id, param))
-  if (!price.active) {
-    return Effect.fail(
-      refuse({ param, message: `The price specified is inactive. This field only accepts active prices.` })
-    )
-  }
-  return product.active
-    ? Effect.succeed({ price, product, quantity })
-    : Effect.fail(refuse({ code: "product_inactive", param, message: `The product of price ${id} is not active.` }))
-}
-
-const checkCurrencies = (sold: ReadonlyArray<Sold>, expected: string): Check => {
-  const other = sold.findIndex(({ price }) => price.currency !== expected)
-  return other < 0
-    ? Effect.void
-    : Effect.fail(
-        refuse({
-          param: `line_items[${other}][price]`,
-          message: `The price specified only supports \`${sold[other]?.price.currency}\`. This doesn't match the expected currency: \`${expected}\`.`
-        })
-      )
-}
-
 const checkMode = (sold: ReadonlyArray<Sold>, params: SessionParams): Check => {
-  const recurring = sold.flatMap(({ price }) => (price.recurring === null ? [] : [price.recurring]))
   const invalid = (param: string, message: string): Check => Effect.fail(refuse({ param, message }))
   if (params.mode === "payment") {
-    if (recurring.length > 0) {
+    if (isRecurring(sold)) {
       return invalid(
         "mode",
         "You specified `payment` mode but passed a recurring price. Either switch to `subscription` mode or use only one-time prices."
@@ -152,31 +107,14 @@ const checkMode = (sold: ReadonlyArray<Sold>, params: SessionParams): Check => {
       ? invalid("submit_type", "You can not pass `submit_type` `subscribe` in `payment` mode.")
       : Effect.void
   }
-  const [first] = recurring
-  if (first === undefined) {
+  if (!isRecurring(sold)) {
     return invalid("mode", "You must provide at least one recurring price in `subscription` mode when using prices.")
-  }
-  if (recurring.some((one) => one.interval !== first.interval || one.interval_count !== first.interval_count)) {
-    return invalid("line_items", "Checkout does not support multiple prices with different billing intervals.")
   }
   if (params.payment_intent_data !== undefined)
     return invalid("payment_intent_data", "You can not pass `payment_intent_data` in `subscription` mode.")
   return params.customer_creation === undefined
     ? Effect.void
     : invalid("customer_creation", "`customer_creation` can only be used in `payment` mode.")
-}
-
-/** A price whose amount the payer chooses stands alone and once. */
-const checkChosenAmount = (sold: ReadonlyArray<Sold>): Check => {
-  const index = sold.findIndex(({ price }) => price.custom_unit_amount !== null)
-  return index < 0 || (sold.length === 1 && sold[0]?.quantity === 1)
-    ? Effect.void
-    : Effect.fail(
-        refuse({
-          param: `line_items[${index}]`,
-          message: "A price with `custom_unit_amount` must be the only line item, with a quantity of 1."
-        })
-      )
 }
 
 const checkExpiry = (now: number, expiresAt: number | undefined): Check => {
@@ -190,60 +128,24 @@ const checkExpiry = (now: number, expiresAt: number | undefined): Check => {
     : Effect.void
 }
 
-const checkTotal = (total: number): Check =>
-  total <= maximumTotal
-    ? Effect.void
-    : Effect.fail(
-        refuse({
-          code: "amount_too_large",
-          param: "line_items",
-          message: `The Checkout Session's total amount must be no more than ${maximumTotal}.`
-        })
-      )
-
-/** In a trial nothing is due for what recurs. */
-const makeItem = ({ price, product, quantity }: Sold, trial: boolean): LineItem => {
-  const amount = trial && price.recurring !== null ? 0 : lineAmount(price, quantity)
-  return {
-    id: newId("li_"),
-    object: "item",
-    adjustable_quantity: null,
-    amount_discount: 0,
-    amount_subtotal: amount,
-    amount_tax: 0,
-    amount_total: amount,
-    currency: price.currency,
-    description: product.name,
-    metadata: {},
-    price,
-    quantity
-  }
-}
-
-const makeOrder = (items: ReadonlyArray<LineItem>, params: SessionParams): Order => ({
-  items,
-  paymentIntentData: {
-    metadata: Params.patchMetadata({}, params.payment_intent_data?.metadata),
-    description: params.payment_intent_data?.description ?? null,
-    receiptEmail: params.payment_intent_data?.receipt_email ?? null,
-    statementDescriptor: params.payment_intent_data?.statement_descriptor ?? null,
-    statementDescriptorSuffix: params.payment_intent_data?.statement_descriptor_suffix ?? null
-  },
-  subscriptionData: {
-    metadata: Params.patchMetadata({}, params.subscription_data?.metadata),
-    description: params.subscription_data?.description ?? null,
-    trialPeriodDays: params.subscription_data?.trial_period_days ?? null
-  }
-})
-
-interface SessionTerms {
+/** Where and how a session comes about. */
+export interface SessionTerms {
   readonly now: number
   readonly baseUrl: string
   readonly total: number
   readonly currency: string
+  /** The payment link that made it. */
+  readonly paymentLink?: string
 }
 
-const makeSession = ({ baseUrl, currency, now, total }: SessionTerms, params: SessionParams): Session => {
+/** What a session is to be like; a payment link says less of it than a request does. */
+export type SessionWishes = Pick<SessionParams, "mode"> & Partial<Omit<SessionParams, "line_items">>
+
+/** An open session that nobody has paid yet. */
+export const makeSession = (
+  { baseUrl, currency, now, paymentLink, total }: SessionTerms,
+  params: SessionWishes
+): Session => {
   const id = newId("cs_test_")
   const payment = params.mode === "payment"
   return {
@@ -285,7 +187,7 @@ const makeSession = ({ baseUrl, currency, now, total }: SessionTerms, params: Se
     mode: params.mode,
     origin_context: null,
     payment_intent: null,
-    payment_link: null,
+    payment_link: paymentLink ?? null,
     payment_method_collection: payment ? "if_required" : "always",
     payment_method_configuration_details: null,
     payment_method_options: { card: { request_three_d_secure: "automatic" } },
@@ -302,7 +204,7 @@ const makeSession = ({ baseUrl, currency, now, total }: SessionTerms, params: Se
     status: "open",
     submit_type: params.submit_type ?? null,
     subscription: null,
-    success_url: params.success_url,
+    success_url: params.success_url ?? null,
     total_details: { amount_discount: 0, amount_shipping: 0, amount_tax: 0 },
     ui_mode: "hosted_page",
     url: `${baseUrl}/c/pay/${id}`,
@@ -327,24 +229,13 @@ const noInvoiceData = {
  * `param`.
  */
 export const createSession = Effect.fnUntraced(function* (context: RequestContext, params: SessionParams) {
-  const sold = yield* Effect.forEach(params.line_items, (item, index) => soldAt(context, item, index))
-  const [first] = sold
-  if (first === undefined) {
-    return yield* refuse({
-      code: "parameter_missing",
-      param: "line_items",
-      message: "Missing required param: line_items."
-    })
-  }
-  const currency = params.currency ?? first.price.currency
+  const { currency, sold } = yield* makeSale(context, params.line_items, params.currency)
   yield* checkMode(sold, params)
-  yield* checkCurrencies(sold, currency)
-  yield* checkChosenAmount(sold)
   yield* checkExpiry(context.now, params.expires_at)
   const trial = params.subscription_data?.trial_period_days !== undefined
   const items = sold.map((one) => makeItem(one, trial))
+  yield* checkTotal(items, "line_items")
   const total = items.reduce((sum, item) => sum + item.amount_total, 0)
-  yield* checkTotal(total)
   const session = makeSession({ now: context.now, baseUrl: context.baseUrl, total, currency }, params)
   context.objects.put("checkout.session", session.id, session)
   context.objects.put("order", session.id, makeOrder(items, params))

@@ -1,0 +1,87 @@
+import { CliConfig, Command, HelpDoc, ValidationError } from "@effect/cli"
+import { NodeContext } from "@effect/platform-node"
+import { Cause, Console, Effect, Layer, Logger, LogLevel, Option } from "effect"
+import { version } from "../kit/Version.ts"
+import { accountCommands, accounts } from "./Accounts.ts"
+import { commandWords, normalize, understand } from "./CommandLine.ts"
+import { exitCodes, explain, explainDefect, WrongUsage } from "./Failure.ts"
+import { helpFooter, overview, programName } from "./Help.ts"
+import { keyCommands, keys } from "./Keys.ts"
+import { memberCommands, members } from "./Members.ts"
+import { organizationCommands, organizations } from "./Organizations.ts"
+import { withPlainConsole } from "./Output.ts"
+import { migrate, serve, serviceCommands } from "./Service.ts"
+import type { KnownCommand } from "./Synopsis.ts"
+
+const root = Command.make(programName).pipe(
+  Command.withDescription("Run and administer the connected-payments service."),
+  Command.withSubcommands([serve.command, migrate.command, organizations, members, keys, accounts])
+)
+
+/** Every command that there is. */
+const commands: ReadonlyArray<KnownCommand> = [
+  ...serviceCommands,
+  ...organizationCommands,
+  ...memberCommands,
+  ...keyCommands,
+  ...accountCommands
+]
+
+/** Warnings and worse, on standard error; `--log-level` says otherwise. `serve` has a log of its own. */
+const logger = Layer.merge(
+  Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.logfmtLogger)),
+  Logger.minimumLogLevel(LogLevel.Warning)
+)
+
+const parseAndRun = (args: ReadonlyArray<string>, footer: HelpDoc.HelpDoc) =>
+  // The first two are dropped, as the paths of Node and of the script are
+  Command.run(root, { name: programName, version, executable: programName, footer })(["", "", ...args])
+
+const execute = Effect.fnUntraced(function* (args: ReadonlyArray<string>) {
+  const understood = understand(commands, args)
+  switch (understood._tag) {
+    case "Wrong":
+      return yield* understood.error
+    case "Overview":
+      return yield* Console.log(overview(understood.of))
+    case "Program":
+      return yield* parseAndRun(args, HelpDoc.empty)
+    case "Command":
+      return yield* parseAndRun(args, helpFooter(understood.command))
+  }
+}, withPlainConsole)
+
+const tell = (text: string, exitCode: number): Effect.Effect<number> => Effect.as(Console.error(text), exitCode)
+
+/** How a command that did not succeed ends. What the parser refused it has said already. */
+const report = (cause: Cause.Cause<unknown>, args: ReadonlyArray<string>): Effect.Effect<number> => {
+  if (Cause.isInterruptedOnly(cause)) {
+    return Effect.interrupt
+  }
+  const seeHelp = `See: ${[programName, ...commandWords(args)].join(" ")} --help`
+  return Option.match(Cause.failureOption(cause), {
+    onNone: () => tell(explainDefect(cause), exitCodes.failed),
+    onSome: (failure) =>
+      ValidationError.isValidationError(failure)
+        ? tell(seeHelp, exitCodes.usage)
+        : failure instanceof WrongUsage
+          ? tell(`${failure.message}\nSee: ${programName} --help`, exitCodes.usage)
+          : tell(explain(failure), exitCodes.failed)
+  })
+}
+
+/**
+ * Runs the command line's command and answers the exit code; failures are told on standard error as sentences.
+ * Interrupted only where the process was told to stop.
+ *
+ * @param commandLine what follows the name of the program
+ */
+export const runCli = (commandLine: ReadonlyArray<string>): Effect.Effect<number> => {
+  const args = normalize(commandLine)
+  return execute(args).pipe(
+    Effect.as(exitCodes.done),
+    Effect.provide(Layer.mergeAll(NodeContext.layer, CliConfig.layer({ showBuiltIns: false, isCaseSensitive: true }))),
+    Effect.provide(logger),
+    Effect.catchAllCause((cause) => report(cause, args))
+  )
+}

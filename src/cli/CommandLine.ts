@@ -1,0 +1,93 @@
+import { Option } from "effect"
+import { WrongUsage } from "./Failure.ts"
+import type { KnownCommand } from "./Synopsis.ts"
+
+/**
+ * What is looked at before the parser gets the command line: it knows the commands of one level only, and what it says
+ * of an unknown option is that another one is missing.
+ */
+
+/** `--name=value` is split: the parser loses a repeated option that is written both ways. */
+export const normalize = (commandLine: ReadonlyArray<string>): ReadonlyArray<string> =>
+  commandLine.flatMap((arg) => {
+    const [, option, value] = /^(--[a-z][a-z-]*)=(.*)$/s.exec(arg) ?? []
+    return option === undefined || value === undefined ? [arg] : [option, value]
+  })
+
+/** The words that name the command: what comes before the first option, at most a noun and a verb. */
+export const commandWords = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const end = args.findIndex((arg) => arg.startsWith("-"))
+  return (end < 0 ? args : args.slice(0, end)).slice(0, 2)
+}
+
+/** The commands whose names begin with these words; what follows a whole name is an argument. */
+export const commandsUnder = (
+  commands: ReadonlyArray<KnownCommand>,
+  words: ReadonlyArray<string>
+): ReadonlyArray<KnownCommand> =>
+  commands.filter(({ command }) => {
+    const parts = command.split(" ")
+    return words.slice(0, parts.length).every((word, index) => parts[index] === word)
+  })
+
+/** Whether the words name a command, rather than several or none. */
+const isWhole = (command: KnownCommand, words: ReadonlyArray<string>): boolean =>
+  command.command.split(" ").length <= words.length
+
+/** Whether help is asked for. */
+export const asksForHelp = (args: ReadonlyArray<string>): boolean =>
+  args.some((arg) => arg === "--help" || arg === "-h")
+
+/** Options of the program, which stand before or after any command. */
+const programOptions = new Set(["--help", "--version", "--wizard", "--completions", "--log-level"])
+
+/** The command that is asked for, or what the command line should have said. */
+export type Understood =
+  | { readonly _tag: "Command"; readonly command: KnownCommand }
+  | { readonly _tag: "Overview"; readonly of: ReadonlyArray<KnownCommand> }
+  | { readonly _tag: "Program" }
+  | { readonly _tag: "Wrong"; readonly error: WrongUsage }
+
+const wrong = (problem: string, known: Iterable<string>): Understood => ({
+  _tag: "Wrong",
+  error: new WrongUsage({ message: `${problem} There is: ${[...new Set(known)].join(", ")}.` })
+})
+
+/** An option that the command has not; what follows an option is its value, whatever it looks like. */
+const unknownOption = ({ options }: KnownCommand, args: ReadonlyArray<string>): Option.Option<string> =>
+  Option.fromNullable(
+    args.find(
+      (arg, index) =>
+        /^--[a-z]/.test(arg) && !options.has(arg) && !programOptions.has(arg) && !takesValue(options, args[index - 1])
+    )
+  )
+
+const takesValue = (options: ReadonlySet<string>, before: string | undefined): boolean =>
+  before !== undefined && before !== "--json" && options.has(before)
+
+/** Looks at the words and options alone; values are the parser's. */
+export const understand = (commands: ReadonlyArray<KnownCommand>, args: ReadonlyArray<string>): Understood => {
+  const words = commandWords(args)
+  const under = commandsUnder(commands, words)
+  const [first] = under
+  const nouns = commands.map(({ command }) => command.replace(/ .*/, ""))
+  if (first === undefined) {
+    const siblings = commandsUnder(commands, words.slice(0, 1)).map(({ command }) => command)
+    return wrong(`There is no command '${words.join(" ")}'.`, siblings.length === 0 ? nouns : siblings)
+  }
+  if (isWhole(first, words)) {
+    const unknown = unknownOption(first, args)
+    return Option.isNone(unknown)
+      ? { _tag: "Command", command: first }
+      : wrong(`The command '${first.command}' has no option ${unknown.value}.`, first.options)
+  }
+  if (asksForHelp(args)) {
+    return { _tag: "Overview", of: under }
+  }
+  return words.length === 0 && args.length > 0
+    ? { _tag: "Program" }
+    : wrong(
+        words.length === 0 ? "No command is given." : `'${words.join(" ")}' alone is no command.`,
+        words.length === 0 ? nouns : under.map(({ command }) => command)
+      )
+}

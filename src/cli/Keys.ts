@@ -1,0 +1,198 @@
+import { Command, Options } from "@effect/cli"
+import { Duration, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { type KeyRecord, Keys } from "../identity/Keys.ts"
+import { Organizations } from "../identity/Organizations.ts"
+import { Grant, PaymentPermission, WebhookPermission } from "../identity/Permissions.ts"
+import { environments } from "../Settings.ts"
+import { CommandFailed } from "./Failure.ts"
+import {
+  environmentOption,
+  idArgument,
+  organizationOption,
+  parsedOption,
+  requireOrganization,
+  textOption
+} from "./Fields.ts"
+import { database, Installation } from "./Installation.ts"
+import { operator } from "./Operator.ts"
+import { fields, jsonOption, show, table, time } from "./Output.ts"
+import { described, exampleOrganization, type KnownCommand } from "./Synopsis.ts"
+
+/** `keys create | list | revoke`: API keys (contract, Authentication, rules 1 to 6). */
+
+const services = Layer.merge(Keys.layer, Organizations.layer).pipe(
+  Layer.provide(database),
+  Layer.provide(Installation.layer)
+)
+
+const grants: ReadonlyArray<Grant> = [
+  ...PaymentPermission.literals,
+  "*",
+  ...WebhookPermission.literals,
+  "webhook-endpoints:*"
+]
+
+const permissionsOption = Options.text("permission").pipe(
+  Options.withPseudoName("PERMISSION"),
+  Options.withDescription(
+    `What the key may do; once per permission: ${grants.join(", ")}. '*' is everything but webhook management.`
+  ),
+  Options.atLeast(1),
+  Options.map((permissions) => [...new Set(permissions)]),
+  parsedOption(
+    "permission",
+    Schema.decodeUnknownOption(Schema.NonEmptyArray(Grant)),
+    `must be one of: ${grants.join(", ")}`
+  )
+)
+
+const modeOption = Options.choice("mode", ["test", "live"] as const).pipe(
+  Options.withDefault("test" as const),
+  Options.withDescription("live makes a key for production; without it the key is for the sandbox.")
+)
+
+/** A date (its start in UTC), or a moment with its offset from UTC. */
+const momentForm = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/
+
+const momentOf = (text: string, now: number): Option.Option<Date> =>
+  (momentForm.test(text)
+    ? Option.some(new Date(text))
+    : Option.map(
+        Option.filter(Duration.decodeUnknown(text), Duration.isFinite),
+        (duration) => new Date(now + Duration.toMillis(duration))
+      )
+  ).pipe(Option.filter((date) => date.getTime() > now && date.getUTCFullYear() < 10_000))
+
+const expiresOption = Options.text("expires").pipe(
+  Options.withPseudoName("WHEN"),
+  Options.withDescription("When the key stops working: '90 days', 2030-01-31 or 2030-01-31T12:00:00Z. Default: never."),
+  parsedOption(
+    "expires",
+    (text) => momentOf(text, Date.now()),
+    "must be in the future: a duration ('90 days'), a date or a time (2030-01-31T12:00:00Z)"
+  ),
+  Options.optional
+)
+
+const keyFields = (key: KeyRecord): ReadonlyArray<readonly [string, string]> => [
+  ["ID", key.id],
+  ["Name", key.name],
+  ["Environment", key.environment],
+  ["Permissions", key.permissions.join(", ")],
+  ["Expires at", time(key.expiresAt)]
+]
+
+const create = described(
+  Command.make(
+    "create",
+    {
+      organization: organizationOption,
+      name: textOption("name", 100),
+      permissions: permissionsOption,
+      mode: modeOption,
+      expires: expiresOption,
+      json: jsonOption
+    },
+    ({ expires, json, mode, name, organization, permissions }) =>
+      Effect.gen(function* () {
+        const keys = yield* Keys
+        yield* requireOrganization(organization)
+        const { key, record } = yield* keys.create({
+          organizationId: organization,
+          name,
+          permissions,
+          mode,
+          ...(Option.isSome(expires) ? { expiresAt: expires.value } : {}),
+          author: yield* operator
+        })
+        const secret = Redacted.value(key)
+        yield* show(json, {
+          json: { ...record, key: secret },
+          text: `${fields([...keyFields(record), ["Key", secret]])}\n\nThe key is shown this once: keep it now.`
+        })
+      })
+  ).pipe(Command.provide(services)),
+  {
+    command: "keys create",
+    summary: "Make an API key; the key itself is shown this once.",
+    example: `--organization ${exampleOrganization} --name Shop --permission '*' --permission 'webhook-endpoints:*' --expires '90 days'`
+  }
+)
+
+const list = described(
+  Command.make(
+    "list",
+    { organization: organizationOption, environment: Options.optional(environmentOption), json: jsonOption },
+    ({ environment, json, organization }) =>
+      Effect.gen(function* () {
+        const keys = yield* Keys
+        yield* requireOrganization(organization)
+        const wanted = environments.filter((one) => Option.getOrElse(environment, () => one) === one)
+        const found = (yield* Effect.forEach(wanted, (one) =>
+          keys.list({ organizationId: organization, environment: one })
+        )).flat()
+        yield* show(json, {
+          json: found,
+          text: table(
+            ["ID", "NAME", "ENVIRONMENT", "KEY", "PERMISSIONS", "EXPIRES", "LAST USED"],
+            found.map((key) => [
+              key.id,
+              key.name,
+              key.environment,
+              `${key.prefix}…${key.lastFour}`,
+              key.permissions.join(","),
+              time(key.expiresAt),
+              time(key.lastUsedAt)
+            ]),
+            "There are no keys."
+          )
+        })
+      })
+  ).pipe(Command.provide(services)),
+  {
+    command: "keys list",
+    summary: "List the keys of an organization that were not revoked; never the keys themselves.",
+    example: `--organization ${exampleOrganization}`
+  }
+)
+
+const revoke = described(
+  Command.make(
+    "revoke",
+    {
+      organization: organizationOption,
+      id: idArgument(Schema.UUID, "The key's id, as `keys list` shows it."),
+      json: jsonOption
+    },
+    ({ id, json, organization }) =>
+      Effect.gen(function* () {
+        const keys = yield* Keys
+        const author = yield* operator
+        yield* requireOrganization(organization)
+        // A key's id is of one environment alone
+        const revoked = yield* Effect.forEach(environments, (environment) =>
+          keys.revoke({ organizationId: organization, environment }, id, author)
+        )
+        if (!revoked.includes(true)) {
+          return yield* new CommandFailed({
+            message: `Organization ${organization} has no key ${id}, or it was revoked already.`
+          })
+        }
+        yield* show(json, { json: { id, revoked: true }, text: `Key ${id} is revoked, with effect at once.` })
+      })
+  ).pipe(Command.provide(services)),
+  {
+    command: "keys revoke",
+    summary: "Revoke a key, with effect at once.",
+    example: `--organization ${exampleOrganization} 0198c3a4-0d2b-7f6e-8a1c-5b9d3e7f2a60`
+  }
+)
+
+/** The command and its verbs. */
+export const keys = Command.make("keys").pipe(
+  Command.withDescription("Make, list and revoke API keys."),
+  Command.withSubcommands([create.command, list.command, revoke.command])
+)
+
+/** What the help says of each. */
+export const keyCommands: ReadonlyArray<KnownCommand> = [create.known, list.known, revoke.known]

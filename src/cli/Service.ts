@@ -1,0 +1,44 @@
+import { Command } from "@effect/cli"
+import { Effect, Layer } from "effect"
+import { runService } from "../Run.ts"
+import { databaseAsFound, Installation } from "./Installation.ts"
+import { jsonOption, show } from "./Output.ts"
+import { applyMigrations } from "./Schema.ts"
+import { described, type KnownCommand } from "./Synopsis.ts"
+
+/** `serve` and `migrate`: the service itself and its schema. */
+
+/** A service that is told to stop has done what it was asked; every other command that is stopped has not. */
+const stopped = Effect.sync(() => {
+  process.exitCode = 0
+})
+
+/** The command that runs the service. */
+export const serve = described(
+  Command.make("serve", {}, () => Effect.onInterrupt(runService, () => stopped)),
+  { command: "serve", summary: "Run the service, as `npm start` does, until it is told to stop.", example: "" }
+)
+
+/** The command that brings the schema up to date. */
+export const migrate = described(
+  Command.make("migrate", { json: jsonOption }, ({ json }) =>
+    Effect.gen(function* () {
+      const applied = yield* applyMigrations
+      yield* show(json, {
+        json: { applied },
+        text:
+          applied.length === 0
+            ? "The schema is up to date."
+            : `Applied:\n${applied.map((name) => `  ${name}`).join("\n")}`
+      })
+    })
+  ).pipe(Command.provide(Layer.provide(databaseAsFound, Installation.layer))),
+  {
+    command: "migrate",
+    summary: "Bring the database's schema up to date and say which migrations that took.",
+    example: "--json"
+  }
+)
+
+/** What the help says of each. */
+export const serviceCommands: ReadonlyArray<KnownCommand> = [serve.known, migrate.known]

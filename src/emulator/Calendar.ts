@@ -1,0 +1,34 @@
+import type { Price } from "./Records.ts"
+
+const day = 24 * 60 * 60
+
+/** So many months later, on the same day of the month or on its last, at the same time (UTC); Unix seconds. */
+export const addMonths = (moment: number, months: number): number => {
+  const from = new Date(moment * 1_000)
+  const first = new Date(from)
+  first.setUTCDate(1)
+  first.setUTCMonth(first.getUTCMonth() + months)
+  const last = new Date(Date.UTC(first.getUTCFullYear(), first.getUTCMonth() + 1, 0)).getUTCDate()
+  first.setUTCDate(Math.min(from.getUTCDate(), last))
+  return Math.floor(first.getTime() / 1_000)
+}
+
+/** So many days later, in Unix seconds. */
+export const addDays = (moment: number, days: number): number => moment + days * day
+
+/** When a period that begins at a moment ends, in Unix seconds. */
+export const periodEnd = (
+  start: number,
+  { interval, interval_count: count }: NonNullable<Price["recurring"]>
+): number => {
+  switch (interval) {
+    case "day":
+      return addDays(start, count)
+    case "week":
+      return addDays(start, 7 * count)
+    case "year":
+      return addMonths(start, 12 * count)
+    default:
+      return addMonths(start, count)
+  }
+}

@@ -1,0 +1,172 @@
+import { Effect } from "effect"
+import { discounted, fits, fullPrice } from "./Discounts.ts"
+import { type ProviderError, refuse } from "./ProviderError.ts"
+import type { Coupon, LineItem, Order, Session, SessionDiscount } from "./Records.ts"
+import type { RequestContext } from "./Route.ts"
+import { activePromotionCode, currentPromotionCode } from "./resources/PromotionCodes.ts"
+import { checkTotal, dueNow } from "./resources/Sales.ts"
+
+/** What a payer chose on the page; what is undefined stays as it is. */
+export interface Choices {
+  /** The amount, in the smallest currency unit, where the price leaves it to the payer. */
+  readonly amount: number | undefined
+  /** A promotion code to apply; null takes off the one that was applied. */
+  readonly promotionCode: string | null | undefined
+  /** Quantities by the place of their line item, counted from 0. */
+  readonly quantities: ReadonlyMap<number, number>
+}
+
+/** An open session with what it sells. */
+export interface OpenCheckout {
+  readonly session: Session
+  readonly order: Order
+}
+
+type Refusable<A> = Effect.Effect<A, ProviderError>
+
+const resized = (item: LineItem, index: number, quantity: number, trial: boolean): Refusable<LineItem> => {
+  const bounds = item.adjustable_quantity
+  const param = `quantities[${index}]`
+  if (bounds === null || !bounds.enabled) {
+    return quantity === item.quantity
+      ? Effect.succeed(item)
+      : Effect.fail(refuse({ param, message: "The quantity of this item is fixed." }))
+  }
+  const minimum = Math.max(1, bounds.minimum ?? 0)
+  const maximum = bounds.maximum ?? quantity
+  if (quantity < minimum || quantity > maximum) {
+    return Effect.fail(refuse({ param, message: `The quantity must be between ${minimum} and ${maximum}.` }))
+  }
+  return Effect.succeed({ ...item, quantity, amount_subtotal: dueNow(item.price, quantity, trial) })
+}
+
+const withQuantities = (order: Order, quantities: Choices["quantities"]): Refusable<ReadonlyArray<LineItem>> => {
+  const unknown = Array.from(quantities.keys()).find((index) => order.items[index] === undefined)
+  if (unknown !== undefined) {
+    return Effect.fail(refuse({ param: `quantities[${unknown}]`, message: "There is no such item." }))
+  }
+  const trial = order.subscriptionData.trialPeriodDays !== null
+  return Effect.forEach(order.items, (item, index) =>
+    resized(item, index, quantities.get(index) ?? item.quantity, trial)
+  )
+}
+
+const chosenAmount = (item: LineItem, amount: number | undefined): Refusable<number> => {
+  const bounds = item.price.custom_unit_amount
+  const chosen = amount ?? bounds?.preset ?? undefined
+  if (chosen === undefined) {
+    return Effect.fail(refuse({ code: "parameter_missing", param: "amount", message: "Say how much you want to pay." }))
+  }
+  const minimum = bounds?.minimum ?? 1
+  const maximum = bounds?.maximum ?? 99_999_999
+  return chosen >= minimum && chosen <= maximum
+    ? Effect.succeed(chosen)
+    : Effect.fail(
+        refuse({ param: "amount", message: `The amount must be between ${minimum} and ${maximum} ${item.currency}.` })
+      )
+}
+
+const withAmount = (items: ReadonlyArray<LineItem>, amount: number | undefined): Refusable<ReadonlyArray<LineItem>> => {
+  const [item] = items
+  if (item === undefined || item.price.custom_unit_amount === null) {
+    return amount === undefined
+      ? Effect.succeed(items)
+      : Effect.fail(refuse({ param: "amount", message: "The amount of this order is fixed." }))
+  }
+  return Effect.map(chosenAmount(item, amount), (chosen) => [{ ...item, amount_subtotal: chosen }])
+}
+
+/** A promotion code as it is applied. */
+interface Applied {
+  readonly coupon: Coupon
+  readonly discounts: ReadonlyArray<SessionDiscount>
+}
+
+const invalidCode = refuse({ param: "promotion_code", message: "This code is invalid." })
+
+/** The discount that counts from now on: the one chosen, else the one that was applied, if it still can be used. */
+const discountOf = (
+  context: RequestContext,
+  session: Session,
+  items: ReadonlyArray<LineItem>,
+  code: Choices["promotionCode"]
+): Refusable<Applied | undefined> => {
+  const before = session.discounts[0]?.promotion_code
+  if (code === null || (code === undefined && before === undefined)) return Effect.succeed(undefined)
+  if (session.allow_promotion_codes !== true) return Effect.fail(invalidCode)
+  const known = before === undefined ? undefined : context.objects.get("promotion_code", before)
+  const found =
+    code !== undefined
+      ? activePromotionCode(context, code)
+      : known === undefined
+        ? undefined
+        : currentPromotionCode(context, known)
+  const coupon = found?.active === true ? context.objects.get("coupon", found.promotion.coupon) : undefined
+  if (found === undefined || coupon === undefined) return Effect.fail(invalidCode)
+  return fits(items, session.currency, coupon)
+    ? Effect.succeed({ coupon, discounts: [{ coupon: null, promotion_code: found.id }] })
+    : Effect.fail(refuse({ param: "promotion_code", message: "This code does not apply to anything in this order." }))
+}
+
+const sum = (items: ReadonlyArray<LineItem>, field: "amount_subtotal" | "amount_discount" | "amount_total"): number =>
+  items.reduce((total, item) => total + item[field], 0)
+
+const priced = (session: Session, items: ReadonlyArray<LineItem>, discounts: Session["discounts"]): Session => ({
+  ...session,
+  amount_subtotal: sum(items, "amount_subtotal"),
+  amount_total: sum(items, "amount_total"),
+  discounts,
+  total_details: { amount_discount: sum(items, "amount_discount"), amount_shipping: 0, amount_tax: 0 }
+})
+
+/**
+ * The session as the payer chose it, priced anew and kept.
+ *
+ * Errors (400), each with the form's field as `param`: a quantity or an amount that is fixed or out of bounds, a code
+ * that is unknown, used up or without effect here.
+ */
+export const withChoices = Effect.fnUntraced(function* (
+  context: RequestContext,
+  { order, session }: OpenCheckout,
+  choices: Choices
+) {
+  const resizedItems = yield* withQuantities(order, choices.quantities)
+  const items = yield* withAmount(resizedItems, choices.amount)
+  yield* checkTotal(fullPrice(items), "quantities")
+  const applied = yield* discountOf(context, session, items, choices.promotionCode)
+  const sold = applied === undefined ? fullPrice(items) : discounted(items, applied.coupon)
+  const chosen: OpenCheckout = {
+    order: { ...order, items: sold },
+    session: priced(session, sold, applied?.discounts ?? [])
+  }
+  context.objects.put("order", session.id, chosen.order)
+  context.objects.put("checkout.session", session.id, chosen.session)
+  return chosen
+})
+
+/** The coupon behind a session's discount. */
+export const couponOf = ({ objects }: RequestContext, { discounts }: Session): Coupon | undefined => {
+  const [discount] = discounts
+  const code = discount === undefined ? undefined : objects.get("promotion_code", discount.promotion_code)
+  return code === undefined ? undefined : objects.get("coupon", code.promotion.coupon)
+}
+
+/** Counts the use of a session's code and of its coupon; the last one that is allowed ends them. */
+export const redeem = ({ objects }: RequestContext, session: Session): void => {
+  const [discount] = session.discounts
+  const code = discount === undefined ? undefined : objects.get("promotion_code", discount.promotion_code)
+  const coupon = code === undefined ? undefined : objects.get("coupon", code.promotion.coupon)
+  if (code === undefined || coupon === undefined) return
+  const codeUses = code.times_redeemed + 1
+  const couponUses = coupon.times_redeemed + 1
+  objects.put("promotion_code", code.id, {
+    ...code,
+    active: code.active && codeUses !== code.max_redemptions,
+    times_redeemed: codeUses
+  })
+  objects.put("coupon", coupon.id, {
+    ...coupon,
+    times_redeemed: couponUses,
+    valid: coupon.valid && couponUses !== coupon.max_redemptions
+  })
+}

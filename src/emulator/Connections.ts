@@ -1,0 +1,10 @@
+import type { Account } from "./Records.ts"
+import type { Scoped } from "./Store.ts"
+
+/** Whether the platform may act for the account: its owner has not taken that back. */
+export const isConnected = (platform: Scoped, account: string): boolean =>
+  platform.get("connection", account)?.revoked !== true
+
+/** The account, where the platform may act for it. */
+export const connectedAccount = (platform: Scoped, id: string): Account | undefined =>
+  isConnected(platform, id) ? platform.get("account", id) : undefined

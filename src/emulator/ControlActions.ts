@@ -1,0 +1,102 @@
+import { Effect } from "effect"
+import type { EmulatorError } from "./EmulatorError.ts"
+import { isAccountId, newId } from "./Ids.ts"
+import { accountInvalid, type ProviderError, refuse } from "./ProviderError.ts"
+import type { Payout, Subscription } from "./Records.ts"
+import { type RenewalOrder, renewSubscription } from "./Renewal.ts"
+import { type RequestContext, requestContext } from "./Route.ts"
+import { makeAccount, underControl } from "./resources/Accounts.ts"
+import { makePayoutOf, movePayout, type PayoutOrder, type PayoutState } from "./resources/Payouts.ts"
+import { type Service, unixSeconds } from "./Service.ts"
+
+/** Whether notifications can be sent there: an absolute http or https URL. */
+export const isTarget = (url: string): boolean => URL.canParse(url) && /^https?:\/\//i.test(url)
+
+/**
+ * The account under this id, made if it is missing; without an id, always a new one.
+ *
+ * An id that is none (`acct_` and 16 letters or digits) fails with 400.
+ */
+export const ensureAccount = (service: Service, id?: string): Effect.Effect<string, ProviderError | EmulatorError> => {
+  if (id !== undefined && !isAccountId(id)) {
+    return Effect.fail(refuse({ param: "id", message: "An account id is `acct_` and 16 letters or digits." }))
+  }
+  return Effect.flatMap(unixSeconds, (now) =>
+    service.store.transact((transaction) =>
+      Effect.sync(() => {
+        const accounts = transaction.in(service.platformId)
+        const account = id ?? newId("acct_")
+        if (accounts.get("account", account) === undefined) {
+          accounts.put("account", account, makeAccount(account, now))
+        }
+        return account
+      })
+    )
+  )
+}
+
+/** Something that happens to a connected account without a request of the platform; 403 for one that is unknown. */
+const happen = <A>(
+  service: Service,
+  account: string,
+  body: (context: RequestContext) => Effect.Effect<A, ProviderError>
+): Effect.Effect<A, ProviderError | EmulatorError> =>
+  Effect.flatMap(unixSeconds, (now) =>
+    service.store.transact((transaction) => {
+      const known = account !== service.platformId && transaction.in(service.platformId).get("account", account)
+      if (!known) return Effect.fail(accountInvalid(account))
+      const origin = { account, connected: true, now, request: { id: null, idempotency_key: null } }
+      return body(requestContext(transaction, origin, service.platformId, service.baseUrl))
+    })
+  )
+
+/** What can change between an account's owner and the platform. */
+export interface AccountChange {
+  /** The owner takes back the platform's access: from then on its calls are answered with 403 `account_invalid`. */
+  readonly revoke?: boolean
+  /** The owner gives it again. */
+  readonly restore?: boolean
+  /** Whether the platform controls the account, and so sees where it is paid out to. */
+  readonly controlled?: boolean
+}
+
+/** Changes how the platform stands to a connected account; answers where that leaves it. */
+export const changeAccount = (service: Service, id: string, { controlled, restore, revoke }: AccountChange) =>
+  happen(service, id, ({ platform }) => {
+    if (revoke === true && restore === true) {
+      return Effect.fail(refuse({ param: "restore", message: "Access is either revoked or restored." }))
+    }
+    const accounts = platform.objects
+    if (revoke === true || restore === true) {
+      accounts.put("connection", id, { account: id, revoked: revoke === true })
+    }
+    const account = accounts.get("account", id)
+    if (controlled !== undefined && account !== undefined) {
+      accounts.put("account", id, underControl(account, controlled))
+    }
+    return Effect.succeed({ id, revoked: accounts.get("connection", id)?.revoked === true })
+  })
+
+/** A payout to make on an account, or one to bring to its next state. */
+export type PayoutRequest =
+  | ({ readonly account: string } & PayoutOrder)
+  | { readonly account: string; readonly id: string; readonly state: PayoutState }
+
+/** Makes a payout or moves it on; its events go out as at the provider. */
+export const orderPayout = (
+  service: Service,
+  request: PayoutRequest
+): Effect.Effect<Payout, ProviderError | EmulatorError> =>
+  happen(service, request.account, (context) =>
+    "id" in request ? movePayout(context, request.id, request.state) : makePayoutOf(context, request)
+  )
+
+/** A subscription of an account that is to be renewed. */
+export type RenewalRequest = { readonly account: string } & RenewalOrder
+
+/** Renews a subscription as its period's end would; its events go out as at the provider. */
+export const orderRenewal = (
+  service: Service,
+  request: RenewalRequest
+): Effect.Effect<Subscription, ProviderError | EmulatorError> =>
+  happen(service, request.account, (context) => renewSubscription(context, request))

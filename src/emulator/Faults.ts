@@ -1,0 +1,123 @@
+import { Effect } from "effect"
+import { errorReply, type HttpReply, type HttpRequest, jsonReply } from "./Http.ts"
+import { refuse } from "./ProviderError.ts"
+
+/** The ways in which a call can go wrong between the provider and its client. */
+export const faultKinds = [
+  "timeout",
+  "reset",
+  "drip",
+  "html_502",
+  "rate_limit",
+  "no_error_key_404",
+  "null_body",
+  "lost_answer",
+  "lock_timeout"
+] as const
+
+/**
+ * How a call goes wrong:
+ *
+ * - `timeout`: no answer ever comes; `reset`: the connection is reset; neither call has an effect
+ * - `drip`: an answer that begins and never ends, a byte at a time; the call has no effect
+ * - `html_502`: a page of HTML from a proxy; `no_error_key_404`: JSON that is no error of the provider;
+ *   `null_body`: status 200 and `null`; none of these calls has an effect
+ * - `rate_limit`, `lock_timeout`: status 429 with that code; the call has no effect
+ * - `lost_answer`: the call has its effect, and the connection is reset before the answer
+ */
+export type FaultKind = (typeof faultKinds)[number]
+
+/** Calls that are to go wrong. */
+export interface Fault {
+  readonly fault: FaultKind
+  /** How many calls; default 1. The SDK repeats a call by itself after a reset, which counts. */
+  readonly times?: number
+  /** Calls for this connected account alone. */
+  readonly account?: string
+  /** Calls with this HTTP method alone. */
+  readonly method?: string
+  /** Calls of this path alone: `/v1/prices`; with a star at its end, of all paths that begin so: `/v1/prices/*`. */
+  readonly path?: string
+}
+
+/** The faults that are still to happen; they end with the process. */
+export interface Faults {
+  readonly add: (fault: Fault) => void
+  readonly clear: () => void
+  readonly pending: () => ReadonlyArray<Fault>
+  /** The fault that this call is to suffer, counted as happened. */
+  readonly take: (request: HttpRequest) => FaultKind | undefined
+}
+
+const isPath = (pattern: string, path: string): boolean =>
+  pattern.endsWith("*") ? path.startsWith(pattern.slice(0, -1)) : path === pattern
+
+const concerns = ({ account, method, path }: Fault, request: HttpRequest): boolean =>
+  (account === undefined || request.header("stripe-account") === account) &&
+  (method === undefined || request.method === method.toUpperCase()) &&
+  (path === undefined || isPath(path, request.path))
+
+/** No faults at first. Of several that concern a call the one added first happens. */
+export const makeFaults = (): Faults => {
+  const waiting: Array<Fault> = []
+  return {
+    add: (fault) => {
+      waiting.push(fault)
+    },
+    clear: () => {
+      waiting.length = 0
+    },
+    pending: () => [...waiting],
+    take: (request) => {
+      const index = waiting.findIndex((fault) => concerns(fault, request))
+      const fault = waiting[index]
+      if (fault === undefined) return undefined
+      const left = (fault.times ?? 1) - 1
+      if (left > 0) waiting[index] = { ...fault, times: left }
+      else waiting.splice(index, 1)
+      return fault.fault
+    }
+  }
+}
+
+const badGateway: HttpReply = {
+  status: 502,
+  headers: { "content-type": "text/html" },
+  body: "<html><head><title>502 Bad Gateway</title></head><body><center><h1>502 Bad Gateway</h1></center></body></html>"
+}
+
+const tooMany = (code: "rate_limit" | "lock_timeout", message: string): HttpReply =>
+  errorReply(refuse({ status: 429, code, message }))
+
+const rateLimited = tooMany("rate_limit", "Request rate limit exceeded.")
+
+const locked = tooMany(
+  "lock_timeout",
+  "This object cannot be accessed right now because another API request or Stripe process is currently accessing it."
+)
+
+const nothing: HttpReply = { status: 200, headers: {}, body: "" }
+
+/** What goes out instead of the answer; of a lost answer the call itself is made. */
+export const suffer = <E>(fault: FaultKind, call: Effect.Effect<HttpReply, E>): Effect.Effect<HttpReply, E> => {
+  switch (fault) {
+    case "timeout":
+      return Effect.succeed({ ...nothing, manner: "silent" })
+    case "reset":
+      return Effect.succeed({ ...nothing, manner: "reset" })
+    case "drip":
+      return Effect.succeed({ ...nothing, headers: { "content-type": "application/json" }, manner: "dripping" })
+    case "html_502":
+      return Effect.succeed(badGateway)
+    case "rate_limit":
+      return Effect.succeed(rateLimited)
+    case "lock_timeout":
+      return Effect.succeed(locked)
+    case "no_error_key_404":
+      return Effect.succeed(jsonReply(404, JSON.stringify({ message: "Not found" })))
+    case "null_body":
+      return Effect.succeed(jsonReply(200, "null"))
+    case "lost_answer":
+      return Effect.map(call, (reply) => ({ ...reply, manner: "reset" }))
+  }
+}

@@ -1,0 +1,50 @@
+import { Effect } from "effect"
+import type { EmulatorError } from "./EmulatorError.ts"
+import type { HttpReply, HttpRequest } from "./Http.ts"
+import { messageReply, redirect } from "./PageReplies.ts"
+import type { PaymentLink } from "./Records.ts"
+import { requestContext } from "./Route.ts"
+import { isOpen, openPaymentLink } from "./resources/PaymentLinks.ts"
+import { type Service, unixSeconds } from "./Service.ts"
+
+const unknownLink = messageReply(404, "Not found", "There is no such payment link.")
+
+/** What a payer reads where a link no longer sells: the shop's own words, if it has any. */
+export const closedLink = ({ inactive_message }: PaymentLink): HttpReply =>
+  messageReply(410, "Closed", inactive_message ?? "This payment link is no longer active.")
+
+/**
+ * Opens a payment link: `GET /b/<payment link id>` makes a checkout session of it and leads on to its page (303).
+ *
+ * Answers 404 for an unknown link, and 410 with its message for one that is inactive or sold out.
+ */
+export const linkPage =
+  (service: Service) =>
+  (request: HttpRequest, id: string): Effect.Effect<HttpReply, EmulatorError> => {
+    if (request.method !== "GET") return Effect.succeed(messageReply(405, "Not allowed", "Use GET."))
+    return Effect.flatMap(unixSeconds, (now) =>
+      service.store.transact((transaction) =>
+        Effect.sync(() => {
+          const account = transaction
+            .scopes()
+            .find((scope) => transaction.in(scope).get("payment_link", id) !== undefined)
+          const link = account === undefined ? undefined : transaction.in(account).get("payment_link", id)
+          if (account === undefined || link === undefined) return unknownLink
+          if (!isOpen(link)) return closedLink(link)
+          const origin = {
+            account,
+            connected: account !== service.platformId,
+            now,
+            request: { id: request.id, idempotency_key: null }
+          }
+          const session = openPaymentLink(
+            requestContext(transaction, origin, service.platformId, service.baseUrl),
+            link
+          )
+          return session === undefined || session.url === null
+            ? unknownLink
+            : redirect(session.url, "Checkout", "On to the checkout.")
+        })
+      )
+    )
+  }

@@ -1,0 +1,112 @@
+import type { OpenCheckout } from "./Choices.ts"
+import { redeem } from "./Choices.ts"
+import { newId } from "./Ids.ts"
+import type { Charge, PaymentIntent, Session } from "./Records.ts"
+import type { RequestContext } from "./Route.ts"
+import { recordCharge } from "./resources/BalanceTransactions.ts"
+import { type CardOutcome, decline, makeCharge } from "./resources/Charges.ts"
+import { makePaymentIntent } from "./resources/PaymentIntents.ts"
+import { countSale } from "./resources/PaymentLinks.ts"
+
+/** The payment intent of an order: one for all attempts, made at the first of them (`payment_intent.created`). */
+export const intentOf = (
+  context: RequestContext,
+  { order, session }: OpenCheckout,
+  attempted: string | null
+): PaymentIntent => {
+  const known = attempted === null ? undefined : context.objects.get("payment_intent", attempted)
+  if (known !== undefined) return { ...known, amount: session.amount_total }
+  const intent = makePaymentIntent({
+    amount: session.amount_total,
+    currency: session.currency,
+    created: context.now,
+    data: order.paymentIntentData
+  })
+  context.objects.put("payment_intent", intent.id, intent)
+  context.emit({ type: "payment_intent.created", shape: "payment_intent", object: intent })
+  return intent
+}
+
+const charge = (context: RequestContext, intent: PaymentIntent, outcome: CardOutcome, email: string | null): Charge => {
+  const attempt = makeCharge(intent, { created: context.now, outcome, paymentMethod: newId("pm_"), email })
+  const made = outcome === "approved" ? { ...attempt, balance_transaction: recordCharge(context, attempt).id } : attempt
+  context.objects.put("charge", made.id, made)
+  context.emit({ type: outcome === "approved" ? "charge.succeeded" : "charge.failed", shape: "charge", object: made })
+  return made
+}
+
+/** The card pays. Events: `charge.succeeded`, `payment_intent.succeeded`. */
+export const succeed = (context: RequestContext, waiting: PaymentIntent, email: string | null): PaymentIntent => {
+  const paid = charge(context, waiting, "approved", email)
+  const intent: PaymentIntent = {
+    ...waiting,
+    amount_received: waiting.amount,
+    last_payment_error: null,
+    latest_charge: paid.id,
+    payment_method: paid.payment_method,
+    status: "succeeded"
+  }
+  context.objects.put("payment_intent", intent.id, intent)
+  context.emit({ type: "payment_intent.succeeded", shape: "payment_intent", object: intent })
+  return intent
+}
+
+/** The card is declined. Events: `charge.failed`, `payment_intent.payment_failed`. */
+export const fail = (context: RequestContext, waiting: PaymentIntent, email: string | null): PaymentIntent => {
+  const failed = charge(context, waiting, "declined", email)
+  const intent: PaymentIntent = {
+    ...waiting,
+    last_payment_error: {
+      advice_code: "try_again_later",
+      charge: failed.id,
+      code: decline.code,
+      decline_code: decline.declineCode,
+      doc_url: "https://stripe.com/docs/error-codes/card-declined",
+      message: decline.message,
+      network_decline_code: "01",
+      type: "card_error"
+    },
+    latest_charge: failed.id,
+    status: "requires_payment_method"
+  }
+  context.objects.put("payment_intent", intent.id, intent)
+  context.emit({ type: "payment_intent.payment_failed", shape: "payment_intent", object: intent })
+  return intent
+}
+
+/** What a session has led to. */
+export type Outcome = Pick<Session, "payment_status"> &
+  Partial<Pick<Session, "customer" | "invoice" | "payment_intent" | "subscription">>
+
+/**
+ * Completes a session: its code is redeemed and its payment link counts it. Event: `checkout.session.completed`, and
+ * `payment_link.updated` where that closes the link.
+ */
+export const complete = (
+  context: RequestContext,
+  session: Session,
+  email: string | null,
+  outcome: Outcome
+): Session => {
+  const completed: Session = {
+    ...session,
+    ...outcome,
+    customer_details: {
+      address: null,
+      business_name: null,
+      email,
+      individual_name: null,
+      name: null,
+      phone: null,
+      tax_exempt: "none",
+      tax_ids: null
+    },
+    status: "complete",
+    url: null
+  }
+  context.objects.put("checkout.session", session.id, completed)
+  redeem(context, completed)
+  context.emit({ type: "checkout.session.completed", shape: "checkout.session", object: completed })
+  countSale(context, completed)
+  return completed
+}

@@ -1,0 +1,147 @@
+import { Effect } from "effect"
+import { periodEnd } from "./Calendar.ts"
+import { discounted, fullPrice } from "./Discounts.ts"
+import { newId } from "./Ids.ts"
+import { fail, succeed } from "./PaymentSteps.ts"
+import { type ProviderError, refuse, resourceMissing } from "./ProviderError.ts"
+import type { Customer, Invoice, LineItem, PaymentIntent, Subscription } from "./Records.ts"
+import type { RequestContext } from "./Route.ts"
+import { makeInvoice } from "./resources/InvoiceCreation.ts"
+import { makePaymentIntent } from "./resources/PaymentIntents.ts"
+import { dueNow } from "./resources/Sales.ts"
+
+/** A period of a subscription comes to its end, and the card pays for the next one or does not. */
+export interface RenewalOrder {
+  readonly id: string
+  readonly outcome: "paid" | "failed"
+}
+
+/** The next period of a subscription, in which it is active, or past due where the card did not pay. */
+const renewed = (before: Subscription, outcome: RenewalOrder["outcome"]): Subscription => ({
+  ...before,
+  items: {
+    ...before.items,
+    data: before.items.data.map((item) => ({
+      ...item,
+      current_period_end:
+        item.price.recurring === null
+          ? item.current_period_end
+          : periodEnd(item.current_period_end, item.price.recurring),
+      current_period_start: item.current_period_end
+    }))
+  },
+  status: outcome === "paid" ? "active" : "past_due"
+})
+
+const lineItems = (subscription: Subscription): ReadonlyArray<LineItem> =>
+  subscription.items.data.map(({ price, quantity = 1 }) => {
+    const amount = dueNow(price, quantity, false)
+    return {
+      id: newId("li_"),
+      object: "item",
+      adjustable_quantity: null,
+      amount_discount: 0,
+      amount_subtotal: amount,
+      amount_tax: 0,
+      amount_total: amount,
+      currency: price.currency,
+      description: price.nickname,
+      metadata: {},
+      price,
+      quantity
+    }
+  })
+
+/** What the period costs, less a discount that still counts in it. */
+const pricedItems = ({ now, objects }: RequestContext, subscription: Subscription) => {
+  const [id] = subscription.discounts
+  const discount = id === undefined ? undefined : objects.get("discount", id)
+  const source = discount?.source.coupon
+  const coupon = typeof source === "string" ? objects.get("coupon", source) : undefined
+  const items = lineItems(subscription)
+  if (discount === undefined || coupon === undefined || (discount.end !== null && discount.end <= now)) {
+    return { discount: undefined, items: fullPrice(items) }
+  }
+  return { discount: discount.id, items: discounted(items, coupon) }
+}
+
+const charge = (
+  context: RequestContext,
+  subscription: Subscription,
+  amount: number,
+  email: string | null,
+  outcome: RenewalOrder["outcome"]
+): PaymentIntent | undefined => {
+  if (amount === 0) return undefined
+  const data = {
+    description: "Subscription update",
+    metadata: {},
+    receiptEmail: null,
+    statementDescriptor: null,
+    statementDescriptorSuffix: null
+  }
+  const { currency, customer } = subscription
+  const waiting = { ...makePaymentIntent({ amount, created: context.now, currency, data }), customer }
+  context.emit({ type: "payment_intent.created", shape: "payment_intent", object: waiting })
+  return outcome === "paid" ? succeed(context, waiting, email) : fail(context, waiting, email)
+}
+
+const tellOf = (context: RequestContext, invoice: Invoice, outcome: RenewalOrder["outcome"]): void => {
+  const types =
+    outcome === "paid"
+      ? (["invoice.paid", "invoice.payment_succeeded"] as const)
+      : (["invoice.payment_failed"] as const)
+  for (const type of ["invoice.created", "invoice.finalized", ...types] as const) {
+    context.emit({ type, shape: "invoice", object: invoice })
+  }
+}
+
+const ofCustomer = ({ objects }: RequestContext, id: string): Effect.Effect<Customer, ProviderError> => {
+  const customer = objects.get("customer", id)
+  return customer === undefined ? Effect.fail(resourceMissing("customer", id)) : Effect.succeed(customer)
+}
+
+/**
+ * Renews a subscription, whatever the time.
+ *
+ * Events: those of the payment, then `invoice.created`, `invoice.finalized`, and `invoice.paid` with
+ * `invoice.payment_succeeded` or `invoice.payment_failed`, and `customer.subscription.updated`.
+ *
+ * Errors: `resource_missing` (404); a subscription that has ended (400).
+ */
+export const renewSubscription = Effect.fnUntraced(function* (context: RequestContext, order: RenewalOrder) {
+  const before = context.objects.get("subscription", order.id)
+  if (before === undefined) return yield* resourceMissing("subscription", order.id)
+  if (before.status === "canceled") {
+    return yield* refuse({ param: "id", message: "A canceled subscription is not renewed." })
+  }
+  const customer = yield* ofCustomer(context, before.customer)
+  const { discount, items } = pricedItems(context, before)
+  const due = items.reduce((sum, item) => sum + item.amount_total, 0)
+  const intent = charge(context, before, due, customer.email, order.outcome)
+  const next = renewed(before, intent === undefined ? "paid" : order.outcome)
+  const invoice = makeInvoice(context, {
+    customer,
+    discount,
+    items,
+    paid: next.status === "active",
+    paymentIntent: intent?.id ?? null,
+    reason: "subscription_cycle",
+    subscription: next
+  })
+  const subscription: Subscription = { ...next, latest_invoice: invoice.id }
+  context.objects.put("customer", customer.id, {
+    ...customer,
+    next_invoice_sequence: (customer.next_invoice_sequence ?? 1) + 1
+  })
+  context.objects.put("subscription", subscription.id, subscription)
+  context.objects.put("invoice", invoice.id, invoice)
+  tellOf(context, invoice, next.status === "active" ? "paid" : "failed")
+  context.emit({
+    type: "customer.subscription.updated",
+    shape: "subscription",
+    object: subscription,
+    previous: before
+  })
+  return subscription
+})

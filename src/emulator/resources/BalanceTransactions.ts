@@ -1,0 +1,149 @@
+import { Effect, Schema } from "effect"
+import { newId } from "../Ids.ts"
+import { newestFirst, page, pageParams } from "../Lists.ts"
+import * as Params from "../Params.ts"
+import { type ProviderError, resourceMissing } from "../ProviderError.ts"
+import type { BalanceTransaction, Charge, Payout, Refund } from "../Records.ts"
+import { noParams, type RequestContext, type Route, route } from "../Route.ts"
+
+/** How long the money of a payment is pending, in seconds: the two days of the accounts' settlement timing. */
+const settlementDelay = 2 * 24 * 60 * 60
+
+/** What the provider keeps of a payment, in the smallest currency unit: 2.9 % and 30. */
+const processingFee = (amount: number): number => Math.round((amount * 29) / 1_000) + 30
+
+interface Movement {
+  readonly amount: number
+  readonly fee?: number
+  readonly currency: string
+  readonly source: string
+  readonly type: "charge" | "refund" | "payout" | "payout_failure" | "payout_cancel"
+  readonly description: string | null
+  /** Seconds until the money counts as available. */
+  readonly delay?: number
+}
+
+const record = (context: RequestContext, movement: Movement): BalanceTransaction => {
+  const { amount, currency, delay = 0, description, fee = 0, source, type } = movement
+  const transaction: BalanceTransaction = {
+    id: newId("txn_"),
+    object: "balance_transaction",
+    amount,
+    available_on: context.now + delay,
+    balance_type: "payments",
+    created: context.now,
+    currency,
+    description,
+    exchange_rate: null,
+    fee,
+    fee_details:
+      fee === 0
+        ? []
+        : [{ amount: fee, application: null, currency, description: "Stripe processing fees", type: "stripe_fee" }],
+    net: amount - fee,
+    reporting_category: type === "payout_failure" || type === "payout_cancel" ? "payout_reversal" : type,
+    source,
+    status: delay === 0 ? "available" : "pending",
+    type
+  }
+  context.objects.put("balance_transaction", transaction.id, transaction)
+  return transaction
+}
+
+/** A payment comes in, less the provider's fee, and is pending for two days. */
+export const recordCharge = (context: RequestContext, { amount, currency, description, id }: Charge) =>
+  record(context, {
+    amount,
+    fee: processingFee(amount),
+    currency,
+    source: id,
+    type: "charge",
+    description,
+    delay: settlementDelay
+  })
+
+/** A refund leaves at once; the fee of its payment is not given back. */
+export const recordRefund = (context: RequestContext, { amount, currency, id }: Refund) =>
+  record(context, { amount: -amount, currency, source: id, type: "refund", description: "REFUND FOR CHARGE" })
+
+/** A payout leaves at once. */
+export const recordPayout = (context: RequestContext, { amount, currency, id }: Payout) =>
+  record(context, { amount: -amount, currency, source: id, type: "payout", description: "STRIPE PAYOUT" })
+
+/** A payout that failed or was canceled comes back. */
+export const recordReturnedPayout = (
+  context: RequestContext,
+  { amount, currency, id }: Payout,
+  type: "payout_failure" | "payout_cancel"
+) => record(context, { amount, currency, source: id, type, description: "STRIPE PAYOUT RETURNED" })
+
+/** The transaction as it is now: pending until its money is available. */
+export const currentTransaction = (transaction: BalanceTransaction, now: number): BalanceTransaction => ({
+  ...transaction,
+  status: transaction.available_on <= now ? "available" : "pending"
+})
+
+/** The transactions of an account as they are now, oldest first. */
+export const currentTransactions = ({ now, objects }: RequestContext): ReadonlyArray<BalanceTransaction> =>
+  objects.all("balance_transaction").map((transaction) => currentTransaction(transaction, now))
+
+const listParams = Schema.Struct({
+  ...pageParams,
+  created: Params.optional(Params.range),
+  currency: Params.optional(Params.currency),
+  payout: Params.optional(Params.text()),
+  source: Params.optional(Params.text()),
+  type: Params.optional(Params.text())
+})
+
+/** The transactions that a payout pays out; an unknown payout is refused (400 `resource_missing`). */
+const paidOutBy = (
+  { objects }: RequestContext,
+  payout: string | undefined
+): Effect.Effect<ReadonlyArray<string> | undefined, ProviderError> => {
+  if (payout === undefined) return Effect.succeed(undefined)
+  return objects.get("payout", payout) === undefined
+    ? Effect.fail(resourceMissing("payout", payout, "payout"))
+    : Effect.succeed(objects.get("payout_contents", payout)?.transactions ?? [])
+}
+
+const list = Effect.fnUntraced(function* (context: RequestContext, params: typeof listParams.Type) {
+  const paidOut = yield* paidOutBy(context, params.payout)
+  return yield* page(
+    {
+      items: newestFirst(currentTransactions(context)),
+      matches: ({ created, currency, id, source, type }) =>
+        Params.inRange(created, params.created) &&
+        (params.currency === undefined || currency === params.currency) &&
+        (paidOut === undefined || paidOut.includes(id)) &&
+        (params.source === undefined || source === params.source) &&
+        (params.type === undefined || type === params.type),
+      noun: "balance_transaction",
+      url: "/v1/balance_transactions"
+    },
+    params
+  )
+})
+
+/** `/v1/balance_transactions`: retrieve and list; payments, refunds and payouts make them. */
+export const balanceTransactionRoutes: ReadonlyArray<Route> = [
+  route({
+    method: "GET",
+    path: "/v1/balance_transactions",
+    answers: { listOf: "balance_transaction" },
+    params: listParams,
+    run: list
+  }),
+  route({
+    method: "GET",
+    path: "/v1/balance_transactions/:id",
+    answers: { object: "balance_transaction" },
+    params: noParams,
+    run: ({ now, objects }, _, id) => {
+      const transaction = objects.get("balance_transaction", id)
+      return transaction === undefined
+        ? Effect.fail(resourceMissing("balance transaction", id))
+        : Effect.succeed(currentTransaction(transaction, now))
+    }
+  })
+]

@@ -1,0 +1,76 @@
+import { Effect, Schema } from "effect"
+import { newCode, newId } from "../Ids.ts"
+import { newestFirst, page, pageParams } from "../Lists.ts"
+import * as Params from "../Params.ts"
+import { resourceMissing } from "../ProviderError.ts"
+import type { Customer } from "../Records.ts"
+import { noParams, type RequestContext, type Route, route } from "../Route.ts"
+
+/** Makes the customer that a payer becomes. Event: `customer.created`. */
+export const createCustomer = (context: RequestContext, email: string | null): Customer => {
+  const customer: Customer = {
+    id: newId("cus_"),
+    object: "customer",
+    address: null,
+    balance: 0,
+    created: context.now,
+    currency: null,
+    customer_account: null,
+    default_source: null,
+    delinquent: false,
+    description: null,
+    discount: null,
+    email,
+    invoice_prefix: newCode(),
+    invoice_settings: { custom_fields: null, default_payment_method: null, footer: null, rendering_options: null },
+    livemode: false,
+    metadata: {},
+    name: null,
+    next_invoice_sequence: 1,
+    phone: null,
+    preferred_locales: [],
+    shipping: null,
+    tax_exempt: "none",
+    test_clock: null
+  }
+  context.objects.put("customer", customer.id, customer)
+  context.emit({ type: "customer.created", shape: "customer", object: customer })
+  return customer
+}
+
+const listParams = Schema.Struct({
+  ...pageParams,
+  created: Params.optional(Params.range),
+  email: Params.optional(Params.text(512))
+})
+
+/** `/v1/customers`: retrieve and list; the hosted page makes them. */
+export const customerRoutes: ReadonlyArray<Route> = [
+  route({
+    method: "GET",
+    path: "/v1/customers",
+    answers: { listOf: "customer" },
+    params: listParams,
+    run: ({ objects }, params) =>
+      page(
+        {
+          items: newestFirst(objects.all("customer")),
+          matches: ({ created, email }) =>
+            Params.inRange(created, params.created) && (params.email === undefined || email === params.email),
+          noun: "customer",
+          url: "/v1/customers"
+        },
+        params
+      )
+  }),
+  route({
+    method: "GET",
+    path: "/v1/customers/:id",
+    answers: { object: "customer" },
+    params: noParams,
+    run: ({ objects }, _, id) => {
+      const customer = objects.get("customer", id)
+      return customer === undefined ? Effect.fail(resourceMissing("customer", id)) : Effect.succeed(customer)
+    }
+  })
+]

@@ -1,0 +1,213 @@
+import { newId } from "../Ids.ts"
+import type { Customer, Invoice, InvoiceLine, InvoicePayment, LineItem, List, Subscription } from "../Records.ts"
+import type { RequestContext } from "../Route.ts"
+
+/** A list that is kept within its object. */
+const listOf = <Item>(data: ReadonlyArray<Item>, url: string): List<Item> => ({
+  object: "list",
+  data,
+  has_more: false,
+  url
+})
+
+/** What an invoice is for, and how its payment went. */
+export interface InvoiceTerms {
+  readonly customer: Customer
+  readonly subscription: Subscription
+  readonly items: ReadonlyArray<LineItem>
+  readonly reason: "subscription_create" | "subscription_cycle"
+  /** The discount that the items' amounts have been lowered by. */
+  readonly discount: string | undefined
+  /** Null where there was nothing to pay. */
+  readonly paymentIntent: string | null
+  readonly paid: boolean
+}
+
+/** A recurring item is a line of its subscription item; what is sold once is an invoice item of its own. */
+const parentOf = ({ price }: LineItem, subscription: Subscription): InvoiceLine["parent"] => {
+  const item = subscription.items.data.find((candidate) => candidate.price.id === price.id)
+  return item === undefined
+    ? {
+        invoice_item_details: {
+          invoice_item: newId("ii_"),
+          proration: false,
+          proration_details: { credited_items: null },
+          subscription: subscription.id
+        },
+        subscription_item_details: null,
+        type: "invoice_item_details"
+      }
+    : {
+        invoice_item_details: null,
+        subscription_item_details: {
+          invoice_item: null,
+          proration: false,
+          proration_details: { credited_items: null },
+          subscription: subscription.id,
+          subscription_item: item.id
+        },
+        type: "subscription_item_details"
+      }
+}
+
+const makeLine = (invoice: string, item: LineItem, terms: InvoiceTerms): InvoiceLine => {
+  const { discount, subscription } = terms
+  const period = subscription.items.data.find(({ price }) => price.id === item.price.id)
+  return {
+    id: newId("il_"),
+    object: "line_item",
+    amount: item.amount_subtotal,
+    currency: item.currency,
+    description: `${item.quantity} × ${item.description ?? item.price.id}`,
+    discount_amounts: discount === undefined ? [] : [{ amount: item.amount_discount, discount }],
+    discountable: true,
+    discounts: discount === undefined ? [] : [discount],
+    invoice,
+    livemode: false,
+    metadata: subscription.metadata,
+    parent: parentOf(item, subscription),
+    period: {
+      end: period?.current_period_end ?? subscription.start_date,
+      start: period?.current_period_start ?? subscription.start_date
+    },
+    pretax_credit_amounts: [],
+    pricing: {
+      price_details: { price: item.price.id, product: item.price.product },
+      type: "price_details",
+      unit_amount_decimal: item.price.unit_amount_decimal
+    },
+    quantity: item.quantity,
+    quantity_decimal: String(item.quantity),
+    subscription: subscription.id,
+    subtotal: item.amount_subtotal,
+    taxes: []
+  }
+}
+
+const makePayment = (
+  { now }: RequestContext,
+  invoice: string,
+  total: number,
+  { paid, paymentIntent, subscription }: InvoiceTerms
+): ReadonlyArray<InvoicePayment> =>
+  paymentIntent === null
+    ? []
+    : [
+        {
+          id: newId("inpay_"),
+          object: "invoice_payment",
+          amount_paid: paid ? total : null,
+          amount_requested: total,
+          created: now,
+          currency: subscription.currency,
+          invoice,
+          is_default: true,
+          livemode: false,
+          payment: { payment_intent: paymentIntent, type: "payment_intent" },
+          status: paid ? "paid" : "open",
+          status_transitions: { canceled_at: null, paid_at: paid ? now : null }
+        }
+      ]
+
+const sum = (items: ReadonlyArray<LineItem>, field: "amount_subtotal" | "amount_discount" | "amount_total"): number =>
+  items.reduce((total, item) => total + item[field], 0)
+
+/** An invoice of a subscription: paid, or open after a declined attempt. */
+export const makeInvoice = (context: RequestContext, terms: InvoiceTerms): Invoice => {
+  const { customer, discount, items, paid, paymentIntent, reason, subscription } = terms
+  const { now } = context
+  const id = newId("in_")
+  const subtotal = sum(items, "amount_subtotal")
+  const total = sum(items, "amount_total")
+  const account = context.platform.objects.get("account", context.account)
+  const sequence = String(customer.next_invoice_sequence ?? 1).padStart(4, "0")
+  return {
+    id,
+    object: "invoice",
+    account_country: account?.country ?? null,
+    account_name: account?.business_profile?.name ?? null,
+    account_tax_ids: null,
+    amount_due: total,
+    amount_overpaid: 0,
+    amount_paid: paid ? total : 0,
+    amount_remaining: paid ? 0 : total,
+    amount_shipping: 0,
+    application: null,
+    attempt_count: paymentIntent === null ? 0 : 1,
+    attempted: true,
+    auto_advance: !paid,
+    automatic_tax: { disabled_reason: null, enabled: false, liability: null, provider: null, status: null },
+    automatically_finalizes_at: null,
+    billing_reason: reason,
+    collection_method: "charge_automatically",
+    created: now,
+    currency: subscription.currency,
+    custom_fields: null,
+    customer: customer.id,
+    customer_account: null,
+    customer_address: null,
+    customer_email: customer.email,
+    customer_name: null,
+    customer_phone: null,
+    customer_shipping: null,
+    customer_tax_exempt: "none",
+    customer_tax_ids: [],
+    default_payment_method: null,
+    default_source: null,
+    default_tax_rates: [],
+    description: null,
+    discounts: discount === undefined ? [] : [discount],
+    due_date: null,
+    effective_at: now,
+    ending_balance: 0,
+    footer: null,
+    from_invoice: null,
+    hosted_invoice_url: null,
+    invoice_pdf: null,
+    issuer: { type: "self" },
+    last_finalization_error: null,
+    latest_revision: null,
+    lines: listOf(
+      items.map((item) => makeLine(id, item, terms)),
+      `/v1/invoices/${id}/lines`
+    ),
+    livemode: false,
+    metadata: {},
+    next_payment_attempt: paid ? null : now + 3 * 24 * 60 * 60,
+    number: `${customer.invoice_prefix ?? customer.id}-${sequence}`,
+    on_behalf_of: null,
+    parent: {
+      quote_details: null,
+      subscription_details: { metadata: subscription.metadata, subscription: subscription.id },
+      type: "subscription_details"
+    },
+    payment_settings: { default_mandate: null, payment_method_options: null, payment_method_types: null },
+    payments: listOf(makePayment(context, id, total, terms), `/v1/invoice_payments?invoice=${id}`),
+    period_end: now,
+    period_start: now,
+    post_payment_credit_notes_amount: 0,
+    pre_payment_credit_notes_amount: 0,
+    receipt_number: null,
+    rendering: null,
+    shipping_cost: null,
+    shipping_details: null,
+    starting_balance: 0,
+    statement_descriptor: null,
+    status: paid ? "paid" : "open",
+    status_transitions: {
+      finalized_at: now,
+      marked_uncollectible_at: null,
+      paid_at: paid ? now : null,
+      voided_at: null
+    },
+    subtotal,
+    subtotal_excluding_tax: subtotal,
+    test_clock: null,
+    total,
+    total_discount_amounts: discount === undefined ? [] : [{ amount: sum(items, "amount_discount"), discount }],
+    total_excluding_tax: total,
+    total_pretax_credit_amounts: [],
+    total_taxes: [],
+    webhooks_delivered_at: null
+  }
+}

@@ -1,0 +1,241 @@
+import { Effect, Schema } from "effect"
+import { newId } from "../Ids.ts"
+import * as Params from "../Params.ts"
+import { type ProviderError, refuse } from "../ProviderError.ts"
+import type { LineItem, PaymentLink } from "../Records.ts"
+import type { RequestContext } from "../Route.ts"
+import {
+  checkTotal,
+  isRecurring,
+  makeItem,
+  makeOrder,
+  makeSale,
+  paymentIntentDataParams,
+  type Sale,
+  subscriptionDataParams
+} from "./Sales.ts"
+
+/** The provider's bounds on an adjustable quantity, and the ones that count where none are given. */
+const largestQuantity = 999_999
+const defaultMaximum = 99
+
+const adjustableQuantity = Schema.Struct({
+  enabled: Params.boolean,
+  maximum: Params.optional(Params.integer(1, largestQuantity)),
+  minimum: Params.optional(Params.integer(0, largestQuantity - 1))
+})
+
+const lineItem = Schema.Struct({
+  adjustable_quantity: Params.optional(adjustableQuantity),
+  price: Params.text(),
+  quantity: Params.integer(1, largestQuantity)
+})
+
+type LineItemParams = typeof lineItem.Type
+
+/** What follows a payment: a page of the provider's, or one of the shop's. */
+export const afterCompletionParams = Schema.Struct({
+  hosted_confirmation: Params.optional(Schema.Struct({ custom_message: Params.optional(Params.text(500)) })),
+  redirect: Params.optional(Schema.Struct({ url: Params.url })),
+  type: Params.oneOf("hosted_confirmation", "redirect")
+})
+
+/** How often a link may be paid. */
+export const restrictionsParams = Schema.Struct({
+  completed_sessions: Schema.Struct({ limit: Params.integer(1, 999_999) })
+})
+
+/** The parameters of a new payment link. */
+export const paymentLinkParams = Schema.Struct({
+  after_completion: Params.optional(afterCompletionParams),
+  allow_promotion_codes: Params.optional(Params.boolean),
+  billing_address_collection: Params.optional(Params.oneOf("auto", "required")),
+  currency: Params.optional(Params.currency),
+  customer_creation: Params.optional(Params.oneOf("always", "if_required")),
+  inactive_message: Params.optional(Params.text(500)),
+  line_items: Params.listOf(lineItem, 20),
+  metadata: Params.optional(Params.metadata),
+  payment_intent_data: Params.optional(Schema.Struct(paymentIntentDataParams)),
+  restrictions: Params.optional(restrictionsParams),
+  submit_type: Params.optional(Params.oneOf("auto", "book", "donate", "pay", "subscribe")),
+  subscription_data: Params.optional(subscriptionDataParams)
+})
+
+type LinkParams = typeof paymentLinkParams.Type
+
+type Check = Effect.Effect<void, ProviderError>
+
+const invalid = (param: string, message: string, code?: string): Check =>
+  Effect.fail(refuse({ param, message, ...(code === undefined ? {} : { code }) }))
+
+/** Of the two ways to go on, the one that `type` names is described, and the other is not. */
+export const checkAfterCompletion = (params: typeof afterCompletionParams.Type | undefined): Check => {
+  if (params === undefined) return Effect.void
+  if (params.type === "redirect" && params.redirect === undefined) {
+    return invalid(
+      "after_completion[redirect]",
+      "Missing required param: after_completion[redirect].",
+      "parameter_missing"
+    )
+  }
+  const other = params.type === "redirect" ? "hosted_confirmation" : "redirect"
+  return params[other] === undefined
+    ? Effect.void
+    : invalid(`after_completion[${other}]`, `\`${other}\` cannot be set with the type \`${params.type}\`.`)
+}
+
+const checkQuantities = (items: ReadonlyArray<LineItemParams>): Check => {
+  const wrong = items.findIndex(({ adjustable_quantity, quantity }) => {
+    if (adjustable_quantity?.enabled !== true) return false
+    const { maximum = Math.max(defaultMaximum, quantity), minimum = 0 } = adjustable_quantity
+    return minimum > maximum || quantity < minimum || quantity > maximum
+  })
+  return wrong < 0
+    ? Effect.void
+    : invalid(
+        `line_items[${wrong}][adjustable_quantity]`,
+        "The quantity of a line item must lie between the `minimum` and the `maximum` of its `adjustable_quantity`."
+      )
+}
+
+const checkMode = ({ sold }: Sale, params: LinkParams): Check => {
+  const chosen = sold.findIndex(({ price }) => price.custom_unit_amount !== null)
+  if (chosen >= 0 && params.line_items[chosen]?.adjustable_quantity?.enabled === true) {
+    return invalid(
+      `line_items[${chosen}][adjustable_quantity]`,
+      "The quantity of a price with `custom_unit_amount` cannot be adjustable."
+    )
+  }
+  if (!isRecurring(sold)) {
+    return params.subscription_data === undefined
+      ? Effect.void
+      : invalid("subscription_data", "`subscription_data` can only be set for recurring prices.")
+  }
+  if (params.payment_intent_data !== undefined) {
+    return invalid("payment_intent_data", "`payment_intent_data` cannot be set for recurring prices.")
+  }
+  return params.customer_creation === undefined
+    ? Effect.void
+    : invalid("customer_creation", "`customer_creation` cannot be set for recurring prices.")
+}
+
+const adjustableOf = ({ adjustable_quantity, quantity }: LineItemParams): LineItem["adjustable_quantity"] =>
+  adjustable_quantity?.enabled === true
+    ? {
+        enabled: true,
+        maximum: adjustable_quantity.maximum ?? Math.max(defaultMaximum, quantity),
+        minimum: adjustable_quantity.minimum ?? 0
+      }
+    : null
+
+/** What follows a payment, as the link shows it. */
+export const afterCompletionOf = (
+  params: typeof afterCompletionParams.Type | undefined
+): PaymentLink["after_completion"] =>
+  params?.redirect === undefined
+    ? {
+        hosted_confirmation: { custom_message: params?.hosted_confirmation?.custom_message ?? null },
+        type: "hosted_confirmation"
+      }
+    : { redirect: { url: params.redirect.url }, type: "redirect" }
+
+const issuedBySelf = {
+  account_tax_ids: null,
+  custom_fields: null,
+  description: null,
+  footer: null,
+  issuer: { type: "self" }
+} as const
+
+const makeLink = (baseUrl: string, { currency, sold }: Sale, params: LinkParams): PaymentLink => {
+  const id = newId("plink_")
+  const recurring = isRecurring(sold)
+  const { paymentIntentData, subscriptionData } = makeOrder([], params)
+  return {
+    id,
+    object: "payment_link",
+    active: true,
+    after_completion: afterCompletionOf(params.after_completion),
+    allow_promotion_codes: params.allow_promotion_codes ?? false,
+    application: null,
+    application_fee_amount: null,
+    application_fee_percent: null,
+    automatic_tax: { enabled: false, liability: null },
+    billing_address_collection: params.billing_address_collection ?? "auto",
+    consent_collection: null,
+    currency,
+    custom_fields: [],
+    custom_text: { after_submit: null, shipping_address: null, submit: null, terms_of_service_acceptance: null },
+    customer_creation: recurring ? "always" : (params.customer_creation ?? "if_required"),
+    inactive_message: params.inactive_message ?? null,
+    invoice_creation: recurring
+      ? null
+      : {
+          enabled: false,
+          invoice_data: {
+            ...{ account_tax_ids: null, custom_fields: null, description: null, footer: null, issuer: null },
+            ...{ metadata: {}, rendering_options: null }
+          }
+        },
+    livemode: false,
+    managed_payments: null,
+    metadata: Params.patchMetadata({}, params.metadata),
+    on_behalf_of: null,
+    payment_intent_data:
+      params.payment_intent_data === undefined
+        ? null
+        : {
+            capture_method: null,
+            description: paymentIntentData.description,
+            metadata: paymentIntentData.metadata,
+            setup_future_usage: null,
+            statement_descriptor: paymentIntentData.statementDescriptor,
+            statement_descriptor_suffix: paymentIntentData.statementDescriptorSuffix,
+            transfer_group: null
+          },
+    payment_method_collection: recurring ? "always" : "if_required",
+    payment_method_options: null,
+    payment_method_types: null,
+    phone_number_collection: { enabled: false },
+    restrictions:
+      params.restrictions === undefined
+        ? null
+        : { completed_sessions: { count: 0, limit: params.restrictions.completed_sessions.limit } },
+    shipping_address_collection: null,
+    shipping_options: [],
+    submit_type: params.submit_type ?? "auto",
+    subscription_data: recurring
+      ? {
+          description: subscriptionData.description,
+          invoice_settings: issuedBySelf,
+          metadata: subscriptionData.metadata,
+          trial_period_days: subscriptionData.trialPeriodDays,
+          trial_settings: null
+        }
+      : null,
+    tax_id_collection: { enabled: false, required: "never" },
+    transfer_data: null,
+    url: `${baseUrl}/b/${id}`
+  }
+}
+
+/**
+ * Checks what is to be sold, makes the link and keeps it with what it sells.
+ *
+ * Errors (400): as for a checkout session, each with `param`.
+ */
+export const createPaymentLink = Effect.fnUntraced(function* (context: RequestContext, params: LinkParams) {
+  const sale = yield* makeSale(context, params.line_items, params.currency)
+  yield* checkMode(sale, params)
+  yield* checkQuantities(params.line_items)
+  yield* checkAfterCompletion(params.after_completion)
+  const trial = params.subscription_data?.trial_period_days !== undefined
+  const adjustable = params.line_items.map(adjustableOf)
+  const items = sale.sold.map((one, index) => makeItem(one, trial, adjustable[index]))
+  yield* checkTotal(items, "line_items")
+  const link = makeLink(context.baseUrl, sale, params)
+  context.objects.put("payment_link", link.id, link)
+  context.objects.put("order", link.id, makeOrder(items, params))
+  context.emit({ type: "payment_link.created", shape: "payment_link", object: link })
+  return link
+})

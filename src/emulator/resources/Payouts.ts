@@ -1,0 +1,169 @@
+import { Effect, Schema } from "effect"
+import { newId } from "../Ids.ts"
+import { newestFirst, page, pageParams } from "../Lists.ts"
+import * as Params from "../Params.ts"
+import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import type { Payout } from "../Records.ts"
+import { noParams, type RequestContext, type Route, route } from "../Route.ts"
+import { recordPayout, recordReturnedPayout } from "./BalanceTransactions.ts"
+
+/** How far a payout has come. */
+export type PayoutState = "pending" | "in_transit" | "paid" | "failed" | "canceled"
+
+/** What the owner of an account would see happen by itself. */
+export interface PayoutOrder {
+  /** Above 0, in the smallest currency unit. */
+  readonly amount: number
+  readonly currency: string
+  readonly state: PayoutState
+  /** Default true: made by the account's schedule. */
+  readonly automatic?: boolean
+  readonly metadata?: Readonly<Record<string, string>>
+}
+
+/** How long a payout is on its way, in seconds. */
+const transitTime = 24 * 60 * 60
+
+/** From which states a payout comes to another; a paid one can still bounce. */
+const sources: { readonly [S in PayoutState]: ReadonlyArray<string> } = {
+  pending: [],
+  in_transit: ["pending"],
+  paid: ["pending", "in_transit"],
+  failed: ["pending", "in_transit", "paid"],
+  canceled: ["pending"]
+}
+
+const makePayout = (context: RequestContext, order: PayoutOrder): Payout => {
+  const automatic = order.automatic ?? true
+  const bank = context.platform.objects.get("account", context.account)?.external_accounts?.data[0]
+  return {
+    id: newId("po_"),
+    object: "payout",
+    amount: order.amount,
+    application_fee: null,
+    application_fee_amount: null,
+    arrival_date: context.now + transitTime,
+    automatic,
+    balance_transaction: null,
+    created: context.now,
+    currency: order.currency,
+    description: "STRIPE PAYOUT",
+    destination: bank?.id ?? null,
+    failure_balance_transaction: null,
+    failure_code: null,
+    failure_message: null,
+    livemode: false,
+    metadata: { ...order.metadata },
+    method: "standard",
+    original_payout: null,
+    payout_method: null,
+    reconciliation_status: automatic ? "completed" : "not_applicable",
+    reversed_by: null,
+    source_type: "card",
+    statement_descriptor: null,
+    status: "pending",
+    trace_id: null,
+    type: "bank_account"
+  }
+}
+
+/** What an automatic payout pays out: all in its currency that no payout before it did. */
+const contentsOf = ({ objects }: RequestContext, payout: Payout, own: string): ReadonlyArray<string> => {
+  if (!payout.automatic) return [own]
+  const gone = new Set(objects.all("payout_contents").flatMap(({ transactions }) => transactions))
+  return objects
+    .all("balance_transaction")
+    .filter(({ currency, id }) => currency === payout.currency && !gone.has(id))
+    .map(({ id }) => id)
+}
+
+const failure = { failure_code: "account_closed", failure_message: "The bank account has been closed." } as const
+
+const changed = (context: RequestContext, before: Payout, state: PayoutState): Payout => {
+  const payout: Payout = { ...before, status: state }
+  switch (state) {
+    case "failed": {
+      const returned = recordReturnedPayout(context, before, "payout_failure")
+      return { ...payout, ...failure, failure_balance_transaction: returned.id }
+    }
+    case "canceled": {
+      const returned = recordReturnedPayout(context, before, "payout_cancel")
+      return { ...payout, failure_balance_transaction: returned.id }
+    }
+    default:
+      return payout
+  }
+}
+
+/**
+ * Brings a payout on. Events: `payout.updated`, and `payout.paid`, `payout.failed` or `payout.canceled`.
+ *
+ * Errors: `resource_missing` (404); a state that cannot follow (400).
+ */
+export const movePayout = Effect.fnUntraced(function* (context: RequestContext, id: string, state: PayoutState) {
+  const before = yield* existing(context, id)
+  if (!sources[state].includes(before.status)) {
+    return yield* refuse({ param: "state", message: `A payout cannot go from ${before.status} to ${state}.` })
+  }
+  const payout = changed(context, before, state)
+  context.objects.put("payout", id, payout)
+  context.emit({ type: "payout.updated", shape: "payout", object: payout, previous: before })
+  if (state === "paid" || state === "failed" || state === "canceled") {
+    context.emit({ type: `payout.${state}`, shape: "payout", object: payout })
+  }
+  return payout
+})
+
+/** Makes a payout and brings it to its state. Events: `payout.created`, then those of {@link movePayout}. */
+export const makePayoutOf = Effect.fnUntraced(function* (context: RequestContext, order: PayoutOrder) {
+  const made = makePayout(context, order)
+  const transaction = recordPayout(context, made)
+  const payout: Payout = { ...made, balance_transaction: transaction.id }
+  context.objects.put("payout", payout.id, payout)
+  context.objects.put("payout_contents", payout.id, {
+    payout: payout.id,
+    transactions: contentsOf(context, payout, transaction.id)
+  })
+  context.emit({ type: "payout.created", shape: "payout", object: payout })
+  return order.state === "pending" ? payout : yield* movePayout(context, payout.id, order.state)
+})
+
+const listParams = Schema.Struct({
+  ...pageParams,
+  arrival_date: Params.optional(Params.range),
+  created: Params.optional(Params.range),
+  destination: Params.optional(Params.text()),
+  status: Params.optional(Params.oneOf("pending", "paid", "failed", "canceled", "in_transit"))
+})
+
+const existing = ({ objects }: RequestContext, id: string): Effect.Effect<Payout, ProviderError> => {
+  const payout = objects.get("payout", id)
+  return payout === undefined ? Effect.fail(resourceMissing("payout", id)) : Effect.succeed(payout)
+}
+
+const list = ({ objects }: RequestContext, params: typeof listParams.Type) =>
+  page(
+    {
+      items: newestFirst(objects.all("payout")),
+      matches: ({ arrival_date, created, destination, status }) =>
+        Params.inRange(created, params.created) &&
+        Params.inRange(arrival_date, params.arrival_date) &&
+        (params.destination === undefined || destination === params.destination) &&
+        (params.status === undefined || status === params.status),
+      noun: "payout",
+      url: "/v1/payouts"
+    },
+    params
+  )
+
+/** `/v1/payouts`: retrieve and list; the emulator's control makes them. */
+export const payoutRoutes: ReadonlyArray<Route> = [
+  route({ method: "GET", path: "/v1/payouts", answers: { listOf: "payout" }, params: listParams, run: list }),
+  route({
+    method: "GET",
+    path: "/v1/payouts/:id",
+    answers: { object: "payout" },
+    params: noParams,
+    run: (context, _, id) => existing(context, id)
+  })
+]

@@ -1,0 +1,179 @@
+import { Effect, Schema } from "effect"
+import { newId } from "../Ids.ts"
+import { newestFirst, page, pageParams } from "../Lists.ts"
+import * as Params from "../Params.ts"
+import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import type { Charge, Refund } from "../Records.ts"
+import { noParams, type RequestContext, type Route, route } from "../Route.ts"
+import { recordRefund } from "./BalanceTransactions.ts"
+
+const createParams = Schema.Struct({
+  amount: Params.optional(Params.integer(1)),
+  charge: Params.optional(Params.text()),
+  metadata: Params.optional(Params.metadata),
+  payment_intent: Params.optional(Params.text()),
+  reason: Params.optional(Params.oneOf("duplicate", "fraudulent", "requested_by_customer"))
+})
+
+type CreateParams = typeof createParams.Type
+
+const updateParams = Schema.Struct({ metadata: Params.optional(Params.metadata) })
+
+const listParams = Schema.Struct({
+  ...pageParams,
+  charge: Params.optional(Params.text()),
+  created: Params.optional(Params.range),
+  payment_intent: Params.optional(Params.text())
+})
+
+const namedCharge = ({ objects }: RequestContext, id: string): Effect.Effect<Charge, ProviderError> => {
+  const charge = objects.get("charge", id)
+  return charge === undefined ? Effect.fail(resourceMissing("charge", id, "charge")) : Effect.succeed(charge)
+}
+
+const chargeOfIntent = ({ objects }: RequestContext, id: string): Effect.Effect<Charge, ProviderError> => {
+  const intent = objects.get("payment_intent", id)
+  if (intent === undefined) return Effect.fail(resourceMissing("payment_intent", id, "payment_intent"))
+  const charge = intent.latest_charge === null ? undefined : objects.get("charge", intent.latest_charge)
+  return charge?.paid === true
+    ? Effect.succeed(charge)
+    : Effect.fail(
+        refuse({
+          param: "payment_intent",
+          message: `This PaymentIntent (${id}) does not have a successful charge to refund.`
+        })
+      )
+}
+
+const chargeOf = (
+  context: RequestContext,
+  { charge, payment_intent }: CreateParams
+): Effect.Effect<Charge, ProviderError> => {
+  if (charge !== undefined && payment_intent !== undefined) {
+    return Effect.fail(
+      refuse({
+        code: "parameters_exclusive",
+        param: "payment_intent",
+        message: "You may only specify one of these parameters: charge, payment_intent."
+      })
+    )
+  }
+  if (payment_intent !== undefined) return chargeOfIntent(context, payment_intent)
+  return charge === undefined
+    ? Effect.fail(
+        refuse({
+          code: "parameter_missing",
+          param: "payment_intent",
+          message: "One of the following params should be provided for this request: payment_intent or charge."
+        })
+      )
+    : namedCharge(context, charge)
+}
+
+/** What is to be paid back: the amount asked for, else all that is left of the charge. */
+const refundableAmount = (charge: Charge, asked: number | undefined): Effect.Effect<number, ProviderError> => {
+  if (!charge.paid) {
+    return Effect.fail(
+      refuse({ code: "charge_not_refundable", param: "charge", message: `Charge ${charge.id} was not successful.` })
+    )
+  }
+  if (charge.refunded) {
+    return Effect.fail(
+      refuse({ code: "charge_already_refunded", message: `Charge ${charge.id} has already been refunded.` })
+    )
+  }
+  const left = charge.amount - charge.amount_refunded
+  const amount = asked ?? left
+  return amount <= left
+    ? Effect.succeed(amount)
+    : Effect.fail(
+        refuse({
+          param: "amount",
+          message: `Refund amount (${amount}) is greater than unrefunded amount on charge (${left}).`
+        })
+      )
+}
+
+const makeRefund = (context: RequestContext, charge: Charge, amount: number, params: CreateParams): Refund => ({
+  id: newId("re_"),
+  object: "refund",
+  amount,
+  balance_transaction: null,
+  charge: charge.id,
+  created: context.now,
+  currency: charge.currency,
+  customer: null,
+  customer_account: null,
+  destination_details: {
+    card: { reference_status: "pending", reference_type: "acquirer_reference_number", type: "refund" },
+    type: "card"
+  },
+  metadata: Params.patchMetadata({}, params.metadata),
+  payment_intent: charge.payment_intent,
+  payment_method: null,
+  reason: params.reason ?? null,
+  receipt_number: null,
+  source_transfer_reversal: null,
+  status: "succeeded",
+  transfer_reversal: null
+})
+
+/** Pays back a charge, in whole or in part. Events: `refund.created`, `charge.refunded`. */
+const create = Effect.fnUntraced(function* (context: RequestContext, params: CreateParams) {
+  const charge = yield* chargeOf(context, params)
+  const amount = yield* refundableAmount(charge, params.amount)
+  const made = makeRefund(context, charge, amount, params)
+  const refund: Refund = { ...made, balance_transaction: recordRefund(context, made).id }
+  const amountRefunded = charge.amount_refunded + amount
+  const refunded: Charge = {
+    ...charge,
+    amount_refunded: amountRefunded,
+    refunded: amountRefunded === charge.amount
+  }
+  context.objects.put("refund", refund.id, refund)
+  context.objects.put("charge", charge.id, refunded)
+  context.emit({ type: "refund.created", shape: "refund", object: refund })
+  context.emit({ type: "charge.refunded", shape: "charge", object: refunded, previous: charge })
+  return refund
+})
+
+const existing = ({ objects }: RequestContext, id: string): Effect.Effect<Refund, ProviderError> => {
+  const refund = objects.get("refund", id)
+  return refund === undefined ? Effect.fail(resourceMissing("refund", id)) : Effect.succeed(refund)
+}
+
+const update = Effect.fnUntraced(function* (context: RequestContext, params: typeof updateParams.Type, id: string) {
+  const before = yield* existing(context, id)
+  const refund: Refund = { ...before, metadata: Params.patchMetadata(before.metadata ?? {}, params.metadata) }
+  context.objects.put("refund", id, refund)
+  context.emit({ type: "refund.updated", shape: "refund", object: refund, previous: before })
+  return refund
+})
+
+const list = ({ objects }: RequestContext, params: typeof listParams.Type) =>
+  page(
+    {
+      items: newestFirst(objects.all("refund")),
+      matches: ({ charge, created, payment_intent }) =>
+        Params.inRange(created, params.created) &&
+        (params.charge === undefined || charge === params.charge) &&
+        (params.payment_intent === undefined || payment_intent === params.payment_intent),
+      noun: "refund",
+      url: "/v1/refunds"
+    },
+    params
+  )
+
+/** `/v1/refunds`: create for a charge or a payment intent, retrieve, update (`metadata`), list. */
+export const refundRoutes: ReadonlyArray<Route> = [
+  route({ method: "POST", path: "/v1/refunds", answers: { object: "refund" }, params: createParams, run: create }),
+  route({ method: "GET", path: "/v1/refunds", answers: { listOf: "refund" }, params: listParams, run: list }),
+  route({
+    method: "GET",
+    path: "/v1/refunds/:id",
+    answers: { object: "refund" },
+    params: noParams,
+    run: (context, _, id) => existing(context, id)
+  }),
+  route({ method: "POST", path: "/v1/refunds/:id", answers: { object: "refund" }, params: updateParams, run: update })
+]

@@ -1,0 +1,197 @@
+import { Effect, Schema } from "effect"
+import { lineAmount } from "../Amounts.ts"
+import { newId } from "../Ids.ts"
+import * as Params from "../Params.ts"
+import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import type { LineItem, Order, Price, Product } from "../Records.ts"
+import type { RequestContext } from "../Route.ts"
+
+/** Largest amount that one session may ask for, in the smallest currency unit. */
+const maximumTotal = 99_999_999
+
+/** What a session or a payment link says of an item to sell. */
+export interface ItemParams {
+  readonly price: string
+  readonly quantity: number
+}
+
+/** An item to sell, with what its price and its product are at that moment. */
+export interface Sold {
+  readonly price: Price
+  readonly product: Product
+  readonly quantity: number
+}
+
+/** `payment_intent_data` of a session or a payment link. */
+export const paymentIntentDataParams = {
+  description: Params.optional(Params.text(1_000)),
+  metadata: Params.optional(Params.metadata),
+  statement_descriptor: Params.optional(Params.text(22)),
+  statement_descriptor_suffix: Params.optional(Params.text(22))
+}
+
+/** `subscription_data` of a session or a payment link. */
+export const subscriptionDataParams = Schema.Struct({
+  description: Params.optional(Params.text(500)),
+  metadata: Params.optional(Params.metadata),
+  trial_period_days: Params.optional(Params.integer(1, 730))
+})
+
+type Check = Effect.Effect<void, ProviderError>
+
+/** The price of a line item: it and its product must exist and be active. */
+const soldAt = (
+  context: RequestContext,
+  { price: id, quantity }: ItemParams,
+  index: number
+): Effect.Effect<Sold, ProviderError> => {
+  const param = `line_items[${index}][price]`
+  const price = context.objects.get("price", id)
+  const product = price === undefined ? undefined : context.objects.get("product", price.product)
+  if (price === undefined || product === undefined) return Effect.fail(resourceMissing("price", id, param))
+  if (!price.active) {
+    return Effect.fail(
+      refuse({ param, message: `The price specified is inactive. This field only accepts active prices.` })
+    )
+  }
+  return product.active
+    ? Effect.succeed({ price, product, quantity })
+    : Effect.fail(refuse({ code: "product_inactive", param, message: `The product of price ${id} is not active.` }))
+}
+
+const checkCurrencies = (sold: ReadonlyArray<Sold>, expected: string): Check => {
+  const other = sold.findIndex(({ price }) => price.currency !== expected)
+  return other < 0
+    ? Effect.void
+    : Effect.fail(
+        refuse({
+          param: `line_items[${other}][price]`,
+          message: `The price specified only supports \`${sold[other]?.price.currency}\`. This doesn't match the expected currency: \`${expected}\`.`
+        })
+      )
+}
+
+/** A price whose amount the payer chooses stands alone and once. */
+const checkChosenAmount = (sold: ReadonlyArray<Sold>): Check => {
+  const index = sold.findIndex(({ price }) => price.custom_unit_amount !== null)
+  return index < 0 || (sold.length === 1 && sold[0]?.quantity === 1)
+    ? Effect.void
+    : Effect.fail(
+        refuse({
+          param: `line_items[${index}]`,
+          message: "A price with `custom_unit_amount` must be the only line item, with a quantity of 1."
+        })
+      )
+}
+
+/** What recurs is billed together, so it recurs in the same interval. */
+const checkIntervals = (sold: ReadonlyArray<Sold>): Check => {
+  const [first, ...others] = sold.flatMap(({ price }) => (price.recurring === null ? [] : [price.recurring]))
+  return others.every((one) => one.interval === first?.interval && one.interval_count === first.interval_count)
+    ? Effect.void
+    : Effect.fail(
+        refuse({
+          param: "line_items",
+          message: "Checkout does not support multiple prices with different billing intervals."
+        })
+      )
+}
+
+/** Whether something of it recurs, so that a subscription sells it. */
+export const isRecurring = (sold: ReadonlyArray<Sold>): boolean => sold.some(({ price }) => price.recurring !== null)
+
+/** Refuses a total above the provider's bound (400 `amount_too_large`). */
+export const checkTotal = (items: ReadonlyArray<LineItem>, param: string): Check =>
+  items.reduce((sum, item) => sum + item.amount_total, 0) <= maximumTotal
+    ? Effect.void
+    : Effect.fail(
+        refuse({
+          code: "amount_too_large",
+          param,
+          message: `The Checkout Session's total amount must be no more than ${maximumTotal}.`
+        })
+      )
+
+/** Items that can be sold together, and their currency. */
+export interface Sale {
+  readonly sold: ReadonlyArray<Sold>
+  readonly currency: string
+}
+
+/**
+ * Looks up what is to be sold and checks that it can be sold together.
+ *
+ * Errors (400): `parameter_missing` for no items, `resource_missing`, `product_inactive`, and refusals without a code,
+ * each with `param`.
+ */
+export const makeSale = Effect.fnUntraced(function* (
+  context: RequestContext,
+  items: ReadonlyArray<ItemParams>,
+  currency: string | undefined
+) {
+  const sold = yield* Effect.forEach(items, (item, index) => soldAt(context, item, index))
+  const [first] = sold
+  if (first === undefined) {
+    return yield* refuse({
+      code: "parameter_missing",
+      param: "line_items",
+      message: "Missing required param: line_items."
+    })
+  }
+  const expected = currency ?? first.price.currency
+  yield* checkCurrencies(sold, expected)
+  yield* checkChosenAmount(sold)
+  yield* checkIntervals(sold)
+  return { sold, currency: expected }
+})
+
+/** What a quantity costs now: in a trial nothing is due for what recurs. */
+export const dueNow = (price: Price, quantity: number, trial: boolean): number =>
+  trial && price.recurring !== null ? 0 : lineAmount(price, quantity)
+
+/** A line item of a session or a payment link. */
+export const makeItem = (
+  { price, product, quantity }: Sold,
+  trial: boolean,
+  adjustable: LineItem["adjustable_quantity"] = null
+): LineItem => {
+  const amount = dueNow(price, quantity, trial)
+  return {
+    id: newId("li_"),
+    object: "item",
+    adjustable_quantity: adjustable,
+    amount_discount: 0,
+    amount_subtotal: amount,
+    amount_tax: 0,
+    amount_total: amount,
+    currency: price.currency,
+    description: product.name,
+    metadata: {},
+    price,
+    quantity
+  }
+}
+
+const paymentIntentData = Schema.Struct({ ...paymentIntentDataParams, receipt_email: Params.optional(Params.text()) })
+
+interface OrderParams {
+  readonly payment_intent_data?: typeof paymentIntentData.Type
+  readonly subscription_data?: typeof subscriptionDataParams.Type
+}
+
+/** What is sold, with what the payment or the subscription is to carry. */
+export const makeOrder = (items: ReadonlyArray<LineItem>, params: OrderParams): Order => ({
+  items,
+  paymentIntentData: {
+    metadata: Params.patchMetadata({}, params.payment_intent_data?.metadata),
+    description: params.payment_intent_data?.description ?? null,
+    receiptEmail: params.payment_intent_data?.receipt_email ?? null,
+    statementDescriptor: params.payment_intent_data?.statement_descriptor ?? null,
+    statementDescriptorSuffix: params.payment_intent_data?.statement_descriptor_suffix ?? null
+  },
+  subscriptionData: {
+    metadata: Params.patchMetadata({}, params.subscription_data?.metadata),
+    description: params.subscription_data?.description ?? null,
+    trialPeriodDays: params.subscription_data?.trial_period_days ?? null
+  }
+})

@@ -1,0 +1,179 @@
+import { addDays, addMonths, periodEnd } from "../Calendar.ts"
+import { newId } from "../Ids.ts"
+import type {
+  Coupon,
+  Customer,
+  Discount,
+  LineItem,
+  Order,
+  Price,
+  Session,
+  Subscription,
+  SubscriptionItem
+} from "../Records.ts"
+import type { RequestContext } from "../Route.ts"
+
+/** The plan that the provider still shows beside a recurring price. */
+const planOf = (price: Price, recurring: NonNullable<Price["recurring"]>): SubscriptionItem["plan"] => ({
+  id: price.id,
+  object: "plan",
+  active: price.active,
+  amount: price.unit_amount,
+  amount_decimal: price.unit_amount_decimal,
+  billing_scheme: price.billing_scheme,
+  created: price.created,
+  currency: price.currency,
+  interval: recurring.interval,
+  interval_count: recurring.interval_count,
+  livemode: false,
+  metadata: price.metadata,
+  meter: null,
+  nickname: price.nickname,
+  product: price.product,
+  tiers_mode: price.tiers_mode,
+  transform_usage: price.transform_quantity,
+  trial_period_days: recurring.trial_period_days,
+  usage_type: recurring.usage_type
+})
+
+interface Period {
+  readonly start: number
+  readonly end: number
+}
+
+const makeItem = (
+  subscription: string,
+  { price, quantity }: LineItem,
+  recurring: NonNullable<Price["recurring"]>,
+  { end, start }: Period
+): SubscriptionItem => ({
+  id: newId("si_"),
+  object: "subscription_item",
+  billing_thresholds: null,
+  created: start,
+  current_period_end: end,
+  current_period_start: start,
+  current_trial: null,
+  discounts: [],
+  metadata: {},
+  plan: planOf(price, recurring),
+  price,
+  quantity,
+  subscription,
+  tax_rates: []
+})
+
+/** What recurs of an order, with the end of a trial where there is one. */
+const itemsOf = (subscription: string, order: Order, start: number, trialEnd: number | null) =>
+  order.items.flatMap((item) => {
+    const { recurring } = item.price
+    if (recurring === null) return []
+    return [makeItem(subscription, item, recurring, { start, end: trialEnd ?? periodEnd(start, recurring) })]
+  })
+
+/** Who subscribes to what, by which session. */
+export interface SubscriptionTerms {
+  readonly customer: Customer
+  readonly order: Order
+  readonly session: Session
+}
+
+/** The subscription that a session sells: trialing where the order has a trial, else active. */
+export const makeSubscription = (
+  { now }: RequestContext,
+  { customer, order, session }: SubscriptionTerms
+): Subscription => {
+  const id = newId("sub_")
+  const { description, metadata, trialPeriodDays } = order.subscriptionData
+  const trialEnd = trialPeriodDays === null ? null : addDays(now, trialPeriodDays)
+  return {
+    id,
+    object: "subscription",
+    application: null,
+    application_fee_percent: null,
+    automatic_tax: { disabled_reason: null, enabled: false, liability: null },
+    billing_cycle_anchor: trialEnd ?? now,
+    billing_cycle_anchor_config: null,
+    billing_mode: { flexible: { proration_discounts: "included" }, type: "flexible" },
+    billing_schedules: [],
+    billing_thresholds: null,
+    cancel_at: null,
+    cancel_at_period_end: false,
+    canceled_at: null,
+    cancellation_details: { comment: null, feedback: null, feedback_option: null, reason: null },
+    collection_method: "charge_automatically",
+    created: now,
+    currency: session.currency,
+    customer: customer.id,
+    customer_account: null,
+    days_until_due: null,
+    default_payment_method: newId("pm_"),
+    default_source: null,
+    default_tax_rates: [],
+    description,
+    discounts: [],
+    ended_at: null,
+    invoice_settings: {
+      account_tax_ids: null,
+      custom_fields: null,
+      description: null,
+      footer: null,
+      issuer: { type: "self" }
+    },
+    items: {
+      object: "list",
+      data: itemsOf(id, order, now, trialEnd),
+      has_more: false,
+      url: `/v1/subscription_items?subscription=${id}`
+    },
+    latest_invoice: null,
+    livemode: false,
+    managed_payments: null,
+    metadata,
+    next_pending_invoice_item_invoice: null,
+    on_behalf_of: null,
+    pause_collection: null,
+    payment_settings: {
+      payment_method_options: null,
+      payment_method_types: ["card"],
+      save_default_payment_method: "off"
+    },
+    pending_invoice_item_interval: null,
+    pending_setup_intent: null,
+    pending_update: null,
+    schedule: null,
+    start_date: now,
+    status: trialEnd === null ? "active" : "trialing",
+    test_clock: null,
+    transfer_data: null,
+    trial_end: trialEnd,
+    trial_settings: { end_behavior: { billing_cycle_anchor: null, missing_payment_method: "create_invoice" } },
+    trial_start: trialEnd === null ? null : now
+  }
+}
+
+/** When a coupon's discount ends that begins now: null where it does not end by time. */
+const discountEnd = (now: number, { duration, duration_in_months }: Coupon): number | null =>
+  duration === "repeating" && duration_in_months !== null ? addMonths(now, duration_in_months) : null
+
+/** The discount that a session's promotion code gives to its subscription. */
+export const makeDiscount = (
+  { now }: RequestContext,
+  session: Session,
+  subscription: Subscription,
+  coupon: Coupon
+): Discount => ({
+  id: newId("di_"),
+  object: "discount",
+  checkout_session: session.id,
+  customer: subscription.customer,
+  customer_account: null,
+  end: discountEnd(now, coupon),
+  invoice: null,
+  invoice_item: null,
+  promotion_code: session.discounts[0]?.promotion_code ?? null,
+  source: { coupon: coupon.id, type: "coupon" },
+  start: now,
+  subscription: subscription.id,
+  subscription_item: null
+})

@@ -1,0 +1,139 @@
+import { Effect, Schema } from "effect"
+import { newestFirst, page, pageParams } from "../Lists.ts"
+import * as Params from "../Params.ts"
+import { type ProviderError, resourceMissing } from "../ProviderError.ts"
+import type { Subscription } from "../Records.ts"
+import { noParams, type RequestContext, type Route, route } from "../Route.ts"
+
+const listParams = Schema.Struct({
+  ...pageParams,
+  collection_method: Params.optional(Params.oneOf("charge_automatically", "send_invoice")),
+  created: Params.optional(Params.range),
+  customer: Params.optional(Params.text()),
+  price: Params.optional(Params.text()),
+  status: Params.optional(
+    Params.oneOf(
+      ...(["active", "all", "canceled", "ended", "incomplete"] as const),
+      ...(["incomplete_expired", "past_due", "paused", "trialing", "unpaid"] as const)
+    )
+  )
+})
+
+const cancelParams = Schema.Struct({
+  cancellation_details: Params.optional(
+    Schema.Struct({
+      comment: Params.optional(Params.clearable(Params.text())),
+      feedback: Params.optional(
+        Params.clearable(
+          Params.oneOf(
+            ...(["customer_service", "low_quality", "missing_features", "other"] as const),
+            ...(["switched_service", "too_complex", "too_expensive", "unused"] as const)
+          )
+        )
+      )
+    })
+  ),
+  invoice_now: Params.optional(Params.boolean),
+  prorate: Params.optional(Params.boolean)
+})
+
+const existing = ({ objects }: RequestContext, id: string): Effect.Effect<Subscription, ProviderError> => {
+  const subscription = objects.get("subscription", id)
+  return subscription === undefined ? Effect.fail(resourceMissing("subscription", id)) : Effect.succeed(subscription)
+}
+
+const hasEnded = (status: string): boolean => status === "canceled" || status === "incomplete_expired"
+
+/** Which statuses a list shows: all but the canceled ones where it does not say. */
+const isListed = (status: string, asked: (typeof listParams.Type)["status"]): boolean => {
+  switch (asked) {
+    case undefined:
+      return status !== "canceled"
+    case "all":
+      return true
+    case "ended":
+      return hasEnded(status)
+    default:
+      return status === asked
+  }
+}
+
+/** Ends a subscription at once; one that has ended is unknown here, as at the provider. Event: `….deleted`. */
+const cancel = Effect.fnUntraced(function* (context: RequestContext, params: typeof cancelParams.Type, id: string) {
+  const before = yield* existing(context, id)
+  if (hasEnded(before.status)) return yield* resourceMissing("subscription", id)
+  const subscription: Subscription = {
+    ...before,
+    canceled_at: context.now,
+    cancellation_details: {
+      comment: params.cancellation_details?.comment ?? null,
+      feedback: params.cancellation_details?.feedback ?? null,
+      feedback_option: null,
+      reason: "cancellation_requested"
+    },
+    ended_at: context.now,
+    status: "canceled"
+  }
+  context.objects.put("subscription", id, subscription)
+  context.emit({ type: "customer.subscription.deleted", shape: "subscription", object: subscription })
+  return subscription
+})
+
+const list = ({ objects }: RequestContext, params: typeof listParams.Type) =>
+  page(
+    {
+      items: newestFirst(objects.all("subscription")),
+      matches: ({ collection_method, created, customer, items, status }) =>
+        isListed(status, params.status) &&
+        Params.inRange(created, params.created) &&
+        (params.collection_method === undefined || collection_method === params.collection_method) &&
+        (params.customer === undefined || customer === params.customer) &&
+        (params.price === undefined || items.data.some(({ price }) => price.id === params.price)),
+      noun: "subscription",
+      url: "/v1/subscriptions"
+    },
+    params
+  )
+
+const itemListParams = Schema.Struct({ ...pageParams, subscription: Params.text() })
+
+const listItems = Effect.fnUntraced(function* (context: RequestContext, params: typeof itemListParams.Type) {
+  const subscription = context.objects.get("subscription", params.subscription)
+  if (subscription === undefined) return yield* resourceMissing("subscription", params.subscription, "subscription")
+  return yield* page(
+    { items: subscription.items.data, noun: "subscription item", url: "/v1/subscription_items" },
+    params
+  )
+})
+
+/** `/v1/subscriptions`: retrieve, list, cancel; `/v1/subscription_items`: list. The hosted page makes them. */
+export const subscriptionRoutes: ReadonlyArray<Route> = [
+  route({
+    method: "GET",
+    path: "/v1/subscriptions",
+    answers: { listOf: "subscription" },
+    params: listParams,
+    run: list
+  }),
+  route({
+    method: "GET",
+    path: "/v1/subscriptions/:id",
+    answers: { object: "subscription" },
+    params: noParams,
+    run: (context, _, id) => existing(context, id)
+  }),
+  route({
+    method: "DELETE",
+    path: "/v1/subscriptions/:id",
+    answers: { object: "subscription" },
+    params: cancelParams,
+    run: cancel
+  }),
+  route({
+    method: "GET",
+    path: "/v1/subscription_items",
+    answers: { listOf: "subscription_item" },
+    params: itemListParams,
+    run: listItems
+  })
+]

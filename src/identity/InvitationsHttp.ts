@@ -1,0 +1,42 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect } from "effect"
+import { Api } from "../Api.ts"
+import { currentMember } from "./CurrentMember.ts"
+import { Invitations } from "./Invitations.ts"
+import { makeRedemption, type RedemptionOptions } from "./LinkRedemption.ts"
+import { invitationPage } from "./SignInPage.ts"
+
+/** Serves `InvitationsApi`. */
+export const invitationsHttp = HttpApiBuilder.group(Api, "invitations", (handlers) =>
+  Effect.gen(function* () {
+    const invitations = yield* Invitations
+    return handlers
+      .handle(
+        "create",
+        Effect.fnUntraced(function* ({ payload }) {
+          const { author, organizationId } = yield* currentMember
+          return yield* invitations.create({ environments: [], ...payload, organizationId, author })
+        })
+      )
+      .handle("list", () =>
+        Effect.flatMap(currentMember, (principal) => Effect.map(invitations.list(principal), (data) => ({ data })))
+      )
+      .handle("revoke", ({ path }) =>
+        Effect.flatMap(currentMember, ({ author, organizationId }) =>
+          invitations.revoke({ organizationId, author, id: path.id })
+        )
+      )
+  })
+)
+
+/** Serves `InvitationApi`. */
+export const invitationHttp = (options: RedemptionOptions) =>
+  HttpApiBuilder.group(Api, "invitation", (handlers) =>
+    Effect.gen(function* () {
+      const invitations = yield* Invitations
+      const redeem = yield* makeRedemption(options)
+      return handlers
+        .handle("page", () => Effect.succeed(invitationPage))
+        .handle("accept", ({ payload }) => redeem(invitations.accept(payload.token)))
+    })
+  )

@@ -1,0 +1,20 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect } from "effect"
+import { Api } from "../Api.ts"
+import { environments } from "../Settings.ts"
+import { CurrentSession } from "./Authentication.ts"
+import { Organizations } from "./Organizations.ts"
+
+/** Serves `OrganizationsApi`. */
+export const organizationsHttp = HttpApiBuilder.group(Api, "organizations", (handlers) =>
+  Effect.map(Organizations, (organizations) =>
+    handlers.handle(
+      "create",
+      Effect.fnUntraced(function* ({ payload }) {
+        const session = yield* CurrentSession
+        const { id, name } = yield* organizations.create({ name: payload.name, ownerEmail: session.email })
+        return { id, name, workspaces: environments.map((environment) => ({ environment })) }
+      })
+    )
+  )
+)

@@ -1,0 +1,108 @@
+import { createHash } from "node:crypto"
+import { HttpServerResponse } from "@effect/platform"
+
+/**
+ * The pages that mailed links open. They are the same for everybody: the token is behind the link's `#`, which a
+ * browser does not send, and goes to the service in a request's body when the person presses the button. In a query it
+ * would be written into traces, proxies' logs and histories on its way; and a mail scanner that opens every link would
+ * use it up if opening were enough.
+ */
+
+interface PageText {
+  readonly title: string
+  readonly intro: string
+  readonly button: string
+  readonly done: string
+  /** Where the token goes, relative to the page: the service may stand behind a path of a proxy's. */
+  readonly action: string
+}
+
+const sha256 = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`
+
+const style =
+  "body{font:1.1rem/1.5 system-ui,sans-serif;max-width:34rem;margin:15vh auto;padding:0 1rem;color:#1a1a1a;background:#fff}button{font:inherit;padding:.6rem 1.4rem;cursor:pointer}"
+
+const scriptOf = ({ action, done }: PageText): string => `
+const button = document.querySelector("button")
+const status = document.querySelector("[role=status]")
+const token = location.hash.slice(1)
+const lost = "This link is not complete. Open it again from the mail."
+if (token === "") status.textContent = lost
+else button.hidden = false
+button.addEventListener("click", async () => {
+  button.disabled = true
+  status.textContent = "One moment…"
+  try {
+    const response = await fetch(${JSON.stringify(action)}, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ token })
+    })
+    const answer = await response.json()
+    if (response.ok) {
+      history.replaceState(null, "", location.pathname)
+      button.remove()
+      status.textContent = ${JSON.stringify(done)}.replace("{email}", () => answer.person.email)
+      return
+    }
+    status.textContent = answer.error
+    button.disabled = response.status === 401
+  } catch {
+    status.textContent = "The service could not be reached. Try again."
+    button.disabled = false
+  }
+})
+`
+
+const render = (text: PageText, script: string): string => `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>${text.title}</title>
+<style>${style}</style>
+</head>
+<body>
+<main>
+<h1>${text.title}</h1>
+<p>${text.intro}</p>
+<p><button type="button" hidden>${text.button}</button></p>
+<p role="status" aria-live="polite"></p>
+<noscript><p>This page needs JavaScript: it sends what follows the # in the link, which your browser keeps to itself.</p></noscript>
+</main>
+<script>${script}</script>
+</body>
+</html>
+`
+
+const page = (text: PageText): HttpServerResponse.HttpServerResponse => {
+  const script = scriptOf(text)
+  return HttpServerResponse.raw(render(text, script), {
+    headers: {
+      "content-type": "text/html; charset=utf-8",
+      "content-security-policy": `default-src 'none'; script-src ${sha256(script)}; style-src ${sha256(style)}; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+      "cache-control": "no-store",
+      "referrer-policy": "no-referrer",
+      "x-content-type-options": "nosniff"
+    }
+  })
+}
+
+/** The page of a sign-in link. */
+export const signInPage = page({
+  title: "Sign in",
+  intro: "Sign in to connected-payments in this browser.",
+  button: "Sign in",
+  done: "You are signed in as {email}. You can close this page.",
+  action: "session"
+})
+
+/** The page of an invitation's link. */
+export const invitationPage = page({
+  title: "Invitation",
+  intro: "Accept the invitation and sign in to connected-payments in this browser.",
+  button: "Accept the invitation",
+  done: "You are a member now, signed in as {email}. You can close this page.",
+  action: "invitation"
+})

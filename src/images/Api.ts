@@ -1,0 +1,60 @@
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { errorSchema, ProviderAccountNotConnected, ResourceNotFound, ServiceUnavailable } from "../Errors.ts"
+import { Authentication } from "../identity/Authentication.ts"
+import { RequiredPermission } from "../identity/Permissions.ts"
+import { NoQuery, OrganizationPath } from "../kit/Request.ts"
+
+/** The answer to an upload. */
+export const ProductImage = Schema.Struct({
+  url: Schema.String.annotations({ description: "The public, immutable URL, for `images` of products" })
+}).annotations({ identifier: "ProductImage" })
+
+const binary = { schema: { type: "string", format: "binary" } }
+
+/** Said here rather than by a schema: the handler reads the bytes as they arrive, within their bound. */
+const uploadBody = {
+  required: true,
+  content: {
+    "image/jpeg": binary,
+    "image/png": binary,
+    "image/webp": binary,
+    "multipart/form-data": {
+      schema: { type: "object", required: ["file"], properties: { file: binary.schema }, additionalProperties: false }
+    }
+  }
+}
+
+/** Images of products, which the service hosts (contract, Write operations). */
+export class ProductImagesApi extends HttpApiGroup.make("productImages")
+  .add(
+    HttpApiEndpoint.post("upload", "/product-images")
+      .setPath(OrganizationPath)
+      .setUrlParams(NoQuery)
+      .addSuccess(ProductImage)
+      .addError(errorSchema(ProviderAccountNotConnected))
+      .addError(errorSchema(ServiceUnavailable))
+      .annotate(RequiredPermission, "products:write")
+      .annotate(OpenApi.Summary, "Upload a product image")
+      .annotate(
+        OpenApi.Description,
+        "One image, JPEG, PNG or WebP by its bytes, up to 4 MiB: as the body itself, or as the part `file` of a form. The same bytes have the same URL, so a repeat needs no key. Whoever knows the URL sees the image."
+      )
+      .annotate(OpenApi.Override, { requestBody: uploadBody })
+  )
+  .middleware(Authentication)
+  .prefix("/v2/organizations/:organizationId/provider")
+  .annotate(OpenApi.Description, "Images of products, hosted by the service") {}
+
+/** The images themselves, for everybody. */
+export class PublicImagesApi extends HttpApiGroup.make("publicImages")
+  .add(
+    HttpApiEndpoint.get("get", "/product-images/:file")
+      .setPath(Schema.Struct({ file: Schema.String.annotations({ description: "`<sha256>.<jpg|png|webp>`" }) }))
+      .addSuccess(HttpApiSchema.Uint8Array({ contentType: "image/*" }))
+      .addError(errorSchema(ResourceNotFound))
+      .addError(errorSchema(ServiceUnavailable))
+      .annotate(OpenApi.Summary, "Read a product image")
+      .annotate(OpenApi.Description, "Never changes, so it may be kept for ever; `If-None-Match` is understood.")
+  )
+  .annotate(OpenApi.Description, "The images of products, public") {}

@@ -1,0 +1,52 @@
+import type { HttpServerRequest } from "@effect/platform"
+import { Effect } from "effect"
+import { PayloadTooLarge, ValidationFailed } from "../Errors.ts"
+import { readBytes } from "../kit/Body.ts"
+
+/** The image of an upload: the body itself, or the one part of a form. */
+
+/** The largest image that is taken: 4 MiB (contract, Limits). */
+export const maxImageBytes = 4 * 1024 * 1024
+
+/** What a form may have around its image. */
+const maxFormOverhead = 16 * 1024
+
+const filePart = "file"
+
+/** A form whose one part is the image. */
+const fromForm = (body: Buffer, contentType: string): Effect.Effect<Uint8Array, ValidationFailed | PayloadTooLarge> =>
+  Effect.gen(function* () {
+    const form = yield* Effect.tryPromise({
+      try: () => new Response(new Uint8Array(body), { headers: { "content-type": contentType } }).formData(),
+      catch: () => new ValidationFailed({ fields: [filePart], message: "The form could not be read." })
+    })
+    const file = form.get(filePart)
+    const refused = [...new Set(form.keys())].filter((name) => name !== filePart)
+    if (!(file instanceof File) || form.getAll(filePart).length > 1) {
+      refused.push(filePart)
+    }
+    if (!(file instanceof File) || refused.length > 0) {
+      return yield* new ValidationFailed({ fields: refused })
+    }
+    if (file.size > maxImageBytes) {
+      return yield* new PayloadTooLarge({ message: `The image is larger than ${maxImageBytes} bytes.` })
+    }
+    return new Uint8Array(yield* Effect.promise(() => file.arrayBuffer()))
+  })
+
+/**
+ * Reads an upload, bounded as it streams in. What the sender calls the image is not looked at: its bytes decide.
+ *
+ * Errors: `payload_too_large` over 4 MiB; `validation_failed` with `file`, or with the parts that a form should not have.
+ */
+export const readUpload = (
+  request: HttpServerRequest.HttpServerRequest
+): Effect.Effect<Uint8Array, ValidationFailed | PayloadTooLarge> => {
+  const contentType = request.headers["content-type"] ?? ""
+  const isForm = /^multipart\/form-data\s*;/i.test(contentType)
+  return readBytes(request, isForm ? maxImageBytes + maxFormOverhead : maxImageBytes).pipe(
+    // A sender that went away is a defect to nobody: the edge ends the request
+    Effect.catchTag("RequestError", Effect.die),
+    Effect.flatMap((body) => (isForm ? fromForm(body, contentType) : Effect.succeed(body)))
+  )
+}

@@ -1,0 +1,34 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect } from "effect"
+import { Api } from "../Api.ts"
+import { onAccount } from "./AccountOperations.ts"
+import { Provider } from "./Provider.ts"
+
+/** Serves `AccountApi`. */
+export const accountHttp = HttpApiBuilder.group(Api, "account", (handlers) =>
+  Effect.gen(function* () {
+    const provider = yield* Provider
+    return handlers
+      .handle("get", () => onAccount(provider.retrieveAccount))
+      .handle("balance", () => onAccount(provider.retrieveBalance))
+      .handle("payoutSettings", () => onAccount(provider.retrievePayoutSettings))
+  })
+)
+
+/** Serves `TransactionsApi`. */
+export const balanceTransactionsHttp = HttpApiBuilder.group(Api, "balanceTransactions", (handlers) =>
+  Effect.map(Provider, (provider) =>
+    handlers.handle("list", ({ urlParams }) =>
+      onAccount((account) => provider.listBalanceTransactions(account, urlParams))
+    )
+  )
+)
+
+/** Serves `PayoutsApi`. */
+export const payoutsHttp = HttpApiBuilder.group(Api, "payouts", (handlers) =>
+  Effect.map(Provider, (provider) =>
+    handlers
+      .handle("list", ({ urlParams }) => onAccount((account) => provider.listPayouts(account, urlParams)))
+      .handle("get", ({ path }) => onAccount((account) => provider.retrievePayout(account, path.id)))
+  )
+)

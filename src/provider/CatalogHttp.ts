@@ -1,0 +1,69 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect } from "effect"
+import { Api } from "../Api.ts"
+import { Principal } from "../identity/Principal.ts"
+import { onAccount, write, writeOnAccount } from "./AccountOperations.ts"
+import { Products, requireKeyForPrice } from "./Products.ts"
+import { Provider } from "./Provider.ts"
+
+/** Serves `ProductsApi`. */
+export const productsHttp = HttpApiBuilder.group(Api, "products", (handlers) =>
+  Effect.gen(function* () {
+    const provider = yield* Provider
+    const products = yield* Products
+    return handlers
+      .handle("create", ({ headers, payload }) =>
+        writeOnAccount(
+          {
+            operation: "products.create",
+            callerKey: headers["idempotency-key"],
+            parameters: payload,
+            action: "product.created",
+            targetType: "product"
+          },
+          (account, options) => provider.createProduct(account, payload, options)
+        )
+      )
+      .handle("list", ({ urlParams }) => onAccount((account) => provider.listProducts(account, urlParams)))
+      .handle("get", ({ path }) => onAccount((account) => provider.retrieveProduct(account, path.id)))
+      .handle(
+        "update",
+        Effect.fnUntraced(function* ({ headers, path, payload }) {
+          const principal = yield* Principal
+          yield* requireKeyForPrice(payload, headers["idempotency-key"])
+          return yield* write(
+            {
+              operation: "products.update",
+              callerKey: headers["idempotency-key"],
+              parameters: { id: path.id, changes: payload },
+              action: "product.updated",
+              targetType: "product"
+            },
+            (callerKey) => products.update(principal, path.id, payload, callerKey)
+          )
+        })
+      )
+  })
+)
+
+/** Serves `PricesApi`. */
+export const pricesHttp = HttpApiBuilder.group(Api, "prices", (handlers) =>
+  Effect.gen(function* () {
+    const provider = yield* Provider
+    return handlers
+      .handle("create", ({ headers, payload }) =>
+        writeOnAccount(
+          {
+            operation: "prices.create",
+            callerKey: headers["idempotency-key"],
+            parameters: payload,
+            action: "price.created",
+            targetType: "price"
+          },
+          (account, options) => provider.createPrice(account, payload, options)
+        )
+      )
+      .handle("list", ({ urlParams }) => onAccount((account) => provider.listPrices(account, urlParams)))
+      .handle("get", ({ path }) => onAccount((account) => provider.retrievePrice(account, path.id)))
+  })
+)

@@ -1,0 +1,80 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect } from "effect"
+import { Api } from "../Api.ts"
+import { Principal } from "../identity/Principal.ts"
+import { onAccount, write, writeOnAccount } from "./AccountOperations.ts"
+import { CheckoutSessions } from "./CheckoutSessions.ts"
+import { PaymentLinks } from "./PaymentLinks.ts"
+import { Prices, requireSubscriptions } from "./Prices.ts"
+import { Provider } from "./Provider.ts"
+
+/** Serves `CheckoutSessionsApi`. */
+export const checkoutSessionsHttp = HttpApiBuilder.group(Api, "checkoutSessions", (handlers) =>
+  Effect.gen(function* () {
+    const provider = yield* Provider
+    const sessions = yield* CheckoutSessions
+    return handlers
+      .handle(
+        "create",
+        Effect.fnUntraced(function* ({ headers, payload }) {
+          const principal = yield* Principal
+          // A subscription-mode session is what a recurring price needs (contract, Write operations)
+          yield* payload.mode === "subscription" ? requireSubscriptions(principal) : Effect.void
+          return yield* write(
+            {
+              operation: "checkout.sessions.create",
+              callerKey: headers["idempotency-key"],
+              parameters: payload,
+              action: "checkout_session.created",
+              targetType: "checkout_session"
+            },
+            (callerKey) => sessions.create(principal, payload, callerKey)
+          )
+        })
+      )
+      .handle("list", ({ urlParams }) => onAccount((account) => provider.listCheckoutSessions(account, urlParams)))
+      .handle("get", ({ path }) => onAccount((account) => provider.retrieveCheckoutSession(account, path.id)))
+  })
+)
+
+/** Serves `PaymentLinksApi`. */
+export const paymentLinksHttp = HttpApiBuilder.group(Api, "paymentLinks", (handlers) =>
+  Effect.gen(function* () {
+    const provider = yield* Provider
+    const prices = yield* Prices
+    const links = yield* PaymentLinks
+    return handlers
+      .handle(
+        "create",
+        Effect.fnUntraced(function* ({ headers, payload }) {
+          const principal = yield* Principal
+          const terms = yield* prices.termsOf(principal, payload.line_items)
+          yield* terms.some(({ recurring }) => recurring) ? requireSubscriptions(principal) : Effect.void
+          return yield* write(
+            {
+              operation: "payment_links.create",
+              callerKey: headers["idempotency-key"],
+              parameters: payload,
+              action: "payment_link.created",
+              targetType: "payment_link"
+            },
+            (callerKey) => links.create(principal, payload, terms, callerKey)
+          )
+        })
+      )
+      .handle("list", ({ urlParams }) => onAccount((account) => provider.listPaymentLinks(account, urlParams)))
+      .handle("get", ({ path }) => onAccount((account) => provider.retrievePaymentLink(account, path.id)))
+      .handle("update", ({ headers, path, payload }) =>
+        writeOnAccount(
+          {
+            operation: "payment_links.update",
+            callerKey: headers["idempotency-key"],
+            parameters: { id: path.id, changes: payload },
+            action: "payment_link.updated",
+            targetType: "payment_link"
+          },
+          (account, options) => provider.updatePaymentLink(account, path.id, payload, options)
+        )
+      )
+  })
+)

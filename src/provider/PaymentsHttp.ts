@@ -1,0 +1,62 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect } from "effect"
+import { Api } from "../Api.ts"
+import { onAccount, write, writeOnAccount } from "./AccountOperations.ts"
+import { Provider } from "./Provider.ts"
+
+/** Serves `ChargesApi`. */
+export const chargesHttp = HttpApiBuilder.group(Api, "charges", (handlers) =>
+  Effect.map(Provider, (provider) =>
+    handlers
+      .handle("list", ({ urlParams }) => onAccount((account) => provider.listCharges(account, urlParams)))
+      .handle("get", ({ path }) => onAccount((account) => provider.retrieveCharge(account, path.id)))
+  )
+)
+
+/** Serves `PaymentIntentsApi`. */
+export const paymentIntentsHttp = HttpApiBuilder.group(Api, "paymentIntents", (handlers) =>
+  Effect.map(Provider, (provider) =>
+    handlers
+      .handle("list", ({ urlParams }) => onAccount((account) => provider.listPaymentIntents(account, urlParams)))
+      .handle("get", ({ path }) => onAccount((account) => provider.retrievePaymentIntent(account, path.id)))
+  )
+)
+
+/** Serves `RefundsApi`. */
+export const refundsHttp = HttpApiBuilder.group(Api, "refunds", (handlers) =>
+  Effect.map(Provider, (provider) =>
+    handlers.handle("create", ({ headers, payload }) =>
+      writeOnAccount(
+        {
+          operation: "refunds.create",
+          callerKey: headers["idempotency-key"],
+          parameters: payload,
+          action: "refund.created",
+          targetType: "refund"
+        },
+        (account, options) => provider.createRefund(account, payload, options)
+      )
+    )
+  )
+)
+
+/** Serves `SubscriptionsApi`. */
+export const subscriptionsHttp = HttpApiBuilder.group(Api, "subscriptions", (handlers) =>
+  Effect.map(Provider, (provider) =>
+    handlers
+      .handle("list", ({ urlParams }) => onAccount((account) => provider.listSubscriptions(account, urlParams)))
+      .handle("get", ({ path }) => onAccount((account) => provider.retrieveSubscription(account, path.id)))
+      .handle("cancel", ({ headers, path }) =>
+        write(
+          {
+            operation: "subscriptions.cancel",
+            callerKey: headers["idempotency-key"],
+            parameters: { id: path.id },
+            action: "subscription.canceled",
+            targetType: "subscription"
+          },
+          () => onAccount((account) => provider.cancelSubscription(account, path.id))
+        )
+      )
+  )
+)

@@ -1,0 +1,42 @@
+import { ProviderObjectNotFound, ProviderRequestRefused } from "../Errors.ts"
+import type { AccountAccessRevoked, ProviderFailure } from "./ProviderErrors.ts"
+
+/**
+ * Other names for the fields of a refusal, by the path that they begin with: what the provider calls
+ * `applies_to.products.0` is `products.0` to callers. Null where callers have no such field.
+ */
+export type FieldNames = Readonly<Record<string, string | null>>
+
+const renamed = (fields: ReadonlyArray<string>, names: FieldNames): ReadonlyArray<string> => {
+  // The longest beginning decides
+  const known = Object.entries(names).toSorted(([a], [b]) => b.length - a.length)
+  const ours = fields.flatMap((field) => {
+    const found = known.find(([path]) => path === "" || field === path || field.startsWith(`${path}.`))
+    if (found === undefined) {
+      return [field]
+    }
+    const [path, name] = found
+    if (name === null) {
+      return []
+    }
+    return [path === "" ? `${name}.${field}` : `${name}${field.slice(path.length)}`]
+  })
+  return [...new Set(ours)]
+}
+
+/** A failure with the fields that it refuses under the names that callers know them by (contract, Errors). */
+export const inOurNames =
+  (names: FieldNames) =>
+  <E extends ProviderFailure | AccountAccessRevoked>(
+    failure: E
+  ): E | ProviderRequestRefused | ProviderObjectNotFound => {
+    if (failure._tag === "ProviderRequestRefused") {
+      const { cause, code, fields, message } = failure
+      return new ProviderRequestRefused({ cause, code, message, fields: renamed(fields, names) })
+    }
+    if (failure._tag === "ProviderObjectNotFound") {
+      const { cause, fields, message } = failure
+      return new ProviderObjectNotFound({ cause, message, fields: renamed(fields, names) })
+    }
+    return failure
+  }

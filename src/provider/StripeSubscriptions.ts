@@ -1,0 +1,46 @@
+import { Effect } from "effect"
+import type Stripe from "stripe"
+import type { Provider } from "./Provider.ts"
+import { type FieldNames, inOurNames } from "./RefusedFields.ts"
+import { one, page, type StripeCall } from "./StripeCall.ts"
+import type { ListSubscriptions } from "./SubscriptionsApi.ts"
+
+/** Subscriptions at Stripe. */
+
+/** The one parameter of a read or a cancellation is the id, by whatever name. */
+const idNames: FieldNames = { subscription: "id", subscription_exposed_id: "id" }
+
+/** The parameters of a list of subscriptions. */
+export const subscriptionsParams = (params: ListSubscriptions): Stripe.SubscriptionListParams => params
+
+/** The operations of `Provider` on subscriptions. */
+export const stripeSubscriptions = (call: StripeCall) => {
+  const retrieveSubscription: Provider["Type"]["retrieveSubscription"] = (account, id) =>
+    one(call("subscriptions.retrieve", account, (client, scope) => client.subscriptions.retrieve(id, {}, scope))).pipe(
+      Effect.mapError(inOurNames(idNames))
+    )
+
+  /** The provider takes no keys with DELETE, and knows a canceled subscription no more to cancel it again. */
+  const cancelSubscription: Provider["Type"]["cancelSubscription"] = (account, id) =>
+    one(call("subscriptions.cancel", account, (client, scope) => client.subscriptions.cancel(id, {}, scope))).pipe(
+      Effect.mapError(inOurNames(idNames)),
+      Effect.catchTag("ProviderObjectNotFound", (unknown) =>
+        Effect.filterOrFail(
+          retrieveSubscription(account, id),
+          ({ status }) => status === "canceled",
+          () => unknown
+        )
+      )
+    )
+
+  return {
+    retrieveSubscription,
+    cancelSubscription,
+    listSubscriptions: (account, params) =>
+      page(
+        call("subscriptions.list", account, (client, scope) =>
+          client.subscriptions.list(subscriptionsParams(params), scope)
+        )
+      )
+  } satisfies Partial<Provider["Type"]>
+}

@@ -1,0 +1,78 @@
+import { readFile } from "node:fs/promises"
+import { join } from "node:path"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { eventually } from "../harness/Eventually.ts"
+import { temporaryDirectory } from "../storage/fixtures/temporaryDirectory.ts"
+import { cli, cliHere, startCli } from "./CliProcess.ts"
+
+const LocalFile = Schema.parseJson(
+  Schema.Struct({
+    baseUrl: Schema.String,
+    organizationId: Schema.String,
+    apiKey: Schema.String,
+    emulatorUrl: Schema.String
+  })
+)
+
+const Secrets = Schema.parseJson(Schema.Struct({ providerSecretKey: Schema.String }))
+
+const makeAccount = (emulatorUrl: string, secretKey: string) =>
+  Effect.promise(async () => {
+    const response = await fetch(`${emulatorUrl}/_emulator/accounts`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${secretKey}` }
+    })
+    return Schema.decodeUnknownSync(Schema.Struct({ id: Schema.String }))(await response.json()).id
+  })
+
+describe("a service on local defaults", () => {
+  it.scopedLive(
+    "is what commands without DATABASE_URL work on while it runs; afterwards they start its database for themselves",
+    () =>
+      Effect.gen(function* () {
+        const directory = yield* temporaryDirectory
+        const settings = { DATA_DIR: directory, PORT: "0" }
+        const service = yield* startCli(settings, "serve")
+        const local = yield* eventually(
+          "the service's start",
+          Effect.option(
+            Effect.flatMap(
+              Effect.tryPromise(() => readFile(join(directory, "local.json"), "utf8")),
+              Schema.decode(LocalFile)
+            )
+          ),
+          60_000
+        )
+        const id = local.organizationId
+        const made = yield* cli(
+          settings,
+          ...["keys", "create", "--organization", id, "--name", "By hand", "--json"],
+          ...["--permission", "webhook-endpoints:read"]
+        )
+        expect(made, made.stderr).toMatchObject({ code: 0, stderr: "" })
+        const { key } = Schema.decodeUnknownSync(Schema.Struct({ key: Schema.String }))(made.json)
+        const status = yield* Effect.promise(() =>
+          fetch(`${local.baseUrl}/v2/organizations/${id}/integrations/endpoints`, { headers: { "x-api-key": key } })
+        ).pipe(Effect.map((answer) => answer.status))
+        expect(status).toBe(200)
+
+        const { providerSecretKey } = yield* Schema.decode(Secrets)(
+          yield* Effect.promise(() => readFile(join(directory, "secrets.json"), "utf8"))
+        )
+        const tenant = ["--organization", id, "--environment", "sandbox"]
+        const accountId = yield* makeAccount(local.emulatorUrl, providerSecretKey)
+        expect(yield* cliHere(settings, "accounts", "unlink", ...tenant)).toMatchObject({ code: 0, stderr: "" })
+        const linked = yield* cliHere(settings, "accounts", "link", ...tenant, "--account", accountId, "--json")
+        expect(linked, linked.stderr).toMatchObject({ code: 0, json: { accountId, status: "connected" } })
+
+        expect(yield* service.stop).toMatchObject({ code: 0 })
+        const shown = yield* cliHere(settings, "accounts", "link", ...tenant, "--account", accountId, "--json")
+        expect(shown, shown.stderr).toMatchObject({ code: 0, stderr: "", json: { accountId, status: "connected" } })
+        const organizations = yield* cliHere(settings, "organizations", "list", "--json")
+        expect(organizations, organizations.stderr).toMatchObject({ code: 0, stderr: "" })
+        expect(organizations.json).toEqual([{ id, name: "Local organization" }])
+      }),
+    120_000
+  )
+})

@@ -1,0 +1,291 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Stripe } from "stripe"
+import { call, connected, said, somePrice, someSession, submit } from "./Harness.ts"
+
+/** A session that sells a monthly price of 5.00. */
+const subscriptionSession = (stripe: Stripe, params: Partial<Stripe.Checkout.SessionCreateParams> = {}) =>
+  Effect.gen(function* () {
+    const monthly = yield* somePrice(stripe, { recurring: { interval: "month" } })
+    return yield* someSession(stripe, {
+      mode: "subscription",
+      line_items: [{ price: monthly.id, quantity: 2 }],
+      ...params
+    })
+  })
+
+/** A subscription that such a session has led to. */
+const subscribed = (stripe: Stripe, params: Partial<Stripe.Checkout.SessionCreateParams> = {}) =>
+  Effect.gen(function* () {
+    const session = yield* subscriptionSession(stripe, params)
+    yield* submit(session.url, { action: "pay", email: "payer@example.com" })
+    const [subscription] = (yield* call(() => stripe.subscriptions.list({ status: "all" }))).data
+    if (subscription === undefined) throw new Error("No subscription was made")
+    return { session, subscription }
+  })
+
+const newTypes = (stripe: Stripe, limit: number) =>
+  Effect.map(
+    call(() => stripe.events.list({ limit })),
+    ({ data }) => data.map(({ type }) => type).reverse()
+  )
+
+describe("paying a session in subscription mode", () => {
+  it.scopedLive("makes customer, payment, subscription and first invoice, and tells of them in order", () =>
+    Effect.gen(function* () {
+      const { stripe } = yield* connected()
+      const setup = yield* somePrice(stripe, { unit_amount: 90 })
+      const monthly = yield* somePrice(stripe, { recurring: { interval: "month" } })
+      const session = yield* someSession(stripe, {
+        mode: "subscription",
+        line_items: [
+          { price: monthly.id, quantity: 2 },
+          { price: setup.id, quantity: 1 }
+        ],
+        subscription_data: { metadata: { plan: "gold" } }
+      })
+      expect((yield* submit(session.url, { action: "pay", email: "payer@example.com" })).status).toBe(303)
+      expect(yield* newTypes(stripe, 10)).toEqual([
+        "customer.created",
+        "payment_intent.created",
+        "charge.succeeded",
+        "payment_intent.succeeded",
+        "customer.subscription.created",
+        "invoice.created",
+        "invoice.finalized",
+        "invoice.paid",
+        "invoice.payment_succeeded",
+        "checkout.session.completed"
+      ])
+      const after = yield* call(() =>
+        stripe.checkout.sessions.retrieve(session.id, {
+          expand: ["subscription.latest_invoice", "customer", "invoice"]
+        })
+      )
+      expect(after).toMatchObject({
+        mode: "subscription",
+        status: "complete",
+        payment_status: "paid",
+        payment_intent: null,
+        amount_total: 1090,
+        customer: { object: "customer", email: "payer@example.com" },
+        subscription: {
+          status: "active",
+          metadata: { plan: "gold" },
+          items: { data: [{ quantity: 2, price: { id: monthly.id }, plan: { object: "plan", interval: "month" } }] },
+          latest_invoice: { status: "paid" }
+        },
+        invoice: {
+          amount_due: 1090,
+          amount_paid: 1090,
+          billing_reason: "subscription_create",
+          status: "paid",
+          parent: { type: "subscription_details", subscription_details: { metadata: { plan: "gold" } } },
+          lines: {
+            data: [
+              { amount: 1000, pricing: { price_details: { price: monthly.id, product: monthly.product } } },
+              { amount: 90, pricing: { price_details: { price: setup.id } } }
+            ]
+          }
+        }
+      })
+      const [intent] = (yield* call(() => stripe.paymentIntents.list())).data
+      expect(intent).toMatchObject({ amount_received: 1090, metadata: {}, setup_future_usage: "off_session" })
+      const invoices = yield* call(() => stripe.invoices.list({ expand: ["data.payments"] }))
+      expect(invoices.data[0]?.payments?.data[0]).toMatchObject({
+        amount_paid: 1090,
+        payment: { type: "payment_intent", payment_intent: intent?.id }
+      })
+    })
+  )
+
+  it.scopedLive("takes no payment in a trial, which ends when it was said to", () =>
+    Effect.gen(function* () {
+      const { stripe } = yield* connected()
+      const { session, subscription } = yield* subscribed(stripe, { subscription_data: { trial_period_days: 14 } })
+      expect(subscription).toMatchObject({
+        status: "trialing",
+        trial_start: subscription.created,
+        trial_end: subscription.created + 14 * 86_400,
+        items: { data: [{ current_period_end: subscription.created + 14 * 86_400 }] }
+      })
+      expect(yield* call(() => stripe.checkout.sessions.retrieve(session.id))).toMatchObject({
+        status: "complete",
+        payment_status: "no_payment_required",
+        amount_total: 0
+      })
+      expect((yield* call(() => stripe.paymentIntents.list())).data).toEqual([])
+      expect((yield* call(() => stripe.invoices.list())).data).toMatchObject([{ status: "paid", amount_paid: 0 }])
+      expect(yield* newTypes(stripe, 7)).toEqual([
+        "customer.created",
+        "customer.subscription.created",
+        "invoice.created",
+        "invoice.finalized",
+        "invoice.paid",
+        "invoice.payment_succeeded",
+        "checkout.session.completed"
+      ])
+    })
+  )
+
+  it.scopedLive("can follow a declined card, with the same payment intent and one subscription", () =>
+    Effect.gen(function* () {
+      const { stripe } = yield* connected()
+      const session = yield* subscriptionSession(stripe)
+      expect((yield* submit(session.url, { action: "decline" })).status).toBe(402)
+      expect((yield* submit(session.url, { action: "decline" })).status).toBe(402)
+      expect((yield* call(() => stripe.subscriptions.list({ status: "all" }))).data).toEqual([])
+      expect((yield* call(() => stripe.checkout.sessions.retrieve(session.id))).payment_intent).toBeNull()
+      const answers = yield* Effect.all(
+        Array.from({ length: 5 }, () => submit(session.url, { action: "pay" })),
+        { concurrency: "unbounded" }
+      )
+      expect(answers.map(({ status }) => status)).toEqual([303, 303, 303, 303, 303])
+      expect((yield* call(() => stripe.subscriptions.list())).data).toHaveLength(1)
+      expect((yield* call(() => stripe.paymentIntents.list())).data).toMatchObject([{ status: "succeeded" }])
+      expect((yield* call(() => stripe.charges.list())).data.map(({ status }) => status)).toEqual([
+        "succeeded",
+        "failed",
+        "failed"
+      ])
+    })
+  )
+
+  it.scopedLive("discounts the first invoice, and further ones as long as the coupon says", () =>
+    Effect.gen(function* () {
+      const { account, emulator, stripe } = yield* connected()
+      for (const [code, duration] of [
+        ["ONCE", "once"],
+        ["EVER", "forever"]
+      ] as const) {
+        const coupon = yield* call(() => stripe.coupons.create({ percent_off: 10, duration }))
+        yield* call(() => stripe.promotionCodes.create({ promotion: { type: "coupon", coupon: coupon.id }, code }))
+        const session = yield* subscriptionSession(stripe, { allow_promotion_codes: true })
+        yield* submit(session.url, { action: "pay", promotion_code: code })
+        const [subscription] = (yield* call(() => stripe.subscriptions.list({ expand: ["data.discounts"] }))).data
+        expect(subscription?.discounts).toHaveLength(duration === "once" ? 0 : 1)
+        yield* emulator.renewSubscription({ account, id: subscription?.id ?? "", outcome: "paid" })
+        const invoices = yield* call(() => stripe.invoices.list({ subscription: subscription?.id ?? "" }))
+        expect(invoices.data.map(({ amount_paid, subtotal }) => [subtotal, amount_paid])).toEqual([
+          [1000, duration === "once" ? 1000 : 900],
+          [1000, 900]
+        ])
+        expect(invoices.data[1]?.total_discount_amounts).toMatchObject([{ amount: 100 }])
+      }
+    })
+  )
+})
+
+describe("subscriptions", () => {
+  it.scopedLive("are listed without the canceled ones unless those are asked for", () =>
+    Effect.gen(function* () {
+      const { stripe } = yield* connected()
+      const { subscription: first } = yield* subscribed(stripe)
+      const { subscription: trial } = yield* subscribed(stripe, { subscription_data: { trial_period_days: 3 } })
+      const canceled = yield* call(() =>
+        stripe.subscriptions.cancel(first.id, { cancellation_details: { comment: "bye", feedback: "unused" } })
+      )
+      expect(canceled).toMatchObject({
+        status: "canceled",
+        cancellation_details: { comment: "bye", feedback: "unused", reason: "cancellation_requested" }
+      })
+      expect(canceled.ended_at).toBe(canceled.canceled_at)
+      expect((yield* newTypes(stripe, 1))[0]).toBe("customer.subscription.deleted")
+      const ids = (params: Stripe.SubscriptionListParams = {}) =>
+        Effect.map(
+          call(() => stripe.subscriptions.list(params)),
+          ({ data }) => data.map(({ id }) => id)
+        )
+      expect(yield* ids()).toEqual([trial.id])
+      expect(yield* ids({ status: "all" })).toEqual([trial.id, first.id])
+      expect(yield* ids({ status: "canceled" })).toEqual([first.id])
+      expect(yield* ids({ status: "ended" })).toEqual([first.id])
+      expect(yield* ids({ status: "trialing" })).toEqual([trial.id])
+      expect(yield* ids({ status: "active" })).toEqual([])
+      expect(yield* ids({ status: "all", customer: String(first.customer) })).toEqual([first.id])
+      expect(yield* ids({ status: "all", price: trial.items.data[0]?.price.id ?? "" })).toEqual([trial.id])
+      expect(yield* ids({ status: "all", limit: 1, starting_after: trial.id })).toEqual([first.id])
+      expect(yield* said(() => stripe.subscriptions.list({ status: "gone" }))).toMatchObject({
+        statusCode: 400,
+        param: "status"
+      })
+      expect(yield* said(() => stripe.subscriptions.cancel(first.id))).toMatchObject({
+        statusCode: 404,
+        code: "resource_missing"
+      })
+      expect(yield* said(() => stripe.subscriptions.cancel("sub_none"))).toMatchObject({ statusCode: 404 })
+      expect((yield* call(() => stripe.subscriptionItems.list({ subscription: trial.id }))).data).toHaveLength(1)
+    })
+  )
+
+  it.scopedLive("are renewed: paid for the next period, or past due when the card is declined", () =>
+    Effect.gen(function* () {
+      const { account, emulator, stripe } = yield* connected()
+      const { subscription } = yield* subscribed(stripe)
+      const end = subscription.items.data[0]?.current_period_end
+      yield* emulator.renewSubscription({ account, id: subscription.id, outcome: "paid" })
+      const renewed = yield* call(() => stripe.subscriptions.retrieve(subscription.id, { expand: ["latest_invoice"] }))
+      expect(renewed).toMatchObject({
+        status: "active",
+        items: { data: [{ current_period_start: end }] },
+        latest_invoice: { billing_reason: "subscription_cycle", amount_paid: 1000 }
+      })
+      yield* emulator.renewSubscription({ account, id: subscription.id, outcome: "failed" })
+      expect(yield* newTypes(stripe, 7)).toEqual([
+        "payment_intent.created",
+        "charge.failed",
+        "payment_intent.payment_failed",
+        "invoice.created",
+        "invoice.finalized",
+        "invoice.payment_failed",
+        "customer.subscription.updated"
+      ])
+      const [invoice] = (yield* call(() => stripe.invoices.list({ status: "open" }))).data
+      expect(invoice).toMatchObject({ amount_due: 1000, amount_paid: 0, attempt_count: 1 })
+      expect((yield* call(() => stripe.subscriptions.retrieve(subscription.id))).status).toBe("past_due")
+      expect((yield* call(() => stripe.invoices.listLineItems(invoice?.id ?? ""))).data).toHaveLength(1)
+    })
+  )
+
+  it.scopedLive("and their invoices show the first ten of their items, and say that there are more", () =>
+    Effect.gen(function* () {
+      const { stripe } = yield* connected()
+      const prices = yield* Effect.all(
+        Array.from({ length: 12 }, () => somePrice(stripe, { recurring: { interval: "month" } }))
+      )
+      const { subscription } = yield* subscribed(stripe, {
+        line_items: prices.map(({ id }) => ({ price: id, quantity: 1 }))
+      })
+      expect([subscription.items.data.length, subscription.items.has_more]).toEqual([10, true])
+      const [invoice] = (yield* call(() => stripe.invoices.list())).data
+      expect([invoice?.lines.data.length, invoice?.lines.has_more, invoice?.total]).toEqual([10, true, 6000])
+      const all = yield* call(() => stripe.invoices.listLineItems(invoice?.id ?? "", { limit: 100 }))
+      expect(all.data).toHaveLength(12)
+    })
+  )
+})
+
+describe("customers", () => {
+  it.scopedLive("are found by their address, and made for single payments where that is asked for", () =>
+    Effect.gen(function* () {
+      const { stripe } = yield* connected()
+      const { subscription } = yield* subscribed(stripe)
+      const session = yield* someSession(stripe, { customer_creation: "always" })
+      yield* submit(session.url, { action: "pay", email: "once@example.com" })
+      const plain = yield* someSession(stripe)
+      yield* submit(plain.url, { action: "pay" })
+      const found = yield* call(() => stripe.customers.list({ email: "payer@example.com" }))
+      expect(found.data.map(({ id }) => id)).toEqual([subscription.customer])
+      const customers = yield* call(() => stripe.customers.list())
+      expect(customers.data.map(({ email }) => email)).toEqual(["once@example.com", "payer@example.com"])
+      const after = yield* call(() =>
+        stripe.checkout.sessions.retrieve(session.id, { expand: ["customer", "payment_intent.latest_charge"] })
+      )
+      expect(after).toMatchObject({
+        customer: { id: customers.data[0]?.id },
+        payment_intent: { customer: customers.data[0]?.id, latest_charge: { customer: customers.data[0]?.id } }
+      })
+      expect(yield* said(() => stripe.customers.retrieve("cus_none"))).toMatchObject({ statusCode: 404 })
+    })
+  )
+})

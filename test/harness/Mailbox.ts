@@ -1,0 +1,122 @@
+import { Context, Effect, Layer, Option, Redacted, type Scope } from "effect"
+import { SMTPServer } from "smtp-server"
+import { eventually } from "./Eventually.ts"
+
+/** A mail as the server took it: the envelope's recipients, the headers, and the decoded text. */
+export interface ReceivedMail {
+  readonly to: ReadonlyArray<string>
+  readonly headers: ReadonlyMap<string, string>
+  readonly text: string
+  /** Every byte of it, as text. */
+  readonly raw: string
+}
+
+/** What the server answers to a mail that it does not take. */
+export interface SmtpRefusal {
+  readonly code: number
+  readonly message: (raw: string) => string
+}
+
+export interface Mailbox {
+  readonly url: Redacted.Redacted
+  readonly mails: ReadonlyArray<ReceivedMail>
+  /** How many mails were offered, refused ones included. */
+  readonly offered: () => number
+  /** Answers this to every mail until it is called with nothing. */
+  readonly refuse: (refusal?: SmtpRefusal) => void
+  /** Waits for the n-th mail (from 1) to an address. */
+  readonly mailTo: (address: string, nth?: number) => Effect.Effect<ReceivedMail>
+}
+
+const parse = (raw: string, to: ReadonlyArray<string>): ReceivedMail => {
+  const [head = "", ...body] = raw.split("\r\n\r\n")
+  const headers = new Map(
+    head
+      .replaceAll(/\r\n[ \t]+/g, " ")
+      .split("\r\n")
+      .map((line): [string, string] => {
+        const colon = line.indexOf(":")
+        return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()]
+      })
+  )
+  const encoded = body.join("\r\n\r\n")
+  const text =
+    headers.get("content-transfer-encoding") === "quoted-printable"
+      ? Buffer.from(
+          encoded
+            .replaceAll(/=\r\n/g, "")
+            .replaceAll(/=([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+          "latin1"
+        ).toString("utf8")
+      : encoded
+  return { to, headers, text: text.replaceAll("\r\n", "\n"), raw }
+}
+
+/** A real SMTP server on loopback. */
+export const makeMailbox = (
+  options: { readonly port?: number; readonly user?: string; readonly password?: string } = {}
+): Effect.Effect<Mailbox, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const mails: Array<ReceivedMail> = []
+    let refusal: SmtpRefusal | undefined
+    let offered = 0
+    const server = new SMTPServer({
+      disabledCommands: options.user === undefined ? ["STARTTLS", "AUTH"] : ["STARTTLS"],
+      authOptional: options.user === undefined,
+      allowInsecureAuth: true,
+      onAuth: (auth, _session, callback) =>
+        auth.username === options.user && auth.password === options.password
+          ? callback(null, { user: auth.username })
+          : callback(new Error("Bad credentials")),
+      onData: (stream, session, callback) => {
+        const chunks: Array<Buffer> = []
+        stream.on("data", (chunk: Buffer) => chunks.push(chunk))
+        stream.on("end", () => {
+          offered += 1
+          const raw = Buffer.concat(chunks).toString("utf8")
+          if (refusal !== undefined) {
+            callback(Object.assign(new Error(refusal.message(raw)), { responseCode: refusal.code }))
+            return
+          }
+          mails.push(
+            parse(
+              raw,
+              session.envelope.rcptTo.map(({ address }) => address)
+            )
+          )
+          callback()
+        })
+      }
+    })
+    // A client that goes away in the middle is none of the test's failures
+    server.on("error", () => {})
+    yield* Effect.acquireRelease(
+      Effect.async<void>((resume) => {
+        server.listen(options.port ?? 0, "127.0.0.1", () => resume(Effect.void))
+      }),
+      () => Effect.async<void>((resume) => void server.close(() => resume(Effect.void)))
+    )
+    const address = server.server.address()
+    const port = typeof address === "object" && address !== null ? address.port : 0
+    const credentials = options.user === undefined ? "" : `${options.user}:${options.password ?? ""}@`
+    return {
+      url: Redacted.make(`smtp://${credentials}127.0.0.1:${port}`),
+      mails,
+      offered: () => offered,
+      refuse: (next) => {
+        refusal = next
+      },
+      mailTo: (address, nth = 1) =>
+        Effect.orDie(
+          eventually(
+            `mail ${nth} to ${address}`,
+            Effect.sync(() => Option.fromNullable(mails.filter(({ to }) => to.includes(address))[nth - 1]))
+          )
+        )
+    }
+  })
+
+/** The mail server of a suite. */
+export class TestMailbox extends Context.Tag("test/Mailbox")<TestMailbox, Mailbox>() {
+  static readonly layer = Layer.scoped(TestMailbox, makeMailbox())
+}

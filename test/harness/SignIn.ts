@@ -1,0 +1,96 @@
+import { randomUUID } from "node:crypto"
+import { expect, layer } from "@effect/vitest"
+import { Context, Effect, Layer, Option } from "effect"
+import { Members } from "../../src/identity/Members.ts"
+import type { Role } from "../../src/identity/Principal.ts"
+import type { OrganizationId } from "../../src/kit/Ids.ts"
+import type { Environment } from "../../src/Settings.ts"
+import { type ReceivedMail, TestMailbox } from "./Mailbox.ts"
+import { type Answer, TestService, testPublicUrl } from "./TestService.ts"
+
+/** `onService` with a real mail server behind it. */
+export const onServiceWithMail = (overrides: Parameters<typeof TestService.layer>[0] = {}) =>
+  layer(
+    Layer.unwrapEffect(
+      Effect.map(TestMailbox, ({ url }) => TestService.layer({ ...overrides, smtpUrl: Option.some(url) }))
+    ).pipe(Layer.provideMerge(TestMailbox.layer)),
+    { excludeTestServices: true, timeout: "60 seconds" }
+  )
+
+/** An address that no other test has. */
+export const newEmail = (): string => `person-${randomUUID()}@example.com`
+
+/** The token of a mailed link: what follows the `#`. */
+export const tokenIn = (mail: ReceivedMail): string => {
+  const [, token] = /^https:\/\/payments\.example\/identity\/[a-z-]+#([A-Za-z0-9_-]{43})$/m.exec(mail.text) ?? []
+  expect(token, mail.text).toBeDefined()
+  return token ?? ""
+}
+
+/** The cookie that an answer sets, as a browser sends it back. */
+export const cookieOf = (answer: Answer): string => {
+  const [set] = answer.headers.getSetCookie()
+  return (set ?? "").split(";", 1)[0] ?? ""
+}
+
+/** A signed-in person. */
+export interface Person {
+  readonly id: string
+  readonly email: string
+  readonly cookie: string
+  /** A request as their browser sends it: with the cookie, and from a trusted origin. */
+  readonly request: (
+    method: string,
+    path: string,
+    options?: { readonly body?: unknown; readonly headers?: Readonly<Record<string, string>> }
+  ) => Effect.Effect<Answer>
+}
+
+/** The person of a session's cookie. */
+export const personOf = (service: TestService["Type"], cookie: string, answer: Answer): Person => {
+  const { email, id } = Object(answer.json["person"])
+  return {
+    id: String(id),
+    email: String(email),
+    cookie,
+    request: (method, path, options = {}) =>
+      service.request(method, path, { ...options, headers: { cookie, origin: testPublicUrl, ...options.headers } })
+  }
+}
+
+/** Signs a person in over HTTP, by the mailed link. */
+export const signIn = (email: string) =>
+  Effect.gen(function* () {
+    const service = yield* TestService
+    const mailbox = yield* TestMailbox
+    const before = mailbox.mails.filter(({ to }) => to.includes(email)).length
+    const asked = yield* service.request("POST", "/identity/sign-in-links", { body: { email } })
+    expect(asked.status, asked.text).toBe(202)
+    const token = tokenIn(yield* mailbox.mailTo(email, before + 1))
+    const redeemed = yield* service.request("POST", "/identity/session", { body: { token } })
+    expect(redeemed.status, redeemed.text).toBe(200)
+    return personOf(service, cookieOf(redeemed), redeemed)
+  })
+
+/** A signed-in member of an organization. */
+export const signInMember = (
+  organizationId: OrganizationId,
+  role: Role,
+  environments: ReadonlyArray<Environment> = [],
+  email = newEmail()
+) =>
+  Effect.gen(function* () {
+    const { services } = yield* TestService
+    yield* Context.get(services, Members)
+      .add({ organizationId, email, role, environments, author: { kind: "operator", id: "test" } })
+      .pipe(Effect.orDie)
+    return yield* signIn(email)
+  })
+
+/** A signed-in person who has just made an organization. */
+export const signInOwner = Effect.gen(function* () {
+  const person = yield* signIn(newEmail())
+  const created = yield* person.request("POST", "/identity/organizations", { body: { name: "Bakery" } })
+  expect(created.status, created.text).toBe(201)
+  return { ...person, organizationId: String(created.json["id"]) }
+})

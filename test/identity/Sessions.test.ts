@@ -1,0 +1,346 @@
+import { createHash } from "node:crypto"
+import { expect } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import type { Role } from "../../src/identity/Principal.ts"
+import { operationKey } from "../../src/Operations.ts"
+import {
+  cookieOf,
+  newEmail,
+  onServiceWithMail,
+  type Person,
+  signIn,
+  signInMember,
+  signInOwner
+} from "../harness/SignIn.ts"
+import { TestService, testPublicUrl } from "../harness/TestService.ts"
+import { expectFailure } from "../http/Refusals.ts"
+import { authenticatedOperations, changesNothing, makeThings, optionsOf, pathOf, type Things } from "../http/Samples.ts"
+
+const api = { roles: { api: true, worker: false } } as const
+
+/** Signed-in members of the suite's organization, in every workspace unless they say otherwise, and what it has. */
+class Fixture extends Context.Tag("test/Sessions/Fixture")<
+  Fixture,
+  { readonly people: Readonly<Record<Role, Person>>; readonly things: Things }
+>() {
+  static readonly layer = Layer.effect(
+    Fixture,
+    Effect.gen(function* () {
+      const service = yield* TestService
+      const { id, testKey: key } = service.organization
+      return {
+        things: yield* makeThings(service, { organizationId: id, key }),
+        people: {
+          owner: yield* signInMember(id, "owner"),
+          admin: yield* signInMember(id, "admin"),
+          developer: yield* signInMember(id, "developer", ["sandbox", "production"]),
+          viewer: yield* signInMember(id, "viewer", ["sandbox", "production"])
+        }
+      }
+    }).pipe(Effect.orDie)
+  )
+}
+
+const endpointsOf = (organizationId: string) => `/v2/organizations/${organizationId}/integrations/endpoints`
+const invalid = { status: 401, code: "session_invalid", fields: [] }
+const untrusted = { status: 403, code: "origin_not_trusted", fields: [] }
+const workspace = { status: 403, code: "workspace_access_required", fields: [] }
+const foreign = { status: 403, code: "organization_access_denied", fields: [] }
+
+const hashOf = (person: Person) => createHash("sha256").update(person.cookie.replace("svc_session=", "")).digest()
+
+onServiceWithMail(api)("a session", (it) => {
+  it.layer(Fixture.layer, { timeout: "60 seconds" })("of a member", (it) => {
+    for (const role of ["owner", "admin", "developer", "viewer"] as const) {
+      for (const operation of authenticatedOperations) {
+        const name = operationKey(operation.method, operation.path)
+        const permission = operation.permission ?? ""
+        const auditLog = operation.path.endsWith("/audit-log")
+        const allowed = auditLog
+          ? role === "owner" || role === "admin"
+          : role !== "viewer" || permission.endsWith(":read")
+
+        it.effect(`with the role ${role} is ${allowed ? "let into" : "kept out of"} ${name}`, () =>
+          Effect.gen(function* () {
+            const { organization } = yield* TestService
+            const { people, things } = yield* Fixture
+            const attempt = Effect.suspend(() =>
+              people[role].request(
+                operation.method,
+                pathOf(operation, organization.id, things),
+                optionsOf(operation, things)
+              )
+            )
+            if (allowed) {
+              const answer = yield* attempt
+              expect(answer.status, answer.text).toBeLessThan(300)
+              return
+            }
+            yield* changesNothing(
+              Effect.gen(function* () {
+                const managesWebhooks = permission.startsWith("webhook-endpoints:") && !auditLog
+                const code = managesWebhooks ? "endpoint_management_forbidden" : "permission_denied"
+                expectFailure(yield* attempt, { status: 403, code, fields: [] })
+              })
+            )
+          })
+        )
+      }
+    }
+
+    it.effect("changes nothing without a trusted origin, and reads without one", () =>
+      Effect.gen(function* () {
+        const { organization, request } = yield* TestService
+        const { people, things } = yield* Fixture
+        const { cookie } = people.owner
+        for (const operation of authenticatedOperations) {
+          const name = operationKey(operation.method, operation.path)
+          const { headers, ...rest } = optionsOf(operation, things)
+          const path = pathOf(operation, organization.id, things)
+          const send = (origin: Readonly<Record<string, string>>) =>
+            request(operation.method, path, { ...rest, headers: { ...headers, cookie, ...origin } })
+          if (operation.method === "GET") {
+            expect((yield* send({})).status, name).toBe(200)
+            expect((yield* send({ origin: "https://evil.example" })).status, name).toBe(200)
+            continue
+          }
+          const origins = [
+            {},
+            { origin: "" },
+            { origin: "null" },
+            { origin: "https://evil.example" },
+            { origin: `${testPublicUrl}:8443` },
+            { origin: `${testPublicUrl}/` },
+            { referer: `${testPublicUrl}/page` }
+          ]
+          yield* changesNothing(
+            Effect.forEach(origins, (origin) =>
+              Effect.map(send(origin), (answer) =>
+                expectFailure(answer, untrusted, `${name} ${JSON.stringify(origin)}`)
+              )
+            )
+          )
+        }
+      })
+    )
+
+    it.effect("gives way to a key beside it, also to one that is not good", () =>
+      Effect.gen(function* () {
+        const { makeKey, organization, request } = yield* TestService
+        const { people } = yield* Fixture
+        const { cookie } = people.owner
+        const path = endpointsOf(organization.id)
+        const weak = yield* makeKey(organization.id, ["payments:read"])
+        const forbidden = { status: 403, code: "endpoint_management_forbidden", fields: [] }
+        expectFailure(yield* request("GET", path, { key: weak, headers: { cookie } }), forbidden)
+        const bad = yield* request("GET", path, { key: `pk_test_${"A".repeat(43)}`, headers: { cookie } })
+        expectFailure(bad, { status: 401, code: "api_key_invalid", fields: [] })
+        const good = yield* request("GET", path, {
+          key: organization.testKey,
+          headers: { cookie: "svc_session=nonsense" }
+        })
+        expect(good.status).toBe(200)
+        // A key needs no origin, and brings the environment of its own
+        const body = { name: "By key", url: "https://93.184.215.14/hook", events: ["payment.succeeded"] }
+        const headers = { cookie, "idempotency-key": `key-and-cookie-${Date.now()}` }
+        const created = yield* request("POST", path, { key: organization.liveKey, headers, body })
+        expect(created.json["environment"]).toBe("production")
+      })
+    )
+
+    it.effect("works in the selected workspace alone", () =>
+      Effect.gen(function* () {
+        const { organization } = yield* TestService
+        const { things } = yield* Fixture
+        const person = yield* signInMember(organization.id, "developer", ["sandbox", "production"])
+        const path = `${endpointsOf(organization.id)}/${things.endpointId}`
+        expect((yield* person.request("GET", path)).status).toBe(200)
+        const body = { environment: "production" }
+        const selected = yield* person.request("PUT", "/identity/session/workspace", { body })
+        expect(selected.json).toMatchObject({ environment: "production", person: { id: person.id } })
+        expectFailure(yield* person.request("GET", path), { status: 404, code: "resource_not_found", fields: [] })
+        const product = yield* person.request("GET", `/v2/organizations/${organization.id}/provider/products`)
+        expectFailure(product, { status: 409, code: "provider_account_not_connected", fields: [] })
+      })
+    )
+
+    it.effect("works nowhere where its person may not enter, and begins where they may", () =>
+      Effect.gen(function* () {
+        const { organization, sql } = yield* TestService
+        const { things } = yield* Fixture
+        for (const role of ["developer", "viewer"] as const) {
+          const nowhere = yield* signInMember(organization.id, role)
+          for (const operation of authenticatedOperations) {
+            const path = pathOf(operation, organization.id, things)
+            const answer = yield* nowhere.request(operation.method, path, optionsOf(operation, things))
+            expectFailure(answer, workspace, operationKey(operation.method, operation.path))
+          }
+          const inProduction = yield* signInMember(organization.id, role, ["production"])
+          const session = yield* inProduction.request("GET", "/identity/session")
+          expect(session.json).toMatchObject({
+            environment: "production",
+            workspaces: [{ environment: "production" }]
+          })
+          const back = { body: { environment: "sandbox" } }
+          expectFailure(yield* inProduction.request("PUT", "/identity/session/workspace", back), workspace)
+          expect((yield* inProduction.request("GET", endpointsOf(organization.id))).status).toBe(200)
+          yield* sql`
+            UPDATE payments.sessions SET environment = 'sandbox' WHERE token_hash = ${hashOf(inProduction)}`
+          expectFailure(yield* inProduction.request("GET", endpointsOf(organization.id)), workspace)
+        }
+      })
+    )
+
+    it.effect("is kept out of other organizations, existing or not", () =>
+      Effect.gen(function* () {
+        const { stranger } = yield* TestService
+        const { people, things } = yield* Fixture
+        const elsewhere = "00000000-0000-7000-8000-000000000000"
+        for (const organizationId of [stranger.id, elsewhere]) {
+          for (const operation of authenticatedOperations) {
+            const path = pathOf(operation, organizationId, things)
+            const answer = yield* people.owner.request(operation.method, path, optionsOf(operation, things))
+            expectFailure(answer, foreign, operationKey(operation.method, operation.path))
+          }
+        }
+        const nobody = yield* signIn(newEmail())
+        expectFailure(yield* nobody.request("GET", endpointsOf(stranger.id)), foreign)
+      })
+    )
+
+    it.effect("is on record as the author of what its person changes", () =>
+      Effect.gen(function* () {
+        const { organization, sql } = yield* TestService
+        const { people } = yield* Fixture
+        const answer = yield* people.developer.request("POST", endpointsOf(organization.id), {
+          headers: { "idempotency-key": `author-${Date.now()}` },
+          body: { name: "Mine", url: "https://93.184.215.14/hook", events: ["payment.succeeded"] }
+        })
+        expect(answer.status, answer.text).toBe(200)
+        const records = yield* sql`
+          SELECT author_kind, author_id, action FROM payments.audit_log WHERE target_id = ${String(answer.json["id"])}`
+        expect(records).toEqual([{ author_kind: "person", author_id: people.developer.id, action: "endpoint.created" }])
+      })
+    )
+  })
+})
+
+onServiceWithMail(api)("a session lasts", (it) => {
+  const shift = (person: Person, expiresIn: string) =>
+    Effect.flatMap(
+      TestService,
+      ({ sql }) => sql`
+        UPDATE payments.sessions SET expires_at = now() + ${expiresIn}::interval WHERE token_hash = ${hashOf(person)}`
+    )
+  const hoursLeft = (person: Person) =>
+    Effect.flatMap(TestService, ({ sql }) =>
+      Effect.map(
+        sql<{ hours: number }>`
+          SELECT extract(epoch FROM expires_at - now())::float8 / 3600 AS hours
+          FROM payments.sessions WHERE token_hash = ${hashOf(person)}`,
+        ([row]) => row?.hours ?? 0
+      )
+    )
+
+  it.effect("12 hours from its last request, and its cookie with it", () =>
+    Effect.gen(function* () {
+      const owner = yield* signInOwner
+      expect(yield* hoursLeft(owner)).toBeCloseTo(12, 1)
+      for (const path of ["/identity/session", endpointsOf(owner.organizationId)]) {
+        yield* shift(owner, "1 hour")
+        const answer = yield* owner.request("GET", path)
+        expect(answer.status).toBe(200)
+        expect(cookieOf(answer)).toBe(owner.cookie)
+        expect(answer.headers.getSetCookie()[0]).toMatch(/Max-Age=43200; Path=\/; HttpOnly; Secure; SameSite=Lax/)
+        expect(yield* hoursLeft(owner)).toBeCloseTo(12, 1)
+        const again = yield* owner.request("GET", path)
+        expect(again.headers.getSetCookie()).toEqual([])
+      }
+      yield* shift(owner, "1 hour")
+      const { json } = yield* owner.request("GET", "/identity/session")
+      expect((Date.parse(String(json["expiresAt"])) - Date.now()) / 3_600_000).toBeCloseTo(12, 1)
+    })
+  )
+
+  it.effect("no longer: an expired, unknown or malformed one is refused everywhere alike", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      const owner = yield* signInOwner
+      yield* shift(owner, "-1 second")
+      const cookies = [owner.cookie, `svc_session=${"A".repeat(43)}`, "svc_session=nonsense", "svc_session='--"]
+      for (const cookie of cookies) {
+        for (const path of ["/identity/session", "/identity/api-keys", endpointsOf(owner.organizationId)]) {
+          const answer = yield* request("GET", path, { headers: { cookie } })
+          expectFailure(answer, invalid, `${cookie} ${path}`)
+          expect(answer.headers.getSetCookie()).toEqual([])
+        }
+      }
+    })
+  )
+
+  it.effect("until its person signs out: its row and its cookie go, others of theirs stay", () =>
+    Effect.gen(function* () {
+      const { request, sql } = yield* TestService
+      const email = newEmail()
+      const first = yield* signIn(email)
+      const second = yield* signIn(email)
+      expect(first.id).toBe(second.id)
+      // Also where the same request would have extended it
+      yield* shift(first, "1 hour")
+      const answer = yield* first.request("DELETE", "/identity/session")
+      expect([answer.status, answer.text]).toEqual([204, ""])
+      const cookies = answer.headers.getSetCookie()
+      expect(cookies).toHaveLength(1)
+      expect(cookies[0]).toMatch(/^svc_session=; Max-Age=0; Path=\/; HttpOnly; Secure; SameSite=Lax$/)
+      expect(yield* sql`SELECT 1 FROM payments.sessions WHERE token_hash = ${hashOf(first)}`).toEqual([])
+      expectFailure(yield* first.request("GET", "/identity/session"), invalid)
+      expectFailure(yield* first.request("DELETE", "/identity/session"), invalid)
+      expect((yield* second.request("GET", "/identity/session")).status).toBe(200)
+      const headers = { cookie: second.cookie }
+      expectFailure(yield* request("DELETE", "/identity/session", { headers }), untrusted)
+      expectFailure(yield* request("DELETE", "/identity/session"), {
+        status: 401,
+        code: "authentication_required",
+        fields: []
+      })
+    })
+  )
+
+  it.effect("in a workspace that exists, and refuses bad input", () =>
+    Effect.gen(function* () {
+      const owner = yield* signInOwner
+      const path = "/identity/session/workspace"
+      for (const body of [{ environment: "test" }, { environment: null }, {}]) {
+        const answer = yield* owner.request("PUT", path, { body })
+        expectFailure(answer, { status: 422, code: "validation_failed", fields: ["environment"] })
+      }
+      const extra = yield* owner.request("PUT", path, { body: { environment: "production", role: "owner" } })
+      expectFailure(extra, { status: 422, code: "validation_failed", fields: ["role"] })
+      const query = yield* owner.request("GET", "/identity/session?verbose=1")
+      expectFailure(query, { status: 422, code: "validation_failed", fields: ["verbose"] })
+      const nobody = yield* signIn(newEmail())
+      expectFailure(yield* nobody.request("PUT", path, { body: { environment: "sandbox" } }), workspace)
+      const deleted = yield* owner.request("PUT", path)
+      expectFailure(deleted, { status: 422, code: "validation_failed" })
+    })
+  )
+})
+
+onServiceWithMail({ ...api, rateLimitPerMinute: 30 })("a session's requests", (it) => {
+  it.effect("are counted for it alone, under /identity and /v2 together, with the documented headers", () =>
+    Effect.gen(function* () {
+      const owner = yield* signInOwner
+      const other = yield* signInOwner
+      let refused = yield* owner.request("GET", "/identity/session")
+      expect(refused.headers.get("ratelimit-limit")).toBe("30")
+      for (let n = 0; n < 40 && refused.status === 200; n++) {
+        const path = n % 2 === 0 ? "/identity/members" : endpointsOf(owner.organizationId)
+        refused = yield* owner.request("GET", path)
+      }
+      expectFailure(refused, { status: 429, code: "rate_limit_exceeded", fields: [] })
+      expect(Number(refused.headers.get("retry-after"))).toBeGreaterThanOrEqual(1)
+      expect(refused.headers.get("ratelimit-remaining")).toBe("0")
+      expect((yield* other.request("GET", "/identity/session")).status).toBe(200)
+    })
+  )
+})

@@ -1,0 +1,437 @@
+import { createHash } from "node:crypto"
+import { expect, layer } from "@effect/vitest"
+import { Context, Effect, Exit, Layer, Option, Tracer } from "effect"
+import { TestMailbox } from "../harness/Mailbox.ts"
+import { cookieOf, newEmail, onServiceWithMail, personOf, signIn, tokenIn } from "../harness/SignIn.ts"
+import { type RequestOptions, TestService, testPublicUrl } from "../harness/TestService.ts"
+import { expectFailure } from "../http/Refusals.ts"
+
+const askForLink = (email: unknown, options: RequestOptions = {}) =>
+  Effect.flatMap(TestService, ({ request }) =>
+    request("POST", "/identity/sign-in-links", { body: { email }, ...options })
+  )
+
+const redeem = (token: unknown, options: RequestOptions = {}) =>
+  Effect.flatMap(TestService, ({ request }) => request("POST", "/identity/session", { body: { token }, ...options }))
+
+const mailedToken = (email: string) =>
+  Effect.gen(function* () {
+    const mailbox = yield* TestMailbox
+    expect((yield* askForLink(email)).status).toBe(202)
+    return tokenIn(yield* mailbox.mailTo(email))
+  })
+
+const invalid = { status: 401, code: "session_invalid", fields: [] }
+
+const api = { roles: { api: true, worker: false } } as const
+
+onServiceWithMail(api)("signing in", (it) => {
+  it.effect("goes by a mailed link, and answers the session with its cookie", () =>
+    Effect.gen(function* () {
+      const service = yield* TestService
+      const email = newEmail()
+      const token = yield* mailedToken(email)
+      const answer = yield* redeem(token)
+      expect(answer.status).toBe(200)
+      expect(answer.json).toEqual({
+        person: { id: expect.stringMatching(/^[0-9a-f-]{36}$/), email },
+        organization: null,
+        environment: "sandbox",
+        workspaces: [],
+        expiresAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+      })
+      const [cookie = "", ...others] = answer.headers.getSetCookie()
+      expect(others).toEqual([])
+      const [value, ...attributes] = cookie.split("; ")
+      expect(value).toMatch(/^svc_session=[A-Za-z0-9_-]{43}$/)
+      expect(attributes.toSorted()).toEqual(["HttpOnly", "Max-Age=43200", "Path=/", "SameSite=Lax", "Secure"])
+      const person = personOf(service, cookieOf(answer), answer)
+      expect((yield* person.request("GET", "/identity/session")).json).toMatchObject({
+        person: { id: person.id, email }
+      })
+    })
+  )
+
+  it.effect("answers an unknown and a known address alike", () =>
+    Effect.gen(function* () {
+      const known = newEmail()
+      yield* signIn(known)
+      const answers = [yield* askForLink(known), yield* askForLink(newEmail())]
+      for (const answer of answers) {
+        expect([answer.status, answer.text]).toEqual([202, '{"sent":true}'])
+      }
+      const names = answers.map(({ headers }) => [...headers.keys()].toSorted())
+      expect(names[0]).toEqual(names[1])
+    })
+  )
+
+  it.effect("mails what it is for, how long it holds, and what to do with one that was not expected", () =>
+    Effect.gen(function* () {
+      const mailbox = yield* TestMailbox
+      const email = newEmail()
+      yield* askForLink(email)
+      const mail = yield* mailbox.mailTo(email)
+      expect(mail.to).toEqual([email])
+      expect(mail.headers.get("from")).toBe('"connected-payments" <no-reply@payments.example>')
+      expect(mail.headers.get("subject")).toBe("Your sign-in link")
+      expect(mail.text).toMatch(/sign in to connected-payments/)
+      expect(mail.text).toMatch(/once, within 15 minutes/)
+      expect(mail.text).toMatch(/did not ask/)
+      expect(mail.text).toContain(`${testPublicUrl}/identity/sign-in#`)
+    })
+  )
+
+  it.effect("makes a person at the first redemption, not before, and one for all ways to write the address", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const email = newEmail()
+      const people = sql<{ count: number }>`SELECT count(*)::int AS count FROM payments.people WHERE email = ${email}`
+      const mailbox = yield* TestMailbox
+      yield* askForLink(email.toUpperCase())
+      const first = tokenIn(yield* mailbox.mailTo(email))
+      expect(yield* people).toEqual([{ count: 0 }])
+      yield* askForLink(email)
+      const second = tokenIn(yield* mailbox.mailTo(email, 2))
+      const answers = yield* Effect.all([redeem(first), redeem(second)], { concurrency: 2 })
+      expect(answers.map(({ status }) => status)).toEqual([200, 200])
+      expect(new Set(answers.map(({ json }) => JSON.stringify(json["person"]))).size).toBe(1)
+      expect(yield* people).toEqual([{ count: 1 }])
+    })
+  )
+
+  it.effect("takes a token once, also when it is sent ten times at once", () =>
+    Effect.gen(function* () {
+      const token = yield* mailedToken(newEmail())
+      const answers = yield* Effect.all(
+        Array.from({ length: 10 }, () => redeem(token)),
+        { concurrency: 10 }
+      )
+      expect(answers.map(({ status }) => status).toSorted()).toEqual([200, ...Array.from({ length: 9 }, () => 401)])
+      for (const answer of answers.filter(({ status }) => status === 401)) {
+        expectFailure(answer, invalid)
+        expect(answer.headers.getSetCookie()).toEqual([])
+      }
+      expectFailure(yield* redeem(token), invalid)
+    })
+  )
+
+  it.effect("refuses unknown, malformed and expired tokens alike", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const token = yield* mailedToken(newEmail())
+      const hash = createHash("sha256").update(token).digest()
+      const [row] = yield* sql<{ minutes: number }>`
+        SELECT extract(epoch FROM expires_at - created_at)::int / 60 AS minutes
+        FROM payments.login_tokens WHERE token_hash = ${hash}`
+      expect(row?.minutes).toBe(15)
+      yield* sql`UPDATE payments.login_tokens SET expires_at = now() - interval '1 second' WHERE token_hash = ${hash}`
+      const texts = yield* Effect.forEach([token, "A".repeat(43), "nonsense", "a\u0000b", "'--"], (bad) =>
+        Effect.map(redeem(bad), (answer) => {
+          expectFailure(answer, invalid, JSON.stringify(bad))
+          return answer.json["error"]
+        })
+      )
+      expect(new Set(texts).size).toBe(1)
+    })
+  )
+
+  it.effect("stores no token: neither the link's nor the session's", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const token = yield* mailedToken(newEmail())
+      const cookie = cookieOf(yield* redeem(token)).replace("svc_session=", "")
+      const rows = yield* sql<{ row: string }>`
+        SELECT t::text AS row FROM payments.login_tokens t UNION ALL SELECT s::text FROM payments.sessions s
+        UNION ALL SELECT r::text FROM payments.rate_limits r`
+      const stored = rows.map(({ row }) => row).join("\n")
+      expect(stored).not.toContain(token)
+      expect(stored).not.toContain(cookie)
+      const hex = (text: string) => Buffer.from(text).toString("hex")
+      expect(stored).not.toContain(hex(token))
+      expect(stored).not.toContain(hex(cookie))
+    })
+  )
+
+  it.effect("refuses what is no e-mail address, no token, or more than was asked for", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      const bad = [
+        "",
+        "ana",
+        "ana@",
+        "@example.com",
+        "ana@example..com",
+        "ana@-example.com",
+        "ana b@example.com",
+        "ana@example.com,eve@example.com",
+        "Ana <ana@example.com>",
+        "ana@example.com\r\nBcc: eve@example.com",
+        "ana@example.com\n",
+        "ana@example.com ",
+        "ana@exämple.com",
+        "ana\u0000@example.com",
+        `${"a".repeat(65)}@example.com`,
+        `ana@${"a.".repeat(130)}com`,
+        7,
+        null,
+        ["ana@example.com"],
+        {}
+      ]
+      for (const email of bad) {
+        const answer = yield* askForLink(email)
+        expectFailure(answer, { status: 422, code: "validation_failed", fields: ["email"] }, JSON.stringify(email))
+      }
+      for (const token of ["", "a".repeat(257), 7, null, {}]) {
+        expectFailure(yield* redeem(token), { status: 422, code: "validation_failed", fields: ["token"] })
+      }
+      const extra = { email: newEmail(), admin: true, redirect: "https://evil.example" }
+      expectFailure(yield* request("POST", "/identity/sign-in-links", { body: extra }), {
+        status: 422,
+        code: "validation_failed",
+        fields: ["admin", "redirect"]
+      })
+      const token = yield* mailedToken(newEmail())
+      expectFailure(yield* request("POST", `/identity/session?token=${token}`), {
+        status: 422,
+        code: "validation_failed"
+      })
+      expectFailure(
+        yield* request("POST", "/identity/session", {
+          raw: `token=${token}`,
+          headers: { "content-type": "application/x-www-form-urlencoded" }
+        }),
+        { status: 415, code: "unsupported_media_type" }
+      )
+      expect((yield* redeem(token)).status).toBe(200)
+    })
+  )
+
+  it.effect("is refused to a page of another origin, whose visitor it would sign in as somebody else", () =>
+    Effect.gen(function* () {
+      const token = yield* mailedToken(newEmail())
+      for (const origin of [
+        "https://evil.example",
+        "null",
+        `${testPublicUrl}.evil.example`,
+        "http://payments.example"
+      ]) {
+        const answer = yield* redeem(token, { headers: { origin } })
+        expectFailure(answer, { status: 403, code: "origin_not_trusted", fields: [] }, origin)
+        expect(answer.headers.getSetCookie()).toEqual([])
+      }
+      expect((yield* redeem(token, { headers: { origin: testPublicUrl } })).status).toBe(200)
+    })
+  )
+})
+
+onServiceWithMail(api)("the page that a link opens", (it) => {
+  it.effect("uses nothing up, however often it is fetched, and carries no token", () =>
+    Effect.gen(function* () {
+      const { request, sql } = yield* TestService
+      const token = yield* mailedToken(newEmail())
+      for (const path of ["/identity/sign-in", `/identity/sign-in?token=${token}`, "/identity/invitation"]) {
+        const { headers, status, text } = yield* request("GET", path)
+        expect(status).toBe(200)
+        expect(headers.get("content-type")).toBe("text/html; charset=utf-8")
+        expect(headers.get("cache-control")).toBe("no-store")
+        expect(headers.get("referrer-policy")).toBe("no-referrer")
+        expect(headers.get("x-content-type-options")).toBe("nosniff")
+        expect(headers.getSetCookie()).toEqual([])
+        expect(text).not.toContain(token)
+        expect(text).toMatch(/^<!doctype html>\n<html lang="en">/)
+        expect(text).toMatch(/<h1>.+<\/h1>/)
+        expect(text).toMatch(/<button type="button"/)
+        expect(text).toMatch(/role="status" aria-live="polite"/)
+      }
+      expect((yield* request("HEAD", "/identity/sign-in")).status).toBe(200)
+      const [used] = yield* sql<{ used: boolean }>`
+        SELECT used_at IS NOT NULL AS used FROM payments.login_tokens
+        WHERE token_hash = ${createHash("sha256").update(token).digest()}`
+      expect(used).toEqual({ used: false })
+    })
+  )
+
+  it.effect("runs its own script and style alone, named by their hashes", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      for (const path of ["/identity/sign-in", "/identity/invitation"]) {
+        const { headers, text } = yield* request("GET", path)
+        const hashOf = (element: string) => {
+          const [, content = ""] = new RegExp(`<${element}>([\\s\\S]*)</${element}>`).exec(text) ?? []
+          expect(content).not.toBe("")
+          return `'sha256-${createHash("sha256").update(content).digest("base64")}'`
+        }
+        expect(headers.get("content-security-policy")).toBe(
+          `default-src 'none'; script-src ${hashOf("script")}; style-src ${hashOf("style")}; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+        )
+        expect(text).not.toMatch(/\son\w+=|style=|https?:\/\//)
+      }
+    })
+  )
+})
+
+/** Runs a page's script as a browser would, against the service itself; answers what the page says when it is done. */
+const pressButton = (baseUrl: string, path: string, script: string, hash: string) =>
+  Effect.promise(async () => {
+    const page = { said: "", hidden: true, disabled: false, removed: false, address: `${path}${hash}`, cookies: 0 }
+    let press = () => Promise.resolve()
+    const button = {
+      set hidden(hidden: boolean) {
+        page.hidden = hidden
+      },
+      set disabled(disabled: boolean) {
+        page.disabled = disabled
+      },
+      addEventListener: (_type: string, listener: () => Promise<void>) => {
+        press = listener
+      },
+      remove: () => {
+        page.removed = true
+      }
+    }
+    const status = {
+      set textContent(text: string) {
+        page.said = text
+      }
+    }
+    const send = async (url: string, init: RequestInit) => {
+      const headers = { ...init.headers, origin: testPublicUrl }
+      const response = await fetch(new URL(url, `${baseUrl}${path}`), { ...init, headers })
+      page.cookies += response.headers.getSetCookie().length
+      return response
+    }
+    new Function("document", "location", "history", "fetch", script)(
+      { querySelector: (selector: string) => (selector === "button" ? button : status) },
+      { hash, pathname: path },
+      {
+        replaceState: (_state: unknown, _title: string, address: string) => {
+          page.address = address
+        }
+      },
+      send
+    )
+    if (!page.hidden) await press()
+    return page
+  })
+
+onServiceWithMail(api)("the button of that page", (it) => {
+  const scriptOf = (path: string) =>
+    Effect.flatMap(TestService, ({ request }) =>
+      Effect.map(request("GET", path), ({ text }) => /<script>([\s\S]*)<\/script>/.exec(text)?.[1] ?? "")
+    )
+
+  it.effect("signs in with the token behind the #, once, and takes it out of the browser's history", () =>
+    Effect.gen(function* () {
+      const { baseUrl } = yield* TestService
+      const email = newEmail()
+      const token = yield* mailedToken(email)
+      const path = "/identity/sign-in"
+      const script = yield* scriptOf(path)
+      const done = yield* pressButton(baseUrl, path, script, `#${token}`)
+      expect(done).toMatchObject({ removed: true, address: path, cookies: 1 })
+      expect(done.said).toBe(`You are signed in as ${email}. You can close this page.`)
+      const again = yield* pressButton(baseUrl, path, script, `#${token}`)
+      expect(again).toMatchObject({ removed: false, disabled: true, cookies: 0 })
+      expect(again.said).toMatch(/not valid/)
+    })
+  )
+
+  it.effect("is not shown where the link lost its token", () =>
+    Effect.gen(function* () {
+      const { baseUrl } = yield* TestService
+      for (const path of ["/identity/sign-in", "/identity/invitation"]) {
+        const page = yield* pressButton(baseUrl, path, yield* scriptOf(path), "")
+        expect(page).toMatchObject({ hidden: true, said: "This link is not complete. Open it again from the mail." })
+      }
+    })
+  )
+})
+
+onServiceWithMail({ ...api, failedAuthenticationsPerMinute: 8 })("signing in is limited", (it) => {
+  it.effect("to 5 links per address and 15 minutes, whoever asks, and to 8 requests a minute of one client", () =>
+    Effect.gen(function* () {
+      const email = newEmail()
+      for (let n = 1; n <= 5; n++) {
+        expect((yield* askForLink(n % 2 === 0 ? email : email.toUpperCase())).status).toBe(202)
+      }
+      const refused = yield* askForLink(email)
+      expectFailure(refused, { status: 429, code: "rate_limit_exceeded", fields: [] })
+      const wait = Number(refused.headers.get("retry-after"))
+      expect(wait).toBeGreaterThan(120)
+      expect(wait).toBeLessThanOrEqual(180)
+      expect((yield* askForLink(newEmail())).status).toBe(202)
+      expect((yield* askForLink(newEmail())).status).toBe(202)
+      const tooMany = yield* askForLink(newEmail())
+      expectFailure(tooMany, { status: 429, code: "rate_limit_exceeded", fields: [] })
+      expect(Number(tooMany.headers.get("retry-after"))).toBeLessThanOrEqual(8)
+    })
+  )
+
+  it.effect("to 8 failures a minute of one client, while a good link is still taken", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      yield* sql`DELETE FROM payments.rate_limits`
+      const token = yield* mailedToken(newEmail())
+      for (let n = 1; n <= 8; n++) {
+        expectFailure(yield* redeem("A".repeat(43)), invalid)
+      }
+      const refused = yield* redeem("A".repeat(43))
+      expectFailure(refused, { status: 429, code: "rate_limit_exceeded", fields: [] })
+      expect(Number(refused.headers.get("retry-after"))).toBeGreaterThanOrEqual(1)
+      expect((yield* redeem(token)).status).toBe(200)
+    })
+  )
+})
+
+/** Every span that the service makes. What an exporter sends of it: its name, its attributes, and how it failed. */
+class Spans extends Context.Tag("test/SignIn/Spans")<Spans, Array<Tracer.Span>>() {}
+
+const traced = Layer.unwrapEffect(
+  Effect.gen(function* () {
+    const spans = yield* Spans
+    const { url } = yield* TestMailbox
+    const base = yield* Effect.tracer
+    const tracer = Tracer.make({
+      context: base.context,
+      span: (...args) => {
+        const span = base.span(...args)
+        spans.push(span)
+        return span
+      }
+    })
+    return TestService.layer({ ...api, smtpUrl: Option.some(url) }).pipe(Layer.provide(Layer.setTracer(tracer)))
+  })
+).pipe(
+  Layer.provideMerge(
+    Layer.merge(
+      TestMailbox.layer,
+      Layer.sync(Spans, () => [])
+    )
+  )
+)
+
+layer(traced, { excludeTestServices: true, timeout: "60 seconds" })("traces of signing in", (it) => {
+  it.effect("hold neither the link's token nor the session's", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      const email = newEmail()
+      const token = yield* mailedToken(email)
+      yield* request("GET", `/identity/sign-in`)
+      const answer = yield* redeem(token)
+      const person = personOf(yield* TestService, cookieOf(answer), answer)
+      yield* redeem(token)
+      expect((yield* person.request("GET", "/identity/session")).status).toBe(200)
+      const text = (yield* Spans)
+        .map(({ attributes, name, status }) => {
+          const failed = status._tag === "Ended" && Exit.isFailure(status.exit) ? String(status.exit) : ""
+          return JSON.stringify([name, ...attributes, failed])
+        })
+        .join("\n")
+      expect(text).toContain("/identity/sign-in")
+      expect(text).toContain("SignIn.redeem")
+      // Not `toContain`: its failure would print every span
+      expect(text.includes(token)).toBe(false)
+      expect(text.includes(person.cookie.replace("svc_session=", ""))).toBe(false)
+    })
+  )
+})

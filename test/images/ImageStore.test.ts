@@ -1,0 +1,153 @@
+import { createHash } from "node:crypto"
+import { SqlClient } from "@effect/sql"
+import { expect, layer } from "@effect/vitest"
+import { Context, Effect, Exit, Layer, Option, Redacted } from "effect"
+import { type ImageName, ImageStore } from "../../src/images/ImageStore.ts"
+import { postgresImageStoreLayer } from "../../src/images/PostgresImageStore.ts"
+import { s3ImageStoreLayer } from "../../src/images/S3ImageStore.ts"
+import { databaseLayer } from "../../src/storage/Database.ts"
+import { migrationsLayer } from "../../src/storage/Migrations.ts"
+import { createTestDatabase } from "../harness/TestDatabase.ts"
+import { makeObjectStorage, type ObjectStorage } from "./ObjectStorage.ts"
+import { jpeg, png, webp } from "./Pictures.ts"
+
+const nameOf = (bytes: Uint8Array, format: ImageName["format"] = "png"): ImageName => ({
+  sha256: createHash("sha256").update(bytes).digest("hex"),
+  format
+})
+
+/** What every store of images keeps to. */
+const conforms = (name: string, store: Layer.Layer<ImageStore>) =>
+  layer(store, { excludeTestServices: true, timeout: "60 seconds" })(`images in ${name}`, (it) => {
+    it.effect("come back byte for byte, in each format", () =>
+      Effect.gen(function* () {
+        const images = yield* ImageStore
+        for (const [bytes, format] of [
+          [png(), "png"],
+          [jpeg, "jpg"],
+          [webp, "webp"],
+          [png({ bytes: 4 * 1024 * 1024 }), "png"]
+        ] as const) {
+          const image = nameOf(bytes, format)
+          yield* images.put(image, bytes)
+          const found = yield* images.get(image)
+          expect(Buffer.compare(Option.getOrThrow(found), bytes), format).toBe(0)
+        }
+      })
+    )
+
+    it.effect("are kept once: the same again changes nothing, at once or one after the other", () =>
+      Effect.gen(function* () {
+        const images = yield* ImageStore
+        const bytes = png({ shade: 7 })
+        const image = nameOf(bytes)
+        yield* Effect.all(
+          Array.from({ length: 5 }, () => images.put(image, bytes)),
+          { concurrency: "unbounded" }
+        )
+        yield* images.put(image, bytes)
+        expect(Option.map(yield* images.get(image), Buffer.from)).toEqual(Option.some(Buffer.from(bytes)))
+      })
+    )
+
+    it.effect("that were never put are none, nor is an image under another format", () =>
+      Effect.gen(function* () {
+        const images = yield* ImageStore
+        expect(yield* images.get(nameOf(png({ shade: 1 })))).toEqual(Option.none())
+        const bytes = png({ shade: 2 })
+        yield* images.put(nameOf(bytes), bytes)
+        expect(yield* images.get(nameOf(bytes, "webp"))).toEqual(Option.none())
+      })
+    )
+  })
+
+const databaseOf = Layer.unwrapScoped(
+  Effect.map(createTestDatabase(), ({ url }) =>
+    Layer.provideMerge(migrationsLayer, databaseLayer({ url, poolSize: 2 }))
+  )
+).pipe(Layer.orDie)
+
+conforms("the database", Layer.provide(postgresImageStoreLayer, databaseOf))
+
+class Storage extends Context.Tag("test/images/Storage")<Storage, ObjectStorage>() {}
+
+const storageLayer = Layer.scoped(Storage, makeObjectStorage)
+
+const bucketOf = ({ credentials, url }: ObjectStorage) =>
+  s3ImageStoreLayer({ ...credentials, url, secretAccessKey: Redacted.make(credentials.secretAccessKey) })
+
+const bucketLayer = Layer.unwrapEffect(Effect.map(Storage, bucketOf))
+
+conforms("a bucket", Layer.provide(bucketLayer, storageLayer))
+
+layer(databaseOf, { excludeTestServices: true, timeout: "60 seconds" })("the database of images", (it) => {
+  it.effect("holds one row per image, and nothing larger than 4 MiB", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const images = yield* Effect.provide(ImageStore, postgresImageStoreLayer)
+      const bytes = png()
+      yield* images.put(nameOf(bytes), bytes)
+      yield* images.put(nameOf(bytes), bytes)
+      const tooLarge = new Uint8Array(4 * 1024 * 1024 + 1)
+      // Nothing above lets it come to this: a bug, not an answer
+      expect(Exit.isFailure(yield* Effect.exit(images.put(nameOf(tooLarge), tooLarge)))).toBe(true)
+      expect(yield* sql`SELECT format, length(bytes) AS size FROM payments.product_images`).toEqual([
+        { format: "png", size: bytes.length }
+      ])
+    })
+  )
+})
+
+layer(storageLayer, { excludeTestServices: true })("a bucket of images", (it) => {
+  it.effect("holds each under the bucket's own beginning, with its type, and is sent it once", () =>
+    Effect.gen(function* () {
+      const storage = yield* Storage
+      const images = yield* Effect.provide(ImageStore, bucketOf(storage))
+      const image = nameOf(webp, "webp")
+      yield* images.put(image, webp)
+      yield* images.put(image, webp)
+      expect([...storage.objects.entries()].map(([key, { contentType }]) => [key, contentType])).toEqual([
+        [`shop/product-images/${image.sha256}.webp`, "image/webp"]
+      ])
+      expect(storage.answers).toEqual(["HEAD 404", "PUT 200", "HEAD 200"])
+    })
+  )
+
+  it.effect("that refuses the credentials or fails is unavailable, which is not the same as empty", () =>
+    Effect.gen(function* () {
+      const storage = yield* Storage
+      const stranger = s3ImageStoreLayer({
+        ...storage.credentials,
+        url: storage.url,
+        secretAccessKey: Redacted.make("x")
+      })
+      const refused = yield* Effect.provide(ImageStore, stranger)
+      const image = nameOf(jpeg, "jpg")
+      expect((yield* Effect.flip(refused.get(image)))._tag).toBe("ServiceUnavailable")
+      expect((yield* Effect.flip(refused.put(image, jpeg)))._tag).toBe("ServiceUnavailable")
+      const images = yield* Effect.provide(ImageStore, bucketOf(storage))
+      storage.fail(500)
+      const failures = yield* Effect.all([Effect.flip(images.get(image)), Effect.flip(images.put(image, jpeg))])
+      storage.fail(undefined)
+      expect(failures.map(({ _tag, status }) => [_tag, status])).toEqual([
+        ["ServiceUnavailable", 503],
+        ["ServiceUnavailable", 503]
+      ])
+      expect(storage.objects.has(`shop/product-images/${image.sha256}.jpg`)).toBe(false)
+    })
+  )
+
+  it.effect("that does not answer is unavailable within its time", () =>
+    Effect.gen(function* () {
+      const storage = yield* Storage
+      const closed = s3ImageStoreLayer({
+        ...storage.credentials,
+        url: new URL("http://127.0.0.1:9/pictures"),
+        secretAccessKey: Redacted.make("x"),
+        timeout: "2 seconds"
+      })
+      const images = yield* Effect.provide(ImageStore, closed)
+      expect((yield* Effect.flip(images.get(nameOf(jpeg, "jpg"))))._tag).toBe("ServiceUnavailable")
+    })
+  )
+})

@@ -1,0 +1,248 @@
+import { createHash, randomUUID } from "node:crypto"
+import { request as httpRequest } from "node:http"
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { onService, TestService, testPublicUrl } from "../harness/TestService.ts"
+import { expectFailure } from "../http/Refusals.ts"
+import { newTenant } from "../provider/ConnectedTenant.ts"
+import { jpeg, png, webp } from "./Pictures.ts"
+
+const limit = 4 * 1024 * 1024
+
+const upload = (
+  tenant: Effect.Effect.Success<typeof newTenant>,
+  raw: Uint8Array,
+  headers: Readonly<Record<string, string>> = {}
+) => tenant.send("POST", "/product-images", { raw, headers })
+
+/** A form as browsers send it. */
+const form = (parts: ReadonlyArray<readonly [name: string, value: Uint8Array | string]>) =>
+  Effect.promise(async () => {
+    const data = new FormData()
+    for (const [name, value] of parts) {
+      data.append(name, typeof value === "string" ? value : new File([new Uint8Array(value)], "picture.gif"))
+    }
+    const response = new Response(data)
+    return {
+      raw: new Uint8Array(await response.arrayBuffer()),
+      headers: { "content-type": response.headers.get("content-type") ?? "" }
+    }
+  })
+
+/** The image behind a public URL, its bytes and headers, asked for without any credential. */
+const fetchImage = (url: string, init: RequestInit = {}) =>
+  Effect.flatMap(TestService, ({ baseUrl }) =>
+    Effect.promise(async () => {
+      const response = await fetch(url.replace(testPublicUrl, baseUrl), init)
+      return {
+        status: response.status,
+        headers: response.headers,
+        bytes: new Uint8Array(await response.arrayBuffer())
+      }
+    })
+  )
+
+const urlOf = (bytes: Uint8Array, extension: string) =>
+  `${testPublicUrl}/product-images/${createHash("sha256").update(bytes).digest("hex")}.${extension}`
+
+onService({ roles: { api: true, worker: false } })("product images", (it) => {
+  it.effect("are stored by what their bytes are, whatever they are called, and answered with their public URL", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      for (const [bytes, extension, type] of [
+        [png({ shade: 1 }), "png", "image/png"],
+        [jpeg, "jpg", "image/jpeg"],
+        [webp, "webp", "image/webp"]
+      ] as const) {
+        for (const called of ["image/png", "image/jpeg", "application/octet-stream", "text/plain"]) {
+          const answer = yield* upload(tenant, bytes, { "content-type": called })
+          expect(answer.status, answer.text).toBe(200)
+          expect(answer.json).toEqual({ url: urlOf(bytes, extension) })
+        }
+        const image = yield* fetchImage(urlOf(bytes, extension))
+        expect([image.status, image.headers.get("content-type")]).toEqual([200, type])
+        expect(Buffer.compare(image.bytes, bytes)).toBe(0)
+      }
+    })
+  )
+
+  it.effect("can be sent as the part `file` of a form, and as no other", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const bytes = png({ shade: 3 })
+      const send = (parts: Parameters<typeof form>[0]) =>
+        Effect.flatMap(form(parts), ({ headers, raw }) => upload(tenant, raw, headers))
+      expect((yield* send([["file", bytes]])).json).toEqual({ url: urlOf(bytes, "png") })
+      const refused = (parts: Parameters<typeof form>[0], fields: ReadonlyArray<string>) =>
+        Effect.map(send(parts), (answer) =>
+          expectFailure(answer, { status: 422, code: "validation_failed", fields }, JSON.stringify(fields))
+        )
+      yield* refused([], ["file"])
+      yield* refused([["file", "text"]], ["file"])
+      yield* refused([["image", bytes]], ["image", "file"])
+      yield* refused(
+        [
+          ["file", bytes],
+          ["file", bytes]
+        ],
+        ["file"]
+      )
+      yield* refused(
+        [
+          ["file", bytes],
+          ["name", "x"]
+        ],
+        ["name"]
+      )
+      const broken = yield* upload(tenant, new Uint8Array([1, 2, 3]), {
+        "content-type": "multipart/form-data; boundary=x"
+      })
+      expectFailure(broken, { status: 422, code: "validation_failed", fields: ["file"] })
+      expectFailure(yield* send([["file", new TextEncoder().encode("GIF89a")]]), {
+        status: 415,
+        code: "unsupported_media_type"
+      })
+    })
+  )
+
+  it.effect("are refused where the bytes are no JPEG, PNG or WebP", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const text = (value: string) => new TextEncoder().encode(value)
+      const gif = new Uint8Array(Buffer.from("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7", "base64"))
+      for (const bytes of [
+        new Uint8Array(0),
+        text("<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"),
+        text("<html><script>alert(1)</script></html>"),
+        text("{}"),
+        gif,
+        png().slice(0, 12),
+        jpeg.slice(0, 8),
+        webp.slice(0, 15),
+        new Uint8Array(100)
+      ]) {
+        for (const type of ["image/png", "image/svg+xml", "application/json"]) {
+          const answer = yield* upload(tenant, bytes, { "content-type": type })
+          expectFailure(answer, { status: 415, code: "unsupported_media_type", fields: [] }, `${bytes.slice(0, 6)}`)
+        }
+      }
+    })
+  )
+
+  it.effect("of exactly 4 MiB are taken, one byte more is 413, however it is sent", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const largest = png({ bytes: limit })
+      expect((yield* upload(tenant, largest, { "content-type": "image/png" })).status).toBe(200)
+      const tooLarge = { status: 413, code: "payload_too_large", fields: [] }
+      expectFailure(yield* upload(tenant, png({ bytes: limit + 1 }), { "content-type": "image/png" }), tooLarge)
+      const inForm = yield* form([["file", largest]])
+      expect((yield* upload(tenant, inForm.raw, inForm.headers)).status).toBe(200)
+      const tooLargeInForm = yield* form([["file", png({ bytes: limit + 1 })]])
+      expectFailure(yield* upload(tenant, tooLargeInForm.raw, tooLargeInForm.headers), tooLarge)
+    })
+  )
+
+  it.effect("that never end are cut off: the 413 reaches the sender though no length was said", () =>
+    Effect.gen(function* () {
+      const { baseUrl } = yield* TestService
+      const tenant = yield* newTenant
+      const status = yield* Effect.async<number | undefined>((resume) => {
+        const request = httpRequest(`${baseUrl}/v2/organizations/${tenant.id}/provider/product-images`, {
+          method: "POST",
+          headers: { "x-api-key": tenant.key, "content-type": "image/png", "transfer-encoding": "chunked" }
+        })
+        let sent = 0
+        const more = () => {
+          while (sent < 64 * 1024 * 1024) {
+            sent += 65_536
+            if (!request.write(new Uint8Array(65_536))) return
+          }
+        }
+        request.on("drain", more)
+        request.on("response", (response) => {
+          request.off("drain", more)
+          resume(Effect.succeed(response.statusCode))
+          request.destroy()
+        })
+        // After the answer the server closes the connection that is still being written to
+        request.on("error", () => {})
+        more()
+      })
+      expect(status).toBe(413)
+    })
+  )
+
+  it.effect("are served to everybody, for ever, as images and nothing else", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const bytes = png({ shade: 9 })
+      yield* upload(tenant, bytes)
+      const url = urlOf(bytes, "png")
+      const { headers } = yield* fetchImage(url)
+      expect(headers.get("cache-control")).toBe("public, max-age=31536000, immutable")
+      expect(headers.get("x-content-type-options")).toBe("nosniff")
+      expect(headers.get("content-security-policy")).toBe("default-src 'none'; sandbox")
+      expect(headers.get("content-length")).toBe(String(bytes.length))
+      const etag = headers.get("etag") ?? ""
+      expect(etag).toMatch(/^"[0-9a-f]{64}"$/)
+      for (const tag of [etag, `W/${etag}`, `"other", ${etag}`, "*"]) {
+        const known = yield* fetchImage(url, { headers: { "if-none-match": tag } })
+        expect([known.status, known.bytes.length, known.headers.get("etag")], tag).toEqual([304, 0, etag])
+      }
+      expect((yield* fetchImage(url, { headers: { "if-none-match": '"other"' } })).status).toBe(200)
+      const head = yield* fetchImage(url, { method: "HEAD" })
+      expect([head.status, head.bytes.length, head.headers.get("etag")]).toEqual([200, 0, etag])
+    })
+  )
+
+  it.effect("that do not exist are 404, by whatever name", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      const tenant = yield* newTenant
+      const bytes = png({ shade: 11 })
+      yield* upload(tenant, bytes)
+      const hash = createHash("sha256").update(bytes).digest("hex")
+      for (const file of [
+        `${"0".repeat(64)}.png`,
+        `${hash}.jpg`,
+        `${hash}.gif`,
+        hash,
+        `${hash.toUpperCase()}.png`,
+        "x.png",
+        "..%2f..%2fopenapi.json",
+        `${hash}.png%00`
+      ]) {
+        const answer = yield* request("GET", `/product-images/${file}`)
+        expectFailure(answer, { status: 404, code: "resource_not_found", fields: [] }, file)
+      }
+      expect((yield* request("DELETE", `/product-images/${hash}.png`)).status).toBe(405)
+    })
+  )
+
+  it.effect("are kept once, whoever uploads them, with each upload on record", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const [first, second] = [yield* newTenant, yield* newTenant]
+      const bytes = png({ shade: 13 })
+      for (const tenant of [first, first, second]) {
+        expect((yield* upload(tenant, bytes)).json).toEqual({ url: urlOf(bytes, "png") })
+      }
+      const hash = createHash("sha256").update(bytes).digest()
+      expect(yield* sql`SELECT format FROM payments.product_images WHERE sha256 = ${hash}`).toEqual([{ format: "png" }])
+      const entry = `product_image.uploaded ${hash.toString("hex")}.png`
+      const uploads = (yield* first.audited).filter((line) => line.startsWith("product_image."))
+      expect(uploads).toEqual([entry, entry])
+    })
+  )
+
+  it.effect("can be used as the images of products", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { json } = yield* upload(tenant, png({ shade: 15 }))
+      const product = yield* tenant.post("/products", { name: "Coffee", images: [json["url"]] }, randomUUID())
+      expect(product.status, product.text).toBe(200)
+      expect(product.json["images"]).toEqual([json["url"]])
+    })
+  )
+})

@@ -1,0 +1,211 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { randomBytes } from "node:crypto"
+import { once } from "node:events"
+import { mkdtemp, readFile, rm } from "node:fs/promises"
+import { createServer, request as forwardRequest } from "node:http"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { SqlClient } from "@effect/sql"
+import { Context, Effect, Layer, Option, Redacted, Schema, type Scope } from "effect"
+import { type Emulator, makeEmulator } from "../../src/emulator/Emulator.ts"
+import { databaseLayer } from "../../src/storage/Database.ts"
+import { eventually } from "../harness/Eventually.ts"
+import { createTestDatabase } from "../harness/TestDatabase.ts"
+import { requestTo, type TestService } from "../harness/TestService.ts"
+
+/** The service as real processes, on one database and one provider. */
+
+/** A running process of the service. */
+export interface ServiceProcess {
+  readonly baseUrl: string
+  readonly request: TestService["Type"]["request"]
+  /** Ends it as a crash does: nothing of it runs on. */
+  readonly kill: Effect.Effect<void>
+}
+
+/** What the processes of a test share. */
+export interface Installation {
+  readonly organizationId: string
+  readonly key: string
+  readonly accountId: string
+  readonly sql: SqlClient.SqlClient
+  readonly emulator: Emulator
+  /** The provider's secret key, to ask it directly. */
+  readonly providerKey: string
+  /** While the effect runs, the provider does what it is asked and its answers get lost. */
+  readonly losingAnswers: <A, E, R>(
+    use: (lost: { readonly count: () => number }) => Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, E, R>
+  readonly processes: readonly [ServiceProcess, ServiceProcess]
+  /** Another process; it ends with the scope. */
+  readonly start: Effect.Effect<ServiceProcess, unknown, Scope.Scope>
+}
+
+const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url))
+
+const LocalFile = Schema.parseJson(
+  Schema.Struct({ baseUrl: Schema.String, organizationId: Schema.String, apiKey: Schema.String })
+)
+
+const readLocalFile = (file: string) =>
+  Effect.option(
+    Effect.flatMap(
+      Effect.tryPromise(() => readFile(file, "utf8")),
+      Schema.decode(LocalFile)
+    )
+  )
+
+const temporaryDirectory = Effect.acquireRelease(
+  Effect.promise(() => mkdtemp(join(tmpdir(), "connected-payments-process-"))),
+  (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
+)
+
+/** An HTTP server between the service and the emulator, which can lose answers. */
+const makeGate = (target: string) =>
+  Effect.acquireRelease(
+    Effect.async<{
+      readonly url: string
+      readonly losingAnswers: Installation["losingAnswers"]
+      readonly close: () => void
+    }>((resume) => {
+      let lost = 0
+      let losing = false
+      const server = createServer((incoming, response) => {
+        const forwarded = forwardRequest(
+          new URL(incoming.url ?? "/", target),
+          { method: incoming.method, headers: incoming.headers },
+          (answer) => {
+            if (losing && incoming.method === "POST") {
+              answer.resume().on("end", () => {
+                lost++
+              })
+              return
+            }
+            response.writeHead(answer.statusCode ?? 502, answer.headers)
+            answer.pipe(response)
+          }
+        )
+        forwarded.on("error", () => response.destroy())
+        incoming.pipe(forwarded)
+      })
+      server.listen(0, "127.0.0.1", () => {
+        const address = server.address()
+        const port = typeof address === "object" && address !== null ? address.port : 0
+        resume(
+          Effect.succeed({
+            url: `http://127.0.0.1:${port}`,
+            losingAnswers: (use) => {
+              const before = lost
+              return Effect.acquireUseRelease(
+                Effect.sync(() => {
+                  losing = true
+                }),
+                () => use({ count: () => lost - before }),
+                () =>
+                  Effect.sync(() => {
+                    losing = false
+                  })
+              )
+            },
+            close: () => {
+              server.closeAllConnections()
+              server.close()
+            }
+          })
+        )
+      })
+    }),
+    ({ close }) => Effect.sync(close)
+  )
+
+const end = (child: ChildProcess, signal: NodeJS.Signals) =>
+  Effect.promise(async () => {
+    if (child.exitCode === null && child.signalCode === null) {
+      const ended = once(child, "exit")
+      child.kill(signal)
+      await ended
+    }
+  })
+
+const startProcess = (environment: Readonly<Record<string, string>>, localFile: string, known: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    let log = ""
+    const child = yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        const started = spawn(process.execPath, ["--import", "tsx", main], {
+          env: { PATH: process.env["PATH"] ?? "", ...environment },
+          stdio: ["ignore", "ignore", "pipe"]
+        })
+        started.stderr.on("data", (chunk: Buffer) => {
+          log = (log + chunk.toString()).slice(-4000)
+        })
+        return started
+      }),
+      (started) => end(started, "SIGKILL")
+    )
+    const local = yield* eventually(
+      "a process serves",
+      Effect.flatMap(readLocalFile(localFile), (local) =>
+        child.exitCode === null
+          ? Effect.succeed(Option.filter(local, ({ baseUrl }) => !known.includes(baseUrl)))
+          : Effect.dieMessage(`The process ended with code ${child.exitCode}: ${log}`)
+      ),
+      40_000
+    )
+    return { ...local, child }
+  })
+
+/**
+ * Two processes of the service on one database and one provider, as `MODE=local` starts them: the second finds the
+ * first one's organization. They end with the scope.
+ */
+export const installation = (
+  settings: Readonly<Record<string, string>> = {}
+): Effect.Effect<Installation, unknown, Scope.Scope> =>
+  Effect.gen(function* () {
+    const database = yield* createTestDatabase()
+    const directory = yield* temporaryDirectory
+    const providerKey = "sk_test_severalprocesses"
+    const webhookSecret = "whsec_severalprocesses"
+    const emulator = yield* makeEmulator({ secretKey: providerKey, webhookSecret })
+    const gate = yield* makeGate(emulator.url)
+    const accountId = yield* emulator.ensureAccount()
+    const localFile = join(directory, "local.json")
+    const environment = {
+      MODE: "local",
+      HOST: "127.0.0.1",
+      PORT: "0",
+      DATA_DIR: directory,
+      DATABASE_URL: Redacted.value(database.url),
+      MASTER_KEYS: `test:${randomBytes(32).toString("base64")}`,
+      PROVIDER_SANDBOX_SECRET_KEY: providerKey,
+      PROVIDER_SANDBOX_WEBHOOK_SECRETS: webhookSecret,
+      PROVIDER_API_URL: gate.url,
+      LOCAL_ACCOUNT_ID: accountId,
+      LOG_LEVEL: "Error",
+      ...settings
+    }
+    const known: Array<string> = []
+    const start = Effect.map(
+      startProcess(environment, localFile, known),
+      ({ apiKey, baseUrl, child, organizationId }) => {
+        known.push(baseUrl)
+        return { apiKey, organizationId, baseUrl, request: requestTo(baseUrl), kill: end(child, "SIGKILL") }
+      }
+    )
+    const first = yield* start
+    const second = yield* start
+    const storage = yield* Layer.build(databaseLayer({ url: database.url, poolSize: 4 }))
+    return {
+      organizationId: first.organizationId,
+      key: first.apiKey,
+      accountId,
+      sql: Context.get(storage, SqlClient.SqlClient),
+      emulator,
+      providerKey,
+      losingAnswers: gate.losingAnswers,
+      processes: [first, second] as const,
+      start
+    }
+  })

@@ -1,0 +1,216 @@
+import { expect } from "@effect/vitest"
+import { Context, Effect, Option } from "effect"
+import { Organizations } from "../../src/identity/Organizations.ts"
+import type { Author, Tenant } from "../../src/kit/Tenant.ts"
+import { Accounts } from "../../src/provider/Accounts.ts"
+import { AccountAccessRevoked } from "../../src/provider/ProviderErrors.ts"
+import { onService, TestService } from "../harness/TestService.ts"
+
+const operator: Author = { kind: "operator", id: "root" }
+
+/** An organization without an account, and what the tests ask of it. */
+const makeTenant = Effect.gen(function* () {
+  const { services, sql } = yield* TestService
+  const name = `o${Math.random().toString(36).slice(2)}`
+  const { id } = yield* Context.get(services, Organizations).create({ name, ownerEmail: `${name}@example.com` })
+  const tenant: Tenant = { organizationId: id, environment: "sandbox" }
+  const audited = Effect.map(
+    sql<{ entry: string }>`
+      SELECT concat_ws(' ', action, target_id, author_kind, author_id, environment) AS entry FROM payments.audit_log
+      WHERE organization_id = ${id} AND action LIKE 'account.%' ORDER BY id`,
+    (rows) => rows.map(({ entry }) => entry)
+  )
+  const disconnect = sql`
+    UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
+    WHERE organization_id = ${id}`
+  const noteFirstPayment = sql`
+    UPDATE payments.provider_accounts SET first_payment_event_id = 'evt_first' WHERE organization_id = ${id}`
+  const firstPayment = Effect.map(
+    sql<{ event: string | null }>`
+      SELECT first_payment_event_id AS event FROM payments.provider_accounts WHERE organization_id = ${id}`,
+    ([row]) => row?.event
+  )
+  return { tenant, audited, disconnect, noteFirstPayment, firstPayment }
+})
+
+const provide = Effect.map(TestService, ({ services }) => Context.get(services, Accounts))
+
+onService()("accounts", (it) => {
+  it.effect("are linked after a look at the provider, shown as recorded, and audited with their author", () =>
+    Effect.gen(function* () {
+      const accounts = yield* provide
+      const { emulator } = yield* TestService
+      const { audited, tenant } = yield* makeTenant
+      expect(yield* accounts.show(tenant)).toEqual(Option.none())
+      const id = yield* emulator.ensureAccount()
+      const linked = yield* accounts.link(tenant, id, operator)
+      expect(linked).toEqual({
+        accountId: id,
+        status: "connected",
+        hadPaymentsBefore: false,
+        linkedAt: expect.any(Date),
+        disconnectedAt: null
+      })
+      expect(yield* accounts.show(tenant)).toEqual(Option.some(linked))
+      expect(yield* accounts.show({ ...tenant, environment: "production" })).toEqual(Option.none())
+      expect(yield* audited).toEqual([`account.linked ${id} operator root sandbox`])
+      expect(yield* accounts.use(tenant, ({ accountId }) => Effect.succeed(accountId))).toBe(id)
+    })
+  )
+
+  it.effect("that the provider does not know are not linked, and nothing is changed", () =>
+    Effect.gen(function* () {
+      const accounts = yield* provide
+      const { emulator } = yield* TestService
+      const { audited, tenant } = yield* makeTenant
+      const refused = yield* Effect.flip(accounts.link(tenant, "acct_0000000000000000", operator))
+      expect(refused._tag).toBe("AccountAccessRevoked")
+      expect(yield* accounts.show(tenant)).toEqual(Option.none())
+      const id = yield* emulator.ensureAccount()
+      const before = yield* accounts.link(tenant, id, operator)
+      yield* Effect.flip(accounts.link(tenant, "acct_0000000000000000", operator))
+      expect(yield* accounts.show(tenant)).toEqual(Option.some(before))
+      expect(yield* audited).toHaveLength(1)
+    })
+  )
+
+  it.effect(
+    "had payments before where the provider has charges; a link of a connected one changes no such record",
+    () =>
+      Effect.gen(function* () {
+        const accounts = yield* provide
+        const { emulator, makeKey, request } = yield* TestService
+        const { disconnect, tenant } = yield* makeTenant
+        const accountId = yield* emulator.ensureAccount()
+        expect(yield* accounts.link(tenant, accountId, operator)).toMatchObject({ hadPaymentsBefore: false })
+        const key = yield* makeKey(tenant.organizationId, ["*"])
+        const create = (path: string, body: unknown) =>
+          request("POST", `/v2/organizations/${tenant.organizationId}/provider${path}`, {
+            key,
+            headers: { "idempotency-key": `had-payments${path}` },
+            body
+          })
+        const product = yield* create("/products", { name: "Tea" })
+        const price = yield* create("/prices", { product: product.json["id"], currency: "brl", unit_amount: 900 })
+        const session = yield* create("/checkout/sessions", {
+          mode: "payment",
+          line_items: [{ price: price.json["id"], quantity: 1 }]
+        })
+        expect(session.status, session.text).toBe(200)
+        yield* Effect.promise(() =>
+          fetch(String(session.json["url"]), {
+            method: "POST",
+            body: new URLSearchParams({ action: "pay" }),
+            redirect: "manual"
+          })
+        )
+        expect(yield* accounts.link(tenant, accountId, operator)).toMatchObject({ hadPaymentsBefore: false })
+        yield* disconnect
+        expect(yield* accounts.link(tenant, accountId, operator)).toMatchObject({ hadPaymentsBefore: true })
+      })
+  )
+
+  it.effect("once disconnected are used by nobody until a new link connects them again", () =>
+    Effect.gen(function* () {
+      const accounts = yield* provide
+      const { emulator } = yield* TestService
+      const { audited, disconnect, firstPayment, noteFirstPayment, tenant } = yield* makeTenant
+      const id = yield* emulator.ensureAccount()
+      yield* accounts.link(tenant, id, operator)
+      yield* noteFirstPayment
+      yield* disconnect
+      expect(Option.getOrThrow(yield* accounts.show(tenant))).toMatchObject({
+        status: "disconnected",
+        disconnectedAt: expect.any(Date)
+      })
+      const refused = yield* Effect.flip(accounts.use(tenant, () => Effect.void))
+      expect(refused._tag).toBe("ProviderAccountNotConnected")
+      expect(yield* accounts.link(tenant, id, operator)).toMatchObject({ status: "connected", disconnectedAt: null })
+      expect(yield* firstPayment).toBe("evt_first")
+      yield* accounts.use(tenant, () => Effect.void)
+      expect(yield* audited).toEqual([
+        `account.linked ${id} operator root sandbox`,
+        `account.linked ${id} operator root sandbox`
+      ])
+    })
+  )
+
+  it.effect("stay connected where the provider's word of revoked access is not confirmed", () =>
+    Effect.gen(function* () {
+      const accounts = yield* provide
+      const { emulator } = yield* TestService
+      const { tenant } = yield* makeTenant
+      const accountId = yield* emulator.ensureAccount()
+      yield* accounts.link(tenant, accountId, operator)
+      const refused = yield* Effect.flip(
+        accounts.use(tenant, () => Effect.fail(new AccountAccessRevoked({ accountId })))
+      )
+      expect(refused._tag).toBe("ProviderAccountNotConnected")
+      expect(Option.getOrThrow(yield* accounts.show(tenant)).status).toBe("connected")
+    })
+  )
+
+  it.effect("take a disconnected account's place, never a connected one's", () =>
+    Effect.gen(function* () {
+      const accounts = yield* provide
+      const { emulator } = yield* TestService
+      const { audited, disconnect, firstPayment, noteFirstPayment, tenant } = yield* makeTenant
+      const [first, second] = [yield* emulator.ensureAccount(), yield* emulator.ensureAccount()]
+      const before = yield* accounts.link(tenant, first, operator)
+      yield* noteFirstPayment
+      expect(yield* Effect.flip(accounts.link(tenant, second, operator))).toMatchObject({
+        _tag: "AccountTaken",
+        reason: "another_account"
+      })
+      expect(yield* accounts.show(tenant)).toEqual(Option.some(before))
+      yield* disconnect
+      expect(yield* accounts.link(tenant, second, operator)).toMatchObject({ accountId: second, status: "connected" })
+      expect(yield* firstPayment).toBe(null)
+      expect(yield* audited).toEqual([
+        `account.linked ${first} operator root sandbox`,
+        `account.unlinked ${first} operator root sandbox`,
+        `account.linked ${second} operator root sandbox`
+      ])
+    })
+  )
+
+  it.effect("belong to one organization; one that is unlinked can be linked to another", () =>
+    Effect.gen(function* () {
+      const accounts = yield* provide
+      const { emulator } = yield* TestService
+      const mine = yield* makeTenant
+      const other = yield* makeTenant
+      const id = yield* emulator.ensureAccount()
+      const linked = yield* accounts.link(mine.tenant, id, operator)
+      expect(yield* Effect.flip(accounts.link(other.tenant, id, operator))).toMatchObject({
+        _tag: "AccountTaken",
+        reason: "another_organization"
+      })
+      expect(yield* other.audited).toEqual([])
+      expect(yield* accounts.unlink(mine.tenant, operator)).toEqual(Option.some(linked))
+      expect(yield* accounts.unlink(mine.tenant, operator)).toEqual(Option.none())
+      expect(yield* accounts.show(mine.tenant)).toEqual(Option.none())
+      expect(yield* mine.audited).toEqual([
+        `account.linked ${id} operator root sandbox`,
+        `account.unlinked ${id} operator root sandbox`
+      ])
+      yield* accounts.link(other.tenant, id, operator)
+      const refused = yield* Effect.flip(accounts.use(mine.tenant, () => Effect.void))
+      expect(refused._tag).toBe("ProviderAccountNotConnected")
+    })
+  )
+
+  it.effect("linked by many at once end with one, each of the others refused", () =>
+    Effect.gen(function* () {
+      const accounts = yield* provide
+      const { emulator } = yield* TestService
+      const { audited, tenant } = yield* makeTenant
+      const ids = yield* Effect.replicateEffect(emulator.ensureAccount(), 6)
+      const results = yield* Effect.forEach(ids, (id) => Effect.either(accounts.link(tenant, id, operator)), {
+        concurrency: "unbounded"
+      })
+      expect(results.filter(({ _tag }) => _tag === "Right")).toHaveLength(1)
+      expect(yield* audited).toHaveLength(1)
+    })
+  )
+})

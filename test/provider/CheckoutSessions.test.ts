@@ -1,0 +1,219 @@
+import { expect } from "@effect/vitest"
+import { Context, Effect } from "effect"
+import { CheckoutSessions } from "../../src/provider/CheckoutSessions.ts"
+import { onService, TestService } from "../harness/TestService.ts"
+import { expectFailure } from "../http/Refusals.ts"
+import { idOf } from "../http/Samples.ts"
+import { dataOf, newTenant, part, type Tenant } from "./ConnectedTenant.ts"
+
+const priceOf = (tenant: Tenant, more: object = {}) =>
+  Effect.gen(function* () {
+    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const price = idOf(yield* tenant.post("/prices", { product, currency: "brl", unit_amount: 1500, ...more }))
+    return { product, price }
+  })
+
+const recurring = (trial_period_days?: number) => ({
+  recurring: { interval: "month", ...(trial_period_days === undefined ? {} : { trial_period_days }) }
+})
+
+const session = (mode: "payment" | "subscription", ...prices: ReadonlyArray<string>) => ({
+  mode,
+  line_items: prices.map((price) => ({ price, quantity: 1 }))
+})
+
+const soldItems = (tenant: Tenant, sourceId: string) =>
+  Effect.map(
+    tenant.sql<{ prices: ReadonlyArray<string>; products: ReadonlyArray<string> }>`
+      SELECT price_ids AS prices, product_ids AS products FROM payments.sold_items
+      WHERE organization_id = ${tenant.id} AND environment = 'sandbox' AND source_id = ${sourceId}`,
+    ([row]) => row
+  )
+
+const complete = (tenant: Tenant, sessionId: string) =>
+  Effect.flatMap(TestService, ({ services }) =>
+    Context.get(services, CheckoutSessions).completeSoldItems(
+      { organizationId: tenant.id, environment: "sandbox" },
+      sessionId
+    )
+  )
+
+const denied = { status: 403, code: "permission_denied", fields: [] }
+
+onService({ roles: { api: true, worker: false } })("checkout sessions", (it) => {
+  it.effect("of a recurring price need subscriptions:write, whatever mode the caller says", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { price } = yield* priceOf(tenant, recurring())
+      const oneTime = yield* priceOf(tenant)
+      const key = yield* tenant.keyOf(["payments:write"])
+      const send = (body: unknown, idempotencyKey: string, withKey = key) =>
+        tenant.send("POST", "/checkout/sessions", {
+          key: withKey,
+          body,
+          headers: { "idempotency-key": idempotencyKey }
+        })
+      for (const [key, body] of [
+        ["the-recurring-price", session("subscription", price)],
+        ["in-payment-mode", session("payment", price)],
+        ["beside-another-one", session("payment", oneTime.price, price)]
+      ] as const) {
+        const answer = yield* send(body, key)
+        expectFailure(answer, denied)
+        expect(answer.json["error"]).toContain("subscriptions:write")
+      }
+      expect(dataOf(yield* tenant.atProvider("/checkout/sessions"))).toEqual([])
+      expect((yield* send(session("payment", oneTime.price), "the-one-time-price")).status).toBe(200)
+      const both = yield* tenant.keyOf(["payments:write", "subscriptions:write"])
+      expect((yield* send(session("subscription", price), "the-recurring-price", both)).status).toBe(200)
+      expectFailure(yield* send(session("payment", price), "the-wrong-mode", both), {
+        status: 422,
+        code: "provider_invalid_request_error",
+        fields: ["mode"]
+      })
+    })
+  )
+
+  it.effect("are refused for other reasons as they are, also to those who may not sell subscriptions", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { price } = yield* priceOf(tenant)
+      const key = yield* tenant.keyOf(["payments:write"])
+      const body = session("payment", price, "price_unknown")
+      const headers = { "idempotency-key": "unknown-price" }
+      expectFailure(yield* tenant.send("POST", "/checkout/sessions", { key, body, headers }), {
+        status: 422,
+        code: "provider_resource_missing",
+        fields: ["line_items.1.price"]
+      })
+      expectFailure(yield* tenant.post("/checkout/sessions", session("subscription", "price_unknown")), {
+        status: 422,
+        code: "provider_resource_missing",
+        fields: ["line_items.0.price"]
+      })
+    })
+  )
+
+  it.effect.each([
+    ["no trial", [undefined], null],
+    ["the price's trial", [14], 14],
+    ["the longest trial of its prices", [7, undefined, 30], 30]
+  ] as const)("make subscriptions with %s", ([, trials, expected]) =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const prices = yield* Effect.forEach(trials, (trial) => priceOf(tenant, recurring(trial)))
+      const made = yield* tenant.post(
+        "/checkout/sessions",
+        session("subscription", ...prices.map(({ price }) => price))
+      )
+      expect(made.status, made.text).toBe(200)
+      // Nothing is due in a trial
+      expect(made.json["amount_total"]).toBe(expected === null ? 1500 : 0)
+    })
+  )
+
+  it.effect("carry promotion codes, the caller's reference and metadata, and mark themselves as the service's", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { price, product } = yield* priceOf(tenant)
+      const made = yield* tenant.post("/checkout/sessions", {
+        ...session("payment", price),
+        allow_promotion_codes: true,
+        client_reference_id: "order-1",
+        metadata: { campaign: "summer" }
+      })
+      expect(made.json).toMatchObject({
+        allow_promotion_codes: true,
+        client_reference_id: "order-1",
+        metadata: { campaign: "summer", svc_source: "connected-payments" }
+      })
+      expect(made.json).not.toHaveProperty("client_secret")
+      expect(yield* soldItems(tenant, idOf(made))).toEqual({ prices: [price], products: [product] })
+    })
+  )
+
+  it.effect("remember all they sell, though the provider shows but the first ten lines with them", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { product } = yield* priceOf(tenant)
+      const prices = yield* Effect.forEach(Array.from({ length: 30 }), (_, n) =>
+        Effect.map(tenant.post("/prices", { product, currency: "brl", unit_amount: n + 100 }), idOf)
+      )
+      const made = yield* tenant.post("/checkout/sessions", session("payment", ...prices))
+      expect(made.status, made.text).toBe(200)
+      expect((yield* soldItems(tenant, idOf(made)))?.prices).toEqual(prices)
+    })
+  )
+
+  it.effect("of which a crash left no record have it completed from the provider, once", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { price, product } = yield* priceOf(tenant)
+      const id = idOf(yield* tenant.post("/checkout/sessions", session("payment", price)))
+      yield* tenant.sql`DELETE FROM payments.sold_items WHERE source_id = ${id}`
+      for (let times = 0; times < 2; times++) {
+        expect(yield* complete(tenant, id)).toEqual({ priceIds: [price], productIds: [product] })
+      }
+      expect(yield* soldItems(tenant, id)).toEqual({ prices: [price], products: [product] })
+    })
+  )
+
+  it.effect("made elsewhere have no record, and get none", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { price } = yield* priceOf(tenant)
+      const elsewhere = yield* tenant.doAtProvider("/checkout/sessions", {
+        mode: "payment",
+        "line_items[0][price]": price,
+        "line_items[0][quantity]": "1",
+        success_url: "https://shop.example"
+      })
+      const id = String(elsewhere["id"])
+      expect(yield* complete(tenant, id)).toBeNull()
+      expect(yield* soldItems(tenant, id)).toBeUndefined()
+    })
+  )
+
+  it.effect("of another tenant are not completed", () =>
+    Effect.gen(function* () {
+      const [mine, other] = [yield* newTenant, yield* newTenant]
+      const { price } = yield* priceOf(other)
+      const id = idOf(yield* other.post("/checkout/sessions", session("payment", price)))
+      const failure = yield* Effect.flip(complete(mine, id))
+      expect(failure).toMatchObject({ _tag: "ProviderObjectNotFound" })
+      expect(yield* soldItems(mine, id)).toBeUndefined()
+    })
+  )
+
+  it.effect("list in pages, and by their payment", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { price } = yield* priceOf(tenant)
+      const ids = []
+      for (let n = 0; n < 3; n++) {
+        ids.unshift(idOf(yield* tenant.post("/checkout/sessions", session("payment", price))))
+      }
+      const first = (yield* tenant.get("/checkout/sessions?limit=2")).json
+      expect(first).toMatchObject({ has_more: true, data: [{ id: ids[0] }, { id: ids[1] }] })
+      expect(part(first, "data", 0)).not.toHaveProperty("client_secret")
+      expect(dataOf((yield* tenant.get(`/checkout/sessions?starting_after=${ids[1]}`)).json)).toHaveLength(1)
+      expect(dataOf((yield* tenant.get("/checkout/sessions?payment_intent=pi_unknown")).json)).toEqual([])
+    })
+  )
+
+  it.effect.each([
+    ["the service's own metadata", { svc_source: "mine" }, ["metadata.svc_source"]],
+    [
+      "50 pairs, one of which is the service's own",
+      Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`key${n}`, ""])),
+      ["metadata"]
+    ]
+  ] as const)("with %s are refused before the provider is asked", ([, metadata, fields]) =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const body = { ...session("payment", "price_123"), metadata }
+      const answer = yield* tenant.during({ fault: "html_502" }, tenant.post("/checkout/sessions", body))
+      expectFailure(answer, { status: 422, code: "validation_failed", fields })
+    })
+  )
+})

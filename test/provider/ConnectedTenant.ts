@@ -1,0 +1,88 @@
+import { randomUUID } from "node:crypto"
+import { Context, Effect, Option, Redacted } from "effect"
+import type { Fault } from "../../src/emulator/Emulator.ts"
+import { Organizations } from "../../src/identity/Organizations.ts"
+import type { Grant } from "../../src/identity/Permissions.ts"
+import type { OrganizationId } from "../../src/kit/Ids.ts"
+import { Accounts } from "../../src/provider/Accounts.ts"
+import { type RequestOptions, TestService } from "../harness/TestService.ts"
+
+/** An object as JSON. */
+export type Json = Readonly<Record<string, unknown>>
+
+/** A part of a JSON answer, to be looked into; an empty object where there is none. */
+export const part = (value: unknown, ...path: ReadonlyArray<string | number>): Json =>
+  Object(path.reduce<unknown>((current, key) => Object(current)[key], value))
+
+/** The objects of a list. */
+export const dataOf = (list: Json): ReadonlyArray<Json> => {
+  const { data } = list
+  if (!Array.isArray(data)) throw new Error(`No list: ${JSON.stringify(list)}`)
+  return data
+}
+
+/** A new organization with an account of its own at the emulator, which shows and breaks what it is asked to. */
+export const newTenant = Effect.gen(function* () {
+  const { emulator, makeKey, options, request, services, sql } = yield* TestService
+  const name = `org-${randomUUID()}`
+  const { id } = yield* Context.get(services, Organizations).create({ name, ownerEmail: `${name}@example.com` })
+  const accountId = yield* emulator.ensureAccount()
+  yield* Context.get(services, Accounts).link({ organizationId: id, environment: "sandbox" }, accountId)
+  const key = yield* makeKey(id, ["*"])
+  const secretKey = Option.match(options.provider.sandbox, {
+    onNone: () => "",
+    onSome: ({ secretKey }) => Redacted.value(secretKey)
+  })
+
+  const send = (method: string, path: string, requestOptions: RequestOptions = {}) =>
+    request(method, `/v2/organizations/${id}/provider${path}`, { key, ...requestOptions })
+
+  return {
+    id: id satisfies OrganizationId,
+    accountId,
+    key,
+    sql,
+    send,
+    get: (path: string) => send("GET", path),
+    post: (path: string, body: unknown, idempotencyKey: string = randomUUID()) =>
+      send("POST", path, { body, headers: { "idempotency-key": idempotencyKey } }),
+    patch: (path: string, body: unknown, idempotencyKey: string = randomUUID()) =>
+      send("PATCH", path, { body, headers: { "idempotency-key": idempotencyKey } }),
+    keyOf: (permissions: ReadonlyArray<Grant>) => makeKey(id, permissions),
+    /** What the provider itself shows of the account. */
+    atProvider: (path: string) =>
+      Effect.promise(async (): Promise<Json> => {
+        const response = await fetch(`${emulator.url}/v1${path}`, {
+          headers: { authorization: `Bearer ${secretKey}`, "stripe-account": accountId }
+        })
+        if (!response.ok) throw new Error(`The emulator answers ${response.status} ${await response.text()}`)
+        return Object(await response.json())
+      }),
+    /** Asks the provider itself to do something on the account. */
+    doAtProvider: (path: string, params: Readonly<Record<string, string>>, method = "POST") =>
+      Effect.promise(async (): Promise<Json> => {
+        const response = await fetch(`${emulator.url}/v1${path}`, {
+          method,
+          headers: { authorization: `Bearer ${secretKey}`, "stripe-account": accountId },
+          ...(method === "POST" ? { body: new URLSearchParams(params) } : {})
+        })
+        if (!response.ok) throw new Error(`The emulator answers ${response.status} ${await response.text()}`)
+        return Object(await response.json())
+      }),
+    /** Runs an effect while every call to the provider that it concerns goes wrong. */
+    during: <A, E, R>(fault: Fault, effect: Effect.Effect<A, E, R>) =>
+      emulator
+        .addFault({ account: accountId, times: 1_000, ...fault })
+        .pipe(Effect.zipRight(effect), Effect.ensuring(emulator.clearFaults)),
+    /** The actions on record for the organization, oldest first. */
+    audited: Effect.map(
+      sql<{ action: string; target: string }>`
+        SELECT action, target_id AS target FROM payments.audit_log
+        WHERE organization_id = ${id} AND environment = 'sandbox' ORDER BY id`,
+      (rows) => rows.map(({ action, target }) => `${action} ${target}`)
+    )
+  }
+}).pipe(Effect.orDie)
+
+/** A tenant of the tests. */
+export type Tenant = Effect.Effect.Success<typeof newTenant>

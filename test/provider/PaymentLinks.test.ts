@@ -1,0 +1,196 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { onService } from "../harness/TestService.ts"
+import { expectFailure } from "../http/Refusals.ts"
+import { idOf } from "../http/Samples.ts"
+import { dataOf, newTenant, part, type Tenant } from "./ConnectedTenant.ts"
+
+const priceOf = (tenant: Tenant, more: object = {}) =>
+  Effect.gen(function* () {
+    const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+    const price = idOf(yield* tenant.post("/prices", { product, currency: "brl", unit_amount: 1500, ...more }))
+    return { product, price }
+  })
+
+const monthly = { recurring: { interval: "month", trial_period_days: 14 } }
+
+const soldItems = (tenant: Tenant, sourceId: string) =>
+  Effect.map(
+    tenant.sql<{ prices: ReadonlyArray<string>; products: ReadonlyArray<string> }>`
+      SELECT price_ids AS prices, product_ids AS products FROM payments.sold_items
+      WHERE organization_id = ${tenant.id} AND environment = 'sandbox' AND source_id = ${sourceId}`,
+    ([row]) => row
+  )
+
+onService({ roles: { api: true, worker: false } })("payment links", (it) => {
+  it.effect("are made with everything that they can have, and what they sell is remembered", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { price, product } = yield* priceOf(tenant)
+      const made = yield* tenant.post("/payment-links", {
+        line_items: [{ price, quantity: 2, adjustable_quantity: { enabled: true, minimum: 1, maximum: 10 } }],
+        allow_promotion_codes: true,
+        restrictions: { completed_sessions: { limit: 100 } },
+        inactive_message: "Sold out",
+        after_completion: {
+          type: "hosted_confirmation",
+          hosted_confirmation: { custom_message: "Thank you" }
+        },
+        metadata: { campaign: "summer" }
+      })
+      expect(made.status, made.text).toBe(200)
+      const expected = {
+        active: true,
+        allow_promotion_codes: true,
+        restrictions: { completed_sessions: { limit: 100, count: 0 } },
+        inactive_message: "Sold out",
+        after_completion: { type: "hosted_confirmation", hosted_confirmation: { custom_message: "Thank you" } },
+        metadata: { campaign: "summer" },
+        payment_intent_data: { metadata: { campaign: "summer" } },
+        line_items: { data: [{ quantity: 2, price: { id: price } }] }
+      }
+      expect(made.json).toMatchObject(expected)
+      expect(made.json["url"]).toMatch(/^https?:\/\//)
+      const id = idOf(made)
+      expect((yield* tenant.get(`/payment-links/${id}`)).json).toMatchObject(expected)
+      expect(dataOf((yield* tenant.get("/payment-links")).json)).toMatchObject([expected])
+      expect(yield* soldItems(tenant, id)).toEqual({ prices: [price], products: [product] })
+      expect(yield* tenant.audited).toContain(`payment_link.created ${id}`)
+    })
+  )
+
+  it.effect("remember all they sell, though the provider shows but the first ten lines with them", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { product } = yield* priceOf(tenant)
+      const prices = yield* Effect.forEach(Array.from({ length: 20 }), (_, n) =>
+        Effect.map(tenant.post("/prices", { product, currency: "brl", unit_amount: n + 100 }), idOf)
+      )
+      const made = yield* tenant.post("/payment-links", {
+        line_items: prices.map((price) => ({ price, quantity: 1 }))
+      })
+      expect(made.status, made.text).toBe(200)
+      expect((yield* soldItems(tenant, idOf(made)))?.prices).toEqual(prices)
+    })
+  )
+
+  it.effect("of a recurring price need subscriptions:write too, and begin with its trial", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { price } = yield* priceOf(tenant, monthly)
+      const body = { line_items: [{ price, quantity: 1 }], metadata: { campaign: "summer" } }
+      const send = (key: string) =>
+        tenant.send("POST", "/payment-links", { key, body, headers: { "idempotency-key": "recurring-link" } })
+      const denied = yield* send(yield* tenant.keyOf(["payments:write"]))
+      expectFailure(denied, { status: 403, code: "permission_denied", fields: [] })
+      expect(denied.json["error"]).toContain("subscriptions:write")
+      expect(dataOf(yield* tenant.atProvider("/payment_links"))).toEqual([])
+      const made = yield* send(yield* tenant.keyOf(["payments:write", "subscriptions:write"]))
+      expect(made.json).toMatchObject({
+        subscription_data: { trial_period_days: 14, metadata: { campaign: "summer" } }
+      })
+    })
+  )
+
+  it.effect("are closed and opened again, with or without an idempotency key", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { price } = yield* priceOf(tenant)
+      const id = idOf(yield* tenant.post("/payment-links", { line_items: [{ price, quantity: 1 }] }))
+      const closed = yield* tenant.send("PATCH", `/payment-links/${id}`, { body: { active: false } })
+      expect(closed.json).toMatchObject({ id, active: false })
+      expect(dataOf((yield* tenant.get("/payment-links?active=false")).json)).toHaveLength(1)
+      expect(dataOf((yield* tenant.get("/payment-links?active=true")).json)).toHaveLength(0)
+      expect((yield* tenant.patch(`/payment-links/${id}`, { active: true })).json).toMatchObject({ active: true })
+      expect(yield* tenant.audited).toContain(`payment_link.updated ${id}`)
+    })
+  )
+
+  it.effect("are made once though the answer is lost, with the record of what they sell", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { price, product } = yield* priceOf(tenant)
+      const create = tenant.post("/payment-links", { line_items: [{ price, quantity: 1 }] }, "lost-link")
+      const fault = { fault: "lost_answer", method: "POST", path: "/v1/payment_links" } as const
+      expectFailure(yield* tenant.during(fault, create), { status: 502, code: "provider_unavailable" })
+      const made = yield* create
+      expect(dataOf(yield* tenant.atProvider("/payment_links"))).toHaveLength(1)
+      expect(yield* soldItems(tenant, idOf(made))).toEqual({ prices: [price], products: [product] })
+      expect((yield* create).text).toBe(made.text)
+    })
+  )
+
+  it.effect("list in pages, each with its items", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { price } = yield* priceOf(tenant)
+      const ids = []
+      for (const quantity of [1, 2, 3]) {
+        ids.unshift(idOf(yield* tenant.post("/payment-links", { line_items: [{ price, quantity }] })))
+      }
+      const first = (yield* tenant.get("/payment-links?limit=2")).json
+      expect(first).toMatchObject({ has_more: true, data: [{ id: ids[0] }, { id: ids[1] }] })
+      expect(part(first, "data", 1, "line_items", "data", 0)).toMatchObject({ quantity: 2, price: { id: price } })
+      expect((yield* tenant.get(`/payment-links?starting_after=${ids[1]}`)).json).toMatchObject({
+        has_more: false,
+        data: [{ id: ids[2] }]
+      })
+    })
+  )
+
+  it.effect("of unknown prices, and unknown links, are answered in the caller's terms", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { price } = yield* priceOf(tenant)
+      const items = [
+        { price, quantity: 1 },
+        { price: "price_unknown", quantity: 1 }
+      ]
+      expectFailure(yield* tenant.post("/payment-links", { line_items: items }), {
+        status: 422,
+        code: "provider_resource_missing",
+        fields: ["line_items.1.price"]
+      })
+      const missing = { status: 404, code: "provider_resource_missing" }
+      expectFailure(yield* tenant.get("/payment-links/plink_unknown"), missing)
+      expectFailure(yield* tenant.patch("/payment-links/plink_unknown", { active: false }), missing)
+    })
+  )
+
+  const item = { price: "price_123", quantity: 1 }
+  it.effect.each([
+    ["no items", { line_items: [] }, ["line_items"]],
+    ["21 items", { line_items: Array.from({ length: 21 }, () => item) }, ["line_items"]],
+    [
+      "bounds that cross",
+      { line_items: [{ ...item, adjustable_quantity: { enabled: true, minimum: 5, maximum: 4 } }] },
+      ["line_items.0.adjustable_quantity.minimum"]
+    ],
+    [
+      "a minimum above the provider's own maximum",
+      { line_items: [{ ...item, adjustable_quantity: { enabled: true, minimum: 100 } }] },
+      ["line_items.0.adjustable_quantity.minimum"]
+    ],
+    ["no sales", { restrictions: { completed_sessions: { limit: 0 } } }, ["restrictions.completed_sessions.limit"]],
+    ["a long message", { inactive_message: "a".repeat(501) }, ["inactive_message"]],
+    [
+      "a redirect",
+      { after_completion: { type: "redirect", redirect: { url: "https://evil.example" } } },
+      ["after_completion.type", "after_completion.redirect"]
+    ],
+    [
+      "a long confirmation",
+      { after_completion: { type: "hosted_confirmation", hosted_confirmation: { custom_message: "a".repeat(501) } } },
+      ["after_completion.hosted_confirmation.custom_message"]
+    ],
+    ["a fee", { application_fee_amount: 1, transfer_data: {} }, ["application_fee_amount", "transfer_data"]],
+    ["the service's own metadata", { metadata: { svc_source: "mine" } }, ["metadata.svc_source"]]
+  ] as const)("with %s are refused before the provider is asked", ([, change, fields]) =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const body = { line_items: [item], ...change }
+      const answer = yield* tenant.during({ fault: "html_502" }, tenant.post("/payment-links", body))
+      expectFailure(answer, { status: 422, code: "validation_failed", fields })
+    })
+  )
+})

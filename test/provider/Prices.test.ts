@@ -1,0 +1,219 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { onService } from "../harness/TestService.ts"
+import { expectFailure } from "../http/Refusals.ts"
+import { idOf } from "../http/Samples.ts"
+import { dataOf, newTenant } from "./ConnectedTenant.ts"
+
+const tiers = [
+  { up_to: 10, unit_amount: 500, flat_amount: 100 },
+  { up_to: 50, flat_amount: 4000 },
+  { up_to: "inf", unit_amount: 50 }
+]
+
+const refused = (fields: ReadonlyArray<string>) => ({ status: 422, code: "validation_failed", fields })
+
+onService({ roles: { api: true, worker: false } })("prices", (it) => {
+  it.effect.each([
+    ["a fixed amount", { unit_amount: 1500 }, { unit_amount: 1500, type: "one_time" }],
+    ["nothing to pay", { unit_amount: 0 }, { unit_amount: 0 }],
+    [
+      "a recurrence with a trial",
+      { unit_amount: 900, recurring: { interval: "week", interval_count: 2, trial_period_days: 14 } },
+      { type: "recurring", recurring: { interval: "week", interval_count: 2, trial_period_days: 14 } }
+    ],
+    [
+      "a metered recurrence, which is dropped",
+      { unit_amount: 900, recurring: { interval: "month", usage_type: "metered" } },
+      { recurring: { interval: "month", usage_type: "licensed" } }
+    ],
+    [
+      "graduated tiers",
+      { tiers, tiers_mode: "graduated" },
+      {
+        billing_scheme: "tiered",
+        tiers_mode: "graduated",
+        unit_amount: null,
+        tiers: [
+          { up_to: 10, unit_amount: 500, flat_amount: 100 },
+          { up_to: 50, unit_amount: null, flat_amount: 4000 },
+          { up_to: null, unit_amount: 50, flat_amount: null }
+        ]
+      }
+    ],
+    [
+      "volume tiers that recur",
+      { tiers, tiers_mode: "volume", recurring: { interval: "month" } },
+      { tiers_mode: "volume", billing_scheme: "tiered", type: "recurring" }
+    ],
+    [
+      "an amount that the payer chooses",
+      { custom_unit_amount: { minimum: 100, maximum: 900, preset: 500 } },
+      { custom_unit_amount: { minimum: 100, maximum: 900, preset: 500 }, unit_amount: null }
+    ],
+    ["an amount without bounds", { custom_unit_amount: {} }, { unit_amount: null }],
+    [
+      "an amount per dozen",
+      { unit_amount: 3000, transform_quantity: { divide_by: 12, round: "up" } },
+      { unit_amount: 3000, transform_quantity: { divide_by: 12, round: "up" } }
+    ],
+    [
+      "a name, a lookup key and tax",
+      { unit_amount: 1, nickname: "Basic", lookup_key: "basic", tax_behavior: "exclusive", metadata: { plan: "b" } },
+      { nickname: "Basic", lookup_key: "basic", tax_behavior: "exclusive", metadata: { plan: "b" } }
+    ]
+  ] as const)("are made with %s", ([, body, expected]) =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+      const made = yield* tenant.post("/prices", { product, currency: "brl", ...body })
+      expect(made.status, made.text).toBe(200)
+      expect(made.json).toMatchObject({ product, currency: "brl", ...expected })
+      expect((yield* tenant.get(`/prices/${idOf(made)}`)).json).toMatchObject(expected)
+      expect(yield* tenant.audited).toContain(`price.created ${idOf(made)}`)
+    })
+  )
+
+  it.effect("are made with a product of their own", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const product_data = {
+        name: "Tea",
+        active: true,
+        statement_descriptor: "TEA SHOP",
+        unit_label: "bag",
+        metadata: { sku: "T" }
+      }
+      const made = yield* tenant.post("/prices", { currency: "brl", unit_amount: 500, product_data })
+      expect(made.status, made.text).toBe(200)
+      expect((yield* tenant.get(`/products/${made.json["product"]}`)).json).toMatchObject(product_data)
+    })
+  )
+
+  it.effect("are refused by the provider under the caller's own names", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+      const base = { product, currency: "brl", unit_amount: 500 }
+      const refusal = (code: string, field: string) => ({ status: 422, code, fields: [field] })
+      yield* tenant.post("/prices", { ...base, lookup_key: "basic" })
+      expectFailure(
+        yield* tenant.post("/prices", { ...base, lookup_key: "basic" }),
+        refusal("provider_resource_already_exists", "lookup_key")
+      )
+      expectFailure(
+        yield* tenant.post("/prices", { ...base, product: "prod_unknown" }),
+        refusal("provider_resource_missing", "product")
+      )
+      expectFailure(
+        yield* tenant.post("/prices", { ...base, currency: "xzq" }),
+        refusal("provider_invalid_request_error", "currency")
+      )
+    })
+  )
+
+  it.effect("list in pages, by product and by whether they are active", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const coffee = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+      const tea = idOf(yield* tenant.post("/products", { name: "Tea" }))
+      const ids = []
+      for (const product of [coffee, tea, coffee]) {
+        ids.unshift(idOf(yield* tenant.post("/prices", { product, currency: "brl", unit_amount: 500 })))
+      }
+      const idsOf = (query: string) =>
+        Effect.map(tenant.get(`/prices?${query}`), ({ json }) => dataOf(json).map(({ id }) => id))
+      expect(yield* idsOf(`product=${coffee}`)).toEqual([ids[0], ids[2]])
+      expect(yield* idsOf(`limit=2&starting_after=${ids[0]}`)).toEqual([ids[1], ids[2]])
+      yield* tenant.doAtProvider(`/prices/${ids[1]}`, { active: "false" })
+      expect(yield* idsOf("active=false")).toEqual([ids[1]])
+      expect(yield* idsOf("active=true")).toEqual([ids[0], ids[2]])
+    })
+  )
+
+  const last = { up_to: "inf", unit_amount: 5 }
+  it.effect.each([
+    ["neither product nor product_data", { product: undefined }, ["product"]],
+    ["both product and product_data", { product_data: { name: "Tea" } }, ["product_data"]],
+    ["no amount", { unit_amount: undefined }, ["unit_amount"]],
+    ["a fixed and a chosen amount", { custom_unit_amount: {} }, ["unit_amount", "custom_unit_amount"]],
+    ["tiers beside an amount", { tiers: [last], tiers_mode: "volume" }, ["unit_amount", "tiers"]],
+    ["tiers without mode", { unit_amount: undefined, tiers: [last] }, ["tiers_mode"]],
+    ["a mode without tiers", { tiers_mode: "volume" }, ["tiers_mode"]],
+    [
+      "a divided quantity without amount",
+      { unit_amount: undefined, transform_quantity: { divide_by: 2, round: "up" } },
+      ["unit_amount"]
+    ],
+    [
+      "a divided quantity of tiers",
+      {
+        unit_amount: undefined,
+        tiers: [last],
+        tiers_mode: "volume",
+        transform_quantity: { divide_by: 2, round: "up" }
+      },
+      ["transform_quantity"]
+    ],
+    [
+      "a chosen amount that recurs",
+      { unit_amount: undefined, custom_unit_amount: {}, recurring: { interval: "month" } },
+      ["custom_unit_amount"]
+    ],
+    ["no tiers", { tiers: [] }, ["tiers"]],
+    [
+      "26 tiers",
+      { tiers: [...Array.from({ length: 25 }, (_, n) => ({ up_to: n + 1, unit_amount: 5 })), last] },
+      ["tiers"]
+    ],
+    ["an end below infinity", { tiers: [{ up_to: 5, unit_amount: 5 }] }, ["tiers.0.up_to"]],
+    ["infinity before the end", { tiers: [last, last] }, ["tiers.0.up_to"]],
+    [
+      "tiers that do not rise",
+      { tiers: [{ up_to: 5, unit_amount: 5 }, { up_to: 5, unit_amount: 4 }, last] },
+      ["tiers.0.up_to"]
+    ],
+    ["a tier without amount", { tiers: [{ up_to: "inf" }] }, ["tiers.0.unit_amount"]],
+    ["a tier up to nothing", { tiers: [{ up_to: 0, unit_amount: 5 }, last] }, ["tiers.0.up_to"]],
+    ["a tier up to a word", { tiers: [{ up_to: "many", unit_amount: 5 }] }, ["tiers.0.up_to"]],
+    ["a tier's unknown key", { tiers: [{ ...last, amount: 5 }] }, ["tiers.0.amount"]],
+    ["a minimum above the maximum", { custom_unit_amount: { minimum: 5, maximum: 4 } }, ["custom_unit_amount.maximum"]],
+    ["a preset below", { custom_unit_amount: { minimum: 5, preset: 4 } }, ["custom_unit_amount.preset"]],
+    ["a preset above", { custom_unit_amount: { maximum: 5, preset: 6 } }, ["custom_unit_amount.preset"]],
+    ["a division by nothing", { transform_quantity: { divide_by: 0, round: "up" } }, ["transform_quantity.divide_by"]],
+    ["odd rounding", { transform_quantity: { divide_by: 2, round: "even" } }, ["transform_quantity.round"]],
+    ["no trial days", { recurring: { interval: "month", trial_period_days: 0 } }, ["recurring.trial_period_days"]],
+    ["a long trial", { recurring: { interval: "month", trial_period_days: 731 } }, ["recurring.trial_period_days"]],
+    ["37 months", { recurring: { interval: "month", interval_count: 37 } }, ["recurring.interval_count"]],
+    ["157 weeks", { recurring: { interval: "week", interval_count: 157 } }, ["recurring.interval_count"]],
+    ["a meter", { recurring: { interval: "month", meter: "m_1" } }, ["recurring.meter"]],
+    ["a nameless product", { product_data: {} }, ["product_data.name"]],
+    ["another billing scheme", { billing_scheme: "tiered" }, ["billing_scheme"]]
+  ] as const)("refuse %s before the provider is asked", ([, change, fields]) =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const body = { product: "prod_123", currency: "brl", unit_amount: 500, ...change }
+      const answer = yield* tenant.during({ fault: "html_502" }, tenant.post("/prices", body))
+      expectFailure(answer, refused(fields))
+    })
+  )
+
+  it.effect("take 25 tiers and three years", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
+      const many = [...Array.from({ length: 24 }, (_, n) => ({ up_to: n + 1, unit_amount: 5 })), last]
+      for (const [interval, interval_count] of Object.entries({ day: 1_095, week: 156, month: 36, year: 3 })) {
+        const made = yield* tenant.post("/prices", {
+          product,
+          currency: "brl",
+          tiers: many,
+          tiers_mode: "volume",
+          recurring: { interval, interval_count, trial_period_days: 730 }
+        })
+        expect(made.status, made.text).toBe(200)
+        expect(dataOf({ data: made.json["tiers"] })).toHaveLength(25)
+      }
+    })
+  )
+})

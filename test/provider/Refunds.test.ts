@@ -1,0 +1,139 @@
+import { randomUUID } from "node:crypto"
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { onService, TestService } from "../harness/TestService.ts"
+import { makePrice, pay } from "../http/Payments.ts"
+import { expectFailure } from "../http/Refusals.ts"
+import { idOf } from "../http/Samples.ts"
+import { dataOf, newTenant } from "./ConnectedTenant.ts"
+
+/** A tenant with a payment of 15.00. */
+const paidTenant = Effect.gen(function* () {
+  const service = yield* TestService
+  const tenant = yield* newTenant
+  const owner = { organizationId: tenant.id, key: tenant.key }
+  const { json } = yield* pay(service, { ...owner, priceId: yield* makePrice(service, owner) })
+  const payment_intent = String(json["payment_intent"])
+  const charge = String((yield* tenant.get(`/payment-intents/${payment_intent}`)).json["latest_charge"])
+  const refunds = Effect.map(tenant.atProvider("/refunds?limit=100"), dataOf)
+  return { tenant, payment_intent, charge, refunds }
+})
+
+onService({ roles: { api: true, worker: false } })("a refund", (it) => {
+  it.effect("pays a part back, then the rest, and is on record", () =>
+    Effect.gen(function* () {
+      const { charge, payment_intent, refunds, tenant } = yield* paidTenant
+      const first = yield* tenant.post("/refunds", {
+        payment_intent,
+        amount: 400,
+        reason: "requested_by_customer",
+        metadata: { ticket: "T-1" }
+      })
+      expect(first.status, first.text).toBe(200)
+      expect(first.json).toMatchObject({
+        object: "refund",
+        amount: 400,
+        currency: "brl",
+        charge,
+        payment_intent,
+        reason: "requested_by_customer",
+        metadata: { ticket: "T-1" }
+      })
+      const rest = yield* tenant.post("/refunds", { charge })
+      expect(rest.json).toMatchObject({ amount: 1100, charge })
+      expect((yield* tenant.get(`/charges/${charge}`)).json).toMatchObject({ amount_refunded: 1500, refunded: true })
+      expect(yield* refunds).toHaveLength(2)
+      expect((yield* tenant.audited).filter((entry) => entry.startsWith("refund."))).toEqual([
+        `refund.created ${idOf(first)}`,
+        `refund.created ${idOf(rest)}`
+      ])
+    })
+  )
+
+  it.effect("is made once by all requests with its key, and by no two keys", () =>
+    Effect.gen(function* () {
+      const { payment_intent, refunds, tenant } = yield* paidTenant
+      const key = randomUUID()
+      const first = yield* tenant.post("/refunds", { payment_intent, amount: 100 }, key)
+      const again = yield* tenant.post("/refunds", { amount: 100, payment_intent }, key)
+      expect([again.status, again.text]).toEqual([200, first.text])
+      expect(again.headers.get("idempotent-replayed")).toBe("true")
+      expectFailure(yield* tenant.post("/refunds", { payment_intent, amount: 101 }, key), {
+        status: 409,
+        code: "idempotency_key_reused"
+      })
+      expect(yield* refunds).toHaveLength(1)
+      yield* tenant.post("/refunds", { payment_intent, amount: 100 })
+      expect(yield* refunds).toHaveLength(2)
+    })
+  )
+
+  it.effect("whose answer is lost is asked for again under the same key, and made once", () =>
+    Effect.gen(function* () {
+      const { emulator } = yield* TestService
+      const { payment_intent, refunds, tenant } = yield* paidTenant
+      yield* emulator.addFault({ fault: "lost_answer", account: tenant.accountId, path: "/v1/refunds", times: 1 })
+      const answer = yield* tenant.post("/refunds", { payment_intent, amount: 100 })
+      expect(answer.status, answer.text).toBe(200)
+      expect((yield* refunds).map(({ id }) => id)).toEqual([idOf(answer)])
+    })
+  )
+
+  it.effect("whose answers are all lost is 502, and completed by the caller's repeat", () =>
+    Effect.gen(function* () {
+      const { payment_intent, refunds, tenant } = yield* paidTenant
+      const key = randomUUID()
+      const body = { payment_intent, amount: 100 }
+      const lost = yield* tenant.during(
+        { fault: "lost_answer", path: "/v1/refunds" },
+        tenant.post("/refunds", body, key)
+      )
+      expectFailure(lost, { status: 502, code: "provider_unavailable", fields: [] })
+      const answer = yield* tenant.post("/refunds", body, key)
+      expect(answer.status, answer.text).toBe(200)
+      expect((yield* refunds).map(({ id }) => id)).toEqual([idOf(answer)])
+    })
+  )
+
+  it.effect("of more than was paid, or of what was paid back, is refused by its amount and code", () =>
+    Effect.gen(function* () {
+      const { charge, payment_intent, refunds, tenant } = yield* paidTenant
+      expectFailure(yield* tenant.post("/refunds", { payment_intent, amount: 1501 }), {
+        status: 422,
+        code: "provider_invalid_request_error",
+        fields: ["amount"]
+      })
+      expect(yield* refunds).toEqual([])
+      yield* tenant.post("/refunds", { charge })
+      expectFailure(yield* tenant.post("/refunds", { charge }), {
+        status: 422,
+        code: "provider_charge_already_refunded"
+      })
+      expect(yield* refunds).toHaveLength(1)
+    })
+  )
+
+  it.effect("names exactly one payment, and one of this tenant's", () =>
+    Effect.gen(function* () {
+      const { charge, payment_intent, refunds, tenant } = yield* paidTenant
+      const other = yield* paidTenant
+      const refused = (body: unknown, code: string, fields: ReadonlyArray<string>) =>
+        Effect.map(tenant.post("/refunds", body), (answer) => expectFailure(answer, { status: 422, code, fields }))
+      yield* refused({}, "validation_failed", ["payment_intent"])
+      yield* refused({ amount: 5 }, "validation_failed", ["payment_intent"])
+      yield* refused({ payment_intent, charge }, "validation_failed", ["charge"])
+      yield* refused({ payment_intent: other.payment_intent }, "provider_resource_missing", ["payment_intent"])
+      yield* refused({ charge: other.charge }, "provider_resource_missing", ["charge"])
+      expect([...(yield* refunds), ...(yield* other.refunds)]).toEqual([])
+    })
+  )
+
+  it.effect("needs an idempotency key", () =>
+    Effect.gen(function* () {
+      const { payment_intent, refunds, tenant } = yield* paidTenant
+      const answer = yield* tenant.send("POST", "/refunds", { body: { payment_intent } })
+      expectFailure(answer, { status: 422, code: "validation_failed", fields: ["idempotency-key"] })
+      expect(yield* refunds).toEqual([])
+    })
+  )
+})

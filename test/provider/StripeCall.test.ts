@@ -1,0 +1,264 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Deferred, Duration, Effect, Fiber, Option, Redacted, TestClock } from "effect"
+import { makeBoundedPerName } from "../../src/provider/AccountConcurrency.ts"
+import { type ConnectedAccount, Provider } from "../../src/provider/Provider.ts"
+import { repeated } from "../../src/provider/RepeatedCalls.ts"
+import { type StripeProviderOptions, stripeProviderLayer } from "../../src/provider/StripeProvider.ts"
+import { testReturnUrls } from "../harness/TestService.ts"
+import { type Behaviour, makeScriptedProvider, replying, resetting, silent } from "./ScriptedProvider.ts"
+
+const account: ConnectedAccount = { environment: "sandbox", accountId: "acct_1" }
+
+/** The adapter over a provider that does as it is told. */
+const scripted = (options: Partial<StripeProviderOptions> = {}) =>
+  Effect.gen(function* () {
+    const server = yield* makeScriptedProvider
+    const layer = stripeProviderLayer({
+      sandbox: Option.some({
+        secretKey: Redacted.make("sk_test_scripted"),
+        webhookSecrets: [Redacted.make("whsec_x")]
+      }),
+      production: Option.none(),
+      apiUrl: Option.some(server.url),
+      ...testReturnUrls,
+      ...options
+    })
+    return { ...server, provider: yield* Effect.provide(Provider, layer) }
+  })
+
+const product = { id: "prod_123", object: "product" }
+
+const refusing = (
+  status: number,
+  error: Readonly<Record<string, unknown>>,
+  headers?: Readonly<Record<string, string>>
+) => replying(status, { error: { type: "api_error", ...error } }, headers)
+
+/** One behaviour per call, the last one from then on. */
+const inTurn = (...behaviours: ReadonlyArray<Behaviour>): Behaviour => {
+  let calls = 0
+  return (call, response) => {
+    const behaviour = behaviours[Math.min(calls, behaviours.length - 1)]
+    calls += 1
+    behaviour?.(call, response)
+  }
+}
+
+describe("a call to the provider", () => {
+  it.scopedLive.each([
+    ["a reset connection", resetting],
+    ["a failure of the provider's", refusing(500, {})],
+    ["a proxy's failure without an error object", replying(503, { status: "down" })],
+    ["too many calls", refusing(429, { code: "rate_limit" })],
+    ["a lock time-out", refusing(429, { code: "lock_timeout", type: "invalid_request_error" })],
+    ["a key whose first call is still under way", refusing(409, { code: "idempotency_key_in_use" })],
+    ["what the provider advises to repeat", refusing(400, {}, { "stripe-should-retry": "true" })]
+  ] as const)("is made again after %s, a write under the same key", ([, behaviour]) =>
+    Effect.gen(function* () {
+      const { behave, calls, provider } = yield* scripted()
+      behave(inTurn(behaviour, behaviour, replying(200, product)))
+      expect(yield* provider.retrieveProduct(account, "prod_123")).toEqual(product)
+      expect(calls).toHaveLength(3)
+      behave(inTurn(behaviour, behaviour, replying(200, product)))
+      yield* provider.createProduct(account, { name: "Coffee" }, { idempotencyKey: "derived-key" })
+      const writes = calls.filter(({ method }) => method === "POST")
+      expect(writes.map(({ headers }) => headers["idempotency-key"])).toEqual(Array(3).fill("derived-key"))
+      expect(new Set(writes.map(({ body }) => body.toString())).size).toBe(1)
+    })
+  )
+
+  it.scopedLive("is made at most three times", () =>
+    Effect.gen(function* () {
+      const { behave, calls, provider } = yield* scripted()
+      behave(resetting)
+      const failure = yield* Effect.flip(provider.retrieveProduct(account, "prod_123"))
+      expect(failure._tag).toBe("ProviderUnavailable")
+      expect(calls).toHaveLength(3)
+    })
+  )
+
+  it.scopedLive.each([
+    ["a refused parameter", refusing(400, { code: "parameter_invalid", param: "name" })],
+    ["a refused platform key", refusing(401, {})],
+    ["a declined payment", refusing(402, { code: "card_declined" })],
+    ["a lack of permission", refusing(403, { code: "more_permissions_required" })],
+    ["revoked access", refusing(403, { code: "account_invalid" })],
+    ["an unknown object", refusing(404, { code: "resource_missing" })],
+    ["an answer that is not the provider's", replying(200, { hello: "world" })],
+    ["no JSON", replying(200, "<html>")],
+    ["null", replying(200, null)],
+    ["a failure that the provider advises not to repeat", refusing(500, {}, { "stripe-should-retry": "false" })]
+  ] as const)("is made once where it comes to %s", ([, behaviour]) =>
+    Effect.gen(function* () {
+      const { behave, calls, provider } = yield* scripted()
+      behave(behaviour)
+      yield* Effect.flip(provider.retrieveProduct(account, "prod_123"))
+      expect(calls).toHaveLength(1)
+    })
+  )
+
+  it.scopedLive("waits as long as the provider asks, unless its deadline comes first", () =>
+    Effect.gen(function* () {
+      const { behave, calls, provider } = yield* scripted({ timeout: "5 seconds" })
+      const startedAt = Date.now()
+      behave(inTurn(refusing(429, {}, { "retry-after": "1" }), replying(200, product)))
+      yield* provider.retrieveProduct(account, "prod_123")
+      expect(Date.now() - startedAt).toBeGreaterThanOrEqual(1000)
+      behave(refusing(429, {}, { "retry-after": "60" }))
+      const failure = yield* Effect.flip(provider.retrieveProduct(account, "prod_123"))
+      expect(failure).toMatchObject({ _tag: "ProviderRateLimited", retryAfter: Duration.seconds(60) })
+      expect(calls).toHaveLength(3)
+    })
+  )
+
+  it.scopedLive("ends with its deadline, however often it was made", () =>
+    Effect.gen(function* () {
+      const { behave, calls, provider } = yield* scripted({ timeout: "700 millis" })
+      behave(inTurn(resetting, silent))
+      const failure = yield* Effect.flip(provider.retrieveProduct(account, "prod_123"))
+      expect(failure._tag).toBe("ProviderTimeout")
+      expect(calls).toHaveLength(2)
+    })
+  )
+
+  it.scopedLive("waits for its turn where its account has as many under way as it may; other accounts do not", () =>
+    Effect.gen(function* () {
+      const { behave, calls, provider } = yield* scripted({ concurrencyPerAccount: 2 })
+      const answers: Array<() => void> = []
+      behave((call, response) => {
+        answers.push(() => replying(200, product)(call, response))
+      })
+      const read = (of: ConnectedAccount) => Effect.fork(provider.retrieveProduct(of, "prod_123"))
+      const mine = yield* Effect.all(Array.from({ length: 5 }, () => read(account)))
+      const other = yield* read({ ...account, accountId: "acct_2" })
+      const arrived = (count: number) =>
+        Effect.repeat(Effect.sleep("5 millis"), { until: () => answers.length >= count })
+      yield* arrived(3)
+      yield* Effect.sleep("50 millis")
+      expect(calls.map(({ headers }) => headers["stripe-account"]).toSorted()).toEqual(["acct_1", "acct_1", "acct_2"])
+      for (let answered = 0; answered < 6; answered += 1) {
+        yield* arrived(answered + 1)
+        answers[answered]?.()
+      }
+      yield* Fiber.joinAll([...mine, other])
+      expect(calls).toHaveLength(6)
+    })
+  )
+
+  it.scopedLive("says how an account is paid out by its own settings where the provider has no balance settings", () =>
+    Effect.gen(function* () {
+      const { behave, provider } = yield* scripted()
+      const shown = {
+        id: "acct_1",
+        object: "account",
+        payouts_enabled: false,
+        settings: { payouts: { schedule: { interval: "weekly", delay_days: 7, weekly_payout_days: ["monday"] } } }
+      }
+      for (const refusal of [
+        refusing(400, { type: "invalid_request_error" }),
+        refusing(403, { code: "more_permissions_required" }),
+        refusing(404, { code: "resource_missing" })
+      ]) {
+        behave((call, response) =>
+          (call.path.startsWith("/v1/balance_settings") ? refusal : replying(200, shown))(call, response)
+        )
+        expect(yield* provider.retrievePayoutSettings(account)).toEqual({
+          object: "payout_settings",
+          status: "disabled",
+          schedule: { interval: "weekly", weekly_payout_days: ["monday"] },
+          delay_days: 7,
+          destinations: null
+        })
+      }
+    })
+  )
+
+  it.scopedLive("that lists the bank accounts of an account that does not show them comes to none", () =>
+    Effect.gen(function* () {
+      const { behave, provider } = yield* scripted()
+      const shown = { id: "acct_1", object: "account", payouts_enabled: true, controller: { is_controller: true } }
+      behave((call, response) =>
+        (call.path.includes("external_accounts")
+          ? refusing(403, { code: "more_permissions_required" })
+          : call.path.startsWith("/v1/balance_settings")
+            ? refusing(404, { code: "resource_missing" })
+            : replying(200, shown))(call, response)
+      )
+      expect(yield* provider.retrievePayoutSettings(account)).toMatchObject({ status: "enabled", destinations: null })
+    })
+  )
+
+  it.scopedLive("that writes carries an idempotency key, so that it may be made again", () =>
+    Effect.gen(function* () {
+      const { behave, calls, provider } = yield* scripted()
+      behave(replying(200, { id: "x", object: "refund", status: "canceled" }))
+      const options = { idempotencyKey: "derived-key" }
+      yield* provider.createRefund(account, { charge: "ch_1" }, options)
+      yield* provider.createProduct(account, { name: "Coffee" }, options)
+      yield* provider.cancelSubscription(account, "sub_1")
+      for (const { headers, method } of calls) {
+        expect(headers["idempotency-key"], method).toBe(method === "POST" ? "derived-key" : undefined)
+      }
+      expect(calls.map(({ method }) => method)).toEqual(["POST", "POST", "DELETE"])
+    })
+  )
+})
+
+describe("repeats", () => {
+  const failing = { transient: true, retryAfter: undefined }
+
+  it.effect("come after pauses that grow, with jitter, within their bounds", () =>
+    Effect.gen(function* () {
+      for (let run = 0; run < 20; run += 1) {
+        const at: Array<number> = []
+        const attempt = Effect.zipRight(
+          Effect.flatMap(TestClock.currentTimeMillis, (now) => Effect.sync(() => at.push(now))),
+          Effect.fail(failing)
+        )
+        const fiber = yield* Effect.fork(Effect.flip(repeated(() => attempt, Duration.seconds(30))))
+        yield* TestClock.adjust("2 seconds")
+        yield* Fiber.join(fiber)
+        const [first = 0, second = 0, third = 0, ...more] = at
+        expect(more).toEqual([])
+        expect(second - first).toBeGreaterThanOrEqual(125)
+        expect(second - first).toBeLessThanOrEqual(250)
+        expect(third - second).toBeGreaterThanOrEqual(250)
+        expect(third - second).toBeLessThanOrEqual(500)
+      }
+    })
+  )
+
+  it.effect("do not begin where the deadline leaves no room for the pause", () =>
+    Effect.gen(function* () {
+      let attempts = 0
+      const attempt = Effect.suspend(() => {
+        attempts += 1
+        return Effect.fail(failing)
+      })
+      yield* Effect.flip(repeated(() => attempt, Duration.millis(100)))
+      expect(attempts).toBe(1)
+    })
+  )
+})
+
+describe("a bound per name", () => {
+  it.effect("gives the turns of calls that were given up or failed to the next", () =>
+    Effect.gen(function* () {
+      const bounded = makeBoundedPerName(1)
+      const never = yield* Effect.fork(bounded("a", Effect.never))
+      yield* Effect.yieldNow()
+      const waiting = yield* Effect.fork(bounded("a", Effect.never))
+      yield* Effect.yieldNow()
+      yield* Fiber.interrupt(waiting)
+      const done = yield* Deferred.make<string>()
+      const next = yield* Effect.fork(bounded("a", Deferred.succeed(done, "done")))
+      yield* Effect.yieldNow()
+      expect(yield* Deferred.isDone(done)).toBe(false)
+      expect(yield* bounded("b", Effect.succeed("at once"))).toBe("at once")
+      yield* Fiber.interrupt(never)
+      yield* Fiber.join(next)
+      expect(yield* Effect.flip(bounded("a", Effect.fail("refused")))).toBe("refused")
+      expect(yield* bounded("a", Effect.succeed("again"))).toBe("again")
+    })
+  )
+})
