@@ -9,6 +9,7 @@ import { WakeUp } from "./deliveries/WakeUp.ts"
 import { workerLayer } from "./deliveries/Worker.ts"
 import { DnsResolver } from "./endpoints/DestinationUrl.ts"
 import { Endpoints } from "./endpoints/Endpoints.ts"
+import { housekeepingLayer } from "./Housekeeping.ts"
 import { httpLayer } from "./Http.ts"
 import { Invitations } from "./identity/Invitations.ts"
 import { Keys } from "./identity/Keys.ts"
@@ -170,6 +171,7 @@ export const deliveryLayer = (options: ServiceOptions) => {
 /** What a process of these roles runs, on the services. */
 export const rolesLayer = (options: ServiceOptions) =>
   Layer.mergeAll(
+    housekeepingLayer,
     options.settings.roles.api ? apiLayer(options) : Layer.empty,
     options.settings.roles.worker ? deliveryLayer(options) : Layer.empty
   )

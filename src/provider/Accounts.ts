@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Data, Effect, Layer, Option } from "effect"
-import { ProviderAccountNotConnected, type ServiceUnavailable } from "../Errors.ts"
+import { ProviderAccountNotConnected, ProviderPermissionDenied, type ServiceUnavailable } from "../Errors.ts"
 import { makeAudit } from "../kit/Audit.ts"
 import type { Author, Tenant } from "../kit/Tenant.ts"
 import { orUnavailable, transaction, violates } from "../storage/Database.ts"
@@ -108,9 +108,15 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
         )
 
       const confirmRevoked = Effect.fnUntraced(function* (tenant: Tenant, account: ConnectedAccount) {
-        yield* provider
-          .retrieveAccount(account)
-          .pipe(Effect.catchTag("AccountAccessRevoked", () => markDisconnected(tenant, account)))
+        const isRevoked = yield* provider.retrieveAccount(account).pipe(
+          Effect.as(false),
+          Effect.catchTag("AccountAccessRevoked", () => Effect.succeed(true))
+        )
+        if (!isRevoked) {
+          // The account can be read, so access stands; this one operation is not allowed on it
+          return yield* new ProviderPermissionDenied()
+        }
+        yield* markDisconnected(tenant, account)
         return yield* new ProviderAccountNotConnected()
       })
 

@@ -211,7 +211,8 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
           ? replying(200, { id: accountId, object: "account" })(call, response)
           : refusing(403, { code: "account_invalid" })(call, response)
       )
-      expect((yield* get).status).toBeGreaterThanOrEqual(400)
+      const answer = yield* get
+      expect([answer.status, answer.json["code"]]).toEqual([502, "provider_permission_denied"])
       expect(yield* status).toBe("connected")
     })
   )
