@@ -1,6 +1,27 @@
 import { randomUUID } from "node:crypto"
-import { HttpApiBuilder, HttpApiError, HttpServerError, HttpServerRequest, HttpServerResponse } from "@effect/platform"
-import { Cause, Duration, Effect, Either, Option, ParseResult, Record, type Schema } from "effect"
+import {
+  HttpApiBuilder,
+  HttpApiError,
+  HttpMethod,
+  HttpServerError,
+  HttpServerRequest,
+  HttpServerResponse
+} from "@effect/platform"
+import {
+  Cause,
+  Context,
+  DefaultServices,
+  Duration,
+  Effect,
+  Either,
+  FiberRef,
+  HashMap,
+  Option,
+  ParseResult,
+  Record,
+  type Schema,
+  Tracer
+} from "effect"
 import { Api, operations } from "./Api.ts"
 import { checkoutReturnPaths } from "./CheckoutPages.ts"
 import {
@@ -176,34 +197,69 @@ const report = (error: ApiError, cause: Cause.Cause<unknown>) => {
 }
 
 /**
+ * A request that no trace was chosen for runs without spans: most of a tracer's cost would go into spans that nobody
+ * sees. In one that is traced, the tracer is only asked for spans: handing each step of the program to it, for the
+ * sake of other tracing libraries of which there are none here, costs more than the rest of the request.
+ *
+ * Holds for the rest of the fiber: each request has one of its own.
+ */
+const settleTracing = (tracer: Tracer.Tracer): Effect.Effect<void> => {
+  const spansOnly = Tracer.make({
+    span: (...args) => tracer.span(...args),
+    context: (execution) => execution()
+  })
+  return Effect.withFiberRuntime<void>((fiber) => {
+    const span = Context.getOption(fiber.currentContext, Tracer.ParentSpan)
+    const sampled = Option.isSome(span) && span.value.sampled
+    return Effect.zipRight(
+      FiberRef.update(DefaultServices.currentServices, Context.add(Tracer.Tracer, spansOnly)),
+      sampled ? Effect.void : FiberRef.set(FiberRef.currentTracerEnabled, false)
+    )
+  })
+}
+
+/**
  * Around everything that is served: gives each request its id, bounds its body, and answers every failure (a decode
  * error, an unknown route, a defect) in the one documented form.
  */
-export const edge = HttpApiBuilder.middleware(Api, (app) =>
-  Effect.flatMap(HttpServerRequest.HttpServerRequest, (original) => {
-    const requestId = `req_${randomUUID().replaceAll("-", "")}`
-    const request = withBoundedJson(original)
-    return app.pipe(
-      Effect.catchAllCause((cause) =>
-        Cause.isInterruptedOnly(cause)
-          ? Effect.failCause(cause)
-          : Effect.gen(function* () {
-              const error = yield* toApiError(Cause.squash(cause), request)
-              yield* report(error, cause)
-              yield* Effect.annotateCurrentSpan({ "error.code": error.code })
-              return errorResponse(error, requestId)
-            })
-      ),
-      Effect.map(HttpServerResponse.setHeader("request-id", requestId)),
-      Effect.map((response) =>
-        pathOf(original.url) === documentPaths.docs
-          ? HttpServerResponse.setHeader(response, "content-security-policy", docsPolicy)
-          : response
-      ),
-      Effect.provideService(HttpServerRequest.HttpServerRequest, request),
-      Effect.provideService(RequestId, requestId),
-      Effect.tap(() => Effect.annotateCurrentSpan("request.id", requestId)),
-      Effect.annotateLogs("requestId", requestId)
-    )
+export const edge = HttpApiBuilder.middleware(
+  Api,
+  Effect.map(Effect.tracer, (tracer) => {
+    const tracing = settleTracing(tracer)
+    return (app) =>
+      Effect.flatMap(HttpServerRequest.HttpServerRequest, (original) => {
+        const requestId = `req_${randomUUID().replaceAll("-", "")}`
+        // Nothing reads the body of a request that has none by its method
+        const request = HttpMethod.hasBody(original.method) ? withBoundedJson(original) : original
+        const headers = {
+          "request-id": requestId,
+          ...(pathOf(original.url) === documentPaths.docs ? { "content-security-policy": docsPolicy } : {})
+        }
+        const begin = Effect.all(
+          [
+            tracing,
+            FiberRef.update(FiberRef.currentLogAnnotations, HashMap.set<string, unknown>("requestId", requestId)),
+            Effect.annotateCurrentSpan("request.id", requestId)
+          ],
+          { discard: true }
+        )
+        return begin.pipe(
+          Effect.zipRight(app),
+          Effect.catchAllCause((cause) =>
+            Cause.isInterruptedOnly(cause)
+              ? Effect.failCause(cause)
+              : Effect.gen(function* () {
+                  const error = yield* toApiError(Cause.squash(cause), request)
+                  yield* report(error, cause)
+                  yield* Effect.annotateCurrentSpan({ "error.code": error.code })
+                  return errorResponse(error, requestId)
+                })
+          ),
+          Effect.map(HttpServerResponse.setHeaders(headers)),
+          Effect.provide(
+            Context.make(HttpServerRequest.HttpServerRequest, request).pipe(Context.add(RequestId, requestId))
+          )
+        )
+      })
   })
 )

@@ -132,6 +132,13 @@ describe("settings", () => {
     ["SMTP_URL", ["", "smtp.example:25", "https://smtp.example", "smtp://"]],
     ["MAIL_FROM", ["", " "]],
     ["EMULATOR_PORT", ["", "65536"]],
+    ["PROVIDER_TIMEOUT", ["", "999 millis", "10"]],
+    ["PROVIDER_CONCURRENCY_PER_ACCOUNT", ["", "0", "1001", "many"]],
+    [
+      "IMAGE_STORE_URL",
+      ["", "bucket", "s3://bucket", "https://key:secret@s3.example/bucket", "https://s3.example/b?x=1"]
+    ],
+    ["IMAGE_STORE_REGION", [""]],
     ["DELIVERY_TIMEOUT", ["", "99 millis", "10"]],
     ["DELIVERY_LEASE_MARGIN", ["", "999 millis"]],
     ["DELIVERY_CONCURRENCY", ["", "0", "10001"]],
@@ -155,6 +162,27 @@ describe("settings", () => {
   it("keep the marker of the session's id in return URLs", () => {
     const url = "https://shop.example/t?s={CHECKOUT_SESSION_ID}&x=1"
     expect(good({ CHECKOUT_SUCCESS_URL: url }).checkoutSuccessUrl).toEqual(Option.some(url))
+  })
+})
+
+describe("the store of product images", () => {
+  const bucket = {
+    IMAGE_STORE_URL: "https://s3.example/bucket/shop",
+    IMAGE_STORE_ACCESS_KEY_ID: "AKIDEXAMPLE",
+    IMAGE_STORE_SECRET_ACCESS_KEY: "s3cr3t"
+  }
+
+  it("is the database where nothing is said, else a bucket with its credentials", () => {
+    expect(good({}).imageStore).toEqual(Option.none())
+    const { secretAccessKey, ...store } = Option.getOrThrow(good({ ...bucket, IMAGE_STORE_REGION: "auto" }).imageStore)
+    expect(store).toEqual({ url: new URL(bucket.IMAGE_STORE_URL), accessKeyId: "AKIDEXAMPLE", region: "auto" })
+    expect(Redacted.value(secretAccessKey)).toBe("s3cr3t")
+  })
+
+  it.each(Object.keys(bucket))("is refused without %s where the others are set", (name) => {
+    const lines = refusal(without(bucket, name))
+    expect(lines).toEqual([expect.stringMatching(new RegExp(`^${name}: \\S`))])
+    expect(lines.join()).not.toContain("s3cr3t")
   })
 })
 

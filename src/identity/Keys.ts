@@ -141,14 +141,31 @@ function makeKeys(sql: SqlClient.SqlClient, audit: Effect.Effect.Success<typeof 
     return yield* toPrincipal(key, row)
   }, orUnavailable)
 
-  const admit = Effect.fn("Keys.admit")(function* (key: Redacted.Redacted, policy: RateLimitPolicy) {
+  /** The statement of `admit`, written out once: each request has another hash and nothing else. */
+  const admission = (policy: RateLimitPolicy) => {
+    const [text, [, ...rest]] = sql`
+      WITH caller AS MATERIALIZED (${usable(Redacted.make(""))}),
+        token AS (${takeToken(sql, sql`SELECT 'key:' || id AS bucket FROM caller`, policy)})
+      SELECT caller.*, token.tokens, token.allowed FROM caller, token`.compile()
+    return (key: Redacted.Redacted) => sql.unsafe<KeyRow & RateLimitState>(text, [keyHash(key), ...rest])
+  }
+  const admissions = new WeakMap<RateLimitPolicy, ReturnType<typeof admission>>()
+  const admissionUnder = (policy: RateLimitPolicy) => {
+    const known = admissions.get(policy)
+    if (known !== undefined) {
+      return known
+    }
+    const made = admission(policy)
+    admissions.set(policy, made)
+    return made
+  }
+
+  // Every request passes here: no span of its own, the statement has one
+  const admit = Effect.fnUntraced(function* (key: Redacted.Redacted, policy: RateLimitPolicy) {
     if (Redacted.value(key).length > maxKeyLength) {
       return yield* new ApiKeyInvalid()
     }
-    const [row] = yield* sql<KeyRow & RateLimitState>`
-      WITH caller AS MATERIALIZED (${usable(key)}),
-        token AS (${takeToken(sql, sql`SELECT 'key:' || id AS bucket FROM caller`, policy)})
-      SELECT caller.*, token.tokens, token.allowed FROM caller, token`
+    const [row] = yield* admissionUnder(policy)(key)
     const principal = yield* toPrincipal(key, row)
     return { principal, rateLimit: { allowed: row?.allowed === true, tokens: row?.tokens ?? 0 } }
   }, orUnavailable)

@@ -113,6 +113,73 @@ const outOfBounds: Readonly<
     [{ metadata: { key: "a".repeat(501) } }, ["metadata.key"]],
     [{ metadata: { key: 1 } }, ["metadata.key"]]
   ],
+  "PATCH /v2/organizations/:organizationId/provider/products/:id": [
+    [{ name: "" }, ["name"]],
+    [{ name: "a".repeat(251) }, ["name"]],
+    [{ images: Array.from({ length: 9 }, (_, index) => `https://shop.example/${index}.png`) }, ["images"]],
+    [{ images: ["ftp://shop.example/a.png"] }, ["images.0"]],
+    [{ url: "http://shop.example" }, ["url"]],
+    [{ url: " " }, ["url"]],
+    [{ statement_descriptor: "" }, ["statement_descriptor"]],
+    [{ unit_label: "a".repeat(13) }, ["unit_label"]],
+    [{ default_price: "ab" }, ["default_price"]],
+    [{ default_price_data: { unit_amount: 5 } }, ["default_price_data.currency"]],
+    [{ default_price_data: { currency: "brl", unit_amount: -1 } }, ["default_price_data.unit_amount"]],
+    [{ metadata: { "a[b]": "c" } }, ["metadata.a[b]"]],
+    [{ id: "prod_123" }, ["id"]]
+  ],
+  "POST /v2/organizations/:organizationId/provider/promotion-codes": [
+    [{ code: "AB" }, ["code"]],
+    [{ code: "A".repeat(41) }, ["code"]],
+    [{ code: "SUMMER-25" }, ["code"]],
+    [{ code: "VERÃO" }, ["code"]],
+    [{ discount: {} }, ["discount"]],
+    [{ discount: { percent_off: 0 } }, ["discount.percent_off"]],
+    [{ discount: { percent_off: 101 } }, ["discount.percent_off"]],
+    [{ discount: { amount_off: 0, currency: "brl" } }, ["discount.amount_off"]],
+    [{ discount: { amount_off: 100_000_000, currency: "brl" } }, ["discount.amount_off"]],
+    [{ discount: { amount_off: 5, currency: "BRL" } }, ["discount.currency"]],
+    [{ discount: { amount_off: 5 } }, ["discount.currency"]],
+    [{ discount: { percent_off: 5, amount_off: 5, currency: "brl" } }, ["discount.amount_off"]],
+    [{ duration: "monthly" }, ["duration"]],
+    [{ duration: "once" }, ["duration_in_months"]],
+    [{ duration_in_months: 0 }, ["duration_in_months"]],
+    [{ duration_in_months: 37 }, ["duration_in_months"]],
+    [{ max_redemptions: 0 }, ["max_redemptions"]],
+    [{ max_redemptions: 1_000_001 }, ["max_redemptions"]],
+    [{ expires_at: -1 }, ["expires_at"]],
+    [{ expires_at: 4_102_444_801 }, ["expires_at"]],
+    [{ expires_at: 1.5 }, ["expires_at"]],
+    [{ products: [] }, ["products"]],
+    [{ products: ["price_123"] }, ["products.0"]],
+    [{ products: Array.from({ length: 101 }, (_, index) => `prod_${index}`) }, ["products"]]
+  ],
+  "PATCH /v2/organizations/:organizationId/provider/promotion-codes/:id": [
+    [{ code: "OTHER" }, ["code"]],
+    [{ metadata: {} }, ["metadata"]]
+  ],
+  "POST /v2/organizations/:organizationId/provider/payment-links": [
+    [{ line_items: [] }, ["line_items"]],
+    [{ line_items: Array.from({ length: 21 }, () => ({ price: "price_123", quantity: 1 })) }, ["line_items"]],
+    [{ line_items: [{ price: "price_123" }] }, ["line_items.0.quantity"]],
+    [{ line_items: [{ price: "price_123", quantity: 0 }] }, ["line_items.0.quantity"]],
+    [
+      { line_items: [{ price: "price_123", quantity: 1, adjustable_quantity: {} }] },
+      ["line_items.0.adjustable_quantity.enabled"]
+    ],
+    [{ restrictions: {} }, ["restrictions.completed_sessions"]],
+    [{ restrictions: { completed_sessions: { limit: 1_000_000 } } }, ["restrictions.completed_sessions.limit"]],
+    [{ inactive_message: "" }, ["inactive_message"]],
+    [{ inactive_message: "a".repeat(501) }, ["inactive_message"]],
+    [{ after_completion: { type: "redirect" } }, ["after_completion.type"]],
+    [{ metadata: { svc_source: "mine" } }, ["metadata.svc_source"]],
+    [{ payment_intent_data: { application_fee_amount: 1 } }, ["payment_intent_data"]],
+    [{ on_behalf_of: "acct_1" }, ["on_behalf_of"]]
+  ],
+  "PATCH /v2/organizations/:organizationId/provider/payment-links/:id": [
+    [{ line_items: [] }, ["line_items"]],
+    [{ metadata: {} }, ["metadata"]]
+  ],
   "POST /v2/organizations/:organizationId/provider/prices": [
     [{ product: "ab" }, ["product"]],
     [{ product: "a".repeat(256) }, ["product"]],

@@ -14,6 +14,8 @@ export interface Things {
   readonly productId: string
   readonly priceId: string
   readonly sessionId: string
+  readonly promotionCodeId: string
+  readonly paymentLinkId: string
   readonly paymentIntentId: string
   readonly chargeId: string
   readonly subscriptionId: string
@@ -41,6 +43,7 @@ export const samples: Readonly<Record<string, Sample>> = {
   [`POST ${P}/products`]: { permission: "products:write", body: () => ({ name: "Coffee" }) },
   [`GET ${P}/products`]: { permission: "products:read" },
   [`GET ${P}/products/:id`]: { permission: "products:read", id: "productId" },
+  [`PATCH ${P}/products/:id`]: { permission: "products:write", id: "productId", body: () => ({ name: "Tea" }) },
   [`POST ${P}/prices`]: {
     permission: "products:write",
     body: ({ productId }) => ({ product: productId, currency: "brl", unit_amount: 1500 })
@@ -53,6 +56,33 @@ export const samples: Readonly<Record<string, Sample>> = {
   },
   [`GET ${P}/checkout/sessions`]: { permission: "payments:read" },
   [`GET ${P}/checkout/sessions/:id`]: { permission: "payments:read", id: "sessionId" },
+  [`POST ${P}/promotion-codes`]: {
+    permission: "coupons:write",
+    body: () => ({
+      code: `C${randomUUID().replaceAll("-", "")}`,
+      discount: { percent_off: 10 },
+      duration: "repeating",
+      duration_in_months: 3
+    })
+  },
+  [`GET ${P}/promotion-codes`]: { permission: "coupons:read" },
+  [`GET ${P}/promotion-codes/:id`]: { permission: "coupons:read", id: "promotionCodeId" },
+  [`PATCH ${P}/promotion-codes/:id`]: {
+    permission: "coupons:write",
+    id: "promotionCodeId",
+    body: () => ({ active: true })
+  },
+  [`POST ${P}/payment-links`]: {
+    permission: "payments:write",
+    body: ({ priceId }) => ({ line_items: [{ price: priceId, quantity: 1 }] })
+  },
+  [`GET ${P}/payment-links`]: { permission: "payments:read" },
+  [`GET ${P}/payment-links/:id`]: { permission: "payments:read", id: "paymentLinkId" },
+  [`PATCH ${P}/payment-links/:id`]: {
+    permission: "payments:write",
+    id: "paymentLinkId",
+    body: () => ({ active: true })
+  },
   [`GET ${P}/account`]: { permission: "payment-account:read" },
   [`GET ${P}/balance`]: { permission: "payment-account:read" },
   [`GET ${P}/payout-settings`]: { permission: "payment-account:read" },
@@ -153,13 +183,25 @@ const providerObjects = ({ emulator, options, organization, stranger }: TestServ
     onSome: ({ secretKey }) => Redacted.value(secretKey)
   })
   return Effect.forEach([organization, stranger], ({ accountId }) =>
-    Effect.forEach(["products", "prices", "checkout/sessions", "charges", "refunds", "subscriptions"], (list) =>
-      Effect.promise(async () => {
-        const headers = { authorization: `Bearer ${secretKey}`, "stripe-account": accountId }
-        const response = await fetch(`${emulator.url}/v1/${list}?limit=100`, { headers })
-        if (!response.ok) throw new Error(`The emulator answers ${response.status}`)
-        return response.text()
-      })
+    Effect.forEach(
+      [
+        "products",
+        "prices",
+        "coupons",
+        "promotion_codes",
+        "payment_links",
+        "checkout/sessions",
+        "charges",
+        "refunds",
+        "subscriptions"
+      ],
+      (list) =>
+        Effect.promise(async () => {
+          const headers = { authorization: `Bearer ${secretKey}`, "stripe-account": accountId }
+          const response = await fetch(`${emulator.url}/v1/${list}?limit=100`, { headers })
+          if (!response.ok) throw new Error(`The emulator answers ${response.status}`)
+          return response.text()
+        })
     )
   )
 }
@@ -233,6 +275,8 @@ export const makeThings = Effect.fnUntraced(function* (
       productId: "prod_live1234",
       priceId: "price_live1234",
       sessionId: "cs_live_1234",
+      promotionCodeId: "promo_live1234",
+      paymentLinkId: "plink_live1234",
       paymentIntentId: "pi_live1234",
       chargeId: "ch_live1234",
       subscriptionId: "sub_live1234",
@@ -245,6 +289,12 @@ export const makeThings = Effect.fnUntraced(function* (
     mode: "payment",
     line_items: [{ price: priceId, quantity: 1 }]
   })
+  const promotionCodeId = yield* post("/provider/promotion-codes", {
+    code: "SUMMER",
+    discount: { percent_off: 10 },
+    duration: "once"
+  })
+  const paymentLinkId = yield* post("/provider/payment-links", { line_items: [{ price: priceId, quantity: 1 }] })
   const money = yield* makeMoney(service, { organizationId, key, priceId })
-  return { endpointId, deliveryId, productId, priceId, sessionId, ...money }
+  return { endpointId, deliveryId, productId, priceId, sessionId, promotionCodeId, paymentLinkId, ...money }
 }, Effect.orDie)

@@ -16,6 +16,8 @@ const catalog = (tenant: Tenant) =>
       Effect.map(tenant.post("/prices", { product, currency: "brl", unit_amount: 1500, ...more }), idOf)
     return {
       product,
+      /** Its changes may take it out of sale. */
+      changing: idOf(yield* tenant.post("/products", { name: "Tea" })),
       once: yield* price({}),
       monthly: yield* price({ recurring: { interval: "month", trial_period_days: 7 } })
     }
@@ -40,11 +42,15 @@ const selling = <A extends { readonly line_items: ReadonlyArray<Line> }>(body: A
   }))
 })
 
+/** In a currency that there is. */
+const inReais = <A extends { readonly default_price_data?: object }>({ default_price_data, ...body }: A) =>
+  default_price_data === undefined ? body : { ...body, default_price_data: { ...default_price_data, currency: "brl" } }
+
 const bodies = (
   known: Catalog
 ): ReadonlyArray<readonly [method: string, path: string, body: FastCheck.Arbitrary<object>]> => [
-  ["POST", "/products", products],
-  ["PATCH", `/products/${known.product}`, productChanges],
+  ["POST", "/products", products.map(inReais)],
+  ["PATCH", `/products/${known.changing}`, productChanges.map(inReais)],
   [
     "POST",
     "/prices",

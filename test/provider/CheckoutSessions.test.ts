@@ -38,6 +38,17 @@ const complete = (tenant: Tenant, sessionId: string) =>
     )
   )
 
+/** Pays as a payer does, on the provider's page. */
+const pay = (url: string) =>
+  Effect.promise(async () => {
+    const paid = await fetch(url, {
+      method: "POST",
+      body: new URLSearchParams({ action: "pay" }),
+      redirect: "manual"
+    })
+    if (paid.status !== 303) throw new Error(`The page answers ${paid.status}`)
+  })
+
 const denied = { status: 403, code: "permission_denied", fields: [] }
 
 onService({ roles: { api: true, worker: false } })("checkout sessions", (it) => {
@@ -109,6 +120,11 @@ onService({ roles: { api: true, worker: false } })("checkout sessions", (it) => 
       expect(made.status, made.text).toBe(200)
       // Nothing is due in a trial
       expect(made.json["amount_total"]).toBe(expected === null ? 1500 : 0)
+      yield* pay(String(made.json["url"]))
+      const paid = (yield* tenant.get(`/checkout/sessions/${idOf(made)}`)).json
+      const subscription = yield* tenant.atProvider(`/subscriptions/${paid["subscription"]}`)
+      const days = (Number(subscription["trial_end"]) - Number(subscription["trial_start"])) / 86_400
+      expect(days).toBe(expected ?? 0)
     })
   )
 

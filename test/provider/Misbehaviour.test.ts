@@ -282,7 +282,7 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
         metadata: { order: "42" }
       }
       expect((yield* post(body, randomUUID(), "/checkout/sessions")).status).toBe(200)
-      const sent = Object.fromEntries(calls()[0]?.body ?? [])
+      const sent = Object.fromEntries(calls().find(({ method }) => method === "POST")?.body ?? [])
       expect(sent).toMatchObject({
         mode: "subscription",
         "line_items[0][price]": "price_123",

@@ -1,6 +1,7 @@
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
-import { onService } from "../harness/TestService.ts"
+import { Effect, Option } from "effect"
+import { eventually } from "../harness/Eventually.ts"
+import { onService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { idOf } from "../http/Samples.ts"
 import { dataOf, newTenant, part, type Tenant } from "./ConnectedTenant.ts"
@@ -10,6 +11,15 @@ const priceOf = (tenant: Tenant, more: object = {}) =>
     const product = idOf(yield* tenant.post("/products", { name: "Coffee" }))
     const price = idOf(yield* tenant.post("/prices", { product, currency: "brl", unit_amount: 1500, ...more }))
     return { product, price }
+  })
+
+/** Opens a link and pays, as a payer does. */
+const payThrough = (url: string) =>
+  Effect.promise(async () => {
+    const opened = await fetch(url, { redirect: "manual" })
+    const body = new URLSearchParams({ action: "pay" })
+    const paid = await fetch(opened.headers.get("location") ?? "", { method: "POST", body, redirect: "manual" })
+    if (paid.status >= 400) throw new Error(`The page answers ${paid.status}`)
   })
 
 const monthly = { recurring: { interval: "month", trial_period_days: 14 } }
@@ -134,6 +144,45 @@ onService({ roles: { api: true, worker: false } })("payment links", (it) => {
       expect((yield* tenant.get(`/payment-links?starting_after=${ids[1]}`)).json).toMatchObject({
         has_more: false,
         data: [{ id: ids[2] }]
+      })
+    })
+  )
+
+  it.effect("are told apart in the events of their sessions by what they sell, and by their metadata", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { price, product } = yield* priceOf(tenant)
+      const link = yield* tenant.post("/payment-links", {
+        line_items: [{ price, quantity: 2 }],
+        metadata: { campaign: "summer" }
+      })
+      const { makeKey, request } = yield* TestService
+      const endpoint = yield* request("POST", `/v2/organizations/${tenant.id}/integrations/endpoints`, {
+        key: yield* makeKey(tenant.id, ["webhook-endpoints:write"]),
+        headers: { "idempotency-key": "endpoint-of-links" },
+        body: {
+          name: "Summer",
+          url: "https://93.184.215.14/hook",
+          events: ["checkout.completed", "payment.succeeded"],
+          filters: { metadata: { campaign: "summer" } }
+        }
+      })
+      expect(endpoint.status, endpoint.text).toBe(200)
+      yield* payThrough(String(link.json["url"]))
+      const payloads = yield* eventually(
+        "both events",
+        Effect.map(
+          tenant.sql<{ type: string; payload: string }>`
+            SELECT type, payload FROM payments.events WHERE organization_id = ${tenant.id} ORDER BY type`,
+          Option.liftPredicate((rows) => rows.length === 2)
+        )
+      )
+      expect(payloads.map(({ type }) => type)).toEqual(["checkout.completed", "payment.succeeded"])
+      expect(part(JSON.parse(payloads[0]?.payload ?? "{}"), "data")).toMatchObject({
+        payment_status: "paid",
+        amount_total: 3000,
+        price_ids: [price],
+        product_ids: [product]
       })
     })
   )

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import { Arbitrary, Effect, FastCheck, Schema } from "effect"
+import { CreateRefund } from "../../src/provider/RefundsApi.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../http/Payments.ts"
 import { expectFailure } from "../http/Refusals.ts"
@@ -125,6 +126,19 @@ onService({ roles: { api: true, worker: false } })("a refund", (it) => {
       yield* refused({ payment_intent: other.payment_intent }, "provider_resource_missing", ["payment_intent"])
       yield* refused({ charge: other.charge }, "provider_resource_missing", ["charge"])
       expect([...(yield* refunds), ...(yield* other.refunds)]).toEqual([])
+    })
+  )
+
+  it.effect("of any body that the contract admits is made, or refused by name: never a failure of the service", () =>
+    Effect.gen(function* () {
+      const { charge, payment_intent, tenant } = yield* paidTenant
+      const bodies = FastCheck.sample(Arbitrary.make(Schema.typeSchema(CreateRefund)), 40)
+      for (const [index, body] of bodies.entries()) {
+        // Half of them about the payment that there is
+        const known = body.charge === undefined ? { ...body, payment_intent } : { ...body, charge }
+        const answer = yield* tenant.post("/refunds", index % 2 === 0 ? known : body)
+        expect([200, 422], `${JSON.stringify(body)} ${answer.text}`).toContain(answer.status)
+      }
     })
   )
 

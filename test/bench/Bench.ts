@@ -1,0 +1,55 @@
+import type { Effect, Scope } from "effect"
+
+/** One measured number. */
+export interface Figure {
+  readonly bench: string
+  /** What was measured, e.g. a server or a size. */
+  readonly case: string
+  readonly metric: string
+  readonly value: number
+  readonly unit: string
+}
+
+/** A benchmark: `npm run bench -- <name>`. */
+export interface Bench {
+  readonly name: string
+  /** What it measures, for the list of benchmarks. */
+  readonly about: string
+  /** Says what it is doing on standard error; at most 3 minutes. */
+  readonly run: Effect.Effect<ReadonlyArray<Figure>, unknown, Scope.Scope>
+}
+
+/** The middle one; of an even number, the lower of the two in the middle. */
+export const median = (values: ReadonlyArray<number>): number =>
+  values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN
+
+/** The value below which a share (0 to 1) of the values lies, by nearest rank. */
+export const percentile = (values: ReadonlyArray<number>, share: number): number =>
+  values.toSorted((a, b) => a - b)[Math.max(0, Math.ceil(values.length * share) - 1)] ?? Number.NaN
+
+const rounded = (value: number): string =>
+  Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(Math.abs(value) >= 10 ? 1 : 3)
+
+/** The figures for people: a row per case, a column per metric. */
+export const table = (figures: ReadonlyArray<Figure>): string => {
+  const metrics = [...new Set(figures.map(({ metric, unit }) => `${metric} (${unit})`))]
+  const cases = [...new Set(figures.map((figure) => figure.case))]
+  const rows = [
+    ["case", ...metrics],
+    ...cases.map((name) => [
+      name,
+      ...metrics.map((metric) => {
+        const figure = figures.find((one) => one.case === name && `${one.metric} (${one.unit})` === metric)
+        return figure === undefined ? "" : rounded(figure.value)
+      })
+    ])
+  ]
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? "").length)))
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0)))
+        .join("  ")
+    )
+    .join("\n")
+}

@@ -1,0 +1,242 @@
+import { expect } from "@effect/vitest"
+import { Context, Duration, Effect } from "effect"
+import { Queue } from "../../src/deliveries/Queue.ts"
+import { failedPaymentIntent } from "../events/ProviderEvents.ts"
+import { type Answer, onService, TestService } from "../harness/TestService.ts"
+import { makeTenant, notification, notify, subscribe, type Tenant } from "../inbound/Notifications.ts"
+import { finished, idle } from "./QueueBench.ts"
+
+type Json = Record<string, unknown>
+
+const read = (tenant: Pick<Tenant, "id" | "key">, path: string) =>
+  Effect.flatMap(TestService, ({ request }) =>
+    request("GET", `/v2/organizations/${tenant.id}/integrations${path}`, { key: tenant.key })
+  )
+
+const dataOf = (answer: Answer) => {
+  expect(answer.status, answer.text).toBe(200)
+  return answer.json["data"] as ReadonlyArray<Json> // the API's JSON: the assertions on it are the check
+}
+
+/** An endpoint with this many queued deliveries of `payment.succeeded`; their ids, newest first. */
+const endpointWith = Effect.fnUntraced(function* (count: number) {
+  const { sql } = yield* TestService
+  const tenant = yield* makeTenant
+  const endpoint = yield* subscribe(tenant, ["payment.succeeded", "payment.failed"])
+  yield* Effect.forEach(Array.from({ length: count }), () => notify(notification(tenant.accountId)))
+  const rows = yield* sql<{ id: string }>`
+    SELECT id FROM payments.deliveries WHERE endpoint_id = ${endpoint.id} ORDER BY created_at DESC, id DESC`
+  return { tenant, endpoint, ids: rows.map(({ id }) => id), path: `/endpoints/${endpoint.id}/deliveries` }
+})
+
+const idsIn = (answer: Answer) => dataOf(answer).map(({ id }) => id)
+
+onService({ roles: { api: true, worker: false } })("the history of deliveries", (it) => {
+  it.effect("shows a delivery in the documented form, in the list and by itself", () =>
+    Effect.gen(function* () {
+      const { ids, path, tenant } = yield* endpointWith(1)
+      const record = {
+        id: ids[0],
+        endpointId: path.split("/")[2],
+        eventId: expect.stringMatching(/^svc_evt_[0-9a-f]{64}$/),
+        type: "payment.succeeded",
+        state: "queued",
+        test: false,
+        attemptCount: 0,
+        nextAttemptAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+        createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+        finishedAt: null,
+        lastHttpStatus: null,
+        lastErrorCode: null
+      }
+      const list = yield* read(tenant, path)
+      expect(list.json).toEqual({ data: [record], has_more: false })
+      const detail = yield* read(tenant, `/deliveries/${ids[0]}`)
+      expect(detail.json).toEqual({
+        ...record,
+        attempts: [],
+        event: expect.objectContaining({ version: 1, livemode: false, organization_id: tenant.id })
+      })
+      expect(detail.json["eventId"]).toBe((detail.json["event"] as Json)["id"])
+    })
+  )
+
+  it.effect("tells each attempt in order, and where one was cut off", () =>
+    Effect.gen(function* () {
+      const { services, sql } = yield* TestService
+      const queue = Context.get(services, Queue)
+      yield* sql`UPDATE payments.deliveries SET next_attempt_at = now() + interval '1 day' WHERE state = 'queued'`
+      const { ids, tenant } = yield* endpointWith(1)
+      const makeDue = sql`UPDATE payments.deliveries SET next_attempt_at = now() WHERE id = ${ids[0] ?? ""}`
+      const [first] = yield* queue.claim(idle)
+      if (first === undefined) return yield* Effect.dieMessage("nothing was due")
+      yield* queue.finish([
+        { ...finished(first, 503, { state: "queued", delay: Duration.seconds(30) }), startedAt: new Date(1000) }
+      ])
+      yield* makeDue
+      yield* queue.claim(idle)
+      yield* makeDue
+      const [third] = yield* queue.claim(idle)
+      if (third === undefined) return yield* Effect.dieMessage("nothing was due")
+      yield* queue.finish([finished(third, 410, { state: "failed" })])
+      const { json } = yield* read(tenant, `/deliveries/${ids[0]}`)
+      expect(json).toMatchObject({
+        state: "failed",
+        attemptCount: 3,
+        nextAttemptAt: null,
+        finishedAt: expect.any(String),
+        lastHttpStatus: 410,
+        lastErrorCode: "http_error"
+      })
+      expect(json["attempts"]).toEqual([
+        {
+          number: 1,
+          trigger: "automatic",
+          startedAt: "1970-01-01T00:00:01.000Z",
+          durationMs: 12,
+          httpStatus: 503,
+          errorCode: "http_error"
+        },
+        {
+          number: 2,
+          trigger: "automatic",
+          startedAt: expect.any(String),
+          durationMs: null,
+          httpStatus: null,
+          errorCode: "interrupted"
+        },
+        {
+          number: 3,
+          trigger: "automatic",
+          startedAt: expect.any(String),
+          durationMs: 12,
+          httpStatus: 410,
+          errorCode: "http_error"
+        }
+      ])
+    })
+  )
+
+  it.effect("comes newest first, in pages that meet without gap or overlap", () =>
+    Effect.gen(function* () {
+      const { ids, path, tenant } = yield* endpointWith(25)
+      expect(idsIn(yield* read(tenant, path))).toEqual(ids.slice(0, 10))
+      const pages: Array<unknown> = []
+      let cursor = ""
+      for (const [size, hasMore] of [
+        [10, true],
+        [10, true],
+        [5, false]
+      ] as const) {
+        const page = yield* read(tenant, `${path}?limit=10${cursor}`)
+        expect(page.json["has_more"]).toBe(hasMore)
+        expect(dataOf(page)).toHaveLength(size)
+        pages.push(...idsIn(page))
+        cursor = `&starting_after=${pages.at(-1)}`
+      }
+      expect(pages).toEqual(ids)
+      const whole = yield* read(tenant, `${path}?limit=25`)
+      expect([idsIn(whole), whole.json["has_more"]]).toEqual([ids, false])
+      expect((yield* read(tenant, `${path}?limit=100`)).json["has_more"]).toBe(false)
+      expect(idsIn(yield* read(tenant, `${path}?limit=1`))).toEqual(ids.slice(0, 1))
+      expect((yield* read(tenant, `${path}${cursor.replace("&", "?")}`)).json).toEqual({ data: [], has_more: false })
+    })
+  )
+
+  it.effect("is filtered by state, type and time", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const { ids, path, tenant } = yield* endpointWith(3)
+      const [newest, middle, oldest] = ids
+      yield* sql`
+        UPDATE payments.deliveries SET state = 'delivered', next_attempt_at = NULL, finished_at = now()
+        WHERE id = ${middle ?? ""}`
+      for (const [id, seconds] of [
+        [newest, 2000.999],
+        [middle, 1000.5],
+        [oldest, 1000]
+      ] as const) {
+        yield* sql`UPDATE payments.deliveries SET created_at = to_timestamp(${seconds}) WHERE id = ${id ?? ""}`
+      }
+      const body = notification(tenant.accountId, {
+        type: "payment_intent.payment_failed",
+        object: failedPaymentIntent
+      })
+      yield* notify(body)
+      const found = (query: string) => Effect.map(read(tenant, `${path}?${query}`), idsIn)
+      expect(yield* found("state=delivered")).toEqual([middle])
+      expect(yield* found("state=failed")).toEqual([])
+      expect(yield* found("state=queued&type=payment.succeeded")).toEqual([newest, oldest])
+      expect(yield* found("type=payment.failed")).toHaveLength(1)
+      expect(yield* found("created_lte=2000")).toEqual([newest, middle, oldest])
+      expect(yield* found("created_lte=1999")).toEqual([middle, oldest])
+      expect(yield* found("created_lte=1000")).toEqual([middle, oldest])
+      expect(yield* found("created_gte=1001&created_lte=2000")).toEqual([newest])
+      expect(yield* found("created_gte=1000&type=payment.succeeded")).toEqual([newest, middle, oldest])
+      expect(yield* found("created_gte=2001&created_lte=1000")).toEqual([])
+    })
+  )
+
+  const refusedQueries = {
+    "limit=0": "limit",
+    "limit=101": "limit",
+    "limit=ten": "limit",
+    "limit=1.5": "limit",
+    "starting_after=1": "starting_after",
+    "state=sent": "state",
+    "type=payment.unknown": "type",
+    "created_gte=-1": "created_gte",
+    "created_lte=4102444801": "created_lte",
+    "created_lte=soon": "created_lte",
+    "colour=red": "colour"
+  }
+  for (const [query, field] of Object.entries(refusedQueries)) {
+    it.effect(`refuses ${query} and names the field`, () =>
+      Effect.gen(function* () {
+        const { path, tenant } = yield* endpointWith(0)
+        const answer = yield* read(tenant, `${path}?${query}`)
+        expect([answer.status, answer.json["code"], answer.json["fields"]]).toEqual([422, "validation_failed", [field]])
+      })
+    )
+  }
+
+  it.effect("is nobody else's: not another organization's, not the other environment's", () =>
+    Effect.gen(function* () {
+      const { makeKey } = yield* TestService
+      const { ids, path, tenant } = yield* endpointWith(1)
+      const stranger = yield* makeTenant
+      const liveKey = yield* makeKey(tenant.id, ["*", "webhook-endpoints:*"], { mode: "live" })
+      for (const caller of [stranger, { id: tenant.id, key: liveKey }]) {
+        for (const hidden of [path, `/deliveries/${ids[0]}`]) {
+          const answer = yield* read(caller, hidden)
+          expect([answer.status, answer.json["code"]]).toEqual([404, "resource_not_found"])
+        }
+      }
+      const unknown = "01900000-0000-7000-8000-000000000000"
+      for (const missing of [`/endpoints/${unknown}/deliveries`, `/deliveries/${unknown}`]) {
+        expect((yield* read(tenant, missing)).status).toBe(404)
+      }
+      expect((yield* read(tenant, "/deliveries/no-uuid")).status).toBe(422)
+    })
+  )
+
+  it.effect("does not take another endpoint's delivery for a place in it", () =>
+    Effect.gen(function* () {
+      const { path, tenant } = yield* endpointWith(2)
+      const other = yield* endpointWith(1)
+      const answer = yield* read(tenant, `${path}?starting_after=${other.ids[0]}`)
+      expect([answer.status, answer.json["code"]]).toEqual([404, "resource_not_found"])
+    })
+  )
+
+  it.effect("never shows a secret", () =>
+    Effect.gen(function* () {
+      const { endpoint, ids, path, tenant } = yield* endpointWith(1)
+      for (const shown of [path, `/deliveries/${ids[0]}`]) {
+        const { text } = yield* read(tenant, shown)
+        expect(text).not.toContain(endpoint.secret)
+        expect(text).not.toMatch(/whsec_|ciphertext|secret|lease|traceparent/i)
+      }
+    })
+  )
+})
