@@ -50,7 +50,11 @@ const floors: ReadonlyArray<{ readonly name: string; readonly holds: RegExp }> =
   { name: "ground", holds: /^(Errors|Settings|SettingsForms|index)\.ts$|^events\// },
   { name: "kit and storage", holds: /^(kit|storage)\// },
   { name: "slices", holds: /^(identity|provider|endpoints|deliveries|inbound|images|mcp)\/(?!\w*Http\.ts$)/ },
-  { name: "surface", holds: /^(Service|Http|Edge|Server|Api|Operations|OperationsTable|CheckoutPages)\.ts$|^[a-z]+\/\w*Http\.ts$/ },
+  {
+    name: "surface",
+    holds:
+      /^(Service|Housekeeping|Http|Edge|Server|Api|Operations|OperationsTable|CheckoutPages)\.ts$|^[a-z]+\/\w*Http\.ts$/
+  },
   { name: "process", holds: /^(main|Run|Local\w*)\.ts$|^cli\// }
 ]
 

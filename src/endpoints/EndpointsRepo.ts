@@ -34,11 +34,15 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     sql`e.organization_id = ${tenant.organizationId} AND e.environment = ${tenant.environment} AND e.deleted_at IS NULL`
 
   return {
-    /** Takes the workspace's row lock until the transaction ends, so that a count of its endpoints holds. */
+    /**
+     * Takes the workspace's row lock until the transaction ends, so that a count of its endpoints holds. Rows that refer
+     * to the workspace can be made meanwhile.
+     */
     lockWorkspace: (tenant: Tenant) =>
       sql`
         SELECT 1 FROM payments.workspaces
-        WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} FOR UPDATE`,
+        WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
+        FOR NO KEY UPDATE`,
 
     count: (tenant: Tenant) =>
       Effect.map(

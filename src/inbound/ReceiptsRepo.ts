@@ -51,6 +51,10 @@ export interface NewReceipt {
   readonly traceparent: string | null
 }
 
+/** What can be looked up: PostgreSQL's text holds no NUL, and refuses to be asked for one. */
+const storable = (id: string | null | undefined): string | null =>
+  id === null || id === undefined || id.includes("\u0000") ? null : id
+
 /** The SQL of the slice; nobody outside it imports this. */
 export const makeReceiptsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   /** Everything about the account in one round trip. Nothing where it is not linked in this environment. */
@@ -77,8 +81,8 @@ export const makeReceiptsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
           SELECT json_build_object('priceIds', i.price_ids, 'productIds', i.product_ids)
           FROM payments.sold_items i
           WHERE i.organization_id = a.organization_id AND i.environment = a.environment
-            AND i.source_id IN (${sold?.sessionId ?? null}::text, ${sold?.paymentLinkId ?? null}::text)
-          ORDER BY i.source_id = ${sold?.sessionId ?? null}::text DESC LIMIT 1
+            AND i.source_id IN (${storable(sold?.sessionId)}::text, ${storable(sold?.paymentLinkId)}::text)
+          ORDER BY i.source_id = ${storable(sold?.sessionId)}::text DESC LIMIT 1
         ) AS "soldItems",
         NOT a.had_payments_before AND a.first_payment_event_id IS NULL AS "awaitsFirstPayment"
         FROM payments.provider_accounts a

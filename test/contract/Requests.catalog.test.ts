@@ -51,6 +51,7 @@ const requests: Readonly<Record<Kind, FastCheck.Arbitrary<object>>> = {
   )
 }
 
+// The keys of the record above are kinds, which `Object.entries` can't say
 const kinds = Object.entries(requests).map(([kind, request]) => ({ kind: kind as Kind, request }))
 
 /** Keys that the service must never send: whose money it is, and how it is paid, are not for callers to say. */

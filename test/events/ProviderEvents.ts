@@ -72,6 +72,61 @@ export const checkoutSession = {
   subscription: null
 }
 
+export const dispute = {
+  ...privateFields,
+  id: "dp_1",
+  object: "dispute",
+  amount: 1500,
+  charge: "ch_1",
+  currency: "brl",
+  evidence: { customer_name: secretMark },
+  payment_intent: "pi_1",
+  reason: "fraudulent",
+  status: "lost"
+}
+
+export const subscription = {
+  ...privateFields,
+  id: "sub_1",
+  object: "subscription",
+  currency: "brl",
+  customer: "cus_1",
+  items: { object: "list", data: [{ id: "si_1", price: { id: "price_1", product: "prod_1" } }], has_more: false },
+  status: "active"
+}
+
+/** As since 2025: the subscription is named under `parent`, price and product under each line's `pricing`. */
+export const invoice = {
+  ...privateFields,
+  id: "in_1",
+  object: "invoice",
+  amount_due: 1500,
+  amount_paid: 1500,
+  attempt_count: 2,
+  billing_reason: "subscription_cycle",
+  currency: "brl",
+  customer_email: `${secretMark}@example.com`,
+  lines: {
+    object: "list",
+    data: [{ id: "il_1", pricing: { price_details: { price: "price_1", product: "prod_1" } } }],
+    has_more: false
+  },
+  parent: { type: "subscription_details", subscription_details: { subscription: "sub_1", metadata: {} } }
+}
+
+export const payout = {
+  ...privateFields,
+  id: "po_1",
+  object: "payout",
+  amount: 1500,
+  arrival_date: 1_767_225_600,
+  automatic: true,
+  currency: "brl",
+  destination: { account_holder_name: secretMark },
+  failure_code: null,
+  status: "in_transit"
+}
+
 /** A snapshot event as the provider sends it, before it is parsed. */
 export const snapshot = (type: string, object: unknown, overrides: object = {}): unknown => ({
   id: "evt_1Q0",

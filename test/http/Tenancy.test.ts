@@ -75,7 +75,23 @@ const send = (operation: Operation, how: { organizationId?: string; things?: Thi
     })
   })
 
-const openOperations = ["GET /health/live", "GET /health/ready", "POST /webhooks/provider", "GET /product-images/:file"]
+const openOperations = [
+  "GET /health/live",
+  "GET /health/ready",
+  "POST /webhooks/provider",
+  "GET /product-images/:file",
+  "POST /identity/sign-in-links",
+  "GET /identity/sign-in",
+  "POST /identity/session",
+  "GET /identity/invitation",
+  "POST /identity/invitation"
+]
+
+/** Operations of a signed-in person: no permission of a key opens them. */
+const personalOperations = operations.filter(
+  ({ method, path, permission }) =>
+    permission === undefined && path.startsWith("/identity") && !openOperations.includes(operationKey(method, path))
+)
 
 onService({ roles: { api: true, worker: false } })("tenancy", (it) => {
   it.layer(Fixture.layer, { timeout: "60 seconds" })("of every operation", (it) => {
@@ -86,9 +102,28 @@ onService({ roles: { api: true, worker: false } })("tenancy", (it) => {
         }
         const keys = operations.map(({ method, path }) => operationKey(method, path))
         expect(Object.keys(samples).filter((key) => !keys.includes(key))).toEqual([])
-        const open = operations.filter(({ permission }) => permission === undefined)
+        const open = operations.filter(
+          (operation) => operation.permission === undefined && !personalOperations.includes(operation)
+        )
         expect(open.map(({ method, path }) => operationKey(method, path)).toSorted()).toEqual(openOperations.toSorted())
       })
+    )
+
+    it.effect("keeps what is a signed-in person's from everybody else, keys included", () =>
+      changesNothing(
+        Effect.gen(function* () {
+          const { organization, request } = yield* TestService
+          expect(personalOperations.length).toBeGreaterThan(10)
+          for (const { method, path } of personalOperations) {
+            const url = path.replaceAll(/:\w+/g, "0199c0de-0000-7000-8000-000000000001")
+            const cookie = `svc_session=${"A".repeat(43)}`
+            const withKey = yield* request(method, url, { key: organization.testKey })
+            expectFailure(withKey, { status: 401, code: "authentication_required" }, `${method} ${path}`)
+            const withCookie = yield* request(method, url, { headers: { cookie } })
+            expectFailure(withCookie, { status: 401, code: "session_invalid" }, `${method} ${path}`)
+          }
+        })
+      )
     )
 
     for (const operation of authenticatedOperations) {

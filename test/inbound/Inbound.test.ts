@@ -324,6 +324,20 @@ onService({ roles: { api: true, worker: false } })("the provider's entry", (it) 
     })
   )
 
+  it.effect("takes ids that no database could look up for unknown ones", () =>
+    Effect.gen(function* () {
+      const tenant = yield* makeTenant
+      yield* subscribe(tenant, ["checkout.completed"])
+      for (const part of [{ id: "cs_\u0000" }, { payment_link: "plink_\u0000" }, { id: "cs_\ud800" }]) {
+        const id = newEventId()
+        const object = { ...checkoutSession, ...part }
+        const answer = yield* notify(notification(tenant.accountId, { id, type: "checkout.session.completed", object }))
+        expect(answer.status, answer.text).toBe(200)
+        expect((yield* storedOf(id)).receipts).toHaveLength(1)
+      }
+    })
+  )
+
   it.effect("says what a session sells where this service made it, and null where not", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestService

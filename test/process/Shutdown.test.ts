@@ -1,9 +1,9 @@
 import { Agent, request } from "node:http"
 import { connect } from "node:net"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import { makeConsumer } from "../harness/Consumer.ts"
-import { eventuallyTrue } from "../harness/Eventually.ts"
+import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { integrator, payOn } from "./Integrator.ts"
 import {
   databasePid,
@@ -51,6 +51,16 @@ const hangingRequest = ({ apiKey, baseUrl, organizationId }: LocalFile) =>
     (socket) => Effect.sync(() => socket.destroy())
   )
 
+const refusesConnections = ({ baseUrl }: LocalFile) =>
+  Effect.async<Option.Option<true>>((resume) => {
+    const socket = connect(Number(new URL(baseUrl).port), "127.0.0.1")
+    const answer = (refused: boolean) => {
+      socket.destroy()
+      resume(Effect.succeed(refused ? Option.some(true) : Option.none()))
+    }
+    socket.once("connect", () => answer(false)).once("error", () => answer(true))
+  })
+
 const npmStart = ["npm", "start", "--silent"] as const
 const cases: ReadonlyArray<{
   readonly what: string
@@ -88,7 +98,11 @@ describe("a busy service", () => {
           const database = yield* databasePid(directory)
           expect(yield* isAlive(database)).toBe(true)
 
-          if (isRepeated === true) process.kill(-service.pid, signal)
+          if (isRepeated === true) {
+            // Two at once would be one: the second comes when the shutdown has begun
+            process.kill(-service.pid, signal)
+            yield* eventually("the end of listening", refusesConnections(service.local))
+          }
           const { millis } = yield* stop(service, signal, to)
           expect(millis).toBeLessThan(10_000)
           expect(yield* isAlive(database)).toBe(false)

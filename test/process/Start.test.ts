@@ -73,10 +73,9 @@ describe("a start", () => {
   )
 
   const wrong: ReadonlyArray<readonly [Record<string, string>, ReadonlyArray<string>]> = [
-    [{ PORT: "http" }, ["PORT"]],
     [{ LOG_LEVEL: "loud" }, ["LOG_LEVEL"]],
     [{ MASTER_KEYS: "c2VjcmV0LW9mLXRoZS1vcGVyYXRvcg==" }, ["MASTER_KEYS"]],
-    [{ DELIVERY_TIMEOUT: "never", ROLES: "both" }, ["DELIVERY_TIMEOUT", "ROLES"]],
+    [{ PORT: "http", DELIVERY_TIMEOUT: "never", ROLES: "both" }, ["PORT", "DELIVERY_TIMEOUT", "ROLES"]],
     [{ MODE: "production" }, ["DATABASE_URL", "MASTER_KEYS", "PUBLIC_URL", "PROVIDER_PRODUCTION_SECRET_KEY"]],
     [{ DATABASE_URL: "postgresql://payments:secret-of-the-operator@127.0.0.1:1/payments" }, ["database"]]
   ]

@@ -145,7 +145,7 @@ onService()("accounts", (it) => {
       const refused = yield* Effect.flip(
         accounts.use(tenant, () => Effect.fail(new AccountAccessRevoked({ accountId })))
       )
-      expect(refused._tag).toBe("ProviderAccountNotConnected")
+      expect(refused._tag).toBe("ProviderPermissionDenied")
       expect(Option.getOrThrow(yield* accounts.show(tenant)).status).toBe("connected")
     })
   )

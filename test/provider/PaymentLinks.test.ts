@@ -170,10 +170,12 @@ onService({ roles: { api: true, worker: false } })("payment links", (it) => {
       expect(endpoint.status, endpoint.text).toBe(200)
       yield* payThrough(String(link.json["url"]))
       const payloads = yield* eventually(
-        "both events",
+        "the delivery of both events",
         Effect.map(
           tenant.sql<{ type: string; payload: string }>`
-            SELECT type, payload FROM payments.events WHERE organization_id = ${tenant.id} ORDER BY type`,
+            SELECT e.type, e.payload FROM payments.deliveries d
+            JOIN payments.events e ON e.organization_id = d.organization_id AND e.id = d.event_id
+            WHERE d.organization_id = ${tenant.id} ORDER BY e.type`,
           Option.liftPredicate((rows) => rows.length === 2)
         )
       )

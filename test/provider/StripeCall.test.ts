@@ -195,6 +195,35 @@ describe("a call to the provider", () => {
     })
   )
 
+  it.scopedLive("that is refused for a parameter names it as callers do", () =>
+    Effect.gen(function* () {
+      const { behave, provider } = yield* scripted()
+      const fieldsOf = (call: Effect.Effect<unknown, object>, status: number, param: string) => {
+        behave(refusing(status, { type: "invalid_request_error", code: "resource_missing", param }))
+        return Effect.map(Effect.flip(call), (failure) => ("fields" in failure ? failure.fields : undefined))
+      }
+      const query = { created_gte: 5, created_lte: 4 }
+      for (const list of [
+        provider.listCharges(account, query),
+        provider.listPaymentIntents(account, query),
+        provider.listPayouts(account, query),
+        provider.listBalanceTransactions(account, query)
+      ]) {
+        expect(yield* fieldsOf(list, 400, "created[gte]")).toEqual(["created_gte"])
+        expect(yield* fieldsOf(list, 400, "created[lte]")).toEqual(["created_lte"])
+      }
+      for (const [read, param] of [
+        [provider.retrievePaymentIntent(account, "pi_1"), "intent"],
+        [provider.retrieveCharge(account, "ch_1"), "charge"],
+        [provider.retrievePayout(account, "po_1"), "payout"],
+        [provider.retrieveSubscription(account, "sub_1"), "subscription_exposed_id"],
+        [provider.cancelSubscription(account, "sub_1"), "subscription_exposed_id"]
+      ] as const) {
+        expect(yield* fieldsOf(read, 404, param), param).toEqual(["id"])
+      }
+    })
+  )
+
   it.scopedLive("that writes carries an idempotency key, so that it may be made again", () =>
     Effect.gen(function* () {
       const { behave, calls, provider } = yield* scripted()

@@ -35,7 +35,10 @@ const directoryOfItsOwn = Effect.acquireRelease(
   (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
 )
 
-/** The service's API in a process of its own, as `npm start` has it, its emulator idle beside it. */
+/**
+ * The service's API in a process of its own, as `npm start` has it, its emulator idle beside it. `BENCH_NODE_ARGS` is
+ * handed to its Node, e.g. `--cpu-prof --cpu-prof-dir=…` to see where the time goes.
+ */
 const startService = Effect.fnUntraced(function* (directory: string, databaseUrl: string, sink: string) {
   const started = yield* startScript("../../../src/main.ts", {
     nodeArgs: (process.env["BENCH_NODE_ARGS"] ?? "").split(" ").filter((arg) => arg !== ""),
