@@ -52,12 +52,24 @@ export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliv
           )
         )
 
+      /** A place in another endpoint's history is none in this one's. */
+      const requireDelivery = (tenant: Tenant, endpointId: EndpointId, id: DeliveryId) =>
+        sql`SELECT 1 FROM payments.deliveries d WHERE ${ofTenant(tenant)} AND d.endpoint_id = ${endpointId} AND d.id = ${id}`.pipe(
+          Effect.filterOrFail(
+            (rows) => rows.length > 0,
+            () => new ResourceNotFound({ message: "`starting_after` names no delivery of this endpoint." })
+          )
+        )
+
       const list = Effect.fn("Deliveries.list")(function* (
         tenant: Tenant,
         endpointId: EndpointId,
         query: ListDeliveries
       ) {
         yield* requireEndpoint(tenant, endpointId)
+        if (query.starting_after !== undefined) {
+          yield* requireDelivery(tenant, endpointId, query.starting_after)
+        }
         const limit = query.limit ?? defaultLimit
         const conditions = [
           ofTenant(tenant),
