@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto"
 import {
   HttpApiBuilder,
   HttpApiError,
@@ -34,7 +33,7 @@ import {
   ValidationFailed
 } from "./Errors.ts"
 import { withBoundedJson } from "./kit/Body.ts"
-import { RequestId } from "./kit/Request.ts"
+import { newRequestId, RequestId } from "./kit/Request.ts"
 import { matcher, type Operation } from "./Operations.ts"
 
 /** The one place where a failure becomes a response (contract, Errors). */
@@ -228,7 +227,7 @@ export const edge = HttpApiBuilder.middleware(
     const tracing = settleTracing(tracer)
     return (app) =>
       Effect.flatMap(HttpServerRequest.HttpServerRequest, (original) => {
-        const requestId = `req_${randomUUID().replaceAll("-", "")}`
+        const requestId = newRequestId()
         // Nothing reads the body of a request that has none by its method
         const request = HttpMethod.hasBody(original.method) ? withBoundedJson(original) : original
         const headers = {

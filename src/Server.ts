@@ -1,9 +1,9 @@
-import { randomUUID } from "node:crypto"
 import { createServer, type Server } from "node:http"
 import type { Duplex } from "node:stream"
 import { NodeHttpServer } from "@effect/platform-node"
 import { Duration, Effect, Layer } from "effect"
 import { errorBody, ValidationFailed } from "./Errors.ts"
+import { newRequestId } from "./kit/Request.ts"
 
 /** Node's HTTP server with bounds on what a client can make it wait for. */
 
@@ -17,7 +17,7 @@ const refuse = (socket: Duplex): void => {
     socket.destroy()
     return
   }
-  const requestId = `req_${randomUUID().replaceAll("-", "")}`
+  const requestId = newRequestId()
   const error = new ValidationFailed({ message: "The request is not valid HTTP, or its headers are too large." })
   const body = JSON.stringify(errorBody(error, requestId))
   socket.end(

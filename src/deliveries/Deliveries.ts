@@ -3,10 +3,9 @@ import { Context, Effect, Layer } from "effect"
 import { ResourceNotFound, type ServiceUnavailable } from "../Errors.ts"
 import type { Tenant } from "../identity/Principal.ts"
 import type { DeliveryId, EndpointId } from "../kit/Ids.ts"
+import { defaultPageSize } from "../kit/Request.ts"
 import { orUnavailable } from "../storage/Database.ts"
 import type { Attempt, Delivery, DeliveryDetail, DeliveryList, ListDeliveries } from "./Api.ts"
-
-const defaultLimit = 10
 
 /** The history of deliveries (contract, Delivery). */
 export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliveries")<
@@ -70,7 +69,7 @@ export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliv
         if (query.starting_after !== undefined) {
           yield* requireDelivery(tenant, endpointId, query.starting_after)
         }
-        const limit = query.limit ?? defaultLimit
+        const limit = query.limit ?? defaultPageSize
         const conditions = [
           ofTenant(tenant),
           sql`d.endpoint_id = ${endpointId}`,

@@ -3,11 +3,10 @@ import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { Api } from "../Api.ts"
 import { PermissionDenied } from "../Errors.ts"
+import { defaultPageSize } from "../kit/Request.ts"
 import { orUnavailable } from "../storage/Database.ts"
 import type { AuditRecord } from "./AuditApi.ts"
 import { Principal } from "./Principal.ts"
-
-const defaultLimit = 10
 
 /** Serves `AuditApi`. */
 export const auditHttp = HttpApiBuilder.group(Api, "audit", (handlers) =>
@@ -19,7 +18,7 @@ export const auditHttp = HttpApiBuilder.group(Api, "audit", (handlers) =>
         if (principal.role === "developer" || principal.role === "viewer") {
           return yield* new PermissionDenied({ message: "Only owners and admins may read the audit log." })
         }
-        const limit = urlParams.limit ?? defaultLimit
+        const limit = urlParams.limit ?? defaultPageSize
         const after = urlParams.starting_after ?? null
         const rows = yield* sql<AuditRecord>`
           SELECT id, environment, json_build_object('kind', author_kind, 'id', author_id) AS author, action,

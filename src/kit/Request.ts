@@ -8,6 +8,12 @@ export class RequestId extends Context.Reference<RequestId>()("connected-payment
   defaultValue: () => ""
 }) {}
 
+/** A new request's id. */
+export const newRequestId = (): string => `req_${crypto.randomUUID().replaceAll("-", "")}`
+
+/** How many a page of our own lists holds where the caller does not say. */
+export const defaultPageSize = 10
+
 /**
  * A schema that refuses unknown keys and reports every refused field, not the first alone (contract, Errors:
  * `validation_failed`).
