@@ -1,5 +1,6 @@
 import { HttpApi, type HttpApiEndpoint, type HttpApiGroup, type HttpMethod } from "@effect/platform"
 import { Context, Option, Predicate } from "effect"
+import { sessionCookie } from "./identity/Authentication.ts"
 import { type Permission, RequiredPermission } from "./identity/Permissions.ts"
 
 /** The operations of a contract as a list: for the authentication, the documents and the tests over all of them. */
@@ -72,7 +73,7 @@ const securitySchemes = {
   session: {
     type: "apiKey",
     in: "cookie",
-    name: "svc_session",
+    name: sessionCookie,
     description: "A signed-in person's session; changes also need a trusted Origin header"
   }
 }

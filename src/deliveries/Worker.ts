@@ -7,7 +7,7 @@ import type { EndpointId } from "../kit/Ids.ts"
 import type { AttemptOutcome } from "./Attempt.ts"
 import { type ClaimedDelivery, encryptedSecrets, type FinishedAttempt, type NextStep, Queue } from "./Queue.ts"
 import { classify, nextDelay } from "./RetryPolicy.ts"
-import { signatureHeader } from "./Signature.ts"
+import { signatureHeader, signatureHeaderName } from "./Signature.ts"
 import { Transport } from "./Transport.ts"
 import { WakeUp } from "./WakeUp.ts"
 
@@ -129,7 +129,7 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
         "content-type": "application/json",
         "user-agent": options.userAgent,
         "service-delivery-id": delivery.id,
-        "service-signature": signatureHeader({
+        [signatureHeaderName]: signatureHeader({
           timestamp: Math.floor(startedAt.getTime() / 1000),
           body: delivery.payload,
           secrets

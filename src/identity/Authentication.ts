@@ -42,6 +42,9 @@ export class Authentication extends HttpApiMiddleware.Tag<Authentication>()(
   }
 ) {}
 
+/** Name of the cookie that carries a session's token: HttpOnly, Secure, SameSite=Lax. */
+export const sessionCookie = "svc_session"
+
 /** The signed-in person of a request. */
 export class CurrentSession extends Context.Tag("connected-payments/identity/CurrentSession")<
   CurrentSession,

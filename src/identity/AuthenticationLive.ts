@@ -12,12 +12,12 @@ import { clientAddress } from "../kit/ClientAddress.ts"
 import { enforce, type RateLimitPolicy, RateLimits } from "../kit/RateLimit.ts"
 import type { TrustedProxies } from "../SettingsForms.ts"
 import { principalOf, requirePermission, requireTrustedOrigin, requireWorkspace } from "./Access.ts"
-import { Authentication, SessionAuthentication } from "./Authentication.ts"
+import { Authentication, SessionAuthentication, sessionCookie } from "./Authentication.ts"
 import { Keys } from "./Keys.ts"
 import type { Permission } from "./Permissions.ts"
 import type { PrincipalShape } from "./Principal.ts"
 import { setSessionCookie } from "./SessionCookie.ts"
-import { Sessions, sessionCookie } from "./Sessions.ts"
+import { Sessions } from "./Sessions.ts"
 
 export interface AuthenticationOptions {
   /** The permission of the operation that a request was routed to. */

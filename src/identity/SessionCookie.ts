@@ -1,6 +1,7 @@
 import { HttpApp, HttpServerResponse } from "@effect/platform"
 import { Duration, Effect, Redacted } from "effect"
-import { sessionCookie, sessionHours } from "./Sessions.ts"
+import { sessionCookie } from "./Authentication.ts"
+import { sessionHours } from "./Sessions.ts"
 
 /** The session's cookie on the way to the browser: never readable by a page, never sent by another site's request. */
 

@@ -28,9 +28,6 @@ export interface Session {
   readonly membership: Membership | null
 }
 
-/** Name of the cookie that carries a session's token: HttpOnly, Secure, SameSite=Lax. */
-export const sessionCookie = "svc_session"
-
 /** How long a session lasts without a request. */
 export const sessionHours = 12
 
