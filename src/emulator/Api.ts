@@ -2,7 +2,6 @@ import { Effect } from "effect"
 import { authenticate } from "./Authentication.ts"
 import { connectedAccount } from "./Connections.ts"
 import type { EmulatorError } from "./EmulatorError.ts"
-import { apiVersion } from "./Events.ts"
 import { type Faults, suffer } from "./Faults.ts"
 import { type FormInput, parseForm } from "./Form.ts"
 import { type HttpReply, type HttpRequest, jsonReply, segmentsOf } from "./Http.ts"
@@ -12,6 +11,7 @@ import { makeRouter, type Prepared, requestContext } from "./Route.ts"
 import { routes } from "./resources/Resources.ts"
 import { type Service, unixSeconds } from "./Service.ts"
 import type { Transaction } from "./Store.ts"
+import { apiVersion } from "./Versions.ts"
 
 const findRoute = makeRouter(routes)
 

@@ -1,16 +1,24 @@
-import { Effect, ParseResult, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { authenticate } from "./Authentication.ts"
 import { changeAccount, ensureAccount, isTarget, orderPayout, orderRenewal } from "./ControlActions.ts"
+import { amount, currency, decodeInput, maybe, metadata } from "./ControlInput.ts"
 import type { EmulatorError } from "./EmulatorError.ts"
 import { type Faults, faultKinds } from "./Faults.ts"
 import { type HttpReply, type HttpRequest, jsonReply, segmentsOf } from "./Http.ts"
 import type { Notifier } from "./Notifier.ts"
 import { accountInvalid, type ProviderError, refuse } from "./ProviderError.ts"
 import type { Service } from "./Service.ts"
+import { runTrigger } from "./triggers/Run.ts"
+import { triggers } from "./triggers/TriggerList.ts"
+import { apiVersions } from "./Versions.ts"
 
-const maybe = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
-
-const webhookBody = Schema.parseJson(Schema.Struct({ url: Schema.String.pipe(Schema.filter(isTarget)) }))
+const webhookBody = Schema.parseJson(
+  Schema.Struct({
+    url: Schema.String.pipe(Schema.filter(isTarget)),
+    entry: maybe(Schema.Literal("snapshot", "thin")),
+    api_version: maybe(Schema.Literal(...apiVersions))
+  })
+)
 const accountBody = Schema.parseJson(Schema.Struct({ id: maybe(Schema.String) }))
 const accountChangeBody = Schema.parseJson(
   Schema.Struct({ controlled: maybe(Schema.Boolean), revoke: maybe(Schema.Boolean), restore: maybe(Schema.Boolean) })
@@ -29,26 +37,26 @@ const payoutBody = Schema.parseJson(
   Schema.Union(
     Schema.Struct({
       account: Schema.String,
-      amount: Schema.Int.pipe(Schema.between(1, 99_999_999)),
-      currency: Schema.String.pipe(Schema.pattern(/^[a-z]{3}$/)),
+      amount,
+      currency,
       state: payoutState,
       automatic: maybe(Schema.Boolean),
-      metadata: maybe(Schema.Record({ key: Schema.String, value: Schema.String }))
+      metadata: maybe(metadata)
     }),
     Schema.Struct({ account: Schema.String, id: Schema.String, state: payoutState })
   )
 )
 
+const triggerBody = Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
+
 const renewalBody = Schema.parseJson(
   Schema.Struct({ account: Schema.String, id: Schema.String, outcome: Schema.Literal("paid", "failed") })
 )
 
-const decodeBody = <A, I>(schema: Schema.Schema<A, I>, body: string): Effect.Effect<A, ProviderError> =>
-  ParseResult.decodeUnknown(schema, { onExcessProperty: "error" })(body).pipe(
-    Effect.mapError((issue) => refuse({ message: ParseResult.TreeFormatter.formatIssueSync(issue) }))
-  )
-
-/** The events of an account with the state of their notifications, oldest first; of a platform's event there is none. */
+/**
+ * The events of an account with the state of their notifications, oldest first, then its thin ones; of an event that is
+ * not sent there is none. Without an account, those of the platform.
+ */
 const listEvents = (service: Service, notifier: Notifier, query: string) => {
   const account = new URLSearchParams(query).get("account") ?? service.platformId
   return service.store.transact((transaction) => {
@@ -56,7 +64,7 @@ const listEvents = (service: Service, notifier: Notifier, query: string) => {
       return Effect.fail(accountInvalid(account))
     }
     const objects = transaction.in(account)
-    const data = objects.all("event").map((event) => {
+    const data = [...objects.all("event"), ...objects.all("thin_event")].map((event) => {
       const delivery = objects.get("delivery", event.id)
       if (delivery === undefined) return { event, delivery: null }
       const { attempts, lastError, lastStatus, state } = delivery
@@ -82,13 +90,16 @@ type Answer = Effect.Effect<object, ProviderError | EmulatorError>
 /**
  * What drives the emulator from another process, with the platform's key and JSON bodies:
  *
- * - `POST /_emulator/webhook {url}`: where notifications go
+ * - `POST /_emulator/webhook {url, entry?: "snapshot" | "thin", api_version?}`: where notifications go, and in which
+ *   version snapshots are sent
  * - `POST /_emulator/accounts {id?}`: a connected account, made if it is missing
  * - `POST /_emulator/accounts/:id {revoke: true} | {restore: true} | {controlled}`: whether the platform may act for it,
  *   and whether it controls it (and so sees its bank accounts)
  * - `POST /_emulator/payouts {account, amount, currency, state, automatic?, metadata?} | {account, id, state}`: a new
  *   payout, or a further state of one
  * - `POST /_emulator/renewals {account, id, outcome}`: the next period of a subscription, `paid` or `failed`
+ * - `POST /_emulator/trigger {type, account?, api_version?, ...}`: lets a provider event happen; an unknown type is
+ *   refused (422) with the known ones; `GET /_emulator/triggers` lists them with their options
  * - `POST /_emulator/faults {fault, times?, account?, method?, path?}`: calls that are to go wrong; `GET` lists what is
  *   still to happen, `DELETE` forgets it
  * - `GET /_emulator/events?account=`: events with the state of their notifications
@@ -96,18 +107,26 @@ type Answer = Effect.Effect<object, ProviderError | EmulatorError>
 export const makeControl = (service: Service, notifier: Notifier, faults: Faults) => {
   const operations: Readonly<Record<string, (request: HttpRequest) => Answer>> = {
     "POST /_emulator/webhook": ({ body }) =>
-      Effect.flatMap(decodeBody(webhookBody, body), ({ url }) => Effect.as(notifier.setTarget(url), { url })),
+      Effect.flatMap(decodeInput(webhookBody, body), ({ api_version, entry = "snapshot", url }) =>
+        Effect.as(
+          notifier.setTarget(entry, { url, ...(api_version === undefined ? {} : { apiVersion: api_version }) }),
+          { url }
+        )
+      ),
     "POST /_emulator/accounts": ({ body }) =>
-      decodeBody(accountBody, body === "" ? "{}" : body).pipe(
+      decodeInput(accountBody, body === "" ? "{}" : body).pipe(
         Effect.flatMap(({ id }) => ensureAccount(service, id)),
         Effect.map((id) => ({ id }))
       ),
     "POST /_emulator/payouts": ({ body }) =>
-      Effect.flatMap(decodeBody(payoutBody, body), (order) => orderPayout(service, order)),
+      Effect.flatMap(decodeInput(payoutBody, body), (order) => orderPayout(service, order)),
     "POST /_emulator/renewals": ({ body }) =>
-      Effect.flatMap(decodeBody(renewalBody, body), (order) => orderRenewal(service, order)),
+      Effect.flatMap(decodeInput(renewalBody, body), (order) => orderRenewal(service, order)),
+    "POST /_emulator/trigger": ({ body }) =>
+      Effect.flatMap(decodeInput(triggerBody, body), (request) => runTrigger(service, request)),
+    "GET /_emulator/triggers": () => Effect.succeed({ data: triggers }),
     "POST /_emulator/faults": ({ body }) =>
-      Effect.map(decodeBody(faultBody, body), (fault) => {
+      Effect.map(decodeInput(faultBody, body), (fault) => {
         faults.add(fault)
         return { data: faults.pending() }
       }),
@@ -123,7 +142,7 @@ export const makeControl = (service: Service, notifier: Notifier, faults: Faults
   const changeOf = (request: HttpRequest): Answer | undefined => {
     const [, group, id, ...rest] = segmentsOf(request.path) ?? []
     if (request.method !== "POST" || group !== "accounts" || id === undefined || rest.length > 0) return undefined
-    return Effect.flatMap(decodeBody(accountChangeBody, request.body), (change) => changeAccount(service, id, change))
+    return Effect.flatMap(decodeInput(accountChangeBody, request.body), (change) => changeAccount(service, id, change))
   }
 
   const operationOf = (request: HttpRequest): Answer => {

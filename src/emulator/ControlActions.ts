@@ -8,6 +8,7 @@ import { type RequestContext, requestContext } from "./Route.ts"
 import { makeAccount, underControl } from "./resources/Accounts.ts"
 import { makePayoutOf, movePayout, type PayoutOrder, type PayoutState } from "./resources/Payouts.ts"
 import { type Service, unixSeconds } from "./Service.ts"
+import type { ApiVersion } from "./Versions.ts"
 
 /** Whether notifications can be sent there: an absolute http or https URL. */
 export const isTarget = (url: string): boolean => URL.canParse(url) && /^https?:\/\//i.test(url)
@@ -35,17 +36,28 @@ export const ensureAccount = (service: Service, id?: string): Effect.Effect<stri
   )
 }
 
-/** Something that happens to a connected account without a request of the platform; 403 for one that is unknown. */
-const happen = <A>(
+/**
+ * Something that happens to a connected account without a request of the platform; 403 for one that is unknown.
+ *
+ * @param notifiedIn the version that its notifications are sent in; absent: the target's
+ */
+export const happen = <A>(
   service: Service,
   account: string,
-  body: (context: RequestContext) => Effect.Effect<A, ProviderError>
+  body: (context: RequestContext) => Effect.Effect<A, ProviderError>,
+  notifiedIn?: ApiVersion
 ): Effect.Effect<A, ProviderError | EmulatorError> =>
   Effect.flatMap(unixSeconds, (now) =>
     service.store.transact((transaction) => {
       const known = account !== service.platformId && transaction.in(service.platformId).get("account", account)
       if (!known) return Effect.fail(accountInvalid(account))
-      const origin = { account, connected: true, now, request: { id: null, idempotency_key: null } }
+      const origin = {
+        account,
+        connected: true,
+        now,
+        request: { id: null, idempotency_key: null },
+        ...(notifiedIn === undefined ? {} : { notifiedIn })
+      }
       return body(requestContext(transaction, origin, service.platformId, service.baseUrl))
     })
   )

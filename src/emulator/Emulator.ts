@@ -19,14 +19,18 @@ import { platformAccountId } from "./Ids.ts"
 import { linkPage } from "./LinkPage.ts"
 import { makeNotifier, type Notifier } from "./Notifier.ts"
 import { internalError, type ProviderError, refuse } from "./ProviderError.ts"
+import type { Entry } from "./Records.ts"
 import { makeAccount } from "./resources/Accounts.ts"
 import { type Handler, serve } from "./Server.ts"
 import { type Service, unixSeconds } from "./Service.ts"
 import { makeStore, type Store } from "./Store.ts"
+import { runTrigger, type Triggered, type TriggerRequest } from "./triggers/Run.ts"
 
 export type { PayoutRequest, RenewalRequest } from "./ControlActions.ts"
 export { EmulatorError } from "./EmulatorError.ts"
 export type { Fault, FaultKind } from "./Faults.ts"
+export type { Triggered, TriggerRequest } from "./triggers/Run.ts"
+export { type TriggerDescription, type TriggerType, triggers } from "./triggers/TriggerList.ts"
 
 /** How to run the emulator. */
 export interface EmulatorOptions {
@@ -40,6 +44,8 @@ export interface EmulatorOptions {
   readonly secretKey: string
   /** Signs the notifications (`whsec_...`). */
   readonly webhookSecret: string
+  /** Signs the thin ones, for which the platform has an entry of its own; default: the same secret. */
+  readonly thinWebhookSecret?: string
 }
 
 /** A running emulator of the provider: HTTP for the provider's own SDK, a page for payers, signed notifications. */
@@ -51,6 +57,8 @@ export interface Emulator {
    * Before it is named they wait; it is remembered with the rest of the state.
    */
   readonly setWebhookUrl: (url: string) => Effect.Effect<void>
+  /** Names where thin notifications go, in the same way. */
+  readonly setThinWebhookUrl: (url: string) => Effect.Effect<void>
   /**
    * Answers the id of a connected account: the one named, made if it is missing, or without an id a new one.
    *
@@ -73,7 +81,17 @@ export interface Emulator {
    * An unknown account or subscription, and one that has ended, are defects.
    */
   readonly renewSubscription: (request: RenewalRequest) => Effect.Effect<void>
-  /** The owner of a connected account takes back the platform's access; an unknown account is a defect. */
+  /**
+   * Lets a provider event happen, with all that belongs to it; see {@link triggers}. Without `account` it happens on
+   * the only connected one.
+   *
+   * An unknown account or object, and options that the trigger does not know, are defects.
+   */
+  readonly trigger: (request: TriggerRequest) => Effect.Effect<Triggered>
+  /**
+   * The owner of a connected account takes back the platform's access, and no notification says so; the trigger
+   * `account.application.deauthorized` does both. An unknown account is a defect.
+   */
   readonly revokeAccount: (id: string) => Effect.Effect<void>
   /** The owner gives it again; an unknown account is a defect. */
   readonly restoreAccount: (id: string) => Effect.Effect<void>
@@ -127,11 +145,19 @@ const ensurePlatform = (store: Store, id: string): Effect.Effect<void, EmulatorE
     )
   )
 
+const nameTarget = (notifier: Notifier, entry: Entry, url: string): Effect.Effect<void> =>
+  isTarget(url)
+    ? Effect.orDie(notifier.setTarget(entry, { url }))
+    : Effect.dieMessage(`Not a URL that notifications can be sent to: ${url}`)
+
 const start = Effect.fn("Emulator.start")(function* (options: EmulatorOptions) {
   const store = yield* makeStore(options.journalFile)
   yield* ensurePlatform(store, platformAccountId)
   yield* forgetOldAnswers(store)
-  const notifier = yield* makeNotifier(store, options.webhookSecret)
+  const notifier = yield* makeNotifier(store, {
+    snapshot: options.webhookSecret,
+    thin: options.thinWebhookSecret ?? options.webhookSecret
+  })
   const faults = makeFaults()
   const serviceAt = (baseUrl: string): Service => ({
     store,
@@ -150,15 +176,14 @@ const start = Effect.fn("Emulator.start")(function* (options: EmulatorOptions) {
   )
   const emulator: Emulator = {
     url,
-    setWebhookUrl: (target) =>
-      isTarget(target)
-        ? Effect.orDie(notifier.setTarget(target))
-        : Effect.dieMessage(`Not a URL that notifications can be sent to: ${target}`),
+    setWebhookUrl: (target) => nameTarget(notifier, "snapshot", target),
+    setThinWebhookUrl: (target) => nameTarget(notifier, "thin", target),
     ensureAccount: (id) => Effect.orDie(ensureAccount(service, id)),
     addFault: (fault) => Effect.sync(() => faults.add(fault)),
     clearFaults: Effect.sync(() => faults.clear()),
     orderPayout: (request) => Effect.orDie(Effect.map(orderPayout(service, request), ({ id }) => id)),
     renewSubscription: (request) => Effect.orDie(Effect.asVoid(orderRenewal(service, request))),
+    trigger: (request) => Effect.orDie(runTrigger(service, { ...request })),
     revokeAccount: (id) => Effect.orDie(Effect.asVoid(changeAccount(service, id, { revoke: true }))),
     restoreAccount: (id) => Effect.orDie(Effect.asVoid(changeAccount(service, id, { restore: true })))
   }

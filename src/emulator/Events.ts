@@ -1,11 +1,9 @@
 import { newId } from "./Ids.ts"
 import { present, unexpanded } from "./Presentation.ts"
-import type { Event, EventRequest } from "./Records.ts"
+import type { Delivery, Event, EventRequest, RelatedObject, ThinEvent } from "./Records.ts"
 import type { Shape } from "./Shapes.ts"
 import type { Scoped } from "./Store.ts"
-
-/** The API version that the emulator speaks: that of the installed `stripe` package. */
-export const apiVersion = "2026-10-28.endive"
+import { type ApiVersion, apiVersion } from "./Versions.ts"
 
 /** What has happened, to be told as an event. */
 export interface Happening {
@@ -26,6 +24,10 @@ export interface EventOrigin {
   /** Unix seconds. */
   readonly now: number
   readonly request: EventRequest
+  /** The version that the notifications are sent in; absent: the target's. */
+  readonly notifiedIn?: ApiVersion
+  /** True where an event is kept, to be read, and not sent: the platform listens to its thin form alone. */
+  readonly unsent?: boolean
 }
 
 const differences = (before: Readonly<Record<string, unknown>>, after: Readonly<Record<string, unknown>>) =>
@@ -33,15 +35,27 @@ const differences = (before: Readonly<Record<string, unknown>>, after: Readonly<
     Object.entries(before).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(after[name]))
   )
 
+/** Records that a notification is to be sent. */
+const enqueue = (objects: Scoped, event: string, terms: Pick<Delivery, "entry" | "apiVersion">): void =>
+  objects.put("delivery", event, {
+    event,
+    ...terms,
+    state: "pending",
+    attempts: 0,
+    lastStatus: null,
+    lastError: null
+  })
+
 /** Records an event with the snapshot of its object and, on a connected account, that its notification is to be sent. */
-export const emit = (objects: Scoped, origin: EventOrigin, happening: Happening): void => {
+export const emit = (objects: Scoped, origin: EventOrigin, happening: Happening): Event => {
   const object = present(objects, happening.shape, happening.object, unexpanded)
   const previous =
     happening.previous === undefined
       ? undefined
       : differences(present(objects, happening.shape, happening.previous, unexpanded), object)
   const id = newId("evt_")
-  objects.put("event", id, {
+  const isSent = origin.connected && origin.unsent !== true
+  const event: Event = {
     id,
     object: "event",
     ...(origin.connected ? { account: origin.account, context: origin.account } : {}),
@@ -49,13 +63,46 @@ export const emit = (objects: Scoped, origin: EventOrigin, happening: Happening)
     created: origin.now,
     data: previous === undefined ? { object } : { object, previous_attributes: previous },
     livemode: false,
-    pending_webhooks: origin.connected ? 1 : 0,
+    pending_webhooks: isSent ? 1 : 0,
     request: origin.request,
     type: happening.type
-  })
-  if (origin.connected) {
-    objects.put("delivery", id, { event: id, state: "pending", attempts: 0, lastStatus: null, lastError: null })
   }
+  objects.put("event", id, event)
+  if (isSent) {
+    enqueue(objects, id, origin.notifiedIn === undefined ? {} : { apiVersion: origin.notifiedIn })
+  }
+  return event
+}
+
+/** What has happened, to be told as a thin event. */
+export interface ThinHappening {
+  readonly type: ThinEvent["type"]
+  /** The account that the event names as the place where it happened; absent for what is the platform's own. */
+  readonly context?: string
+  readonly related?: RelatedObject
+  /** The id of the event that tells the same with its object. */
+  readonly snapshot?: string
+}
+
+/** Records a thin event and that it is to be sent to the platform's entry for such. */
+export const emitThin = (
+  objects: Scoped,
+  now: number,
+  { context, related, snapshot, type }: ThinHappening
+): ThinEvent => {
+  const event: ThinEvent = {
+    id: newId("evt_test_"),
+    object: "v2.core.event",
+    type,
+    created: new Date(now * 1_000).toISOString(),
+    livemode: false,
+    ...(context === undefined ? {} : { context }),
+    ...(related === undefined ? {} : { related_object: related }),
+    ...(snapshot === undefined ? {} : { snapshot_event: snapshot })
+  }
+  objects.put("thin_event", event.id, event)
+  enqueue(objects, event.id, { entry: "thin" })
+  return event
 }
 
 /** An event as it is shown: `pending_webhooks` counts what has not been delivered yet. */

@@ -3,6 +3,7 @@ import { type OpenCheckout, withChoices } from "./Choices.ts"
 import type { EmulatorError } from "./EmulatorError.ts"
 import { parseForm } from "./Form.ts"
 import type { HttpReply, HttpRequest } from "./Http.ts"
+import { payLater } from "./LaterPayment.ts"
 import { closedLink } from "./LinkPage.ts"
 import { checkoutPage, messagePage } from "./PageHtml.ts"
 import { htmlReply, messageReply, redirect } from "./PageReplies.ts"
@@ -17,7 +18,7 @@ import { type Service, unixSeconds } from "./Service.ts"
 import type { Transaction } from "./Store.ts"
 
 const submission = Schema.Struct({
-  action: Params.oneOf("pay", "decline", "apply"),
+  action: Params.oneOf("pay", "decline", "apply", "boleto", "pix"),
   amount: Params.optional(Params.integer(0, 99_999_999)),
   email: Params.optional(Params.clearable(Params.matching(/^[^@\s]+@[^@\s]+$/, "email address", "email_invalid"))),
   promotion_code: Params.optional(Params.clearable(Params.text(500))),
@@ -100,6 +101,9 @@ const act = (
       return Effect.map(withChoices(context, checkout, payer), (chosen) => form(context, 200, chosen))
     case "pay":
       return Effect.map(pay(context, checkout, payer), (session) => afterwards(context, session))
+    case "boleto":
+    case "pix":
+      return Effect.map(payLater(context, checkout, payer, submitted.action), (session) => afterwards(context, session))
     case "decline":
       return Effect.map(declinePayment(context, checkout, payer), (open) =>
         form(context, 402, open, "Your card was declined. You can try again.")
@@ -140,7 +144,8 @@ const visit = (
 
 /**
  * The page that a payer opens: `GET /c/pay/<session id>` shows it, `POST` does what its buttons do: `action=pay`,
- * `action=decline`, or `action=apply`, which only prices the order anew; with `email`, `amount` where the payer chooses
+ * `action=decline`, `action=boleto` or `action=pix`, which complete an order that is paid later, or `action=apply`, which
+ * only prices the order anew; with `email`, `amount` where the payer chooses
  * it, `promotion_code` where codes are allowed, and `quantities[<place of the item>]` where they are adjustable.
  *
  * Answers 303 to the success URL once paid (200 where there is none), 402 after a declined card, 410 for an expired

@@ -1,15 +1,17 @@
 import { Duration, Effect, FiberSet, Queue, Ref, Schedule, type Scope } from "effect"
 import { Agent, request } from "undici"
 import type { EmulatorError } from "./EmulatorError.ts"
-import type { Delivery, Event } from "./Records.ts"
+import { inOlderVersion } from "./OlderVersion.ts"
+import type { Delivery, Entry, WebhookTarget } from "./Records.ts"
 import { unixSeconds } from "./Service.ts"
 import { signatureHeader } from "./Signature.ts"
-import type { PendingDelivery, Store } from "./Store.ts"
+import type { PendingDelivery, Scoped, Store } from "./Store.ts"
+import { olderApiVersion } from "./Versions.ts"
 
 /** Sends the notifications of connected accounts to the platform. */
 export interface Notifier {
-  /** Names the target; notifications wait until one is named. */
-  readonly setTarget: (url: string) => Effect.Effect<void, EmulatorError>
+  /** Names the target of one of the platform's entries; its notifications wait until then. */
+  readonly setTarget: (entry: Entry, target: WebhookTarget) => Effect.Effect<void, EmulatorError>
   /** The attempts made so far for an event whose notification is pending; undefined where this process made none. */
   readonly attemptsOf: (event: string) => number | undefined
 }
@@ -68,7 +70,7 @@ const post = (agent: Agent, url: string, body: string, signature: string): Effec
 const isSuccess = ({ status }: Outcome): boolean => status !== null && status >= 200 && status < 300
 
 const advance = (delivery: Delivery, attempts: number, { error, status }: Outcome): Delivery => ({
-  event: delivery.event,
+  ...delivery,
   state: isSuccess({ error, status }) ? "delivered" : "pending",
   attempts,
   lastStatus: status,
@@ -91,61 +93,98 @@ const record = (store: Store, { event, scope }: PendingDelivery, attempts: numbe
     })
   )
 
-/** The event and how often it was sent before; undefined where it needs no notification any more. */
-const load = (store: Store, { event: id, scope }: PendingDelivery): Effect.Effect<Loaded | undefined, EmulatorError> =>
-  store.transact((transaction) =>
-    Effect.sync(() => {
-      const objects = transaction.in(scope)
-      const event = objects.get("event", id)
-      const delivery = objects.get("delivery", id)
-      return event === undefined || delivery?.state !== "pending" ? undefined : { event, attempts: delivery.attempts }
-    })
-  )
+/** What is sent of an event: as it is read, or in the version that its target has at the provider. */
+const payloadOf = (objects: Scoped, delivery: Delivery, target: WebhookTarget): object | undefined => {
+  if (delivery.entry === "thin") return objects.get("thin_event", delivery.event)
+  const event = objects.get("event", delivery.event)
+  return event !== undefined && (delivery.apiVersion ?? target.apiVersion) === olderApiVersion
+    ? inOlderVersion(objects, event)
+    : event
+}
 
 interface Loaded {
-  readonly event: Event
+  readonly payload: object
   readonly attempts: number
 }
 
-const storedTarget = (store: Store): Effect.Effect<string | undefined, EmulatorError> =>
-  store.transact((transaction) => Effect.sync(() => transaction.in(ownScope).get("webhook", "target")?.url))
+/** The event and how often it was sent before; undefined where it needs no notification any more. */
+const load = (
+  store: Store,
+  { event, scope }: PendingDelivery,
+  target: WebhookTarget
+): Effect.Effect<Loaded | undefined, EmulatorError> =>
+  store.transact((transaction) =>
+    Effect.sync(() => {
+      const objects = transaction.in(scope)
+      const delivery = objects.get("delivery", event)
+      const payload = delivery === undefined ? undefined : payloadOf(objects, delivery, target)
+      return payload === undefined || delivery?.state !== "pending"
+        ? undefined
+        : { payload, attempts: delivery.attempts }
+    })
+  )
+
+/** The names under which the targets are kept. */
+const targetIds: Readonly<Record<Entry, string>> = { snapshot: "target", thin: "thin" }
+
+/** An entry of the platform: where it is, as soon as that is known, and what signs the notifications for it. */
+const makeEntry = Effect.fnUntraced(function* (store: Store, entry: Entry, secret: string) {
+  const stored = yield* store.transact((transaction) =>
+    Effect.sync(() => transaction.in(ownScope).get("webhook", targetIds[entry]))
+  )
+  const target = yield* Ref.make(stored)
+  const named = yield* Effect.makeLatch(stored !== undefined)
+  /** Waits until the target is named. */
+  const whenNamed: Effect.Effect<WebhookTarget> = Effect.flatMap(
+    Effect.zipRight(named.await, Ref.get(target)),
+    (one) => (one === undefined ? Effect.dieMessage("The latch opens once the target is named") : Effect.succeed(one))
+  )
+  const name = (one: WebhookTarget): Effect.Effect<void, EmulatorError> =>
+    store
+      .transact((transaction) => Effect.sync(() => transaction.in(ownScope).put("webhook", targetIds[entry], one)))
+      .pipe(Effect.zipRight(Ref.set(target, one)), Effect.zipRight(named.open), Effect.asVoid)
+  return { name, secret, whenNamed }
+})
+
+/** What signs the notifications: each of the platform's entries has a secret of its own. */
+export type Secrets = Readonly<Record<Entry, string>>
 
 /**
- * Starts sending: each event of the store's outbox, again and again until the target answers 2xx. The target is
+ * Starts sending: each event of the store's outbox, again and again until its target answers 2xx. The targets are
  * remembered, so that what was pending goes on after a restart.
- *
- * @param secret signs the notifications
  */
-export const makeNotifier = (store: Store, secret: string): Effect.Effect<Notifier, EmulatorError, Scope.Scope> =>
+export const makeNotifier = (store: Store, secrets: Secrets): Effect.Effect<Notifier, EmulatorError, Scope.Scope> =>
   Effect.gen(function* () {
     const agent = yield* Effect.acquireRelease(
       Effect.sync(() => new Agent({ connections: concurrency })),
       (open) => Effect.promise(() => open.destroy())
     )
-    const target = yield* Ref.make(yield* storedTarget(store))
-    const named = yield* Effect.makeLatch((yield* Ref.get(target)) !== undefined)
+    const entries = {
+      snapshot: yield* makeEntry(store, "snapshot", secrets.snapshot),
+      thin: yield* makeEntry(store, "thin", secrets.thin)
+    }
     const permits = yield* Effect.makeSemaphore(concurrency)
 
     const attempts = new Map<string, number>()
 
     const attempt = Effect.fnUntraced(function* (pending: PendingDelivery) {
-      const loaded = yield* load(store, pending)
+      const { secret, whenNamed } = entries[pending.entry]
+      const target = yield* whenNamed
+      const loaded = yield* load(store, pending, target)
       if (loaded === undefined) return
-      const { event } = loaded
-      const url = yield* Ref.get(target)
       const timestamp = yield* unixSeconds
-      const body = JSON.stringify(event, null, 2)
-      const outcome = yield* post(agent, url ?? "", body, signatureHeader(secret, timestamp, body))
-      const made = (attempts.get(event.id) ?? loaded.attempts) + 1
-      attempts.set(event.id, made)
+      const body = JSON.stringify(loaded.payload, null, 2)
+      const outcome = yield* post(agent, target.url, body, signatureHeader(secret, timestamp, body))
+      const made = (attempts.get(pending.event) ?? loaded.attempts) + 1
+      attempts.set(pending.event, made)
       yield* record(store, pending, made, outcome)
       if (!isSuccess(outcome)) return yield* Effect.fail("again" as const)
-      attempts.delete(event.id)
+      attempts.delete(pending.event)
     })
 
     const deliver = (pending: PendingDelivery): Effect.Effect<void> =>
-      attempt(pending).pipe(
-        permits.withPermits(1),
+      entries[pending.entry].whenNamed.pipe(
+        Effect.zipRight(permits.withPermits(1)(attempt(pending))),
         Effect.tapError((error) =>
           error === "again" ? Effect.void : Effect.logError("A notification could not be recorded", error)
         ),
@@ -155,8 +194,7 @@ export const makeNotifier = (store: Store, secret: string): Effect.Effect<Notifi
       )
 
     const deliveries = yield* FiberSet.make<void>()
-    yield* named.await.pipe(
-      Effect.zipRight(Queue.take(store.outbox)),
+    yield* Queue.take(store.outbox).pipe(
       Effect.flatMap((pending) => FiberSet.run(deliveries, deliver(pending))),
       Effect.forever,
       Effect.forkScoped
@@ -164,9 +202,6 @@ export const makeNotifier = (store: Store, secret: string): Effect.Effect<Notifi
 
     return {
       attemptsOf: (event) => attempts.get(event),
-      setTarget: (url) =>
-        store
-          .transact((transaction) => Effect.sync(() => transaction.in(ownScope).put("webhook", "target", { url })))
-          .pipe(Effect.zipRight(Ref.set(target, url)), Effect.zipRight(named.open), Effect.asVoid)
+      setTarget: (entry, target) => entries[entry].name(target)
     }
   })

@@ -1,3 +1,4 @@
+import { canPayLater } from "./LaterPayment.ts"
 import type { LineItem, Order, Session } from "./Records.ts"
 
 /** HTML that is safe to put into a page: made by {@link html} only. */
@@ -115,12 +116,20 @@ const amountField = (session: Session, order: Order): Html => {
 `
 }
 
+/** Methods that pay later, where the order can be paid by them. */
+const laterButtons = (session: Session): Html =>
+  canPayLater(session)
+    ? html`<button name="action" value="boleto">Take a bank slip</button>
+<button name="action" value="pix">Take an instant transfer's code</button>
+`
+    : nothing
+
 const forms = (session: Session, order: Order, code: string): Html => html`<form method="post" id="order">
 ${amountField(session, order)}${codeField(session, code)}<label>E-mail (optional)
 <input name="email" type="email" autocomplete="email" value="${session.customer_email ?? ""}"></label>
 <button name="action" value="pay">Pay</button>
 <button name="action" value="decline">Decline the card</button>
-${applyButton(session, order)}</form>
+${laterButtons(session)}${applyButton(session, order)}</form>
 ${session.cancel_url === null ? nothing : html`<p><a href="${session.cancel_url}" rel="noreferrer">Back to the shop</a></p>`}`
 
 /** What the page shows beside the order itself. */

@@ -4,7 +4,7 @@ import { newId } from "./Ids.ts"
 import type { Charge, PaymentIntent, Session } from "./Records.ts"
 import type { RequestContext } from "./Route.ts"
 import { recordCharge } from "./resources/BalanceTransactions.ts"
-import { type CardOutcome, decline, makeCharge } from "./resources/Charges.ts"
+import { type CardOutcome, decline, makeCharge, type PaymentMethod } from "./resources/Charges.ts"
 import { makePaymentIntent } from "./resources/PaymentIntents.ts"
 import { countSale } from "./resources/PaymentLinks.ts"
 
@@ -27,22 +27,36 @@ export const intentOf = (
   return intent
 }
 
-const charge = (context: RequestContext, intent: PaymentIntent, outcome: CardOutcome, email: string | null): Charge => {
-  const attempt = makeCharge(intent, { created: context.now, outcome, paymentMethod: newId("pm_"), email })
+interface Attempt {
+  readonly outcome: CardOutcome
+  readonly method: PaymentMethod
+  readonly email: string | null
+}
+
+const charge = (context: RequestContext, intent: PaymentIntent, { email, method, outcome }: Attempt): Charge => {
+  // An asynchronous payment method is chosen before it pays
+  const paymentMethod = typeof intent.payment_method === "string" ? intent.payment_method : newId("pm_")
+  const attempt = makeCharge(intent, { created: context.now, outcome, method, paymentMethod, email })
   const made = outcome === "approved" ? { ...attempt, balance_transaction: recordCharge(context, attempt).id } : attempt
   context.objects.put("charge", made.id, made)
   context.emit({ type: outcome === "approved" ? "charge.succeeded" : "charge.failed", shape: "charge", object: made })
   return made
 }
 
-/** The card pays. Events: `charge.succeeded`, `payment_intent.succeeded`. */
-export const succeed = (context: RequestContext, waiting: PaymentIntent, email: string | null): PaymentIntent => {
-  const paid = charge(context, waiting, "approved", email)
+/** The card, or another payment method, pays. Events: `charge.succeeded`, `payment_intent.succeeded`. */
+export const succeed = (
+  context: RequestContext,
+  waiting: PaymentIntent,
+  email: string | null,
+  method: PaymentMethod = "card"
+): PaymentIntent => {
+  const paid = charge(context, waiting, { outcome: "approved", method, email })
   const intent: PaymentIntent = {
     ...waiting,
     amount_received: waiting.amount,
     last_payment_error: null,
     latest_charge: paid.id,
+    next_action: null,
     payment_method: paid.payment_method,
     status: "succeeded"
   }
@@ -53,7 +67,7 @@ export const succeed = (context: RequestContext, waiting: PaymentIntent, email: 
 
 /** The card is declined. Events: `charge.failed`, `payment_intent.payment_failed`. */
 export const fail = (context: RequestContext, waiting: PaymentIntent, email: string | null): PaymentIntent => {
-  const failed = charge(context, waiting, "declined", email)
+  const failed = charge(context, waiting, { outcome: "declined", method: "card", email })
   const intent: PaymentIntent = {
     ...waiting,
     last_payment_error: {

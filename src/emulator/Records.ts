@@ -1,4 +1,5 @@
 import type { Stripe } from "stripe"
+import type { ApiVersion } from "./Versions.ts"
 
 /**
  * A provider type as it goes over the wire. The SDK's types speak of `Decimal` where the JSON has a string, and of an
@@ -14,7 +15,10 @@ export type Wire<T> = T extends string
         ? { readonly [Key in keyof T]: Wire<T[Key]> }
         : T
 
-export type Account = Wire<Stripe.Account>
+export type Account = Omit<Wire<Stripe.Account>, "requirements"> & { readonly requirements?: Requirements }
+export type Requirements = Omit<Wire<Stripe.Account.Requirements>, "disabled_reason"> & {
+  readonly disabled_reason: string | null
+}
 export type Product = Omit<Wire<Stripe.Product>, "default_price"> & { readonly default_price: string | null }
 export type Price = Omit<Wire<Stripe.Price>, "product"> & { readonly product: string }
 export type PriceTier = Wire<Stripe.Price.Tier>
@@ -87,6 +91,11 @@ export type Refund = Omit<Wire<Stripe.Refund>, "charge" | "payment_intent"> & {
 export type BalanceTransaction = Omit<Wire<Stripe.BalanceTransaction>, "source"> & { readonly source: string }
 export type Payout = Wire<Stripe.Payout>
 export type BankAccount = Wire<Stripe.BankAccount>
+export type Dispute = Omit<Wire<Stripe.Dispute>, "charge" | "payment_intent" | "balance_transactions"> & {
+  readonly balance_transactions: ReadonlyArray<BalanceTransaction>
+  readonly charge: string
+  readonly payment_intent: string | null
+}
 
 /** A list within an object: kept whole, shown in part. */
 export interface List<Item> {
@@ -110,6 +119,30 @@ export interface Event {
   readonly pending_webhooks: number
   readonly request: EventRequest
   readonly type: Stripe.Event.Type
+}
+
+/** A thin event: what has happened to which object, without the object. */
+export interface ThinEvent {
+  readonly id: string
+  readonly object: "v2.core.event"
+  readonly type: Stripe.V2.Core.EventNotification["type"]
+  /** ISO 8601. */
+  readonly created: string
+  readonly livemode: false
+  /** The connected account that it happened on; absent on events of the platform itself. */
+  readonly context?: string
+  /** Absent where the event is about no object. */
+  readonly related_object?: RelatedObject
+  /** The event that tells the same with its object. */
+  readonly snapshot_event?: string
+}
+
+/** The object that a thin event is about. */
+export interface RelatedObject {
+  readonly id: string
+  readonly type: string
+  /** Where it is read, such as `/v1/accounts/acct_1`. */
+  readonly url: string
 }
 
 /** Which API request caused an event; nulls where no request did. */
@@ -144,12 +177,20 @@ export interface SubscriptionData {
   readonly trialPeriodDays: number | null
 }
 
+/** The platform's two entries for notifications: of events with their object, and of thin ones. */
+export type Entry = "snapshot" | "thin"
+
 /**
  * How far the notification of an event has come. While it is pending, `attempts` and the two fields after it are
  * written when the outcome changes, not at every repetition.
  */
 export interface Delivery {
+  /** A thin event where `entry` says so. */
   readonly event: string
+  /** Which of the platform's entries it goes to; absent: the one for snapshots. */
+  readonly entry?: Entry
+  /** The version that the payload is made in; absent: the target's. */
+  readonly apiVersion?: ApiVersion
   readonly state: "pending" | "delivered"
   readonly attempts: number
   readonly lastStatus: number | null
@@ -173,6 +214,8 @@ export interface StoredAnswer {
 /** Where the notifications of connected accounts go. */
 export interface WebhookTarget {
   readonly url: string
+  /** The version that snapshots are sent in; absent: the current one. */
+  readonly apiVersion?: ApiVersion
 }
 
 /** Whether the platform still may act for a connected account; an account without such a record is connected. */
@@ -204,11 +247,13 @@ export interface Records {
   readonly subscription: Subscription
   readonly invoice: Invoice
   readonly refund: Refund
+  readonly dispute: Dispute
   readonly balance_transaction: BalanceTransaction
   readonly payout: Payout
   readonly payout_contents: PayoutContents
   readonly connection: Connection
   readonly event: Event
+  readonly thin_event: ThinEvent
   readonly delivery: Delivery
   readonly answer: StoredAnswer
   readonly webhook: WebhookTarget
@@ -235,11 +280,13 @@ export const emptyCollections = <Absent = never>(): Collections<Absent> => ({
   subscription: new Map(),
   invoice: new Map(),
   refund: new Map(),
+  dispute: new Map(),
   balance_transaction: new Map(),
   payout: new Map(),
   payout_contents: new Map(),
   connection: new Map(),
   event: new Map(),
+  thin_event: new Map(),
   delivery: new Map(),
   answer: new Map(),
   webhook: new Map()

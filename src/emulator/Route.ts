@@ -31,7 +31,7 @@ export const requestContext = (
     objects,
     platform: { id: platformId, objects: transaction.in(platformId) },
     baseUrl,
-    emit: (happening) => emit(objects, origin, happening)
+    emit: (happening) => void emit(objects, origin, happening)
   }
 }
 
@@ -73,8 +73,8 @@ export const route = <A, I>({ answers, method, params, path, run }: RouteDefinit
   })
 })
 
-/** Parameters of an operation that takes none but `expand`. */
-export const noParams = Schema.Struct({})
+/** Parameters of an operation that takes none but `expand`. A struct without any field would take whatever comes. */
+export const noParams = Schema.Struct({ "": optional(Schema.Never) })
 
 interface Matched {
   readonly route: Route

@@ -2,10 +2,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net"
 import { Effect, FiberSet, type Scope } from "effect"
 import { EmulatorError } from "./EmulatorError.ts"
-import { apiVersion } from "./Events.ts"
 import { errorReply, type HttpReply, type HttpRequest } from "./Http.ts"
 import { newId } from "./Ids.ts"
 import { refuse } from "./ProviderError.ts"
+import { apiVersion } from "./Versions.ts"
 
 /** Answers every request; it cannot fail. */
 export type Handler = (request: HttpRequest) => Effect.Effect<HttpReply>

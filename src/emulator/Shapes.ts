@@ -4,6 +4,7 @@ import type { Scoped } from "./Store.ts"
 /** What kind of object an answer is, as far as expanding its fields goes. */
 export type Shape =
   | "account"
+  | "application"
   | "balance"
   | "balance_settings"
   | "balance_transaction"
@@ -14,6 +15,7 @@ export type Shape =
   | "customer"
   | "deleted"
   | "discount"
+  | "dispute"
   | "event"
   | "invoice"
   | "item"
@@ -67,9 +69,10 @@ const soldItems = (path: string): Field => ({
 /** Of every shape the fields that can be expanded or that hold objects. */
 export const fieldsOf: { readonly [S in Shape]: Fields } = {
   account: {},
+  application: {},
   balance: {},
   balance_settings: {},
-  balance_transaction: { source: { how: "variant", shapes: ["charge", "refund", "payout"] } },
+  balance_transaction: { source: { how: "variant", shapes: ["charge", "refund", "payout", "dispute"] } },
   bank_account: {},
   charge: {
     balance_transaction: reference("balance_transaction"),
@@ -89,6 +92,7 @@ export const fieldsOf: { readonly [S in Shape]: Fields } = {
   customer: {},
   deleted: {},
   discount: { promotion_code: reference("promotion_code"), source: part({ coupon: reference("coupon") }) },
+  dispute: { charge: reference("charge"), payment_intent: reference("payment_intent") },
   event: {},
   invoice: {
     customer: reference("customer"),

@@ -1,7 +1,16 @@
 import { Effect, Queue, type Scope } from "effect"
 import type { EmulatorError } from "./EmulatorError.ts"
 import { type Journal, memoryJournal, openJournal, readJournal } from "./Journal.ts"
-import { type Change, type Collections, emptyCollections, type Kind, kinds, type Records } from "./Records.ts"
+import {
+  type Change,
+  type Collections,
+  type Delivery,
+  type Entry,
+  emptyCollections,
+  type Kind,
+  kinds,
+  type Records
+} from "./Records.ts"
 
 /** One account's records within a transaction: sees what the transaction has written. */
 export interface Scoped {
@@ -23,6 +32,8 @@ export interface Transaction {
 export interface PendingDelivery {
   readonly scope: string
   readonly event: string
+  /** Which of the platform's entries it goes to. */
+  readonly entry: Entry
 }
 
 /** The emulator's state: in memory, with the journal behind it. */
@@ -93,14 +104,18 @@ const overlay = (state: State, writes: State<null>, scope: string): Scoped => {
   }
 }
 
-const isNewDelivery = (state: State, change: Change): boolean =>
-  change.kind === "delivery" && change.value !== null && !collectionsOf(state, change.scope).delivery.has(change.id)
+const pendingOf = (scope: string, { entry = "snapshot", event }: Delivery): PendingDelivery => ({ scope, event, entry })
+
+const newDelivery = (state: State, change: Change): PendingDelivery | undefined =>
+  change.kind !== "delivery" || change.value === null || collectionsOf(state, change.scope).delivery.has(change.id)
+    ? undefined
+    : pendingOf(change.scope, change.value)
 
 const pendingDeliveries = (state: State): ReadonlyArray<PendingDelivery> =>
   Array.from(state).flatMap(([scope, { delivery }]) =>
     Array.from(delivery.values())
       .filter(({ state }) => state === "pending")
-      .map(({ event }) => ({ scope, event }))
+      .map((one) => pendingOf(scope, one))
   )
 
 /**
@@ -125,7 +140,8 @@ export const makeStore = (journalFile: string | undefined): Effect.Effect<Store,
       if (changes.length === 0) return
       yield* journal.append(changes)
       for (const change of changes) {
-        if (isNewDelivery(state, change)) yield* Queue.offer(outbox, { scope: change.scope, event: change.id })
+        const pending = newDelivery(state, change)
+        if (pending !== undefined) yield* Queue.offer(outbox, pending)
         apply(state, change)
       }
     }, Effect.uninterruptible)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Stripe } from "stripe"
-import { apiVersion } from "../../src/emulator/Events.ts"
+import { apiVersion } from "../../src/emulator/Versions.ts"
 import {
   call,
   connected,
@@ -111,6 +111,10 @@ describe("every answer", () => {
       expect(ids.size).toBe(5)
       const product = yield* call(() => stripe.products.create({ name: "x" }))
       expect(product.lastResponse).toMatchObject({ statusCode: 200, apiVersion })
+      expect(JSON.parse((yield* raw(emulator.url, "/v1/account?colour=red")).text).error).toMatchObject({
+        code: "parameter_unknown",
+        param: "colour"
+      })
       expect((yield* raw(emulator.url, "/v1/account", { headers: { "stripe-version": "2020-01-01" } })).status).toBe(
         400
       )

@@ -8,11 +8,13 @@ import { type Emulator, type EmulatorError, type EmulatorOptions, makeEmulator }
 
 export const secretKey = "sk_test_emulatorKey0000"
 export const webhookSecret = "whsec_emulatorSecret0000"
+export const thinWebhookSecret = "whsec_emulatorThinSecret0000"
 
 /** An emulator for the length of the scope. */
 export const startEmulator = (
   options: Partial<EmulatorOptions> = {}
-): Effect.Effect<Emulator, EmulatorError, Scope.Scope> => makeEmulator({ secretKey, webhookSecret, ...options })
+): Effect.Effect<Emulator, EmulatorError, Scope.Scope> =>
+  makeEmulator({ secretKey, webhookSecret, thinWebhookSecret, ...options })
 
 /** The unmodified SDK, pointed at the emulator. */
 export const sdk = (url: string, account?: string, key = secretKey): Stripe => {
@@ -84,6 +86,7 @@ export const until = (condition: () => boolean): Effect.Effect<void, string> =>
   eventually(Effect.suspend(() => (condition() ? Effect.void : Effect.fail("The condition did not come true"))))
 
 export interface Received {
+  readonly path: string
   readonly headers: IncomingHttpHeaders
   readonly body: string
 }
@@ -100,7 +103,7 @@ export const platform = (answer: (received: ReadonlyArray<Received>) => number |
           body += chunk
         })
         message.on("end", () => {
-          received.push({ headers: message.headers, body })
+          received.push({ path: message.url ?? "", headers: message.headers, body })
           const status = answer(received)
           if (status !== undefined) response.writeHead(status).end()
         })

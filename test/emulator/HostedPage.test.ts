@@ -107,6 +107,31 @@ describe("the hosted page", () => {
     })
   )
 
+  it.scopedLive("lets an order in reais be completed now and paid later, and no other", () =>
+    Effect.gen(function* () {
+      const { stripe } = yield* connected()
+      const session = yield* someSession(stripe)
+      const page = yield* raw(new URL(session.url ?? "").origin, new URL(session.url ?? "").pathname)
+      for (const method of ["boleto", "pix"]) expect(page.text).toContain(`value="${method}"`)
+      expect((yield* submit(session.url, { action: "decline" })).status).toBe(402)
+      expect((yield* submit(session.url, { action: "pix", email: "payer@example.com" })).status).toBe(303)
+      expect(
+        yield* call(() => stripe.checkout.sessions.retrieve(session.id, { expand: ["payment_intent"] }))
+      ).toMatchObject({
+        status: "complete",
+        payment_status: "unpaid",
+        payment_method_types: ["card", "pix"],
+        customer_details: { email: "payer@example.com" },
+        payment_intent: { status: "requires_action", next_action: { type: "pix_display_qr_code" } }
+      })
+      const dollars = yield* somePrice(stripe, { currency: "usd" })
+      const other = yield* someSession(stripe, { line_items: [{ price: dollars.id, quantity: 1 }] })
+      const refused = yield* submit(other.url, { action: "boleto" })
+      expect([refused.status, refused.text.includes('value="boleto"')]).toEqual([400, false])
+      expect((yield* call(() => stripe.checkout.sessions.retrieve(other.id))).status).toBe("open")
+    })
+  )
+
   it.scopedLive("completes a free order without a payment", () =>
     Effect.gen(function* () {
       const { stripe } = yield* connected()

@@ -72,7 +72,11 @@ describe("a transaction", () => {
       const delivery = { event: "evt_1", state: "pending", attempts: 0, lastStatus: null, lastError: null } as const
       yield* write(store, (objects) => objects.put("delivery", "evt_1", delivery))
       yield* write(store, (objects) => objects.put("delivery", "evt_1", { ...delivery, attempts: 1 }))
-      expect(Array.from(yield* Queue.takeAll(store.outbox))).toEqual([{ scope, event: "evt_1" }])
+      yield* write(store, (objects) => objects.put("delivery", "evt_2", { ...delivery, event: "evt_2", entry: "thin" }))
+      expect(Array.from(yield* Queue.takeAll(store.outbox))).toEqual([
+        { scope, event: "evt_1", entry: "snapshot" },
+        { scope, event: "evt_2", entry: "thin" }
+      ])
     })
   )
 })

@@ -3,7 +3,7 @@ import { newId } from "../Ids.ts"
 import { newestFirst, page, pageParams } from "../Lists.ts"
 import * as Params from "../Params.ts"
 import { type ProviderError, resourceMissing } from "../ProviderError.ts"
-import type { BalanceTransaction, Charge, Payout, Refund } from "../Records.ts"
+import type { BalanceTransaction, Charge, Dispute, Payout, Refund } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 
 /** How long the money of a payment is pending, in seconds: the two days of the accounts' settlement timing. */
@@ -17,14 +17,19 @@ interface Movement {
   readonly fee?: number
   readonly currency: string
   readonly source: string
-  readonly type: "charge" | "refund" | "payout" | "payout_failure" | "payout_cancel"
+  readonly type: "adjustment" | "charge" | "payment" | "refund" | "payout" | "payout_failure" | "payout_cancel"
+  /** Default: the type. */
+  readonly category?: string
   readonly description: string | null
+  /** Default: the provider's for processing a payment. */
+  readonly feeDescription?: string
   /** Seconds until the money counts as available. */
   readonly delay?: number
 }
 
 const record = (context: RequestContext, movement: Movement): BalanceTransaction => {
-  const { amount, currency, delay = 0, description, fee = 0, source, type } = movement
+  const { amount, category, currency, delay = 0, description, fee = 0, source, type } = movement
+  const feeDescription = movement.feeDescription ?? "Stripe processing fees"
   const transaction: BalanceTransaction = {
     id: newId("txn_"),
     object: "balance_transaction",
@@ -37,11 +42,9 @@ const record = (context: RequestContext, movement: Movement): BalanceTransaction
     exchange_rate: null,
     fee,
     fee_details:
-      fee === 0
-        ? []
-        : [{ amount: fee, application: null, currency, description: "Stripe processing fees", type: "stripe_fee" }],
+      fee === 0 ? [] : [{ amount: fee, application: null, currency, description: feeDescription, type: "stripe_fee" }],
     net: amount - fee,
-    reporting_category: type === "payout_failure" || type === "payout_cancel" ? "payout_reversal" : type,
+    reporting_category: category ?? type,
     source,
     status: delay === 0 ? "available" : "pending",
     type
@@ -50,15 +53,16 @@ const record = (context: RequestContext, movement: Movement): BalanceTransaction
   return transaction
 }
 
-/** A payment comes in, less the provider's fee, and is pending for two days. */
-export const recordCharge = (context: RequestContext, { amount, currency, description, id }: Charge) =>
+/** A payment comes in, less the provider's fee, and is pending for two days. One that is not by card is a `payment`. */
+export const recordCharge = (context: RequestContext, charge: Charge) =>
   record(context, {
-    amount,
-    fee: processingFee(amount),
-    currency,
-    source: id,
-    type: "charge",
-    description,
+    amount: charge.amount,
+    fee: processingFee(charge.amount),
+    currency: charge.currency,
+    source: charge.id,
+    type: charge.payment_method_details?.type === "card" ? "charge" : "payment",
+    category: "charge",
+    description: charge.description,
     delay: settlementDelay
   })
 
@@ -75,7 +79,42 @@ export const recordReturnedPayout = (
   context: RequestContext,
   { amount, currency, id }: Payout,
   type: "payout_failure" | "payout_cancel"
-) => record(context, { amount, currency, source: id, type, description: "STRIPE PAYOUT RETURNED" })
+) =>
+  record(context, {
+    amount,
+    category: "payout_reversal",
+    currency,
+    source: id,
+    type,
+    description: "STRIPE PAYOUT RETURNED"
+  })
+
+/** What the provider asks for handling a dispute, in the smallest currency unit; it is not given back. */
+const disputeFee = 1_500
+
+/** A disputed amount leaves at once, with a fee. */
+export const recordDispute = (context: RequestContext, { amount, charge, currency, id }: Dispute) =>
+  record(context, {
+    amount: -amount,
+    category: "dispute",
+    currency,
+    description: `Chargeback withdrawal for ${charge}`,
+    fee: disputeFee,
+    feeDescription: "Dispute fee",
+    source: id,
+    type: "adjustment"
+  })
+
+/** The amount of a dispute that was won comes back. */
+export const recordWonDispute = (context: RequestContext, { amount, charge, currency, id }: Dispute) =>
+  record(context, {
+    amount,
+    category: "dispute_reversal",
+    currency,
+    description: `Chargeback reversal for ${charge}`,
+    source: id,
+    type: "adjustment"
+  })
 
 /** The transaction as it is now: pending until its money is available. */
 export const currentTransaction = (transaction: BalanceTransaction, now: number): BalanceTransaction => ({

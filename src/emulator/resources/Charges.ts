@@ -41,6 +41,9 @@ const outcomes: { readonly [O in CardOutcome]: NonNullable<Charge["outcome"]> } 
   }
 }
 
+/** How a payer pays: by card at once, by bank slip or by instant transfer later. */
+export type PaymentMethod = "card" | "boleto" | "pix"
+
 /** The provider's test cards, one for each outcome. */
 const cardDetails = (outcome: CardOutcome, amount: number): Charge["payment_method_details"] => ({
   card: {
@@ -72,18 +75,33 @@ const cardDetails = (outcome: CardOutcome, amount: number): Charge["payment_meth
   type: "card"
 })
 
+const detailsOf = (method: PaymentMethod, outcome: CardOutcome, amount: number): Charge["payment_method_details"] => {
+  switch (method) {
+    case "card":
+      return cardDetails(outcome, amount)
+    case "boleto":
+      return { boleto: { tax_id: "000.000.000-00" }, type: "boleto" }
+    case "pix":
+      return { pix: { bank_transaction_id: "E00000000000000000000000000000000" }, type: "pix" }
+  }
+}
+
 interface ChargeTerms {
   readonly created: number
   readonly outcome: CardOutcome
+  readonly method: PaymentMethod
   readonly paymentMethod: string
   readonly email: string | null
 }
 
-/** One attempt to charge the card for a payment intent. */
-export const makeCharge = (intent: PaymentIntent, { created, email, outcome, paymentMethod }: ChargeTerms): Charge => {
+/** One attempt to charge a payment method for a payment intent; what is not charged to a card is a payment (`py_`). */
+export const makeCharge = (
+  intent: PaymentIntent,
+  { created, email, method, outcome, paymentMethod }: ChargeTerms
+): Charge => {
   const approved = outcome === "approved"
   return {
-    id: newId("ch_"),
+    id: newId(method === "card" ? "ch_" : "py_"),
     object: "charge",
     amount: intent.amount,
     amount_captured: approved ? intent.amount : 0,
@@ -111,7 +129,7 @@ export const makeCharge = (intent: PaymentIntent, { created, email, outcome, pay
     paid: approved,
     payment_intent: intent.id,
     payment_method: paymentMethod,
-    payment_method_details: cardDetails(outcome, intent.amount),
+    payment_method_details: detailsOf(method, outcome, intent.amount),
     receipt_email: intent.receipt_email,
     receipt_number: null,
     receipt_url: null,

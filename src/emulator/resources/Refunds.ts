@@ -82,6 +82,11 @@ const refundableAmount = (charge: Charge, asked: number | undefined): Effect.Eff
       refuse({ code: "charge_already_refunded", message: `Charge ${charge.id} has already been refunded.` })
     )
   }
+  if (charge.disputed) {
+    return Effect.fail(
+      refuse({ code: "charge_disputed", param: "charge", message: `Charge ${charge.id} has been charged back.` })
+    )
+  }
   const left = charge.amount - charge.amount_refunded
   const amount = asked ?? left
   return amount <= left
@@ -119,7 +124,7 @@ const makeRefund = (context: RequestContext, charge: Charge, amount: number, par
 })
 
 /** Pays back a charge, in whole or in part. Events: `refund.created`, `charge.refunded`. */
-const create = Effect.fnUntraced(function* (context: RequestContext, params: CreateParams) {
+export const createRefund = Effect.fnUntraced(function* (context: RequestContext, params: CreateParams) {
   const charge = yield* chargeOf(context, params)
   const amount = yield* refundableAmount(charge, params.amount)
   const made = makeRefund(context, charge, amount, params)
@@ -166,7 +171,13 @@ const list = ({ objects }: RequestContext, params: typeof listParams.Type) =>
 
 /** `/v1/refunds`: create for a charge or a payment intent, retrieve, update (`metadata`), list. */
 export const refundRoutes: ReadonlyArray<Route> = [
-  route({ method: "POST", path: "/v1/refunds", answers: { object: "refund" }, params: createParams, run: create }),
+  route({
+    method: "POST",
+    path: "/v1/refunds",
+    answers: { object: "refund" },
+    params: createParams,
+    run: createRefund
+  }),
   route({ method: "GET", path: "/v1/refunds", answers: { listOf: "refund" }, params: listParams, run: list }),
   route({
     method: "GET",

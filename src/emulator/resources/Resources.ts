@@ -7,6 +7,7 @@ import { chargeRoutes } from "./Charges.ts"
 import { checkoutSessionRoutes } from "./CheckoutSessions.ts"
 import { couponRoutes } from "./Coupons.ts"
 import { customerRoutes } from "./Customers.ts"
+import { disputeRoutes } from "./Disputes.ts"
 import { eventRoutes } from "./Events.ts"
 import { invoiceRoutes } from "./Invoices.ts"
 import { paymentIntentRoutes } from "./PaymentIntents.ts"
@@ -30,6 +31,7 @@ export const routes: ReadonlyArray<Route> = [
   ...paymentIntentRoutes,
   ...chargeRoutes,
   ...refundRoutes,
+  ...disputeRoutes,
   ...customerRoutes,
   ...subscriptionRoutes,
   ...invoiceRoutes,

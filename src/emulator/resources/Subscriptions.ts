@@ -59,7 +59,11 @@ const isListed = (status: string, asked: (typeof listParams.Type)["status"]): bo
 }
 
 /** Ends a subscription at once; one that has ended is unknown here, as at the provider. Event: `….deleted`. */
-const cancel = Effect.fnUntraced(function* (context: RequestContext, params: typeof cancelParams.Type, id: string) {
+export const cancelSubscription = Effect.fnUntraced(function* (
+  context: RequestContext,
+  params: typeof cancelParams.Type,
+  id: string
+) {
   const before = yield* existing(context, id)
   if (hasEnded(before.status)) return yield* resourceMissing("subscription", id)
   const subscription: Subscription = {
@@ -127,7 +131,7 @@ export const subscriptionRoutes: ReadonlyArray<Route> = [
     path: "/v1/subscriptions/:id",
     answers: { object: "subscription" },
     params: cancelParams,
-    run: cancel
+    run: cancelSubscription
   }),
   route({
     method: "GET",

@@ -1,0 +1,127 @@
+import { Args, Command, HelpDoc, Options } from "@effect/cli"
+import { Effect, Option, Schema } from "effect"
+import { isTriggerType, type TriggerDescription, type TriggerType, triggers } from "../emulator/triggers/TriggerList.ts"
+import { askEmulator } from "./EmulatorControl.ts"
+import { formOption } from "./Fields.ts"
+import { fields, jsonOption, show, table } from "./Output.ts"
+import { described, type KnownCommand } from "./Synopsis.ts"
+
+/** `emulator trigger | triggers`: what happens at the local provider without a request of the platform. */
+
+const known: ReadonlyArray<TriggerDescription> = triggers
+
+const typeArgument = Args.text({ name: "type" }).pipe(
+  Args.mapEffect(
+    (text): Effect.Effect<TriggerType, HelpDoc.HelpDoc> =>
+      isTriggerType(text)
+        ? Effect.succeed(text)
+        : Effect.fail(
+            HelpDoc.p(`There is no trigger '${text}'. There is: ${known.map(({ type }) => type).join(", ")}.`)
+          )
+  ),
+  Args.withDescription("What is to happen, as `emulator triggers` lists it.")
+)
+
+const accountOption = formOption(
+  "account",
+  Schema.decodeOption(Schema.String.pipe(Schema.pattern(/^acct_\w{1,64}$/))),
+  "must be the id of a provider account (acct_…)"
+).pipe(
+  Options.withPseudoName("ACCT"),
+  Options.withDescription("The connected account that it happens on. Default: the only one."),
+  Options.optional
+)
+
+const urlOption = formOption(
+  "url",
+  (text) => Option.filter(Schema.decodeOption(Schema.URL)(text), ({ protocol }) => /^https?:$/.test(protocol)),
+  "must be an http or https URL"
+).pipe(
+  Options.withPseudoName("URL"),
+  Options.withDescription("The emulator. Default: that of the service that runs on DATA_DIR."),
+  Options.optional
+)
+
+/** The names that stand beside a trigger's own options. */
+const reserved: ReadonlyArray<string> = ["type", "account"]
+
+const optionsOption = formOption(
+  "options",
+  (text) =>
+    Option.filter(
+      Schema.decodeOption(Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown })))(text),
+      (given) => !Object.keys(given).some((name) => reserved.includes(name))
+    ),
+  "must be a JSON object of the trigger's own options"
+).pipe(
+  Options.withPseudoName("JSON"),
+  Options.withDescription(
+    "The trigger's own options, as `emulator triggers --json` explains them: '{\"amount\": 2500}'."
+  ),
+  Options.withDefault({})
+)
+
+const Told = Schema.Struct({ id: Schema.String, type: Schema.String })
+const Triggered = Schema.Struct({
+  type: Schema.String,
+  account: Schema.String,
+  object: Schema.String,
+  events: Schema.Array(Told),
+  thin_events: Schema.Array(Told)
+})
+
+const linesOf = (label: string, told: ReadonlyArray<typeof Told.Type>): ReadonlyArray<readonly [string, string]> =>
+  told.map(({ id, type }, index) => [index === 0 ? label : "", `${type} ${id}`])
+
+const trigger = described(
+  Command.make(
+    "trigger",
+    { type: typeArgument, account: accountOption, options: optionsOption, url: urlOption, json: jsonOption },
+    ({ account, json, options, type, url }) =>
+      Effect.gen(function* () {
+        const request = { ...options, type, ...(Option.isSome(account) ? { account: account.value } : {}) }
+        const happened = yield* askEmulator(url, "/_emulator/trigger", request, Triggered)
+        yield* show(json, {
+          json: happened,
+          text: fields([
+            ["Account", happened.account],
+            ["Object", happened.object],
+            ...linesOf("Events", happened.events),
+            ...linesOf("Thin events", happened.thin_events)
+          ])
+        })
+      })
+  ),
+  {
+    command: "emulator trigger",
+    summary: "Let something happen at the local provider: it changes its objects and sends signed notifications.",
+    example: 'charge.dispute.closed --options \'{"outcome": "won"}\''
+  }
+)
+
+const list = described(
+  Command.make("triggers", { json: jsonOption }, ({ json }) =>
+    show(json, {
+      json: known,
+      text: `${table(
+        ["TYPE", "WHAT HAPPENS"],
+        known.map(({ description, type }) => [type, description]),
+        "There are no triggers."
+      )}\n\nTheir options: connected-payments emulator triggers --json. Each also takes api_version.`
+    })
+  ),
+  {
+    command: "emulator triggers",
+    summary: "List what can be triggered; --json says what each option means.",
+    example: "--json"
+  }
+)
+
+/** The command and its verbs. */
+export const emulator = Command.make("emulator").pipe(
+  Command.withDescription("Let things happen at the local provider emulator."),
+  Command.withSubcommands([trigger.command, list.command])
+)
+
+/** What the help says of each. */
+export const emulatorCommands: ReadonlyArray<KnownCommand> = [trigger.known, list.known]

@@ -1,0 +1,93 @@
+import { Schema } from "effect"
+import { maybe } from "./ControlInput.ts"
+import type { Account, Requirements } from "./Records.ts"
+
+const names = Schema.NullOr(Schema.Array(Schema.String))
+
+const requirementsChange = Schema.Struct({
+  current_deadline: maybe(Schema.NullOr(Schema.Int)),
+  currently_due: maybe(names),
+  disabled_reason: maybe(Schema.NullOr(Schema.String)),
+  eventually_due: maybe(names),
+  past_due: maybe(names),
+  pending_verification: maybe(names)
+})
+
+/**
+ * What changes on an account: its status (`charges_enabled`, `payouts_enabled`, `details_submitted`, `capabilities`,
+ * `requirements`) or only its profile. Named capabilities and requirements change, others stay; `null` takes the whole
+ * away, as on accounts of which the provider does not tell them.
+ */
+export const accountChange = {
+  business_profile: maybe(Schema.Struct({ name: maybe(Schema.String), url: maybe(Schema.String) })),
+  capabilities: maybe(
+    Schema.NullOr(Schema.Record({ key: Schema.String, value: Schema.Literal("active", "pending", "inactive") }))
+  ),
+  charges_enabled: maybe(Schema.Boolean),
+  details_submitted: maybe(Schema.Boolean),
+  payouts_enabled: maybe(Schema.Boolean),
+  requirements: maybe(Schema.NullOr(requirementsChange))
+}
+
+const accountChangeSchema = Schema.Struct(accountChange)
+
+/** See {@link accountChange}. */
+export type AccountChanges = typeof accountChangeSchema.Type
+
+const noRequirements: Requirements = {
+  alternatives: [],
+  current_deadline: null,
+  currently_due: [],
+  disabled_reason: null,
+  errors: [],
+  eventually_due: [],
+  past_due: [],
+  pending_verification: []
+}
+
+/** How long a requirement that falls due may stay open, in seconds. */
+const timeToHandIn = 14 * 24 * 60 * 60
+
+const document = "individual.verification.document"
+
+/** What happens where nothing in particular is asked for: a document falls due, or what is due has been handed in. */
+export const usualChange = ({ requirements }: Account, now: number): AccountChanges =>
+  (requirements?.currently_due ?? []).length === 0
+    ? {
+        capabilities: { transfers: "pending" },
+        requirements: {
+          current_deadline: now + timeToHandIn,
+          currently_due: [document],
+          eventually_due: [document]
+        }
+      }
+    : {
+        capabilities: { card_payments: "active", transfers: "active" },
+        charges_enabled: true,
+        payouts_enabled: true,
+        requirements: noRequirementsChange
+      }
+
+const noRequirementsChange = {
+  current_deadline: null,
+  currently_due: [],
+  disabled_reason: null,
+  eventually_due: [],
+  past_due: [],
+  pending_verification: []
+}
+
+/** The account after the change. */
+export const changedAccount = (before: Account, change: AccountChanges): Account => {
+  const { business_profile, capabilities, requirements, ...flags } = change
+  const { capabilities: capabilitiesBefore, requirements: requirementsBefore, ...rest } = before
+  return {
+    ...rest,
+    ...flags,
+    ...(business_profile === undefined || before.business_profile == null
+      ? {}
+      : { business_profile: { ...before.business_profile, ...business_profile } }),
+    ...(capabilities === null ? {} : { capabilities: { ...capabilitiesBefore, ...capabilities } }),
+    ...(requirements === null ? {} : { requirements: { ...noRequirements, ...requirementsBefore, ...requirements } })
+  }
+}

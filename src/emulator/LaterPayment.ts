@@ -1,0 +1,131 @@
+import { Effect } from "effect"
+import { type OpenCheckout, withChoices } from "./Choices.ts"
+import { newId } from "./Ids.ts"
+import type { Payer } from "./Payment.ts"
+import { complete, intentOf, succeed } from "./PaymentSteps.ts"
+import { type ProviderError, refuse } from "./ProviderError.ts"
+import type { PaymentIntent, Session } from "./Records.ts"
+import type { RequestContext } from "./Route.ts"
+import type { PaymentMethod } from "./resources/Charges.ts"
+import { createCustomer } from "./resources/Customers.ts"
+
+/** Methods by which a payer completes an order and pays it later: bank slip and instant transfer. */
+export const laterMethods = ["boleto", "pix"] as const
+
+/** One of {@link laterMethods}. */
+export type LaterMethod = (typeof laterMethods)[number]
+
+/** Whether an order can be paid later: one in reais, of something that is sold once. */
+export const canPayLater = ({ amount_total, currency, mode }: Session): boolean =>
+  mode === "payment" && currency === "brl" && amount_total > 0
+
+/** How long a slip or code can be paid, in seconds. */
+const validity: { readonly [M in LaterMethod]: number } = { boleto: 3 * 24 * 60 * 60, pix: 24 * 60 * 60 }
+
+const nextActionOf = (method: LaterMethod, expiresAt: number): PaymentIntent["next_action"] =>
+  method === "boleto"
+    ? {
+        boleto_display_details: {
+          expires_at: expiresAt,
+          hosted_voucher_url: null,
+          number: "01010101010101010101010101010101010101010101010",
+          pdf: null
+        },
+        type: "boleto_display_details"
+      }
+    : { pix_display_qr_code: { data: "emulated-pix-code", expires_at: expiresAt }, type: "pix_display_qr_code" }
+
+const optionsOf = (method: LaterMethod): NonNullable<PaymentIntent["payment_method_options"]> =>
+  method === "boleto"
+    ? { boleto: { expires_after_days: 3 } }
+    : { pix: { expires_after_seconds: validity.pix, expires_at: null } }
+
+/** The payment intent once the payer has taken the slip or the code. */
+const waiting = (context: RequestContext, intent: PaymentIntent, method: LaterMethod): PaymentIntent => ({
+  ...intent,
+  next_action: nextActionOf(method, context.now + validity[method]),
+  payment_method: newId("pm_"),
+  payment_method_options: { ...intent.payment_method_options, ...optionsOf(method) },
+  payment_method_types: ["card", method],
+  status: "requires_action"
+})
+
+/**
+ * Completes an open session by a method that pays later: it is complete and unpaid (`payment_status`) until
+ * {@link settle}.
+ *
+ * Events: `payment_intent.created` (at the first attempt), `payment_intent.requires_action`,
+ * `checkout.session.completed`. Error (400): an order that cannot be paid so; see {@link canPayLater}.
+ */
+export const payLater = Effect.fnUntraced(function* (
+  context: RequestContext,
+  checkout: OpenCheckout,
+  payer: Payer,
+  method: LaterMethod
+) {
+  const chosen = yield* withChoices(context, checkout, payer)
+  const { session } = chosen
+  if (!canPayLater(session)) {
+    return yield* refuse({ param: "method", message: `By ${method} only one-time orders in brl are paid.` })
+  }
+  const email = payer.email ?? session.customer_email
+  const customer = session.customer_creation === "always" ? createCustomer(context, email).id : null
+  const intent = waiting(context, { ...intentOf(context, chosen, session.payment_intent), customer }, method)
+  context.objects.put("payment_intent", intent.id, intent)
+  context.emit({ type: "payment_intent.requires_action", shape: "payment_intent", object: intent })
+  return complete(context, { ...session, payment_method_types: ["card", method] }, email, {
+    customer,
+    payment_intent: intent.id,
+    payment_status: "unpaid"
+  })
+})
+
+const methodOf = ({ payment_method_types }: PaymentIntent): PaymentMethod =>
+  laterMethods.find((method) => payment_method_types.includes(method)) ?? "card"
+
+/** The slip or code ran out: no charge was made. Event: `payment_intent.payment_failed`. */
+const runOut = (context: RequestContext, before: PaymentIntent): void => {
+  const intent: PaymentIntent = {
+    ...before,
+    last_payment_error: {
+      code: "payment_intent_payment_attempt_expired",
+      doc_url: "https://stripe.com/docs/error-codes/payment-intent-payment-attempt-expired",
+      message: "The latest payment attempt of the PaymentIntent has expired.",
+      type: "invalid_request_error"
+    },
+    next_action: null,
+    payment_method: null,
+    status: "requires_payment_method"
+  }
+  context.objects.put("payment_intent", intent.id, intent)
+  context.emit({ type: "payment_intent.payment_failed", shape: "payment_intent", object: intent })
+}
+
+const unpaidIntent = (context: RequestContext, session: Session): Effect.Effect<PaymentIntent, ProviderError> => {
+  const intent =
+    session.payment_intent === null ? undefined : context.objects.get("payment_intent", session.payment_intent)
+  return session.status === "complete" && intent?.status === "requires_action"
+    ? Effect.succeed(intent)
+    : Effect.fail(refuse({ param: "session", message: `Session ${session.id} does not wait for a payment.` }))
+}
+
+/**
+ * The payment of a session that was completed unpaid arrives, or its slip or code runs out.
+ *
+ * Events: `charge.succeeded`, `payment_intent.succeeded`, `checkout.session.async_payment_succeeded`; or
+ * `payment_intent.payment_failed`, `checkout.session.async_payment_failed`. Error (400): a session that waits for none.
+ */
+export const settle = Effect.fnUntraced(function* (
+  context: RequestContext,
+  before: Session,
+  outcome: "succeeded" | "failed"
+) {
+  const intent = yield* unpaidIntent(context, before)
+  const isPaid = outcome === "succeeded"
+  if (isPaid) succeed(context, intent, before.customer_details?.email ?? null, methodOf(intent))
+  else runOut(context, intent)
+  const session: Session = { ...before, payment_status: isPaid ? "paid" : "unpaid" }
+  context.objects.put("checkout.session", session.id, session)
+  context.emit({ type: `checkout.session.async_payment_${outcome}`, shape: "checkout.session", object: session })
+  return session
+})

@@ -1,0 +1,182 @@
+import { Effect, Schema } from "effect"
+import { newId } from "../Ids.ts"
+import { newestFirst, page, pageParams } from "../Lists.ts"
+import * as Params from "../Params.ts"
+import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import type { Charge, Dispute } from "../Records.ts"
+import { noParams, type RequestContext, type Route, route } from "../Route.ts"
+import { recordDispute, recordWonDispute } from "./BalanceTransactions.ts"
+
+/** What a payer's bank says of a dispute. */
+export interface DisputeOrder {
+  /** Such as `fraudulent` or `product_not_received`. */
+  readonly reason: string
+  readonly metadata: Readonly<Record<string, string>>
+}
+
+/** How a dispute ended for the account. */
+export type DisputeOutcome = "won" | "lost"
+
+/** How long the account may take to answer a dispute, in seconds. */
+const timeToAnswer = 9 * 24 * 60 * 60
+
+const noEvidence: Dispute["evidence"] = {
+  access_activity_log: null,
+  billing_address: null,
+  cancellation_policy: null,
+  cancellation_policy_disclosure: null,
+  cancellation_rebuttal: null,
+  customer_communication: null,
+  customer_email_address: null,
+  customer_name: null,
+  customer_purchase_ip: null,
+  customer_signature: null,
+  duplicate_charge_documentation: null,
+  duplicate_charge_explanation: null,
+  duplicate_charge_id: null,
+  enhanced_evidence: {},
+  product_description: null,
+  receipt: null,
+  refund_policy: null,
+  refund_policy_disclosure: null,
+  refund_refusal_explanation: null,
+  service_date: null,
+  service_documentation: null,
+  shipping_address: null,
+  shipping_carrier: null,
+  shipping_date: null,
+  shipping_documentation: null,
+  shipping_tracking_number: null,
+  uncategorized_file: null,
+  uncategorized_text: null
+}
+
+const makeDispute = (context: RequestContext, charge: Charge, { metadata, reason }: DisputeOrder): Dispute => ({
+  id: newId("du_"),
+  object: "dispute",
+  amount: charge.amount - charge.amount_refunded,
+  balance_transactions: [],
+  charge: charge.id,
+  created: context.now,
+  currency: charge.currency,
+  enhanced_eligibility_types: [],
+  evidence: noEvidence,
+  evidence_details: {
+    due_by: context.now + timeToAnswer,
+    enhanced_eligibility: {},
+    has_evidence: false,
+    past_due: false,
+    submission_count: 0,
+    submission_method: "not_submitted"
+  },
+  intended_submission_method: null,
+  is_charge_refundable: false,
+  livemode: false,
+  metadata,
+  payment_intent: charge.payment_intent,
+  payment_method_details: {
+    card: { brand: "visa", case_type: "chargeback", network: "visa", network_reason_code: "10.4" },
+    type: "card"
+  },
+  reason,
+  status: "needs_response"
+})
+
+const checkDisputable = (charge: Charge): Effect.Effect<void, ProviderError> => {
+  const refused = (message: string) => Effect.fail(refuse({ param: "charge", message }))
+  if (!charge.paid || charge.refunded) return refused(`There is nothing of charge ${charge.id} to dispute.`)
+  if (charge.payment_method_details?.type !== "card") return refused("Payments by card alone are disputed.")
+  return charge.disputed ? refused(`Charge ${charge.id} is disputed already.`) : Effect.void
+}
+
+/**
+ * A payer disputes what is left of a charge; amount and fee leave the balance.
+ *
+ * Events: `charge.dispute.created`, `charge.dispute.funds_withdrawn`. Error (400): a charge that was not paid, not by
+ * card, paid back in full, or disputed before.
+ */
+export const openDispute = Effect.fnUntraced(function* (context: RequestContext, charge: Charge, order: DisputeOrder) {
+  yield* checkDisputable(charge)
+  const made = makeDispute(context, charge, order)
+  const dispute: Dispute = { ...made, balance_transactions: [recordDispute(context, made)] }
+  context.objects.put("dispute", dispute.id, dispute)
+  context.objects.put("charge", charge.id, { ...charge, disputed: true })
+  context.emit({ type: "charge.dispute.created", shape: "dispute", object: dispute })
+  context.emit({ type: "charge.dispute.funds_withdrawn", shape: "dispute", object: dispute })
+  return dispute
+})
+
+/** To win, the account has answered with evidence; to lose, it need not. */
+const closed = (context: RequestContext, before: Dispute, outcome: DisputeOutcome): Dispute => {
+  if (outcome === "lost") return { ...before, status: "lost" }
+  return {
+    ...before,
+    balance_transactions: [...before.balance_transactions, recordWonDispute(context, before)],
+    evidence: { ...noEvidence, uncategorized_text: "The payer confirmed the order in writing." },
+    evidence_details: {
+      ...before.evidence_details,
+      has_evidence: true,
+      submission_count: 1,
+      submission_method: "manual"
+    },
+    status: "won"
+  }
+}
+
+/**
+ * A dispute ends; the amount comes back where it was won.
+ *
+ * Events: `charge.dispute.funds_reinstated` where it was won, `charge.dispute.closed`. Errors: `resource_missing` (404);
+ * one that has ended (400).
+ */
+export const closeDispute = Effect.fnUntraced(function* (context: RequestContext, id: string, outcome: DisputeOutcome) {
+  const before = yield* existing(context, id)
+  if (before.status !== "needs_response") {
+    return yield* refuse({ param: "dispute", message: `Dispute ${id} has ended: ${before.status}.` })
+  }
+  const dispute = closed(context, before, outcome)
+  context.objects.put("dispute", id, dispute)
+  if (outcome === "won") {
+    context.emit({ type: "charge.dispute.funds_reinstated", shape: "dispute", object: dispute })
+  }
+  context.emit({ type: "charge.dispute.closed", shape: "dispute", object: dispute })
+  return dispute
+})
+
+const existing = ({ objects }: RequestContext, id: string): Effect.Effect<Dispute, ProviderError> => {
+  const dispute = objects.get("dispute", id)
+  return dispute === undefined ? Effect.fail(resourceMissing("dispute", id)) : Effect.succeed(dispute)
+}
+
+const listParams = Schema.Struct({
+  ...pageParams,
+  charge: Params.optional(Params.text()),
+  created: Params.optional(Params.range),
+  payment_intent: Params.optional(Params.text())
+})
+
+const list = ({ objects }: RequestContext, params: typeof listParams.Type) =>
+  page(
+    {
+      items: newestFirst(objects.all("dispute")),
+      matches: ({ charge, created, payment_intent }) =>
+        Params.inRange(created, params.created) &&
+        (params.charge === undefined || charge === params.charge) &&
+        (params.payment_intent === undefined || payment_intent === params.payment_intent),
+      noun: "dispute",
+      url: "/v1/disputes"
+    },
+    params
+  )
+
+/** `/v1/disputes`: retrieve and list; the emulator's control makes and ends them. */
+export const disputeRoutes: ReadonlyArray<Route> = [
+  route({ method: "GET", path: "/v1/disputes", answers: { listOf: "dispute" }, params: listParams, run: list }),
+  route({
+    method: "GET",
+    path: "/v1/disputes/:id",
+    answers: { object: "dispute" },
+    params: noParams,
+    run: (context, _, id) => existing(context, id)
+  })
+]

@@ -1,0 +1,150 @@
+import { Effect, Schema } from "effect"
+import { type AccountChanges, accountChange, changedAccount, usualChange } from "../AccountChanges.ts"
+import { maybe, noOptions } from "../ControlInput.ts"
+import { emit, emitThin } from "../Events.ts"
+import { newId } from "../Ids.ts"
+import { accountInvalid, type ProviderError } from "../ProviderError.ts"
+import type { Account, Event } from "../Records.ts"
+import type { RequestContext } from "../Route.ts"
+import { trigger } from "./Trigger.ts"
+
+/** The platform as an account's owner sees it: the application that acts for the account. */
+const application = { id: "ca_EmulatorPlatform", object: "application", name: "Emulated platform" }
+
+/** In which forms the platform is told. */
+interface Forms {
+  readonly snapshot: boolean
+  readonly thin: boolean
+}
+
+interface Changed {
+  readonly before: Account
+  readonly after: Account
+}
+
+/** Changes the account; what is not asked for stays, and where nothing is asked for, {@link usualChange} happens. */
+const change = (context: RequestContext, asked: AccountChanges): Effect.Effect<Changed, ProviderError> => {
+  const before = context.platform.objects.get("account", context.account)
+  if (before === undefined) return Effect.fail(accountInvalid(context.account))
+  const after = changedAccount(before, Object.keys(asked).length === 0 ? usualChange(before, context.now) : asked)
+  context.platform.objects.put("account", after.id, after)
+  return Effect.succeed({ before, after })
+}
+
+const snapshotOf = (context: RequestContext, { after, before }: Changed, isSent: boolean): Event =>
+  emit(
+    context.objects,
+    { ...context, unsent: !isSent },
+    { type: "account.updated", shape: "account", object: after, previous: before }
+  )
+
+/** The provider keeps the snapshot event of a thin one of `v1`, whether or not it is sent. */
+const update = (context: RequestContext, asked: AccountChanges, forms: Forms) =>
+  Effect.map(change(context, asked), (changed) => {
+    const { id } = changed.after
+    const snapshot = snapshotOf(context, changed, forms.snapshot)
+    if (forms.thin) {
+      emitThin(context.objects, context.now, {
+        type: "v1.account.updated",
+        context: id,
+        related: { id, type: "account", url: `/v1/accounts/${id}` },
+        snapshot: snapshot.id
+      })
+    }
+    return id
+  })
+
+const deauthorize = (context: RequestContext, forms: Forms) =>
+  Effect.sync(() => {
+    const { account, objects, platform } = context
+    platform.objects.put("connection", account, { account, revoked: true })
+    const snapshot = emit(
+      objects,
+      { ...context, unsent: !forms.snapshot },
+      { type: "account.application.deauthorized", shape: "application", object: application }
+    )
+    if (forms.thin) {
+      emitThin(objects, context.now, {
+        type: "v1.account.application.deauthorized",
+        context: account,
+        snapshot: snapshot.id
+      })
+    }
+    return application.id
+  })
+
+const capabilityStatus = Schema.Literal("active", "pending", "inactive")
+
+/** The account is told of by the context alone: the object that the event is about is one of its capabilities. */
+const changeCapability = (
+  context: RequestContext,
+  {
+    capability = "card_payments",
+    status = "inactive"
+  }: { readonly capability?: string; readonly status?: typeof capabilityStatus.Type }
+) =>
+  Effect.map(
+    change(context, {
+      capabilities: { [capability]: status },
+      ...(capability === "card_payments" ? { charges_enabled: status === "active" } : {}),
+      ...(capability === "transfers" ? { payouts_enabled: status === "active" } : {})
+    }),
+    ({ after: { id } }) => {
+      emitThin(context.objects, context.now, {
+        type: "v1.capability.updated",
+        context: id,
+        related: { id: capability, type: "capability", url: `/v1/accounts/${id}/capabilities/${capability}` }
+      })
+      return capability
+    }
+  )
+
+/** Of the newer API for accounts: the event is the platform's, its object the account. */
+const updateRequirements = (context: RequestContext, asked: AccountChanges) =>
+  Effect.map(change(context, asked), ({ after: { id } }) => {
+    emitThin(context.objects, context.now, {
+      type: "v2.core.account[requirements].updated",
+      related: { id, type: "v2.core.account", url: `/v2/core/accounts/${id}` }
+    })
+    return id
+  })
+
+const ping = ({ now, platform }: RequestContext) =>
+  Effect.sync(() => {
+    const id = newId("ed_test_")
+    emitThin(platform.objects, now, {
+      type: "v2.core.event_destination.ping",
+      related: { id, type: "v2.core.event_destination", url: `/v2/core/event_destinations/${id}` }
+    })
+    return id
+  })
+
+const sentBeside = maybe(Schema.Boolean)
+
+/** Triggers of what happens to the account itself, as snapshots, thin, or both. */
+export const accountTriggers = {
+  "account.updated": trigger(
+    Schema.Struct({ ...accountChange, thin: sentBeside }),
+    (context, { thin = false, ...asked }) => update(context, asked, { snapshot: true, thin })
+  ),
+  "account.application.deauthorized": trigger(Schema.Struct({ thin: sentBeside }), (context, { thin = false }) =>
+    deauthorize(context, { snapshot: true, thin })
+  ),
+  "v1.account.updated": trigger(
+    Schema.Struct({ ...accountChange, snapshot: sentBeside }),
+    (context, { snapshot = false, ...asked }) => update(context, asked, { snapshot, thin: true })
+  ),
+  "v1.account.application.deauthorized": trigger(
+    Schema.Struct({ snapshot: sentBeside }),
+    (context, { snapshot = false }) => deauthorize(context, { snapshot, thin: true })
+  ),
+  "v1.capability.updated": trigger(
+    Schema.Struct({
+      capability: maybe(Schema.String.pipe(Schema.pattern(/^[a-z_]{1,64}$/))),
+      status: maybe(capabilityStatus)
+    }),
+    changeCapability
+  ),
+  "v2.core.account[requirements].updated": trigger(Schema.Struct(accountChange), updateRequirements),
+  "v2.core.event_destination.ping": trigger(noOptions, ping)
+}

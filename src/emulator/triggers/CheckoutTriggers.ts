@@ -1,0 +1,66 @@
+import { Effect, Schema } from "effect"
+import { maybe } from "../ControlInput.ts"
+import { type LaterMethod, laterMethods, payLater, settle } from "../LaterPayment.ts"
+import { pay } from "../Payment.ts"
+import type { RequestContext } from "../Route.ts"
+import type { PaymentMethod } from "../resources/Charges.ts"
+import { type Money, moneyOptions } from "./PaymentTriggers.ts"
+import { newSale, openCheckout, sessionOf, somebody } from "./Sales.ts"
+import { onlyForNew, type Trigger, trigger } from "./Trigger.ts"
+
+const sessionId = maybe(Schema.String)
+
+/** The session that is named, else a new one. */
+const namedOrNew = Effect.fnUntraced(function* (context: RequestContext, named: string | undefined, money: Money) {
+  if (named === undefined) return yield* newSale(context, money)
+  yield* onlyForNew("session", money)
+  return yield* sessionOf(context, named)
+})
+
+const complete = Effect.fnUntraced(function* (
+  context: RequestContext,
+  { method = "card", session: named, ...money }: Money & { readonly method?: PaymentMethod; readonly session?: string }
+) {
+  const checkout = yield* openCheckout(context, yield* namedOrNew(context, named, money))
+  const { id } = yield* method === "card"
+    ? pay(context, checkout, somebody)
+    : payLater(context, checkout, somebody, method)
+  return id
+})
+
+interface LaterOptions extends Money {
+  readonly method?: LaterMethod
+  readonly session?: string
+}
+
+/** A session that waits for its payment: the one that is named, completed first where it is open, or a new one. */
+const unpaid = Effect.fnUntraced(function* (
+  context: RequestContext,
+  { method, session: named, ...money }: LaterOptions
+) {
+  const session = yield* namedOrNew(context, named, money)
+  if (session.status === "complete") {
+    yield* onlyForNew("session", method === undefined ? {} : { method })
+    return session
+  }
+  return yield* payLater(context, yield* openCheckout(context, session), somebody, method ?? "boleto")
+})
+
+const later = (outcome: "succeeded" | "failed"): Trigger =>
+  trigger(
+    Schema.Struct({ ...moneyOptions, method: maybe(Schema.Literal(...laterMethods)), session: sessionId }),
+    (context, options) =>
+      Effect.flatMap(unpaid(context, options), (session) =>
+        Effect.map(settle(context, session, outcome), ({ id }) => id)
+      )
+  )
+
+/** Triggers of checkout sessions. */
+export const checkoutTriggers = {
+  "checkout.session.completed": trigger(
+    Schema.Struct({ ...moneyOptions, method: maybe(Schema.Literal("card", ...laterMethods)), session: sessionId }),
+    complete
+  ),
+  "checkout.session.async_payment_succeeded": later("succeeded"),
+  "checkout.session.async_payment_failed": later("failed")
+}

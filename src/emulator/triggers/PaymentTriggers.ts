@@ -1,0 +1,104 @@
+import { Effect, Schema } from "effect"
+import { amount, currency, maybe, metadata } from "../ControlInput.ts"
+import { fail, succeed } from "../PaymentSteps.ts"
+import { resourceMissing } from "../ProviderError.ts"
+import type { PaymentIntent } from "../Records.ts"
+import type { RequestContext } from "../Route.ts"
+import { closeDispute, openDispute } from "../resources/Disputes.ts"
+import { makePaymentIntent } from "../resources/PaymentIntents.ts"
+import { createRefund } from "../resources/Refunds.ts"
+import { onlyForNew, trigger } from "./Trigger.ts"
+
+/** What is paid for where a trigger makes the payment. */
+export const moneyOptions = { amount: maybe(amount), currency: maybe(currency), metadata: maybe(metadata) }
+
+const money = Schema.Struct(moneyOptions)
+
+/** See {@link moneyOptions}. */
+export type Money = typeof money.Type
+
+/** The amount and the currency of a payment that says nothing of them. */
+export const usualMoney = { amount: 1_500, currency: "brl" } as const
+
+/** A payment that waits for its card. Event: `payment_intent.created`. */
+const newIntent = (context: RequestContext, options: Money): PaymentIntent => {
+  const { amount, currency, metadata = {} } = { ...usualMoney, ...options }
+  const intent = makePaymentIntent({
+    amount,
+    currency,
+    created: context.now,
+    data: {
+      description: null,
+      metadata,
+      receiptEmail: null,
+      statementDescriptor: null,
+      statementDescriptorSuffix: null
+    }
+  })
+  context.objects.put("payment_intent", intent.id, intent)
+  context.emit({ type: "payment_intent.created", shape: "payment_intent", object: intent })
+  return intent
+}
+
+/** The charge that is named, else that of a new payment. */
+const chargeOf = Effect.fnUntraced(function* (context: RequestContext, named: string | undefined, options: Money) {
+  if (named !== undefined) yield* onlyForNew("charge", options)
+  const id = named ?? succeed(context, newIntent(context, options), null).latest_charge ?? ""
+  const charge = context.objects.get("charge", id)
+  return charge === undefined ? yield* resourceMissing("charge", id) : charge
+})
+
+const refund = Effect.fnUntraced(function* (
+  context: RequestContext,
+  { charge: id, refund_amount, ...options }: Money & { readonly charge?: string; readonly refund_amount?: number }
+) {
+  const charge = yield* chargeOf(context, id, options)
+  yield* createRefund(context, {
+    charge: charge.id,
+    ...(refund_amount === undefined ? {} : { amount: refund_amount })
+  })
+  return charge.id
+})
+
+/** Metadata is the dispute's: the trigger is about it, not about the payment that it makes. */
+const dispute = Effect.fnUntraced(function* (
+  context: RequestContext,
+  options: Money & { readonly charge?: string; readonly reason?: string }
+) {
+  const { charge: id, metadata = {}, reason = "fraudulent", ...rest } = options
+  const charge = yield* chargeOf(context, id, rest)
+  const { id: made } = yield* openDispute(context, charge, { metadata, reason })
+  return made
+})
+
+const endDispute = Effect.fnUntraced(function* (
+  context: RequestContext,
+  options: Money & { readonly dispute?: string; readonly outcome?: "won" | "lost" }
+) {
+  const { dispute: named, outcome = "lost", ...rest } = options
+  if (named !== undefined) yield* onlyForNew("dispute", rest)
+  const id = named ?? (yield* dispute(context, rest))
+  yield* closeDispute(context, id, outcome)
+  return id
+})
+
+const id = maybe(Schema.String)
+
+/** Triggers of payments by card and of what becomes of them. */
+export const paymentTriggers = {
+  "payment_intent.succeeded": trigger(money, (context, options) =>
+    Effect.sync(() => succeed(context, newIntent(context, options), null).id)
+  ),
+  "payment_intent.payment_failed": trigger(money, (context, options) =>
+    Effect.sync(() => fail(context, newIntent(context, options), null).id)
+  ),
+  "charge.refunded": trigger(Schema.Struct({ ...moneyOptions, charge: id, refund_amount: maybe(amount) }), refund),
+  "charge.dispute.created": trigger(
+    Schema.Struct({ ...moneyOptions, charge: id, reason: maybe(Schema.String.pipe(Schema.pattern(/^[a-z_]{1,64}$/))) }),
+    dispute
+  ),
+  "charge.dispute.closed": trigger(
+    Schema.Struct({ ...moneyOptions, dispute: id, outcome: maybe(Schema.Literal("won", "lost")) }),
+    endDispute
+  )
+}

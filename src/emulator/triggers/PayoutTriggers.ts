@@ -1,0 +1,39 @@
+import { Effect, Schema } from "effect"
+import { maybe } from "../ControlInput.ts"
+import type { RequestContext } from "../Route.ts"
+import { makePayoutOf, movePayout, type PayoutState } from "../resources/Payouts.ts"
+import { type Money, moneyOptions, usualMoney } from "./PaymentTriggers.ts"
+import { onlyForNew, type Trigger, trigger } from "./Trigger.ts"
+
+const options = Schema.Struct({ ...moneyOptions, automatic: maybe(Schema.Boolean), payout: maybe(Schema.String) })
+
+interface PayoutOptions extends Money {
+  readonly automatic?: boolean
+  readonly payout?: string
+}
+
+/** Brings the payout that is named to the state, or a new one. */
+const bring = Effect.fnUntraced(function* (
+  context: RequestContext,
+  state: PayoutState,
+  { payout, ...asked }: PayoutOptions
+) {
+  if (payout === undefined) {
+    const { id } = yield* makePayoutOf(context, { ...usualMoney, ...asked, state })
+    return id
+  }
+  yield* onlyForNew("payout", asked)
+  const { id } = yield* movePayout(context, payout, state)
+  return id
+})
+
+const to = (state: PayoutState): Trigger => trigger(options, (context, asked) => bring(context, state, asked))
+
+/** Triggers of payouts, by the event that they end in. */
+export const payoutTriggers = {
+  "payout.created": to("pending"),
+  "payout.updated": to("in_transit"),
+  "payout.paid": to("paid"),
+  "payout.failed": to("failed"),
+  "payout.canceled": to("canceled")
+}

@@ -1,0 +1,132 @@
+import { Effect, Schema } from "effect"
+import { isConnected } from "../Connections.ts"
+import { happen } from "../ControlActions.ts"
+import { decodeInput, maybe } from "../ControlInput.ts"
+import type { EmulatorError } from "../EmulatorError.ts"
+import { type ProviderError, refuse } from "../ProviderError.ts"
+import type { RequestContext } from "../Route.ts"
+import type { Service } from "../Service.ts"
+import { apiVersions } from "../Versions.ts"
+import { accountTriggers } from "./AccountTriggers.ts"
+import { checkoutTriggers } from "./CheckoutTriggers.ts"
+import { paymentTriggers } from "./PaymentTriggers.ts"
+import { payoutTriggers } from "./PayoutTriggers.ts"
+import { subscriptionTriggers } from "./SubscriptionTriggers.ts"
+import type { Happens, Trigger } from "./Trigger.ts"
+import { isTriggerType, type TriggerType, triggers } from "./TriggerList.ts"
+
+/** What is to happen: a trigger with its options, which {@link triggers} describes. */
+export interface TriggerRequest {
+  readonly type: TriggerType
+  /** Default: the only connected account. */
+  readonly account?: string
+  /** The version that its snapshots are sent in; default: the target's. */
+  readonly api_version?: (typeof apiVersions)[number]
+  readonly [option: string]: unknown
+}
+
+/** An event that a trigger has led to. */
+export interface TriggeredEvent {
+  readonly id: string
+  readonly type: string
+}
+
+/** What has happened. */
+export interface Triggered {
+  readonly type: TriggerType
+  readonly account: string
+  /** The id of the object that it is about, such as the payment intent's. */
+  readonly object: string
+  /** The events with their objects, in their order, sent or not. */
+  readonly events: ReadonlyArray<TriggeredEvent>
+  readonly thin_events: ReadonlyArray<TriggeredEvent>
+}
+
+const implementations: Readonly<Record<TriggerType, Trigger>> = {
+  ...paymentTriggers,
+  ...checkoutTriggers,
+  ...subscriptionTriggers,
+  ...payoutTriggers,
+  ...accountTriggers
+}
+
+const common = Schema.Struct({ account: maybe(Schema.String), api_version: maybe(Schema.Literal(...apiVersions)) })
+
+const typeOf = (type: unknown): Effect.Effect<TriggerType, ProviderError> =>
+  typeof type === "string" && isTriggerType(type)
+    ? Effect.succeed(type)
+    : Effect.fail(
+        refuse({
+          status: 422,
+          param: "type",
+          message: `Unknown trigger: ${JSON.stringify(type)}. There is: ${triggers.map((one) => one.type).join(", ")}.`
+        })
+      )
+
+/** The account that is named, else the only one that is connected. */
+const accountOf = (
+  service: Service,
+  named: string | undefined
+): Effect.Effect<string, ProviderError | EmulatorError> =>
+  named !== undefined
+    ? Effect.succeed(named)
+    : service.store.transact((transaction) => {
+        const platform = transaction.in(service.platformId)
+        const connected = platform
+          .all("account")
+          .filter(({ id }) => id !== service.platformId && isConnected(platform, id))
+        const [only] = connected
+        return only === undefined || connected.length > 1
+          ? Effect.fail(
+              refuse({
+                code: "parameter_missing",
+                param: "account",
+                message: `Name the account: ${connected.length === 0 ? "none is" : `${connected.length} are`} connected.`
+              })
+            )
+          : Effect.succeed(only.id)
+      })
+
+const newSince = (all: ReadonlyArray<TriggeredEvent>, count: number): ReadonlyArray<TriggeredEvent> =>
+  all.slice(count).map(({ id, type }) => ({ id, type }))
+
+/** Lets it happen and answers what it has led to. */
+const observed =
+  (type: TriggerType, happens: Happens) =>
+  (context: RequestContext): Effect.Effect<Triggered, ProviderError> => {
+    const { account, objects, platform } = context
+    const thin = () => [...platform.objects.all("thin_event"), ...objects.all("thin_event")]
+    const eventsBefore = objects.all("event").length
+    const thinBefore = new Set(thin().map(({ id }) => id))
+    return Effect.map(happens(context), (object) => ({
+      type,
+      account,
+      object,
+      events: newSince(objects.all("event"), eventsBefore),
+      thin_events: newSince(
+        thin().filter(({ id }) => !thinBefore.has(id)),
+        0
+      )
+    }))
+  }
+
+/**
+ * Lets a provider event happen on a connected account, with all that leads to it, in one transaction.
+ *
+ * Errors: an unknown type (422, with the known ones); options that the trigger does not know, and an account that is not
+ * named where there is not just one (400); 403 for an unknown account; those of what is to happen, such as
+ * `resource_missing` (404) for an unknown object.
+ */
+export const runTrigger = Effect.fnUntraced(function* (
+  service: Service,
+  { account, api_version, type, ...options }: Readonly<Record<string, unknown>>
+) {
+  const known = yield* typeOf(type)
+  const { account: named, api_version: notifiedIn } = yield* decodeInput(common, {
+    ...(account === undefined ? {} : { account }),
+    ...(api_version === undefined ? {} : { api_version })
+  })
+  const happens = yield* implementations[known].prepare(options)
+  const on = yield* accountOf(service, named)
+  return yield* happen(service, on, observed(known, happens), notifiedIn)
+})

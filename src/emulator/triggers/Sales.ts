@@ -1,0 +1,69 @@
+import { Effect } from "effect"
+import type { OpenCheckout } from "../Choices.ts"
+import type { Payer } from "../Payment.ts"
+import { refuse, resourceMissing } from "../ProviderError.ts"
+import type { Session } from "../Records.ts"
+import type { RequestContext } from "../Route.ts"
+import { createPrice } from "../resources/PriceCreation.ts"
+import { createProduct } from "../resources/Products.ts"
+import { createSession } from "../resources/SessionCreation.ts"
+import { type Money, usualMoney } from "./PaymentTriggers.ts"
+
+/** A payer who takes the order as it is and leaves no address. */
+export const somebody: Payer = { amount: undefined, email: null, promotionCode: undefined, quantities: new Map() }
+
+/** Something to sell, once or every month. Events: `product.created`, `price.created`. */
+const newPrice = Effect.fnUntraced(function* (
+  context: RequestContext,
+  { amount, currency }: Money,
+  isMonthly: boolean
+) {
+  const { id: product } = yield* createProduct(context, { name: isMonthly ? "Coffee every month" : "Coffee" })
+  const price = yield* createPrice(context, product, {
+    currency: currency ?? usualMoney.currency,
+    unit_amount: amount ?? usualMoney.amount,
+    ...(isMonthly ? { recurring: { interval: "month" } } : {})
+  })
+  context.emit({ type: "price.created", shape: "price", object: price })
+  return price.id
+})
+
+/** Where a payer would be led to; nobody goes there. */
+const success_url = "https://shop.example/thanks"
+
+/** An open session that sells something new once. */
+export const newSale = Effect.fnUntraced(function* (context: RequestContext, money: Money) {
+  const price = yield* newPrice(context, money, false)
+  return yield* createSession(context, {
+    mode: "payment",
+    line_items: [{ price, quantity: 1 }],
+    metadata: money.metadata ?? {},
+    success_url
+  })
+})
+
+/** An open session that sells a subscription of so many new prices, the metadata being the subscription's. */
+export const newSubscriptionSale = Effect.fnUntraced(function* (context: RequestContext, money: Money, items: number) {
+  const prices = yield* Effect.forEach(Array.from({ length: items }), () => newPrice(context, money, true))
+  return yield* createSession(context, {
+    mode: "subscription",
+    line_items: prices.map((price) => ({ price, quantity: 1 })),
+    subscription_data: { metadata: money.metadata ?? {} },
+    success_url
+  })
+})
+
+/** The session under this id; `resource_missing` (404) where there is none. */
+export const sessionOf = ({ objects }: RequestContext, id: string) => {
+  const session = objects.get("checkout.session", id)
+  return session === undefined ? Effect.fail(resourceMissing("checkout.session", id)) : Effect.succeed(session)
+}
+
+/** A session with what it sells, to be completed; 400 for one that is not open. */
+export const openCheckout = Effect.fnUntraced(function* ({ objects }: RequestContext, session: Session) {
+  const order = objects.get("order", session.id)
+  if (session.status !== "open" || order === undefined) {
+    return yield* refuse({ param: "session", message: `Session ${session.id} is not open: ${session.status}.` })
+  }
+  return { order, session } satisfies OpenCheckout
+})

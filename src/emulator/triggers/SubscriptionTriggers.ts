@@ -1,0 +1,63 @@
+import { Effect, Schema } from "effect"
+import { maybe } from "../ControlInput.ts"
+import { pay } from "../Payment.ts"
+import { type RenewalOrder, renewSubscription } from "../Renewal.ts"
+import type { RequestContext } from "../Route.ts"
+import { cancelSubscription } from "../resources/Subscriptions.ts"
+import { type Money, moneyOptions } from "./PaymentTriggers.ts"
+import { newSubscriptionSale, openCheckout, somebody } from "./Sales.ts"
+import { onlyForNew, type Trigger, trigger } from "./Trigger.ts"
+
+const newOptions = { ...moneyOptions, items: maybe(Schema.Int.pipe(Schema.between(1, 20))) }
+
+interface NewOptions extends Money {
+  readonly items?: number
+}
+
+const options = Schema.Struct({ ...newOptions, subscription: maybe(Schema.String) })
+
+interface SubscriptionOptions extends NewOptions {
+  readonly subscription?: string
+}
+
+/** Somebody subscribes and pays. */
+const subscribe = Effect.fnUntraced(function* (context: RequestContext, { items = 1, ...money }: NewOptions) {
+  const open = yield* openCheckout(context, yield* newSubscriptionSale(context, money, items))
+  const { subscription } = yield* pay(context, open, somebody)
+  return subscription ?? (yield* Effect.dieMessage("A session in subscription mode leads to a subscription"))
+})
+
+/** The subscription that is named, else a new one. */
+const namedOrNew = Effect.fnUntraced(function* (
+  context: RequestContext,
+  { subscription, ...asked }: SubscriptionOptions
+) {
+  if (subscription === undefined) return yield* subscribe(context, asked)
+  yield* onlyForNew("subscription", asked)
+  return subscription
+})
+
+/** Answers the invoice: that is what the event is about. */
+const renewal = (outcome: RenewalOrder["outcome"]): Trigger =>
+  trigger(
+    options,
+    Effect.fnUntraced(function* (context: RequestContext, asked: SubscriptionOptions) {
+      const id = yield* namedOrNew(context, asked)
+      const { latest_invoice } = yield* renewSubscription(context, { id, outcome })
+      return latest_invoice ?? (yield* Effect.dieMessage("A renewal makes an invoice"))
+    })
+  )
+
+/** Triggers of subscriptions and their renewals. */
+export const subscriptionTriggers = {
+  "customer.subscription.created": trigger(Schema.Struct(newOptions), subscribe),
+  "invoice.paid": renewal("paid"),
+  "invoice.payment_failed": renewal("failed"),
+  "customer.subscription.deleted": trigger(
+    options,
+    Effect.fnUntraced(function* (context: RequestContext, asked: SubscriptionOptions) {
+      const { id } = yield* cancelSubscription(context, {}, yield* namedOrNew(context, asked))
+      return id
+    })
+  )
+}

@@ -1,0 +1,173 @@
+/** One thing that the emulator can be made to let happen, as the command line's help and the README name it. */
+export interface TriggerDescription {
+  /** The type of the provider's event that it ends in; for a thin event that event's type. */
+  readonly type: string
+  /** What happens, in a sentence. */
+  readonly description: string
+  /** Its options beside those that all have, each with what it means and its default. */
+  readonly options: Readonly<Record<string, string>>
+}
+
+const money = {
+  amount: "in the smallest currency unit; default 1500",
+  currency: "default brl",
+  metadata: "of the object that the event is about"
+} as const
+
+const asynchronousMethod = {
+  method: "boleto (bank slip) or pix (instant transfer); default boleto"
+} as const
+
+const account = {
+  business_profile: "{name, url}: an edit of the profile alone",
+  capabilities: "{<capability>: active | pending | inactive}, or null",
+  charges_enabled: "true or false",
+  details_submitted: "true or false",
+  payouts_enabled: "true or false",
+  requirements:
+    "{currently_due, eventually_due, past_due, pending_verification: names; disabled_reason, current_deadline}, or null"
+} as const
+
+const payout = {
+  payout: "the payout to bring to this state; default: a new one",
+  ...money,
+  automatic: "false for one that was asked for; default true"
+} as const
+
+const newSubscription = {
+  items: "how many different prices it has, 1 to 20; the event shows the first 10 alone; default 1",
+  ...money,
+  amount: "of each price, in the smallest currency unit; default 1500"
+} as const
+
+const subscription = { subscription: "the subscription; default: a new one", ...newSubscription } as const
+
+/**
+ * Everything that can be triggered: each provider event behind the event catalog, the end of a connection, and thin
+ * notifications. Every trigger also takes `account` and `api_version` (the version of its snapshots).
+ */
+export const triggers = [
+  {
+    type: "payment_intent.succeeded",
+    description: "A payment by card succeeds.",
+    options: money
+  },
+  {
+    type: "payment_intent.payment_failed",
+    description: "A payment by card is declined.",
+    options: money
+  },
+  {
+    type: "charge.refunded",
+    description: "A payment is paid back, in part or in full.",
+    options: {
+      charge: "the charge; default: of a new payment",
+      refund_amount: "in the smallest currency unit; default: all that is left",
+      ...money
+    }
+  },
+  {
+    type: "charge.dispute.created",
+    description: "A payer disputes a payment; the amount and a fee leave the balance.",
+    options: {
+      charge: "the charge; default: of a new payment",
+      reason: "default fraudulent",
+      ...money
+    }
+  },
+  {
+    type: "charge.dispute.closed",
+    description: "A dispute ends: won, and the amount comes back, or lost.",
+    options: {
+      dispute: "the dispute; default: a new one",
+      outcome: "won or lost; default lost",
+      ...money
+    }
+  },
+  {
+    type: "checkout.session.completed",
+    description: "A payer completes a checkout session; by bank slip or instant transfer it is not paid yet.",
+    options: {
+      session: "an open session; default: a new one",
+      method: "card, boleto (bank slip) or pix (instant transfer); default card",
+      ...money
+    }
+  },
+  {
+    type: "checkout.session.async_payment_succeeded",
+    description: "The bank slip or instant transfer of a completed session is paid.",
+    options: { session: "a session, open or not paid yet; default: a new one", ...asynchronousMethod, ...money }
+  },
+  {
+    type: "checkout.session.async_payment_failed",
+    description: "The bank slip or instant transfer of a completed session runs out unpaid.",
+    options: { session: "a session, open or not paid yet; default: a new one", ...asynchronousMethod, ...money }
+  },
+  {
+    type: "customer.subscription.created",
+    description: "A payer subscribes, and pays the first invoice.",
+    options: newSubscription
+  },
+  {
+    type: "invoice.paid",
+    description: "A subscription is renewed and its invoice paid.",
+    options: subscription
+  },
+  {
+    type: "invoice.payment_failed",
+    description: "A subscription comes to its renewal and the card is declined.",
+    options: subscription
+  },
+  {
+    type: "customer.subscription.deleted",
+    description: "A subscription is canceled, with effect at once.",
+    options: subscription
+  },
+  { type: "payout.created", description: "A payout is made.", options: payout },
+  { type: "payout.updated", description: "A payout is on its way to the bank.", options: payout },
+  { type: "payout.paid", description: "A payout arrives at the bank.", options: payout },
+  { type: "payout.failed", description: "The bank sends a payout back.", options: payout },
+  { type: "payout.canceled", description: "A payout is canceled before it is on its way.", options: payout },
+  {
+    type: "account.updated",
+    description:
+      "An account's status or profile changes; without options a document falls due, or what is due is handed in.",
+    options: { ...account, thin: "true sends the thin form too; default false" }
+  },
+  {
+    type: "account.application.deauthorized",
+    description: "The account's owner takes back the platform's access.",
+    options: { thin: "true sends the thin form too; default false" }
+  },
+  {
+    type: "v1.account.updated",
+    description: "The same as account.updated, told by a thin notification.",
+    options: { ...account, snapshot: "true sends the snapshot too; default false" }
+  },
+  {
+    type: "v1.capability.updated",
+    description: "The account's capabilities change, told by a thin notification about the capability.",
+    options: { capability: "default card_payments", status: "active, pending or inactive; default inactive" }
+  },
+  {
+    type: "v2.core.account[requirements].updated",
+    description: "An account's requirements change, told by a thin notification without a snapshot.",
+    options: account
+  },
+  {
+    type: "v1.account.application.deauthorized",
+    description: "The same as account.application.deauthorized, told by a thin notification about no object.",
+    options: { snapshot: "true sends the snapshot too; default false" }
+  },
+  {
+    type: "v2.core.event_destination.ping",
+    description: "The provider tries the platform's entry for thin notifications; nothing happens to an account.",
+    options: {}
+  }
+] as const satisfies ReadonlyArray<TriggerDescription>
+
+/** The name of a trigger. */
+export type TriggerType = (typeof triggers)[number]["type"]
+
+/** Whether there is such a trigger. */
+export const isTriggerType = (type: string): type is TriggerType => triggers.some((trigger) => trigger.type === type)
