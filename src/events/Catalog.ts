@@ -161,7 +161,7 @@ export const AccountUpdatedData = Schema.Struct({
     pending_verification_count: count("How many pieces of information are being verified"),
     disabled_reason: Schema.NullOr(providerCode("The provider's code where something is blocked")),
     current_deadline: Schema.NullOr(unixSeconds("By when the due information is needed"))
-  })
+  }).annotations({ description: "What the account still has to hand in; names of the information are never said" })
 }).annotations({ identifier: "AccountUpdatedData", description: "The connected account's status" })
 
 /** The 19 event types (contract, Events, Catalog). */

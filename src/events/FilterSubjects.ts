@@ -66,6 +66,42 @@ const ofInvoice = (object: Json): FoundSubjects => {
   }
 }
 
+/** A list that the provider cut off in an event's object. */
+export interface TruncatedList {
+  readonly kind: "subscription_items" | "invoice_lines"
+  /** The subscription or invoice that it is of. */
+  readonly ownerId: string
+}
+
+/** Where each kind of list stands in its object. */
+const listFields = { subscription_items: "items", invoice_lines: "lines" } as const
+
+const listKindOf = ({ type }: ProviderEvent): TruncatedList["kind"] | null => {
+  if (type.startsWith("customer.subscription.")) {
+    return "subscription_items"
+  }
+  return type.startsWith("invoice.") ? "invoice_lines" : null
+}
+
+/** The list of an event's object that has to be fetched to be whole; null where nothing was cut off. */
+export const truncatedList = (event: ProviderEvent): TruncatedList | null => {
+  const kind = listKindOf(event)
+  const [ownerId] = idOf(event.data.object)
+  return kind === null || ownerId === undefined || !listOf(event.data.object[listFields[kind]]).truncated
+    ? null
+    : { kind, ownerId }
+}
+
+/** The same event with the whole of its list, as it was fetched. */
+export const withWholeList = (
+  event: ProviderEvent,
+  { kind }: TruncatedList,
+  items: ReadonlyArray<unknown>
+): ProviderEvent => ({
+  ...event,
+  data: { object: { ...event.data.object, [listFields[kind]]: { data: items, has_more: false } } }
+})
+
 /** What filters look at for a provider event; `soldItems` is what its checkout session sells, where that is known. */
 export const filterSubjects = (event: ProviderEvent, soldItems: SoldItems | null): FoundSubjects => {
   const { object } = event.data

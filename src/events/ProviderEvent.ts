@@ -16,7 +16,7 @@ export const ProviderObject = Schema.declare(
  * Text that names something at the provider: visible ASCII, 1 to 255 characters. What holds for every such name keeps
  * event ids unambiguous (no newline) and can be stored (no NUL).
  */
-const ProviderName = Schema.String.pipe(Schema.pattern(/^[\x21-\x7e]{1,255}$/))
+export const ProviderName = Schema.String.pipe(Schema.pattern(/^[\x21-\x7e]{1,255}$/))
 
 /** The outer shape of a snapshot event. `account` is `null` for events of the platform itself. */
 export const ProviderEvent = Schema.Struct({

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { type TriggerRequest, triggers } from "../../src/emulator/Emulator.ts"
 import { call, connected, openLink, raw, somePrice, someSession, submit } from "../emulator/Harness.ts"
 import { providerChecks } from "./ProviderSchemas.ts"
 
@@ -40,6 +41,19 @@ const eventNames = {
 
 const eventTypes = Object.keys(eventNames)
 
+/** Events that only a trigger leads to. */
+const triggeredNames = {
+  "account.application.deauthorized": "AccountApplicationDeauthorizedEvent",
+  "account.updated": "AccountUpdatedEvent",
+  "charge.dispute.closed": "ChargeDisputeClosedEvent",
+  "charge.dispute.created": "ChargeDisputeCreatedEvent",
+  "charge.dispute.funds_reinstated": "ChargeDisputeFundsReinstatedEvent",
+  "charge.dispute.funds_withdrawn": "ChargeDisputeFundsWithdrawnEvent",
+  "checkout.session.async_payment_failed": "CheckoutSessionAsyncPaymentFailedEvent",
+  "checkout.session.async_payment_succeeded": "CheckoutSessionAsyncPaymentSucceededEvent",
+  "payment_intent.requires_action": "PaymentIntentRequiresActionEvent"
+} as const
+
 /** The types that the emulator's answers are held against. */
 const checkObject = providerChecks({
   account: { file: "Accounts", name: "Account" },
@@ -52,6 +66,7 @@ const checkObject = providerChecks({
   coupon: { file: "Coupons", name: "Coupon" },
   customer: { file: "Customers", name: "Customer" },
   deleted: { file: "Coupons", name: "DeletedCoupon" },
+  dispute: { file: "Disputes", name: "Dispute" },
   invoice: { file: "Invoices", name: "Invoice" },
   item: { file: "LineItems", name: "LineItem" },
   line_item: { file: "InvoiceLineItems", name: "InvoiceLineItem" },
@@ -62,7 +77,16 @@ const checkObject = providerChecks({
   refund: { file: "Refunds", name: "Refund" },
   subscription: { file: "Subscriptions", name: "Subscription" },
   subscription_item: { file: "SubscriptionItems", name: "SubscriptionItem" },
-  ...eventTypesOf(eventNames)
+  "v1.account.application.deauthorized": { file: "V2/Core/Events", name: "V1AccountApplicationDeauthorizedEvent" },
+  "v1.account.updated": { file: "V2/Core/Events", name: "V1AccountUpdatedEvent" },
+  "v1.capability.updated": { file: "V2/Core/Events", name: "V1CapabilityUpdatedEvent" },
+  "v2.core.account[requirements].updated": {
+    file: "V2/Core/Events",
+    name: "V2CoreAccountIncludingRequirementsUpdatedEvent"
+  },
+  "v2.core.event_destination.ping": { file: "V2/Core/Events", name: "V2CoreEventDestinationPingEvent" },
+  ...eventTypesOf(eventNames),
+  ...eventTypesOf(triggeredNames)
 })
 
 function eventTypesOf<const Names extends Readonly<Record<string, string>>>(names: Names) {
@@ -230,4 +254,67 @@ describe("the emulator's codes, links, subscriptions and money", () => {
       expect(Array.from(types).sort()).toEqual(eventTypes)
     })
   )
+
+  it.scopedLive("are told of in the provider's form, each thing that can be triggered", () =>
+    Effect.gen(function* () {
+      const { emulator } = yield* connected()
+      const seen = new Set<string>()
+      for (const request of requests) {
+        const account = yield* emulator.ensureAccount()
+        const triggered = yield* emulator.trigger({ ...request, account })
+        const sent = new Set([...triggered.events, ...triggered.thin_events].map(({ id }) => id))
+        const listed = yield* Effect.all(
+          [`?account=${account}`, ""].map((query) => raw(emulator.url, `/_emulator/events${query}`))
+        )
+        const events = listed
+          .flatMap(({ text }): ReadonlyArray<unknown> => dataOf(JSON.parse(text)).map(({ event }) => event))
+          .filter((event) => sent.has(idOfEvent(event)))
+        expect([request.type, events.length]).toEqual([request.type, sent.size])
+        for (const event of events) {
+          const type = typeOfEvent(event)
+          seen.add(type)
+          expect([type, checkObject(type)(event)]).toEqual([type, []])
+        }
+        const disputes = yield* raw(emulator.url, "/v1/disputes?expand[]=data.charge", {
+          headers: { "stripe-account": account }
+        })
+        for (const dispute of dataOf(JSON.parse(disputes.text))) expect(checkObject("dispute")(dispute)).toEqual([])
+        const own = yield* raw(emulator.url, "/v1/account", { headers: { "stripe-account": account } })
+        if (own.status === 200) expect(checkObject("account")(JSON.parse(own.text))).toEqual([])
+      }
+      for (const { type } of triggers) expect(seen).toContain(type)
+      for (const type of Object.keys(triggeredNames)) expect(seen).toContain(type)
+    })
+  )
 })
+
+/** Each trigger as it is, and those whose options lead to other fields. */
+const requests: ReadonlyArray<TriggerRequest> = [
+  ...triggers.map(({ type }) => ({ type })),
+  { type: "checkout.session.completed", method: "boleto" },
+  { type: "checkout.session.async_payment_succeeded", method: "boleto" },
+  { type: "checkout.session.async_payment_succeeded", method: "pix" },
+  { type: "checkout.session.async_payment_failed", method: "pix" },
+  { type: "charge.dispute.closed", outcome: "won" },
+  { type: "customer.subscription.created", items: 12 },
+  { type: "account.updated", requirements: null, capabilities: null },
+  { type: "account.updated", requirements: { currently_due: null, past_due: ["external_account"] } },
+  { type: "account.updated", business_profile: { name: "n", url: "https://shop.example" } }
+]
+
+const checked: ReadonlyArray<string> = [
+  ...eventTypes,
+  ...Object.keys(triggeredNames),
+  ...triggers.map(({ type }) => type)
+]
+
+const isEventType = (type: unknown): type is Checked => typeof type === "string" && checked.includes(type)
+
+const typeOfEvent = (event: unknown): Checked => {
+  const type = typeof event === "object" && event !== null && "type" in event ? event.type : undefined
+  if (!isEventType(type)) throw new Error(`An event type that is not checked: ${String(type)}`)
+  return type
+}
+
+const idOfEvent = (event: unknown): string =>
+  typeof event === "object" && event !== null && "id" in event ? String(event.id) : ""

@@ -11,7 +11,8 @@ import type typescript from "../../node_modules/ts-json-schema-generator/node_mo
  * types do not know is refused, and so is a word outside the known ones, although the provider may add to them.
  */
 
-type Json = Readonly<Record<string, unknown>>
+/** A JSON Schema, or a part of one. */
+export type Json = Readonly<Record<string, unknown>>
 
 const require = createRequire(import.meta.url)
 
@@ -151,10 +152,17 @@ const readPackage = (): typescript.Program =>
     types: []
   })
 
-/** A check for each of the named types; reading the package takes some seconds, so ask for all at once. */
-export const providerChecks = <Name extends string>(
+/** The definitions of the named types and of all that they are made of. */
+export interface ProviderDefinitions<Name extends string> {
+  readonly definitions: Readonly<Record<string, Json>>
+  /** The definition's name of each of the named types. */
+  readonly definitionOf: (name: Name) => string
+}
+
+/** Definitions of the named types; reading the package takes some seconds, so ask for all at once. */
+export const providerDefinitions = <Name extends string>(
   wanted: Readonly<Record<Name, ProviderType>>
-): ((name: Name) => Check) => {
+): ProviderDefinitions<Name> => {
   const program = readPackage()
   const checker = program.getTypeChecker()
   const walk = new Walk(checker)
@@ -164,10 +172,30 @@ export const providerChecks = <Name extends string>(
     const module = source && checker.getSymbolAtLocation(source)
     references.set(name, walk.nameOf(checker.getDeclaredTypeOfSymbol(exportOf(checker, module, type))))
   }
-  const ajv = new Ajv({ allErrors: true, strict: false }).addSchema({ $id: "provider", definitions: walk.definitions })
+  return {
+    definitions: walk.definitions,
+    definitionOf: (name) => {
+      const definition = references.get(name)
+      if (definition === undefined) throw new Error(`No definition was made for ${name}`)
+      return definition
+    }
+  }
+}
+
+/** A check for each of the types that there are definitions of. */
+export const checksOf = <Name extends string>({
+  definitionOf,
+  definitions
+}: ProviderDefinitions<Name>): ((name: Name) => Check) => {
+  const ajv = new Ajv({ allErrors: true, strict: false }).addSchema({ $id: "provider", definitions })
   return (name) => {
-    const validate = ajv.getSchema(`provider#/definitions/${references.get(name)}`)
+    const validate = ajv.getSchema(`provider#/definitions/${definitionOf(name)}`)
     if (validate === undefined) throw new Error(`No schema was made for ${name}`)
     return (value) => (validate(value) === true ? [] : problemsOf(validate))
   }
 }
+
+/** A check for each of the named types; reading the package takes some seconds, so ask for all at once. */
+export const providerChecks = <Name extends string>(
+  wanted: Readonly<Record<Name, ProviderType>>
+): ((name: Name) => Check) => checksOf(providerDefinitions(wanted))

@@ -1,0 +1,100 @@
+/**
+ * The published JSON Schemas of events, for consumers of any language: one for each type's envelope with its `data`, made
+ * of the very schemas that the service's own events are checked against. Pure.
+ */
+import { JSONSchema, Predicate, type Schema } from "effect"
+import { EventType, eventTypes } from "./Catalog.ts"
+import { Envelope } from "./EnvelopeSchema.ts"
+
+/** A JSON Schema, or a part of one. */
+export interface JsonSchema {
+  readonly [keyword: string]: unknown
+}
+
+/** The path at the service's public URL where a type's schema is served; also the schema's `$id`. */
+export const eventSchemaPath = (type: EventType) => `/schemas/events/${type}.json` as const
+
+/** The path of the schema of any event, which refers to those of all types; also its `$id`. */
+export const anyEventSchemaPath = "/schemas/events.json"
+
+/** The dialect of all of them: 2020-12, which is OpenAPI 3.1's own. */
+const dialect = "https://json-schema.org/draft/2020-12/schema"
+
+/** Titles that are made of the names of checks (`minLength(1)`) say nothing that the keywords do not. */
+const withoutTitles = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(withoutTitles)
+  return Predicate.isRecord(value)
+    ? Object.fromEntries(
+        Object.entries(value)
+          .filter(([key, part]) => key !== "title" || typeof part !== "string")
+          .map(([key, part]) => [key, withoutTitles(part)])
+      )
+    : value
+}
+
+const schemaOf = (input: JSONSchema.JsonSchema7): JsonSchema => {
+  const schema = withoutTitles(input)
+  return Predicate.isRecord(schema) ? schema : {}
+}
+
+const envelopes = new Map<EventType, Schema.Schema.AnyNoContext>(
+  Envelope.members.map((member) => [member.fields.type.literals[0], member])
+)
+
+const envelopeOf = (type: EventType): Schema.Schema.AnyNoContext => envelopes.get(type) ?? Envelope
+
+/** The schema of a type's envelope that stands alone: nothing of it is elsewhere. */
+const standalone = (type: EventType, description: string): JsonSchema => {
+  const definitions: Record<string, JSONSchema.JsonSchema7> = {}
+  const envelope = JSONSchema.fromAST(envelopeOf(type).ast, {
+    definitions,
+    target: "jsonSchema2020-12",
+    topLevelReferenceStrategy: "skip"
+  })
+  return {
+    $schema: dialect,
+    $id: eventSchemaPath(type),
+    title: type,
+    ...schemaOf(envelope),
+    description,
+    $defs: Object.fromEntries(Object.entries(definitions).map(([name, definition]) => [name, schemaOf(definition)]))
+  }
+}
+
+/**
+ * The schema of each type's envelope, version 1 (contract, Event envelope): exactly the fields that are sent, the
+ * synthetic event's `test` among them. It refers to nothing outside itself.
+ */
+export const eventJsonSchemas: ReadonlyMap<EventType, JsonSchema> = new Map(
+  eventTypes.map(({ description, type }) => [type, standalone(type, description)])
+)
+
+/** The schema of an event of any type: one of the others, by their paths. */
+export const anyEventJsonSchema: JsonSchema = {
+  $schema: dialect,
+  $id: anyEventSchemaPath,
+  title: "Event",
+  description: "A signed event, told apart by its type",
+  oneOf: eventTypes.map(({ description, type }) => ({ $ref: eventSchemaPath(type), description }))
+}
+
+/** The same schemas as parts of another document, which keeps all definitions in one place. */
+export const eventSchemaComponents = (
+  definitionPath: string
+): {
+  readonly definitions: Readonly<Record<string, JsonSchema>>
+  /** A reference to the definition of the type's envelope. */
+  readonly referenceTo: (type: EventType) => JsonSchema
+} => {
+  const definitions: Record<string, JSONSchema.JsonSchema7> = {}
+  const references = new Map(
+    EventType.literals.map((type) => [
+      type,
+      schemaOf(JSONSchema.fromAST(envelopeOf(type).ast, { definitions, definitionPath, target: "openApi3.1" }))
+    ])
+  )
+  return {
+    definitions: Object.fromEntries(Object.entries(definitions).map(([name, part]) => [name, schemaOf(part)])),
+    referenceTo: (type) => references.get(type) ?? {}
+  }
+}

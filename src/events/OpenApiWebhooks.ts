@@ -1,0 +1,76 @@
+/** The `webhooks` of the OpenAPI document: what the service sends to endpoints, and what it takes for an answer. Pure. */
+import { Predicate } from "effect"
+import { type EventType, eventTypes } from "./Catalog.ts"
+import { deliveryIdHeaderName, signatureHeaderName } from "./DeliveryHeaders.ts"
+import { eventSchemaComponents, eventSchemaPath, type JsonSchema } from "./JsonSchemas.ts"
+
+const definitionPath = "#/components/schemas/"
+
+/** The headers of every delivery (contract, Signature and Delivery). */
+const parameters = [
+  {
+    name: signatureHeaderName,
+    in: "header",
+    required: true,
+    description:
+      "`t=<Unix seconds>,v1=<hex>`: HMAC-SHA256 with the whole signing secret over `<t>.<body>`, the bytes as they arrive. For 24 hours after a rotation it carries two `v1`; any that matches makes it valid. Take at most five minutes between `t` and now.",
+    schema: { type: "string", pattern: "^t=\\d+(,v1=[0-9a-f]{64})+$" }
+  },
+  {
+    name: deliveryIdHeaderName,
+    in: "header",
+    required: true,
+    description: "The delivery's id: the same on every attempt, and another one than the event's.",
+    schema: { type: "string", format: "uuid" }
+  }
+]
+
+/** What a consumer may answer (contract, Delivery, retries, retention). */
+const responses = {
+  "2XX": { description: "Received: receipt and effect are stored. The body is not read." },
+  "408": { description: "Not received: sent again later." },
+  "429": { description: "Not received: sent again later, `Retry-After` is heeded." },
+  "503": { description: "Not received: sent again later, `Retry-After` is heeded. So with every other 5xx." },
+  default: { description: "Redirects and all other answers are final: the delivery has failed." }
+}
+
+const notice = "Delivered at least once, in no order: deduplicate by `id`, and guard the effect by the object's own id."
+
+/** What is said of one type. Its operation id has a prefix that no operation of the API has. */
+const webhook = (type: EventType, description: string, schema: JsonSchema) => ({
+  post: {
+    operationId: `event.${type}`,
+    summary: description.split(". ", 1)[0]?.replace(/\.$/, ""),
+    description: `${description} ${notice} Its schema alone: \`${eventSchemaPath(type)}\`.`,
+    tags: ["events"],
+    security: [],
+    parameters,
+    requestBody: { required: true, content: { "application/json": { schema } } },
+    responses
+  }
+})
+
+const tag = { name: "events", description: "What the service sends to your endpoints, signed" }
+
+const recordAt = (root: Readonly<Record<string, unknown>>, key: string): Readonly<Record<string, unknown>> => {
+  const value = root[key]
+  return Predicate.isRecord(value) ? value : {}
+}
+
+/**
+ * Completes an OpenAPI 3.1 document by a webhook for each event type (contract, Events), whose schemas join the
+ * document's own. A definition that both have is the same schema, and stays as it is.
+ */
+export const documentWebhooks = (spec: Record<string, unknown>): Record<string, unknown> => {
+  const { definitions, referenceTo } = eventSchemaComponents(definitionPath)
+  const components = recordAt(spec, "components")
+  const tags: unknown = spec["tags"]
+  return {
+    ...spec,
+    components: { ...components, schemas: { ...definitions, ...recordAt(components, "schemas") } },
+    tags: [...(Array.isArray(tags) ? tags : []), tag],
+    webhooks: Object.fromEntries(
+      eventTypes.map(({ description, type }) => [type, webhook(type, description, referenceTo(type))])
+    )
+  }
+}
