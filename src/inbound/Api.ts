@@ -5,7 +5,7 @@ import { errorSchema, PayloadTooLarge, ServiceUnavailable, SignatureInvalid } fr
 /** The answer to a notification that is stored or already known. */
 export const Received = Schema.Struct({ received: Schema.Literal(true) }).annotations({ identifier: "Received" })
 
-/** The provider's entry (contract, What the service does, rule 8). Not for integrators. */
+/** The provider's entries (contract, What the service does, rule 8). Not for integrators. */
 export class InboundApi extends HttpApiGroup.make("inbound")
   .add(
     HttpApiEndpoint.post("receive", "/webhooks/provider")
@@ -21,4 +21,19 @@ export class InboundApi extends HttpApiGroup.make("inbound")
         "200: stored, or known already. 400: not signed by the provider, nothing stored. 503: not stored, send it again."
       )
   )
-  .annotate(OpenApi.Description, "The payment provider's own entry; not a destination for integrators") {}
+  .add(
+    HttpApiEndpoint.post("receiveThin", "/webhooks/provider/thin")
+      .setPayload(
+        Schema.Struct({ id: Schema.String, type: Schema.String }).annotations({ identifier: "ThinNotification" })
+      )
+      .addSuccess(Received)
+      .addError(errorSchema(SignatureInvalid))
+      .addError(errorSchema(PayloadTooLarge))
+      .addError(errorSchema(ServiceUnavailable))
+      .annotate(OpenApi.Summary, "Take a thin account notification of the provider")
+      .annotate(
+        OpenApi.Description,
+        "Leads to a reading of the account, never to a payment. 200: stored, or known already. 400: not signed by the provider, nothing stored. 503: not stored, or the account could not be read; send it again."
+      )
+  )
+  .annotate(OpenApi.Description, "The payment provider's own entries; not destinations for integrators") {}

@@ -1,4 +1,4 @@
-import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
+import { HttpApiBuilder, type HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
 import { Api } from "../Api.ts"
 import { readBytes } from "../kit/Body.ts"
@@ -11,13 +11,17 @@ const maxNotificationBytes = 1024 * 1024
 export const inboundHttp = HttpApiBuilder.group(Api, "inbound", (handlers) =>
   Effect.gen(function* () {
     const inbound = yield* Inbound
-    return handlers.handleRaw("receive", ({ request }) =>
-      readBytes(request, maxNotificationBytes).pipe(
-        // A sender that went away is a defect to nobody: the edge ends the request
-        Effect.catchTag("RequestError", Effect.die),
-        Effect.flatMap((body) => inbound.receive(body, request.headers["stripe-signature"])),
-        Effect.as(HttpServerResponse.unsafeJson({ received: true }))
-      )
-    )
+    const serving =
+      (receive: Inbound["Type"]["receive"]) =>
+      ({ request }: { readonly request: HttpServerRequest.HttpServerRequest }) =>
+        readBytes(request, maxNotificationBytes).pipe(
+          // A sender that went away is a defect to nobody: the edge ends the request
+          Effect.catchTag("RequestError", Effect.die),
+          Effect.flatMap((body) => receive(body, request.headers["stripe-signature"])),
+          Effect.as(HttpServerResponse.unsafeJson({ received: true }))
+        )
+    return handlers
+      .handleRaw("receive", serving(inbound.receive))
+      .handleRaw("receiveThin", serving(inbound.receiveThin))
   })
 )

@@ -1,25 +1,28 @@
 import { HttpTraceContext } from "@effect/platform"
-import { type SqlClient, SqlError } from "@effect/sql"
+import type { SqlClient, SqlError } from "@effect/sql"
 import { Clock, Context, Effect, Either, Layer, Option } from "effect"
 import { WakeUp } from "../deliveries/WakeUp.ts"
 import { ServiceUnavailable, SignatureInvalid } from "../Errors.ts"
-import { type Envelope, encodeEnvelope, makeEnvelope } from "../events/Envelope.ts"
-import { filterSubjects } from "../events/FilterSubjects.ts"
-import { type FilterSubjects, passes } from "../events/Filters.ts"
-import { type ProviderEvent, parseProviderEvent, soldItemsReference, translate } from "../events/Translate.ts"
+import { parseProviderEvent, type SoldItemsReference, soldItemsReference } from "../events/Translate.ts"
+import type { Accounts } from "../provider/Accounts.ts"
+import type { CheckoutSessions } from "../provider/CheckoutSessions.ts"
 import { Provider } from "../provider/Provider.ts"
 import type { Environment } from "../Settings.ts"
 import { isUnavailable } from "../storage/Database.ts"
-import {
-  type InboundContext,
-  makeReceiptsRepo,
-  type NewEvent,
-  type NewReceipt,
-  type ReceiptOutcome
-} from "./ReceiptsRepo.ts"
+import { makeAccountReports, type ReceiptBase, type StoredReport } from "./AccountReports.ts"
+import { type CompletionFailure, makeCompletion } from "./Completion.ts"
+import { type Consequence, judge, nothing } from "./Consequences.ts"
+import type { ReceiptOutcome } from "./Receipt.ts"
+import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
+import { isAccountNews, type Notification, parseThinNotification, thinDeauthorization } from "./ThinNotification.ts"
 
 /** What became of a notification: `duplicate` where it was known already. */
 export type Received = ReceiptOutcome | "duplicate"
+
+type Receive = (
+  body: Uint8Array,
+  signatureHeader: string | undefined
+) => Effect.Effect<Received, SignatureInvalid | ServiceUnavailable>
 
 /** The provider's notifications (contract, What the service does, rule 8). */
 export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
@@ -27,154 +30,138 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
   {
     /**
      * Verifies a notification and stores its receipt, its events and their deliveries in one transaction. Nothing is
-     * stored of what is not signed; where storing fails, the provider is asked to come again.
+     * stored of what is not signed; where storing fails, or the provider has to be asked and does not answer, it is asked
+     * to come again.
      */
-    readonly receive: (
-      body: Uint8Array,
-      signatureHeader: string | undefined
-    ) => Effect.Effect<Received, SignatureInvalid | ServiceUnavailable>
+    readonly receive: Receive
+    /**
+     * The same for a thin notification. Those about an account's status lead to a reading of the account, one that access
+     * was given back disconnects it; of all others there is a receipt and nothing more.
+     */
+    readonly receiveThin: Receive
   }
 >() {
-  static readonly layer: Layer.Layer<Inbound, never, SqlClient.SqlClient | Provider | WakeUp> = Layer.effect(
+  static readonly layer: Layer.Layer<
+    Inbound,
+    never,
+    SqlClient.SqlClient | Provider | Accounts | CheckoutSessions | WakeUp
+  > = Layer.effect(
     Inbound,
     Effect.gen(function* () {
       const provider = yield* Provider
       const wakeUp = yield* WakeUp
       const receipts = yield* makeReceiptsRepo
+      const complete = yield* makeCompletion
+      const reportAccount = yield* makeAccountReports
 
-      const findContext = (environment: Environment, event: ProviderEvent) =>
-        event.account === null
+      const contextOf = (environment: Environment, { account, id }: Notification, sold: SoldItemsReference | null) =>
+        account === null
           ? Effect.succeed(undefined)
-          : receipts.findContext(environment, event.account, soldItemsReference(event))
+          : receipts.findContext({ environment, providerEventId: id, accountId: account, sold })
 
-      const receive = Effect.fn("Inbound.receive")(function* (body: Uint8Array, signatureHeader: string | undefined) {
-        const verified = yield* provider.verifyNotification(body, signatureHeader)
-        const event = yield* Either.mapLeft(
-          parseProviderEvent(verified.event),
-          () => new SignatureInvalid({ message: "The notification is signed, but its body is not a provider's event." })
-        )
-        const context = yield* findContext(verified.environment, event)
-        const consequence = consequenceOf(verified.environment, event, context)
-        const stored = yield* receipts.insert({
-          ...consequence,
-          environment: verified.environment,
-          providerEventId: event.id,
-          accountId: event.account,
-          type: event.type,
-          livemode: event.livemode,
-          providerCreatedAt: new Date(event.created * 1000),
-          receivedAt: new Date(yield* Clock.currentTimeMillis),
-          deauthorizes: event.type === deauthorization,
-          traceparent: yield* currentTraceparent
-        })
-        const received: Received = stored ? consequence.outcome : "duplicate"
+      /** Stores a receipt with what the notification leads to. */
+      const store = (base: ReceiptBase, consequence: Consequence) =>
+        Effect.map(receipts.insert({ ...base, ...consequence }), (stored) => ({ outcome: consequence.outcome, stored }))
+
+      const settle = Effect.fnUntraced(function* ({ id, type }: Notification, { outcome, stored }: StoredReport) {
+        const received: Received = stored ? outcome : "duplicate"
         yield* Effect.annotateCurrentSpan({
-          "notification.id": event.id,
-          "notification.type": event.type,
+          "notification.id": id,
+          "notification.type": type,
           "notification.outcome": received
         })
-        if (stored && consequence.outcome === "delivered") {
+        if (stored && outcome === "delivered") {
           yield* wakeUp.announce
         }
         return received
+      })
+
+      const receive = Effect.fn("Inbound.receive")(function* (body: Uint8Array, signatureHeader: string | undefined) {
+        const { environment, event: parsed } = yield* provider.verifyNotification(body, signatureHeader)
+        const event = yield* Either.mapLeft(parseProviderEvent(parsed), notAnEvent)
+        const judged = judge(environment, event, yield* contextOf(environment, event, soldItemsReference(event)))
+        const base = yield* receiptOf(environment, event, deauthorization)
+        if (judged._tag === "NoConcern") {
+          return yield* settle(event, yield* store(base, judged.consequence))
+        }
+        const report =
+          event.type === "account.updated"
+            ? yield* reportAccount(base, event, judged.context)
+            : yield* store(base, yield* complete(environment, event, judged.context))
+        return yield* settle(event, report)
       }, orNotStored)
 
-      return { receive }
+      const receiveThin = Effect.fn("Inbound.receiveThin")(function* (
+        body: Uint8Array,
+        signatureHeader: string | undefined
+      ) {
+        const { environment, event: parsed } = yield* provider.verifyThinNotification(body, signatureHeader)
+        const thin = yield* Either.mapLeft(parseThinNotification(parsed), notAnEvent)
+        const judged = judge(environment, thin, yield* contextOf(environment, thin, null))
+        const base = yield* receiptOf(environment, thin, thinDeauthorization)
+        if (judged._tag === "NoConcern") {
+          return yield* settle(thin, yield* store(base, judged.consequence))
+        }
+        const report = isAccountNews(thin.type)
+          ? yield* reportAccount(base, thin, judged.context)
+          : yield* store(base, nothing("ignored", judged.context))
+        return yield* settle(thin, report)
+      }, orNotStored)
+
+      return { receive, receiveThin }
     })
   )
 }
 
+const notAnEvent = () =>
+  new SignatureInvalid({ message: "The notification is signed, but its body is not a provider's event." })
+
+/** What a receipt says of the notification itself, as it arrives now. */
+const receiptOf = Effect.fnUntraced(function* (
+  environment: Environment,
+  notification: Notification,
+  deauthorization: string
+) {
+  return {
+    environment,
+    providerEventId: notification.id,
+    accountId: notification.account,
+    type: notification.type,
+    livemode: notification.livemode,
+    providerCreatedAt: new Date(notification.created * 1000),
+    receivedAt: new Date(yield* Clock.currentTimeMillis),
+    deauthorizes: notification.type === deauthorization,
+    traceparent: yield* currentTraceparent
+  } satisfies ReceiptBase
+})
+
 /**
- * Where storing fails the provider is asked to come again, whatever the reason (contract, What the service does, rule 8:
- * "If queuing fails, … answers 503"): a bug of ours may be mended by then.
+ * Where storing fails, or the provider does not answer, it is asked to come again, whatever the reason (contract, What
+ * the service does, rule 8: "If queuing fails, … answers 503"): a bug of ours may be mended by then, and an account that
+ * turned out to be disconnected is recorded as that.
  */
-const orNotStored = <A, E, R>(
-  effect: Effect.Effect<A, E | SqlError.SqlError, R>
-): Effect.Effect<A, Exclude<E, SqlError.SqlError> | ServiceUnavailable, R> =>
-  Effect.catchIf(
-    effect,
-    (error): error is Extract<E | SqlError.SqlError, SqlError.SqlError> => error instanceof SqlError.SqlError,
-    (cause) =>
-      Effect.zipRight(
-        isUnavailable(cause) ? Effect.void : Effect.logError("A notification could not be stored: a bug", cause),
-        new ServiceUnavailable({ cause })
+const orNotStored = <A, R>(
+  effect: Effect.Effect<A, SignatureInvalid | CompletionFailure | SqlError.SqlError, R>
+): Effect.Effect<A, SignatureInvalid | ServiceUnavailable, R> =>
+  Effect.catchAll(effect, (error) => {
+    if (error._tag === "SignatureInvalid" || error._tag === "ServiceUnavailable") {
+      return Effect.fail(error)
+    }
+    const unavailable = new ServiceUnavailable({ cause: error })
+    if (error._tag !== "SqlError") {
+      return Effect.zipRight(
+        Effect.logWarning("A notification was not stored: the provider could not be asked", error),
+        unavailable
       )
-  )
+    }
+    return Effect.zipRight(
+      isUnavailable(error) ? Effect.void : Effect.logError("A notification could not be stored: a bug", error),
+      unavailable
+    )
+  })
 
 /** The provider's word that an account gave our access back. Only an explicit new link connects it again. */
 const deauthorization = "account.application.deauthorized"
-
-interface Consequence extends Pick<NewReceipt, "outcome" | "organizationId" | "events"> {}
-
-const nothing = (outcome: ReceiptOutcome, context?: InboundContext): Consequence => ({
-  outcome,
-  organizationId: context?.organizationId ?? null,
-  events: []
-})
-
-/** What a verified event leads to. A disconnected account's news concerns nobody, until it is linked again. */
-const consequenceOf = (
-  environment: Environment,
-  event: ProviderEvent,
-  context: InboundContext | undefined
-): Consequence => {
-  if (event.livemode !== (environment === "production")) {
-    return nothing("wrong_mode", context)
-  }
-  if (context === undefined || !context.connected) {
-    return nothing("unlinked", context)
-  }
-  const { organizationId, soldItems } = context
-  const translation = translate({ event, environment, organizationId, soldItems })
-  switch (translation._tag) {
-    case "Translated": {
-      const events = withMilestone(translation.events, environment, event, context).map((envelope) =>
-        toNewEvent(envelope, filterSubjects(event, soldItems), context)
-      )
-      const outcome = events.some(({ subscribers }) => subscribers.length > 0) ? "delivered" : "no_subscriber"
-      return { outcome, organizationId, events }
-    }
-    case "Ignored":
-      return nothing("ignored", context)
-    case "WrongMode":
-      return nothing("wrong_mode", context)
-    case "Malformed":
-      return nothing("malformed", context)
-  }
-}
-
-/** The first payment of an account is told twice: as what it is, and as a milestone (contract, Events, rule 3). */
-const withMilestone = (
-  events: ReadonlyArray<Envelope>,
-  environment: Environment,
-  event: ProviderEvent,
-  { awaitsFirstPayment, organizationId }: InboundContext
-): ReadonlyArray<Envelope> =>
-  events.flatMap((envelope) =>
-    envelope.type === "payment.succeeded" && awaitsFirstPayment
-      ? [
-          envelope,
-          makeEnvelope({
-            environment,
-            organizationId,
-            providerEventId: event.id,
-            created: event.created,
-            type: "milestone.first_payment",
-            data: envelope.data
-          })
-        ]
-      : [envelope]
-  )
-
-/** An event with the endpoints that subscribe to its type and whose filters it passes. */
-const toNewEvent = (envelope: Envelope, subjects: FilterSubjects, { endpoints }: InboundContext): NewEvent => ({
-  id: envelope.id,
-  type: envelope.type,
-  payload: encodeEnvelope(envelope),
-  subscribers: endpoints.filter(
-    ({ events, filters }) => events.includes(envelope.type) && passes(filters, { data: { ...envelope.data }, subjects })
-  )
-})
 
 /** The current span's place in its trace, for the attempts to link to. */
 const currentTraceparent = Effect.map(

@@ -4,14 +4,13 @@ import { newDeliveries, type Subscriber } from "../deliveries/Queue.ts"
 import type { EventType } from "../events/Catalog.ts"
 import type { Filters } from "../events/Filters.ts"
 import type { SoldItems, SoldItemsReference } from "../events/Translate.ts"
-import type { OrganizationId } from "../kit/Ids.ts"
+import type { EndpointId, OrganizationId } from "../kit/Ids.ts"
 import type { Environment } from "../Settings.ts"
+import type { ReceiptOutcome } from "./Receipt.ts"
 
-/** What became of a verified notification. */
-export type ReceiptOutcome = "delivered" | "no_subscriber" | "ignored" | "unlinked" | "wrong_mode" | "malformed"
-
-/** An active endpoint, as far as matching an event needs it. */
-export interface ActiveEndpoint extends Subscriber {
+/** An endpoint, as far as matching an event needs it. */
+export interface MatchableEndpoint extends Subscriber {
+  readonly active: boolean
   readonly events: ReadonlyArray<EventType>
   readonly filters: Filters
 }
@@ -20,9 +19,10 @@ export interface ActiveEndpoint extends Subscriber {
 export interface InboundContext {
   readonly organizationId: OrganizationId
   readonly connected: boolean
-  readonly endpoints: ReadonlyArray<ActiveEndpoint>
+  /** All that are not deleted, paused ones included. */
+  readonly endpoints: ReadonlyArray<MatchableEndpoint>
   readonly soldItems: SoldItems | null
-  /** Whether the account has yet to see its first payment (contract, Events, rule 3). */
+  /** Whether the account has yet to see its first payment, or saw it in this very notification (contract, Events, rule 3). */
   readonly awaitsFirstPayment: boolean
 }
 
@@ -32,6 +32,8 @@ export interface NewEvent {
   readonly type: EventType
   readonly payload: string
   readonly subscribers: ReadonlyArray<Subscriber>
+  /** Endpoints that it would go to if they were not paused. */
+  readonly skippedBy: ReadonlyArray<EndpointId>
 }
 
 /** A notification to be stored with everything that it leads to. */
@@ -46,9 +48,18 @@ export interface NewReceipt {
   readonly providerCreatedAt: Date
   readonly receivedAt: Date
   readonly events: ReadonlyArray<NewEvent>
-  /** The account gave our access back: it is disconnected with the receipt. */
+  /** The account gave our access back: it is disconnected with the receipt, unless it was linked after that. */
   readonly deauthorizes: boolean
   readonly traceparent: string | null
+}
+
+/** What to look up before a notification is judged. */
+export interface ContextQuery {
+  readonly environment: Environment
+  readonly providerEventId: string
+  readonly accountId: string
+  /** Where to look for what its session sells; null where it is of none. */
+  readonly sold: SoldItemsReference | null
 }
 
 /** What can be looked up: PostgreSQL's text holds no NUL, and refuses to be asked for one. */
@@ -58,24 +69,29 @@ const storable = (id: string | null | undefined): string | null =>
 /** The SQL of the slice; nobody outside it imports this. */
 export const makeReceiptsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   /** Everything about the account in one round trip. Nothing where it is not linked in this environment. */
-  findContext: (
-    environment: Environment,
-    accountId: string,
-    sold: SoldItemsReference | null
-  ): Effect.Effect<InboundContext | undefined, SqlError.SqlError> =>
+  findContext: ({
+    accountId,
+    environment,
+    providerEventId,
+    sold
+  }: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> =>
     Effect.map(
       sql<InboundContext>`
         SELECT a.organization_id AS "organizationId", a.status = 'connected' AS connected, COALESCE((
           SELECT json_agg(json_build_object(
             'endpointId', p.id,
+            'active', p.active,
             'events', COALESCE(p.events, ARRAY['payment.succeeded']),
             'filters', p.filters,
             'secretIds', (
-              SELECT json_agg(s.id ORDER BY s.created_at DESC) FROM payments.endpoint_secrets s
-              WHERE s.organization_id = p.organization_id AND s.environment = p.environment AND s.endpoint_id = p.id
-                AND (s.retired_at IS NULL OR s.retired_at > now() - interval '24 hours'))))
+              -- After several rotations in a day: the newest and its predecessor
+              SELECT json_agg(id ORDER BY retired_at DESC NULLS FIRST) FROM (
+                SELECT s.id, s.retired_at FROM payments.endpoint_secrets s
+                WHERE s.organization_id = p.organization_id AND s.environment = p.environment AND s.endpoint_id = p.id
+                  AND (s.retired_at IS NULL OR s.retired_at > now() - interval '24 hours')
+                ORDER BY s.retired_at DESC NULLS FIRST LIMIT 2) AS newest)))
           FROM payments.endpoints p
-          WHERE p.organization_id = a.organization_id AND p.environment = a.environment AND p.active
+          WHERE p.organization_id = a.organization_id AND p.environment = a.environment
             AND p.deleted_at IS NULL
         ), '[]') AS endpoints, (
           SELECT json_build_object('priceIds', i.price_ids, 'productIds', i.product_ids)
@@ -84,25 +100,19 @@ export const makeReceiptsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
             AND i.source_id IN (${storable(sold?.sessionId)}::text, ${storable(sold?.paymentLinkId)}::text)
           ORDER BY i.source_id = ${storable(sold?.sessionId)}::text DESC LIMIT 1
         ) AS "soldItems",
-        NOT a.had_payments_before AND a.first_payment_event_id IS NULL AS "awaitsFirstPayment"
+        NOT a.had_payments_before AND COALESCE(a.first_payment_event_id = ${providerEventId}, true) AS "awaitsFirstPayment"
         FROM payments.provider_accounts a
         WHERE a.environment = ${environment} AND a.account_id = ${accountId}`,
       ([row]) => row
     ),
 
   /**
-   * Stores a receipt, its events and its deliveries in one statement, so in one transaction. A second copy of the
-   * notification is counted and changes nothing else. Of simultaneous first payments of an account one makes the
-   * milestone: the account's row decides. Answers whether this was the first copy.
+   * Stores a receipt, its events, its deliveries and what paused endpoints missed in one statement, so in one
+   * transaction. A second copy of the notification is counted and changes nothing else. Of simultaneous first payments
+   * of an account one makes the milestone: the account's row decides. Answers whether this was the first copy.
    */
   insert: (receipt: NewReceipt): Effect.Effect<boolean, SqlError.SqlError> => {
-    const deliveries = receipt.events.flatMap((event) =>
-      newDeliveries({ id: event.id, receivedAt: receipt.receivedAt }, event.subscribers).map((delivery) => ({
-        ...delivery,
-        type: event.type
-      }))
-    )
-    const claimsMilestone = receipt.events.some(({ type }) => type === "milestone.first_payment")
+    const { deliveries, skipped } = consequencesOf(receipt)
     return Effect.map(
       sql<{ first: boolean }>`
         WITH receipt AS (
@@ -115,7 +125,7 @@ export const makeReceiptsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
           RETURNING r.duplicates = 0 AS first
         ), milestone AS (
           UPDATE payments.provider_accounts SET first_payment_event_id = ${receipt.providerEventId}
-          WHERE ${claimsMilestone} AND (SELECT first FROM receipt)
+          WHERE ${claimsMilestone(receipt.events)} AND (SELECT first FROM receipt)
             AND organization_id = ${receipt.organizationId} AND environment = ${receipt.environment}
             AND NOT had_payments_before AND first_payment_event_id IS NULL
           RETURNING 1
@@ -124,6 +134,8 @@ export const makeReceiptsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
           WHERE ${receipt.deauthorizes} AND (SELECT first FROM receipt)
             AND organization_id = ${receipt.organizationId} AND environment = ${receipt.environment}
             AND account_id = ${receipt.accountId} AND status = 'connected'
+            -- The provider dates to the second
+            AND linked_at < ${receipt.providerCreatedAt}::timestamptz + interval '1 second'
         ), event AS (
           INSERT INTO payments.events (organization_id, environment, id, type, payload, provider_event_id)
           SELECT ${receipt.organizationId}::uuid, ${receipt.environment}::text, e.id, e.type, e.payload,
@@ -142,9 +154,31 @@ export const makeReceiptsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
           FROM receipt, json_to_recordset(${JSON.stringify(deliveries)}::json)
             AS d (id uuid, "endpointId" uuid, "eventId" text, "secretIds" uuid[], type text)
           WHERE receipt.first AND (d.type <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone))
+        ), skipped AS (
+          INSERT INTO payments.skipped_events
+            (organization_id, environment, endpoint_id, event_id, type, provider_event_id)
+          SELECT ${receipt.organizationId}::uuid, ${receipt.environment}::text, s."endpointId", s."eventId", s.type,
+            ${receipt.providerEventId}::text
+          FROM receipt, json_to_recordset(${JSON.stringify(skipped)}::json)
+            AS s ("endpointId" uuid, "eventId" text, type text)
+          WHERE receipt.first AND (s.type <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone))
         )
         SELECT first FROM receipt`,
       ([row]) => row?.first === true
     )
   }
 }))
+
+/** Whether events hold the milestone of a first payment, which one notification of an account may make. */
+export const claimsMilestone = (events: ReadonlyArray<NewEvent>): boolean =>
+  events.some(({ type }) => type === "milestone.first_payment")
+
+/** The rows that come with events. The deliveries of the same event, endpoint and time always have the same ids. */
+export const consequencesOf = ({ events, receivedAt }: Pick<NewReceipt, "events" | "receivedAt">) => ({
+  deliveries: events.flatMap(({ id, subscribers, type }) =>
+    newDeliveries({ id, receivedAt }, subscribers).map((delivery) => ({ ...delivery, type }))
+  ),
+  skipped: events.flatMap(({ id, skippedBy, type }) =>
+    skippedBy.map((endpointId) => ({ endpointId, eventId: id, type }))
+  )
+})

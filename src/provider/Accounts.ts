@@ -1,9 +1,10 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Data, Effect, Layer, Option } from "effect"
+import { Context, Data, Effect, Either, Layer, Option } from "effect"
 import { ProviderAccountNotConnected, ProviderPermissionDenied, type ServiceUnavailable } from "../Errors.ts"
 import { makeAudit } from "../kit/Audit.ts"
 import type { Author, Tenant } from "../kit/Tenant.ts"
 import { orUnavailable, transaction, violates } from "../storage/Database.ts"
+import { type AccountStatus, accountStatus } from "./AccountStatus.ts"
 import { type ConnectedAccount, Provider } from "./Provider.ts"
 import type { AccountAccessRevoked, ProviderFailure } from "./ProviderErrors.ts"
 
@@ -25,6 +26,13 @@ export interface LinkedAccount {
   readonly disconnectedAt: Date | null
 }
 
+/** An account's status as a reading found it; null where that lacks what every account has. */
+interface Reported {
+  readonly status: AccountStatus | null
+  /** The reading's place among all. */
+  readonly reading: string
+}
+
 /** Who links where the service itself does it, at a local start. */
 const localOperator: Author = { kind: "operator", id: "local" }
 
@@ -43,7 +51,9 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
     /**
      * Links an account after reading it at the provider, and records whether it had payments before. The only way to
      * connect a disconnected one again. Takes a disconnected account's place, never a connected one's; an account that
-     * is connected keeps what was recorded, so that a payment whose news is under way stays its first one. Audited.
+     * is connected keeps what was recorded, so that a payment whose news is under way stays its first one, and a change
+     * of its status is still told. Linking itself tells nothing: the status that it finds is what later ones are compared
+     * with. Audited.
      *
      * The organization has to exist.
      */
@@ -130,6 +140,7 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
         tenant: Tenant,
         accountId: string,
         hadPayments: boolean,
+        reported: Reported,
         author: Author
       ) {
         const [before] = yield* sql<{ accountId: string }>`
@@ -137,12 +148,19 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
           WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} FOR UPDATE`
         const [linked] = yield* sql<LinkedAccount>`
           INSERT INTO payments.provider_accounts AS known
-            (organization_id, environment, account_id, status, had_payments_before)
-          VALUES (${tenant.organizationId}, ${tenant.environment}, ${accountId}, 'connected', ${hadPayments})
+            (organization_id, environment, account_id, status, had_payments_before, reported_status,
+              reported_status_reading)
+          VALUES (${tenant.organizationId}, ${tenant.environment}, ${accountId}, 'connected', ${hadPayments},
+            ${reported.status === null ? null : JSON.stringify(reported.status)}::jsonb, ${reported.reading}::bigint)
           ON CONFLICT (organization_id, environment) DO UPDATE SET
             account_id = excluded.account_id, status = 'connected', disconnected_at = NULL, linked_at = now(),
             had_payments_before =
               CASE WHEN known.status = 'connected' THEN known.had_payments_before ELSE excluded.had_payments_before END,
+            reported_status = COALESCE(
+              CASE WHEN known.status = 'connected' THEN known.reported_status END, excluded.reported_status),
+            reported_status_reading = CASE WHEN known.status = 'connected' THEN known.reported_status_reading
+              ELSE excluded.reported_status_reading END,
+            reported_status_at = CASE WHEN known.account_id = excluded.account_id THEN known.reported_status_at END,
             first_payment_event_id =
               CASE WHEN known.account_id = excluded.account_id THEN known.first_payment_event_id END
           WHERE known.status = 'disconnected' OR known.account_id = excluded.account_id
@@ -160,15 +178,24 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
         return linked
       })
 
+      /** Numbered before it begins, as every reading is: none that began before the link counts after it. */
+      const readStatus = Effect.fnUntraced(function* (account: ConnectedAccount) {
+        const [row] = yield* sql<{
+          reading: string
+        }>`SELECT nextval('payments.account_readings')::text AS reading`.pipe(orUnavailable)
+        const status = accountStatus(account.environment, yield* provider.retrieveAccount(account))
+        return { reading: row?.reading ?? "0", status: Either.getOrNull(status) } satisfies Reported
+      })
+
       const link = Effect.fn("Accounts.link")(function* (
         tenant: Tenant,
         accountId: string,
         author: Author = localOperator
       ) {
         const account = { environment: tenant.environment, accountId }
-        yield* provider.retrieveAccount(account)
+        const reported = yield* readStatus(account)
         const hadPayments = yield* provider.hasCharges(account)
-        return yield* transaction(sql)(store(tenant, accountId, hadPayments, author)).pipe(
+        return yield* transaction(sql)(store(tenant, accountId, hadPayments, reported, author)).pipe(
           Effect.catchIf(
             (error) => error._tag === "SqlError" && violates(error, "provider_accounts_account"),
             () =>

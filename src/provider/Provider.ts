@@ -149,6 +149,21 @@ export class Provider extends Context.Tag("connected-payments/provider/Provider"
       body: Uint8Array,
       signatureHeader: string | undefined
     ) => Effect.Effect<VerifiedNotification, SignatureInvalid>
+    /** The same for a thin notification, which names what happened and carries no object. */
+    readonly verifyThinNotification: (
+      body: Uint8Array,
+      signatureHeader: string | undefined
+    ) => Effect.Effect<VerifiedNotification, SignatureInvalid>
+
+    /** A snapshot event as it was sent; the provider keeps it for 30 days. */
+    readonly retrieveEvent: (account: ConnectedAccount, id: string) => Call<ProviderObject>
+    /** All items of a subscription, which its own object may name in part. */
+    readonly listSubscriptionItems: (
+      account: ConnectedAccount,
+      subscriptionId: string
+    ) => Call<ReadonlyArray<ProviderObject>>
+    /** All lines of an invoice, which its own object may name in part. */
+    readonly listInvoiceLines: (account: ConnectedAccount, invoiceId: string) => Call<ReadonlyArray<ProviderObject>>
   }
 >() {}
 

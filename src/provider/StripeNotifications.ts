@@ -1,4 +1,4 @@
-import { Clock, Effect, Option, Redacted } from "effect"
+import { Clock, Effect, Option, Predicate, Redacted } from "effect"
 import Stripe from "stripe"
 import { SignatureInvalid } from "../Errors.ts"
 import { type Environment, environments } from "../Settings.ts"
@@ -19,20 +19,35 @@ const timestampOf = (header: string): number | undefined => {
     : undefined
 }
 
+/** Checks the signature and reads the body; throws where either is not what it should be. `now` in milliseconds. */
+type Verify = (body: Buffer, header: string, secret: string, now: number) => unknown
+
+const snapshot: Verify = (body, header, secret, now) =>
+  Stripe.webhooks.constructEvent(body, header, secret, toleranceSeconds, undefined, now)
+
+/** The package reads thin notifications with a client alone, whose key and API version have no part in it. */
+const thin: Verify = (body, header, secret, now) => {
+  Stripe.webhooks.signature?.verifyHeader(body, header, secret, toleranceSeconds, undefined, now)
+  const event: unknown = JSON.parse(body.toString("utf8"))
+  if (Stripe.webhooks.signature === null || !Predicate.hasProperty(event, "object") || event.object !== thinObject) {
+    throw new Error("The body is not a thin notification's")
+  }
+  return event
+}
+
+const thinObject = "v2.core.event"
+
 /** The operations of `Provider` on notifications. */
 export const stripeNotifications = (options: StripeProviderOptions) => {
   const verifyUnder = (
-    environment: Environment,
-    secret: Redacted.Redacted,
+    { environment, secret }: { readonly environment: Environment; readonly secret: Redacted.Redacted },
+    verify: Verify,
     body: Buffer,
     header: string,
     now: number
   ): Effect.Effect<VerifiedNotification, SignatureInvalid> =>
     Effect.try({
-      try: () => ({
-        environment,
-        event: Stripe.webhooks.constructEvent(body, header, Redacted.value(secret), toleranceSeconds, undefined, now)
-      }),
+      try: () => ({ environment, event: verify(body, header, Redacted.value(secret), now) }),
       catch: (cause) =>
         cause instanceof Stripe.errors.StripeSignatureVerificationError
           ? new SignatureInvalid()
@@ -46,19 +61,20 @@ export const stripeNotifications = (options: StripeProviderOptions) => {
     })
   )
 
-  const verifyNotification = Effect.fn("Provider.verifyNotification")(function* (
-    bytes: Uint8Array,
-    header: string | undefined
-  ) {
-    const now = yield* Clock.currentTimeMillis
-    const time = header === undefined ? undefined : timestampOf(header)
-    if (header === undefined || time === undefined || Math.abs(now / 1000 - time) > toleranceSeconds) {
-      return yield* new SignatureInvalid()
-    }
-    const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    const attempts = secrets.map(({ environment, secret }) => verifyUnder(environment, secret, body, header, now))
-    return yield* attempts.length === 0 ? new SignatureInvalid() : Effect.firstSuccessOf(attempts)
-  })
+  const verifying = (verify: Verify) =>
+    Effect.fnUntraced(function* (bytes: Uint8Array, header: string | undefined) {
+      const now = yield* Clock.currentTimeMillis
+      const time = header === undefined ? undefined : timestampOf(header)
+      if (header === undefined || time === undefined || Math.abs(now / 1000 - time) > toleranceSeconds) {
+        return yield* new SignatureInvalid()
+      }
+      const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+      const attempts = secrets.map((secret) => verifyUnder(secret, verify, body, header, now))
+      return yield* attempts.length === 0 ? new SignatureInvalid() : Effect.firstSuccessOf(attempts)
+    })
 
-  return { verifyNotification } satisfies Partial<Provider["Type"]>
+  return {
+    verifyNotification: Effect.fn("Provider.verifyNotification")(verifying(snapshot)),
+    verifyThinNotification: Effect.fn("Provider.verifyThinNotification")(verifying(thin))
+  } satisfies Partial<Provider["Type"]>
 }

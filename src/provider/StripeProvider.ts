@@ -8,6 +8,7 @@ import { stripeMoney } from "./StripeMoney.ts"
 import { stripeNotifications } from "./StripeNotifications.ts"
 import { stripePaymentLinks } from "./StripePaymentLinks.ts"
 import { stripePromotionCodes } from "./StripePromotionCodes.ts"
+import { stripeReports } from "./StripeReports.ts"
 import { stripeSubscriptions } from "./StripeSubscriptions.ts"
 
 export type { StripeProviderOptions } from "./StripeCall.ts"
@@ -22,7 +23,8 @@ const makeProvider = (options: StripeProviderOptions): Provider["Type"] => {
     ...stripeCheckout(call, options),
     ...stripePaymentLinks(call),
     ...stripePromotionCodes(call),
-    ...stripeNotifications(options)
+    ...stripeNotifications(options),
+    ...stripeReports(call)
   }
 }
 

@@ -3,6 +3,9 @@ import { Data, Duration, Effect, Layer, Schedule } from "effect"
 import initial from "./migrations/0001_initial.ts"
 import access from "./migrations/0002_access.ts"
 import productImages from "./migrations/0003_product_images.ts"
+import reports from "./migrations/0004_reports.ts"
+import upkeep from "./migrations/0005_upkeep.ts"
+import endpoints from "./migrations/0006_endpoints.ts"
 
 /**
  * All migrations, in order. They are registered here rather than read from a folder, so that they survive bundling; a
@@ -11,7 +14,10 @@ import productImages from "./migrations/0003_product_images.ts"
 export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>>> = {
   "0001_initial": initial,
   "0002_access": access,
-  "0003_product_images": productImages
+  "0003_product_images": productImages,
+  "0004_reports": reports,
+  "0005_upkeep": upkeep,
+  "0006_endpoints": endpoints
 }
 
 /** The schema could not be brought up to date; the message names the migration. For operators. */

@@ -66,6 +66,12 @@ describe("a service on local defaults", () => {
         const linked = yield* cliHere(settings, "accounts", "link", ...tenant, "--account", accountId, "--json")
         expect(linked, linked.stderr).toMatchObject({ code: 0, json: { accountId, status: "connected" } })
 
+        const triggered = yield* cliHere(
+          settings,
+          ...["emulator", "trigger", "payout.paid", "--account", accountId, "--json"]
+        )
+        expect(triggered, triggered.stderr).toMatchObject({ code: 0, stderr: "", json: { account: accountId } })
+
         expect(yield* service.stop).toMatchObject({ code: 0 })
         const shown = yield* cliHere(settings, "accounts", "link", ...tenant, "--account", accountId, "--json")
         expect(shown, shown.stderr).toMatchObject({ code: 0, stderr: "", json: { accountId, status: "connected" } })

@@ -2,7 +2,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { paymentIntent } from "../events/ProviderEvents.ts"
 import { onService, TestService } from "../harness/TestService.ts"
-import { makeNewTenant, makeTenant, newEventId, notification, notify, subscribe } from "./Notifications.ts"
+import { makeNewTenant, makeTenant, newEventId, notification, notify, outcomeOf, subscribe } from "./Notifications.ts"
 
 /** Types delivered to an endpoint because of a provider event. */
 const deliveredTo = (endpointId: string) =>
@@ -85,6 +85,7 @@ onService()("what a notification leads to", (it) => {
       const id = newEventId()
       const body = notification(tenant.accountId, {
         id,
+        created: Math.floor(Date.now() / 1000),
         type: "account.application.deauthorized",
         object: { id: "ca_1", object: "application" }
       })
@@ -102,5 +103,53 @@ onService()("what a notification leads to", (it) => {
       yield* received(body)
       expect(yield* accountOf).toEqual([{ status: "connected" }])
     })
+  )
+
+  it.effect(
+    "is recorded as skipped by the paused endpoints that it matches, with the event, and delivered to none",
+    () =>
+      Effect.gen(function* () {
+        const { request, sql } = yield* TestService
+        const tenant = yield* makeNewTenant
+        const types = ["payment.succeeded", "milestone.first_payment"]
+        const matching = yield* subscribe(tenant, types)
+        const filtered = yield* subscribe(tenant, types, undefined, { amountMin: 10_000 })
+        const other = yield* subscribe(tenant, ["payment.failed"])
+        const setActive = ({ id }: { readonly id: string }, active: boolean) =>
+          request("PATCH", `/v2/organizations/${tenant.id}/integrations/endpoints/${id}`, {
+            key: tenant.key,
+            body: { active }
+          })
+        for (const endpoint of [matching, filtered, other]) yield* setActive(endpoint, false)
+        const skipped = sql`
+        SELECT s.endpoint_id AS endpoint, s.type, s.provider_event_id AS "providerEventId", e.type AS "eventType",
+          s.created_at > now() - interval '1 minute' AS "isRecent"
+        FROM payments.skipped_events s JOIN payments.events e
+          ON e.organization_id = s.organization_id AND e.environment = s.environment AND e.id = s.event_id
+        WHERE s.organization_id = ${tenant.id} AND s.environment = 'sandbox' ORDER BY s.type`
+        const id = newEventId()
+        const body = notification(tenant.accountId, { id })
+        yield* received(body)
+        yield* received(body)
+        const row = { endpoint: matching.id, providerEventId: id, isRecent: true }
+        expect(yield* skipped).toEqual([
+          { ...row, type: "milestone.first_payment", eventType: "milestone.first_payment" },
+          { ...row, type: "payment.succeeded", eventType: "payment.succeeded" }
+        ])
+        expect(yield* outcomeOf(id)).toBe("no_subscriber")
+        expect(yield* deliveredTo(matching.id)).toEqual([])
+
+        const active = yield* subscribe(tenant)
+        const second = newEventId()
+        yield* received(notification(tenant.accountId, { id: second }))
+        expect(yield* outcomeOf(second)).toBe("delivered")
+        expect(yield* deliveredTo(active.id)).toEqual(["payment.succeeded"])
+        expect(yield* skipped).toHaveLength(3)
+
+        yield* setActive(matching, true)
+        yield* received(notification(tenant.accountId))
+        expect(yield* skipped).toHaveLength(3)
+        expect(yield* deliveredTo(matching.id)).toEqual(["payment.succeeded"])
+      })
   )
 })

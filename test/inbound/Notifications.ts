@@ -79,17 +79,72 @@ export const signature = (
     timestamp: Math.floor(Date.now() / 1000) + (options.secondsFromNow ?? 0)
   })
 
+export interface ThinOptions {
+  readonly id?: string
+  readonly type?: string
+  readonly created?: string | number
+  readonly livemode?: boolean
+  readonly context?: string | null
+  readonly related?: { readonly id: string; readonly type: string } | null
+  readonly snapshot?: string
+}
+
+/** The body of a thin notification about an account, `v1.account.updated` by default. */
+export const thinNotification = (account: string, options: ThinOptions = {}): string => {
+  const { id = newEventId(), related = { id: account, type: "account" }, type = "v1.account.updated" } = options
+  return JSON.stringify({
+    id,
+    object: "v2.core.event",
+    type,
+    created: options.created ?? new Date().toISOString(),
+    livemode: options.livemode ?? false,
+    context: options.context === undefined ? account : options.context,
+    ...(related === null ? {} : { related_object: { ...related, url: `/v1/accounts/${related.id}` } }),
+    ...(options.snapshot === undefined ? {} : { snapshot_event: options.snapshot })
+  })
+}
+
+const notifyAt =
+  (path: string) =>
+  (
+    body: string | Uint8Array,
+    header: string | null = typeof body === "string" ? signature(body) : null
+  ): Effect.Effect<Answer, never, TestService> =>
+    Effect.flatMap(TestService, ({ request }) =>
+      request("POST", path, {
+        raw: body,
+        headers: {
+          "content-type": "application/json; charset=utf-8",
+          ...(header === null ? {} : { "stripe-signature": header })
+        }
+      })
+    )
+
 /** Sends a notification as the provider does. `header`: another signature; `null`: none. */
-export const notify = (
-  body: string | Uint8Array,
-  header: string | null = typeof body === "string" ? signature(body) : null
-): Effect.Effect<Answer, never, TestService> =>
-  Effect.flatMap(TestService, ({ request }) =>
-    request("POST", "/webhooks/provider", {
-      raw: body,
-      headers: {
-        "content-type": "application/json; charset=utf-8",
-        ...(header === null ? {} : { "stripe-signature": header })
-      }
-    })
+export const notify = notifyAt("/webhooks/provider")
+
+/** Sends a thin notification, in the same way. */
+export const notifyThin = notifyAt("/webhooks/provider/thin")
+
+/** Dies where the service does not take a notification. */
+export const accepted = (answer: Effect.Effect<Answer, never, TestService>) =>
+  Effect.flatMap(answer, ({ status, text }) =>
+    status === 200 ? Effect.void : Effect.dieMessage(`The service answers ${status} ${text}`)
+  )
+
+/** Runs an effect while every call to the provider on the account fails. */
+export const withoutProvider = <A, E, R>(accountId: string, effect: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(TestService, ({ emulator }) =>
+    emulator
+      .addFault({ fault: "no_error_key_404", account: accountId, times: 1000 })
+      .pipe(Effect.zipRight(effect), Effect.ensuring(emulator.clearFaults))
+  )
+
+/** What became of a notification: nothing where there is no receipt of it. */
+export const outcomeOf = (providerEventId: string) =>
+  Effect.flatMap(TestService, ({ sql }) =>
+    Effect.map(
+      sql<{ outcome: string }>`SELECT outcome FROM payments.receipts WHERE provider_event_id = ${providerEventId}`,
+      ([row]) => row?.outcome
+    )
   )

@@ -1,0 +1,238 @@
+import { Args, Command, HelpDoc, Options } from "@effect/cli"
+import { Console, Duration, Effect, Layer, Option, Schema } from "effect"
+import { WakeUp } from "../deliveries/WakeUp.ts"
+import { Organizations } from "../identity/Organizations.ts"
+import { type Receipt, type ReceiptDetail, Receipts, type Replay, receiptOutcomes } from "../inbound/Receipts.ts"
+import { Accounts } from "../provider/Accounts.ts"
+import { CheckoutSessions } from "../provider/CheckoutSessions.ts"
+import { Prices } from "../provider/Prices.ts"
+import {
+  environmentOption,
+  formOption,
+  moment,
+  organizationOption,
+  parsedOption,
+  requireOrganization
+} from "./Fields.ts"
+import { database, Installation, noProvider, provider } from "./Installation.ts"
+import { operator } from "./Operator.ts"
+import { fields, jsonOption, show, table, time } from "./Output.ts"
+import { described, exampleOrganization, type KnownCommand } from "./Synopsis.ts"
+
+/**
+ * `receipts list | show | replay`: what the provider reported, what became of it, and how to make up for what was missed
+ * (contract, What the service does, rule 8).
+ */
+
+/** The workers are in other processes, which look for due deliveries by themselves. */
+const workersPoll = Layer.succeed(WakeUp, { announce: Effect.void, await: Effect.never })
+
+/** These commands remove nothing. */
+const kept = { receiptRetention: Duration.infinity }
+
+const receiptsOn = <E, R>(providerLayer: Layer.Layer<Layer.Layer.Success<typeof noProvider>, E, R>) =>
+  Layer.merge(Receipts.layer(kept), Organizations.layer).pipe(
+    Layer.provide([CheckoutSessions.layer, workersPoll]),
+    Layer.provide(Prices.layer),
+    Layer.provide(Layer.provideMerge(Accounts.layer, providerLayer)),
+    Layer.provide(database),
+    Layer.provide(Installation.layer)
+  )
+
+const services = receiptsOn(noProvider)
+
+const servicesWithProvider = receiptsOn(Layer.provide(provider, Installation.layer))
+
+/** The provider's own names: visible ASCII without blanks. */
+const providerName = Schema.decodeOption(Schema.String.pipe(Schema.pattern(/^[\x21-\x7e]{1,255}$/)))
+
+const eventArgument = Args.text({ name: "event" }).pipe(
+  Args.mapEffect((text) =>
+    Option.match(providerName(text), {
+      onNone: () => Effect.fail(HelpDoc.p("An event's id at the provider has 1 to 255 visible characters: evt_…")),
+      onSome: Effect.succeed
+    })
+  ),
+  Args.withDescription("The event's id at the provider: evt_…")
+)
+
+const typeOption = formOption("type", providerName, "must be an event type of the provider's").pipe(
+  Options.withPseudoName("TYPE"),
+  Options.withDescription("Only this type, by the provider's name, such as payment_intent.succeeded."),
+  Options.optional
+)
+
+const outcomeOption = Options.choice("outcome", receiptOutcomes).pipe(
+  Options.withDescription("Only those that this became of."),
+  Options.optional
+)
+
+const timeAgo = (text: string, now: number): Option.Option<Date> =>
+  Option.map(
+    Option.filter(Duration.decodeUnknown(text), Duration.isFinite),
+    (duration) => new Date(now - Duration.toMillis(duration))
+  )
+
+const sinceOption = Options.text("since").pipe(
+  Options.withPseudoName("WHEN"),
+  Options.withDescription("Only those received since then: '2 hours' ago, 2030-01-31 or 2030-01-31T12:00:00Z."),
+  parsedOption(
+    "since",
+    (text) => Option.orElse(moment(text), () => timeAgo(text, Date.now())),
+    "must be a duration ('2 hours'), a date or a time (2030-01-31T12:00:00Z)"
+  ),
+  Options.optional
+)
+
+const limitOption = Options.integer("limit").pipe(
+  Options.withDescription("How many at most: 1 to 100, default 10."),
+  Options.withDefault(10),
+  parsedOption("limit", Schema.decodeOption(Schema.Int.pipe(Schema.between(1, 100))), "must be 1 to 100")
+)
+
+const beforeOption = formOption("before", providerName, "must be the id of an event at the provider").pipe(
+  Options.withPseudoName("EVENT"),
+  Options.withDescription("The page that follows this one: the last event's id of the page before."),
+  Options.optional
+)
+
+const receiptRow = ({ duplicates, organizationId, outcome, providerEventId, receivedAt, type }: Receipt) => [
+  time(receivedAt),
+  providerEventId,
+  type,
+  outcome,
+  organizationId ?? "-",
+  String(duplicates)
+]
+
+const list = described(
+  Command.make(
+    "list",
+    {
+      environment: environmentOption,
+      organization: Options.optional(organizationOption),
+      outcome: outcomeOption,
+      type: typeOption,
+      since: sinceOption,
+      limit: limitOption,
+      before: beforeOption,
+      json: jsonOption
+    },
+    ({ before, environment, json, limit, organization, outcome, since, type }) =>
+      Effect.gen(function* () {
+        const receipts = yield* Receipts
+        yield* Effect.transposeMapOption(organization, requireOrganization)
+        const { data, has_more } = yield* receipts.list({
+          environment,
+          limit,
+          ...Option.match(organization, { onNone: () => ({}), onSome: (organizationId) => ({ organizationId }) }),
+          ...Option.match(outcome, { onNone: () => ({}), onSome: (outcome) => ({ outcome }) }),
+          ...Option.match(type, { onNone: () => ({}), onSome: (type) => ({ type }) }),
+          ...Option.match(since, { onNone: () => ({}), onSome: (since) => ({ since }) }),
+          ...Option.match(before, { onNone: () => ({}), onSome: (before) => ({ before }) })
+        })
+        yield* show(json, {
+          json: { data, has_more },
+          text: table(
+            ["RECEIVED AT", "EVENT", "TYPE", "OUTCOME", "ORGANIZATION", "COPIES"],
+            data.map(receiptRow),
+            "There are no such receipts."
+          )
+        })
+        const last = data.at(-1)
+        if (has_more && !json && last !== undefined) {
+          yield* Console.error(`There are more: --before ${last.providerEventId}`)
+        }
+      })
+  ).pipe(Command.provide(services)),
+  {
+    command: "receipts list",
+    summary: "List the provider's notifications and what became of each, newest first.",
+    example: `--environment sandbox --organization ${exampleOrganization} --outcome no_subscriber --since '2 hours'`
+  }
+)
+
+const receiptText = ({ events, ...receipt }: ReceiptDetail) =>
+  [
+    fields([
+      ["Event", receipt.providerEventId],
+      ["Type", receipt.type],
+      ["Environment", receipt.environment],
+      ["Live mode", receipt.livemode ? "yes" : "no"],
+      ["Account", receipt.accountId ?? "-"],
+      ["Organization", receipt.organizationId ?? "-"],
+      ["Outcome", receipt.outcome],
+      ["Further copies", String(receipt.duplicates)],
+      ["Created at", time(receipt.providerCreatedAt)],
+      ["Received at", time(receipt.receivedAt)]
+    ]),
+    table(
+      ["EVENT", "TYPE", "QUEUED", "DELIVERED", "FAILED", "SKIPPED"],
+      events.map(({ deliveries, id, skipped, type }) => [
+        id,
+        type,
+        ...[deliveries.queued, deliveries.delivered, deliveries.failed, skipped].map(String)
+      ]),
+      "It became no event."
+    )
+  ].join("\n\n")
+
+const showOne = described(
+  Command.make(
+    "show",
+    { environment: environmentOption, json: jsonOption, event: eventArgument },
+    ({ environment, event, json }) =>
+      Effect.gen(function* () {
+        const receipts = yield* Receipts
+        const receipt = yield* receipts.get({ environment, providerEventId: event })
+        yield* show(json, { json: receipt, text: receiptText(receipt) })
+      })
+  ).pipe(Command.provide(services)),
+  {
+    command: "receipts show",
+    summary: "Show a notification's receipt, the events that it became, and how their deliveries stand.",
+    example: "--environment sandbox evt_1AbCdEfGhIjKlMnO"
+  }
+)
+
+const replayText = ({ deliveriesMade, events }: Replay) =>
+  deliveriesMade === 0
+    ? "Nothing was missing: no delivery was made."
+    : [
+        `Deliveries made: ${deliveriesMade}`,
+        table(
+          ["EVENT", "TYPE", "DELIVERIES MADE"],
+          events.map(({ deliveriesMade, id, type }) => [id, type, String(deliveriesMade)]),
+          ""
+        )
+      ].join("\n\n")
+
+const replay = described(
+  Command.make(
+    "replay",
+    { environment: environmentOption, json: jsonOption, event: eventArgument },
+    ({ environment, event, json }) =>
+      Effect.gen(function* () {
+        const receipts = yield* Receipts
+        const replayed = yield* receipts.replay({ environment, providerEventId: event }, yield* operator)
+        yield* show(json, {
+          json: { environment, providerEventId: event, ...replayed },
+          text: replayText(replayed)
+        })
+      })
+  ).pipe(Command.provide(servicesWithProvider)),
+  {
+    command: "receipts replay",
+    summary: "Fetch a notification's event again and make the deliveries that are missing. Those that exist stay.",
+    example: "--environment sandbox evt_1AbCdEfGhIjKlMnO"
+  }
+)
+
+/** The command and its verbs. */
+export const receipts = Command.make("receipts").pipe(
+  Command.withDescription("Look at the provider's notifications, and replay what was missed."),
+  Command.withSubcommands([list.command, showOne.command, replay.command])
+)
+
+/** What the help says of each. */
+export const receiptCommands: ReadonlyArray<KnownCommand> = [list.known, showOne.known, replay.known]

@@ -1,0 +1,69 @@
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Effect } from "effect"
+import type { Tenant } from "../kit/Tenant.ts"
+import type { AccountStatus } from "../provider/AccountStatus.ts"
+import type { Environment } from "../Settings.ts"
+
+/** What is about to be read of an account, and whether the notification that asks for it is known already. */
+export interface ReadingBegun {
+  /** The reading's place among all: a later one counts. A number beyond JavaScript's, so as text. */
+  readonly reading: string
+  readonly known: boolean
+}
+
+/** How a reading compares with what is stored. */
+export interface StatusComparison {
+  /** Whether no later reading has been stored. */
+  readonly isLatest: boolean
+  readonly isChanged: boolean
+  /** `created_at` of the last `account.updated`, in Unix seconds; null before the first. */
+  readonly lastToldAt: number | null
+}
+
+/** The SQL of accounts' reported status; nobody outside the slice imports this. */
+export const makeAccountStatusRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
+  /** Takes the reading's number, before the provider is asked. */
+  begin: (environment: Environment, providerEventId: string): Effect.Effect<ReadingBegun, SqlError.SqlError> =>
+    Effect.flatMap(
+      sql<ReadingBegun>`
+        SELECT nextval('payments.account_readings')::text AS reading, EXISTS (
+          SELECT 1 FROM payments.receipts
+          WHERE environment = ${environment} AND provider_event_id = ${providerEventId}) AS known`,
+      ([row]) => (row === undefined ? Effect.dieMessage("A SELECT without FROM answers one row") : Effect.succeed(row))
+    ),
+
+  /**
+   * In a transaction: locks the account's row, so that readings of one account are compared one after the other, and
+   * compares. Nothing where the account is not linked and connected any more.
+   */
+  lockAndCompare: (
+    tenant: Tenant,
+    status: AccountStatus,
+    reading: string
+  ): Effect.Effect<StatusComparison | undefined, SqlError.SqlError> =>
+    Effect.map(
+      sql<StatusComparison>`
+        SELECT reported_status_reading < ${reading}::bigint AS "isLatest",
+          reported_status IS DISTINCT FROM ${JSON.stringify(status)}::jsonb AS "isChanged",
+          extract(epoch FROM reported_status_at)::float8 AS "lastToldAt"
+        FROM payments.provider_accounts
+        WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
+          AND account_id = ${status.account_id} AND status = 'connected'
+        FOR UPDATE`,
+      ([row]) => row
+    ),
+
+  /** In the same transaction: stores the reading. `toldAt`: of its event, where it made one. */
+  store: (
+    tenant: Tenant,
+    status: AccountStatus,
+    reading: string,
+    toldAt: number | null
+  ): Effect.Effect<void, SqlError.SqlError> =>
+    sql`
+      UPDATE payments.provider_accounts SET reported_status = ${JSON.stringify(status)}::jsonb,
+        reported_status_reading = ${reading}::bigint,
+        reported_status_at = COALESCE(to_timestamp(${toldAt}::float8), reported_status_at)
+      WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
+        AND account_id = ${status.account_id}`.pipe(Effect.asVoid)
+}))

@@ -1,0 +1,141 @@
+import { type Envelope, encodeEnvelope, makeEnvelope } from "../events/Envelope.ts"
+import type { FoundSubjects } from "../events/FilterSubjects.ts"
+import { type FilterSubjects, passes } from "../events/Filters.ts"
+import { type ProviderEvent, type SoldItems, translate } from "../events/Translate.ts"
+import type { Environment } from "../Settings.ts"
+import type { ReceiptOutcome } from "./Receipt.ts"
+import type { InboundContext, NewEvent, NewReceipt } from "./ReceiptsRepo.ts"
+
+/** What a verified notification leads to. Pure. */
+export interface Consequence extends Pick<NewReceipt, "outcome" | "organizationId" | "events"> {}
+
+/** Nothing but the receipt. */
+export const nothing = (outcome: ReceiptOutcome, context?: InboundContext): Consequence => ({
+  outcome,
+  organizationId: context?.organizationId ?? null,
+  events: []
+})
+
+/** Whose a notification is: what of it concerns anybody. */
+export type Judgement =
+  | { readonly _tag: "NoConcern"; readonly consequence: Consequence }
+  | { readonly _tag: "Concern"; readonly context: InboundContext }
+
+/**
+ * Judges by mode and account. A disconnected account's news concerns nobody until it is linked again, and news of the
+ * other mode never does.
+ */
+export const judge = (
+  environment: Environment,
+  { livemode }: { readonly livemode: boolean },
+  context: InboundContext | undefined
+): Judgement => {
+  if (livemode !== (environment === "production")) {
+    return { _tag: "NoConcern", consequence: nothing("wrong_mode", context) }
+  }
+  return context === undefined || !context.connected
+    ? { _tag: "NoConcern", consequence: nothing("unlinked", context) }
+    : { _tag: "Concern", context }
+}
+
+/** The envelopes of an event of a connected account, or why it has none. */
+export const envelopesOf = (
+  environment: Environment,
+  event: ProviderEvent,
+  context: InboundContext,
+  soldItems: SoldItems | null
+): ReadonlyArray<Envelope> | "ignored" | "malformed" | "wrong_mode" => {
+  const translation = translate({ event, environment, organizationId: context.organizationId, soldItems })
+  switch (translation._tag) {
+    case "Translated":
+      return withMilestone(translation.events, environment, event, context)
+    case "Ignored":
+      return "ignored"
+    case "WrongMode":
+      return "wrong_mode"
+    case "Malformed":
+      return "malformed"
+  }
+}
+
+/** What envelopes lead to, matched with the endpoints on what their filters look at. */
+export const consequenceOf = (
+  envelopes: ReadonlyArray<Envelope>,
+  subjects: FilterSubjects,
+  context: InboundContext
+): Consequence => {
+  const events = envelopes.map((envelope) =>
+    matchEvent(
+      { id: envelope.id, type: envelope.type, payload: encodeEnvelope(envelope), data: { ...envelope.data } },
+      subjects,
+      context
+    )
+  )
+  return {
+    outcome: events.some(({ subscribers }) => subscribers.length > 0) ? "delivered" : "no_subscriber",
+    organizationId: context.organizationId,
+    events
+  }
+}
+
+/** Whether some endpoint, paused or not, takes one of these events only by what is in the list that was cut off. */
+export const needsWholeList = (
+  envelopes: ReadonlyArray<Envelope>,
+  subjects: FoundSubjects,
+  { endpoints }: InboundContext
+): boolean =>
+  subjects.truncated &&
+  endpoints.some(
+    ({ events, filters }) =>
+      (filters.products !== undefined || filters.prices !== undefined) &&
+      envelopes.some(({ type }) => events.includes(type))
+  )
+
+/** The first payment of an account is told twice: as what it is, and as a milestone (contract, Events, rule 3). */
+const withMilestone = (
+  events: ReadonlyArray<Envelope>,
+  environment: Environment,
+  event: ProviderEvent,
+  { awaitsFirstPayment, organizationId }: InboundContext
+): ReadonlyArray<Envelope> =>
+  events.flatMap((envelope) =>
+    envelope.type === "payment.succeeded" && awaitsFirstPayment
+      ? [
+          envelope,
+          makeEnvelope({
+            environment,
+            organizationId,
+            providerEventId: event.id,
+            created: event.created,
+            type: "milestone.first_payment",
+            data: envelope.data
+          })
+        ]
+      : [envelope]
+  )
+
+/** An event before it is known to whom it goes. */
+export interface MatchableEvent extends Pick<NewEvent, "id" | "type" | "payload"> {
+  readonly data: Readonly<Record<string, unknown>>
+}
+
+/** An event with the endpoints that subscribe to its type and whose filters it passes. */
+export const matchEvent = (
+  { data, id, payload, type }: MatchableEvent,
+  subjects: FilterSubjects,
+  { endpoints }: InboundContext
+): NewEvent => {
+  const matching = endpoints.filter(
+    ({ events, filters }) => events.includes(type) && passes(filters, { data, subjects })
+  )
+  return {
+    id,
+    type,
+    payload,
+    subscribers: matching.filter(({ active }) => active),
+    skippedBy: matching.filter(({ active }) => !active).map(({ endpointId }) => endpointId)
+  }
+}
+
+/** What filters look at where nothing but `data` is applicable (contract, Filters, the table of sources). */
+export const dataOnly: FilterSubjects = { priceIds: null, productIds: null, metadata: null }

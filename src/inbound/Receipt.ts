@@ -1,0 +1,102 @@
+import { Data } from "effect"
+import type { EventType } from "../events/Catalog.ts"
+import type { OrganizationId } from "../kit/Ids.ts"
+import type { Environment } from "../Settings.ts"
+
+/** What is on record of the provider's notifications, as operators see it. */
+
+/**
+ * What may have become of a verified notification:
+ *
+ * - `delivered`: deliveries were made of it
+ * - `no_subscriber`: it became events, but none matched an active endpoint
+ * - `ignored`: nothing in it for integrators: a type outside the catalog, or an account whose status did not change
+ * - `unlinked`: its account is linked to no organization, or was disconnected
+ * - `wrong_mode`: it is of the provider's other mode than its entry's environment
+ * - `malformed`: its object lacks what its type promises
+ *
+ * Copies of a known notification are counted in its receipt's `duplicates`.
+ */
+export const receiptOutcomes = ["delivered", "no_subscriber", "ignored", "unlinked", "wrong_mode", "malformed"] as const
+
+/** One of `receiptOutcomes`. */
+export type ReceiptOutcome = (typeof receiptOutcomes)[number]
+
+/** The record of one verified notification (contract, What the service does, rule 8). */
+export interface Receipt {
+  readonly environment: Environment
+  readonly providerEventId: string
+  /** Null where the account was linked to no organization. */
+  readonly organizationId: OrganizationId | null
+  readonly accountId: string | null
+  /** The provider's own event type. */
+  readonly type: string
+  readonly livemode: boolean
+  readonly outcome: ReceiptOutcome
+  /** How many further copies arrived. */
+  readonly duplicates: number
+  readonly providerCreatedAt: Date
+  readonly receivedAt: Date
+}
+
+/** An event that a notification became, with how its deliveries stand. */
+export interface ReceiptEvent {
+  readonly id: string
+  readonly type: EventType
+  readonly deliveries: { readonly queued: number; readonly delivered: number; readonly failed: number }
+  /** Endpoints that were paused when it came. */
+  readonly skipped: number
+}
+
+/** A receipt with what became of it. */
+export interface ReceiptDetail extends Receipt {
+  readonly events: ReadonlyArray<ReceiptEvent>
+}
+
+/** Which receipts to list; what is absent leaves nothing out. */
+export interface ListReceipts {
+  readonly environment: Environment
+  readonly organizationId?: OrganizationId
+  readonly outcome?: ReceiptOutcome
+  /** The provider's own event type, e.g. `payment_intent.succeeded`. */
+  readonly type?: string
+  /** Received at this time or later. */
+  readonly since?: Date
+  /** How many at most: 1 to 100, default 10. */
+  readonly limit?: number
+  /** The provider event id of the last receipt of the page before. */
+  readonly before?: string
+}
+
+/** Which receipt is meant. */
+export interface ReceiptKey {
+  readonly environment: Environment
+  readonly providerEventId: string
+}
+
+/** What a replay made. */
+export interface Replay {
+  /** How many deliveries were missing, and are queued now. */
+  readonly deliveriesMade: number
+  /** The notification's events, those included that nothing was missing of. */
+  readonly events: ReadonlyArray<{ readonly id: string; readonly type: EventType; readonly deliveriesMade: number }>
+}
+
+/** No receipt under this provider event id in this environment. For operators. */
+export class ReceiptNotFound extends Data.TaggedError("ReceiptNotFound")<
+  ReceiptKey & {
+    readonly message: string
+  }
+> {}
+
+/** A receipt can't be replayed as things are; nothing was changed. For operators. */
+export class ReplayRefused extends Data.TaggedError("ReplayRefused")<{
+  /**
+   * `wrong_mode`: the event is of the provider's other mode. `account_not_linked`: its account is not linked and
+   * connected. `another_organization`: its account is another organization's by now. `event_expired`: the provider
+   * has the event no more, 30 days after it was made.
+   */
+  readonly reason: "wrong_mode" | "account_not_linked" | "another_organization" | "event_expired"
+  readonly message: string
+  readonly cause?: unknown
+}> {}

@@ -1,0 +1,115 @@
+import type { SqlClient } from "@effect/sql"
+import { Context, type Duration, Effect, Layer } from "effect"
+import { WakeUp } from "../deliveries/WakeUp.ts"
+import type { ProviderAccountNotConnected, ServiceUnavailable } from "../Errors.ts"
+import type { Author } from "../kit/Tenant.ts"
+import type { Accounts } from "../provider/Accounts.ts"
+import type { CheckoutSessions } from "../provider/CheckoutSessions.ts"
+import type { Provider } from "../provider/Provider.ts"
+import type { ProviderFailure } from "../provider/ProviderErrors.ts"
+import { orUnavailable } from "../storage/Database.ts"
+import {
+  type ListReceipts,
+  type Receipt,
+  type ReceiptDetail,
+  type ReceiptKey,
+  ReceiptNotFound,
+  type Replay,
+  type ReplayRefused
+} from "./Receipt.ts"
+import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
+import { makeReplay } from "./Replay.ts"
+
+export {
+  type ListReceipts,
+  type Receipt,
+  type ReceiptDetail,
+  type ReceiptEvent,
+  type ReceiptKey,
+  ReceiptNotFound,
+  type ReceiptOutcome,
+  type Replay,
+  ReplayRefused,
+  receiptOutcomes
+} from "./Receipt.ts"
+
+/** Who replays where nobody else is named. */
+const localOperator: Author = { kind: "operator", id: "local" }
+
+/** Receipts of the provider's notifications, for operators. */
+export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")<
+  Receipts,
+  {
+    /** Receipts of an environment, newest first. */
+    readonly list: (
+      query: ListReceipts
+    ) => Effect.Effect<
+      { readonly data: ReadonlyArray<Receipt>; readonly has_more: boolean },
+      ReceiptNotFound | ServiceUnavailable
+    >
+    readonly get: (key: ReceiptKey) => Effect.Effect<ReceiptDetail, ReceiptNotFound | ServiceUnavailable>
+    /**
+     * Makes the deliveries that are missing of a notification's events, and nothing else: those to endpoints that are
+     * active, subscribed and let the event pass their filters now. The event is fetched from the provider again, which
+     * keeps it for 30 days; that of an account's status is never made anew, since it told of a moment that is over.
+     * Deliveries that exist stay as they are, whatever their state. Any number of replays make each delivery once.
+     * Audited where something was made.
+     */
+    readonly replay: (
+      key: ReceiptKey,
+      author?: Author
+    ) => Effect.Effect<
+      Replay,
+      ReceiptNotFound | ReplayRefused | ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
+    >
+    /** Removes receipts that are older than their retention, in small batches. */
+    readonly clean: Effect.Effect<void, ServiceUnavailable>
+  }
+>() {
+  /** @param options.receiptRetention how long a receipt is kept */
+  static readonly layer = (options: {
+    readonly receiptRetention: Duration.Duration
+  }): Layer.Layer<Receipts, never, SqlClient.SqlClient | Provider | Accounts | CheckoutSessions | WakeUp> =>
+    Layer.effect(
+      Receipts,
+      Effect.gen(function* () {
+        const records = yield* makeReceiptRecordsRepo
+        const wakeUp = yield* WakeUp
+        const replayStored = yield* makeReplay
+
+        const find = Effect.fnUntraced(function* (key: ReceiptKey) {
+          const receipt = yield* records.find(key)
+          return receipt === undefined
+            ? yield* new ReceiptNotFound({
+                ...key,
+                message: `There is no receipt of ${key.providerEventId} in ${key.environment}`
+              })
+            : receipt
+        })
+
+        const list = Effect.fn("Receipts.list")(function* (query: ListReceipts) {
+          const { before, environment } = query
+          if (before !== undefined) {
+            yield* find({ environment, providerEventId: before })
+          }
+          return yield* records.list(query)
+        }, orUnavailable)
+
+        const get = Effect.fn("Receipts.get")(function* (key: ReceiptKey) {
+          const receipt = yield* find(key)
+          return { ...receipt, events: yield* records.eventsOf(receipt) }
+        }, orUnavailable)
+
+        const replay = Effect.fn("Receipts.replay")(function* (key: ReceiptKey, author: Author = localOperator) {
+          const receipt = yield* find(key)
+          const replayed = yield* replayStored(receipt, author)
+          if (replayed.deliveriesMade > 0) {
+            yield* wakeUp.announce
+          }
+          return replayed
+        }, orUnavailable)
+
+        return { list, get, replay, clean: orUnavailable(records.clean(options.receiptRetention)) }
+      })
+    )
+}

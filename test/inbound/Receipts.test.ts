@@ -1,0 +1,315 @@
+import { expect } from "@effect/vitest"
+import { Context, Effect, Option } from "effect"
+import { Receipts } from "../../src/inbound/Receipts.ts"
+import { AuditRetention } from "../../src/kit/AuditRetention.ts"
+import type { Author } from "../../src/kit/Tenant.ts"
+import { Accounts } from "../../src/provider/Accounts.ts"
+import { eventually } from "../harness/Eventually.ts"
+import { onService, TestService } from "../harness/TestService.ts"
+import {
+  accepted,
+  makeNewTenant,
+  makeTenant,
+  newEventId,
+  notification,
+  notify,
+  outcomeOf,
+  subscribe,
+  type Tenant,
+  withoutProvider
+} from "./Notifications.ts"
+
+const receipts = Effect.map(TestService, ({ services }) => Context.get(services, Receipts))
+
+const key = (providerEventId: string) => ({ environment: "sandbox", providerEventId }) as const
+
+const operator: Author = { kind: "operator", id: "root" }
+
+/** A payment at the provider, whose event the provider keeps; answers that once its receipt is there. */
+const pay = (
+  tenant: Tenant,
+  type: "payment_intent.succeeded" | "payment_intent.payment_failed" = "payment_intent.succeeded"
+) =>
+  Effect.gen(function* () {
+    const { emulator } = yield* TestService
+    const { events } = yield* emulator.trigger({ type, account: tenant.accountId })
+    const id = events.find((event) => event.type === type)?.id ?? ""
+    yield* eventually("the receipt", Effect.map(outcomeOf(id), Option.fromNullable))
+    return id
+  })
+
+const deliveriesOf = (tenant: Tenant) =>
+  Effect.flatMap(
+    TestService,
+    ({ sql }) => sql<{ id: string; endpoint: string; type: string; state: string }>`
+      SELECT d.id, d.endpoint_id AS endpoint, e.type, d.state FROM payments.deliveries d JOIN payments.events e
+        ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
+      WHERE d.organization_id = ${tenant.id} ORDER BY e.type, d.endpoint_id`
+  )
+
+const setActive = (tenant: Tenant, { id }: { readonly id: string }, active: boolean) =>
+  Effect.flatMap(TestService, ({ request }) =>
+    request("PATCH", `/v2/organizations/${tenant.id}/integrations/endpoints/${id}`, {
+      key: tenant.key,
+      body: { active }
+    })
+  )
+
+const auditedReplays = (tenant: Tenant) =>
+  Effect.flatMap(
+    TestService,
+    ({ sql }) => sql`
+      SELECT target_id AS target, author_kind AS kind, author_id AS author, environment FROM payments.audit_log
+      WHERE organization_id = ${tenant.id} AND action = 'receipt.replayed' ORDER BY id`
+  )
+
+onService({ roles: { api: true, worker: false } })("receipts", (it) => {
+  it.effect("are listed newest first, page by page, as the filters say, for their environment alone", () =>
+    Effect.gen(function* () {
+      const { list } = yield* receipts
+      const tenant = yield* makeTenant
+      const before = new Date()
+      const ids = [newEventId(), newEventId(), newEventId()]
+      for (const id of ids) yield* accepted(notify(notification(tenant.accountId, { id })))
+      const ignored = newEventId()
+      yield* accepted(notify(notification(tenant.accountId, { id: ignored, type: "customer.created" })))
+      const newestFirst = [ignored, ...ids.toReversed()]
+      const ofTenant = { environment: "sandbox", organizationId: tenant.id } as const
+      const idsOf = (query: Parameters<typeof list>[0]) =>
+        Effect.map(list(query), ({ data, has_more }) => [data.map((receipt) => receipt.providerEventId), has_more])
+
+      expect(yield* idsOf(ofTenant)).toEqual([newestFirst, false])
+      expect(yield* idsOf({ ...ofTenant, limit: 2 })).toEqual([newestFirst.slice(0, 2), true])
+      expect(yield* idsOf({ ...ofTenant, limit: 2, before: newestFirst[1] ?? "" })).toEqual([
+        newestFirst.slice(2),
+        false
+      ])
+      expect(yield* idsOf({ ...ofTenant, outcome: "ignored" })).toEqual([[ignored], false])
+      expect(yield* idsOf({ ...ofTenant, type: "customer.created" })).toEqual([[ignored], false])
+      expect(yield* idsOf({ ...ofTenant, since: before })).toEqual([newestFirst, false])
+      expect(yield* idsOf({ ...ofTenant, since: new Date(Date.now() + 60_000) })).toEqual([[], false])
+      expect(yield* idsOf({ ...ofTenant, environment: "production" })).toEqual([[], false])
+      expect((yield* idsOf({ environment: "sandbox", limit: 1 }))[0]).toEqual([ignored])
+      expect(yield* Effect.flip(list({ ...ofTenant, before: "evt_unknown" }))).toMatchObject({
+        _tag: "ReceiptNotFound"
+      })
+    })
+  )
+
+  it.effect("say what was received, and what became of it", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const { get } = yield* receipts
+      const tenant = yield* makeNewTenant
+      const endpoint = yield* subscribe(tenant, ["payment.succeeded", "milestone.first_payment"])
+      const paused = yield* subscribe(tenant)
+      yield* setActive(tenant, paused, false)
+      const id = newEventId()
+      const body = notification(tenant.accountId, { id })
+      yield* accepted(notify(body))
+      yield* accepted(notify(body))
+      yield* sql`
+        UPDATE payments.deliveries d SET state = 'failed', next_attempt_at = NULL, finished_at = now()
+        FROM payments.events e WHERE e.id = d.event_id AND e.type = 'payment.succeeded' AND d.endpoint_id = ${endpoint.id}`
+      const none = { queued: 0, delivered: 0, failed: 0 }
+      const eventId = expect.stringMatching(/^svc_evt_/)
+      expect(yield* get(key(id))).toEqual({
+        environment: "sandbox",
+        providerEventId: id,
+        organizationId: tenant.id,
+        accountId: tenant.accountId,
+        type: "payment_intent.succeeded",
+        livemode: false,
+        outcome: "delivered",
+        duplicates: 1,
+        providerCreatedAt: new Date(1_760_000_000_000),
+        receivedAt: expect.any(Date),
+        events: [
+          { id: eventId, type: "payment.succeeded", deliveries: { ...none, failed: 1 }, skipped: 1 },
+          { id: eventId, type: "milestone.first_payment", deliveries: { ...none, queued: 1 }, skipped: 0 }
+        ]
+      })
+      const unlinked = newEventId()
+      yield* accepted(notify(notification("acct_nobodyknowsthis", { id: unlinked })))
+      expect(yield* get(key(unlinked))).toMatchObject({ outcome: "unlinked", organizationId: null, events: [] })
+      for (const unknown of [key("evt_unknown"), { ...key(id), environment: "production" } as const]) {
+        expect(yield* Effect.flip(get(unknown))).toMatchObject({ _tag: "ReceiptNotFound", ...unknown })
+      }
+    })
+  )
+
+  it.effect("replayed make the deliveries that are missing and nothing else, however often and at once", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const { get, replay } = yield* receipts
+      const tenant = yield* makeTenant
+      const [lost, kept, paused] = [yield* subscribe(tenant), yield* subscribe(tenant), yield* subscribe(tenant)]
+      const filtered = yield* subscribe(tenant, ["payment.succeeded"], undefined, { amountMin: 1_000_000 })
+      yield* setActive(tenant, paused, false)
+      const id = yield* pay(tenant)
+      const before = yield* deliveriesOf(tenant)
+      expect(before).toHaveLength(2)
+      const payloads = sql`SELECT id, payload, created_at FROM payments.events WHERE provider_event_id = ${id}`
+      const stored = yield* payloads
+      expect(yield* replay(key(id), operator)).toMatchObject({ deliveriesMade: 0, events: [{ deliveriesMade: 0 }] })
+      expect(yield* auditedReplays(tenant)).toEqual([])
+
+      yield* sql`DELETE FROM payments.deliveries WHERE endpoint_id = ${lost.id}`
+      yield* sql`
+        UPDATE payments.deliveries SET state = 'failed', next_attempt_at = NULL, finished_at = now()
+        WHERE endpoint_id = ${kept.id}`
+      const all = yield* Effect.all(
+        Array.from({ length: 10 }, () => replay(key(id), operator)),
+        { concurrency: "unbounded" }
+      )
+      expect(all.map(({ deliveriesMade }) => deliveriesMade).sort()).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 1])
+      const after = yield* deliveriesOf(tenant)
+      expect(after.map((delivery) => delivery.id)).toEqual(before.map((delivery) => delivery.id))
+      expect(after.find(({ endpoint }) => endpoint === kept.id)?.state).toBe("failed")
+
+      yield* setActive(tenant, paused, true)
+      const later = yield* subscribe(tenant)
+      const [event] = (yield* get(key(id))).events
+      expect(yield* replay(key(id), operator)).toEqual({
+        deliveriesMade: 2,
+        events: [{ id: event?.id, type: "payment.succeeded", deliveriesMade: 2 }]
+      })
+      const endpoints = (yield* deliveriesOf(tenant)).map(({ endpoint }) => endpoint)
+      expect(endpoints).toEqual([lost, kept, paused, later].map((endpoint) => endpoint.id).sort())
+      expect(endpoints).not.toContain(filtered.id)
+      expect(yield* payloads).toEqual(stored)
+      const entry = { target: id, kind: "operator", author: "root", environment: "sandbox" }
+      expect(yield* auditedReplays(tenant)).toEqual([entry, entry])
+    })
+  )
+
+  it.effect("replayed make the same event again where it is gone, and say that it was delivered", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const { replay } = yield* receipts
+      const tenant = yield* makeTenant
+      const id = yield* pay(tenant)
+      const payloads = sql`SELECT id, payload FROM payments.events WHERE provider_event_id = ${id}`
+      const stored = yield* payloads
+      expect(yield* outcomeOf(id)).toBe("no_subscriber")
+      yield* sql`DELETE FROM payments.events WHERE provider_event_id = ${id}`
+      yield* subscribe(tenant)
+      expect((yield* replay(key(id))).deliveriesMade).toBe(1)
+      expect(yield* payloads).toEqual(stored)
+      expect(yield* outcomeOf(id)).toBe("delivered")
+    })
+  )
+
+  it.effect("replayed tell the milestone for the account's first payment alone", () =>
+    Effect.gen(function* () {
+      const { replay } = yield* receipts
+      const tenant = yield* makeNewTenant
+      const first = yield* pay(tenant)
+      const second = yield* pay(tenant)
+      yield* subscribe(tenant, ["payment.succeeded", "milestone.first_payment"])
+      expect((yield* replay(key(second))).deliveriesMade).toBe(1)
+      expect((yield* replay(key(first))).deliveriesMade).toBe(2)
+      const types = (yield* deliveriesOf(tenant)).map(({ type }) => type)
+      expect(types).toEqual(["milestone.first_payment", "payment.succeeded", "payment.succeeded"])
+    })
+  )
+
+  it.effect("of an account that was linked later are replayed to its organization, in which they are found then", () =>
+    Effect.gen(function* () {
+      const { services, sql } = yield* TestService
+      const { get, replay } = yield* receipts
+      const tenant = yield* makeTenant
+      yield* subscribe(tenant, ["payment.failed"])
+      const accounts = Context.get(services, Accounts)
+      const place = { organizationId: tenant.id, environment: "sandbox" } as const
+      yield* accounts.unlink(place, operator)
+      const id = yield* pay(tenant, "payment_intent.payment_failed")
+      expect(yield* Effect.flip(replay(key(id)))).toMatchObject({ _tag: "ReplayRefused", reason: "account_not_linked" })
+      yield* accounts.link(place, tenant.accountId, operator)
+      expect((yield* replay(key(id))).deliveriesMade).toBe(1)
+      expect(yield* get(key(id))).toMatchObject({ outcome: "delivered", organizationId: tenant.id })
+
+      // Once they are an organization's, another one never gets them
+      const other = yield* makeTenant
+      yield* accounts.unlink(place, operator)
+      yield* sql`UPDATE payments.provider_accounts SET account_id = ${tenant.accountId} WHERE organization_id = ${other.id}`
+      expect(yield* Effect.flip(replay(key(id)))).toMatchObject({ reason: "another_organization" })
+    })
+  )
+
+  it.effect("of an account's status are replayed as it was told, without asking for what is over", () =>
+    Effect.gen(function* () {
+      const { emulator } = yield* TestService
+      const { replay } = yield* receipts
+      const tenant = yield* makeTenant
+      const { events } = yield* emulator.trigger({
+        type: "account.updated",
+        account: tenant.accountId,
+        charges_enabled: false
+      })
+      const id = events[0]?.id ?? ""
+      yield* eventually("the receipt", Effect.map(outcomeOf(id), Option.fromNullable))
+      yield* subscribe(tenant, ["account.updated"])
+      yield* subscribe(tenant, ["account.updated"], undefined, { currencies: ["brl"] })
+      const replayed = yield* withoutProvider(tenant.accountId, replay(key(id)))
+      expect(replayed).toMatchObject({ deliveriesMade: 1, events: [{ type: "account.updated" }] })
+      expect((yield* deliveriesOf(tenant)).map(({ type }) => type)).toEqual(["account.updated"])
+    })
+  )
+
+  it.effect("are not replayed where nothing may be made of them, or the provider can't be asked", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const { replay } = yield* receipts
+      const tenant = yield* makeTenant
+      yield* subscribe(tenant)
+      const refusal = (id: string) => Effect.flip(replay(key(id), operator))
+      const [wrongMode, unkept] = [newEventId(), newEventId()]
+      yield* accepted(notify(notification(tenant.accountId, { id: wrongMode, livemode: true })))
+      yield* accepted(notify(notification(tenant.accountId, { id: unkept })))
+      expect(yield* refusal(wrongMode)).toMatchObject({ _tag: "ReplayRefused", reason: "wrong_mode" })
+      expect(yield* refusal(unkept)).toMatchObject({ _tag: "ReplayRefused", reason: "event_expired" })
+      expect(yield* refusal("evt_unknown")).toMatchObject({ _tag: "ReceiptNotFound" })
+      const paid = yield* pay(tenant)
+      yield* sql`DELETE FROM payments.deliveries WHERE organization_id = ${tenant.id}`
+      expect(yield* withoutProvider(tenant.accountId, refusal(paid))).toMatchObject({ _tag: "ProviderUnavailable" })
+      yield* sql`
+        UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
+        WHERE organization_id = ${tenant.id}`
+      expect(yield* refusal(paid)).toMatchObject({ _tag: "ReplayRefused", reason: "account_not_linked" })
+      expect(yield* deliveriesOf(tenant)).toEqual([])
+    })
+  )
+
+  it.effect("and audit records are removed when their time is over, however many, and no others", () =>
+    Effect.gen(function* () {
+      const { organization, services, sql } = yield* TestService
+      const { clean } = yield* receipts
+      yield* sql`
+        INSERT INTO payments.receipts
+          (environment, provider_event_id, type, livemode, outcome, provider_created_at, received_at)
+        SELECT environment, 'evt_' || age || '_' || n, 'x', false, 'ignored', now(), now() - age::interval
+        FROM (VALUES ('sandbox', '400 days 1 minute', 2500), ('production', '400 days 1 minute', 3), ('sandbox', '399 days', 2),
+          ('production', '399 days', 2)) AS kind (environment, age, amount), generate_series(1, amount) AS n`
+      yield* sql`
+        INSERT INTO payments.audit_log
+          (organization_id, id, author_kind, author_id, action, target_type, target_id, request_id, at)
+        SELECT ${organization.id}, gen_random_uuid(), 'operator', 'root', 'x', age, n::text, '', now() - age::interval
+        FROM (VALUES ('730 days 1 minute', 2500), ('729 days', 2)) AS kind (age, amount), generate_series(1, amount) AS n`
+      yield* clean
+      yield* Context.get(services, AuditRetention).clean
+      expect(
+        yield* sql`
+          SELECT environment, count(*)::int AS count FROM payments.receipts WHERE type = 'x'
+          GROUP BY environment ORDER BY environment`
+      ).toEqual([
+        { environment: "production", count: 2 },
+        { environment: "sandbox", count: 2 }
+      ])
+      expect(yield* sql`SELECT DISTINCT target_type AS age FROM payments.audit_log WHERE action = 'x'`).toEqual([
+        { age: "729 days" }
+      ])
+      expect((yield* sql`SELECT 1 FROM payments.receipts WHERE type <> 'x'`).length).toBeGreaterThan(0)
+    })
+  )
+})

@@ -1,0 +1,53 @@
+import { expect, it } from "@effect/vitest"
+import { Context, Effect, Layer, Option, Redacted } from "effect"
+import { Provider } from "../../src/provider/Provider.ts"
+import { stripeProviderLayer } from "../../src/provider/StripeProvider.ts"
+import { testReturnUrls } from "../harness/TestService.ts"
+import { makeScriptedProvider, replying } from "./ScriptedProvider.ts"
+
+/** A provider with a list of 250 objects, in pages as large as is asked for. */
+const withList = Effect.gen(function* () {
+  const scripted = yield* makeScriptedProvider
+  const all = Array.from({ length: 250 }, (_, index) => ({ id: `item_${index}`, object: "item" }))
+  scripted.behave((call, response) => {
+    const query = new URL(call.path, scripted.url).searchParams
+    const start = all.findIndex(({ id }) => id === query.get("starting_after")) + 1
+    const data = all.slice(start, start + Number(query.get("limit")))
+    replying(200, { object: "list", data, has_more: start + data.length < all.length, url: "/" })(call, response)
+  })
+  const provider = yield* Layer.build(
+    stripeProviderLayer({
+      sandbox: Option.some({
+        secretKey: Redacted.make("sk_test_scripted"),
+        webhookSecrets: [Redacted.make("whsec_scripted")]
+      }),
+      production: Option.none(),
+      apiUrl: Option.some(scripted.url),
+      ...testReturnUrls
+    })
+  )
+  return { all, scripted, provider: Context.get(provider, Provider) }
+})
+
+const account = { environment: "sandbox", accountId: "acct_1" } as const
+
+it.scopedLive("lists are fetched to their end, page by page, on the account", () =>
+  Effect.gen(function* () {
+    const { all, provider, scripted } = yield* withList
+    expect(yield* provider.listSubscriptionItems(account, "sub_1")).toEqual(all)
+    expect(yield* provider.listInvoiceLines(account, "in_1")).toEqual(all)
+    const paths = scripted.calls.map(({ path }) => path)
+    expect(paths).toHaveLength(6)
+    expect(paths.slice(0, 3).every((path) => path.startsWith("/v1/subscription_items?"))).toBe(true)
+    expect(paths.slice(3).every((path) => path.startsWith("/v1/invoices/in_1/lines?"))).toBe(true)
+    expect(new Set(scripted.calls.map(({ headers }) => headers["stripe-account"]))).toEqual(new Set(["acct_1"]))
+  })
+)
+
+it.scopedLive("a list that says it goes on after an empty page has ended", () =>
+  Effect.gen(function* () {
+    const { provider, scripted } = yield* withList
+    scripted.behave(replying(200, { object: "list", data: [], has_more: true, url: "/" }))
+    expect(yield* provider.listInvoiceLines(account, "in_1")).toEqual([])
+  })
+)
