@@ -1,6 +1,14 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { errorSchema, ResourceNotFound, ServiceUnavailable } from "../Errors.ts"
+import {
+  DeliveryNotFailed,
+  DeliveryRetryLimitReached,
+  DeliveryWindowExpired,
+  EndpointDeleted,
+  errorSchema,
+  ResourceNotFound,
+  ServiceUnavailable
+} from "../Errors.ts"
 import { EventType } from "../events/Catalog.ts"
 import { Authentication } from "../identity/Authentication.ts"
 import { RequiredPermission } from "../identity/Permissions.ts"
@@ -83,6 +91,22 @@ export class DeliveriesApi extends HttpApiGroup.make("deliveries")
       .addSuccess(DeliveryDetail)
       .annotate(RequiredPermission, "webhook-endpoints:read")
       .annotate(OpenApi.Summary, "Read a delivery with its attempts and its event")
+  )
+  .add(
+    HttpApiEndpoint.post("retry", "/deliveries/:id/retry")
+      .setPath(Schema.Struct({ organizationId: OrganizationId, id: DeliveryId }))
+      .setUrlParams(NoQuery)
+      .addSuccess(Delivery)
+      .addError(errorSchema(DeliveryNotFailed))
+      .addError(errorSchema(EndpointDeleted))
+      .addError(errorSchema(DeliveryRetryLimitReached))
+      .addError(errorSchema(DeliveryWindowExpired))
+      .annotate(RequiredPermission, "webhook-endpoints:write")
+      .annotate(OpenApi.Summary, "Re-send a failed delivery")
+      .annotate(
+        OpenApi.Description,
+        "Queues it at once for one attempt; if that fails, the delivery is `failed` again. Up to 12 attempts in all, within 72 hours of the delivery's creation. The secrets of its creation sign it."
+      )
   )
   .addError(errorSchema(ResourceNotFound))
   .addError(errorSchema(ServiceUnavailable))

@@ -16,6 +16,8 @@ import { type Duration, Schema } from "effect"
  * - `response_too_large`: the answer's head passed the size limit, so that its status cannot be relied on. A 2xx whose
  *   *body* is too long is a success: the rest of the body is simply not read.
  * - `interrupted`: the worker died during the attempt; whether the consumer received the event is unknown.
+ * - `endpoint_deleted`: the endpoint was deleted while the delivery waited; no attempt is made any more. In a delivery's
+ *   `lastErrorCode` only, never an attempt's own.
  */
 export const AttemptErrorCode = Schema.Literal(
   "timeout",
@@ -28,7 +30,8 @@ export const AttemptErrorCode = Schema.Literal(
   "http_error",
   "response_too_large",
   "network_error",
-  "interrupted"
+  "interrupted",
+  "endpoint_deleted"
 ).annotations({
   identifier: "AttemptErrorCode",
   description: "Why a delivery attempt did not succeed"

@@ -1,8 +1,8 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Duration, Effect, Layer } from "effect"
-import type { Tenant } from "../identity/Principal.ts"
 import type { Encrypted } from "../kit/Cipher.ts"
 import { type DeliveryId, deliveryId, type EndpointId } from "../kit/Ids.ts"
+import type { Tenant } from "../kit/Tenant.ts"
 import type { AttemptOutcome } from "./Attempt.ts"
 import { maxAutomaticAttempts } from "./RetryPolicy.ts"
 
@@ -44,7 +44,7 @@ export const newDeliveries = (
     secretIds
   }))
 
-/** A claimed delivery, with all that its attempt needs. */
+/** A claimed delivery, with all that its attempt needs but what it shares with others: see `Destination`. */
 export interface ClaimedDelivery extends Tenant {
   readonly id: DeliveryId
   readonly lease: string
@@ -53,21 +53,42 @@ export interface ClaimedDelivery extends Tenant {
   readonly trigger: AttemptTrigger
   readonly endpointId: EndpointId
   readonly eventId: string
-  readonly url: string
+  /** The secrets that are bound to it, the newest first. */
+  readonly secretIds: ReadonlyArray<string>
+  /** When it was queued and when it was claimed, in Unix milliseconds by the database's clock. */
+  readonly createdAt: number
+  readonly claimedAt: number
   /** The exact text to sign and send. */
   readonly payload: string
-  readonly secrets: ReadonlyArray<{ readonly id: string; readonly masterKeyId: string; readonly ciphertext: string }>
   readonly traceparent: string | null
 }
 
-/** The secrets of a claimed delivery as `Cipher` takes them. */
-export const encryptedSecrets = (
-  delivery: ClaimedDelivery
-): ReadonlyArray<{ readonly id: string; readonly encrypted: Encrypted }> =>
-  delivery.secrets.map(({ ciphertext, id, masterKeyId }) => ({
-    id,
-    encrypted: { masterKeyId, ciphertext: Buffer.from(ciphertext, "base64") }
-  }))
+/** What all deliveries to an endpoint share. */
+export interface Destination {
+  readonly url: string
+  readonly secrets: ReadonlyArray<StoredSecret>
+}
+
+/** A signing secret as it is stored. */
+export interface StoredSecret {
+  readonly id: string
+  readonly encrypted: Encrypted
+  /** When a rotation replaced it, in Unix milliseconds; null while it is the current one. */
+  readonly retiredAt: number | null
+}
+
+/** What a claim took, and where the queue stands. */
+export interface Claim {
+  readonly deliveries: ReadonlyArray<ClaimedDelivery>
+  /** Until the first delivery comes due that is not due yet, in milliseconds; null where none waits. */
+  readonly nextDueInMillis: number | null
+  /** Whether more was due than the claim looked at: the next one, with these endpoints' attempts in flight, sees others. */
+  readonly more: boolean
+  /** All that was due before this place is of the endpoints that were left out or asked for. */
+  readonly place: QueuePlace
+  /** For each endpoint that was asked for and has something due: where that begins. */
+  readonly askedFor: ReadonlyMap<EndpointId, QueuePlace>
+}
 
 /** What becomes of a delivery after an attempt. */
 export type NextStep =
@@ -82,6 +103,21 @@ export interface FinishedAttempt {
   readonly next: NextStep
 }
 
+/** A place in the queue: a time, as the database writes it. */
+export type QueuePlace = string
+
+/** Before everything. */
+export const queueStart: QueuePlace = "-infinity"
+
+/** One endpoint's deliveries, to be claimed beside what comes next. */
+export interface AskedFor {
+  readonly endpointId: EndpointId
+  /** Where to begin to look: none of its due deliveries stands before it. */
+  readonly from: QueuePlace
+  /** How many at most. */
+  readonly room: number
+}
+
 export interface ClaimOptions {
   /** Never more than this many are claimed. */
   readonly limit: number
@@ -89,16 +125,26 @@ export interface ClaimOptions {
   /** Attempts in flight per endpoint, those of `inFlight` included. */
   readonly perEndpoint: number
   readonly inFlight: ReadonlyMap<EndpointId, number>
+  /** Where to begin to look. Default `queueStart`. */
+  readonly from?: QueuePlace
+  /** Endpoints that are left out. */
+  readonly leftOut?: ReadonlyArray<EndpointId>
+  /** Endpoints among those left out that are looked for by themselves. */
+  readonly askedFor?: ReadonlyArray<AskedFor>
 }
 
 /** How many due rows a claim looks at, as a multiple of its limit, to pick fairly across endpoints. */
-const windowFactor = 8
+const windowFactor = 2
 
 export class Queue extends Context.Tag("connected-payments/deliveries/Queue")<
   Queue,
   {
     /** Claims due deliveries, at most `limit`, taking turns between endpoints. */
-    readonly claim: (options: ClaimOptions) => Effect.Effect<ReadonlyArray<ClaimedDelivery>, SqlError.SqlError>
+    readonly claim: (options: ClaimOptions) => Effect.Effect<Claim, SqlError.SqlError>
+    /** The destinations of claimed deliveries, by endpoint; with secrets that do not sign any more, too. */
+    readonly destinations: (
+      deliveries: ReadonlyArray<Pick<ClaimedDelivery, keyof Tenant | "endpointId">>
+    ) => Effect.Effect<ReadonlyMap<EndpointId, Destination>, SqlError.SqlError>
     /**
      * Records attempts and moves their deliveries on, in one statement. A worker that has lost its lease records its
      * attempt but does not move the delivery.
@@ -117,24 +163,65 @@ export class Queue extends Context.Tag("connected-payments/deliveries/Queue")<
   )
 }
 
+/** A row of a claim. Its first columns are the same in all; the others are null in the row of a claim of nothing. */
+interface ClaimRow extends Omit<ClaimedDelivery, "id" | "lease" | "secretIds"> {
+  readonly id: DeliveryId | null
+  readonly secretIds: string
+  readonly nextDueInMillis: number | null
+  readonly more: boolean
+  readonly place: QueuePlace
+  readonly askedFor: ReadonlyArray<readonly [EndpointId, QueuePlace]> | null
+}
+
+/**
+ * An array of PostgreSQL's as text, of values that need no quotes: numbers, ids, names of ours. Far cheaper than the
+ * client's own, which asks of each value what it is.
+ */
+const arrayOf = <A>(rows: ReadonlyArray<A>, value: (row: A) => string | number | null): string => {
+  let text = "{"
+  for (const row of rows) {
+    const item = value(row)
+    text += text.length > 1 ? `,${item === null ? "NULL" : item}` : item === null ? "NULL" : item
+  }
+  return `${text}}`
+}
+
+const itself = <A>(value: A): A => value
+
 function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
   const claim = (options: ClaimOptions) => {
     const busy = [...options.inFlight]
+    const { askedFor = [], leftOut = [] } = options
     const saturated = busy.filter(([, count]) => count >= options.perEndpoint).map(([id]) => id)
-    return Effect.flatMap(
-      Effect.sync(() => crypto.randomUUID()),
-      (lease) => sql<ClaimedDelivery>`
-        WITH due AS MATERIALIZED (
+    return Effect.suspend(() => {
+      const lease = crypto.randomUUID()
+      return Effect.map(
+        sql<ClaimRow>`
+        WITH next AS MATERIALIZED (
           SELECT ctid AS tid, endpoint_id, next_attempt_at
           FROM payments.deliveries
-          WHERE state = 'queued' AND next_attempt_at <= now() AND NOT (endpoint_id = ANY (${saturated}::uuid[]))
+          WHERE state = 'queued' AND next_attempt_at >= ${options.from ?? queueStart}::timestamptz
+            AND next_attempt_at <= now() AND NOT (endpoint_id = ANY (${arrayOf([...saturated, ...leftOut], itself)}::uuid[]))
           ORDER BY next_attempt_at
           LIMIT ${options.limit * windowFactor}
+        ), asked AS MATERIALIZED (
+          SELECT a.tid, w.endpoint_id, a.next_attempt_at
+          FROM unnest(${arrayOf(askedFor, ({ endpointId }) => endpointId)}::uuid[],
+            ${arrayOf(askedFor, ({ from }) => `"${from}"`)}::timestamptz[],
+            ${arrayOf(askedFor, ({ room }) => room)}::int[]) AS w (endpoint_id, since, room)
+          CROSS JOIN LATERAL (
+            SELECT ctid AS tid, next_attempt_at FROM payments.deliveries
+            WHERE state = 'queued' AND next_attempt_at >= w.since AND next_attempt_at <= now()
+              AND endpoint_id = w.endpoint_id
+            ORDER BY next_attempt_at LIMIT w.room
+          ) AS a
+        ), due AS (
+          SELECT * FROM next UNION ALL SELECT * FROM asked
         ), chosen AS MATERIALIZED (
           SELECT tid FROM (
             SELECT due.tid, due.next_attempt_at, COALESCE(busy.attempts, 0)
               + row_number() OVER (PARTITION BY due.endpoint_id ORDER BY due.next_attempt_at) AS turn
-            FROM due LEFT JOIN unnest(${busy.map(([id]) => id)}::uuid[], ${busy.map(([, count]) => count)}::int[])
+            FROM due LEFT JOIN unnest(${arrayOf(busy, ([id]) => id)}::uuid[], ${arrayOf(busy, ([, count]) => count)}::int[])
               AS busy (endpoint_id, attempts) ON busy.endpoint_id = due.endpoint_id
           ) AS ranked
           WHERE turn <= ${options.perEndpoint}
@@ -163,43 +250,69 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
             lease = ${lease}::uuid, claimed_at = now(), attempt_count = attempt_count + 1,
             next_attempt_at = now() + ${Duration.toMillis(options.lease)} * interval '1 millisecond'
           WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE NOT used_up))
-          RETURNING *
+          RETURNING organization_id, environment, id, attempt_count, next_trigger, endpoint_id, event_id, secret_ids,
+            created_at, traceparent
         )
-        SELECT d.organization_id AS "organizationId", d.environment, d.id, d.lease, d.attempt_count AS attempt,
-          d.next_trigger AS trigger, d.endpoint_id AS "endpointId", d.event_id AS "eventId", d.traceparent,
-          p.url, e.payload, COALESCE((
-            SELECT json_agg(json_build_object('id', s.id, 'masterKeyId', s.master_key_id,
-              'ciphertext', translate(encode(s.ciphertext, 'base64'), E'\n', '')) ORDER BY s.created_at DESC)
-            FROM payments.endpoint_secrets s
-            WHERE s.organization_id = d.organization_id AND s.environment = d.environment AND s.id = ANY (d.secret_ids)
-              -- A rotated secret signs for 24 hours more, and longer for what was queued before the rotation
-              AND (s.retired_at IS NULL OR s.retired_at > now() - interval '24 hours' OR d.created_at < s.retired_at)
-          ), '[]') AS secrets
-        FROM claimed d
-        JOIN payments.events e
-          ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
-        JOIN payments.endpoints p
-          ON p.organization_id = d.organization_id AND p.environment = d.environment AND p.id = d.endpoint_id`
-    )
+        SELECT q.*, d.organization_id AS "organizationId", d.environment, d.id, d.attempt_count AS attempt,
+          d.next_trigger AS trigger, d.endpoint_id AS "endpointId", d.event_id AS "eventId", d.traceparent, e.payload,
+          array_to_string(d.secret_ids, ',') AS "secretIds", (EXTRACT(EPOCH FROM d.created_at) * 1000)::float8 AS "createdAt"
+        FROM (
+          SELECT (EXTRACT(EPOCH FROM now()) * 1000)::float8 AS "claimedAt",
+            (SELECT count(*) FROM next) >= ${options.limit * windowFactor} AS more,
+            -- A row that is stored late stands at the time when its transaction began: look back a little
+            LEAST((SELECT min(next_attempt_at) FROM next), now() - interval '5 seconds')::text AS place,
+            (SELECT json_agg(json_build_array(endpoint_id, first)) FROM (
+              SELECT endpoint_id, min(next_attempt_at)::text AS first FROM asked GROUP BY endpoint_id
+            ) AS a) AS "askedFor",
+            (EXTRACT(EPOCH FROM (
+              SELECT next_attempt_at FROM payments.deliveries
+              WHERE state = 'queued' AND next_attempt_at > now() ORDER BY next_attempt_at LIMIT 1
+            ) - now()) * 1000)::float8 AS "nextDueInMillis"
+        ) AS q
+        LEFT JOIN (claimed d JOIN payments.events e
+          ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id) ON true`,
+        (rows) => toClaim(rows, lease)
+      )
+    })
   }
 
-  const finish = (attempts: ReadonlyArray<FinishedAttempt>) => {
-    const column = <A>(of: (attempt: FinishedAttempt) => A): ReadonlyArray<A> => attempts.map(of)
-    return sql`
+  const destinations: Queue["Type"]["destinations"] = (deliveries) =>
+    Effect.map(
+      sql<StoredDestination>`
+        SELECT p.id AS "endpointId", p.url, (
+          SELECT json_agg(json_build_object('id', s.id, 'masterKeyId', s.master_key_id,
+            'ciphertext', translate(encode(s.ciphertext, 'base64'), E'\n', ''),
+            'retiredAt', EXTRACT(EPOCH FROM s.retired_at) * 1000) ORDER BY s.created_at DESC)
+          FROM payments.endpoint_secrets s
+          WHERE s.organization_id = p.organization_id AND s.environment = p.environment AND s.endpoint_id = p.id
+        ) AS secrets
+        FROM unnest(${arrayOf(deliveries, ({ organizationId }) => organizationId)}::uuid[],
+          ${arrayOf(deliveries, ({ environment }) => environment)}::text[],
+          ${arrayOf(deliveries, ({ endpointId }) => endpointId)}::uuid[]) AS r (organization_id, environment, id)
+        JOIN payments.endpoints p
+          ON p.organization_id = r.organization_id AND p.environment = r.environment AND p.id = r.id`,
+      (rows) =>
+        new Map(
+          rows.map(({ endpointId, secrets, url }) => [endpointId, { url, secrets: (secrets ?? []).map(toSecret) }])
+        )
+    )
+
+  const finish = (attempts: ReadonlyArray<FinishedAttempt>) =>
+    sql`
       WITH result AS MATERIALIZED (
         SELECT * FROM unnest(
-          ${column(({ delivery }) => delivery.organizationId)}::uuid[],
-          ${column(({ delivery }) => delivery.environment)}::text[],
-          ${column(({ delivery }) => delivery.id)}::uuid[],
-          ${column(({ delivery }) => delivery.lease)}::uuid[],
-          ${column(({ delivery }) => delivery.attempt)}::smallint[],
-          ${column(({ delivery }) => delivery.trigger)}::text[],
-          ${column(({ startedAt }) => startedAt)}::timestamptz[],
-          ${column(({ outcome }) => outcome.durationMs)}::int[],
-          ${column(({ outcome }) => outcome.httpStatus)}::smallint[],
-          ${column(({ outcome }) => outcome.errorCode)}::text[],
-          ${column(({ next }) => next.state)}::text[],
-          ${column(({ next }) => (next.state === "queued" ? Duration.toMillis(next.delay) : null))}::bigint[]
+          ${arrayOf(attempts, ({ delivery }) => delivery.organizationId)}::uuid[],
+          ${arrayOf(attempts, ({ delivery }) => delivery.environment)}::text[],
+          ${arrayOf(attempts, ({ delivery }) => delivery.id)}::uuid[],
+          ${arrayOf(attempts, ({ delivery }) => delivery.lease)}::uuid[],
+          ${arrayOf(attempts, ({ delivery }) => delivery.attempt)}::smallint[],
+          ${arrayOf(attempts, ({ delivery }) => delivery.trigger)}::text[],
+          ${arrayOf(attempts, ({ startedAt }) => startedAt.getTime())}::bigint[],
+          ${arrayOf(attempts, ({ outcome }) => outcome.durationMs)}::int[],
+          ${arrayOf(attempts, ({ outcome }) => outcome.httpStatus)}::smallint[],
+          ${arrayOf(attempts, ({ outcome }) => outcome.errorCode)}::text[],
+          ${arrayOf(attempts, ({ next }) => next.state)}::text[],
+          ${arrayOf(attempts, ({ next }) => (next.state === "queued" ? Math.round(Duration.toMillis(next.delay)) : null))}::bigint[]
         ) AS r (organization_id, environment, id, lease, number, trigger, started_at, duration_ms, http_status,
           error_code, state, delay_ms)
       ), moved AS (
@@ -214,8 +327,8 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
       )
       INSERT INTO payments.delivery_attempts
         (organization_id, environment, delivery_id, number, trigger, started_at, duration_ms, http_status, error_code)
-      SELECT r.organization_id, r.environment, r.id, r.number, r.trigger, r.started_at, r.duration_ms, r.http_status,
-        r.error_code
+      SELECT r.organization_id, r.environment, r.id, r.number, r.trigger,
+        to_timestamp(r.started_at / 1000.0), r.duration_ms, r.http_status, r.error_code
       FROM result r JOIN payments.deliveries d
         ON d.organization_id = r.organization_id AND d.environment = r.environment AND d.id = r.id
       -- A slow worker's attempt that another one has taken for lost: what is known replaces what was guessed
@@ -223,7 +336,6 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
         started_at = excluded.started_at, duration_ms = excluded.duration_ms, http_status = excluded.http_status,
         error_code = excluded.error_code
       WHERE delivery_attempts.error_code = 'interrupted'`.pipe(Effect.asVoid)
-  }
 
   const release = (deliveries: ReadonlyArray<ClaimedDelivery>, delay: Duration.Duration) =>
     sql`
@@ -231,13 +343,51 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
         lease = NULL, attempt_count = d.attempt_count - 1,
         next_attempt_at = now() + ${Duration.toMillis(delay)} * interval '1 millisecond'
       FROM unnest(
-        ${deliveries.map(({ organizationId }) => organizationId)}::uuid[],
-        ${deliveries.map(({ environment }) => environment)}::text[],
-        ${deliveries.map(({ id }) => id)}::uuid[],
-        ${deliveries.map(({ lease }) => lease)}::uuid[]
+        ${arrayOf(deliveries, ({ organizationId }) => organizationId)}::uuid[],
+        ${arrayOf(deliveries, ({ environment }) => environment)}::text[],
+        ${arrayOf(deliveries, ({ id }) => id)}::uuid[],
+        ${arrayOf(deliveries, ({ lease }) => lease)}::uuid[]
       ) AS r (organization_id, environment, id, lease)
       WHERE d.organization_id = r.organization_id AND d.environment = r.environment AND d.id = r.id
         AND d.lease = r.lease`.pipe(Effect.asVoid)
 
-  return { claim, finish, release }
+  return { claim, destinations, finish, release }
 }
+
+const toClaim = (rows: ReadonlyArray<ClaimRow>, lease: string): Claim => {
+  const [first] = rows
+  const deliveries: Array<ClaimedDelivery> = []
+  // The columns of the claim as a whole are no part of a delivery
+  for (const { askedFor: _, id, more: ___, nextDueInMillis: __, place: ____, secretIds, ...row } of rows) {
+    if (id !== null) deliveries.push({ ...row, id, lease, secretIds: secretIds.split(",") })
+  }
+  return {
+    deliveries,
+    nextDueInMillis: first?.nextDueInMillis ?? null,
+    more: first?.more ?? false,
+    place: first?.place ?? queueStart,
+    askedFor: new Map(first?.askedFor ?? [])
+  }
+}
+
+interface StoredDestination {
+  readonly endpointId: EndpointId
+  readonly url: string
+  readonly secrets: ReadonlyArray<{
+    readonly id: string
+    readonly masterKeyId: string
+    readonly ciphertext: string
+    readonly retiredAt: number | null
+  }> | null
+}
+
+const toSecret = ({
+  ciphertext,
+  id,
+  masterKeyId,
+  retiredAt
+}: NonNullable<StoredDestination["secrets"]>[number]): StoredSecret => ({
+  id,
+  encrypted: { masterKeyId, ciphertext: Buffer.from(ciphertext, "base64") },
+  retiredAt
+})

@@ -89,7 +89,8 @@ const verdictOfError: Record<Exclude<AttemptErrorCode, "http_error">, AttemptVer
   destination_blocked: "failed",
   redirect_refused: "failed",
   // The consumer answered, but with no HTTP answer that can be read: one of "all other errors"
-  response_too_large: "failed"
+  response_too_large: "failed",
+  endpoint_deleted: "failed"
 }
 
 /**

@@ -2,8 +2,7 @@
 import { createHmac } from "node:crypto"
 import { type Array as Arr, Redacted } from "effect"
 
-/** The header that carries the signature. */
-export const signatureHeaderName = "Service-Signature"
+export { signatureHeaderName } from "../events/DeliveryHeaders.ts"
 
 /** What is signed, and with what. */
 export interface SignatureInput {

@@ -45,6 +45,13 @@ export interface TransportOptions {
   readonly certificateAuthorities?: ReadonlyArray<string>
 }
 
+/** Who is told what an attempt came to. Its methods must not throw. */
+export interface OutcomeReceiver {
+  readonly onOutcome: (outcome: AttemptOutcome) => void
+  /** The request was impossible, or the transport has a bug. */
+  readonly onDefect: (defect: unknown) => void
+}
+
 /** Sends attempts. */
 export class Transport extends Context.Tag("connected-payments/deliveries/Transport")<
   Transport,
@@ -55,6 +62,11 @@ export class Transport extends Context.Tag("connected-payments/deliveries/Transp
      * header with a line break in it).
      */
     readonly post: (request: TransportRequest) => Effect.Effect<AttemptOutcome>
+    /**
+     * `post` without a fiber, for many at once: the receiver is told exactly once, perhaps before this returns. The
+     * answer abandons the attempt: the connection closes, and the receiver is told nothing any more.
+     */
+    readonly send: (request: TransportRequest, receiver: OutcomeReceiver) => () => void
   }
 >() {
   /** Opens connections as they are needed and closes all of them with its scope. */
@@ -85,25 +97,72 @@ const make = Effect.fnUntraced(function* (options: TransportOptions) {
     })
   )
 
+  const routes = new Routes(toPublic, toLocal)
+
+  const send = (request: TransportRequest, receiver: OutcomeReceiver): (() => void) => {
+    const route = closed ? null : routes.of(request)
+    if (route === null) {
+      receiver.onOutcome(notSent(closed ? "interrupted" : "destination_blocked"))
+      return () => {}
+    }
+    const { connections, origin, path } = route
+    const connection = connections.acquire(origin)
+    const exchange = new Exchange({ connections, connection, deadlines, maxResponseBytes, receiver })
+    exchange.start(path, request)
+    return () => exchange.abandon()
+  }
+
   const post = (request: TransportRequest) =>
     Effect.async<AttemptOutcome>((resume) => {
-      if (closed) return resume(Effect.succeed(notSent("interrupted")))
-      const url = Either.getOrNull(parseDestination(request.url, request))
-      if (url === null) return resume(Effect.succeed(notSent("destination_blocked")))
-      const connections = addressPolicyFor(url.hostname, request).allowLoopback ? toLocal : toPublic
-      const exchange = new Exchange({
-        connections,
-        connection: connections.acquire(url.origin),
-        deadlines,
-        maxResponseBytes,
-        resume
+      const abandon = send(request, {
+        onOutcome: (outcome) => resume(Effect.succeed(outcome)),
+        onDefect: (defect) => resume(Effect.die(defect))
       })
-      exchange.start(url.pathname, request)
-      return Effect.sync(() => exchange.abandon())
+      return Effect.sync(abandon)
     })
 
-  return { post }
+  return { post, send }
 })
+
+/** How a destination is reached. */
+interface Route {
+  readonly connections: Connections
+  readonly origin: string
+  readonly path: string
+}
+
+/** How many destinations' routes are remembered. */
+const maxRoutes = 10_000
+
+/** Routes by destination, so that one URL is judged once; `null` for those that are refused. */
+class Routes {
+  readonly #toPublic: Connections
+  readonly #toLocal: Connections
+  readonly #known = { allowed: new Map<string, Route | null>(), forbidden: new Map<string, Route | null>() }
+
+  constructor(toPublic: Connections, toLocal: Connections) {
+    this.#toPublic = toPublic
+    this.#toLocal = toLocal
+  }
+
+  of(request: TransportRequest): Route | null {
+    const known = request.allowLocal ? this.#known.allowed : this.#known.forbidden
+    let route = known.get(request.url)
+    if (route === undefined) {
+      route = this.#judge(request)
+      if (known.size >= maxRoutes) known.clear()
+      known.set(request.url, route)
+    }
+    return route
+  }
+
+  #judge(request: TransportRequest): Route | null {
+    const url = Either.getOrNull(parseDestination(request.url, request))
+    if (url === null) return null
+    const connections = addressPolicyFor(url.hostname, request).allowLoopback ? this.#toLocal : this.#toPublic
+    return { connections, origin: url.origin, path: url.pathname }
+  }
+}
 
 const notSent = (errorCode: AttemptErrorCode): AttemptOutcome => ({
   httpStatus: null,
@@ -117,7 +176,7 @@ interface ExchangeSettings {
   readonly connection: Connection
   readonly deadlines: Deadlines
   readonly maxResponseBytes: number
-  readonly resume: (outcome: Effect.Effect<AttemptOutcome>) => void
+  readonly receiver: OutcomeReceiver
 }
 
 /** One request and its answer, as undici reports on them. It ends once; what is reported afterwards is of no account. */
@@ -188,7 +247,7 @@ class Exchange implements Dispatcher.DispatchHandler, Expiring {
       this.#fail(attemptErrorCode(error))
     } else if (this.#end()) {
       this.#discard()
-      this.#settings.resume(Effect.die(error))
+      this.#settings.receiver.onDefect(error)
     }
   }
 
@@ -229,7 +288,7 @@ class Exchange implements Dispatcher.DispatchHandler, Expiring {
   #answer(errorCode: AttemptErrorCode | null): void {
     const durationMs = Math.round(performance.now() - this.#startedAt)
     const outcome = { httpStatus: this.#status, errorCode, durationMs, retryAfter: this.#retryAfter }
-    this.#settings.resume(Effect.succeed(outcome))
+    this.#settings.receiver.onOutcome(outcome)
   }
 }
 

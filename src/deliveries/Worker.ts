@@ -1,19 +1,19 @@
-import { Headers, HttpTraceContext } from "@effect/platform"
-import { Cause, Chunk, Clock, Duration, Effect, FiberSet, Layer, Queue as Mailbox, Option, Schedule } from "effect"
-import { localDestinationsAllowed } from "../endpoints/Endpoints.ts"
-import { secretContext } from "../endpoints/Secrets.ts"
-import { Cipher, DecryptionFailed } from "../kit/Cipher.ts"
-import type { EndpointId } from "../kit/Ids.ts"
-import type { AttemptOutcome } from "./Attempt.ts"
-import { type ClaimedDelivery, encryptedSecrets, type FinishedAttempt, type NextStep, Queue } from "./Queue.ts"
-import { classify, nextDelay } from "./RetryPolicy.ts"
-import { signatureHeader, signatureHeaderName } from "./Signature.ts"
+import { performance } from "node:perf_hooks"
+import { Cause, Duration, Effect, Layer, Option, Runtime, Schedule } from "effect"
+import { Cipher } from "../kit/Cipher.ts"
+import { Attempts } from "./Attempts.ts"
+import { Destinations } from "./Destinations.ts"
+import { type ClaimedDelivery, type FinishedAttempt, Queue } from "./Queue.ts"
+import { Signal } from "./Signal.ts"
 import { Transport } from "./Transport.ts"
+import { Turns } from "./Turns.ts"
 import { WakeUp } from "./WakeUp.ts"
 
 export interface WorkerOptions {
   /** The transport's time-out for one exchange, plus what recording its outcome may take. */
   readonly lease: Duration.Duration
+  /** How long after its claim an attempt may still begin, so that its lease outlives it. */
+  readonly startWithin: Duration.Duration
   /** Attempts in flight in this process. */
   readonly concurrency: number
   /** Attempts in flight per endpoint in this process. */
@@ -26,11 +26,26 @@ export interface WorkerOptions {
   readonly userAgent: string
 }
 
-/** Most deliveries that one claim takes, and most attempts that one flush records. */
-const batchSize = 128
+/** Most deliveries that one claim takes. */
+const maxClaim = 256
+
+/** Most attempts that one flush records. */
+const maxFlush = 512
+
+/** While the queue is full, a claim waits until it is worth its while, but no longer than this, in milliseconds. */
+const gatherRoomFor = 5
+
+/** How much longer than the poll interval a worker sleeps that finds nothing again and again. */
+const maxIdleFactor = 4
 
 /** How long a delivery rests whose secrets can't be decrypted: that is the operator's to mend, not the consumer's. */
 const undecryptableDelay = Duration.minutes(1)
+
+/** How long deliveries rest that were claimed but could not be begun. */
+const notBegunDelay = Duration.seconds(1)
+
+/** Other processes are told at most this often, in milliseconds, that this one has no room for what is due. */
+const passOnEvery = 100
 
 const reconnect = Schedule.exponential("100 millis").pipe(
   Schedule.jittered,
@@ -38,30 +53,8 @@ const reconnect = Schedule.exponential("100 millis").pipe(
 )
 
 /**
- * What an attempt's outcome makes of its delivery (contract, States and transitions): delivered; queued for the next
- * automatic attempt while any is left; failed. A manual re-send makes one attempt.
- */
-export const nextStep = Effect.fnUntraced(function* (
-  attempt: Pick<ClaimedDelivery, "attempt" | "trigger">,
-  outcome: AttemptOutcome
-) {
-  const verdict = classify(outcome)
-  if (verdict === "delivered") {
-    return { state: "delivered" } satisfies NextStep
-  }
-  const delay =
-    verdict === "retry" && attempt.trigger === "automatic"
-      ? yield* nextDelay({ attemptNumber: attempt.attempt, retryAfter: outcome.retryAfter })
-      : Option.none()
-  return Option.match(delay, {
-    onNone: (): NextStep => ({ state: "failed" }),
-    onSome: (delay): NextStep => ({ state: "queued", delay })
-  })
-})
-
-/**
- * The pool of fibers that delivers: one claims due deliveries, one fiber per delivery makes the attempt, one records
- * outcomes, gathering what finishes while the flush before is under way.
+ * The worker that delivers: one loop claims due deliveries and starts their attempts, one records outcomes, gathering
+ * what ends while the flush before is under way. Between the two, attempts are plain callbacks.
  *
  * On shutdown it stops claiming, lets attempts in flight end, and records them. What it can't record comes due again
  * when its lease ends: an event is delivered at least once, never lost.
@@ -71,153 +64,198 @@ export const workerLayer = (options: WorkerOptions): Layer.Layer<never, never, Q
 
 const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   const queue = yield* Queue
-  const transport = yield* Transport
-  const cipher = yield* Cipher
   const wakeUp = yield* WakeUp
-  const finished = yield* Mailbox.unbounded<FinishedAttempt>()
-  /** Told when an attempt was recorded: a claim may be waiting for room. */
-  const room = yield* Mailbox.sliding<void>(1)
-  const inFlight = new Map<EndpointId, number>()
+  const runFork = Runtime.runFork(yield* Effect.runtime<never>())
+  const destinations = new Destinations(queue, yield* Cipher)
+  const turns = new Turns({ concurrency: options.concurrency, perEndpoint: options.concurrencyPerEndpoint })
+  /** Raised when something may be due or there may be room for it. */
+  const worthClaiming = new Signal()
+  const toRecord = new Signal()
+  const finished: Array<FinishedAttempt> = []
+  /** Attempts and what else is claimed and not yet written back. */
   let unrecorded = 0
+  /** Whether the last claim left something that was due: for want of room, or at an endpoint's cap. */
+  let leftSome = false
+  /** The room that the claiming loop waits for; none while it waits for other news. */
+  let roomWanted: number | null = null
   let closing = false
 
-  const started = (delivery: ClaimedDelivery) => {
-    unrecorded += 1
-    inFlight.set(delivery.endpointId, (inFlight.get(delivery.endpointId) ?? 0) + 1)
-  }
-  const ended = ({ endpointId }: ClaimedDelivery) => {
-    unrecorded -= 1
-    const left = (inFlight.get(endpointId) ?? 0) - 1
-    if (left > 0) {
-      inFlight.set(endpointId, left)
-    } else {
-      inFlight.delete(endpointId)
-    }
+  /** Places for attempts, and for those that wait for their record: recording must not hold up sending. */
+  const room = () => Math.min(options.concurrency - attempts.size, 2 * options.concurrency - unrecorded, maxClaim)
+
+  const roomMade = () => {
+    if (roomWanted === null ? leftSome : room() >= roomWanted) worthClaiming.raise()
   }
 
-  const flush = (attempts: ReadonlyArray<FinishedAttempt>) =>
-    queue.finish(attempts).pipe(
+  const settled = (count: number) => {
+    unrecorded -= count
+    roomMade()
+  }
+
+  const giveBack = (deliveries: ReadonlyArray<ClaimedDelivery>, delay: Duration.Duration) =>
+    queue.release(deliveries, delay).pipe(
+      Effect.catchAll((error) => Effect.logWarning("Deliveries could not be given back; their leases will end", error)),
+      Effect.ensuring(Effect.sync(() => settled(deliveries.length)))
+    )
+
+  const attempts = yield* Attempts.make(
+    options,
+    { transport: yield* Transport, destinations },
+    {
+      onFinished: (attempt) => {
+        finished.push(attempt)
+        toRecord.raise()
+        roomMade()
+      },
+      onUnsignable: (delivery, error) =>
+        void runFork(
+          Effect.logError("A delivery can't be signed", error).pipe(
+            Effect.zipRight(giveBack([delivery], undecryptableDelay)),
+            Effect.annotateLogs(logged(delivery))
+          )
+        ),
+      onDefect: (delivery, defect) => {
+        settled(1)
+        runFork(
+          Effect.annotateLogs(Effect.logError("An attempt failed by a defect", Cause.die(defect)), logged(delivery))
+        )
+      }
+    }
+  )
+
+  const flush = Effect.suspend(() => {
+    const batch = finished.splice(0, maxFlush)
+    return queue.finish(batch).pipe(
       Effect.tapError((error) => Effect.logWarning("Attempts could not be recorded yet", error)),
       Effect.retry({ schedule: reconnect, while: () => !closing }),
       Effect.catchAll((error) => Effect.logError("Attempts were not recorded; their leases will end", error)),
-      Effect.zipRight(
-        Effect.sync(() => {
-          for (const { delivery } of attempts) {
-            ended(delivery)
-          }
-        })
-      ),
-      Effect.zipRight(Mailbox.offer(room, undefined))
+      Effect.zipRight(Effect.sync(() => settled(batch.length)))
     )
-
-  const secretsOf = Effect.fnUntraced(function* (delivery: ClaimedDelivery) {
-    const [current, ...previous] = yield* Effect.forEach(encryptedSecrets(delivery), ({ encrypted, id }) =>
-      cipher.decrypt(encrypted, secretContext(delivery, id))
-    )
-    return current === undefined
-      ? yield* new DecryptionFailed({ message: "The delivery's secrets are gone" })
-      : ([current, ...previous] as const)
   })
 
-  const attempt = Effect.fnUntraced(function* (delivery: ClaimedDelivery) {
-    const secrets = yield* secretsOf(delivery)
-    const startedAt = new Date(yield* Clock.currentTimeMillis)
-    const outcome = yield* transport.post({
-      url: delivery.url,
-      body: delivery.payload,
-      headers: {
-        "content-type": "application/json",
-        "user-agent": options.userAgent,
-        "service-delivery-id": delivery.id,
-        [signatureHeaderName]: signatureHeader({
-          timestamp: Math.floor(startedAt.getTime() / 1000),
-          body: delivery.payload,
-          secrets
-        })
-      },
-      allowLocal: localDestinationsAllowed(options, delivery)
+  const record = Effect.suspend(() => (finished.length === 0 ? toRecord.wait() : Effect.uninterruptible(flush)))
+
+  const start = (deliveries: ReadonlyArray<ClaimedDelivery>, claimedAt: number) =>
+    Effect.suspend(() => {
+      // After a pause of the machine the lease may be about to end: then another worker's attempt would meet ours
+      if (performance.now() - claimedAt > Duration.toMillis(options.startWithin)) {
+        return giveBack(deliveries, Duration.zero)
+      }
+      for (const delivery of deliveries) attempts.start(delivery)
+      return Effect.void
     })
-    const next = yield* nextStep(delivery, outcome)
-    yield* Effect.annotateCurrentSpan({
-      "http.response.status_code": outcome.httpStatus ?? 0,
-      "delivery.error_code": outcome.errorCode ?? "",
-      "delivery.state": next.state
-    })
-    yield* Mailbox.offer(finished, { delivery, startedAt, outcome, next })
-  })
 
-  const giveBack = (delivery: ClaimedDelivery, delay: Duration.Duration) =>
-    queue.release([delivery], delay).pipe(
-      Effect.catchAll((error) => Effect.logWarning("A delivery could not be given back; its lease will end", error)),
-      Effect.ensuring(Effect.sync(() => ended(delivery))),
-      Effect.zipRight(Mailbox.offer(room, undefined))
-    )
+  /** Whether one of these endpoints, with what is in flight to it, is at its cap. */
+  const reachesCap = (deliveries: ReadonlyArray<ClaimedDelivery>) => {
+    const counts = new Map(attempts.inFlight)
+    for (const { endpointId } of deliveries) counts.set(endpointId, (counts.get(endpointId) ?? 0) + 1)
+    for (const count of counts.values()) if (count >= options.concurrencyPerEndpoint) return true
+    return false
+  }
 
-  const deliver = (delivery: ClaimedDelivery) =>
-    attempt(delivery).pipe(
-      Effect.withSpan("deliver", {
-        kind: "client",
-        root: true,
-        links: linksTo(delivery.traceparent),
-        attributes: spanAttributes(delivery)
-      }),
-      Effect.catchTag("DecryptionFailed", (error) =>
-        Effect.zipRight(Effect.logError("A delivery can't be signed", error), giveBack(delivery, undecryptableDelay))
-      ),
-      // A bug must not take the place of the other deliveries: the lease ends and the history says so
-      Effect.catchAllDefect((defect) =>
-        Effect.zipRight(
-          Effect.logError("An attempt failed by a defect", Cause.die(defect)),
-          Effect.sync(() => ended(delivery))
-        )
-      ),
-      Effect.annotateLogs({ deliveryId: delivery.id, endpointId: delivery.endpointId })
-    )
-
-  const running = yield* FiberSet.make()
-
-  // One step: a claim that is not followed by its fibers would have to wait for its lease to end
-  const claim = Effect.gen(function* () {
-    const claimed = yield* queue.claim({
-      limit: Math.min(options.concurrency - unrecorded, batchSize),
-      lease: options.lease,
-      perEndpoint: options.concurrencyPerEndpoint,
-      inFlight
-    })
-    for (const delivery of claimed) {
-      started(delivery)
-      // A fiber inherits what it was forked in: an attempt that outlasts the shutdown must be interruptible
-      yield* FiberSet.run(running, Effect.interruptible(deliver(delivery)))
-    }
-    return claimed.length
+  // One step: a claim that is not followed by its attempts would have to wait for its lease to end
+  const claim = Effect.suspend(() => {
+    const limit = room()
+    const turn = turns.next(attempts.inFlight, performance.now())
+    const claimedAt = performance.now()
+    return queue
+      .claim({
+        limit,
+        lease: options.lease,
+        perEndpoint: options.concurrencyPerEndpoint,
+        inFlight: attempts.inFlight,
+        ...turn
+      })
+      .pipe(
+        Effect.tap((claimed) => {
+          turns.learn(turn, claimed)
+          unrecorded += claimed.deliveries.length
+          leftSome = claimed.deliveries.length >= limit || turns.apart.size > 0 || reachesCap(claimed.deliveries)
+          return destinations.load(claimed.deliveries).pipe(
+            Effect.matchEffect({
+              onSuccess: () => start(claimed.deliveries, claimedAt),
+              onFailure: (error) =>
+                Effect.zipRight(
+                  Effect.logWarning("The destinations of deliveries can't be read", error),
+                  giveBack(claimed.deliveries, notBegunDelay)
+                )
+            })
+          )
+        }),
+        Effect.map(({ deliveries, more, nextDueInMillis }) => ({
+          found: deliveries.length,
+          full: deliveries.length >= limit,
+          more,
+          nextDueInMillis
+        }))
+      )
   }).pipe(
     Effect.uninterruptible,
     Effect.catchAll((error) =>
-      Effect.as(Effect.zipRight(Effect.logWarning("Deliveries can't be claimed", error), Effect.sleep("1 second")), 0)
+      Effect.logWarning("Deliveries can't be claimed", error).pipe(
+        Effect.zipRight(Effect.sleep("1 second")),
+        Effect.as({ found: 0, full: false, more: false, nextDueInMillis: null })
+      )
     )
   )
 
-  const claimAndWait = Effect.gen(function* () {
-    if (unrecorded >= options.concurrency) {
-      return yield* Mailbox.take(room)
+  const pollMillis = Duration.toMillis(options.pollInterval)
+  let idleRounds = 0
+  let passedOnAt = 0
+
+  /** How long to sleep where nothing more is to be had now. */
+  const idleMillis = ({ found, nextDueInMillis }: Effect.Effect.Success<typeof claim>) => {
+    idleRounds = found > 0 || unrecorded > 0 ? 0 : Math.min(idleRounds + 1, maxIdleFactor - 1)
+    const poll = pollMillis * (1 + idleRounds)
+    return nextDueInMillis === null ? poll : Math.min(poll, Math.max(1, Math.ceil(nextDueInMillis)))
+  }
+
+  /** More is due than there is room for: a worker elsewhere may have some. */
+  const passOn = Effect.suspend(() => {
+    if (performance.now() - passedOnAt < passOnEvery) return Effect.void
+    passedOnAt = performance.now()
+    return wakeUp.announce
+  })
+
+  const waitForRoom = Effect.gen(function* () {
+    const enough = Math.min(maxClaim, Math.ceil(options.concurrency / 4))
+    const waitedSince = performance.now()
+    while (room() < 1 || (room() < enough && performance.now() - waitedSince < gatherRoomFor)) {
+      roomWanted = room() < 1 ? 1 : enough
+      yield* worthClaiming.wait(room() < 1 ? undefined : gatherRoomFor)
     }
-    if ((yield* claim) === 0) {
-      // An endpoint at its cap may have room again before anything new comes
-      yield* Effect.raceFirst(Effect.raceFirst(wakeUp.await, Mailbox.take(room)), Effect.sleep(options.pollInterval))
+    roomWanted = null
+  })
+
+  const claimAndWait = Effect.gen(function* () {
+    const claimed = yield* claim
+    if (claimed.full || claimed.more) {
+      if (room() < 1) yield* passOn
+      yield* waitForRoom
+      // All that it looked at is in other workers' hands
+      if (claimed.found === 0) yield* Effect.sleep(gatherRoomFor)
+    } else {
+      yield* worthClaiming.wait(idleMillis(claimed))
+      if (room() < 1) yield* waitForRoom
     }
   })
 
-  // Finalizers run in reverse: claiming stops first, then attempts in flight end, then their records are written
-  yield* Effect.acquireRelease(
-    Mailbox.takeBetween(finished, 1, batchSize * 4).pipe(
-      Effect.flatMap((batch) => Effect.uninterruptible(flush(Chunk.toReadonlyArray(batch)))),
-      Effect.forever,
-      Effect.withTracerEnabled(false),
-      Effect.interruptible,
-      Effect.forkDaemon
-    ),
-    (fiber) => fiber.interruptAsFork(fiber.id())
+  /** Takes what is announced only while there is room for it: else it is other processes' to take. */
+  const listen = Effect.suspend(() =>
+    room() < 1
+      ? Effect.sleep("10 millis")
+      : Effect.zipRight(
+          wakeUp.await,
+          Effect.sync(() => worthClaiming.raise())
+        )
   )
+
+  const loop = (effect: Effect.Effect<void>) =>
+    effect.pipe(Effect.forever, Effect.withTracerEnabled(false), Effect.interruptible, Effect.forkDaemon)
+
+  // Finalizers run in reverse: claiming stops first, then attempts in flight end, then their records are written
+  yield* Effect.addFinalizer(() => Effect.sync(() => attempts.abandonAll()))
+  yield* Effect.acquireRelease(loop(record), (fiber) => fiber.interruptAsFork(fiber.id()))
   yield* Effect.addFinalizer(() =>
     waitUntil(() => unrecorded === 0).pipe(
       // A finalizer can't be interrupted, and neither could the wait in it: the time-out would have no effect
@@ -236,32 +274,15 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
       )
     )
   )
-  yield* Effect.acquireRelease(
-    claimAndWait.pipe(Effect.forever, Effect.withTracerEnabled(false), Effect.interruptible, Effect.forkDaemon),
-    (fiber) => fiber.interruptAsFork(fiber.id()).pipe(Effect.zipRight(fiber.await))
+  yield* Effect.acquireRelease(loop(listen), (fiber) => fiber.interruptAsFork(fiber.id()))
+  yield* Effect.acquireRelease(loop(claimAndWait), (fiber) =>
+    fiber.interruptAsFork(fiber.id()).pipe(Effect.zipRight(fiber.await))
   )
 })
+
+const logged = ({ endpointId, id }: ClaimedDelivery) => ({ deliveryId: id, endpointId })
 
 const waitUntil = (condition: () => boolean) =>
   Effect.sync(condition).pipe(
     Effect.repeat({ until: (holds: boolean) => holds, schedule: Schedule.spaced("20 millis") })
   )
-
-const linksTo = (traceparent: string | null) =>
-  traceparent === null
-    ? []
-    : Option.toArray(HttpTraceContext.w3c(Headers.fromInput({ traceparent }))).map((span) => ({
-        _tag: "SpanLink" as const,
-        span,
-        attributes: {}
-      }))
-
-const spanAttributes = (delivery: ClaimedDelivery) => ({
-  "delivery.id": delivery.id,
-  "delivery.attempt": delivery.attempt,
-  "delivery.trigger": delivery.trigger,
-  "endpoint.id": delivery.endpointId,
-  "event.id": delivery.eventId,
-  "organization.id": delivery.organizationId,
-  environment: delivery.environment
-})

@@ -1,23 +1,38 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { DeliveryState } from "../deliveries/Api.ts"
 import {
   DestinationRejected,
   DestinationUnresolvable,
   EndpointLimitReached,
+  EndpointPaused,
+  EventTypeNotSubscribed,
   errorSchema,
   IdempotencyKeyReused,
   IdempotencyRequestInProgress,
   IntegrationFilterInvalid,
   IntegrationFilterUnknown,
+  ProviderAccountNotConnected,
   ResourceNotFound,
-  ServiceUnavailable
+  ServiceUnavailable,
+  TestEnvironmentRequired,
+  TestRateLimitExceeded
 } from "../Errors.ts"
 import { EventType } from "../events/Catalog.ts"
 import { Filters } from "../events/Filters.ts"
 import { Authentication } from "../identity/Authentication.ts"
 import { RequiredPermission } from "../identity/Permissions.ts"
-import { EndpointId, OrganizationId } from "../kit/Ids.ts"
-import { IdempotencyHeaders, NoQuery, OrganizationPath, optional, PrintableText, strict } from "../kit/Request.ts"
+import { DeliveryId, EndpointId, OrganizationId } from "../kit/Ids.ts"
+import {
+  IdempotencyHeaders,
+  IdempotencyKey,
+  NoQuery,
+  OrganizationPath,
+  optional,
+  PrintableText,
+  pageFields,
+  strict
+} from "../kit/Request.ts"
 
 /** A destination's name: 1 to 100 characters, trimmed. */
 const EndpointName = PrintableText(100)
@@ -61,6 +76,15 @@ export const CreatedEndpoint = Schema.Struct({
 }).annotations({ identifier: "CreatedEndpoint" })
 export type CreatedEndpoint = typeof CreatedEndpoint.Type
 
+/** The answer to rotate-secret: the endpoint with its new signing secret, shown this once. */
+export const RotatedEndpoint = Schema.Struct({
+  ...CreatedEndpoint.fields,
+  previousSecretExpiresAt: Schema.Date.annotations({
+    description: "Until when new events are signed with the previous secret too: 24 hours from now"
+  })
+}).annotations({ identifier: "RotatedEndpoint" })
+export type RotatedEndpoint = typeof RotatedEndpoint.Type
+
 /** The answer to list. */
 export const EndpointList = Schema.Struct({
   data: Schema.Array(
@@ -98,6 +122,51 @@ export const UpdateEndpoint = strict(
   }).annotations({ identifier: "UpdateEndpoint" })
 )
 export type UpdateEndpoint = typeof UpdateEndpoint.Type
+
+/** Body of a synthetic test. */
+export const SendTest = strict(
+  Schema.Struct({
+    type: EventType.annotations({ description: "A type that the endpoint subscribes to" })
+  }).annotations({ identifier: "SendTest" })
+)
+export type SendTest = typeof SendTest.Type
+
+/** A synthetic event on its way; its delivery is read like any other (contract, Delivery). */
+export const QueuedTest = Schema.Struct({
+  id: DeliveryId,
+  eventId: Schema.String.annotations({ description: "`svc_test_evt_…`" }),
+  state: DeliveryState,
+  test: Schema.Literal(true)
+}).annotations({ identifier: "QueuedTest" })
+export type QueuedTest = typeof QueuedTest.Type
+
+/** An event that matched the endpoint while it was paused. There is no delivery of it. */
+export const SkippedEvent = Schema.Struct({
+  eventId: Schema.String,
+  type: EventType,
+  createdAt: Schema.Date.annotations({ description: "When it was skipped" }),
+  event: Schema.Unknown.annotations({ description: "The event envelope, as it would have been sent" })
+}).annotations({ identifier: "SkippedEvent" })
+export type SkippedEvent = typeof SkippedEvent.Type
+
+export const SkippedEventList = Schema.Struct({
+  data: Schema.Array(SkippedEvent),
+  has_more: Schema.Boolean
+}).annotations({ identifier: "SkippedEventList" })
+export type SkippedEventList = typeof SkippedEventList.Type
+
+/** Query of an endpoint's skipped events. */
+export const ListSkipped = strict(
+  Schema.Struct({
+    limit: pageFields.limit,
+    starting_after: optional(
+      Schema.String.pipe(Schema.pattern(/^svc_evt_[0-9a-f]{64}$/)).annotations({
+        description: "The last event id of the page before"
+      })
+    )
+  })
+)
+export type ListSkipped = typeof ListSkipped.Type
 
 const EndpointPath = Schema.Struct({ organizationId: OrganizationId, id: EndpointId })
 
@@ -148,6 +217,65 @@ export class EndpointsApi extends HttpApiGroup.make("endpoints")
       .addError(errorSchema(IntegrationFilterInvalid))
       .annotate(RequiredPermission, "webhook-endpoints:write")
       .annotate(OpenApi.Summary, "Activate, pause, rename or resubscribe an endpoint")
+  )
+  .add(
+    HttpApiEndpoint.del("delete", "/endpoints/:id")
+      .setPath(EndpointPath)
+      .setUrlParams(NoQuery)
+      .addError(errorSchema(ResourceNotFound))
+      .annotate(RequiredPermission, "webhook-endpoints:write")
+      .annotate(OpenApi.Summary, "Delete an endpoint")
+      .annotate(
+        OpenApi.Description,
+        "For good: its secrets are erased, deliveries that still wait end as `failed` with `endpoint_deleted`, and it no longer counts towards the limit. Its deliveries and skipped events stay readable under its id."
+      )
+  )
+  .add(
+    HttpApiEndpoint.post("rotateSecret", "/endpoints/:id/rotate-secret")
+      .setPath(EndpointPath)
+      .setUrlParams(NoQuery)
+      .setHeaders(Schema.Struct({ "idempotency-key": optional(IdempotencyKey) }))
+      .addSuccess(RotatedEndpoint)
+      .addError(errorSchema(ResourceNotFound))
+      .addError(errorSchema(IdempotencyKeyReused))
+      .addError(errorSchema(IdempotencyRequestInProgress))
+      .annotate(RequiredPermission, "webhook-endpoints:write")
+      .annotate(OpenApi.Summary, "Issue a new signing secret")
+      .annotate(
+        OpenApi.Description,
+        "For 24 hours new events carry two `v1` signatures, of the new secret and of the one before it; what is queued already keeps the previous one, for up to 72 hours. Then it is erased. Of several rotations within 24 hours the newest two secrets sign new events: with an `Idempotency-Key` a repeat after an uncertain answer is no second rotation."
+      )
+  )
+  .add(
+    HttpApiEndpoint.post("test", "/endpoints/:id/test")
+      .setPath(EndpointPath)
+      .setUrlParams(NoQuery)
+      .setHeaders(IdempotencyHeaders)
+      .setPayload(SendTest)
+      .addSuccess(QueuedTest)
+      .addError(errorSchema(ResourceNotFound))
+      .addError(errorSchema(TestEnvironmentRequired))
+      .addError(errorSchema(ProviderAccountNotConnected))
+      .addError(errorSchema(EndpointPaused))
+      .addError(errorSchema(EventTypeNotSubscribed))
+      .addError(errorSchema(TestRateLimitExceeded))
+      .addError(errorSchema(IdempotencyKeyReused))
+      .addError(errorSchema(IdempotencyRequestInProgress))
+      .annotate(RequiredPermission, "webhook-endpoints:write")
+      .annotate(OpenApi.Summary, "Send a synthetic event to an endpoint")
+      .annotate(
+        OpenApi.Description,
+        "In the sandbox only. The event has fictitious data and says `test: true`; it is signed and sent like any other, whatever the endpoint's filters. At most 5 new ones per minute and endpoint; a repeat with the same `Idempotency-Key` and type is not a new one."
+      )
+  )
+  .add(
+    HttpApiEndpoint.get("skipped", "/endpoints/:id/skipped")
+      .setPath(EndpointPath)
+      .setUrlParams(ListSkipped)
+      .addSuccess(SkippedEventList)
+      .addError(errorSchema(ResourceNotFound))
+      .annotate(RequiredPermission, "webhook-endpoints:read")
+      .annotate(OpenApi.Summary, "List events that an endpoint missed while it was paused, newest first")
   )
   .addError(errorSchema(ServiceUnavailable))
   .middleware(Authentication)

@@ -12,11 +12,22 @@ import {
 import { eventTypes } from "../events/Catalog.ts"
 import { type Filters, parseFilters } from "../events/Filters.ts"
 import type { PrincipalShape, Tenant } from "../identity/Principal.ts"
-import { makeAudit } from "../kit/Audit.ts"
+import { type AuditAction, makeAudit } from "../kit/Audit.ts"
 import { Cipher } from "../kit/Cipher.ts"
 import { EndpointId, newId } from "../kit/Ids.ts"
+import { defaultPageSize } from "../kit/Request.ts"
+import { batchSize, inBatches } from "../storage/Batches.ts"
 import { orUnavailable, transaction } from "../storage/Database.ts"
-import type { CreatedEndpoint, CreateEndpoint, Endpoint, EndpointList, UpdateEndpoint } from "./Api.ts"
+import type {
+  CreatedEndpoint,
+  CreateEndpoint,
+  Endpoint,
+  EndpointList,
+  ListSkipped,
+  RotatedEndpoint,
+  SkippedEventList,
+  UpdateEndpoint
+} from "./Api.ts"
 import { addressPolicyFor, DnsResolver, parseDestination, resolveDestination } from "./DestinationUrl.ts"
 import { makeEndpointsRepo } from "./EndpointsRepo.ts"
 import { newSigningSecret, secretContext } from "./Secrets.ts"
@@ -79,6 +90,34 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
       Endpoint,
       ResourceNotFound | IntegrationFilterUnknown | IntegrationFilterInvalid | ServiceUnavailable
     >
+    /**
+     * Deletes an endpoint for good. With it, in one transaction, its secrets are erased and what still waits ends as
+     * `failed` with `endpoint_deleted`; an attempt under way is recorded and changes nothing of that. The history stays.
+     */
+    readonly delete: (
+      principal: PrincipalShape,
+      id: EndpointId
+    ) => Effect.Effect<void, ResourceNotFound | ServiceUnavailable>
+    /**
+     * Issues a new signing secret, in this answer only (contract, Secret rotation). The one before it signs new events for
+     * 24 hours more, beside the new one, and what was queued before for up to 72 hours. A rotation within the 24 hours of
+     * another one leaves the newest secret and its predecessor to sign new events.
+     */
+    readonly rotateSecret: (
+      principal: PrincipalShape,
+      id: EndpointId
+    ) => Effect.Effect<RotatedEndpoint, ResourceNotFound | ServiceUnavailable>
+    /**
+     * Events that an endpoint missed while it was paused, newest first, as long as payloads are kept; of a deleted one
+     * too. A `starting_after` that is none of them answers not found.
+     */
+    readonly listSkipped: (
+      tenant: Tenant,
+      id: EndpointId,
+      query: ListSkipped
+    ) => Effect.Effect<SkippedEventList, ResourceNotFound | ServiceUnavailable>
+    /** Erases rotated secrets whose time is over, and ends what was queued while its endpoint was being deleted. */
+    readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {
   static readonly layer = (
@@ -110,6 +149,12 @@ const makeEndpoints = Effect.fnUntraced(function* (options: EndpointsOptions) {
     })
   )
 
+  const newSecret = Effect.fnUntraced(function* (tenant: Tenant) {
+    const secretId = yield* newId
+    const signingSecret = newSigningSecret()
+    return { secretId, signingSecret, encrypted: yield* cipher.encrypt(signingSecret, secretContext(tenant, secretId)) }
+  })
+
   const prepareCreate = Effect.fn("Endpoints.prepareCreate")(function* (
     principal: PrincipalShape,
     params: CreateEndpoint
@@ -117,9 +162,7 @@ const makeEndpoints = Effect.fnUntraced(function* (options: EndpointsOptions) {
     const filters = yield* judgeFilters(params.filters ?? {})
     const url = yield* judgeDestination(principal, params.url)
     const id = EndpointId.make(yield* newId)
-    const secretId = yield* newId
-    const signingSecret = newSigningSecret()
-    const encrypted = yield* cipher.encrypt(signingSecret, secretContext(principal, secretId))
+    const { encrypted, secretId, signingSecret } = yield* newSecret(principal)
     return Effect.gen(function* () {
       yield* repo.lockWorkspace(principal)
       if ((yield* repo.count(principal)) >= options.limit) {
@@ -133,7 +176,7 @@ const makeEndpoints = Effect.fnUntraced(function* (options: EndpointsOptions) {
     }).pipe(transaction(sql), orUnavailable)
   })
 
-  const record = (principal: PrincipalShape, action: "endpoint.created" | "endpoint.updated", id: EndpointId) =>
+  const record = (principal: PrincipalShape, action: Extract<AuditAction, `endpoint.${string}`>, id: EndpointId) =>
     audit({
       organizationId: principal.organizationId,
       environment: principal.environment,
@@ -147,11 +190,10 @@ const makeEndpoints = Effect.fnUntraced(function* (options: EndpointsOptions) {
     Effect.flatten(prepareCreate(principal, params))
   )
 
+  const notFound = () => new ResourceNotFound({ message: "There is no such endpoint here." })
+
   const orNotFound = <A>(found: Option.Option<A>): Effect.Effect<A, ResourceNotFound> =>
-    Option.match(found, {
-      onNone: () => new ResourceNotFound({ message: "There is no such endpoint here." }),
-      onSome: Effect.succeed
-    })
+    Option.match(found, { onNone: notFound, onSome: Effect.succeed })
 
   const list = Effect.fn("Endpoints.list")(function* (tenant: Tenant) {
     return { data: yield* repo.list(tenant), eventTypes }
@@ -182,5 +224,60 @@ const makeEndpoints = Effect.fnUntraced(function* (options: EndpointsOptions) {
     )
   }, orUnavailable)
 
-  return { create, prepareCreate, list, get, update }
+  /** Nobody else changes the endpoint until the transaction ends. */
+  const requireLocked = (tenant: Tenant, id: EndpointId) =>
+    Effect.filterOrFail(repo.lock(tenant, id), (found) => found, notFound)
+
+  const remove = Effect.fn("Endpoints.delete")(function* (principal: PrincipalShape, id: EndpointId) {
+    yield* transaction(sql)(
+      Effect.gen(function* () {
+        yield* requireLocked(principal, id)
+        yield* repo.markDeleted(principal, id)
+        yield* repo.eraseSecrets(principal, id)
+        yield* repo.failQueued(principal, id)
+        yield* record(principal, "endpoint.deleted", id)
+      })
+    )
+  }, orUnavailable)
+
+  const rotateSecret = Effect.fn("Endpoints.rotateSecret")(function* (principal: PrincipalShape, id: EndpointId) {
+    const { encrypted, secretId, signingSecret } = yield* newSecret(principal)
+    return yield* transaction(sql)(
+      Effect.gen(function* () {
+        yield* requireLocked(principal, id)
+        const previousSecretExpiresAt = yield* Effect.flatMap(repo.retireSecret(principal, id), Effect.orDie)
+        yield* repo.insertSecret(principal, { id: secretId, endpointId: id, encrypted })
+        yield* repo.touch(principal, id)
+        yield* record(principal, "endpoint.secret_rotated", id)
+        const rotated = yield* Effect.flatMap(repo.find(principal, id), Effect.orDie)
+        return { ...rotated, previousSecretExpiresAt, signingSecret: Redacted.value(signingSecret) }
+      })
+    )
+  }, orUnavailable)
+
+  const listSkipped = Effect.fn("Endpoints.listSkipped")(function* (
+    tenant: Tenant,
+    id: EndpointId,
+    { limit = defaultPageSize, starting_after: after }: ListSkipped
+  ) {
+    yield* Effect.filterOrFail(repo.existed(tenant, id), (found) => found, notFound)
+    if (after !== undefined && !(yield* repo.isSkipped(tenant, id, after))) {
+      return yield* new ResourceNotFound({ message: "`starting_after` names no skipped event of this endpoint." })
+    }
+    const rows = yield* repo.listSkipped(tenant, id, { after, limit: limit + 1 })
+    const data = rows.slice(0, limit).map(({ payload, ...skipped }) => {
+      const event: unknown = JSON.parse(payload)
+      return { ...skipped, event }
+    })
+    return { data, has_more: rows.length > limit }
+  }, orUnavailable)
+
+  const clean = inBatches(repo.eraseRetiredSecrets(batchSize)).pipe(
+    Effect.zipRight(repo.failQueuedOfDeleted),
+    Effect.asVoid,
+    Effect.withSpan("Endpoints.clean"),
+    orUnavailable
+  )
+
+  return { create, prepareCreate, list, get, update, delete: remove, rotateSecret, listSkipped, clean }
 })

@@ -21,7 +21,18 @@ export interface EndpointRow {
   readonly previousSecretExpiresAt: Date | null
 }
 
-/** The SQL of the slice; nobody outside it imports this. */
+/** How many of an endpoint's deliveries are looked through before one of its rotated secrets is erased early. */
+const mostDeliveriesLookedThrough = 1000
+
+/** A skipped event with the exact text that would have been sent. */
+export interface SkippedRow {
+  readonly eventId: string
+  readonly type: EventType
+  readonly createdAt: Date
+  readonly payload: string
+}
+
+/** The SQL of endpoints; nobody outside the slice imports this. */
 export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const columns = sql.literal(`
     e.id, e.name, e.url, e.environment, COALESCE(e.events, ARRAY['payment.succeeded']) AS events, e.filters, e.active,
@@ -30,8 +41,15 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
      WHERE s.organization_id = e.organization_id AND s.environment = e.environment AND s.endpoint_id = e.id
        AND s.retired_at > now() - interval '24 hours') AS "previousSecretExpiresAt"`)
 
+  const inTenant = (tenant: Tenant) =>
+    sql`organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}`
+
   const ofTenant = (tenant: Tenant) =>
     sql`e.organization_id = ${tenant.organizationId} AND e.environment = ${tenant.environment} AND e.deleted_at IS NULL`
+
+  const endpointDeleted = sql.literal(`
+    state = 'failed', lease = NULL, next_attempt_at = NULL, finished_at = now(),
+    last_http_status = NULL, last_error_code = 'endpoint_deleted'`)
 
   return {
     /**
@@ -71,9 +89,9 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     ) =>
       sql`
         INSERT INTO payments.endpoint_secrets
-          (organization_id, environment, id, endpoint_id, master_key_id, ciphertext)
+          (organization_id, environment, id, endpoint_id, master_key_id, ciphertext, created_at)
         VALUES (${tenant.organizationId}, ${tenant.environment}, ${secret.id}, ${secret.endpointId},
-          ${secret.encrypted.masterKeyId}, ${secret.encrypted.ciphertext})`,
+          ${secret.encrypted.masterKeyId}, ${secret.encrypted.ciphertext}, clock_timestamp())`,
 
     find: (tenant: Tenant, id: EndpointId) =>
       Effect.map(
@@ -111,6 +129,116 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
           WHERE ${ofTenant(tenant)} AND e.id = ${id}
           RETURNING ${columns}`,
         ([row]) => Option.fromNullable(row)
-      )
+      ),
+
+    /** Takes the endpoint's row lock until the transaction ends; answers whether there is such an endpoint. */
+    lock: (tenant: Tenant, id: EndpointId) =>
+      Effect.map(
+        sql`SELECT 1 FROM payments.endpoints e WHERE ${ofTenant(tenant)} AND e.id = ${id} FOR NO KEY UPDATE`,
+        (rows) => rows.length > 0
+      ),
+
+    markDeleted: (tenant: Tenant, id: EndpointId) =>
+      sql`UPDATE payments.endpoints e SET deleted_at = now(), updated_at = now() WHERE ${ofTenant(tenant)} AND e.id = ${id}`,
+
+    eraseSecrets: (tenant: Tenant, id: EndpointId) =>
+      sql`DELETE FROM payments.endpoint_secrets WHERE ${inTenant(tenant)} AND endpoint_id = ${id}`,
+
+    /** Ends what waits. An attempt that is under way has lost its lease with that: it is recorded and moves nothing. */
+    failQueued: (tenant: Tenant, id: EndpointId) =>
+      sql`
+        UPDATE payments.deliveries SET ${endpointDeleted}
+        WHERE ${inTenant(tenant)} AND endpoint_id = ${id} AND state = 'queued'`,
+
+    /**
+     * The same for what a notification that was under way has queued since. Without secrets nothing of that can be sent.
+     */
+    failQueuedOfDeleted: sql`
+      UPDATE payments.deliveries d SET ${endpointDeleted}
+      FROM payments.endpoints e
+      WHERE e.deleted_at > now() - interval '1 day' AND d.organization_id = e.organization_id
+        AND d.environment = e.environment AND d.endpoint_id = e.id AND d.state = 'queued'`,
+
+    /**
+     * The secret that signs new events becomes the previous one; answers until when it signs new ones too. By the clock
+     * and not by the transaction's beginning, since another rotation may have been waited for.
+     */
+    retireSecret: (tenant: Tenant, id: EndpointId) =>
+      Effect.map(
+        sql<{ signsUntil: Date }>`
+          UPDATE payments.endpoint_secrets SET retired_at = clock_timestamp()
+          WHERE ${inTenant(tenant)} AND endpoint_id = ${id} AND retired_at IS NULL
+          RETURNING retired_at + interval '24 hours' AS "signsUntil"`,
+        ([row]) => Option.fromNullable(row?.signsUntil)
+      ),
+
+    touch: (tenant: Tenant, id: EndpointId) =>
+      sql`UPDATE payments.endpoints e SET updated_at = now() WHERE ${ofTenant(tenant)} AND e.id = ${id}`,
+
+    /**
+     * Erases rotated secrets whose time is over: after 24 hours where no delivery that may still be sent is bound to them,
+     * after 72 hours in any case. Where an endpoint has too many deliveries to look through, its secret stays for the
+     * 72 hours. Answers how many, at most `batchSize`.
+     */
+    eraseRetiredSecrets: (batchSize: number) =>
+      Effect.map(
+        sql`
+          DELETE FROM payments.endpoint_secrets WHERE ctid = ANY (ARRAY(
+            SELECT s.ctid FROM payments.endpoint_secrets s
+            WHERE s.retired_at < now() - interval '24 hours' AND (s.retired_at < now() - interval '72 hours' OR (
+              SELECT count(*) <= ${mostDeliveriesLookedThrough} AND NOT COALESCE(bool_or(s.id = ANY (d.secret_ids)
+                AND (d.state = 'queued' OR d.state = 'failed' AND d.created_at > now() - interval '72 hours')), false)
+              FROM (
+                SELECT secret_ids, state, created_at FROM payments.deliveries
+                WHERE organization_id = s.organization_id AND environment = s.environment
+                  AND endpoint_id = s.endpoint_id
+                LIMIT ${mostDeliveriesLookedThrough + 1}
+              ) d
+            ))
+            ORDER BY s.retired_at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED))
+          RETURNING 1`,
+        (rows) => rows.length
+      ),
+
+    /** Whether there is or was such an endpoint: what a deleted one missed stays readable. */
+    existed: (tenant: Tenant, id: EndpointId) =>
+      Effect.map(
+        sql`SELECT 1 FROM payments.endpoints WHERE ${inTenant(tenant)} AND id = ${id}`,
+        (rows) => rows.length > 0
+      ),
+
+    isSkipped: (tenant: Tenant, id: EndpointId, eventId: string) =>
+      Effect.map(
+        sql`
+          SELECT 1 FROM payments.skipped_events
+          WHERE ${inTenant(tenant)} AND endpoint_id = ${id} AND event_id = ${eventId}`,
+        (rows) => rows.length > 0
+      ),
+
+    /** Newest first, after the event `after` where one is named. */
+    listSkipped: (
+      tenant: Tenant,
+      id: EndpointId,
+      page: { readonly after: string | undefined; readonly limit: number }
+    ) => {
+      const after =
+        page.after === undefined
+          ? []
+          : [
+              sql`(s.created_at, s.event_id) < (
+                SELECT created_at, event_id FROM payments.skipped_events
+                WHERE ${inTenant(tenant)} AND endpoint_id = ${id} AND event_id = ${page.after})`
+            ]
+      return sql<SkippedRow>`
+        SELECT s.event_id AS "eventId", s.type, s.created_at AS "createdAt", e.payload
+        FROM payments.skipped_events s JOIN payments.events e
+          ON e.organization_id = s.organization_id AND e.environment = s.environment AND e.id = s.event_id
+        WHERE ${sql.and([
+          sql`s.organization_id = ${tenant.organizationId} AND s.environment = ${tenant.environment}`,
+          sql`s.endpoint_id = ${id}`,
+          ...after
+        ])}
+        ORDER BY s.created_at DESC, s.event_id DESC LIMIT ${page.limit}`
+    }
   }
 })

@@ -1,37 +1,35 @@
 import { HttpApiBuilder } from "@effect/platform"
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { Api } from "../Api.ts"
 import { Principal } from "../identity/Principal.ts"
-import { Idempotency } from "../kit/Idempotency.ts"
-import { CreatedEndpoint } from "./Api.ts"
 import { Endpoints } from "./Endpoints.ts"
+import { makeEndpointMutations } from "./Mutations.ts"
 
 /** Serves `EndpointsApi`. */
 export const endpointsHttp = HttpApiBuilder.group(Api, "endpoints", (handlers) =>
   Effect.gen(function* () {
     const endpoints = yield* Endpoints
-    const idempotency = yield* Idempotency
+    const mutations = yield* makeEndpointMutations
     return handlers
       .handle("list", () => Effect.flatMap(Principal, (principal) => endpoints.list(principal)))
-      .handle(
-        "create",
-        Effect.fnUntraced(function* ({ headers, payload }) {
-          const principal = yield* Principal
-          return yield* idempotency.runInTransaction(
-            {
-              tenant: principal,
-              key: headers["idempotency-key"],
-              operation: "endpoints.create",
-              parameters: payload,
-              encode: Schema.encodeSync(CreatedEndpoint)
-            },
-            endpoints.prepareCreate(principal, payload)
-          )
-        })
+      .handle("create", ({ headers, payload }) =>
+        Effect.flatMap(Principal, (principal) => mutations.create(principal, headers["idempotency-key"], payload))
       )
       .handle("get", ({ path }) => Effect.flatMap(Principal, (principal) => endpoints.get(principal, path.id)))
       .handle("update", ({ path, payload }) =>
         Effect.flatMap(Principal, (principal) => endpoints.update(principal, path.id, payload))
+      )
+      .handle("delete", ({ path }) => Effect.flatMap(Principal, (principal) => endpoints.delete(principal, path.id)))
+      .handle("rotateSecret", ({ headers, path }) =>
+        Effect.flatMap(Principal, (principal) => mutations.rotateSecret(principal, headers["idempotency-key"], path.id))
+      )
+      .handle("test", ({ headers, path, payload }) =>
+        Effect.flatMap(Principal, (principal) =>
+          mutations.sendTest(principal, headers["idempotency-key"], path.id, payload)
+        )
+      )
+      .handle("skipped", ({ path, urlParams }) =>
+        Effect.flatMap(Principal, (principal) => endpoints.listSkipped(principal, path.id, urlParams))
       )
   })
 )

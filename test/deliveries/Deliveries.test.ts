@@ -68,7 +68,7 @@ onService({ roles: { api: true, worker: false } })("the history of deliveries", 
       yield* sql`UPDATE payments.deliveries SET next_attempt_at = now() + interval '1 day' WHERE state = 'queued'`
       const { ids, tenant } = yield* endpointWith(1)
       const makeDue = sql`UPDATE payments.deliveries SET next_attempt_at = now() WHERE id = ${ids[0] ?? ""}`
-      const [first] = yield* queue.claim(idle)
+      const [first] = (yield* queue.claim(idle)).deliveries
       if (first === undefined) return yield* Effect.dieMessage("nothing was due")
       yield* queue.finish([
         { ...finished(first, 503, { state: "queued", delay: Duration.seconds(30) }), startedAt: new Date(1000) }
@@ -76,7 +76,7 @@ onService({ roles: { api: true, worker: false } })("the history of deliveries", 
       yield* makeDue
       yield* queue.claim(idle)
       yield* makeDue
-      const [third] = yield* queue.claim(idle)
+      const [third] = (yield* queue.claim(idle)).deliveries
       if (third === undefined) return yield* Effect.dieMessage("nothing was due")
       yield* queue.finish([finished(third, 410, { state: "failed" })])
       const { json } = yield* read(tenant, `/deliveries/${ids[0]}`)
@@ -174,6 +174,40 @@ onService({ roles: { api: true, worker: false } })("the history of deliveries", 
       expect(yield* found("created_gte=1001&created_lte=2000")).toEqual([newest])
       expect(yield* found("created_gte=1000&type=payment.succeeded")).toEqual([newest, middle, oldest])
       expect(yield* found("created_gte=2001&created_lte=1000")).toEqual([])
+    })
+  )
+
+  it.effect("comes in pages under filters too, whatever happens to other deliveries meanwhile", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const { ids, path, tenant } = yield* endpointWith(9)
+      const failed = ids.filter((_, index) => index % 2 === 0)
+      yield* sql`
+        UPDATE payments.deliveries SET state = 'failed', next_attempt_at = NULL, finished_at = now()
+        WHERE id = ANY (${failed}::uuid[])`
+      const query = "?state=failed&type=payment.succeeded&created_gte=0&created_lte=4102444800&limit=2"
+      const first = yield* read(tenant, `${path}${query}`)
+      expect([idsIn(first), first.json["has_more"]]).toEqual([failed.slice(0, 2), true])
+      // A new delivery stands before the first page, and the cursor's own state is of no matter
+      yield* notify(notification(tenant.accountId))
+      yield* sql`UPDATE payments.deliveries SET state = 'delivered' WHERE id = ${failed[1] ?? ""}`
+      const second = yield* read(tenant, `${path}${query}&starting_after=${failed[1]}`)
+      expect([idsIn(second), second.json["has_more"]]).toEqual([failed.slice(2, 4), true])
+      const third = yield* read(tenant, `${path}${query}&starting_after=${failed[3]}`)
+      expect([idsIn(third), third.json["has_more"]]).toEqual([failed.slice(4), false])
+    })
+  )
+
+  it.effect("stays readable when the endpoint is deleted, and says so of what was still waiting", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      const { endpoint, ids, path, tenant } = yield* endpointWith(1)
+      const endpointPath = `/v2/organizations/${tenant.id}/integrations/endpoints/${endpoint.id}`
+      const deleted = yield* request("DELETE", endpointPath, { key: tenant.key })
+      expect(deleted.status, deleted.text).toBe(204)
+      const ended = { state: "failed", attemptCount: 0, lastErrorCode: "endpoint_deleted", nextAttemptAt: null }
+      expect(dataOf(yield* read(tenant, path))).toMatchObject([ended])
+      expect((yield* read(tenant, `/deliveries/${ids[0]}`)).json).toMatchObject({ ...ended, attempts: [] })
     })
   )
 

@@ -2,7 +2,13 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Duration, Effect, Layer } from "effect"
 import { v7 } from "uuid"
 import type { AttemptErrorCode } from "../../src/deliveries/Attempt.ts"
-import { type ClaimedDelivery, type FinishedAttempt, type NextStep, Queue } from "../../src/deliveries/Queue.ts"
+import {
+  type ClaimedDelivery,
+  type ClaimOptions,
+  type FinishedAttempt,
+  type NextStep,
+  Queue
+} from "../../src/deliveries/Queue.ts"
 import type { Tenant } from "../../src/identity/Principal.ts"
 import { DeliveryId, EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
@@ -142,6 +148,10 @@ const makeBench = Effect.gen(function* () {
       )
   }
 })
+
+/** What a claim takes. */
+export const claimFrom = (queue: Queue["Type"], options: ClaimOptions) =>
+  Effect.map(queue.claim(options), ({ deliveries }) => deliveries)
 
 /** A claim of an idle worker. */
 export const idle = {

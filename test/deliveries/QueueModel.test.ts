@@ -3,8 +3,8 @@ import { Duration, Effect, FastCheck as fc } from "effect"
 import type { AttemptErrorCode } from "../../src/deliveries/Attempt.ts"
 import type { ClaimedDelivery } from "../../src/deliveries/Queue.ts"
 import { maxAttempts, maxAutomaticAttempts } from "../../src/deliveries/RetryPolicy.ts"
-import { nextStep } from "../../src/deliveries/Worker.ts"
-import { idle, QueueBench } from "./QueueBench.ts"
+import { nextStep } from "../../src/deliveries/StateMachine.ts"
+import { claimFrom, idle, QueueBench } from "./QueueBench.ts"
 
 /** What a consumer may answer, or fail to. */
 const answers = {
@@ -91,7 +91,7 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("t
           }
 
           const claim = Effect.fnUntraced(function* (index: 0 | 1) {
-            const claimed = yield* queues[index].claim(idle)
+            const claimed = yield* claimFrom(queues[index], idle)
             const expected = [...model].filter(([, delivery]) => delivery.due && claimInModel(delivery))
             expect(claimed.map(({ attempt, id, trigger }) => [id, attempt, trigger]).sort()).toEqual(
               expected.map(([id, { count, trigger }]) => [id, count, trigger]).sort()

@@ -166,7 +166,7 @@ describe("classify", () => {
 })
 
 describe("AttemptErrorCode", () => {
-  it("is the documented codes and `interrupted`", () => {
+  it("is the documented codes, `interrupted` and `endpoint_deleted`", () => {
     expect([...AttemptErrorCode.literals].sort()).toEqual(
       [
         "timeout",
@@ -179,7 +179,8 @@ describe("AttemptErrorCode", () => {
         "http_error",
         "response_too_large",
         "network_error",
-        "interrupted"
+        "interrupted",
+        "endpoint_deleted"
       ].sort()
     )
     expect(Schema.is(AttemptErrorCode)("other")).toBe(false)

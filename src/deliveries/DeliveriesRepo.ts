@@ -1,0 +1,158 @@
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Duration, Effect, Option } from "effect"
+import type { DeliveryId, EndpointId } from "../kit/Ids.ts"
+import type { Tenant } from "../kit/Tenant.ts"
+import type { Attempt, Delivery, ListDeliveries } from "./Api.ts"
+import { deliveryWindow, maxAttempts } from "./RetryPolicy.ts"
+import type { ResendCandidate } from "./StateMachine.ts"
+
+/** An attempt as JSON of the database. */
+export type StoredAttempt = Omit<Attempt, "startedAt"> & { readonly startedAt: string }
+
+/** A delivery with its attempts and its event's payload. */
+export interface StoredDetail extends Delivery {
+  readonly payload: string
+  readonly attempts: ReadonlyArray<StoredAttempt>
+}
+
+/** What a delivery was when a re-send was asked for, and whether it was queued. */
+export interface ResendOutcome extends ResendCandidate {
+  readonly requeued: boolean
+}
+
+/** The parts of statements that re-send deliveries; in all of them `d` is the delivery. */
+export const makeResendSql = Effect.map(SqlClient.SqlClient, (sql) => {
+  const ofEndpoint = sql.literal(`
+    SELECT s.id FROM payments.endpoint_secrets s
+    WHERE s.organization_id = d.organization_id AND s.environment = d.environment AND s.endpoint_id = d.endpoint_id`)
+
+  // A rotated secret signs for 24 hours more, and longer for what was queued before the rotation
+  const signing = sql`
+    (${ofEndpoint} AND s.id = ANY (d.secret_ids)
+      AND (s.retired_at IS NULL OR s.retired_at > now() - interval '24 hours' OR d.created_at < s.retired_at))`
+
+  return {
+    /** The condition of a re-send, as `resendRefusal` says it, but for the endpoint's deletion. */
+    mayBeResent: sql`d.state = 'failed' AND d.attempt_count < ${maxAttempts}
+      AND d.created_at >= now() - ${Duration.toSeconds(deliveryWindow)} * interval '1 second'`,
+
+    /** Queued at once, for one manual attempt, signed as `boundSecrets` says. */
+    requeue: sql`state = 'queued', next_trigger = 'manual', next_attempt_at = now(), finished_at = NULL`,
+
+    /** Whether no secret that the delivery is bound to signs any more. */
+    unsigned: sql`NOT EXISTS ${signing}`,
+
+    /** The endpoint's secret of now, as an array; null where it has none. */
+    currentSecret: sql`(SELECT array_agg(id) FROM (${ofEndpoint} AND s.retired_at IS NULL) AS current)`
+  }
+})
+
+/** The SQL of deliveries' history and of a re-send; nobody outside the slice imports this. */
+export const makeDeliveriesRepo = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const resendSql = yield* makeResendSql
+
+  const columns = sql.literal(`
+    d.id, d.endpoint_id AS "endpointId", d.event_id AS "eventId", e.type, d.state, d.test,
+    d.attempt_count AS "attemptCount", d.next_attempt_at AS "nextAttemptAt", d.created_at AS "createdAt",
+    d.finished_at AS "finishedAt", d.last_http_status AS "lastHttpStatus", d.last_error_code AS "lastErrorCode"`)
+
+  const joined = sql.literal(`
+    payments.deliveries d JOIN payments.events e
+      ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id`)
+
+  const ofTenant = (tenant: Tenant) =>
+    sql`d.organization_id = ${tenant.organizationId} AND d.environment = ${tenant.environment}`
+
+  const exists = (statement: Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError>) =>
+    Effect.map(statement, (rows) => rows.length > 0)
+
+  return {
+    /** Whether there is or was such an endpoint: the history of a deleted one stays readable. */
+    hasEndpoint: (tenant: Tenant, id: EndpointId) =>
+      exists(sql`
+        SELECT 1 FROM payments.endpoints
+        WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND id = ${id}`),
+
+    hasDelivery: (tenant: Tenant, endpointId: EndpointId, id: DeliveryId) =>
+      exists(sql`
+        SELECT 1 FROM payments.deliveries d
+        WHERE ${ofTenant(tenant)} AND d.endpoint_id = ${endpointId} AND d.id = ${id}`),
+
+    /** Newest first: ids are made of the time. */
+    list: (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries, limit: number) => {
+      const conditions = [
+        ofTenant(tenant),
+        sql`d.endpoint_id = ${endpointId}`,
+        ...(query.starting_after === undefined ? [] : [sql`d.id < ${query.starting_after}`]),
+        ...(query.state === undefined ? [] : [sql`d.state = ${query.state}`]),
+        ...(query.type === undefined ? [] : [sql`e.type = ${query.type}`]),
+        ...(query.created_gte === undefined ? [] : [sql`d.created_at >= to_timestamp(${query.created_gte})`]),
+        // The whole second counts, as it does where times are kept in seconds
+        ...(query.created_lte === undefined ? [] : [sql`d.created_at < to_timestamp(${query.created_lte}::bigint + 1)`])
+      ]
+      return sql<Delivery>`
+        SELECT ${columns} FROM ${joined} WHERE ${sql.and(conditions)} ORDER BY d.id DESC LIMIT ${limit}`
+    },
+
+    find: (tenant: Tenant, id: DeliveryId) =>
+      Effect.map(sql<Delivery>`SELECT ${columns} FROM ${joined} WHERE ${ofTenant(tenant)} AND d.id = ${id}`, ([row]) =>
+        Option.fromNullable(row)
+      ),
+
+    findDetail: (tenant: Tenant, id: DeliveryId) =>
+      Effect.map(
+        sql<StoredDetail>`
+          SELECT ${columns}, e.payload, COALESCE((
+            SELECT json_agg(json_build_object('number', a.number, 'trigger', a.trigger, 'startedAt', a.started_at,
+              'durationMs', a.duration_ms, 'httpStatus', a.http_status, 'errorCode', a.error_code) ORDER BY a.number)
+            FROM payments.delivery_attempts a
+            WHERE a.organization_id = d.organization_id AND a.environment = d.environment AND a.delivery_id = d.id
+          ), '[]') AS attempts
+          FROM ${joined} WHERE ${ofTenant(tenant)} AND d.id = ${id}`,
+        ([row]) => Option.fromNullable(row)
+      ),
+
+    /**
+     * Queues a failed delivery for one manual attempt, where it may be re-sent: one statement, so that of many at once
+     * one does it. Answers what the delivery was; none where there is no such delivery.
+     *
+     * The endpoint's row is locked too, against its deletion at the same time.
+     */
+    resend: (tenant: Tenant, id: DeliveryId) =>
+      Effect.map(
+        sql<ResendOutcome>`
+          WITH target AS MATERIALIZED (
+            SELECT d.state, d.attempt_count, now() - d.created_at AS age, p.deleted_at IS NOT NULL AS deleted
+            FROM payments.deliveries d JOIN payments.endpoints p
+              ON p.organization_id = d.organization_id AND p.environment = d.environment AND p.id = d.endpoint_id
+            WHERE ${ofTenant(tenant)} AND d.id = ${id}
+            FOR UPDATE OF d FOR SHARE OF p
+          ), requeued AS (
+            UPDATE payments.deliveries d SET ${resendSql.requeue},
+              secret_ids = CASE WHEN ${resendSql.unsigned} THEN ${resendSql.currentSecret} ELSE d.secret_ids END
+            FROM target
+            WHERE ${ofTenant(tenant)} AND d.id = ${id} AND NOT target.deleted AND ${resendSql.mayBeResent}
+            RETURNING 1
+          )
+          SELECT state, attempt_count AS "attemptCount", (EXTRACT(EPOCH FROM age) * 1000)::float8 AS "ageMillis",
+            deleted AS "endpointDeleted", EXISTS (SELECT 1 FROM requeued) AS requeued
+          FROM target`,
+        ([row]) => Option.fromNullable(row)
+      ),
+
+    /**
+     * Binds queued deliveries whose secrets have all ended to their endpoint's secret of now, so that they can be
+     * signed: those that have waited for longer than a rotated secret is kept (contract, Secret rotation: "queued
+     * deliveries keep the old secret up to 72 hours"). Answers how many.
+     */
+    rebind: Effect.map(
+      sql`
+        UPDATE payments.deliveries d SET secret_ids = ${resendSql.currentSecret}
+        WHERE d.state = 'queued' AND d.lease IS NULL AND d.created_at < now() - interval '24 hours'
+          AND ${resendSql.unsigned} AND ${resendSql.currentSecret} IS NOT NULL
+        RETURNING 1`,
+      (rows) => rows.length
+    )
+  }
+})

@@ -1,0 +1,65 @@
+import { SqlError } from "@effect/sql"
+import type { PgClient } from "@effect/sql-pg"
+import { Effect, Redacted } from "effect"
+import pg from "pg"
+
+/** How often a connection is asked whether it still is one: a peer that vanished closes nothing. In milliseconds. */
+const askEvery = 10_000
+
+/** How long it may take to connect and to answer, in milliseconds. */
+const patience = 5000
+
+/** What a listener is told. The methods return at once and don't throw. */
+export interface ListenerCallbacks {
+  /** From now on it hears everything; what was sent before is lost. */
+  readonly onListening: () => void
+  readonly onNotification: (payload: string) => void
+}
+
+const settingsOf = ({ database, host, password, port, ssl, url, username }: PgClient.PgClientConfig) => ({
+  ...(url === undefined ? {} : { connectionString: Redacted.value(url) }),
+  ...(host === undefined ? {} : { host }),
+  ...(port === undefined ? {} : { port }),
+  ...(database === undefined ? {} : { database }),
+  ...(username === undefined ? {} : { user: username }),
+  ...(password === undefined ? {} : { password: Redacted.value(password) }),
+  ...(ssl === undefined ? {} : { ssl })
+})
+
+/**
+ * Listens to a channel on a connection of its own until that is lost, and then fails: `PgClient.listen` neither fails nor
+ * connects again. A connection that is silently dead is found within 15 seconds.
+ */
+export const listenOn = (
+  config: PgClient.PgClientConfig,
+  channel: string,
+  { onListening, onNotification }: ListenerCallbacks
+): Effect.Effect<never, SqlError.SqlError> =>
+  Effect.async<never, SqlError.SqlError>((resume) => {
+    const client = new pg.Client({
+      ...settingsOf(config),
+      application_name: "connected-payments listener",
+      connectionTimeoutMillis: patience,
+      query_timeout: patience,
+      keepAlive: true
+    })
+    const lost = (cause: unknown) => {
+      close(client, asking)
+      resume(Effect.fail(new SqlError.SqlError({ cause, message: "The listening connection is lost" })))
+    }
+    // Asks by listening again, which changes nothing where the connection is alive
+    const listen = () => client.query(`LISTEN ${pg.escapeIdentifier(channel)}`)
+    const asking = setInterval(() => void listen().catch(lost), askEvery)
+    client.on("error", lost)
+    client.on("end", () => lost(new Error("it was closed")))
+    client.on("notification", ({ payload }) => onNotification(payload ?? ""))
+    client.connect().then(listen).then(onListening, lost)
+    return Effect.sync(() => close(client, asking))
+  })
+
+const close = (client: pg.Client, asking: NodeJS.Timeout): void => {
+  clearInterval(asking)
+  client.removeAllListeners("end")
+  // Nobody waits for its farewell, and a server that is gone gives none
+  client.end().catch(() => {})
+}

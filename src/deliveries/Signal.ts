@@ -1,0 +1,42 @@
+import { Effect } from "effect"
+
+/** Tells one waiting fiber that there is something to do; told while nobody waits, it is remembered, once. */
+export class Signal {
+  #raised = false
+  #resume: (() => void) | null = null
+
+  /** Whether a fiber is waiting. */
+  get isAwaited(): boolean {
+    return this.#resume !== null
+  }
+
+  /** To be called from anywhere; returns at once. */
+  raise(): void {
+    const resume = this.#resume
+    if (resume === null) {
+      this.#raised = true
+    } else {
+      this.#resume = null
+      resume()
+    }
+  }
+
+  /** Waits until it was raised since the last wait, or so many milliseconds have passed. */
+  wait(millis?: number): Effect.Effect<void> {
+    return Effect.async((resume) => {
+      if (this.#raised) {
+        this.#raised = false
+        return resume(Effect.void)
+      }
+      const timer = millis === undefined ? undefined : setTimeout(() => this.raise(), millis)
+      this.#resume = () => {
+        clearTimeout(timer)
+        resume(Effect.void)
+      }
+      return Effect.sync(() => {
+        clearTimeout(timer)
+        this.#resume = null
+      })
+    })
+  }
+}

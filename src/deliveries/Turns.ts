@@ -1,0 +1,99 @@
+/**
+ * Whose turn it is: what a worker remembers from claim to claim, so that an endpoint that is dead or slow, however much
+ * of its own is due, costs the others neither places nor time.
+ *
+ * A claim takes what is due in the order of time and leaves out endpoints at their cap. Alone, that would step over all
+ * rows of a dead endpoint in every claim. So an endpoint that stays at its cap is set apart: the others are looked for
+ * from where they begin, and those set apart each from where their own begin.
+ */
+import type { EndpointId } from "../kit/Ids.ts"
+import { type AskedFor, type Claim, type ClaimOptions, type QueuePlace, queueStart } from "./Queue.ts"
+
+/** How long an endpoint is at its cap before it is set apart, in milliseconds. */
+const patience = 250
+
+/** How many are set apart at most: each costs a claim a look of its own. */
+const maxApart = 64
+
+/**
+ * How often the queue is looked through from its start while any is set apart, in milliseconds. What a transaction
+ * stores that takes longer than the look back of a claim is found then; while none is set apart, at once.
+ */
+const startAfreshAfter = 30_000
+
+/** What of a claim's options the turns decide. */
+export type Turn = Required<Pick<ClaimOptions, "from" | "leftOut" | "askedFor">>
+
+interface Caps {
+  /** Attempts in flight. */
+  readonly concurrency: number
+  /** Attempts in flight per endpoint. */
+  readonly perEndpoint: number
+}
+
+/** See the module. */
+export class Turns {
+  readonly #caps: Caps
+  /** Since when an endpoint has been at its cap, at every claim. */
+  #atCapSince = new Map<EndpointId, number>()
+  readonly #apart = new Map<EndpointId, QueuePlace>()
+  #from: QueuePlace = queueStart
+  #startedAfreshAt = 0
+
+  constructor(caps: Caps) {
+    this.#caps = caps
+  }
+
+  /** The endpoints that are set apart, each with where its due deliveries begin. */
+  get apart(): ReadonlyMap<EndpointId, QueuePlace> {
+    return this.#apart
+  }
+
+  /** What the next claim asks for. `now`: milliseconds of a clock that never goes back. */
+  next(inFlight: ReadonlyMap<EndpointId, number>, now: number): Turn {
+    this.#noteCaps(inFlight, now)
+    if (this.#apart.size === 0 || now - this.#startedAfreshAt >= startAfreshAfter) {
+      this.#from = queueStart
+      this.#startedAfreshAt = now
+    }
+    const cap = this.#capOfApart()
+    const askedFor: Array<AskedFor> = []
+    for (const [endpointId, from] of this.#apart) {
+      const room = cap - (inFlight.get(endpointId) ?? 0)
+      if (room > 0) askedFor.push({ endpointId, from, room })
+    }
+    return { from: this.#from, leftOut: [...this.#apart.keys()], askedFor }
+  }
+
+  /** Takes in what the claim of that turn found. */
+  learn(turn: Turn, claim: Pick<Claim, "askedFor" | "place">): void {
+    for (const { endpointId } of turn.askedFor) {
+      const place = claim.askedFor.get(endpointId)
+      // Nothing of it is due any more: what will be, stands behind the place where the others are looked for
+      if (place === undefined) this.#apart.delete(endpointId)
+      else this.#apart.set(endpointId, place)
+    }
+    // Rows of endpoints that are at their cap, but not set apart, were stepped over too: they would be lost from view
+    const allApart = [...this.#atCapSince.keys()].every((endpointId) => this.#apart.has(endpointId))
+    if (allApart) this.#from = claim.place
+  }
+
+  /** Together, those that are set apart take no more than half of the places: the healthy ones keep theirs. */
+  #capOfApart(): number {
+    const share = Math.floor(this.#caps.concurrency / 2 / Math.max(1, this.#apart.size))
+    return Math.max(1, Math.min(this.#caps.perEndpoint, share))
+  }
+
+  #noteCaps(inFlight: ReadonlyMap<EndpointId, number>, now: number): void {
+    const before = this.#atCapSince
+    this.#atCapSince = new Map()
+    for (const [endpointId, count] of inFlight) {
+      if (count < this.#caps.perEndpoint) continue
+      const since = before.get(endpointId) ?? now
+      this.#atCapSince.set(endpointId, since)
+      if (now - since >= patience && this.#apart.size < maxApart && !this.#apart.has(endpointId)) {
+        this.#apart.set(endpointId, this.#from)
+      }
+    }
+  }
+}

@@ -1,0 +1,302 @@
+import { SqlClient } from "@effect/sql"
+import { describe, expect, it, layer } from "@effect/vitest"
+import { Duration, Effect, FastCheck as fc, Option } from "effect"
+import type { AttemptErrorCode } from "../../src/deliveries/Attempt.ts"
+import { makeDeliveriesRepo } from "../../src/deliveries/DeliveriesRepo.ts"
+import {
+  afterAbandonedLease,
+  afterAttempt,
+  afterEndpointDeletion,
+  type DeliveryStatus,
+  nextStep,
+  resendRefusal
+} from "../../src/deliveries/StateMachine.ts"
+import { idle, QueueBench } from "./QueueBench.ts"
+
+/** What a consumer may answer, or fail to. */
+const answers = {
+  accepted: { httpStatus: 204, errorCode: null },
+  refused: { httpStatus: 410, errorCode: "http_error" },
+  redirected: { httpStatus: 302, errorCode: "redirect_refused" },
+  busy: { httpStatus: 503, errorCode: "http_error" },
+  limited: { httpStatus: 429, errorCode: "http_error" },
+  silent: { httpStatus: null, errorCode: "timeout" }
+} satisfies Record<string, { httpStatus: number | null; errorCode: AttemptErrorCode | null }>
+type Answer = keyof typeof answers
+
+type Happening =
+  | { readonly do: "attempt"; readonly answer: Answer }
+  | { readonly do: "crash" }
+  | { readonly do: "resend" }
+  | { readonly do: "hours"; readonly pass: number }
+  | { readonly do: "delete" }
+
+const happening: fc.Arbitrary<Happening> = fc.oneof(
+  {
+    weight: 12,
+    arbitrary: fc.record({
+      do: fc.constant("attempt" as const),
+      // Mostly what is retried: deliveries should get old
+      answer: fc.constantFrom<Answer>(
+        "busy",
+        "silent",
+        "limited",
+        "busy",
+        "silent",
+        "refused",
+        "redirected",
+        "accepted"
+      )
+    })
+  },
+  { weight: 4, arbitrary: fc.constant({ do: "crash" as const }) },
+  { weight: 8, arbitrary: fc.constant({ do: "resend" as const }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant("hours" as const), pass: fc.integer({ min: 1, max: 30 }) }) },
+  { weight: 1, arbitrary: fc.constant({ do: "delete" as const }) }
+)
+const lives = fc.array(happening, { minLength: 5, maxLength: 40, size: "max" })
+
+/** The contract's table, in the words of who reads it: apart from the code under test, its numbers included. */
+class Contract {
+  state: "queued" | "delivered" | "failed" = "queued"
+  automatic = 0
+  manual = 0
+  hours = 0
+  deleted = false
+  resent = false
+
+  get attempts() {
+    return this.automatic + this.manual
+  }
+
+  /** One attempt, which ends so; nothing where none is due. */
+  attempt(ends: "2xx" | "may pass" | "definitive"): boolean {
+    if (this.state !== "queued") return false
+    if (this.resent) this.manual += 1
+    else this.automatic += 1
+    const again = ends === "may pass" && !this.resent && this.automatic < 6
+    this.state = ends === "2xx" ? "delivered" : again ? "queued" : "failed"
+    return true
+  }
+
+  /** Null where it is queued again, else the refusal's code. */
+  resend(): string | null {
+    if (this.state !== "failed") return "delivery_not_failed"
+    if (this.deleted) return "endpoint_deleted"
+    if (this.attempts >= 12) return "delivery_retry_limit_reached"
+    if (this.hours > 72) return "delivery_window_expired"
+    this.state = "queued"
+    this.resent = true
+    return null
+  }
+
+  delete() {
+    if (this.deleted) return
+    this.deleted = true
+    if (this.state === "queued") this.state = "failed"
+  }
+
+  static end(answer: Answer): "2xx" | "may pass" | "definitive" {
+    if (answer === "accepted") return "2xx"
+    return answer === "refused" || answer === "redirected" ? "definitive" : "may pass"
+  }
+}
+
+const refusalCode = (refusal: ReturnType<typeof resendRefusal>) =>
+  Option.match(refusal, { onNone: () => null, onSome: ({ code }) => code })
+
+const hourMillis = 3_600_000
+
+describe("the state machine", () => {
+  it("is the contract's table, for any life of a delivery", () => {
+    fc.assert(
+      fc.property(lives, (happenings) => {
+        const contract = new Contract()
+        let delivery: DeliveryStatus = { state: "queued", attemptCount: 0, trigger: "automatic" }
+        for (const what of happenings) {
+          switch (what.do) {
+            case "attempt":
+            case "crash": {
+              const made = contract.attempt(what.do === "crash" ? "may pass" : Contract.end(what.answer))
+              if (!made) break
+              delivery = { ...delivery, attemptCount: delivery.attemptCount + 1 }
+              const state =
+                what.do === "crash" ? afterAbandonedLease(delivery) : afterAttempt(delivery, answers[what.answer])
+              delivery = { ...delivery, state }
+              break
+            }
+            case "resend": {
+              const refusal = resendRefusal({
+                ...delivery,
+                ageMillis: contract.hours * hourMillis,
+                endpointDeleted: contract.deleted
+              })
+              expect(refusalCode(refusal)).toBe(contract.resend())
+              if (Option.isNone(refusal)) delivery = { ...delivery, state: "queued", trigger: "manual" }
+              break
+            }
+            case "hours":
+              contract.hours += what.pass
+              break
+            case "delete":
+              contract.delete()
+              delivery = { ...delivery, state: afterEndpointDeletion(delivery) }
+          }
+          expect([delivery.state, delivery.attemptCount]).toEqual([contract.state, contract.attempts])
+          expect(contract.automatic).toBeLessThanOrEqual(6)
+          expect(contract.attempts).toBeLessThanOrEqual(12)
+        }
+      }),
+      { numRuns: 2000 }
+    )
+  })
+
+  it("ends after six automatic attempts that may pass, and lets six more be asked for", () => {
+    const stateAfter = (attemptCount: number, trigger: "automatic" | "manual") =>
+      afterAttempt({ attemptCount, trigger }, answers.busy)
+    expect([1, 2, 3, 4, 5, 6].map((number) => stateAfter(number, "automatic"))).toEqual([
+      ...Array.from({ length: 5 }, () => "queued"),
+      "failed"
+    ])
+    expect([7, 12].map((number) => stateAfter(number, "manual"))).toEqual(["failed", "failed"])
+    const failed = { state: "failed", ageMillis: 0, endpointDeleted: false } as const
+    expect(refusalCode(resendRefusal({ ...failed, attemptCount: 11 }))).toBeNull()
+    expect(refusalCode(resendRefusal({ ...failed, attemptCount: 12 }))).toBe("delivery_retry_limit_reached")
+  })
+
+  it("lets a re-send happen up to 72 hours, that included", () => {
+    const aged = (ageMillis: number) =>
+      refusalCode(resendRefusal({ state: "failed", attemptCount: 1, endpointDeleted: false, ageMillis }))
+    expect([aged(72 * hourMillis), aged(72 * hourMillis + 0.001)]).toEqual([null, "delivery_window_expired"])
+  })
+
+  it.effect("gives a wait with every further attempt, and with nothing else", () =>
+    Effect.gen(function* () {
+      for (const [attempt, trigger, answer] of [
+        [1, "automatic", "busy"],
+        [5, "automatic", "silent"],
+        [6, "automatic", "busy"],
+        [3, "manual", "busy"],
+        [1, "automatic", "refused"],
+        [12, "manual", "accepted"]
+      ] as const) {
+        const outcome = { ...answers[answer], durationMs: 1, retryAfter: null }
+        const next = yield* nextStep({ attempt, trigger }, outcome)
+        expect(next.state).toBe(afterAttempt({ attemptCount: attempt, trigger }, outcome))
+        expect("delay" in next).toBe(next.state === "queued")
+      }
+    })
+  )
+})
+
+layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the queue and the re-send", (it) => {
+  it.effect(
+    "do what the state machine says, for any life of a delivery, and never make two attempts at once",
+    () =>
+      Effect.gen(function* () {
+        const { attempts, delivery, elapse, makeEndpoint, queues, reset, seed, sql } = yield* QueueBench
+        const repo = yield* Effect.provideService(makeDeliveriesRepo, SqlClient.SqlClient, sql)
+
+        const run = Effect.fnUntraced(function* (happenings: ReadonlyArray<Happening>) {
+          yield* reset
+          const endpoint = yield* makeEndpoint
+          const [id] = yield* seed(endpoint)
+          if (id === undefined) return yield* Effect.dieMessage("nothing was stored")
+          const contract = new Contract()
+
+          const claim = Effect.gen(function* () {
+            yield* elapse([id])
+            const claims = yield* Effect.forEach([0, 1, 0, 1] as const, (n) => queues[n].claim(idle), {
+              concurrency: 4
+            })
+            const [claimed, ...others] = claims.flatMap(({ deliveries }) => deliveries)
+            expect(others).toEqual([])
+            return claimed
+          })
+
+          const attempt = Effect.fnUntraced(function* (answer: Answer) {
+            const due = contract.attempt(Contract.end(answer))
+            const claimed = yield* claim
+            expect(claimed !== undefined).toBe(due)
+            if (claimed === undefined) return
+            const outcome = { ...answers[answer], durationMs: 1, retryAfter: null }
+            const next = yield* nextStep(claimed, outcome)
+            yield* queues[0].finish([{ delivery: claimed, startedAt: new Date(), outcome, next }])
+          })
+
+          /** The worker dies during the attempt: the next claim finds out, and makes the attempt after it. */
+          const crash = Effect.gen(function* () {
+            const due = contract.attempt("may pass")
+            const claimed = yield* claim
+            expect(claimed !== undefined).toBe(due)
+            if (claimed === undefined) return
+            const next = yield* claim
+            expect(next !== undefined).toBe(contract.state === "queued")
+            if (next !== undefined) yield* queues[1].release([next], Duration.minutes(1))
+          })
+
+          const resend = Effect.gen(function* () {
+            const outcomes = yield* Effect.forEach([1, 2, 3], () => repo.resend(endpoint, id), { concurrency: 3 })
+            const answered = outcomes.flatMap(Option.toArray)
+            const expected = contract.resend()
+            expect(answered.filter(({ requeued }) => requeued)).toHaveLength(expected === null ? 1 : 0)
+            for (const { requeued, ...was } of answered) {
+              const code = expected === null && !requeued ? "delivery_not_failed" : expected
+              if (requeued) expect(refusalCode(resendRefusal(was))).toBeNull()
+              else expect(refusalCode(resendRefusal(was))).toBe(code)
+            }
+          })
+
+          const pass = (hours: number) =>
+            Effect.suspend(() => {
+              contract.hours += hours
+              return sql`
+                UPDATE payments.deliveries SET created_at = created_at - ${hours} * interval '1 hour' WHERE id = ${id}`
+            })
+
+          const remove = Effect.suspend(() => {
+            contract.delete()
+            return sql`UPDATE payments.endpoints SET deleted_at = now() WHERE id = ${endpoint.id}`.pipe(
+              Effect.zipRight(sql`
+                UPDATE payments.deliveries SET state = 'failed', lease = NULL, next_attempt_at = NULL,
+                  finished_at = now(), last_error_code = 'endpoint_deleted'
+                WHERE id = ${id} AND state = 'queued'`)
+            )
+          })
+
+          const perform = (what: Happening): Effect.Effect<unknown, unknown> => {
+            switch (what.do) {
+              case "attempt":
+                return attempt(what.answer)
+              case "crash":
+                return crash
+              case "resend":
+                return resend
+              case "hours":
+                return pass(what.pass)
+              case "delete":
+                return remove
+            }
+          }
+
+          for (const what of happenings) {
+            yield* perform(what)
+            expect(yield* delivery(id)).toMatchObject({ state: contract.state, attemptCount: contract.attempts })
+          }
+          const history = yield* attempts(id)
+          expect(history.map(({ number }) => number)).toEqual(
+            Array.from({ length: contract.attempts }, (_, index) => index + 1)
+          )
+          expect(history.filter(({ trigger }) => trigger === "automatic")).toHaveLength(contract.automatic)
+        })
+
+        yield* Effect.promise(() =>
+          fc.assert(
+            fc.asyncProperty(lives, (happenings) => Effect.runPromise(run(happenings))),
+            { numRuns: 15, endOnFailure: false, interruptAfterTimeLimit: 20_000 }
+          )
+        )
+      }),
+    60_000
+  )
+})

@@ -1,0 +1,59 @@
+import { Effect } from "effect"
+import { v7 } from "uuid"
+import { TestService } from "../harness/TestService.ts"
+
+/** Deliveries as attempts have left them. Times are in seconds before now. */
+export interface StoredDelivery {
+  readonly organizationId: string
+  readonly environment?: "sandbox" | "production"
+  readonly endpointId: string
+  readonly count?: number
+  readonly state?: "queued" | "delivered" | "failed"
+  readonly createdAgo?: number
+  readonly finishedAgo?: number
+  readonly attempts?: number
+  readonly test?: boolean
+  readonly errorCode?: string
+  readonly httpStatus?: number | null
+}
+
+/** Stores deliveries, each with its event, one attempt in the history, and the endpoint's secrets; their ids. */
+export const storeDeliveries = Effect.fnUntraced(function* (options: StoredDelivery) {
+  const { sql } = yield* TestService
+  const { attempts = 1, count = 1, environment = "sandbox", finishedAgo = 0, state = "failed", test = false } = options
+  const createdAgo = options.createdAgo ?? finishedAgo
+  const ids = Array.from({ length: count }, () => v7({ msecs: Date.now() - createdAgo * 1000 }))
+  const errorCode = options.errorCode ?? (state === "failed" ? "http_error" : null)
+  const httpStatus = options.httpStatus === undefined ? (state === "failed" ? 503 : 204) : options.httpStatus
+  yield* sql`
+    INSERT INTO payments.events (organization_id, environment, id, type, payload, created_at)
+    SELECT ${options.organizationId}, ${environment}, 'svc_evt_' || id, 'payment.succeeded',
+      json_build_object('id', 'svc_evt_' || id, 'type', 'payment.succeeded')::text, now() - ${createdAgo} * interval '1 second'
+    FROM unnest(${ids}::uuid[]) AS id`
+  yield* sql`
+    INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, state, test,
+      attempt_count, next_attempt_at, created_at, finished_at, last_error_code, last_http_status)
+    SELECT ${options.organizationId}, ${environment}, id, ${options.endpointId}, 'svc_evt_' || id,
+      ARRAY(SELECT s.id FROM payments.endpoint_secrets s WHERE s.endpoint_id = ${options.endpointId}
+        AND s.retired_at IS NULL),
+      ${state}, ${test}, ${attempts}, CASE WHEN ${state === "queued"} THEN now() + interval '1 day' END,
+      now() - ${createdAgo} * interval '1 second',
+      CASE WHEN ${state !== "queued"} THEN now() - ${finishedAgo} * interval '1 second' END,
+      ${errorCode}, ${httpStatus}
+    FROM unnest(${ids}::uuid[]) AS id`
+  yield* sql`
+    INSERT INTO payments.delivery_attempts (organization_id, environment, delivery_id, number, trigger, started_at)
+    SELECT ${options.organizationId}, ${environment}, id, ${attempts}, 'automatic', now()
+    FROM unnest(${ids}::uuid[]) AS id`
+  return ids
+}, Effect.orDie)
+
+/** How many deliveries of an endpoint are in each state, and due. */
+export const statesOf = (endpointId: string) =>
+  Effect.flatMap(TestService, ({ sql }) =>
+    Effect.map(
+      sql<{ state: string; count: number }>`
+        SELECT state, count(*)::int AS count FROM payments.deliveries WHERE endpoint_id = ${endpointId} GROUP BY state`,
+      (rows) => Object.fromEntries(rows.map(({ count, state }) => [state, count]))
+    )
+  )

@@ -1,0 +1,205 @@
+import { SqlClient } from "@effect/sql"
+import { expect } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { Warnings } from "../../src/deliveries/Warnings.ts"
+import { Members } from "../../src/identity/Members.ts"
+import type { Role } from "../../src/identity/Principal.ts"
+import { TestMailbox } from "../harness/Mailbox.ts"
+import { newEmail, onServiceWithMail } from "../harness/SignIn.ts"
+import { TestService, testPublicUrl } from "../harness/TestService.ts"
+import { makeTenant, subscribe } from "../inbound/Notifications.ts"
+import { storeDeliveries } from "./StoredDeliveries.ts"
+
+/** An organization with a member of every role, and an endpoint. */
+const makeShop = Effect.gen(function* () {
+  const { request, services, sql } = yield* TestService
+  const tenant = yield* makeTenant
+  // The owner that comes with the organization is none of these tests'
+  yield* sql`DELETE FROM payments.memberships WHERE organization_id = ${tenant.id}`
+  const member = Effect.fnUntraced(function* (role: Role) {
+    const email = newEmail()
+    yield* Context.get(services, Members).add({
+      organizationId: tenant.id,
+      email,
+      role,
+      environments: role === "developer" || role === "viewer" ? ["sandbox"] : [],
+      author: { kind: "operator", id: "test" }
+    })
+    return email
+  })
+  const people = {
+    owner: yield* member("owner"),
+    admin: yield* member("admin"),
+    developer: yield* member("developer"),
+    viewer: yield* member("viewer")
+  }
+  const { id } = yield* subscribe(tenant, ["payment.succeeded"], "http://localhost:9/secret-path")
+  yield* request("PATCH", `/v2/organizations/${tenant.id}/integrations/endpoints/${id}`, {
+    key: tenant.key,
+    body: { name: "Orders of the shop" }
+  })
+  return { tenant, people, endpointId: id, of: { organizationId: tenant.id, endpointId: id } }
+}).pipe(Effect.orDie)
+
+const scan = Effect.flatMap(TestService, ({ services }) => Context.get(services, Warnings).scan)
+
+const mailsTo = (address: string) =>
+  Effect.map(TestMailbox, ({ mails }) => mails.filter(({ to }) => to.includes(address)))
+
+/** How many mails each of them has. */
+const counts = (people: Readonly<Record<string, string>>) =>
+  Effect.map(
+    Effect.forEach(Object.entries(people), ([role, address]) =>
+      Effect.map(mailsTo(address), ({ length }) => [role, length])
+    ),
+    Object.fromEntries
+  )
+
+const nobody = { owner: 0, admin: 0, developer: 0, viewer: 0 }
+
+/** As if so much time had passed since the last warning. */
+const later = (endpointId: string, time: string) =>
+  Effect.flatMap(
+    TestService,
+    ({ sql }) => sql`
+      UPDATE payments.failure_warnings SET quiet_until = quiet_until - ${time}::interval
+      WHERE endpoint_id = ${endpointId}`
+  )
+
+/** The warnings of another process. */
+const otherProcess = Effect.gen(function* () {
+  const { options, services, sql } = yield* TestService
+  const layer = Layer.fresh(Warnings.layer(options)).pipe(
+    Layer.provide(Layer.succeedContext(Context.add(services, SqlClient.SqlClient, sql)))
+  )
+  return Context.get(yield* Layer.build(layer), Warnings)
+})
+
+onServiceWithMail({ roles: { api: true, worker: false } })("a warning", (it) => {
+  it.effect("at three definitive failures tells owners and admins what fails, why, and what to do", () =>
+    Effect.gen(function* () {
+      const { endpointId, of, people, tenant } = yield* makeShop
+      yield* storeDeliveries({ ...of, finishedAgo: 23 * 3600 })
+      yield* storeDeliveries({ ...of, finishedAgo: 60 })
+      yield* scan
+      expect(yield* counts(people)).toEqual(nobody)
+      yield* storeDeliveries({ ...of, errorCode: "timeout", httpStatus: null })
+      yield* scan
+      expect(yield* counts(people)).toEqual({ ...nobody, owner: 1, admin: 1 })
+      const [mail] = yield* mailsTo(people.owner)
+      expect(mail?.to).toEqual([people.owner])
+      expect(mail?.headers.get("subject")).toBe("Webhook endpoint failing in sandbox: Orders of the shop")
+      const text = mail?.text ?? ""
+      expect(text).toContain("Orders of the shop")
+      expect(text).toContain("localhost:9")
+      expect(text).toContain("sandbox")
+      const since = new Date(Date.now() - 23 * 3600_000).toISOString().slice(0, 13).replace("T", " ")
+      expect(text).toMatch(new RegExp(`3 deliveries since ${since}:\\d\\d UTC`))
+      expect(text.indexOf("2 times: it answered with an error (HTTP 503)")).toBeGreaterThan(0)
+      expect(text.indexOf("1 time: it did not answer in time")).toBeGreaterThan(text.indexOf("2 times"))
+      expect(text).toContain(
+        `${testPublicUrl}/v2/organizations/${tenant.id}/integrations/endpoints/${endpointId}/deliveries?state=failed`
+      )
+      expect(text).not.toMatch(/secret-path|whsec_/)
+    })
+  )
+
+  it.effect("does not come of tests, of older failures, of deliveries that wait or arrived, or of two endpoints", () =>
+    Effect.gen(function* () {
+      const { of, people, tenant } = yield* makeShop
+      const other = yield* subscribe(tenant)
+      yield* storeDeliveries({ ...of, count: 2 })
+      yield* storeDeliveries({ ...of, count: 5, test: true })
+      yield* storeDeliveries({ ...of, count: 5, finishedAgo: 24 * 3600 + 60 })
+      yield* storeDeliveries({ ...of, count: 5, state: "delivered" })
+      yield* storeDeliveries({ ...of, count: 5, state: "queued", errorCode: "timeout" })
+      yield* storeDeliveries({ ...of, endpointId: other.id, count: 2 })
+      yield* scan
+      expect(yield* counts(people)).toEqual(nobody)
+    })
+  )
+
+  it.effect("comes once a day for each endpoint", () =>
+    Effect.gen(function* () {
+      const { endpointId, of, people, tenant } = yield* makeShop
+      const other = yield* subscribe(tenant)
+      yield* storeDeliveries({ ...of, count: 3 })
+      yield* scan
+      yield* storeDeliveries({ ...of, count: 3 })
+      yield* later(endpointId, "23 hours 59 minutes")
+      yield* scan
+      expect(yield* counts(people)).toEqual({ ...nobody, owner: 1, admin: 1 })
+      // Another endpoint's is its own
+      yield* storeDeliveries({ ...of, endpointId: other.id, count: 3 })
+      yield* scan
+      expect(yield* counts(people)).toEqual({ ...nobody, owner: 2, admin: 2 })
+      yield* later(endpointId, "1 minute")
+      yield* scan
+      expect(yield* counts(people)).toEqual({ ...nobody, owner: 3, admin: 3 })
+    })
+  )
+
+  it.effect("is sent by one of the processes that look at the same time", () =>
+    Effect.gen(function* () {
+      const processes = yield* Effect.all([otherProcess, otherProcess, otherProcess, otherProcess])
+      const shops = yield* Effect.all(Array.from({ length: 4 }, () => makeShop))
+      for (const { of } of shops) yield* storeDeliveries({ ...of, count: 3 })
+      const rounds = processes.flatMap((one) => [one, one, one])
+      yield* Effect.forEach(rounds, (process) => process.scan, { concurrency: "unbounded" })
+      for (const { people } of shops) {
+        expect(yield* counts(people)).toEqual({ ...nobody, owner: 1, admin: 1 })
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("is tried again at the next look where the mail server is not ready", () =>
+    Effect.gen(function* () {
+      const mailbox = yield* TestMailbox
+      const { of, people } = yield* makeShop
+      yield* storeDeliveries({ ...of, count: 3 })
+      mailbox.refuse({ code: 451, message: () => "Try again later" })
+      yield* Effect.ensuring(
+        scan,
+        Effect.sync(() => mailbox.refuse())
+      )
+      expect(yield* counts(people)).toEqual(nobody)
+      yield* scan
+      expect(yield* counts(people)).toEqual({ ...nobody, owner: 1, admin: 1 })
+      yield* scan
+      expect(yield* counts(people)).toEqual({ ...nobody, owner: 1, admin: 1 })
+    })
+  )
+
+  it.effect("that the mail server refuses for good rests for an hour, and keeps nobody else's back", () =>
+    Effect.gen(function* () {
+      const mailbox = yield* TestMailbox
+      const [first, second] = [yield* makeShop, yield* makeShop]
+      yield* storeDeliveries({ ...first.of, count: 3 })
+      yield* storeDeliveries({ ...second.of, count: 3 })
+      const before = mailbox.offered()
+      mailbox.refuse({ code: 554, message: () => "No" })
+      yield* Effect.ensuring(
+        scan,
+        Effect.sync(() => mailbox.refuse())
+      )
+      expect(mailbox.offered() - before).toBe(4)
+      yield* scan
+      expect(yield* counts(first.people)).toEqual(nobody)
+      yield* later(first.endpointId, "1 hour")
+      yield* scan
+      expect(yield* counts(first.people)).toEqual({ ...nobody, owner: 1, admin: 1 })
+      expect(yield* counts(second.people)).toEqual(nobody)
+    })
+  )
+
+  it.effect("does not come of a deleted endpoint", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const { endpointId, of, people } = yield* makeShop
+      yield* storeDeliveries({ ...of, count: 3, errorCode: "endpoint_deleted" })
+      yield* sql`UPDATE payments.endpoints SET deleted_at = now() WHERE id = ${endpointId}`
+      yield* scan
+      expect(yield* counts(people)).toEqual(nobody)
+    })
+  )
+})
