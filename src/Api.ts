@@ -1,6 +1,7 @@
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { DeliveriesApi } from "./deliveries/Api.ts"
+import { RecoveriesApi } from "./deliveries/RecoveriesApi.ts"
 import {
   errorSchema,
   InternalError,
@@ -11,6 +12,7 @@ import {
   ValidationFailed
 } from "./Errors.ts"
 import { EndpointsApi } from "./endpoints/Api.ts"
+import { documentWebhooks } from "./events/OpenApiWebhooks.ts"
 import { AuditApi } from "./identity/AuditApi.ts"
 import { InvitationApi, InvitationsApi } from "./identity/InvitationsApi.ts"
 import { KeysApi } from "./identity/KeysApi.ts"
@@ -63,6 +65,7 @@ class Contract extends HttpApi.make("connected-payments")
   .add(ProductImagesApi)
   .add(EndpointsApi)
   .add(DeliveriesApi)
+  .add(RecoveriesApi)
   .add(AuditApi)
   .add(SignInApi)
   .add(SessionApi)
@@ -93,4 +96,6 @@ export const operations: ReadonlyArray<Operation> = operationsOf(Contract)
  * The whole HTTP contract: paths, schemas, permissions and errors of every operation. Imports no server code, so that
  * a client, the documents and the tests can stand on it alone.
  */
-export class Api extends Contract.annotate(OpenApi.Transform, documentOperations(operations)) {}
+export class Api extends Contract.annotate(OpenApi.Transform, (spec) =>
+  documentWebhooks(documentOperations(operations)(spec))
+) {}

@@ -9,7 +9,6 @@ import {
 import {
   Cause,
   Context,
-  DefaultServices,
   Duration,
   Effect,
   Either,
@@ -18,8 +17,7 @@ import {
   Option,
   ParseResult,
   Record,
-  type Schema,
-  Tracer
+  type Schema
 } from "effect"
 import { Api, operations } from "./Api.ts"
 import { checkoutReturnPaths } from "./CheckoutPages.ts"
@@ -32,9 +30,12 @@ import {
   ResourceNotFound,
   ValidationFailed
 } from "./Errors.ts"
+import { eventSchemaPaths } from "./EventSchemas.ts"
 import { withBoundedJson } from "./kit/Body.ts"
 import { newRequestId, RequestId } from "./kit/Request.ts"
+import { annotateSpan } from "./kit/Spans.ts"
 import { matcher, type Operation } from "./Operations.ts"
+import { requestSpans } from "./RequestSpan.ts"
 
 /** The one place where a failure becomes a response (contract, Errors). */
 
@@ -48,7 +49,11 @@ const docsPolicy =
   "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; style-src 'unsafe-inline'; img-src 'self' data:; font-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 /** What is served beside the operations, by GET alone. */
-const pages: ReadonlySet<string> = new Set([...Object.values(documentPaths), ...Object.values(checkoutReturnPaths)])
+const pages: ReadonlySet<string> = new Set<string>([
+  ...Object.values(documentPaths),
+  ...Object.values(checkoutReturnPaths),
+  ...eventSchemaPaths
+])
 
 /** Where a request's path ends and its query begins, as the router sees it. */
 const endOfPath = /[?;#]/
@@ -196,35 +201,13 @@ const report = (error: ApiError, cause: Cause.Cause<unknown>) => {
 }
 
 /**
- * A request that no trace was chosen for runs without spans: most of a tracer's cost would go into spans that nobody
- * sees. In one that is traced, the tracer is only asked for spans: handing each step of the program to it, for the
- * sake of other tracing libraries of which there are none here, costs more than the rest of the request.
- *
- * Holds for the rest of the fiber: each request has one of its own.
- */
-const settleTracing = (tracer: Tracer.Tracer): Effect.Effect<void> => {
-  const spansOnly = Tracer.make({
-    span: (...args) => tracer.span(...args),
-    context: (execution) => execution()
-  })
-  return Effect.withFiberRuntime<void>((fiber) => {
-    const span = Context.getOption(fiber.currentContext, Tracer.ParentSpan)
-    const sampled = Option.isSome(span) && span.value.sampled
-    return Effect.zipRight(
-      FiberRef.update(DefaultServices.currentServices, Context.add(Tracer.Tracer, spansOnly)),
-      sampled ? Effect.void : FiberRef.set(FiberRef.currentTracerEnabled, false)
-    )
-  })
-}
-
-/**
  * Around everything that is served: gives each request its id, bounds its body, and answers every failure (a decode
  * error, an unknown route, a defect) in the one documented form.
  */
 export const edge = HttpApiBuilder.middleware(
   Api,
   Effect.map(Effect.tracer, (tracer) => {
-    const tracing = settleTracing(tracer)
+    const underSpan = requestSpans(tracer, { routeOf, quietRoutes: healthRoutes })
     return (app) =>
       Effect.flatMap(HttpServerRequest.HttpServerRequest, (original) => {
         const requestId = newRequestId()
@@ -234,31 +217,39 @@ export const edge = HttpApiBuilder.middleware(
           "request-id": requestId,
           ...(pathOf(original.url) === documentPaths.docs ? { "content-security-policy": docsPolicy } : {})
         }
-        const begin = Effect.all(
-          [
-            tracing,
-            FiberRef.update(FiberRef.currentLogAnnotations, HashMap.set<string, unknown>("requestId", requestId)),
-            Effect.annotateCurrentSpan("request.id", requestId)
-          ],
-          { discard: true }
-        )
-        return begin.pipe(
-          Effect.zipRight(app),
+        const answered = app.pipe(
           Effect.catchAllCause((cause) =>
             Cause.isInterruptedOnly(cause)
               ? Effect.failCause(cause)
               : Effect.gen(function* () {
                   const error = yield* toApiError(Cause.squash(cause), request)
                   yield* report(error, cause)
-                  yield* Effect.annotateCurrentSpan({ "error.code": error.code })
+                  yield* annotateSpan({ "error.type": error.code })
                   return errorResponse(error, requestId)
                 })
           ),
-          Effect.map(HttpServerResponse.setHeaders(headers)),
-          Effect.provide(
-            Context.make(HttpServerRequest.HttpServerRequest, request).pipe(Context.add(RequestId, requestId))
-          )
+          Effect.map(HttpServerResponse.setHeaders(headers))
         )
+        return Effect.zipRight(introduce(request, requestId), underSpan(request, requestId, answered))
       })
   })
 )
+
+/** Asked every few seconds by whoever watches the process: their traces would bury the others. */
+const healthRoutes: ReadonlySet<string> = new Set(["/health/live", "/health/ready"])
+
+/** The operation's path as it is declared, for the names of spans. */
+const routeOf = (request: HttpServerRequest.HttpServerRequest): string | undefined =>
+  operationsAt(pathOf(request.url))[0]?.operation.path
+
+/** What the rest of the fiber knows of its request: each request has a fiber of its own, so nothing is put back. */
+const introduce = (request: HttpServerRequest.HttpServerRequest, requestId: string): Effect.Effect<void> =>
+  Effect.zipRight(
+    FiberRef.update(FiberRef.currentLogAnnotations, HashMap.set<string, unknown>("requestId", requestId)),
+    FiberRef.update(FiberRef.currentContext, (context) =>
+      Context.merge(
+        context,
+        Context.make(HttpServerRequest.HttpServerRequest, request).pipe(Context.add(RequestId, requestId))
+      )
+    )
+  )

@@ -228,6 +228,20 @@ export class DeliveryWindowExpired extends documented("DeliveryWindowExpired", {
   message: "A delivery can be re-sent within 72 hours of its creation; this one is older."
 }) {}
 
+/** Re-send to an endpoint that was deleted: its URL and its secrets are no longer used. */
+export class EndpointDeleted extends documented("EndpointDeleted", {
+  status: 409,
+  code: "endpoint_deleted",
+  message: "The endpoint of this delivery was deleted; nothing is sent to it any more."
+}) {}
+
+/** A recovery while another of the same endpoint is running that does not reach back as far. */
+export class RecoveryInProgress extends documented("RecoveryInProgress", {
+  status: 409,
+  code: "recovery_in_progress",
+  message: "Another recovery of this endpoint is running; start this one when that has finished."
+}) {}
+
 /** Synthetic test of a paused endpoint. */
 export class EndpointPaused extends documented("EndpointPaused", {
   status: 409,
@@ -412,6 +426,8 @@ export const documentedErrors: ReadonlyArray<DocumentedErrorClass> = [
   DeliveryNotFailed,
   DeliveryRetryLimitReached,
   DeliveryWindowExpired,
+  EndpointDeleted,
+  RecoveryInProgress,
   EndpointPaused,
   TestEnvironmentRequired,
   PayloadTooLarge,

@@ -4,8 +4,10 @@ import { Effect, Layer } from "effect"
 import { Api, operations } from "./Api.ts"
 import { checkoutReturnPages } from "./CheckoutPages.ts"
 import { deliveriesHttp } from "./deliveries/Http.ts"
+import { recoveriesHttp } from "./deliveries/RecoveriesHttp.ts"
 import { documentPaths, edge } from "./Edge.ts"
 import { ServiceUnavailable } from "./Errors.ts"
+import { eventSchemaPages } from "./EventSchemas.ts"
 import { endpointsHttp } from "./endpoints/Http.ts"
 import { auditHttp } from "./identity/AuditHttp.ts"
 import {
@@ -21,6 +23,7 @@ import { sessionHttp } from "./identity/SessionHttp.ts"
 import { signInHttp } from "./identity/SignInHttp.ts"
 import { productImagesHttp, publicImagesHttp } from "./images/Http.ts"
 import { inboundHttp } from "./inbound/Http.ts"
+import { mcpHttp } from "./mcp/Http.ts"
 import { operationKey } from "./Operations.ts"
 import { accountHttp, balanceTransactionsHttp, payoutsHttp } from "./provider/AccountHttp.ts"
 import { pricesHttp, productsHttp } from "./provider/CatalogHttp.ts"
@@ -73,6 +76,7 @@ const groups = (options: HttpOptions) => {
     publicImagesHttp,
     endpointsHttp,
     deliveriesHttp,
+    recoveriesHttp,
     auditHttp,
     signInHttp(options),
     sessionHttp,
@@ -88,13 +92,15 @@ const groups = (options: HttpOptions) => {
 
 /**
  * Serves the whole HTTP surface on the `HttpServer` in its context: the API, the provider's entry, `/openapi.json`,
- * `/docs`, health and the pages that a payer returns to.
+ * `/docs`, the schemas of events, health and the pages that a payer returns to.
  */
 export const httpLayer = (options: HttpOptions) =>
   HttpApiBuilder.serve().pipe(
     Layer.provide(HttpApiBuilder.middlewareOpenApi({ path: documentPaths.openApi })),
     Layer.provide(HttpApiScalar.layer({ path: documentPaths.docs, scalar: { withDefaultFonts: false } })),
     Layer.provide(checkoutReturnPages),
+    Layer.provide(mcpHttp(options)),
+    Layer.provide(eventSchemaPages),
     Layer.provide(edge),
     Layer.provide(HttpApiBuilder.api(Api)),
     Layer.provide(groups(options)),
@@ -103,6 +109,6 @@ export const httpLayer = (options: HttpOptions) =>
     Layer.provide(
       HttpRouter.setRouterConfig({ maxParamLength: 65_536, caseSensitive: true, ignoreDuplicateSlashes: false })
     ),
-    HttpMiddleware.withSpanNameGenerator((request) => `${request.method} ${request.url.split("?", 1)[0] ?? ""}`),
-    HttpMiddleware.withTracerDisabledForUrls(["/health/live", "/health/ready"])
+    // The edge makes the request's span
+    HttpMiddleware.withTracerDisabledWhen(() => true)
   )

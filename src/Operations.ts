@@ -1,5 +1,5 @@
 import { HttpApi, type HttpApiEndpoint, type HttpApiGroup, type HttpMethod } from "@effect/platform"
-import { Context, Option, Predicate } from "effect"
+import { Array as Arr, Context, Option, Predicate } from "effect"
 import { sessionCookie } from "./identity/Authentication.ts"
 import { type Permission, RequiredPermission } from "./identity/Permissions.ts"
 
@@ -47,14 +47,25 @@ interface Compiled {
   readonly names: ReadonlyArray<string>
 }
 
+/** How many parts a path has, a slash at its end aside. */
+const partsOf = (path: string): number => {
+  let parts = 0
+  for (let at = path.indexOf("/"); at !== -1 && at < path.length - 1; at = path.indexOf("/", at + 1)) {
+    parts += 1
+  }
+  return parts
+}
+
 /** Finds operations by the path of a request, for what the router does not tell: the methods a path takes. */
 export const matcher = (operations: ReadonlyArray<Operation>) => {
   const compiled = operations.map((operation): Compiled => {
     const names = [...operation.path.matchAll(/:(\w+)/g)].flatMap(([, name]) => (name === undefined ? [] : [name]))
     return { operation, names, pattern: new RegExp(`^${operation.path.replaceAll(/:\w+/g, "([^/]+)")}/?$`) }
   })
+  // Every request may ask: most operations are ruled out by their number of parts
+  const byLength = Arr.groupBy(compiled, ({ operation }) => String(partsOf(operation.path)))
   return (path: string): ReadonlyArray<{ readonly operation: Operation; readonly params: Record<string, string> }> =>
-    compiled.flatMap(({ names, operation, pattern }) => {
+    (byLength[String(partsOf(path))] ?? []).flatMap(({ names, operation, pattern }) => {
       const match = pattern.exec(path)
       return match === null
         ? []

@@ -36,7 +36,12 @@ const service = Effect.gen(function* () {
       Effect.catchTag("ServeError", ({ cause }) => cannotListen(environment.service.settings, cause))
     )
     yield* Effect.transposeOption(
-      Option.map(environment.emulator, ({ setWebhookUrl }) => setWebhookUrl(`${environment.baseUrl}/webhooks/provider`))
+      Option.map(environment.emulator, ({ setThinWebhookUrl, setWebhookUrl }) =>
+        Effect.zipRight(
+          setWebhookUrl(`${environment.baseUrl}/webhooks/provider`),
+          setThinWebhookUrl(`${environment.baseUrl}/webhooks/provider/thin`)
+        )
+      )
     )
     if (local === undefined) {
       yield* Effect.logInfo(`Serving on ${environment.baseUrl}`)

@@ -4,11 +4,15 @@ import { Duration, Layer, type Redacted } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import { Deliveries } from "./deliveries/Deliveries.ts"
 import { Queue } from "./deliveries/Queue.ts"
+import { Recoveries, recoveriesLayer } from "./deliveries/Recoveries.ts"
+import { Retention } from "./deliveries/Retention.ts"
 import { Transport } from "./deliveries/Transport.ts"
 import { WakeUp } from "./deliveries/WakeUp.ts"
+import { Warnings, warningsLayer } from "./deliveries/Warnings.ts"
 import { workerLayer } from "./deliveries/Worker.ts"
 import { DnsResolver } from "./endpoints/DestinationUrl.ts"
 import { Endpoints } from "./endpoints/Endpoints.ts"
+import { SyntheticTests } from "./endpoints/SyntheticTests.ts"
 import { housekeepingLayer } from "./Housekeeping.ts"
 import { httpLayer } from "./Http.ts"
 import { Invitations } from "./identity/Invitations.ts"
@@ -21,6 +25,8 @@ import { Images } from "./images/Images.ts"
 import { postgresImageStoreLayer } from "./images/PostgresImageStore.ts"
 import { type S3ImageStoreOptions, s3ImageStoreLayer } from "./images/S3ImageStore.ts"
 import { Inbound } from "./inbound/Inbound.ts"
+import { Receipts } from "./inbound/Receipts.ts"
+import { AuditRetention } from "./kit/AuditRetention.ts"
 import { Cipher } from "./kit/Cipher.ts"
 import { Idempotency } from "./kit/Idempotency.ts"
 import { Mailer } from "./kit/Mailer.ts"
@@ -58,6 +64,8 @@ export interface ServiceOptions {
     | "mode"
     | "smtpUrl"
     | "mailFrom"
+    | "receiptRetention"
+    | "auditRetention"
   >
   /** Where integrators reach the service, without a trailing slash; its origin is trusted. */
   readonly publicUrl: string
@@ -88,8 +96,14 @@ export type Services =
   | CheckoutSessions
   | Images
   | Endpoints
+  | SyntheticTests
   | Deliveries
+  | Recoveries
+  | Warnings
+  | Retention
   | Inbound
+  | Receipts
+  | AuditRetention
   | Queue
   | WakeUp
   | Cipher
@@ -135,8 +149,13 @@ export const servicesLayer = (
     catalog,
     Layer.provide(Images.layer(options), imageStore),
     Endpoints.layer({ limit: endpointLimit, allowLocalDestinations }),
+    SyntheticTests.layer,
     Deliveries.layer,
-    Inbound.layer
+    Recoveries.layer,
+    Layer.provide(Warnings.layer(options), [mailer, Members.layer]),
+    Retention.layer({ keepFor: options.settings.delivery.retention }),
+    AuditRetention.layer(options.settings),
+    Layer.provide(Layer.mergeAll(Inbound.layer, Receipts.layer(options.settings)), catalog)
   ).pipe(Layer.provideMerge(accounts))
 }
 
@@ -155,6 +174,7 @@ export const deliveryLayer = (options: ServiceOptions) => {
   const { allowLocalDestinations, delivery, shutdownTimeout } = options.settings
   return workerLayer({
     lease: Duration.sum(delivery.timeout, delivery.leaseMargin),
+    startWithin: delivery.leaseMargin,
     concurrency: delivery.concurrency,
     concurrencyPerEndpoint: delivery.concurrencyPerEndpoint,
     pollInterval: delivery.pollInterval,
@@ -172,6 +192,8 @@ export const deliveryLayer = (options: ServiceOptions) => {
 export const rolesLayer = (options: ServiceOptions) =>
   Layer.mergeAll(
     housekeepingLayer,
+    recoveriesLayer,
+    warningsLayer,
     options.settings.roles.api ? apiLayer(options) : Layer.empty,
     options.settings.roles.worker ? deliveryLayer(options) : Layer.empty
   )

@@ -15,6 +15,7 @@ import {
 } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import {
+  describe,
   durationAbove,
   httpUrl,
   intBetween,
@@ -40,7 +41,7 @@ export const environments: ReadonlyArray<Environment> = ["sandbox", "production"
 export interface ProviderCredentials {
   /** The platform's secret key: `sk_test_`/`rk_test_` in the sandbox, `sk_live_`/`rk_live_` in production. */
   readonly secretKey: Redacted.Redacted
-  /** Signing secrets of the notification endpoint at the provider; several while one is rotated. */
+  /** Signing secrets of the provider's destinations, snapshots' and thin notifications'; more while one is rotated. */
   readonly webhookSecrets: NonEmptyReadonlyArray<Redacted.Redacted>
 }
 
@@ -113,6 +114,10 @@ export interface SettingsShape {
   readonly smtpUrl: Option.Option<Redacted.Redacted>
   /** The sender of mail. */
   readonly mailFrom: string
+  /** How long receipts of the provider's notifications are kept. */
+  readonly receiptRetention: Duration.Duration
+  /** How long the audit log is kept. */
+  readonly auditRetention: Duration.Duration
   readonly delivery: {
     /** For the whole exchange of one attempt. */
     readonly timeout: Duration.Duration
@@ -124,6 +129,8 @@ export interface SettingsShape {
     readonly concurrencyPerEndpoint: number
     /** How often a process looks for due deliveries when nothing wakes it. */
     readonly pollInterval: Duration.Duration
+    /** How long finished deliveries and payloads are kept. */
+    readonly retention: Duration.Duration
   }
 }
 
@@ -304,12 +311,16 @@ const fromEnvironment: Config.Config<SettingsShape> = Config.literal(
         )
       ),
       mailFrom: nonEmpty("MAIL_FROM").pipe(Config.withDefault("connected-payments <no-reply@localhost>")),
+      // The provider can repeat a notification for 30 days, and its receipt is what tells that it is known
+      receiptRetention: durationAbove("RECEIPT_RETENTION", "30 days", "400 days"),
+      auditRetention: durationAbove("AUDIT_RETENTION", "1 day", "730 days"),
       delivery: Config.all({
         timeout: durationAbove("DELIVERY_TIMEOUT", "100 millis", "10 seconds"),
         leaseMargin: durationAbove("DELIVERY_LEASE_MARGIN", "1 second", "5 seconds"),
         concurrency: intBetween("DELIVERY_CONCURRENCY", 1, 10_000, 256),
         concurrencyPerEndpoint: intBetween("DELIVERY_CONCURRENCY_PER_ENDPOINT", 1, 1000, 16),
-        pollInterval: durationAbove("DELIVERY_POLL_INTERVAL", "10 millis", "1 second")
+        pollInterval: durationAbove("DELIVERY_POLL_INTERVAL", "10 millis", "1 second"),
+        retention: durationAbove("DELIVERY_RETENTION", "4 days", "30 days")
       })
     })
   ),
@@ -323,17 +334,6 @@ const fromEnvironment: Config.Config<SettingsShape> = Config.literal(
 /** The provider replaces this marker by the session's id; URL parsing would have escaped its braces. */
 function urlTemplate(url: URL): string {
   return url.href.replaceAll("%7BCHECKOUT_SESSION_ID%7D", "{CHECKOUT_SESSION_ID}")
-}
-
-const describe = (error: ConfigError.ConfigError): ReadonlyArray<string> => {
-  switch (error._op) {
-    case "And":
-    case "Or":
-      return [...describe(error.left), ...describe(error.right)]
-    default:
-      // Names are flat; where an error names a path of several parts, they repeat one name
-      return [`${error.path.at(-1) ?? ""}: ${error.message}`]
-  }
 }
 
 /** What `MODE=production` asks for beyond the form of each setting. */

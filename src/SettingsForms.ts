@@ -79,3 +79,15 @@ export const trustedProxies = (name: string): Config.Config<TrustedProxies> =>
       Either.mapLeft(parseTrustedProxies(text), (message) => ConfigError.InvalidData([name], message))
     )
   )
+
+/** What is wrong, a line for each setting, by its name. */
+export const describe = (error: ConfigError.ConfigError): ReadonlyArray<string> => {
+  switch (error._op) {
+    case "And":
+    case "Or":
+      return [...describe(error.left), ...describe(error.right)]
+    default:
+      // Names are flat; where an error names a path of several parts, they repeat one name
+      return [`${error.path.at(-1) ?? ""}: ${error.message}`]
+  }
+}

@@ -31,6 +31,8 @@ const table: ReadonlyArray<readonly [code: string, status: number]> = [
   ["delivery_not_failed", 409],
   ["delivery_retry_limit_reached", 409],
   ["delivery_window_expired", 409],
+  ["endpoint_deleted", 409],
+  ["recovery_in_progress", 409],
   ["endpoint_paused", 409],
   ["test_environment_required", 409],
   ["payload_too_large", 413],

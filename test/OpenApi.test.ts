@@ -1,8 +1,13 @@
 import { expect } from "@effect/vitest"
+import { Ajv2020 } from "ajv/dist/2020.js"
+import addFormats from "ajv-formats"
 import { Effect, Option, Schema, SchemaAST } from "effect"
 import { operations } from "../src/Api.ts"
 import { documentedErrors } from "../src/Errors.ts"
+import { EventType } from "../src/events/Catalog.ts"
+import { encodeEnvelope, makeEnvelope, makeTestEnvelope } from "../src/events/Envelope.ts"
 import { onService, TestService } from "./harness/TestService.ts"
+import { expectFailure } from "./http/Refusals.ts"
 
 /** As much of the form of OpenAPI 3.1 as this document uses. */
 const Reference = Schema.Struct({ $ref: Schema.String })
@@ -42,6 +47,24 @@ const DocumentedOperation = Schema.Struct({
   "x-required-permission": Schema.optional(Schema.String)
 })
 type DocumentedOperation = typeof DocumentedOperation.Type
+const Webhook = Schema.Struct({
+  post: Schema.Struct({
+    operationId: Schema.NonEmptyString,
+    summary: Schema.NonEmptyString,
+    description: Schema.NonEmptyString,
+    tags: Schema.Tuple(Schema.Literal("events")),
+    security: Schema.Tuple(),
+    parameters: Schema.Array(Parameter),
+    requestBody: Schema.Struct({
+      required: Schema.Literal(true),
+      content: Schema.Struct({ "application/json": Schema.Struct({ schema: Reference }) })
+    }),
+    responses: Schema.Record({
+      key: Schema.String.pipe(Schema.pattern(/^([1-5](\d\d|XX)|default)$/)),
+      value: Schema.Struct({ description: Schema.NonEmptyString })
+    })
+  })
+})
 const Document = Schema.Struct({
   openapi: Schema.String.pipe(Schema.pattern(/^3\.1\.\d+$/)),
   info: Schema.Struct({
@@ -56,6 +79,7 @@ const Document = Schema.Struct({
       value: DocumentedOperation
     })
   }),
+  webhooks: Schema.Record({ key: EventType, value: Webhook }),
   components: Schema.Struct({
     schemas: Schema.Record({ key: Schema.String, value: JsonSchema }),
     securitySchemes: Schema.Record({ key: Schema.String, value: JsonSchema })
@@ -106,13 +130,34 @@ const namesOf = (schema: Option.Option<Schema.Schema.All>): ReadonlyArray<string
     onSome: ({ ast }) => SchemaAST.getPropertySignatures(SchemaAST.encodedAST(ast)).map(({ name }) => String(name))
   })
 
+const data = { payment_id: "pi_1", amount_received: 1500, currency: "brl" }
+const organizationId = "0199c0de-0000-7000-8000-000000000001"
+const paymentSucceeded = makeEnvelope({
+  environment: "production",
+  organizationId,
+  providerEventId: "evt_1",
+  created: 1_760_000_000,
+  type: "payment.succeeded",
+  data
+})
+const testPayment = makeTestEnvelope({
+  organizationId,
+  testId: "0199c0de-0000-7000-8000-000000000002",
+  createdAt: new Date(0),
+  type: "payment.succeeded",
+  data
+})
+
 onService({ roles: { api: true, worker: false } })("the documents", (it) => {
   it.effect("are OpenAPI 3.1 whose references all lead somewhere, with operation ids of their own", () =>
     Effect.gen(function* () {
       const { json } = yield* document
       const known = Object.keys(json.components.schemas).map((name) => `#/components/schemas/${name}`)
       expect([...new Set(referencesIn(json))].filter((reference) => !known.includes(reference))).toEqual([])
-      const ids = Object.values(json.paths).flatMap((path) => Object.values(path).map(({ operationId }) => operationId))
+      const ids = [
+        ...Object.values(json.paths).flatMap((path) => Object.values(path).map(({ operationId }) => operationId)),
+        ...Object.values(json.webhooks).map(({ post }) => post.operationId)
+      ]
       expect(new Set(ids).size).toBe(ids.length)
       expect(json.components.securitySchemes).toMatchObject({
         apiKey: { type: "apiKey", in: "header", name: "x-api-key" }
@@ -212,7 +257,7 @@ onService({ roles: { api: true, worker: false } })("the documents", (it) => {
           ...(operation.permission === undefined ? [] : behindKeys),
           ...(operation.path.endsWith("/product-images")
             ? ["ProviderAccountNotConnected", "ServiceUnavailable"]
-            : operation.path.includes("/provider/")
+            : /^\/v2\/.*\/provider\//.test(operation.path)
               ? atTheProvider
               : []),
           ...(operation.path === "/product-images/:file" ? ["ResourceNotFound", "ServiceUnavailable"] : []),
@@ -255,14 +300,50 @@ onService({ roles: { api: true, worker: false } })("the documents", (it) => {
     })
   )
 
-  it.effect("say nothing of the platform's own errors, and no signing secret beyond creation", () =>
+  it.effect("say each of the 19 events that an endpoint may receive, with the headers and what to answer", () =>
+    Effect.gen(function* () {
+      const { json } = yield* document
+      expect(Object.keys(json.webhooks).toSorted()).toEqual(EventType.literals.toSorted())
+      for (const { post } of Object.values(json.webhooks)) {
+        expect(post.parameters.map((parameter) => [parameter.name, parameter.in, parameter.required])).toEqual([
+          ["Service-Signature", "header", true],
+          ["Service-Delivery-ID", "header", true]
+        ])
+        expect(Object.keys(post.responses)).toEqual(expect.arrayContaining(["2XX", "408", "429", "503", "default"]))
+      }
+      expect(json.tags.map(({ name }) => name)).toContain("events")
+    })
+  )
+
+  it.effect("say of each event a body that its envelope fits, and no other type's", () =>
+    Effect.gen(function* () {
+      const { json } = yield* document
+      const ajv = addFormats.default(new Ajv2020({ strict: false, allErrors: true }))
+      // The platform gives schemas of anything one and the same id, which a validator refuses
+      const schemas = Object.fromEntries(
+        Object.entries(json.components.schemas).filter(([, schema]) => !JSON.stringify(schema).includes('"$id"'))
+      )
+      ajv.addSchema({ $id: "openapi", components: { schemas } })
+      const bodyOf = (type: EventType) =>
+        ajv.compile({ $ref: `openapi${json.webhooks[type]?.post.requestBody.content["application/json"].schema.$ref}` })
+      const fits = bodyOf("payment.succeeded")
+      const envelope = JSON.parse(encodeEnvelope(paymentSucceeded))
+      expect(fits(envelope), JSON.stringify(fits.errors)).toBe(true)
+      expect(fits(JSON.parse(encodeEnvelope(testPayment))), JSON.stringify(fits.errors)).toBe(true)
+      for (const type of EventType.literals.filter((type) => type !== "payment.succeeded")) {
+        expect(bodyOf(type)(envelope), type).toBe(false)
+      }
+    })
+  )
+
+  it.effect("say nothing of the platform's own errors, and no signing secret beyond creation and rotation", () =>
     Effect.gen(function* () {
       const { json, text } = yield* document
       expect(text).not.toMatch(/HttpApiDecodeError|"Issue"|PropertyKey|_tag/)
       const withSecret = Object.entries(json.components.schemas).filter(([, schema]) =>
         Object.keys(Object(schema["properties"])).includes("signingSecret")
       )
-      expect(withSecret.map(([name]) => name)).toEqual(["CreatedEndpoint"])
+      expect(withSecret.map(([name]) => name)).toEqual(["CreatedEndpoint", "RotatedEndpoint"])
     })
   )
 
@@ -286,6 +367,72 @@ onService({ roles: { api: true, worker: false } })("the documents", (it) => {
       expect(policy.get("default-src")).toEqual(["'none'"])
       expect(policy.get("connect-src")).toEqual(["'self'"])
       expect([...policy.values()].flat().filter((source) => /^https?:|^\*|^\/\//.test(source))).toEqual([])
+    })
+  )
+})
+
+onService({ roles: { api: true, worker: false } })("the schemas of events", (it) => {
+  const paths = ["/schemas/events.json", ...EventType.literals.map((type) => `/schemas/events/${type}.json`)]
+
+  it.effect("are served to everybody at their ids, and hold together for a validator", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      const ajv = addFormats.default(new Ajv2020({ allErrors: true }))
+      for (const path of paths) {
+        const { headers, json, status } = yield* request("GET", path)
+        expect([path, status, headers.get("content-type")]).toEqual([path, 200, "application/schema+json"])
+        expect(json).toMatchObject({ $id: path, $schema: "https://json-schema.org/draft/2020-12/schema" })
+        expect(headers.get("request-id")).toMatch(/^req_/)
+        ajv.addSchema(json)
+      }
+      for (const path of [paths[0] ?? "", "/schemas/events/payment.succeeded.json"]) {
+        const validate = ajv.getSchema(path)
+        expect(validate?.(JSON.parse(encodeEnvelope(paymentSucceeded))), JSON.stringify(validate?.errors)).toBe(true)
+        expect(validate?.({ ...paymentSucceeded, version: 2 })).toBe(false)
+      }
+    })
+  )
+
+  it.effect("may be kept: a client that has the present one is told so without a body", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      const tags = new Set<string>()
+      for (const path of paths) {
+        const first = yield* request("GET", path)
+        const tag = first.headers.get("etag") ?? ""
+        tags.add(tag)
+        expect(first.headers.get("cache-control")).toMatch(/^public, max-age=\d+/)
+        const again = yield* request("GET", path, { headers: { "if-none-match": `"other", W/${tag}` } })
+        expect([again.status, again.text, again.headers.get("etag")]).toEqual([304, "", tag])
+        const other = yield* request("GET", path, { headers: { "if-none-match": '"other"' } })
+        expect([other.status, other.text]).toEqual([200, first.text])
+        const head = yield* request("HEAD", path)
+        expect([head.status, head.text, head.headers.get("etag")]).toEqual([200, "", tag])
+      }
+      expect(tags.size).toBe(paths.length)
+    })
+  )
+
+  it.effect("of unknown types are 404, and other methods 405", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      for (const path of [
+        "/schemas",
+        "/schemas/events",
+        "/schemas/events/payment.created.json",
+        "/schemas/events/payment.succeeded",
+        "/schemas/events/PAYMENT.SUCCEEDED.json",
+        "/schemas/events/constructor.json",
+        "/schemas/events/%E0%A4.json",
+        "/schemas/events/..%2fpayment.succeeded.json"
+      ]) {
+        expectFailure(yield* request("GET", path), { status: 404, code: "resource_not_found", fields: [] }, path)
+      }
+      for (const path of paths) {
+        const answer = yield* request("POST", path, { body: {} })
+        expectFailure(answer, { status: 405, code: "method_not_allowed", fields: [] }, path)
+        expect(answer.headers.get("allow")).toBe("GET, HEAD")
+      }
     })
   )
 })

@@ -143,7 +143,12 @@ describe("settings", () => {
     ["DELIVERY_LEASE_MARGIN", ["", "999 millis"]],
     ["DELIVERY_CONCURRENCY", ["", "0", "10001"]],
     ["DELIVERY_CONCURRENCY_PER_ENDPOINT", ["", "0", "1001"]],
-    ["DELIVERY_POLL_INTERVAL", ["", "9 millis"]]
+    ["DELIVERY_POLL_INTERVAL", ["", "9 millis"]],
+    // A delivery can be re-sent for 72 hours
+    ["DELIVERY_RETENTION", ["", "3 days", "30"]],
+    // The provider can repeat a notification for 30 days
+    ["RECEIPT_RETENTION", ["", "29 days", "400"]],
+    ["AUDIT_RETENTION", ["", "23 hours", "730"]]
   ])("%s is refused by its name where it is wrong", (name, values) => {
     for (const value of values) {
       const lines = refusal({ [name]: value })

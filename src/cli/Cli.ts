@@ -4,18 +4,31 @@ import { Cause, Console, Effect, Layer, Logger, LogLevel, Option } from "effect"
 import { version } from "../kit/Version.ts"
 import { accountCommands, accounts } from "./Accounts.ts"
 import { commandWords, normalize, understand } from "./CommandLine.ts"
+import { emulator, emulatorCommands } from "./Emulator.ts"
 import { exitCodes, explain, explainDefect, WrongUsage } from "./Failure.ts"
 import { helpFooter, overview, programName } from "./Help.ts"
 import { keyCommands, keys } from "./Keys.ts"
+import { mcp, mcpCommands } from "./Mcp.ts"
 import { memberCommands, members } from "./Members.ts"
 import { organizationCommands, organizations } from "./Organizations.ts"
 import { withPlainConsole } from "./Output.ts"
+import { receiptCommands, receipts } from "./Receipts.ts"
 import { migrate, serve, serviceCommands } from "./Service.ts"
 import type { KnownCommand } from "./Synopsis.ts"
 
 const root = Command.make(programName).pipe(
   Command.withDescription("Run and administer the connected-payments service."),
-  Command.withSubcommands([serve.command, migrate.command, organizations, members, keys, accounts])
+  Command.withSubcommands([
+    serve.command,
+    migrate.command,
+    organizations,
+    members,
+    keys,
+    accounts,
+    receipts,
+    emulator,
+    mcp.command
+  ])
 )
 
 /** Every command that there is. */
@@ -24,7 +37,10 @@ const commands: ReadonlyArray<KnownCommand> = [
   ...organizationCommands,
   ...memberCommands,
   ...keyCommands,
-  ...accountCommands
+  ...accountCommands,
+  ...receiptCommands,
+  ...emulatorCommands,
+  ...mcpCommands
 ]
 
 /** Warnings and worse, on standard error; `--log-level` says otherwise. `serve` has a log of its own. */

@@ -22,6 +22,13 @@ export const parsedOption = <A, B>(name: string, parse: (value: A) => Option.Opt
 export const formOption = <A>(name: string, parse: (text: string) => Option.Option<A>, refusal: string) =>
   Options.text(name).pipe(parsedOption(name, parse, refusal))
 
+/** A date (its start in UTC), or a moment with its offset from UTC. */
+const momentForm = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/
+
+/** A date or time as people write it: 2030-01-31 or 2030-01-31T12:00:00Z. */
+export const moment = (text: string): Option.Option<Date> =>
+  Option.some(new Date(text)).pipe(Option.filter((date) => momentForm.test(text) && !Number.isNaN(date.getTime())))
+
 /** `--organization`. */
 export const organizationOption = formOption(
   "organization",

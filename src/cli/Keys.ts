@@ -8,6 +8,7 @@ import { CommandFailed } from "./Failure.ts"
 import {
   environmentOption,
   idArgument,
+  moment,
   organizationOption,
   parsedOption,
   requireOrganization,
@@ -51,16 +52,12 @@ const modeOption = Options.choice("mode", ["test", "live"] as const).pipe(
   Options.withDescription("live makes a key for production; without it the key is for the sandbox.")
 )
 
-/** A date (its start in UTC), or a moment with its offset from UTC. */
-const momentForm = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/
-
 const momentOf = (text: string, now: number): Option.Option<Date> =>
-  (momentForm.test(text)
-    ? Option.some(new Date(text))
-    : Option.map(
-        Option.filter(Duration.decodeUnknown(text), Duration.isFinite),
-        (duration) => new Date(now + Duration.toMillis(duration))
-      )
+  Option.orElse(moment(text), () =>
+    Option.map(
+      Option.filter(Duration.decodeUnknown(text), Duration.isFinite),
+      (duration) => new Date(now + Duration.toMillis(duration))
+    )
   ).pipe(Option.filter((date) => date.getTime() > now && date.getUTCFullYear() < 10_000))
 
 const expiresOption = Options.text("expires").pipe(

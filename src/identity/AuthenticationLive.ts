@@ -10,6 +10,7 @@ import {
 } from "../Errors.ts"
 import { clientAddress } from "../kit/ClientAddress.ts"
 import { enforce, type RateLimitPolicy, RateLimits } from "../kit/RateLimit.ts"
+import { annotateSpan } from "../kit/Spans.ts"
 import type { TrustedProxies } from "../SettingsForms.ts"
 import { principalOf, requirePermission, requireTrustedOrigin, requireWorkspace } from "./Access.ts"
 import { Authentication, SessionAuthentication, sessionCookie } from "./Authentication.ts"
@@ -48,7 +49,7 @@ const checkOrganization = Effect.fnUntraced(function* (principal: PrincipalShape
 })
 
 /** Slows down the guessing of keys and sessions from one address; a good credential is never held up by it. */
-const limitFailures = (options: AuthenticationOptions, limits: RateLimits["Type"]) => {
+const limitFailures = (options: Omit<AuthenticationOptions, "permissionOf">, limits: RateLimits["Type"]) => {
   const policy = perMinute(options.failedAuthenticationsPerMinute)
   return <E extends ApiKeyInvalid | SessionInvalid>(refusal: E) =>
     clientAddress(options.trustedProxies).pipe(
@@ -98,23 +99,29 @@ const makeSessionAdmission = (options: AuthenticationOptions) =>
     })
   })
 
+/** The caller of a request's key, within its rate limit, in the organization that the key belongs to. */
+export const makeKeyAdmission = (options: Omit<AuthenticationOptions, "permissionOf">) =>
+  Effect.gen(function* () {
+    const keys = yield* Keys
+    const refuse = limitFailures(options, yield* RateLimits)
+    const recordUse = yield* makeUseRecorder
+    const policy = perMinute(options.rateLimitPerMinute)
+    return Effect.fnUntraced(function* (key: string) {
+      const { principal, rateLimit } = yield* keys
+        .admit(Redacted.make(key), policy)
+        .pipe(Effect.catchTag("ApiKeyInvalid", refuse))
+      recordUse(principal.author.id)
+      yield* enforce(rateLimit, policy)
+      return principal
+    })
+  })
+
 /** Where a request carries both a key and a cookie, the key decides. */
 const makeAuthentication = Effect.fnUntraced(function* (options: AuthenticationOptions) {
-  const keys = yield* Keys
-  const refuse = limitFailures(options, yield* RateLimits)
-  const recordUse = yield* makeUseRecorder
+  const admitKey = yield* makeKeyAdmission(options)
   const admitSession = yield* makeSessionAdmission(options)
-  const policy = perMinute(options.rateLimitPerMinute)
 
-  const byKey = Effect.fnUntraced(function* (key: string) {
-    const { principal, rateLimit } = yield* keys
-      .admit(Redacted.make(key), policy)
-      .pipe(Effect.catchTag("ApiKeyInvalid", refuse))
-    recordUse(principal.author.id)
-    yield* enforce(rateLimit, policy)
-    yield* checkOrganization(principal)
-    return principal
-  })
+  const byKey = (key: string) => Effect.tap(admitKey(key), checkOrganization)
 
   const bySession = Effect.fnUntraced(function* (token: string) {
     const session = yield* admitSession(token)
@@ -139,7 +146,7 @@ const makeAuthentication = Effect.fnUntraced(function* (options: AuthenticationO
     yield* permission === undefined
       ? new PermissionDenied({ message: "This operation is open to nobody." })
       : requirePermission(principal, permission)
-    yield* Effect.annotateCurrentSpan({
+    yield* annotateSpan({
       "organization.id": principal.organizationId,
       environment: principal.environment,
       "author.kind": principal.author.kind,

@@ -4,6 +4,7 @@ import { Api } from "../Api.ts"
 import { ProviderAccountNotConnected, ResourceNotFound } from "../Errors.ts"
 import { Principal } from "../identity/Principal.ts"
 import { makeAudit } from "../kit/Audit.ts"
+import { hasEntityTag } from "../kit/EntityTag.ts"
 import { Accounts } from "../provider/Accounts.ts"
 import { orUnavailable } from "../storage/Database.ts"
 import { contentTypes } from "./ImageFormat.ts"
@@ -49,10 +50,6 @@ const imageHeaders = {
   "cross-origin-resource-policy": "cross-origin"
 }
 
-/** Whether a client has the version with this tag already (`If-None-Match`: a list of tags, weak ones too, or `*`). */
-const has = (ifNoneMatch: string | undefined, tag: string): boolean =>
-  (ifNoneMatch ?? "").split(",").some((part) => ["*", tag, `W/${tag}`].includes(part.trim()))
-
 /** Serves `PublicImagesApi`. */
 export const publicImagesHttp = HttpApiBuilder.group(Api, "publicImages", (handlers) =>
   Effect.map(Images, (images) =>
@@ -66,7 +63,7 @@ export const publicImagesHttp = HttpApiBuilder.group(Api, "publicImages", (handl
         )
         const etag = `"${name.sha256}"`
         const headers = { ...imageHeaders, etag }
-        return has(request.headers["if-none-match"], etag)
+        return hasEntityTag(request.headers["if-none-match"], etag)
           ? HttpServerResponse.empty({ status: 304, headers })
           : HttpServerResponse.uint8Array(bytes, { contentType: contentTypes[name.format], headers })
       })

@@ -20,6 +20,11 @@ export type AuditAction =
   | "account.unlinked"
   | "endpoint.created"
   | "endpoint.updated"
+  | "endpoint.deleted"
+  | "endpoint.secret_rotated"
+  | "endpoint.tested"
+  | "delivery.resent"
+  | "recovery.started"
   | "product.created"
   | "product.updated"
   | "price.created"
@@ -31,6 +36,7 @@ export type AuditAction =
   | "subscription.canceled"
   | "refund.created"
   | "product_image.uploaded"
+  | "receipt.replayed"
 
 /** A change to be recorded. */
 export interface AuditEntry {

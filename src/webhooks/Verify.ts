@@ -11,6 +11,7 @@ import type { WebhookEvent } from "./Events.ts"
  * - `malformed_body`: genuine, but no event: not UTF-8, not JSON, or not an envelope.
  * - `unsupported_version`: an envelope of a version that this kit does not know.
  * - `wrong_organization`, `wrong_environment`: not what the options expect.
+ * - `body_too_large`: more bytes than an adapter reads; nothing of it was verified.
  */
 export type WebhookVerificationReason =
   | "missing_header"
@@ -21,6 +22,7 @@ export type WebhookVerificationReason =
   | "unsupported_version"
   | "wrong_organization"
   | "wrong_environment"
+  | "body_too_large"
 
 const messages: { readonly [Reason in WebhookVerificationReason]: string } = {
   missing_header: "The request has no Service-Signature header",
@@ -30,7 +32,8 @@ const messages: { readonly [Reason in WebhookVerificationReason]: string } = {
   malformed_body: "The signed body is not an event",
   unsupported_version: "The event's version is not supported",
   wrong_organization: "The event belongs to another organization",
-  wrong_environment: "The event belongs to the other environment"
+  wrong_environment: "The event belongs to the other environment",
+  body_too_large: "The request's body is larger than what is read"
 }
 
 /** A delivery that must not be acted on. Answer it with a 4xx; the message holds nothing of the request. */
@@ -44,22 +47,26 @@ export class WebhookVerificationError extends Error {
   }
 }
 
-/** What to verify, and against what. */
-export interface VerifyWebhookOptions {
-  /** The request's body exactly as it arrived: parsing and printing it again changes the signature. */
-  readonly body: string | Uint8Array | ArrayBuffer
-  /** The value of `Service-Signature`. */
-  readonly header: string | null | undefined
+/** What a delivery is held against. */
+export interface WebhookExpectations {
   /** The endpoint's signing secret, in full; or several, e.g. while a rotated one is being replaced. */
   readonly secret: string | ReadonlyArray<string>
   /** The largest difference between the signature's time and now, in whole seconds and either direction; the contract's 300 unless given. */
   readonly toleranceSeconds?: number
-  /** The current time, for tests; the system's clock unless given. */
-  readonly now?: Date
   /** Where given, an event of another organization is refused. */
   readonly organizationId?: string
   /** Where given, an event of the other environment is refused: `true` expects production, `false` the sandbox. */
   readonly livemode?: boolean
+}
+
+/** What to verify, and against what. */
+export interface VerifyWebhookOptions extends WebhookExpectations {
+  /** The request's body exactly as it arrived: parsing and printing it again changes the signature. */
+  readonly body: string | Uint8Array | ArrayBuffer
+  /** The value of `Service-Signature`. */
+  readonly header: string | null | undefined
+  /** The current time, for tests; the system's clock unless given. */
+  readonly now?: Date
 }
 
 interface ParsedHeader {
@@ -91,11 +98,14 @@ const bytesOf = (body: VerifyWebhookOptions["body"]): Uint8Array => {
   throw new TypeError("verifyWebhook needs the raw body: text or bytes, not what a JSON parser made of them")
 }
 
-/** An empty secret is one that anybody knows: a missing setting must not verify forgeries. */
-const secretsOf = (secret: VerifyWebhookOptions["secret"]): ReadonlyArray<string> => {
+/**
+ * The secrets as a list. Throws a `TypeError` where there is none or one is empty: an empty secret is one that anybody
+ * knows, and a missing setting must not verify forgeries.
+ */
+export const secretsOf = (secret: WebhookExpectations["secret"]): ReadonlyArray<string> => {
   const secrets = typeof secret === "string" ? [secret] : secret
   if (secrets.length === 0 || secrets.some((candidate) => typeof candidate !== "string" || candidate === "")) {
-    throw new TypeError("verifyWebhook needs at least one signing secret, and none may be empty")
+    throw new TypeError("A webhook needs at least one signing secret, and none may be empty")
   }
   return secrets
 }

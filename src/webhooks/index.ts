@@ -1,3 +1,34 @@
-/** For consumers of the service's events: verify a delivery and read its event. Depends on nothing but `node:crypto`. */
+/**
+ * For consumers of the service's events: verify a delivery, read its event, answer it. Depends on nothing but Node's own
+ * `crypto` and `http` types.
+ *
+ * - A server of yours: `nodeWebhookHandler`, `expressWebhookHandler`, `fetchWebhookHandler`. They read the raw body
+ *   within a bound, verify it, call `onEvent`, and answer 204, 400, 413 or 503.
+ * - Your own answer: `verifyNodeWebhook`, `verifyFetchWebhook`.
+ * - The bytes and the header alone: `verifyWebhook`.
+ *
+ * An event that was verified is genuine, and no more than news: recognize `test`, deduplicate by `id`, and match the
+ * payment with your own order, its amount and currency before any effect.
+ */
 export * from "./Events.ts"
-export * from "./Verify.ts"
+export { fetchWebhookHandler, verifyFetchWebhook } from "./Fetch.ts"
+export { expressWebhookHandler, type NodeWebhookRequest, nodeWebhookHandler, verifyNodeWebhook } from "./Node.ts"
+export {
+  answerReceived,
+  answerRefused,
+  answerRetry,
+  defaultMaxBodyBytes,
+  RetryWebhook,
+  receiveWebhook,
+  type WebhookAnswer,
+  type WebhookDelivery,
+  type WebhookHandlerOptions,
+  type WebhookRequest
+} from "./Receive.ts"
+export {
+  type VerifyWebhookOptions,
+  verifyWebhook,
+  type WebhookExpectations,
+  WebhookVerificationError,
+  type WebhookVerificationReason
+} from "./Verify.ts"

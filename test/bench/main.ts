@@ -2,10 +2,24 @@ import { NodeRuntime } from "@effect/platform-node"
 import { Console, Effect, Logger, LogLevel } from "effect"
 import { apiBench } from "./api/Api.ts"
 import { type Bench, table } from "./Bench.ts"
+import { deliveriesBench } from "./deliveries/Deliveries.ts"
+import { growthBench } from "./growth/Growth.ts"
+import { inboundBench } from "./inbound/Inbound.ts"
+import { latencyBench } from "./latency/Latency.ts"
+import { memoryBench } from "./memory/Memory.ts"
+import { neighbourBench } from "./neighbour/Neighbour.ts"
 
 /** `npm run bench -- <name>`: a table for people, then a line of JSON per figure. */
 
-const benches: ReadonlyArray<Bench> = [apiBench]
+const benches: ReadonlyArray<Bench> = [
+  apiBench,
+  inboundBench,
+  deliveriesBench,
+  latencyBench,
+  growthBench,
+  neighbourBench,
+  memoryBench
+]
 
 const usage = [
   "Usage: npm run bench -- <name>",

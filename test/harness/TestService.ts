@@ -82,12 +82,15 @@ export const testSettings: ServiceOptions["settings"] = {
   mode: "local",
   smtpUrl: Option.none(),
   mailFrom: "connected-payments <no-reply@payments.example>",
+  receiptRetention: Duration.days(400),
+  auditRetention: Duration.days(730),
   delivery: {
     timeout: Duration.seconds(2),
     leaseMargin: Duration.seconds(1),
     concurrency: 64,
     concurrencyPerEndpoint: 16,
-    pollInterval: Duration.millis(100)
+    pollInterval: Duration.millis(100),
+    retention: Duration.days(30)
   }
 }
 
@@ -187,6 +190,7 @@ const makeTestService = Effect.fnUntraced(function* (overrides: Partial<ServiceO
     onSome: (address) => (address._tag === "TcpAddress" ? `http://127.0.0.1:${address.port}` : "")
   })
   yield* emulator.setWebhookUrl(`${baseUrl}/webhooks/provider`)
+  yield* emulator.setThinWebhookUrl(`${baseUrl}/webhooks/provider/thin`)
   return {
     baseUrl,
     emulator,

@@ -246,6 +246,26 @@ const outOfBounds: Readonly<
     [{ active: false }, ["active"]],
     [{ signingSecret: `whsec_${"A".repeat(43)}` }, ["signingSecret"]]
   ],
+  "POST /v2/organizations/:organizationId/integrations/endpoints/:id/test": [
+    [{ type: "" }, ["type"]],
+    [{ type: "*" }, ["type"]],
+    [{ type: "payment_intent.succeeded" }, ["type"]],
+    [{ type: "payment.succeeded\u0000" }, ["type"]],
+    [{ data: { payment_id: "pi_mine" } }, ["data"]],
+    [{ test: false, livemode: true }, ["livemode", "test"]]
+  ],
+  "POST /v2/organizations/:organizationId/integrations/endpoints/:id/recover": [
+    [{ since: "" }, ["since"]],
+    [{ since: "yesterday" }, ["since"]],
+    [{ since: String(Math.floor(Date.now() / 1000)) }, ["since"]],
+    [{ since: new Date().toISOString().slice(0, 10) }, ["since"]],
+    [{ since: new Date().toISOString().slice(0, 19) }, ["since"]],
+    [{ since: `${new Date().toISOString().slice(0, 11)}25:00:00Z` }, ["since"]],
+    [{ since: `${new Date().toISOString()}\n` }, ["since"]],
+    [{ since: new Date(Date.now() - 73 * 3_600_000).toISOString() }, ["since"]],
+    [{ since: new Date(Date.now() + 3_600_000).toISOString() }, ["since"]],
+    [{ until: new Date().toISOString() }, ["until"]]
+  ],
   "PATCH /v2/organizations/:organizationId/integrations/endpoints/:id": [
     [{ name: "" }, ["name"]],
     [{ name: "a".repeat(101) }, ["name"]],
@@ -368,6 +388,7 @@ onService({ roles: { api: true, worker: false } })("bad input", (it) => {
                 const path = operation.path
                   .replace(":organizationId", organization.id)
                   .replace(":id", id.startsWith("..") ? id : encodeURIComponent(id))
+                  .replace(":recoveryId", things.recoveryId)
                 const answer = yield* request(operation.method, path, { ...rest, headers, key: organization.testKey })
                 expectFailure(answer, refused(["id"]), id)
               }

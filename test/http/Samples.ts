@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto"
+import type { SqlClient, SqlError } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Effect, Option, Redacted } from "effect"
 import { operations } from "../../src/Api.ts"
@@ -22,6 +23,9 @@ export interface Things {
   readonly payoutId: string
   readonly endpointId: string
   readonly deliveryId: string
+  readonly recoveryId: string
+  /** Of no use to other operations than its deletion. */
+  readonly deletableEndpointId: string
 }
 
 /** One good request of an operation. */
@@ -33,6 +37,10 @@ interface Sample {
   readonly body?: (things: Things) => Readonly<Record<string, unknown>>
   /** Sent as it is, in place of a JSON body. */
   readonly raw?: Uint8Array
+  /** What it answers. Default 200. */
+  readonly status?: number
+  /** Brings back what the request uses up, where it can be made only once. */
+  readonly restore?: (sql: SqlClient.SqlClient, things: Things) => Effect.Effect<unknown, SqlError.SqlError>
 }
 
 const P = "/v2/organizations/:organizationId/provider"
@@ -112,9 +120,38 @@ export const samples: Readonly<Record<string, Sample>> = {
     id: "endpointId",
     body: () => ({ active: true })
   },
+  [`DELETE ${M}/endpoints/:id`]: {
+    permission: "webhook-endpoints:write",
+    id: "deletableEndpointId",
+    status: 204,
+    restore: (sql, { deletableEndpointId }) =>
+      sql`UPDATE payments.endpoints SET deleted_at = NULL WHERE id = ${deletableEndpointId}`
+  },
+  [`POST ${M}/endpoints/:id/rotate-secret`]: { permission: "webhook-endpoints:write", id: "endpointId" },
+  [`POST ${M}/endpoints/:id/test`]: {
+    permission: "webhook-endpoints:write",
+    id: "endpointId",
+    body: () => ({ type: "payment.succeeded" })
+  },
+  [`GET ${M}/endpoints/:id/skipped`]: { permission: "webhook-endpoints:read", id: "endpointId" },
   [`GET ${M}/endpoints/:id/deliveries`]: { permission: "webhook-endpoints:read", id: "endpointId" },
   [`GET ${M}/audit-log`]: { permission: "webhook-endpoints:read" },
-  [`GET ${M}/deliveries/:id`]: { permission: "webhook-endpoints:read", id: "deliveryId" }
+  [`GET ${M}/deliveries/:id`]: { permission: "webhook-endpoints:read", id: "deliveryId" },
+  [`POST ${M}/deliveries/:id/retry`]: {
+    permission: "webhook-endpoints:write",
+    id: "deliveryId",
+    restore: (sql, { deliveryId }) => sql`
+      UPDATE payments.deliveries SET state = 'failed', next_attempt_at = NULL, finished_at = now()
+      WHERE id = ${deliveryId} AND state = 'queued'`
+  },
+  [`POST ${M}/endpoints/:id/recover`]: {
+    permission: "webhook-endpoints:write",
+    id: "endpointId",
+    body: () => ({ since: new Date(Date.now() - 3_600_000).toISOString() }),
+    status: 202
+  },
+  [`GET ${M}/endpoints/:id/recoveries`]: { permission: "webhook-endpoints:read", id: "endpointId" },
+  [`GET ${M}/endpoints/:id/recoveries/:recoveryId`]: { permission: "webhook-endpoints:read", id: "endpointId" }
 }
 
 /** The operations that need a credential. */
@@ -139,7 +176,12 @@ export const pathOf = (operation: Operation, organizationId: string, things: Thi
   return operation.path
     .replace(":organizationId", organizationId)
     .replace(":id", id === undefined ? "" : encodeURIComponent(things[id]))
+    .replace(":recoveryId", things.recoveryId)
 }
+
+/** Has the operation's good request be good once more, after it was made. */
+export const restore = (operation: Operation, things: Things) =>
+  Effect.flatMap(TestService, ({ sql }) => Effect.orDie(sampleOf(operation).restore?.(sql, things) ?? Effect.void))
 
 /** What a good request of the operation sends, each time as a new intended effect. */
 export const optionsOf = (
@@ -252,11 +294,9 @@ export const makeThings = Effect.fnUntraced(function* (
   const base = `/v2/organizations/${organizationId}`
   const post = (path: string, body: unknown) =>
     Effect.map(request("POST", `${base}${path}`, { key, headers: { "idempotency-key": randomUUID() }, body }), idOf)
-  const endpointId = yield* post("/integrations/endpoints", {
-    name: "Orders",
-    url: "https://93.184.215.14/hook",
-    events: ["payment.succeeded"]
-  })
+  const endpoint = { name: "Orders", url: "https://93.184.215.14/hook", events: ["payment.succeeded"] }
+  const endpointId = yield* post("/integrations/endpoints", endpoint)
+  const deletableEndpointId = yield* post("/integrations/endpoints", endpoint)
   const deliveryId = randomUUID()
   const eventId = `svc_evt_${deliveryId.replaceAll("-", "").repeat(2)}`
   const payload = JSON.stringify({ id: eventId, type: "payment.succeeded" })
@@ -268,10 +308,18 @@ export const makeThings = Effect.fnUntraced(function* (
       next_attempt_at, finished_at, attempt_count)
     SELECT organization_id, environment, ${deliveryId}, endpoint_id, ${eventId}, ARRAY[id], 'failed', NULL, now(), 6
     FROM payments.endpoint_secrets WHERE endpoint_id = ${endpointId}`
+  const recoveryId = randomUUID()
+  yield* sql`
+    INSERT INTO payments.recoveries (organization_id, environment, id, endpoint_id, since, total, reached_at, reached_id,
+      state, finished_at)
+    VALUES (${organizationId}, ${environment}, ${recoveryId}, ${endpointId}, now(), 0, now(), ${recoveryId}, 'finished',
+      now())`
   if (environment === "production") {
     return {
       endpointId,
       deliveryId,
+      recoveryId,
+      deletableEndpointId,
       productId: "prod_live1234",
       priceId: "price_live1234",
       sessionId: "cs_live_1234",
@@ -296,5 +344,16 @@ export const makeThings = Effect.fnUntraced(function* (
   })
   const paymentLinkId = yield* post("/provider/payment-links", { line_items: [{ price: priceId, quantity: 1 }] })
   const money = yield* makeMoney(service, { organizationId, key, priceId })
-  return { endpointId, deliveryId, productId, priceId, sessionId, promotionCodeId, paymentLinkId, ...money }
+  return {
+    endpointId,
+    deletableEndpointId,
+    deliveryId,
+    recoveryId,
+    productId,
+    priceId,
+    sessionId,
+    promotionCodeId,
+    paymentLinkId,
+    ...money
+  }
 }, Effect.orDie)

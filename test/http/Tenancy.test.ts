@@ -79,6 +79,7 @@ const openOperations = [
   "GET /health/live",
   "GET /health/ready",
   "POST /webhooks/provider",
+  "POST /webhooks/provider/thin",
   "GET /product-images/:file",
   "POST /identity/sign-in-links",
   "GET /identity/sign-in",
@@ -218,7 +219,7 @@ onService({ roles: { api: true, worker: false } })("tenancy", (it) => {
           const { makeKey, organization } = yield* TestService
           const key = yield* makeKey(organization.id, [sampleOf(operation).permission])
           const answer = yield* send(operation, { credential: { key } })
-          expect(answer.status, answer.text).toBe(200)
+          expect(answer.status, answer.text).toBe(sampleOf(operation).status ?? 200)
         })
       )
 

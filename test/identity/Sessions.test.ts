@@ -14,7 +14,15 @@ import {
 } from "../harness/SignIn.ts"
 import { TestService, testPublicUrl } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
-import { authenticatedOperations, changesNothing, makeThings, optionsOf, pathOf, type Things } from "../http/Samples.ts"
+import {
+  authenticatedOperations,
+  changesNothing,
+  makeThings,
+  optionsOf,
+  pathOf,
+  restore,
+  type Things
+} from "../http/Samples.ts"
 
 const api = { roles: { api: true, worker: false } } as const
 
@@ -72,6 +80,7 @@ onServiceWithMail(api)("a session", (it) => {
               )
             )
             if (allowed) {
+              yield* restore(operation, things)
               const answer = yield* attempt
               expect(answer.status, answer.text).toBeLessThan(300)
               return

@@ -36,3 +36,11 @@ export const sign = (text: string | Uint8Array, first = secret, ...others: Reado
     body: text,
     secrets: [Redacted.make(first), ...others.map((other) => Redacted.make(other))]
   })
+
+/** The header of a body that is signed now, or so many seconds off. */
+export const signNow = (text: string | Uint8Array, key = secret, offsetSeconds = 0): string =>
+  signatureHeader({
+    timestamp: Math.floor(Date.now() / 1000) + offsetSeconds,
+    body: text,
+    secrets: [Redacted.make(key)]
+  })

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { describe, expect, expectTypeOf, it } from "@effect/vitest"
-import type { EventData, EventType } from "../../src/events/Catalog.ts"
+import { type EventData, EventType } from "../../src/events/Catalog.ts"
 import type { Envelope } from "../../src/events/Envelope.ts"
 import {
   type CheckoutData,
@@ -14,7 +14,7 @@ import {
   type WebhookEventOf,
   type WebhookEventType
 } from "../../src/webhooks/index.ts"
-import { body, later, secret, sign } from "./Deliveries.ts"
+import { body, envelope, later, secret, sign } from "./Deliveries.ts"
 
 // These hold at compile time: `tsc` fails where the kit and the service's schemas part ways
 
@@ -57,14 +57,28 @@ describe("the kit's types", () => {
   })
 })
 
+describe("the kit's catalog", () => {
+  it("knows each of the contract's 19 types, and no other", () => {
+    expect(EventType.literals.length).toBe(19)
+    for (const type of [...EventType.literals, "payment.invented", "toString"]) {
+      const text = JSON.stringify({ ...envelope, type })
+      const event = verifyWebhook({ body: text, header: sign(text), secret, now: later() })
+      expect([type, isKnownWebhookEvent(event)]).toEqual([type, EventType.literals.some((known) => known === type)])
+    }
+  })
+})
+
 describe("the kit's modules", () => {
-  it("import nothing but node:crypto and each other, so that a consumer can take them alone", () => {
+  it("import nothing but node:crypto, types of node:http and each other, so that a consumer can take them alone", () => {
     const folder = new URL("../../src/webhooks/", import.meta.url)
     const files = readdirSync(folder)
     expect(files).toEqual(expect.arrayContaining(["Events.ts", "Verify.ts", "index.ts"]))
     for (const file of files) {
       const source = readFileSync(new URL(file, folder), "utf8")
-      const imported = [...source.matchAll(/(?:from|import)\s*\(?\s*"([^"]+)"/g)].map(([, name]) => name)
+      const values = source.replaceAll(/^import type .* from "node:http"$/gm, "")
+      const imported = [...values.matchAll(/^(?:import|export|\}).*?(?:from|import)\s*\(?\s*"([^"]+)"/gm)].map(
+        ([, name]) => name
+      )
       expect(imported.filter((name) => !/^(node:crypto|\.\/[A-Za-z]+\.ts)$/.test(name ?? ""))).toEqual([])
     }
   })

@@ -1,0 +1,64 @@
+import { Command, Options } from "@effect/cli"
+import { Config, Effect, Option } from "effect"
+import { CommandFailed } from "./Failure.ts"
+import { formOption } from "./Fields.ts"
+import { described, type KnownCommand } from "./Synopsis.ts"
+
+/**
+ * `mcp`: the tool server over standard input and output, for clients that start a process (contract, Webhook management).
+ *
+ * It hands each message on to a running service, with an API key: so the process needs neither the database nor the keys
+ * that encrypt its secrets, may do what the key may do and nothing else, and is limited and audited like any caller.
+ */
+
+const isLoopback = (hostname: string): boolean => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
+
+/** A key must not be readable on its way. */
+const parseUrl = (text: string): Option.Option<URL> =>
+  Option.filter(
+    Option.liftThrowable((text: string) => new URL(text))(text),
+    ({ hostname, protocol }) => protocol === "https:" || (protocol === "http:" && isLoopback(hostname))
+  )
+
+const urlOption = formOption("url", parseUrl, "must be an https URL, or an http one of this machine").pipe(
+  Options.withPseudoName("URL"),
+  Options.withDefault(new URL("http://127.0.0.1:8080")),
+  Options.withDescription("Where the service is: its PUBLIC_URL. Default: http://127.0.0.1:8080.")
+)
+
+const keyOption = formOption(
+  "api-key-env",
+  (name) => (/^[A-Za-z_]\w*$/.test(name) ? Option.some(name) : Option.none()),
+  "must be the name of an environment variable"
+).pipe(
+  Options.withPseudoName("NAME"),
+  Options.withDefault("CONNECTED_PAYMENTS_API_KEY"),
+  Options.withDescription(
+    "The environment variable that holds the API key, with a webhook-endpoints scope. Default: CONNECTED_PAYMENTS_API_KEY."
+  )
+)
+
+const readKey = (name: string) =>
+  Config.redacted(name).pipe(
+    Effect.mapError(() => new CommandFailed({ message: `Put the API key into the environment variable ${name}.` }))
+  )
+
+/** The command that serves a client on standard input and output. */
+export const mcp = described(
+  Command.make("mcp", { url: urlOption, keyVariable: keyOption }, ({ keyVariable, url }) =>
+    Effect.gen(function* () {
+      const key = yield* readKey(keyVariable)
+      // The protocol's package is none that the other commands should wait for
+      const { bridge } = yield* Effect.promise(() => import("./McpBridge.ts"))
+      yield* bridge({ url, key, input: process.stdin, output: process.stdout })
+    })
+  ),
+  {
+    command: "mcp",
+    summary: "Serve the webhook tools to an MCP client on standard input and output, through a running service.",
+    example: "--url https://payments.example --api-key-env PAYMENTS_KEY"
+  }
+)
+
+/** What the help says of it. */
+export const mcpCommands: ReadonlyArray<KnownCommand> = [mcp.known]

@@ -1,0 +1,85 @@
+import type { Readable, Writable } from "node:stream"
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js"
+import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js"
+import {
+  ErrorCode,
+  InitializeResultSchema,
+  isJSONRPCRequest,
+  isJSONRPCResultResponse,
+  type JSONRPCMessage
+} from "@modelcontextprotocol/sdk/types.js"
+import { Effect, Option, Redacted } from "effect"
+import { CommandFailed, explain } from "./Failure.ts"
+
+/** Whom a bridge connects. */
+export interface BridgeOptions {
+  /** The service. */
+  readonly url: URL
+  readonly key: Redacted.Redacted
+  /** Where the client writes its messages and reads the answers. */
+  readonly input: Readable
+  readonly output: Writable
+}
+
+/** Tells the client of a request that got no answer; others have nobody who waits. */
+const failureOf = (message: JSONRPCMessage, error: unknown): Option.Option<JSONRPCMessage> =>
+  isJSONRPCRequest(message)
+    ? Option.some({
+        jsonrpc: "2.0",
+        id: message.id,
+        error: { code: ErrorCode.InternalError, message: explain(error) }
+      })
+    : Option.none()
+
+/** Hands messages on, in both directions, until the input ends and what was asked is answered. */
+const handOn = async (
+  input: Readable,
+  stdio: StdioServerTransport,
+  service: StreamableHTTPClientTransport
+): Promise<void> => {
+  const underWay = new Set<Promise<void>>()
+  const forward = async (message: JSONRPCMessage): Promise<void> => {
+    try {
+      await service.send(message)
+    } catch (error) {
+      const failure = failureOf(message, error)
+      if (Option.isSome(failure)) await stdio.send(failure.value)
+      else console.error(explain(error))
+    }
+  }
+  stdio.onmessage = (message) => {
+    const forwarded = forward(message).finally(() => underWay.delete(forwarded))
+    underWay.add(forwarded)
+  }
+  stdio.onerror = (error) => console.error(explain(error))
+  service.onmessage = (message) => {
+    const initialized = isJSONRPCResultResponse(message) ? InitializeResultSchema.safeParse(message.result) : undefined
+    // Later requests say in a header which version was agreed on
+    if (initialized?.success === true) service.setProtocolVersion(initialized.data.protocolVersion)
+    void stdio.send(message)
+  }
+  const ended = new Promise<void>((resolve) => {
+    input.once("end", resolve).once("close", resolve)
+  })
+  await service.start()
+  await stdio.start()
+  await ended
+  await Promise.all(underWay)
+}
+
+/**
+ * Serves a client that reads and writes streams by a service that is reached over HTTP, until the client's input ends.
+ * What the service refuses, or that it can't be reached, is answered to the request that asked.
+ */
+export const bridge = Effect.fnUntraced(function* ({ input, key, output, url }: BridgeOptions) {
+  const endpoint = new URL("mcp", url.href.endsWith("/") ? url : `${url.href}/`)
+  const stdio = new StdioServerTransport(input, output)
+  const service = new StreamableHTTPClientTransport(endpoint, {
+    requestInit: { headers: { "x-api-key": Redacted.value(key) } }
+  })
+  yield* Effect.addFinalizer(() => Effect.promise(() => Promise.all([service.close(), stdio.close()])))
+  yield* Effect.tryPromise({
+    try: () => handOn(input, stdio, service),
+    catch: (cause) => new CommandFailed({ message: "The tool server stopped.", cause })
+  })
+}, Effect.scoped)

@@ -1,0 +1,141 @@
+import { randomUUID } from "node:crypto"
+import { Effect, Schema } from "effect"
+import {
+  CreatedEndpoint,
+  CreateEndpoint,
+  Endpoint,
+  EndpointList,
+  QueuedTest,
+  RotatedEndpoint
+} from "../endpoints/Api.ts"
+import { Endpoints } from "../endpoints/Endpoints.ts"
+import { makeEndpointMutations } from "../endpoints/Mutations.ts"
+import { EventType, eventTypes } from "../events/Catalog.ts"
+import { Filters } from "../events/Filters.ts"
+import { EndpointId } from "../kit/Ids.ts"
+import { IdempotencyKey, NoQuery, optional, strict } from "../kit/Request.ts"
+import { makeTool, type Tool } from "./Tool.ts"
+
+/** Tools over webhook destinations (contract, Webhook management). */
+
+/** As `NoQuery` judges: a struct without fields alone would take anything, and says so in its JSON Schema. */
+const NoArguments = NoQuery.annotations({
+  jsonSchema: { type: "object", properties: {}, required: [], additionalProperties: false }
+})
+
+const idempotencyKey = optional(
+  IdempotencyKey.annotations({
+    description:
+      "8 to 255 visible ASCII characters. Repeat a call whose answer you did not get with the same key and arguments: it answers the first answer again. Without one, each call counts as new."
+  })
+)
+
+const endpointId = EndpointId.annotations({ description: "The endpoint's id, as list_webhook_endpoints answers it" })
+
+const EventTypeList = Schema.Struct({ data: EndpointList.fields.eventTypes })
+
+const ListedEndpoints = Schema.Struct({ data: EndpointList.fields.data })
+
+const CreateArguments = strict(Schema.extend(CreateEndpoint, Schema.Struct({ idempotencyKey })))
+
+/** The filters are judged by the operation, whose errors name the key; what they may be is shown here. */
+const ShownCreateArguments = Schema.Struct({
+  name: Schema.String.annotations({ description: "1 to 100 characters, for people" }),
+  url: Schema.String.annotations({
+    description:
+      "Public HTTPS URL on port 443, without credentials or query string; must resolve; can't be changed later"
+  }),
+  events: Schema.Array(EventType).annotations({ description: "1 to 19 event types, each once" }),
+  filters: optional(Filters),
+  idempotencyKey
+})
+
+/** All of them. */
+export const makeEndpointTools: Effect.Effect<
+  ReadonlyArray<Tool>,
+  never,
+  Endpoints | Effect.Effect.Context<typeof makeEndpointMutations>
+> = Effect.gen(function* () {
+  const endpoints = yield* Endpoints
+  const mutations = yield* makeEndpointMutations
+  return [
+    makeTool({
+      name: "list_event_types",
+      title: "List event types",
+      description: "Lists the event types that an endpoint can subscribe to, with a sentence about each.",
+      permission: "webhook-endpoints:read",
+      annotations: { readOnlyHint: true, openWorldHint: false },
+      input: NoArguments,
+      output: EventTypeList,
+      run: () => Effect.succeed({ data: eventTypes })
+    }),
+    makeTool({
+      name: "list_webhook_endpoints",
+      title: "List webhook endpoints",
+      description:
+        "Lists the organization's webhook endpoints in the key's environment, newest first: URL, subscribed events, filters, whether active, and how many deliveries failed for good in the last 24 hours.",
+      permission: "webhook-endpoints:read",
+      annotations: { readOnlyHint: true, openWorldHint: false },
+      input: NoArguments,
+      output: ListedEndpoints,
+      run: (principal) => Effect.map(endpoints.list(principal), ({ data }) => ({ data }))
+    }),
+    makeTool({
+      name: "create_webhook_endpoint",
+      title: "Create a webhook endpoint",
+      description:
+        "Creates an active endpoint that signed events are sent to. The answer holds its signing secret, `signingSecret`, which is shown this once: hand it to whoever verifies the events, and nowhere else.",
+      permission: "webhook-endpoints:write",
+      annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
+      input: CreateArguments,
+      shownInput: ShownCreateArguments,
+      output: CreatedEndpoint,
+      run: (principal, { idempotencyKey: key = randomUUID(), ...params }) => mutations.create(principal, key, params)
+    }),
+    makeTool({
+      name: "set_webhook_endpoint_active",
+      title: "Pause or activate a webhook endpoint",
+      description:
+        "Pauses an endpoint (`active: false`: no new events are queued for it, what is queued already is still sent) or activates it again (`active: true`: new events are matched from now on).",
+      permission: "webhook-endpoints:write",
+      annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+      input: strict(
+        Schema.Struct({
+          endpointId,
+          active: Schema.Boolean.annotations({ description: "true activates, false pauses" })
+        })
+      ),
+      output: Endpoint,
+      run: (principal, { active, endpointId }) => endpoints.update(principal, endpointId, { active })
+    }),
+    makeTool({
+      name: "send_webhook_test_event",
+      title: "Send a test event",
+      description:
+        "Queues a synthetic event (`test: true`, fictitious data) of a type that the endpoint subscribes to. For active endpoints in the sandbox only, at most 5 new ones per minute and endpoint. It proves nothing about any payment. See what came of it with get_webhook_delivery and the `id` of the answer.",
+      permission: "webhook-endpoints:write",
+      annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
+      input: strict(
+        Schema.Struct({
+          endpointId,
+          type: EventType.annotations({ description: "A type that the endpoint subscribes to" }),
+          idempotencyKey
+        })
+      ),
+      output: QueuedTest,
+      run: (principal, { endpointId, idempotencyKey: key = randomUUID(), type }) =>
+        mutations.sendTest(principal, key, endpointId, { type })
+    }),
+    makeTool({
+      name: "rotate_webhook_secret",
+      title: "Rotate a signing secret",
+      description:
+        "Issues a new signing secret for an endpoint, shown this once as `signingSecret`. For 24 hours new events carry signatures of the new and the previous secret; then the previous one is discarded. Only do this when asked: whoever verifies the events needs the new secret within that time.",
+      permission: "webhook-endpoints:write",
+      annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: false },
+      input: strict(Schema.Struct({ endpointId, idempotencyKey })),
+      output: RotatedEndpoint,
+      run: (principal, { endpointId, idempotencyKey: key }) => mutations.rotateSecret(principal, key, endpointId)
+    })
+  ]
+})

@@ -1,0 +1,82 @@
+import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
+import { Effect } from "effect"
+import { AuthenticationRequired, MethodNotAllowed, OriginNotTrusted, ValidationFailed } from "../Errors.ts"
+import { type AuthenticationOptions, makeKeyAdmission } from "../identity/AuthenticationLive.ts"
+import { Principal } from "../identity/Principal.ts"
+import { annotateSpan } from "../kit/Spans.ts"
+import { makeTools } from "./Tools.ts"
+
+/**
+ * The tool server over Streamable HTTP (contract, Webhook management), without sessions: any process answers any
+ * request. Behind the same edge as the API, with the same key, rate limit and bounds: one message per request, since
+ * each takes one token.
+ */
+
+/** Where the tool server is. */
+export const mcpPath = "/mcp"
+
+/** What the operator's settings say of callers. */
+export type McpOptions = Omit<AuthenticationOptions, "permissionOf">
+
+/** The headers that the protocol reads; the key is none of them. */
+const protocolHeaders = ["accept", "content-type", "mcp-protocol-version", "mcp-session-id"]
+
+const headersOf = (request: HttpServerRequest.HttpServerRequest): Record<string, string> =>
+  Object.fromEntries(
+    protocolHeaders.flatMap((name) => {
+      const value = request.headers[name]
+      return value === undefined ? [] : [[name, value]]
+    })
+  )
+
+/** A page of anybody's, reaching a service that only its user can reach, comes with an `Origin` (DNS rebinding). */
+const requireKnownOrigin = (trusted: ReadonlySet<string>, { headers }: HttpServerRequest.HttpServerRequest) => {
+  const { origin } = headers
+  return origin === undefined || trusted.has(origin)
+    ? Effect.void
+    : new OriginNotTrusted({ message: "The tool server takes no requests of pages that the service does not trust." })
+}
+
+/** The protocol's package is read by the first request, once: a process that serves no agent does without it. */
+const protocol = Effect.promise(() => import("./McpServer.ts"))
+
+const makeHandler = Effect.fnUntraced(function* (options: McpOptions) {
+  const tools = yield* makeTools
+  const admit = yield* makeKeyAdmission(options)
+  return Effect.gen(function* () {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    if (request.method !== "POST") {
+      // No stream to listen to and no session to end
+      return yield* new MethodNotAllowed({ allow: ["POST"] })
+    }
+    yield* requireKnownOrigin(options.trustedOrigins, request)
+    const key = request.headers["x-api-key"] ?? ""
+    if (key === "") {
+      return yield* new AuthenticationRequired({ message: "Send an API key in the x-api-key header." })
+    }
+    const principal = yield* admit(key)
+    yield* annotateSpan({
+      "organization.id": principal.organizationId,
+      environment: principal.environment,
+      "author.kind": principal.author.kind,
+      "author.id": principal.author.id
+    })
+    const json = yield* request.json
+    if (Array.isArray(json)) {
+      return yield* new ValidationFailed({ message: "Send one message per request." })
+    }
+    const { answerMessage } = yield* protocol
+    const { status, text } = yield* Effect.provideService(
+      answerMessage(tools, { headers: headersOf(request), json }),
+      Principal,
+      principal
+    )
+    return text === ""
+      ? HttpServerResponse.empty({ status })
+      : HttpServerResponse.text(text, { status, contentType: "application/json" })
+  })
+})
+
+/** Serves the tool server at `/mcp`. */
+export const mcpHttp = (options: McpOptions) =>
+  HttpApiBuilder.Router.use((router) => Effect.flatMap(makeHandler(options), (handler) => router.all(mcpPath, handler)))

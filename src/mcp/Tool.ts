@@ -1,0 +1,113 @@
+import { HttpServerResponse } from "@effect/platform"
+import type { CallToolResult, Tool as ListedTool, ToolAnnotations } from "@modelcontextprotocol/sdk/types.js"
+import { Cause, Duration, Effect, ParseResult, Predicate, Schema } from "effect"
+import { type ApiError, errorBody, InternalError, isApiError, ValidationFailed } from "../Errors.ts"
+import { requirePermission } from "../identity/Access.ts"
+import type { WebhookPermission } from "../identity/Permissions.ts"
+import { Principal, type PrincipalShape } from "../identity/Principal.ts"
+import { RequestId } from "../kit/Request.ts"
+import { type ObjectSchema, objectSchema } from "./JsonSchema.ts"
+
+/** A tool as the tool server lists and calls it. */
+export interface Tool {
+  readonly listed: ListedTool & { readonly inputSchema: ObjectSchema; readonly outputSchema: ObjectSchema }
+  /** The permission that a call needs, as its operation of the HTTP API does. */
+  readonly permission: WebhookPermission
+  /**
+   * Calls it with arguments as they came. A refusal is an answer too: `isError`, with the documented
+   * `{error, code, fields, requestId}` as its text (contract, Errors).
+   */
+  readonly call: (args: unknown) => Effect.Effect<CallToolResult, never, Principal>
+}
+
+/** What a tool is made of. */
+export interface ToolDefinition<A, I, B, J> {
+  readonly name: string
+  readonly title: string
+  /** For the model that chooses among tools: what it does, when to use it, what to know of the answer. */
+  readonly description: string
+  readonly permission: WebhookPermission
+  readonly annotations: ToolAnnotations
+  readonly input: Schema.Schema<A, I>
+  /** What `tools/list` shows in place of `input`, where that one leaves to its operation what may be in it. */
+  readonly shownInput?: Schema.Schema.AnyNoContext
+  readonly output: Schema.Schema<B, J>
+  /** Answers the output, or the response of an operation that repeats safely, whose body is the output as it goes on the wire. */
+  readonly run: (
+    principal: PrincipalShape,
+    input: A
+  ) => Effect.Effect<B | HttpServerResponse.HttpServerResponse, ApiError>
+}
+
+const answered = (json: unknown): CallToolResult => ({
+  content: [{ type: "text", text: JSON.stringify(json) }],
+  ...(Predicate.isRecord(json) ? { structuredContent: json } : {})
+})
+
+const refused = (text: string, retryAfter: Duration.Duration | null = null): CallToolResult => ({
+  isError: true,
+  content: [{ type: "text", text }],
+  // A tool's answer has no header for it
+  ...(retryAfter === null
+    ? {}
+    : { _meta: { "connected-payments/retryAfterSeconds": Math.ceil(Duration.toSeconds(retryAfter)) } })
+})
+
+/** The answer of the first call with the same key, or of this one: byte for byte as HTTP gives it, refusals included. */
+const fromResponse = (response: HttpServerResponse.HttpServerResponse): Effect.Effect<CallToolResult> =>
+  Effect.map(
+    Effect.promise(() => HttpServerResponse.toWeb(response).text()),
+    (text) => (response.status < 400 ? answered(JSON.parse(text)) : refused(text))
+  )
+
+const invalidArguments = ({ issue }: ParseResult.ParseError): ValidationFailed => {
+  const paths = ParseResult.ArrayFormatter.formatIssueSync(issue).map(({ path }) => path.map(String).join("."))
+  return new ValidationFailed({
+    message: "The tool's arguments are not valid; `fields` lists what was refused.",
+    fields: [...new Set(paths.filter((path) => path !== ""))]
+  })
+}
+
+const fromFailure = (cause: Cause.Cause<ApiError>): Effect.Effect<CallToolResult> => {
+  if (Cause.isInterruptedOnly(cause)) {
+    return Effect.interrupt
+  }
+  return Effect.gen(function* () {
+    const failure = Cause.squash(cause)
+    const error = isApiError(failure) ? failure : new InternalError({ cause: failure })
+    if (error._tag === "InternalError") {
+      yield* Effect.logError("A tool failed by a defect", cause)
+    } else if (error.status >= 500) {
+      yield* Effect.logWarning(`A tool was answered ${error.code}`, error.cause)
+    }
+    return refused(JSON.stringify(errorBody(error, yield* RequestId)), error.retryAfter)
+  })
+}
+
+/** A tool of these parts: checks the permission, then the arguments, runs it and encodes what it answers. */
+export const makeTool = <A, I, B, J>(definition: ToolDefinition<A, I, B, J>): Tool => {
+  const { annotations, description, input, name, output, permission, run, shownInput = input, title } = definition
+  const decode = Schema.decodeUnknown(input, { errors: "all", onExcessProperty: "error" })
+  const encode = Schema.encode(output)
+  return {
+    listed: {
+      name,
+      title,
+      description: `${description} Needs the scope ${permission}.`,
+      inputSchema: objectSchema(shownInput, { open: false }),
+      outputSchema: objectSchema(output, { open: true }),
+      annotations: { title, ...annotations }
+    },
+    permission,
+    call: (args) =>
+      Effect.gen(function* () {
+        const principal = yield* Principal
+        yield* requirePermission(principal, permission)
+        const decoded = yield* Effect.mapError(decode(args), invalidArguments)
+        const result = yield* run(principal, decoded)
+        return yield* HttpServerResponse.isServerResponse(result)
+          ? fromResponse(result)
+          : Effect.map(Effect.orDie(encode(result)), answered)
+      }).pipe(Effect.catchAllCause(fromFailure), Effect.withSpan(`tools/call ${name}`))
+  }
+}

@@ -1,0 +1,80 @@
+import type { WebhookEvent } from "./Events.ts"
+import { checkOptions, defaultMaxBodyBytes, receiveWebhook, type WebhookHandlerOptions } from "./Receive.ts"
+import { verifyWebhook, type WebhookExpectations, WebhookVerificationError } from "./Verify.ts"
+
+const bytesOf = async (request: Request, maxBytes: number): Promise<Uint8Array> => {
+  if (request.bodyUsed) {
+    throw new TypeError(
+      "The request's body was read before its signature was checked: pass the request on before request.json() or " +
+        "request.text(), or give it a clone. The signature is over the exact bytes."
+    )
+  }
+  const chunks: Array<Uint8Array> = []
+  let length = 0
+  const reader = request.body?.getReader()
+  while (reader !== undefined) {
+    const { done, value } = await reader.read()
+    if (done) break
+    length += value.byteLength
+    if (length > maxBytes) {
+      await reader.cancel()
+      throw new WebhookVerificationError("body_too_large")
+    }
+    chunks.push(value)
+  }
+  const bytes = new Uint8Array(length)
+  let offset = 0
+  for (const chunk of chunks) {
+    bytes.set(chunk, offset)
+    offset += chunk.byteLength
+  }
+  return bytes
+}
+
+/**
+ * Verifies a Fetch `Request` and answers its event, for handlers that make the response themselves. Rejects as
+ * `verifyWebhook` throws, and with a `TypeError` where the body was read already.
+ *
+ * @param options.maxBodyBytes the most bytes that are read, `defaultMaxBodyBytes` unless given
+ */
+export const verifyFetchWebhook = async (
+  request: Request,
+  options: WebhookExpectations & { readonly maxBodyBytes?: number }
+): Promise<WebhookEvent> =>
+  verifyWebhook({
+    ...options,
+    body: await bytesOf(request, options.maxBodyBytes ?? defaultMaxBodyBytes),
+    header: request.headers.get("service-signature")
+  })
+
+/**
+ * A receiving endpoint for everything that takes a Fetch `Request` and answers a `Response`: Hono, Next.js route
+ * handlers, Remix, Bun, Deno and workers with Node's `crypto`. Answers as `WebhookAnswer` says.
+ *
+ * ```ts
+ * export const POST = fetchWebhookHandler({
+ *   secret: [process.env.WEBHOOK_SECRET ?? "", process.env.PREVIOUS_WEBHOOK_SECRET ?? ""].filter(Boolean),
+ *   livemode: false,
+ *   onEvent: async (event) => {
+ *     if (!(await orders.known(event))) throw new RetryWebhook("The order is not stored yet", { afterSeconds: 60 })
+ *     await orders.apply(event)
+ *   }
+ * })
+ * ```
+ *
+ * Throws a `TypeError` at once where the options can't work, e.g. with an empty secret.
+ */
+export const fetchWebhookHandler = (options: WebhookHandlerOptions): ((request: Request) => Promise<Response>) => {
+  checkOptions(options)
+  return async (request) => {
+    const { body, headers, status } = await receiveWebhook(
+      {
+        method: request.method,
+        header: (name) => request.headers.get(name),
+        body: (maxBytes) => bytesOf(request, maxBytes)
+      },
+      options
+    )
+    return new Response(body === "" ? null : body, { status, headers: { ...headers } })
+  }
+}

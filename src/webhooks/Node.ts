@@ -1,0 +1,140 @@
+import type { IncomingMessage, ServerResponse } from "node:http"
+import type { WebhookEvent } from "./Events.ts"
+import {
+  checkOptions,
+  defaultMaxBodyBytes,
+  receiveWebhook,
+  type WebhookAnswer,
+  type WebhookHandlerOptions
+} from "./Receive.ts"
+import { verifyWebhook, type WebhookExpectations, WebhookVerificationError } from "./Verify.ts"
+
+/** A request of Node's `http` server, or of a framework on top of it that may have read its body already. */
+export type NodeWebhookRequest = IncomingMessage & { readonly body?: unknown }
+
+const consumed = () =>
+  new TypeError(
+    "The request's body was read before its signature was checked, by a JSON parser such as express.json() or by " +
+      "other code. Register the webhook's route before that parser, or give this route express.raw({ type: " +
+      '"application/json" }): the signature is over the exact bytes.'
+  )
+
+/** How much beyond its bound a body is read and thrown away, so that the answer reaches a sender that is still sending. */
+const maxDiscardedBytes = 1024 * 1024
+
+/** The exact bytes of a request. What a raw body parser read is taken as it is. */
+const bytesOf = (request: NodeWebhookRequest, maxBytes: number): Promise<Uint8Array> => {
+  const { body } = request
+  if (ArrayBuffer.isView(body)) {
+    return body.byteLength > maxBytes
+      ? Promise.reject(new WebhookVerificationError("body_too_large"))
+      : Promise.resolve(new Uint8Array(body.buffer, body.byteOffset, body.byteLength))
+  }
+  if (request.readableDidRead || request.readableEnded || request.destroyed) return Promise.reject(consumed())
+  return new Promise((resolve, reject) => {
+    const chunks: Array<Uint8Array> = []
+    let length = 0
+    const onData = (chunk: Uint8Array) => {
+      length += chunk.byteLength
+      if (length <= maxBytes) chunks.push(chunk)
+      else if (length > maxBytes + maxDiscardedBytes) settle(tooLarge)
+    }
+    const tooLarge = () => reject(new WebhookVerificationError("body_too_large"))
+    const onEnd = () => settle(length > maxBytes ? tooLarge : () => resolve(Buffer.concat(chunks)))
+    const onLost = (cause?: Error) =>
+      settle(() => reject(new Error("The request ended before its body was complete", { cause })))
+    const settle = (outcome: () => void) => {
+      request.off("data", onData).off("end", onEnd).off("close", onLost)
+      outcome()
+    }
+    // The error's listener stays: a connection that is lost later must not end the process
+    request.on("data", onData).on("end", onEnd).on("close", onLost).on("error", onLost)
+  })
+}
+
+const headerOf = (request: NodeWebhookRequest, name: string): string | undefined => {
+  const value = request.headers[name]
+  return Array.isArray(value) ? value.join(",") : value
+}
+
+const send = (response: ServerResponse, { body, headers, status }: WebhookAnswer): void => {
+  // The sender may be gone, or somebody has answered in the meantime
+  if (response.headersSent || response.destroyed) return
+  response.writeHead(status, headers).end(body)
+}
+
+/**
+ * Verifies a request of Node's `http` server and answers its event, for handlers that write the response themselves.
+ * Rejects as `verifyWebhook` throws, and with a `TypeError` where the body was read already.
+ *
+ * @param options.maxBodyBytes the most bytes that are read, `defaultMaxBodyBytes` unless given
+ */
+export const verifyNodeWebhook = async (
+  request: NodeWebhookRequest,
+  options: WebhookExpectations & { readonly maxBodyBytes?: number }
+): Promise<WebhookEvent> =>
+  verifyWebhook({
+    ...options,
+    body: await bytesOf(request, options.maxBodyBytes ?? defaultMaxBodyBytes),
+    header: headerOf(request, "service-signature")
+  })
+
+const receive = (request: NodeWebhookRequest, options: WebhookHandlerOptions): Promise<WebhookAnswer> =>
+  receiveWebhook(
+    {
+      method: request.method,
+      header: (name) => headerOf(request, name),
+      body: (maxBytes) => bytesOf(request, maxBytes)
+    },
+    options
+  )
+
+/**
+ * A receiving endpoint for Node's `http` server. Answers as `WebhookAnswer` says; never rejects.
+ *
+ * ```ts
+ * const receive = nodeWebhookHandler({
+ *   secret: process.env.WEBHOOK_SECRET ?? "",
+ *   organizationId: "0198c3a2-5c4e-7b1f-9d3a-2f6e8b7c1d40",
+ *   livemode: true,
+ *   onEvent: async (event) => {
+ *     if (event.test === true) return
+ *     if (event.type === "payment.succeeded") {
+ *       // In one transaction: insert event.id (a known one: stop), match the order, its amount and currency, mark it paid
+ *       await orders.markPaid(event.id, event.data)
+ *     }
+ *   }
+ * })
+ * createServer((request, response) =>
+ *   request.url === "/webhooks" ? receive(request, response) : response.writeHead(404).end()
+ * ).listen(8080)
+ * ```
+ *
+ * Throws a `TypeError` at once where the options can't work, e.g. with an empty secret.
+ */
+export const nodeWebhookHandler = (
+  options: WebhookHandlerOptions
+): ((request: NodeWebhookRequest, response: ServerResponse) => Promise<void>) => {
+  checkOptions(options)
+  return async (request, response) => send(response, await receive(request, options))
+}
+
+/**
+ * A receiving endpoint for Express (4 and 5), and for what takes handlers of its form. It reads the raw body itself, so
+ * register it before `express.json()`; behind `express.raw()` it works as well.
+ *
+ * ```ts
+ * app.post("/webhooks", expressWebhookHandler({ secret, organizationId, livemode: true, onEvent }))
+ * app.use(express.json())
+ * ```
+ *
+ * Where a JSON parser has read the body already, no signature can be checked: a `TypeError` that says so goes to
+ * `onError` and the service is answered 500, so that the event comes again once the order is right. What `onRefused` or
+ * `onError` throw goes to Express's own error handler.
+ */
+export const expressWebhookHandler = (
+  options: WebhookHandlerOptions
+): ((request: NodeWebhookRequest, response: ServerResponse, next: (error?: unknown) => void) => void) => {
+  const handle = nodeWebhookHandler(options)
+  return (request, response, next) => void handle(request, response).catch(next)
+}

@@ -1,0 +1,91 @@
+import { performance } from "node:perf_hooks"
+import { Duration, Effect, Layer, Redacted } from "effect"
+import { type ClaimedDelivery, Queue } from "../../../src/deliveries/Queue.ts"
+import type { EndpointId } from "../../../src/kit/Ids.ts"
+import { databaseLayer } from "../../../src/storage/Database.ts"
+
+/**
+ * The other ceiling: the queue's own claim and finish, in batches, with nothing sent in between. While one batch is
+ * recorded the next is claimed, as the worker does it.
+ *
+ * Arguments as JSON: `{databaseUrl, batch, warmUpMillis, millis, returned}`; `returned`: what was claimed is given back
+ * rather than recorded, so that there is always as much. Writes `{moved, seconds}`.
+ */
+
+interface Options {
+  readonly databaseUrl: string
+  readonly batch: number
+  readonly warmUpMillis: number
+  readonly millis: number
+  readonly returned?: boolean
+}
+
+/** How many deliveries were claimed and recorded in the measured time. */
+export interface BareResult {
+  readonly moved: number
+  readonly seconds: number
+  /** Milliseconds of a claim and of a finish, on average. */
+  readonly claimMillis: number
+  readonly finishMillis: number
+}
+
+// Written by the bench that starts this process, in this form
+const options: Options = JSON.parse(process.argv[2] ?? "")
+
+const timed = <A, E>(times: Array<number>, effect: Effect.Effect<A, E>) =>
+  Effect.suspend(() => {
+    const startedAt = performance.now()
+    return Effect.tap(effect, () => Effect.sync(() => times.push(performance.now() - startedAt)))
+  })
+
+const average = (times: ReadonlyArray<number>) => times.reduce((sum, time) => sum + time, 0) / times.length
+
+const program = Effect.gen(function* () {
+  const queue = yield* Queue
+  const idle = new Map<EndpointId, number>()
+  let moved = 0
+  const claims: Array<number> = []
+  const finishes: Array<number> = []
+  const lease = Duration.seconds(15)
+  const claim = timed(
+    claims,
+    Effect.map(
+      queue.claim({ limit: options.batch, lease, perEndpoint: options.batch, inFlight: idle }),
+      ({ deliveries }) => deliveries
+    )
+  )
+  const finish = (deliveries: ReadonlyArray<ClaimedDelivery>) =>
+    deliveries.length === 0
+      ? Effect.void
+      : timed(
+          finishes,
+          options.returned === true
+            ? queue.release(deliveries, Duration.zero)
+            : queue.finish(
+                deliveries.map((delivery) => ({
+                  delivery,
+                  startedAt: new Date(),
+                  outcome: { httpStatus: 204, errorCode: null, durationMs: 1, retryAfter: null },
+                  next: { state: "delivered" }
+                }))
+              )
+        ).pipe(Effect.tap(() => Effect.sync(() => (moved += deliveries.length))))
+  const turn = (held: ReadonlyArray<ClaimedDelivery>): Effect.Effect<ReadonlyArray<ClaimedDelivery>, unknown> =>
+    Effect.map(Effect.all([claim, finish(held)], { concurrency: 2 }), ([claimed]) => claimed)
+  const until = (endsAt: number) =>
+    Effect.iterate([] as ReadonlyArray<ClaimedDelivery>, { while: () => performance.now() < endsAt, body: turn })
+  yield* Effect.flatMap(until(performance.now() + options.warmUpMillis), finish)
+  moved = 0
+  claims.length = 0
+  finishes.length = 0
+  const startedAt = performance.now()
+  yield* Effect.flatMap(until(startedAt + options.millis), finish)
+  const seconds = (performance.now() - startedAt) / 1000
+  const result: BareResult = { moved, seconds, claimMillis: average(claims), finishMillis: average(finishes) }
+  yield* Effect.sync(() => process.stdout.write(`${JSON.stringify(result)}\n`))
+})
+
+const database = databaseLayer({ url: Redacted.make(options.databaseUrl), poolSize: 4 })
+await Effect.runPromise(
+  program.pipe(Effect.provide(Layer.provide(Queue.layer, database)), Effect.withTracerEnabled(false))
+)

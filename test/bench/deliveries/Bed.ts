@@ -1,0 +1,314 @@
+import { randomBytes, randomUUID } from "node:crypto"
+import { readdirSync, readFileSync } from "node:fs"
+import { chmod, mkdtemp, rm } from "node:fs/promises"
+import { connect } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect, Redacted } from "effect"
+import pg from "pg"
+import { secretContext } from "../../../src/endpoints/Secrets.ts"
+import { Cipher } from "../../../src/kit/Cipher.ts"
+import { OrganizationId } from "../../../src/kit/Ids.ts"
+import { databaseLayer } from "../../../src/storage/Database.ts"
+import { startEmbeddedPostgres } from "../../../src/storage/EmbeddedPostgres.ts"
+import { migrate } from "../../../src/storage/Migrations.ts"
+import { BenchFailed, firstLine, processorTime, startScript, traceSink } from "../api/Processes.ts"
+
+/** What the benches of deliveries stand on: a durable PostgreSQL, endpoints, waiting rows, consumers, the service. */
+
+const masterKey = Buffer.alloc(32, 7)
+const masterKeyId = "bench"
+
+const directoryOfItsOwn = Effect.acquireRelease(
+  Effect.promise(async () => {
+    const directory = await mkdtemp(join(tmpdir(), "connected-payments-bench-"))
+    // Root runs the database under another account, which must be able to pass
+    await chmod(directory, 0o711)
+    return directory
+  }),
+  (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
+)
+
+/** The fields of a process's state after its name, which may hold blanks; none where the system has no `/proc`. */
+const processFields = (pid: number): ReadonlyArray<string> => {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8")
+    return stat.slice(stat.lastIndexOf(")") + 2).split(" ")
+  } catch {
+    return []
+  }
+}
+
+/** Microseconds of processor time in these fields of a process, which count in ticks of 10 ms. */
+const ticks = (fields: ReadonlyArray<string>, ...at: ReadonlyArray<number>): number =>
+  at.reduce((sum, index) => sum + Number(fields[index] ?? Number.NaN) * 10_000, 0)
+
+const parentOf = (pid: number): number => Number(processFields(pid)[1])
+
+/** Processor time of a server and all that it started so far, those that have ended included, in microseconds. */
+const serverProcessorTime = (postmaster: number): number => {
+  const own = ticks(processFields(postmaster), 11, 12, 13, 14)
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map((name) => processFields(Number(name)))
+    .filter((fields) => Number(fields[1]) === postmaster)
+    .reduce((sum, fields) => sum + ticks(fields, 11, 12), own)
+}
+
+/** Processor time of a process and of PostgreSQL so far, in microseconds; NaN where the system does not tell it. */
+export const processorTimes = (
+  pid: number,
+  { postmaster }: Pick<Database, "postmaster">
+): { readonly service: number; readonly postgres: number } => {
+  try {
+    return { service: processorTime(pid), postgres: serverProcessorTime(postmaster) }
+  } catch {
+    return { service: Number.NaN, postgres: Number.NaN }
+  }
+}
+
+/** A durable PostgreSQL with the service's schema, and a connection to it. */
+export const startDatabase = Effect.gen(function* () {
+  const directory = yield* directoryOfItsOwn
+  const { url } = yield* startEmbeddedPostgres({ directory: join(directory, "postgres") })
+  yield* migrate.pipe(Effect.provide(databaseLayer({ url })))
+  const client = yield* Effect.acquireRelease(
+    Effect.promise(async () => {
+      const client = new pg.Client({ connectionString: Redacted.value(url) })
+      client.on("error", () => {})
+      await client.connect()
+      return client
+    }),
+    (client) => Effect.promise(() => client.end())
+  )
+  const query = (text: string, values: ReadonlyArray<unknown> = []) =>
+    Effect.promise(async () => (await client.query(text, [...values])).rows as ReadonlyArray<Record<string, unknown>>)
+  const [backend] = yield* query("SELECT pg_backend_pid() AS pid")
+  return { directory, url: Redacted.value(url), query, postmaster: parentOf(Number(backend?.["pid"])) }
+})
+
+/** See `startDatabase`. */
+export type Database = Effect.Effect.Success<typeof startDatabase>
+
+/** An endpoint of the bench's. */
+export interface BenchEndpoint {
+  readonly organizationId: OrganizationId
+  readonly id: string
+  readonly secretId: string
+}
+
+/** Makes an endpoint in an organization's sandbox, with a secret that the service can decrypt. */
+export const makeEndpoint = Effect.fnUntraced(
+  function* (database: Database, organization: string, url: string) {
+    const { encrypt } = yield* Cipher
+    const organizationId = OrganizationId.make(organization)
+    const endpoint: BenchEndpoint = { organizationId, id: randomUUID(), secretId: randomUUID() }
+    const secret = Redacted.make(`whsec_${randomBytes(32).toString("base64url")}`)
+    const { ciphertext } = yield* encrypt(
+      secret,
+      secretContext({ organizationId, environment: "sandbox" }, endpoint.secretId)
+    )
+    yield* database.query(
+      `INSERT INTO payments.endpoints (organization_id, environment, id, name, url)
+     VALUES ($1, 'sandbox', $2, 'Bench', $3)`,
+      [organizationId, endpoint.id, url]
+    )
+    yield* database.query(
+      `INSERT INTO payments.endpoint_secrets (organization_id, environment, id, endpoint_id, master_key_id, ciphertext)
+     VALUES ($1, 'sandbox', $2, $3, $4, $5)`,
+      [organizationId, endpoint.secretId, endpoint.id, masterKeyId, ciphertext]
+    )
+    return endpoint
+  },
+  Effect.provide(Cipher.layer([{ id: masterKeyId, key: Redacted.make(new Uint8Array(masterKey)) }]))
+)
+
+/** Makes an endpoint for each URL, four to an organization. */
+export const makeEndpoints = Effect.fnUntraced(function* (database: Database, urls: ReadonlyArray<string>) {
+  const endpoints: Array<BenchEndpoint> = []
+  let organizationId = ""
+  for (const [index, url] of urls.entries()) {
+    if (index % 4 === 0) {
+      organizationId = randomUUID()
+      yield* database.query("INSERT INTO payments.organizations (id, name) VALUES ($1, 'Bench')", [organizationId])
+      yield* database.query("INSERT INTO payments.workspaces VALUES ($1, 'sandbox')", [organizationId])
+    }
+    endpoints.push(yield* makeEndpoint(database, organizationId, url))
+  }
+  return endpoints
+})
+
+/** How large a payload is, on the wire. */
+export const payloadBytes = 420
+
+const payloadSql = `'{"id":"svc_evt_' || k || '","type":"payment.succeeded","pad":"' || repeat('x', ${payloadBytes - 130}) || '"}'`
+
+/**
+ * Adds as many deliveries, each of its own event, to the endpoints in turns. `due` is an SQL expression of `n`, the
+ * number of the row from 1. Foreign keys are not looked at meanwhile, for speed: the rows hold to them.
+ */
+export const addDeliveries = (
+  database: Database,
+  endpoints: ReadonlyArray<BenchEndpoint>,
+  count: number,
+  { due = "now()", state = "queued" }: { readonly due?: string; readonly state?: "queued" | "delivered" } = {}
+) =>
+  database.query(
+    `WITH target AS MATERIALIZED (
+       SELECT (row_number() OVER () - 1)::int AS i, * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[]) AS t (org, endpoint, secret)
+     ), new AS MATERIALIZED (
+       SELECT n, uuidv7() AS id, md5(random()::text || n) AS k, target.* FROM generate_series(1, $4::int) AS n
+       JOIN target ON target.i = n % $5::int
+     ), event AS (
+       INSERT INTO payments.events (organization_id, environment, id, type, payload)
+       SELECT org, 'sandbox', 'svc_evt_' || k, 'payment.succeeded', ${payloadSql} FROM new
+     )
+     INSERT INTO payments.deliveries
+       (organization_id, environment, id, endpoint_id, event_id, secret_ids, state, next_attempt_at, finished_at)
+     SELECT org, 'sandbox', id, endpoint, 'svc_evt_' || k, ARRAY[secret], '${state}',
+       ${state === "queued" ? due : "NULL"}, ${state === "queued" ? "NULL" : "now()"}
+     FROM new ORDER BY n`,
+    [
+      endpoints.map(({ organizationId }) => organizationId),
+      endpoints.map(({ id }) => id),
+      endpoints.map(({ secretId }) => secretId),
+      count,
+      endpoints.length
+    ]
+  )
+
+/**
+ * Fills the queue with a lot, quickly: one event per endpoint for all of its deliveries, and indexes that are made again
+ * at the end, as they were.
+ */
+export const fillQueue = Effect.fnUntraced(function* (
+  database: Database,
+  endpoints: ReadonlyArray<BenchEndpoint>,
+  waiting: number,
+  finished = 0
+) {
+  const indexes = yield* database.query(
+    `SELECT indexname AS name, indexdef AS definition FROM pg_indexes
+     WHERE schemaname = 'payments' AND tablename = 'deliveries' AND indexname <> 'deliveries_pkey'`
+  )
+  yield* database.query("SET maintenance_work_mem = '512MB'")
+  for (const { name } of indexes) yield* database.query(`DROP INDEX payments.${String(name)}`)
+  yield* database.query(
+    `INSERT INTO payments.events (organization_id, environment, id, type, payload)
+     SELECT org, 'sandbox', 'svc_evt_' || md5(endpoint::text), 'payment.succeeded', repeat('x', ${payloadBytes})
+     FROM unnest($1::uuid[], $2::uuid[]) AS t (org, endpoint) ON CONFLICT DO NOTHING`,
+    [endpoints.map(({ organizationId }) => organizationId), endpoints.map(({ id }) => id)]
+  )
+  const insert = (count: number, state: "queued" | "delivered") =>
+    database.query(
+      `INSERT INTO payments.deliveries
+         (organization_id, environment, id, endpoint_id, event_id, secret_ids, state, next_attempt_at, finished_at)
+       SELECT t.org, 'sandbox', uuidv7(), t.endpoint, t.event, t.secrets, '${state}',
+         ${state === "queued" ? "now()" : "NULL"}, ${state === "queued" ? "NULL::timestamptz" : "now()"}
+       FROM generate_series(1, $4::int) AS n JOIN (
+         SELECT (row_number() OVER () - 1)::int AS i, org, endpoint, ARRAY[secret] AS secrets,
+           'svc_evt_' || md5(endpoint::text) AS event
+         FROM unnest($1::uuid[], $2::uuid[], $3::uuid[]) AS u (org, endpoint, secret)
+       ) AS t ON t.i = n % $5::int`,
+      [
+        endpoints.map(({ organizationId }) => organizationId),
+        endpoints.map(({ id }) => id),
+        endpoints.map(({ secretId }) => secretId),
+        count,
+        endpoints.length
+      ]
+    )
+  yield* withoutForeignKeys(database, Effect.zipRight(insert(waiting, "queued"), insert(finished, "delivered")))
+  for (const { definition } of indexes) yield* database.query(String(definition))
+  yield* database.query("ANALYZE payments.deliveries")
+  yield* database.query("CHECKPOINT")
+})
+
+/** Adds one delivery whose body tells the time, and wakes the workers. */
+export const addTimedDelivery = (database: Database, { id, organizationId, secretId }: BenchEndpoint) => {
+  const eventId = `svc_evt_${randomUUID()}`
+  const payload = `{"id":"${eventId}","source":{"event_id":"evt_at_${Date.now()}"},"pad":"${"x".repeat(payloadBytes - 110)}"}`
+  return Effect.zipRight(
+    database.query(
+      `WITH event AS (
+         INSERT INTO payments.events (organization_id, environment, id, type, payload)
+         VALUES ($1, 'sandbox', $2, 'payment.succeeded', $3)
+       )
+       INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids)
+       VALUES ($1, 'sandbox', $4, $5, $2, ARRAY[$6::uuid])`,
+      [organizationId, eventId, payload, randomUUID(), id, secretId]
+    ),
+    database.query("SELECT pg_notify('connected_payments_deliveries', 'bench')")
+  )
+}
+
+/** An SQL session whose inserts don't look foreign keys up. */
+export const withoutForeignKeys = <A, E, R>(database: Database, effect: Effect.Effect<A, E, R>) =>
+  Effect.acquireUseRelease(
+    database.query("SET session_replication_role = replica"),
+    () => effect,
+    () => database.query("RESET session_replication_role")
+  )
+
+/** The queue without a delivery, its tables as new. */
+export const emptyQueue = (database: Database) =>
+  database.query("TRUNCATE payments.deliveries, payments.delivery_attempts, payments.events CASCADE")
+
+/** What a receiver has seen. */
+export interface Seen {
+  readonly received: number
+  readonly connections: number
+  readonly latencies: ReadonlyArray<number>
+}
+
+/** A receiver in a process of its own; the first `silent` of its ports never answer. */
+export const startReceiver = Effect.fnUntraced(function* (ports: number, silent = 0) {
+  const started = yield* startScript("../deliveries/Receiver.ts", { args: [String(ports), String(silent)] })
+  // Written by our own receiver, in this form
+  const own: { readonly ports: ReadonlyArray<number>; readonly viewPort: number } = JSON.parse(
+    yield* firstLine(started)
+  )
+  const look = Effect.async<Seen>((resume) => {
+    let text = ""
+    connect(own.viewPort, "127.0.0.1")
+      .on("data", (chunk) => {
+        text += chunk.toString()
+      })
+      .on("end", () => resume(Effect.sync(() => JSON.parse(text))))
+  })
+  return { ports: own.ports, urls: own.ports.map((port) => `http://127.0.0.1:${port}/hook`), look }
+})
+
+/**
+ * The service in a process of its own, as `npm start` has it, one span in a hundred sampled and sent to a collector.
+ * `BENCH_NODE_ARGS` is handed to its Node, e.g. `--cpu-prof --cpu-prof-dir=…` to see where the time goes.
+ */
+export const startService = Effect.fnUntraced(function* (
+  database: Database,
+  roles: "all" | "worker",
+  env: Readonly<Record<string, string>> = {}
+) {
+  const sink = yield* traceSink
+  const started = yield* startScript("../../../src/main.ts", {
+    nodeArgs: (process.env["BENCH_NODE_ARGS"] ?? "").split(" ").filter((arg) => arg !== ""),
+    env: {
+      MODE: "local",
+      ROLES: roles,
+      HOST: "127.0.0.1",
+      PORT: "0",
+      DATA_DIR: join(database.directory, "service"),
+      DATABASE_URL: database.url,
+      MASTER_KEYS: `${masterKeyId}:${masterKey.toString("base64")}`,
+      RATE_LIMIT_PER_MINUTE: "100000000",
+      LOG_LEVEL: "ERROR",
+      OTEL_TRACES_SAMPLER: "traceidratio",
+      OTEL_TRACES_SAMPLER_ARG: "0.01",
+      OTEL_EXPORTER_OTLP_ENDPOINT: sink,
+      ...env
+    }
+  })
+  yield* firstLine(started)
+  started.child.stdout?.resume()
+  const { pid } = started.child
+  return pid === undefined ? yield* new BenchFailed({ message: "The service has no process" }) : { pid }
+})

@@ -1,0 +1,157 @@
+import { setTimeout as sleep } from "node:timers/promises"
+import { Console, Effect } from "effect"
+import { BenchFailed, firstLine, startScript } from "../api/Processes.ts"
+import { type Bench, type Figure, median } from "../Bench.ts"
+import type { BareResult } from "./BareQueue.ts"
+import {
+  addDeliveries,
+  type BenchEndpoint,
+  type Database,
+  emptyQueue,
+  makeEndpoints,
+  payloadBytes,
+  processorTimes,
+  startDatabase,
+  startReceiver,
+  startService,
+  withoutForeignKeys
+} from "./Bed.ts"
+import type { RawResult } from "./RawPosts.ts"
+
+/**
+ * How fast the worker empties a backlog: the real service, traced, against the same POSTs without a database and
+ * against the queue's statements without a POST, in turns in one run.
+ */
+
+const endpointCount = 64
+const inFlight = 256
+const rounds = 3
+const warmUpMillis = 2500
+const millis = 5000
+
+/** More than a round can deliver. */
+const backlog = 300_000
+
+const script = <A>(path: string, options: unknown) =>
+  Effect.gen(function* () {
+    const started = yield* startScript(path, { args: [JSON.stringify(options)] })
+    // Written by a script of this bench, in the form that it declares
+    const result: A = JSON.parse(yield* firstLine(started))
+    return result
+  }).pipe(Effect.scoped)
+
+const measureRaw = (ports: ReadonlyArray<number>) =>
+  Effect.gen(function* () {
+    const payload = `{"id":"svc_evt_1","pad":"${"x".repeat(payloadBytes - 26)}"}`
+    const raw = yield* script<RawResult>("../deliveries/RawPosts.ts", {
+      ports,
+      inFlight,
+      payload,
+      warmUpMillis,
+      millis
+    })
+    yield* Console.error(`  raw POSTs: ${Math.round(raw.sent / raw.seconds)}/s`)
+    return { rate: raw.sent / raw.seconds, processor: raw.processorMicros }
+  })
+
+const refill = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>) =>
+  Effect.gen(function* () {
+    yield* emptyQueue(database)
+    yield* withoutForeignKeys(database, addDeliveries(database, endpoints, backlog))
+    yield* database.query("VACUUM ANALYZE payments.deliveries, payments.events")
+    yield* database.query("CHECKPOINT")
+  })
+
+const measureBare = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>) =>
+  Effect.gen(function* () {
+    yield* refill(database, endpoints)
+    const bare = yield* script<BareResult>("../deliveries/BareQueue.ts", {
+      databaseUrl: database.url,
+      batch: 128,
+      warmUpMillis,
+      millis
+    })
+    const { claimMillis, finishMillis, moved, seconds } = bare
+    yield* Console.error(
+      `  bare queue: ${Math.round(moved / seconds)}/s, claim ${claimMillis.toFixed(1)} ms, finish ${finishMillis.toFixed(1)} ms`
+    )
+    return { rate: moved / seconds }
+  })
+
+const measureService = (
+  database: Database,
+  endpoints: ReadonlyArray<BenchEndpoint>,
+  look: Effect.Effect.Success<ReturnType<typeof startReceiver>>["look"]
+) =>
+  Effect.gen(function* () {
+    yield* refill(database, endpoints)
+    const delivered = Effect.map(
+      database.query("SELECT count(*)::int AS count FROM payments.deliveries WHERE state = 'delivered'"),
+      ([row]) => Number(row?.["count"])
+    )
+    const { pid } = yield* startService(database, "worker")
+    yield* Effect.promise(() => sleep(warmUpMillis))
+    const [before, processorBefore, startedAt] = [yield* look, processorTimes(pid, database), performance.now()]
+    yield* Effect.promise(() => sleep(millis))
+    const [after, processorAfter, endedAt] = [yield* look, processorTimes(pid, database), performance.now()]
+    const count = after.received - before.received
+    const recorded = yield* delivered
+    const rate = (count / (endedAt - startedAt)) * 1000
+    yield* Console.error(`  service: ${Math.round(rate)}/s`)
+    if (recorded === 0 || recorded >= backlog) {
+      return yield* new BenchFailed({ message: `${recorded} of ${backlog} were delivered: nothing to measure by` })
+    }
+    return {
+      rate,
+      processor: (processorAfter.service - processorBefore.service) / count,
+      postgres: (processorAfter.postgres - processorBefore.postgres) / count
+    }
+  }).pipe(Effect.scoped)
+
+/** `npm run bench -- deliveries`. */
+export const deliveriesBench: Bench = {
+  name: "deliveries",
+  about: "a backlog delivered, against raw POSTs and against the queue alone",
+  run: Effect.gen(function* () {
+    yield* Console.error("Starting the database and the receiver…")
+    const database = yield* startDatabase
+    const receiver = yield* startReceiver(endpointCount)
+    const endpoints = yield* makeEndpoints(database, receiver.urls)
+    const results: Array<{
+      readonly raw: Effect.Effect.Success<ReturnType<typeof measureRaw>>
+      readonly bare: Effect.Effect.Success<ReturnType<typeof measureBare>>
+      readonly service: Effect.Effect.Success<ReturnType<typeof measureService>>
+    }> = []
+    for (let round = 1; round <= Number(process.env["BENCH_ROUNDS"] ?? rounds); round++) {
+      yield* Console.error(`Round ${round}`)
+      results.push({
+        raw: yield* measureRaw(receiver.ports),
+        service: yield* measureService(database, endpoints, receiver.look),
+        bare: yield* measureBare(database, endpoints)
+      })
+    }
+    const figure = (
+      name: string,
+      metric: string,
+      unit: string,
+      of: (result: (typeof results)[number]) => number
+    ): Figure => ({
+      bench: "deliveries",
+      case: name,
+      metric,
+      value: median(results.map(of)),
+      unit
+    })
+    return [
+      figure("raw POSTs", "rate", "1/s", ({ raw }) => raw.rate),
+      figure("raw POSTs", "processor_time", "µs each", ({ raw }) => raw.processor),
+      figure("bare claim and finish", "rate", "1/s", ({ bare }) => bare.rate),
+      figure("service", "rate", "1/s", ({ service }) => service.rate),
+      figure("service", "processor_time", "µs each", ({ service }) => service.processor),
+      figure("service", "postgres_processor_time", "µs each", ({ service }) => service.postgres),
+      // Each round's ratio by itself: what else the machine does changes from one to the next
+      figure("service", "ratio_to_raw_post", "", ({ raw, service }) => service.rate / raw.rate),
+      figure("service", "ratio_to_bare_queue", "", ({ bare, service }) => service.rate / bare.rate)
+    ]
+  })
+}

@@ -1,0 +1,126 @@
+import { readFile } from "node:fs/promises"
+import { createServer } from "node:net"
+import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
+import { Console, Effect, Schema } from "effect"
+import { BenchFailed, firstLine, startScript } from "../api/Processes.ts"
+import { type Bench, type Figure, median } from "../Bench.ts"
+import { type Database, makeEndpoint, startDatabase, startService } from "../deliveries/Bed.ts"
+import type { LatencyResult } from "./Load.ts"
+
+/** How long news takes: from the 200 that the provider gets to the first byte that the consumer gets. */
+
+const rates = [10, 200, 1000]
+const rounds = 3
+const warmUpMillis = 2000
+const millis = 8000
+
+const LocalFile = Schema.parseJson(Schema.Struct({ baseUrl: Schema.String, organizationId: Schema.String }))
+const Secrets = Schema.parseJson(Schema.Struct({ providerWebhookSecret: Schema.String }))
+
+const readJson = <A>(schema: Schema.Schema<A, string>, ...path: ReadonlyArray<string>) =>
+  Effect.flatMap(
+    Effect.promise(() => readFile(join(...path), "utf8")),
+    Schema.decode(schema)
+  )
+
+const freePort = Effect.async<number>((resume) => {
+  const server = createServer()
+  server.listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
+  })
+})
+
+/** Transactions that the database has seen; each statement of the service's own is one, as is each transaction. */
+const transactions = (database: Database) =>
+  Effect.map(
+    database.query("SELECT xact_commit::float8 AS count FROM pg_stat_database WHERE datname = current_database()"),
+    ([row]) => Number(row?.["count"])
+  )
+
+const percentile = (values: ReadonlyArray<number>, share: number): number => {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN
+}
+
+/** `npm run bench -- latency`. */
+export const latencyBench: Bench = {
+  name: "latency",
+  about: "from the provider's 200 to the consumer, at 10, 200 and 1,000 events per second",
+  run: Effect.gen(function* () {
+    yield* Console.error("Starting the database and the service…")
+    const database = yield* startDatabase
+    yield* startService(database, "all")
+    const directory = join(database.directory, "service")
+    const { baseUrl, organizationId } = yield* readJson(LocalFile, directory, "local.json")
+    const { providerWebhookSecret } = yield* readJson(Secrets, directory, "secrets.json")
+    const port = yield* freePort
+    yield* makeEndpoint(database, organizationId, `http://127.0.0.1:${port}/hook`)
+    const [account] = yield* database.query(
+      "UPDATE payments.provider_accounts SET had_payments_before = true RETURNING account_id AS id"
+    )
+    const measure = (rate: number) =>
+      Effect.gen(function* () {
+        const before = yield* transactions(database)
+        const started = yield* startScript("../latency/Load.ts", {
+          args: [
+            JSON.stringify({
+              url: baseUrl,
+              webhookSecret: providerWebhookSecret,
+              accountId: account?.["id"],
+              port,
+              rate,
+              warmUpMillis,
+              millis
+            })
+          ]
+        })
+        // Written by our own load generator, in this form
+        const result: LatencyResult = JSON.parse(yield* firstLine(started))
+        if (result.refused + result.missing > 0) {
+          return yield* new BenchFailed({
+            message: `Of ${result.sent} notifications ${result.refused} were refused; ${result.missing} events are missing`
+          })
+        }
+        // The server counts a second late
+        yield* Effect.promise(() => sleep(1200))
+        const statements = ((yield* transactions(database)) - before) / (rate * ((warmUpMillis + millis) / 1000))
+        const at = (share: number) => percentile(result.afterAnswer, share)
+        yield* Console.error(
+          `  ${rate}/s: p50 ${at(0.5).toFixed(1)}, p95 ${at(0.95).toFixed(1)}, p99 ${at(0.99).toFixed(1)} ms, ${statements.toFixed(2)} statements per event`
+        )
+        return {
+          p50: at(0.5),
+          p95: at(0.95),
+          p99: at(0.99),
+          p99FromSending: percentile(result.afterSending, 0.99),
+          statements
+        }
+      }).pipe(Effect.scoped)
+    const results = new Map(
+      rates.map((rate): [number, Array<Effect.Effect.Success<ReturnType<typeof measure>>>] => [rate, []])
+    )
+    for (let round = 1; round <= rounds; round++) {
+      yield* Console.error(`Round ${round} of ${rounds}`)
+      for (const rate of rates) results.get(rate)?.push(yield* measure(rate))
+    }
+    return rates.flatMap((rate): ReadonlyArray<Figure> => {
+      const of = results.get(rate) ?? []
+      const figure = (metric: string, unit: string, value: (result: (typeof of)[number]) => number) => ({
+        bench: "latency",
+        case: `${rate}/s`,
+        metric,
+        value: median(of.map(value)),
+        unit
+      })
+      return [
+        figure("p50_ms", "ms", ({ p50 }) => p50),
+        figure("p95_ms", "ms", ({ p95 }) => p95),
+        figure("p99_ms", "ms", ({ p99 }) => p99),
+        figure("p99_from_sending_ms", "ms", ({ p99FromSending }) => p99FromSending),
+        figure("statements_per_event", "", ({ statements }) => statements)
+      ]
+    })
+  })
+}

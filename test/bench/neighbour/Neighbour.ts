@@ -1,0 +1,97 @@
+import { setTimeout as sleep } from "node:timers/promises"
+import { Console, Effect } from "effect"
+import { BenchFailed } from "../api/Processes.ts"
+import { type Bench, median } from "../Bench.ts"
+import {
+  addDeliveries,
+  addTimedDelivery,
+  type BenchEndpoint,
+  type Database,
+  emptyQueue,
+  makeEndpoints,
+  startDatabase,
+  startReceiver,
+  startService,
+  withoutForeignKeys
+} from "../deliveries/Bed.ts"
+
+/** What 50 healthy endpoints notice of one that hangs, with 20,000 of its own due. */
+
+const healthyCount = 50
+const hangingDue = 20_000
+const rate = 200
+const rounds = 3
+const warmUpMillis = 2000
+const millis = 8000
+
+const percentile = (values: ReadonlyArray<number>, share: number): number =>
+  values.toSorted((a, b) => a - b)[Math.max(0, Math.ceil(values.length * share) - 1)] ?? Number.NaN
+
+/** Adds events at a steady rate, whatever becomes of them, for so long. */
+const offer = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>, forMillis: number) =>
+  Effect.gen(function* () {
+    const startedAt = performance.now()
+    let added = 0
+    while (performance.now() - startedAt < forMillis) {
+      const endpoint = endpoints[added % endpoints.length]
+      if (endpoint !== undefined) yield* addTimedDelivery(database, endpoint)
+      added++
+      const wait = (added / rate) * 1000 - (performance.now() - startedAt)
+      if (wait > 1) yield* Effect.promise(() => sleep(wait))
+    }
+    return added
+  })
+
+/** `npm run bench -- neighbour`. */
+export const neighbourBench: Bench = {
+  name: "neighbour",
+  about: "50 healthy endpoints at 200 events per second, beside one that hangs with 20,000 due",
+  run: Effect.gen(function* () {
+    yield* Console.error("Starting the database and the receiver…")
+    const database = yield* startDatabase
+    const receiver = yield* startReceiver(healthyCount + 1, 1)
+    const [hanging, ...healthy] = yield* makeEndpoints(database, receiver.urls)
+    if (hanging === undefined) return yield* new BenchFailed({ message: "There are no endpoints" })
+    const measure = Effect.gen(function* () {
+      yield* offer(database, healthy, warmUpMillis)
+      yield* receiver.look
+      const added = yield* offer(database, healthy, millis)
+      yield* Effect.promise(() => sleep(2000))
+      const { latencies } = yield* receiver.look
+      if (latencies.length < added * 0.98) {
+        return yield* new BenchFailed({ message: `${latencies.length} of ${added} events arrived` })
+      }
+      return { p50: percentile(latencies, 0.5), p99: percentile(latencies, 0.99) }
+    })
+    const round = Effect.gen(function* () {
+      yield* emptyQueue(database)
+      yield* startService(database, "worker", { SHUTDOWN_TIMEOUT: "1 second" })
+      const alone = yield* measure
+      yield* withoutForeignKeys(database, addDeliveries(database, [hanging], hangingDue))
+      const beside = yield* measure
+      yield* Console.error(
+        `  alone: p50 ${alone.p50.toFixed(1)}, p99 ${alone.p99.toFixed(1)} ms; beside: p50 ${beside.p50.toFixed(1)}, p99 ${beside.p99.toFixed(1)} ms`
+      )
+      return { alone, beside }
+    }).pipe(Effect.scoped)
+    const results: Array<Effect.Effect.Success<typeof round>> = []
+    for (let number = 1; number <= rounds; number++) {
+      yield* Console.error(`Round ${number} of ${rounds}`)
+      results.push(yield* round)
+    }
+    const figure = (name: string, metric: string, unit: string, of: (result: (typeof results)[number]) => number) => ({
+      bench: "neighbour",
+      case: name,
+      metric,
+      value: median(results.map(of)),
+      unit
+    })
+    return [
+      figure("without it", "p50_ms", "ms", ({ alone }) => alone.p50),
+      figure("without it", "p99_ms", "ms", ({ alone }) => alone.p99),
+      figure("beside it", "p50_ms", "ms", ({ beside }) => beside.p50),
+      figure("beside it", "p99_ms", "ms", ({ beside }) => beside.p99),
+      figure("beside it", "p99_ratio", "", ({ alone, beside }) => beside.p99 / alone.p99)
+    ]
+  })
+}

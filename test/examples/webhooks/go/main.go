@@ -1,0 +1,23 @@
+// Reads cases as lines of JSON, and writes for each whether its delivery is genuine.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+func main() {
+	lines := json.NewDecoder(os.Stdin)
+	for lines.More() {
+		var delivery struct {
+			Body    []byte
+			Header  string
+			Secrets []string
+		}
+		if err := lines.Decode(&delivery); err != nil {
+			panic(err)
+		}
+		fmt.Println(VerifyWebhook(delivery.Body, delivery.Header, delivery.Secrets, 300))
+	}
+}

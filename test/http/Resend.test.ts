@@ -1,0 +1,287 @@
+import { createHmac, randomUUID } from "node:crypto"
+import { expect } from "@effect/vitest"
+import { Context, Effect, Option } from "effect"
+import { Deliveries } from "../../src/deliveries/Deliveries.ts"
+import { WakeUp } from "../../src/deliveries/WakeUp.ts"
+import { answering, attempted, attemptsIn, send } from "../deliveries/Sending.ts"
+import { type Answer, onService, TestService } from "../harness/TestService.ts"
+import { makeTenant, notification, notify, subscribe, type Tenant } from "../inbound/Notifications.ts"
+import { expectFailure } from "./Refusals.ts"
+
+/** A tenant with one delivery that has failed, as an attempt leaves it. */
+const failedDelivery = Effect.fnUntraced(function* (attempts = 6) {
+  const { sql } = yield* TestService
+  const tenant = yield* makeTenant
+  const endpoint = yield* subscribe(tenant)
+  yield* notify(notification(tenant.accountId))
+  const [row] = yield* sql<{ id: string }>`
+    UPDATE payments.deliveries SET state = 'failed', attempt_count = ${attempts}, next_attempt_at = NULL,
+      finished_at = now(), last_http_status = 503, last_error_code = 'http_error'
+    WHERE endpoint_id = ${endpoint.id} RETURNING id`
+  return { tenant, endpoint, id: row?.id ?? "" }
+})
+
+const path = (tenant: Pick<Tenant, "id">, rest: string) => `/v2/organizations/${tenant.id}/integrations${rest}`
+
+const retry = (tenant: Pick<Tenant, "id" | "key">, id: string) =>
+  Effect.flatMap(TestService, ({ request }) =>
+    request("POST", path(tenant, `/deliveries/${id}/retry`), { key: tenant.key })
+  )
+
+/** As the row says it. */
+const stored = (id: string) =>
+  Effect.flatMap(TestService, ({ sql }) =>
+    Effect.map(
+      sql<Record<string, unknown>>`
+        SELECT state, attempt_count, next_trigger, next_attempt_at <= now() AS due, finished_at, secret_ids
+        FROM payments.deliveries WHERE id = ${id}`,
+      ([row]) => row
+    )
+  )
+
+const recordsOf = (id: string) =>
+  Effect.flatMap(
+    TestService,
+    ({ sql }) => sql`
+      SELECT action, author_kind, target_type, environment, request_id FROM payments.audit_log WHERE target_id = ${id}`
+  )
+
+const secretsOf = (endpointId: string) =>
+  Effect.flatMap(TestService, ({ sql }) =>
+    Effect.map(
+      sql<{ id: string }>`
+        SELECT id FROM payments.endpoint_secrets WHERE endpoint_id = ${endpointId} ORDER BY created_at`,
+      (rows) => rows.map(({ id }) => id)
+    )
+  )
+
+/** Retires the endpoint's secret so long ago, and gives it another one, as a rotation does. */
+const rotated = Effect.fnUntraced(function* (endpointId: string, ago: string) {
+  const { sql } = yield* TestService
+  yield* sql`
+    UPDATE payments.endpoint_secrets SET retired_at = now() - ${ago}::interval
+    WHERE endpoint_id = ${endpointId} AND retired_at IS NULL`
+  yield* sql`
+    INSERT INTO payments.endpoint_secrets (organization_id, environment, id, endpoint_id, master_key_id, ciphertext)
+    SELECT organization_id, environment, ${randomUUID()}, endpoint_id, master_key_id, ciphertext
+    FROM payments.endpoint_secrets WHERE endpoint_id = ${endpointId} LIMIT 1`
+})
+
+onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
+  it.effect("queues the failed delivery at once for a manual attempt, and answers it", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      const { endpoint, id, tenant } = yield* failedDelivery()
+      const answer = yield* retry(tenant, id)
+      expect(answer.status, answer.text).toBe(200)
+      expect(answer.json).toEqual({
+        id,
+        endpointId: endpoint.id,
+        eventId: expect.stringMatching(/^svc_evt_/),
+        type: "payment.succeeded",
+        state: "queued",
+        test: false,
+        attemptCount: 6,
+        nextAttemptAt: expect.any(String),
+        createdAt: expect.any(String),
+        finishedAt: null,
+        lastHttpStatus: 503,
+        lastErrorCode: "http_error"
+      })
+      expect(yield* stored(id)).toMatchObject({ state: "queued", next_trigger: "manual", due: true, attempt_count: 6 })
+      const read = yield* request("GET", path(tenant, `/deliveries/${id}`), { key: tenant.key })
+      expect(read.json).toMatchObject(answer.json)
+    })
+  )
+
+  it.effect("is recorded with its author and request, and wakes the workers", () =>
+    Effect.gen(function* () {
+      const { services } = yield* TestService
+      const { id, tenant } = yield* failedDelivery()
+      const woken = Context.get(services, WakeUp).await
+      // What the notification told them
+      yield* woken.pipe(Effect.timeoutOption("1 second"), Effect.repeat({ while: Option.isSome }))
+      const answer = yield* retry(tenant, id)
+      expect(yield* recordsOf(id)).toEqual([
+        {
+          action: "delivery.resent",
+          author_kind: "api_key",
+          target_type: "delivery",
+          environment: "sandbox",
+          request_id: answer.headers.get("request-id")
+        }
+      ])
+      yield* Effect.timeout(woken, "10 seconds")
+    })
+  )
+
+  const refusals = [
+    {
+      what: "is queued",
+      code: "delivery_not_failed",
+      change: "state = 'queued', next_attempt_at = now(), finished_at = NULL"
+    },
+    { what: "was delivered", code: "delivery_not_failed", change: "state = 'delivered'" },
+    { what: "has had its 12 attempts", code: "delivery_retry_limit_reached", change: "attempt_count = 12" },
+    {
+      what: "was made more than 72 hours ago",
+      code: "delivery_window_expired",
+      change: "created_at = now() - interval '72 hours 1 second'"
+    },
+    {
+      what: "has had its 12 attempts and is too old",
+      code: "delivery_retry_limit_reached",
+      change: "attempt_count = 12, created_at = now() - interval '80 hours'"
+    }
+  ]
+  for (const { change, code, what } of refusals) {
+    it.effect(`is refused of a delivery that ${what}, which stays as it is`, () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestService
+        const { id, tenant } = yield* failedDelivery()
+        yield* sql`UPDATE payments.deliveries SET ${sql.literal(change)} WHERE id = ${id}`
+        const before = yield* stored(id)
+        expectFailure(yield* retry(tenant, id), { status: 409, code, fields: [] })
+        expect(yield* stored(id)).toEqual(before)
+        expect(yield* recordsOf(id)).toEqual([])
+      })
+    )
+  }
+
+  it.effect("passes just within the limits: after 11 attempts, before 72 hours, of a paused endpoint", () =>
+    Effect.gen(function* () {
+      const { request, sql } = yield* TestService
+      const { endpoint, id, tenant } = yield* failedDelivery(11)
+      yield* sql`UPDATE payments.deliveries SET created_at = now() - interval '71 hours 59 minutes' WHERE id = ${id}`
+      yield* request("PATCH", path(tenant, `/endpoints/${endpoint.id}`), { key: tenant.key, body: { active: false } })
+      expect((yield* retry(tenant, id)).status).toBe(200)
+    })
+  )
+
+  it.effect("is refused where the endpoint was deleted", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const { endpoint, id, tenant } = yield* failedDelivery()
+      yield* sql`UPDATE payments.endpoints SET deleted_at = now() WHERE id = ${endpoint.id}`
+      expectFailure(yield* retry(tenant, id), { status: 409, code: "endpoint_deleted", fields: [] })
+      expect(yield* stored(id)).toMatchObject({ state: "failed" })
+    })
+  )
+
+  it.effect("takes no body, and refuses query parameters and unknown deliveries", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      const { id, tenant } = yield* failedDelivery()
+      const stranger = yield* makeTenant
+      expectFailure(yield* retry(stranger, id), { status: 404, code: "resource_not_found" })
+      expectFailure(yield* retry(tenant, randomUUID()), { status: 404, code: "resource_not_found" })
+      expectFailure(yield* retry(tenant, "1"), { status: 422, code: "validation_failed", fields: ["id"] })
+      const withQuery = yield* request("POST", path(tenant, `/deliveries/${id}/retry?force=true`), { key: tenant.key })
+      expectFailure(withQuery, { status: 422, code: "validation_failed", fields: ["force"] })
+      expect(yield* stored(id)).toMatchObject({ state: "failed" })
+    })
+  )
+
+  it.effect("asked for twenty times at once is made once", () =>
+    Effect.gen(function* () {
+      const { id, tenant } = yield* failedDelivery()
+      const answers: ReadonlyArray<Answer> = yield* Effect.all(
+        Array.from({ length: 20 }, () => retry(tenant, id)),
+        { concurrency: 20 }
+      )
+      expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+      for (const answer of answers) {
+        if (answer.status !== 200) expectFailure(answer, { status: 409, code: "delivery_not_failed" })
+      }
+      expect(yield* stored(id)).toMatchObject({ attempt_count: 6, due: true })
+      expect(yield* recordsOf(id)).toHaveLength(1)
+    })
+  )
+
+  it.effect("keeps the secrets of the delivery's creation, a rotation later too", () =>
+    Effect.gen(function* () {
+      const { endpoint, id, tenant } = yield* failedDelivery()
+      const bound = yield* secretsOf(endpoint.id)
+      yield* rotated(endpoint.id, "-1 second")
+      yield* retry(tenant, id)
+      expect(yield* stored(id)).toMatchObject({ secret_ids: bound })
+    })
+  )
+
+  it.effect("is signed by the endpoint's secret of now where none of its own signs any more", () =>
+    Effect.gen(function* () {
+      const { endpoint, id, tenant } = yield* failedDelivery()
+      const bound = yield* secretsOf(endpoint.id)
+      // Bound to a secret that was retired before the delivery was stored: it signs for 24 hours and no longer
+      yield* rotated(endpoint.id, "25 hours")
+      const [current] = (yield* secretsOf(endpoint.id)).filter((secret) => !bound.includes(secret))
+      yield* retry(tenant, id)
+      expect(yield* stored(id)).toMatchObject({ secret_ids: [current] })
+    })
+  )
+
+  it.effect("leaves nothing behind where it can't be recorded", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const { id, tenant } = yield* failedDelivery()
+      yield* sql`ALTER TABLE payments.audit_log ADD CONSTRAINT no_resend CHECK (action <> 'delivery.resent') NOT VALID`
+      const answer = yield* Effect.ensuring(
+        retry(tenant, id),
+        Effect.orDie(sql`ALTER TABLE payments.audit_log DROP CONSTRAINT no_resend`)
+      )
+      expect(answer.status).toBe(500)
+      expect(yield* stored(id)).toMatchObject({ state: "failed" })
+      expect((yield* retry(tenant, id)).status).toBe(200)
+    })
+  )
+
+  it.effect("is not needed for a queued delivery that outlived its secrets: it is bound to the secret of now", () =>
+    Effect.gen(function* () {
+      const { services, sql } = yield* TestService
+      const { endpoint, id } = yield* failedDelivery()
+      const bound = yield* secretsOf(endpoint.id)
+      yield* sql`
+        UPDATE payments.deliveries SET state = 'queued', finished_at = NULL, next_attempt_at = now(),
+          created_at = now() - interval '73 hours' WHERE id = ${id}`
+      const rebind = Context.get(services, Deliveries).rebind
+      yield* rebind
+      expect(yield* stored(id)).toMatchObject({ secret_ids: bound })
+      yield* rotated(endpoint.id, "1 hour")
+      yield* rebind
+      // Queued before the rotation: the old secret still signs it
+      expect(yield* stored(id)).toMatchObject({ secret_ids: bound })
+      yield* sql`DELETE FROM payments.endpoint_secrets WHERE id = ANY (${bound}::uuid[])`
+      yield* rebind
+      expect(yield* stored(id)).toMatchObject({ secret_ids: yield* secretsOf(endpoint.id), state: "queued" })
+    })
+  )
+})
+
+onService()("a re-sent delivery", (it) => {
+  it.scoped("is attempted once for each time it is asked for, and signed anew", () =>
+    Effect.gen(function* () {
+      const consumer = yield* answering(410)
+      const { endpoint, tenant } = yield* send(consumer.url)
+      const { id } = yield* attempted(tenant, endpoint.id)
+      // What may pass is not tried again by itself either: a person asked for this attempt
+      consumer.answer(503)
+      expect((yield* retry(tenant, String(id))).status).toBe(200)
+      const failedAgain = yield* attempted(tenant, endpoint.id, 2)
+      expect(failedAgain).toMatchObject({ state: "failed", attemptCount: 2, nextAttemptAt: null, lastHttpStatus: 503 })
+      consumer.answer(204)
+      expect((yield* retry(tenant, String(id))).status).toBe(200)
+      const delivered = yield* attempted(tenant, endpoint.id, 3)
+      expect(delivered).toMatchObject({ state: "delivered", lastErrorCode: null })
+      expect(attemptsIn(delivered).map(({ trigger }) => trigger)).toEqual(["automatic", "manual", "manual"])
+      expect(consumer.received).toHaveLength(3)
+      for (const { body, headers } of consumer.received) {
+        expect(headers["service-delivery-id"]).toBe(id)
+        expect(body).toEqual(consumer.received[0]?.body)
+        const signature = String(headers["service-signature"])
+        const [, t = "", v1 = ""] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(signature) ?? []
+        expect(v1).toBe(createHmac("sha256", endpoint.secret).update(`${t}.`).update(body).digest("hex"))
+      }
+      expectFailure(yield* retry(tenant, String(id)), { status: 409, code: "delivery_not_failed" })
+    })
+  )
+})

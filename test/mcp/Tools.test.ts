@@ -1,0 +1,392 @@
+import { readFileSync } from "node:fs"
+import { expect } from "@effect/vitest"
+import { Effect, Option, Predicate } from "effect"
+import { eventTypes } from "../../src/events/Catalog.ts"
+import { verifyWebhook } from "../../src/webhooks/index.ts"
+import { makeConsumer } from "../harness/Consumer.ts"
+import { eventually } from "../harness/Eventually.ts"
+import { onService, TestService } from "../harness/TestService.ts"
+import { type McpClient, overHttp } from "./McpClient.ts"
+
+const nobody = "0199c0de-0000-7000-8000-00000000dead"
+
+const create = (mcp: McpClient, url: string, args: Record<string, unknown> = {}) =>
+  Effect.gen(function* () {
+    const { isError, json } = yield* mcp.call("create_webhook_endpoint", {
+      name: "Shop",
+      url,
+      events: ["payment.succeeded", "payout.paid"],
+      ...args
+    })
+    expect(isError, JSON.stringify(json)).toBe(false)
+    return { ...json, id: String(json["id"]), signingSecret: String(json["signingSecret"]) }
+  })
+
+/** Waits until a delivery is in a state. */
+const settled = (mcp: McpClient, deliveryId: string, state: string) =>
+  eventually(
+    `delivery ${deliveryId} is ${state}`,
+    Effect.map(mcp.call("get_webhook_delivery", { deliveryId }), ({ json }) =>
+      json["state"] === state ? Option.some(json) : Option.none()
+    )
+  )
+
+const rows = (json: Record<string, unknown>): ReadonlyArray<Record<string, unknown>> => {
+  const data = json["data"]
+  return Array.isArray(data) ? data.filter(Predicate.isRecord) : []
+}
+
+const start = Effect.gen(function* () {
+  const service = yield* TestService
+  const { organization } = service
+  return { service, organization, mcp: yield* overHttp(service.baseUrl, organization.testKey) }
+})
+
+onService()("the tool server", (it) => {
+  it.scoped("lists the contract's tools, each with its schemas, its hints and the scope that it needs", () =>
+    Effect.gen(function* () {
+      const { mcp } = yield* start
+      const { tools } = yield* Effect.promise(() => mcp.client.listTools())
+      expect(mcp.client.getServerVersion()?.name).toBe("connected-payments")
+      expect(mcp.client.getInstructions()).toContain("environment")
+      const names = tools.map(({ name }) => name)
+      expect(names.toSorted()).toEqual([
+        "create_webhook_endpoint",
+        "get_webhook_delivery",
+        "list_event_types",
+        "list_webhook_deliveries",
+        "list_webhook_endpoints",
+        "retry_webhook_delivery",
+        "rotate_webhook_secret",
+        "send_webhook_test_event",
+        "set_webhook_endpoint_active"
+      ])
+      const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8")
+      const documented = [...readme.matchAll(/^\| `([a-z_]+)` \| `(webhook-endpoints:\w+)` \|/gm)]
+      expect(documented.map(([, name]) => name).toSorted()).toEqual(names.toSorted())
+      for (const { annotations, description = "", inputSchema, name, outputSchema } of tools) {
+        const reads = /^(list|get)_/.test(name)
+        expect([name, annotations?.readOnlyHint]).toEqual([name, reads])
+        expect(description).toContain(`Needs the scope webhook-endpoints:${reads ? "read" : "write"}.`)
+        expect(documented.find(([, documentedName]) => documentedName === name)?.[2]).toBe(
+          `webhook-endpoints:${reads ? "read" : "write"}`
+        )
+        expect(inputSchema).toMatchObject({ type: "object", additionalProperties: false })
+        expect(outputSchema?.type).toBe("object")
+        // Every client reads them, whatever it knows of JSON Schema
+        expect(JSON.stringify([inputSchema, outputSchema])).not.toMatch(/\$ref|\$id|\$defs|\\\\p\{/)
+      }
+      const destructive = tools.filter(({ annotations }) => annotations?.destructiveHint === true)
+      expect(destructive.map(({ name }) => name).toSorted()).toEqual([
+        "rotate_webhook_secret",
+        "set_webhook_endpoint_active"
+      ])
+      const shown = tools.find(({ name }) => name === "create_webhook_endpoint")?.inputSchema
+      expect(shown?.required).toEqual(["name", "url", "events"])
+      expect(Object.keys(Object(shown?.properties?.["filters"]).properties)).toEqual([
+        "currencies",
+        "amountMin",
+        "amountMax",
+        "products",
+        "prices",
+        "metadata"
+      ])
+    })
+  )
+
+  it.scoped("manages a destination from its creation to its rotated secret, as the HTTP API shows it", () =>
+    Effect.gen(function* () {
+      const { mcp, organization, service } = yield* start
+      const consumer = yield* makeConsumer
+      const types = yield* mcp.call("list_event_types")
+      expect(types.json).toEqual({ data: eventTypes })
+
+      const endpoint = yield* create(mcp, consumer.url, { filters: { currencies: ["brl"], metadata: { shop: "1" } } })
+      expect(endpoint).toMatchObject({ active: true, environment: "sandbox", filters: { currencies: ["brl"] } })
+      expect(endpoint.signingSecret).toMatch(/^whsec_[A-Za-z0-9_-]{43}$/)
+
+      const listed = yield* mcp.call("list_webhook_endpoints")
+      const mine = rows(listed.json).find(({ id }) => id === endpoint.id)
+      expect(mine).toMatchObject({ id: endpoint.id, name: "Shop", recentFailures: 0 })
+      expect(JSON.stringify(listed.json)).not.toContain("whsec_")
+
+      const paused = yield* mcp.call("set_webhook_endpoint_active", { endpointId: endpoint.id, active: false })
+      expect(paused.json).toMatchObject({ id: endpoint.id, active: false })
+      const path = `/v2/organizations/${organization.id}/integrations/endpoints/${endpoint.id}`
+      const shown = yield* service.request("GET", path, { key: organization.testKey })
+      expect(shown.json).toEqual(paused.json)
+      const refused = yield* mcp.call("send_webhook_test_event", { endpointId: endpoint.id, type: "payout.paid" })
+      expect(refused).toMatchObject({ isError: true, json: { code: "endpoint_paused" } })
+      yield* mcp.call("set_webhook_endpoint_active", { endpointId: endpoint.id, active: true })
+
+      const rotated = yield* mcp.call("rotate_webhook_secret", { endpointId: endpoint.id })
+      const secret = String(rotated.json["signingSecret"])
+      expect(secret).toMatch(/^whsec_/)
+      expect(secret).not.toBe(endpoint.signingSecret)
+
+      const test = yield* mcp.call("send_webhook_test_event", { endpointId: endpoint.id, type: "payout.paid" })
+      expect(test.json).toMatchObject({ test: true, state: "queued" })
+      const delivery = yield* settled(mcp, String(test.json["id"]), "delivered")
+      expect(delivery).toMatchObject({
+        endpointId: endpoint.id,
+        test: true,
+        event: { type: "payout.paid", test: true }
+      })
+      const received = consumer.received.find(
+        ({ headers }) => headers["service-delivery-id"] === String(test.json["id"])
+      )
+      const header = String(received?.headers["service-signature"])
+      for (const key of [secret, endpoint.signingSecret]) {
+        const event = verifyWebhook({ body: received?.body ?? "", header, secret: key, livemode: false })
+        expect(event.test).toBe(true)
+      }
+    })
+  )
+
+  it.scoped("shows failed deliveries and re-sends them", () =>
+    Effect.gen(function* () {
+      const { mcp } = yield* start
+      const consumer = yield* makeConsumer
+      consumer.answer(400)
+      const { id: endpointId } = yield* create(mcp, consumer.url)
+      const test = yield* mcp.call("send_webhook_test_event", { endpointId, type: "payment.succeeded" })
+      const deliveryId = String(test.json["id"])
+      const failed = yield* settled(mcp, deliveryId, "failed")
+      expect(failed).toMatchObject({ lastHttpStatus: 400, attempts: [{ number: 1, trigger: "automatic" }] })
+      const page = yield* mcp.call("list_webhook_deliveries", { endpointId, state: "failed", limit: 5, created_gte: 0 })
+      expect(rows(page.json).map(({ id }) => id)).toEqual([deliveryId])
+      expect(page.json["has_more"]).toBe(false)
+      const none = yield* mcp.call("list_webhook_deliveries", { endpointId, created_lte: 1 })
+      expect(none.json["data"]).toEqual([])
+
+      consumer.answer(204)
+      const queued = yield* mcp.call("retry_webhook_delivery", { deliveryId })
+      expect(queued.json).toMatchObject({ id: deliveryId, state: "queued" })
+      const delivered = yield* settled(mcp, deliveryId, "delivered")
+      expect(delivered).toMatchObject({ attempts: [{ number: 1 }, { number: 2, trigger: "manual" }] })
+      const again = yield* mcp.call("retry_webhook_delivery", { deliveryId })
+      expect(again).toMatchObject({ isError: true, json: { code: "delivery_not_failed" } })
+    })
+  )
+
+  it.scoped("repeats create, test and rotation safely under a key, which is the HTTP API's too", () =>
+    Effect.gen(function* () {
+      const { mcp, organization, service } = yield* start
+      const consumer = yield* makeConsumer
+      const body = { name: "Once", url: consumer.url, events: ["payout.paid"] }
+      const first = yield* create(mcp, consumer.url, { ...body, idempotencyKey: "mcp-create-1" })
+      expect(yield* create(mcp, consumer.url, { ...body, idempotencyKey: "mcp-create-1" })).toEqual(first)
+      const overRest = yield* service.request("POST", `/v2/organizations/${organization.id}/integrations/endpoints`, {
+        key: organization.testKey,
+        body,
+        headers: { "idempotency-key": "mcp-create-1" }
+      })
+      expect(overRest.json).toEqual(first)
+      expect(overRest.headers.get("idempotent-replayed")).toBe("true")
+      const other = yield* mcp.call("create_webhook_endpoint", {
+        ...body,
+        name: "Other",
+        idempotencyKey: "mcp-create-1"
+      })
+      expect(other).toMatchObject({ isError: true, json: { code: "idempotency_key_reused" } })
+
+      for (const [tool, args] of [
+        ["send_webhook_test_event", { endpointId: first.id, type: "payout.paid", idempotencyKey: "mcp-test-1" }],
+        ["rotate_webhook_secret", { endpointId: first.id, idempotencyKey: "mcp-rotate-1" }]
+      ] as const) {
+        const once = yield* mcp.call(tool, args)
+        expect([tool, once.isError]).toEqual([tool, false])
+        expect((yield* mcp.call(tool, args)).json).toEqual(once.json)
+      }
+      // Without a key each call is a new one
+      const again = yield* create(mcp, consumer.url, body)
+      expect(again.id).not.toBe(first.id)
+    })
+  )
+
+  it.scoped("refuses bad arguments with every refused field, as the HTTP API does", () =>
+    Effect.gen(function* () {
+      const { mcp, service } = yield* start
+      const consumer = yield* makeConsumer
+      const good = { name: "Shop", url: consumer.url, events: ["payout.paid"] }
+      const cases: ReadonlyArray<readonly [string, Record<string, unknown>, string, ReadonlyArray<string>]> = [
+        ["create_webhook_endpoint", {}, "validation_failed", ["name", "url", "events"]],
+        ["create_webhook_endpoint", { ...good, name: " ", extra: 1 }, "validation_failed", ["extra", "name"]],
+        ["create_webhook_endpoint", { ...good, events: ["payout.paid", "none"] }, "validation_failed", ["events.1"]],
+        ["create_webhook_endpoint", { ...good, idempotencyKey: "short" }, "validation_failed", ["idempotencyKey"]],
+        ["create_webhook_endpoint", { ...good, filters: [] }, "validation_failed", ["filters"]],
+        ["create_webhook_endpoint", { ...good, filters: { tags: [] } }, "integration_filter_unknown", ["filters.tags"]],
+        [
+          "create_webhook_endpoint",
+          { ...good, filters: { prices: ["x"] } },
+          "integration_filter_invalid",
+          ["filters.prices.0"]
+        ],
+        ["create_webhook_endpoint", { ...good, url: "https://10.0.0.1/" }, "destination_rejected", ["url"]],
+        ["list_webhook_endpoints", { extra: 1 }, "validation_failed", ["extra"]],
+        ["list_event_types", { extra: 1 }, "validation_failed", ["extra"]],
+        [
+          "set_webhook_endpoint_active",
+          { endpointId: "x", active: "yes" },
+          "validation_failed",
+          ["endpointId", "active"]
+        ],
+        ["set_webhook_endpoint_active", { endpointId: nobody, active: true }, "resource_not_found", []],
+        ["send_webhook_test_event", { endpointId: nobody, type: "payout.paid" }, "resource_not_found", []],
+        ["send_webhook_test_event", { endpointId: nobody, type: "x" }, "validation_failed", ["type"]],
+        ["rotate_webhook_secret", { endpointId: 1 }, "validation_failed", ["endpointId"]],
+        ["rotate_webhook_secret", { endpointId: nobody }, "resource_not_found", []],
+        ["list_webhook_deliveries", { endpointId: nobody }, "resource_not_found", []],
+        [
+          "list_webhook_deliveries",
+          { endpointId: nobody, limit: 101, starting_after: "x" },
+          "validation_failed",
+          ["limit", "starting_after"]
+        ],
+        [
+          "list_webhook_deliveries",
+          { endpointId: nobody, limit: "5", created_gte: -1, state: "lost" },
+          "validation_failed",
+          ["limit", "state", "created_gte"]
+        ],
+        ["get_webhook_delivery", { deliveryId: nobody }, "resource_not_found", []],
+        ["get_webhook_delivery", {}, "validation_failed", ["deliveryId"]],
+        ["retry_webhook_delivery", { deliveryId: nobody }, "resource_not_found", []],
+        ["retry_webhook_delivery", { deliveryId: null }, "validation_failed", ["deliveryId"]]
+      ]
+      for (const [tool, args, code, fields] of cases) {
+        const { isError, json } = yield* mcp.call(tool, args)
+        expect([
+          tool,
+          args,
+          isError,
+          json["code"],
+          new Set(Array.isArray(json["fields"]) ? json["fields"] : [])
+        ]).toEqual([tool, args, true, code, new Set(fields)])
+        expect(Object.keys(json)).toEqual(["error", "code", "fields", "requestId"])
+        expect(json["requestId"]).toMatch(/^req_/)
+      }
+      const unknown = yield* Effect.promise(() => mcp.client.callTool({ name: "drop_tables" }).catch(String))
+      expect(unknown).toContain("There is no such tool")
+      expect(service.baseUrl).toContain("127.0.0.1")
+    })
+  )
+
+  it.scoped("says how long to wait where too many tests were sent", () =>
+    Effect.gen(function* () {
+      const { mcp } = yield* start
+      const consumer = yield* makeConsumer
+      const { id: endpointId } = yield* create(mcp, consumer.url)
+      const send = mcp.call("send_webhook_test_event", { endpointId, type: "payout.paid" })
+      const answers = yield* Effect.all(Array.from({ length: 6 }, () => send))
+      expect(answers.map(({ isError }) => isError)).toEqual([false, false, false, false, false, true])
+      expect(answers[5]).toMatchObject({ json: { code: "test_rate_limit_exceeded" } })
+      expect(answers[5]?.meta?.["connected-payments/retryAfterSeconds"]).toBeGreaterThan(0)
+    })
+  )
+
+  it.scoped("asks each key for the scope that the tool needs", () =>
+    Effect.gen(function* () {
+      const { organization, service } = yield* start
+      const consumer = yield* makeConsumer
+      const calls: ReadonlyArray<readonly [string, Record<string, unknown>]> = [
+        ["list_event_types", {}],
+        ["list_webhook_endpoints", {}],
+        ["list_webhook_deliveries", { endpointId: nobody }],
+        ["get_webhook_delivery", { deliveryId: nobody }],
+        ["create_webhook_endpoint", { name: "Shop", url: consumer.url, events: ["payout.paid"] }],
+        ["set_webhook_endpoint_active", { endpointId: nobody, active: true }],
+        ["send_webhook_test_event", { endpointId: nobody, type: "payout.paid" }],
+        ["rotate_webhook_secret", { endpointId: nobody }],
+        ["retry_webhook_delivery", { deliveryId: nobody }]
+      ]
+      const readers = 4
+      const grants = [
+        ["*", [], []],
+        ["webhook-endpoints:read", calls.slice(0, readers), calls.slice(readers)],
+        ["webhook-endpoints:write", calls.slice(readers), calls.slice(0, readers)],
+        ["webhook-endpoints:*", calls, []]
+      ] as const
+      for (const [grant, allowed, forbidden] of grants) {
+        const key = yield* service.makeKey(organization.id, [grant])
+        const mcp = yield* overHttp(service.baseUrl, key)
+        for (const [tool, args] of allowed) {
+          expect([grant, tool, (yield* mcp.call(tool, args)).json["code"]]).not.toContain(
+            "endpoint_management_forbidden"
+          )
+        }
+        for (const [tool, args] of grant === "*" ? calls : forbidden) {
+          const { isError, json } = yield* mcp.call(tool, args)
+          expect([grant, tool, isError, json["code"]]).toEqual([grant, tool, true, "endpoint_management_forbidden"])
+        }
+      }
+    })
+  )
+
+  it.scoped("keeps environments and organizations apart", () =>
+    Effect.gen(function* () {
+      const { mcp, organization, service } = yield* start
+      const consumer = yield* makeConsumer
+      const mine = yield* create(mcp, consumer.url)
+      const test = yield* mcp.call("send_webhook_test_event", { endpointId: mine.id, type: "payout.paid" })
+      const deliveryId = String(test.json["id"])
+      for (const key of [organization.liveKey, service.stranger.testKey]) {
+        const other = yield* overHttp(service.baseUrl, key)
+        expect(rows((yield* other.call("list_webhook_endpoints")).json).map(({ id }) => id)).not.toContain(mine.id)
+        for (const [tool, args] of [
+          ["set_webhook_endpoint_active", { endpointId: mine.id, active: false }],
+          ["rotate_webhook_secret", { endpointId: mine.id }],
+          ["list_webhook_deliveries", { endpointId: mine.id }],
+          ["get_webhook_delivery", { deliveryId }],
+          ["retry_webhook_delivery", { deliveryId }]
+        ] as const) {
+          const { isError, json } = yield* other.call(tool, args)
+          expect([tool, isError, json["code"]]).toEqual([tool, true, "resource_not_found"])
+        }
+      }
+      const live = yield* overHttp(service.baseUrl, organization.liveKey)
+      const tested = yield* live.call("send_webhook_test_event", { endpointId: mine.id, type: "payout.paid" })
+      expect(tested).toMatchObject({
+        isError: true,
+        json: { code: expect.stringMatching(/not_found|test_environment/) }
+      })
+      // Local destinations are the sandbox's alone: the same call in production is refused
+      const inProduction = yield* live.call("create_webhook_endpoint", {
+        name: "Shop",
+        url: consumer.url,
+        events: ["payout.paid"]
+      })
+      expect(inProduction).toMatchObject({ isError: true, json: { code: "destination_rejected" } })
+    })
+  )
+
+  it.scoped("records the key as the author of what it changes", () =>
+    Effect.gen(function* () {
+      const { organization, service } = yield* start
+      const consumer = yield* makeConsumer
+      const key = yield* service.makeKey(organization.id, ["webhook-endpoints:*"])
+      const [row] = yield* Effect.orDie(
+        service.sql<{ id: string }>`SELECT id FROM payments.api_keys WHERE last_four = ${key.slice(-4)}`
+      )
+      const mcp = yield* overHttp(service.baseUrl, key)
+      const endpoint = yield* create(mcp, consumer.url)
+      yield* mcp.call("set_webhook_endpoint_active", { endpointId: endpoint.id, active: true })
+      yield* mcp.call("rotate_webhook_secret", { endpointId: endpoint.id })
+      const log = yield* service.request(
+        "GET",
+        `/v2/organizations/${organization.id}/integrations/audit-log?limit=100`,
+        { key }
+      )
+      const entries = rows(log.json).filter(({ target }) => Object(target).id === endpoint.id)
+      expect(entries.map(({ action }) => action)).toEqual([
+        "endpoint.secret_rotated",
+        "endpoint.updated",
+        "endpoint.created"
+      ])
+      for (const { author, requestId } of entries) {
+        expect(author).toEqual({ kind: "api_key", id: row?.id })
+        expect(requestId).toMatch(/^req_/)
+      }
+    })
+  )
+})

@@ -1,0 +1,243 @@
+import { PassThrough } from "node:stream"
+import { fileURLToPath } from "node:url"
+import { expect } from "@effect/vitest"
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
+import { Effect, Redacted } from "effect"
+import { bridge } from "../../src/cli/McpBridge.ts"
+import type { Grant } from "../../src/identity/Permissions.ts"
+import { cliHere } from "../cli/CliProcess.ts"
+import { makeConsumer } from "../harness/Consumer.ts"
+import { onService, type RequestOptions, TestService, testPublicUrl } from "../harness/TestService.ts"
+import { connectTo, overHttp } from "./McpClient.ts"
+
+const accept = "application/json, text/event-stream"
+
+const listTools = { jsonrpc: "2.0", id: 1, method: "tools/list" }
+
+/** A message as a client sends it, with a key of the test's own. */
+const start = Effect.gen(function* () {
+  const service = yield* TestService
+  const makeKey = (...grants: ReadonlyArray<Grant>) => service.makeKey(service.organization.id, grants)
+  const key = yield* makeKey("webhook-endpoints:*")
+  const post = (body: unknown, { headers = {}, ...options }: RequestOptions = {}) =>
+    service.request("POST", "/mcp", { key, body, ...options, headers: { accept, ...headers } })
+  return { service, makeKey, key, post }
+})
+
+const documented = ["error", "code", "fields", "requestId"]
+
+const program = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url))
+const node = ["--import", "tsx", program, "mcp"]
+
+onService({ rateLimitPerMinute: 30 })("the tool server", (it) => {
+  it.effect("answers each message by itself, under a request id, and keeps no session", () =>
+    Effect.gen(function* () {
+      const { post } = yield* start
+      const listed = yield* post(listTools)
+      expect([listed.status, listed.headers.get("content-type")]).toEqual([200, "application/json"])
+      expect(listed.headers.get("request-id")).toMatch(/^req_/)
+      expect(listed.headers.get("mcp-session-id")).toBeNull()
+      expect(listed.json).toMatchObject({ jsonrpc: "2.0", id: 1, result: { tools: expect.any(Array) } })
+      const initialized = yield* post({
+        jsonrpc: "2.0",
+        id: "two",
+        method: "initialize",
+        params: { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "test", version: "1" } }
+      })
+      expect(initialized.json).toMatchObject({
+        id: "two",
+        result: { protocolVersion: "2025-06-18", capabilities: { tools: {} } }
+      })
+      const notified = yield* post({ jsonrpc: "2.0", method: "notifications/initialized" })
+      expect([notified.status, notified.text]).toEqual([202, ""])
+      const unknown = yield* post({ jsonrpc: "2.0", id: 3, method: "resources/list" })
+      expect(unknown.json).toMatchObject({ id: 3, error: { code: -32601 } })
+    })
+  )
+
+  it.effect("takes an API key in x-api-key alone", () =>
+    Effect.gen(function* () {
+      const { key, makeKey, post, service } = yield* start
+      const revoked = yield* makeKey("webhook-endpoints:*")
+      yield* Effect.orDie(
+        service.sql`UPDATE payments.api_keys SET revoked_at = now() WHERE last_four = ${revoked.slice(-4)}`
+      )
+      const cases: ReadonlyArray<readonly [string, RequestOptions]> = [
+        ["authentication_required", { key: "" }],
+        ["authentication_required", { key: "", headers: { authorization: `Bearer ${key}` } }],
+        ["authentication_required", { key: "", headers: { cookie: "svc_session=abc" } }],
+        ["api_key_invalid", { key: `${key}x` }],
+        ["api_key_invalid", { key: key.replace("_test_", "_live_") }],
+        ["api_key_invalid", { key: "x".repeat(1000) }],
+        ["api_key_invalid", { key: revoked }]
+      ]
+      for (const [code, options] of cases) {
+        const answer = yield* post(listTools, options)
+        expect([answer.status, answer.json["code"], Object.keys(answer.json)]).toEqual([401, code, documented])
+      }
+    })
+  )
+
+  it.effect("refuses pages of other origins, whatever key they have", () =>
+    Effect.gen(function* () {
+      const { post } = yield* start
+      for (const origin of ["https://evil.example", "http://127.0.0.1", "null", `${testPublicUrl}.evil.example`]) {
+        const answer = yield* post(listTools, { headers: { origin } })
+        expect([origin, answer.status, answer.json["code"]]).toEqual([origin, 403, "origin_not_trusted"])
+      }
+      expect((yield* post(listTools, { headers: { origin: testPublicUrl } })).status).toBe(200)
+    })
+  )
+
+  it.effect("takes POST alone: there is no stream to listen to and no session to end", () =>
+    Effect.gen(function* () {
+      const { key, service } = yield* start
+      for (const method of ["GET", "DELETE", "PUT", "PATCH", "OPTIONS"]) {
+        const answer = yield* service.request(method, "/mcp", { key, headers: { accept: "text/event-stream" } })
+        expect([method, answer.status, answer.headers.get("allow")]).toEqual([method, 405, "POST"])
+        expect(answer.json["code"]).toBe("method_not_allowed")
+      }
+    })
+  )
+
+  it.effect("refuses what is no message, in bounds", () =>
+    Effect.gen(function* () {
+      const { post } = yield* start
+      const large = { ...listTools, params: { filler: "x".repeat(256 * 1024) } }
+      const json = { "content-type": "application/json" }
+      const deep = `${"[".repeat(100)}${"]".repeat(100)}`
+      const cases: ReadonlyArray<readonly [number, string, RequestOptions]> = [
+        [413, "payload_too_large", { raw: JSON.stringify(large), headers: json }],
+        [422, "validation_failed", { raw: "{", headers: json }],
+        [422, "validation_failed", { raw: Uint8Array.of(0xff), headers: json }],
+        [422, "validation_failed", { raw: `{"jsonrpc":"2.0","params":${deep}}`, headers: json }],
+        [422, "validation_failed", { raw: JSON.stringify([listTools, listTools]), headers: json }],
+        [415, "unsupported_media_type", { raw: JSON.stringify(listTools), headers: { "content-type": "text/plain" } }]
+      ]
+      for (const [status, code, options] of cases) {
+        const answer = yield* post(undefined, options)
+        expect([answer.status, answer.json["code"], Object.keys(answer.json)]).toEqual([status, code, documented])
+      }
+      // What the protocol itself has words for is answered in its words
+      const protocol: ReadonlyArray<readonly [number, unknown, Record<string, string>]> = [
+        [400, { hello: "world" }, {}],
+        [400, null, {}],
+        [406, listTools, { accept: "application/json" }],
+        [400, listTools, { "mcp-protocol-version": "1999-01-01" }]
+      ]
+      for (const [status, body, headers] of protocol) {
+        const answer = yield* post(body, { headers })
+        expect([answer.status, answer.json["jsonrpc"], answer.json["id"]]).toEqual([status, "2.0", null])
+        expect(answer.headers.get("request-id")).toMatch(/^req_/)
+      }
+    })
+  )
+
+  it.effect("counts every message against the key's rate limit", () =>
+    Effect.gen(function* () {
+      const { makeKey, post } = yield* start
+      const key = yield* makeKey("webhook-endpoints:read")
+      const first = yield* post(listTools, { key })
+      expect(first.headers.get("ratelimit-limit")).toBe("30")
+      expect(first.headers.get("ratelimit-remaining")).toBe("29")
+      const answers = yield* Effect.all(
+        Array.from({ length: 40 }, () => post(listTools, { key })),
+        { concurrency: 8 }
+      )
+      const limited = answers.filter(({ status }) => status === 429)
+      expect(limited.length).toBeGreaterThan(0)
+      expect(limited[0]?.json["code"]).toBe("rate_limit_exceeded")
+      expect(Number(limited[0]?.headers.get("retry-after"))).toBeGreaterThan(0)
+    })
+  )
+
+  it.scoped("serves many clients at once, none of whom sees another's answers", () =>
+    Effect.gen(function* () {
+      const { key, service } = yield* start
+      const strangers = yield* service.makeKey(service.stranger.id, ["webhook-endpoints:*"])
+      const consumer = yield* makeConsumer
+      const [mine, theirs] = yield* Effect.all([overHttp(service.baseUrl, key), overHttp(service.baseUrl, strangers)])
+      const args = { name: "Mine", url: consumer.url, events: ["payout.paid"] }
+      yield* mine.call("create_webhook_endpoint", args)
+      const answers = yield* Effect.all(
+        Array.from({ length: 10 }, () => [
+          mine.call("list_webhook_endpoints"),
+          theirs.call("list_webhook_endpoints")
+        ]).flat(),
+        { concurrency: "unbounded" }
+      )
+      answers.forEach(({ json }, index) => {
+        expect(JSON.stringify(json).includes("Mine")).toBe(index % 2 === 0)
+      })
+    })
+  )
+
+  it.scoped("over standard input and output serves the same tools, through the service, with what the key may do", () =>
+    Effect.gen(function* () {
+      const { makeKey, service } = yield* start
+      const key = yield* makeKey("webhook-endpoints:read")
+      const mcp = yield* connectTo(
+        new StdioClientTransport({
+          command: process.execPath,
+          args: [...node, "--url", service.baseUrl, "--api-key-env", "TEST_KEY"],
+          // Nothing of the service's settings: neither the database nor the master keys
+          env: { PATH: process.env["PATH"] ?? "", TEST_KEY: key },
+          stderr: "pipe"
+        })
+      )
+      const overTheWire = yield* overHttp(service.baseUrl, key)
+      const tools = yield* Effect.promise(() => mcp.client.listTools())
+      expect(tools).toEqual(yield* Effect.promise(() => overTheWire.client.listTools()))
+      expect(mcp.client.getServerVersion()).toEqual(overTheWire.client.getServerVersion())
+      const listed = yield* overTheWire.call("list_webhook_endpoints")
+      expect(yield* mcp.call("list_webhook_endpoints")).toEqual(listed)
+      const endpoint = { name: "Shop", url: "https://shop.example/", events: ["payout.paid"] }
+      const refused = yield* mcp.call("create_webhook_endpoint", endpoint)
+      expect(refused).toMatchObject({ isError: true, json: { code: "endpoint_management_forbidden" } })
+    })
+  )
+
+  it.effect(
+    "over standard input and output answers a refused key and an absent service to the client, and writes no key",
+    () =>
+      Effect.gen(function* () {
+        const { service } = yield* start
+        const key = `pk_test_${"x".repeat(43)}`
+        const { url: absent } = yield* Effect.scoped(makeConsumer)
+        const ask = (url: string) =>
+          Effect.gen(function* () {
+            const [input, output] = [new PassThrough(), new PassThrough()]
+            input.end(`${JSON.stringify(listTools)}\n`)
+            yield* bridge({ url: new URL(url), key: Redacted.make(key), input, output })
+            return String(output.read())
+          })
+        const cases = [
+          [service.baseUrl, "api_key_invalid"],
+          [`${service.baseUrl}/elsewhere`, "resource_not_found"],
+          [absent, "ECONNREFUSED"]
+        ] as const
+        for (const [url, expected] of cases) {
+          const answer = yield* ask(url)
+          expect(JSON.parse(answer)).toMatchObject({ id: 1, error: { message: expect.stringContaining(expected) } })
+          expect(answer).not.toContain(key)
+        }
+      })
+  )
+
+  it.effect("over standard input and output is not started on a wrong address or without a key", () =>
+    Effect.gen(function* () {
+      for (const url of ["http://payments.example", "ftp://127.0.0.1", "nonsense"]) {
+        const { code, stderr, stdout } = yield* cliHere(
+          { CONNECTED_PAYMENTS_API_KEY: "pk_test_x" },
+          "mcp",
+          "--url",
+          url
+        )
+        expect([url, code, /https/.test(stderr + stdout)]).toEqual([url, 2, true])
+      }
+      expect((yield* cliHere({}, "mcp", "--api-key-env", "not a name")).code).toBe(2)
+      const { code, stderr } = yield* cliHere({}, "mcp", "--api-key-env", "ABSENT_KEY")
+      expect([code, stderr]).toEqual([1, "Put the API key into the environment variable ABSENT_KEY.\n"])
+    })
+  )
+})

@@ -1,0 +1,309 @@
+import { createServer, type RequestListener, request as sendRequest } from "node:http"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, type Scope } from "effect"
+import express from "express"
+import {
+  expressWebhookHandler,
+  fetchWebhookHandler,
+  nodeWebhookHandler,
+  RetryWebhook,
+  receiveWebhook,
+  verifyFetchWebhook,
+  verifyNodeWebhook,
+  type WebhookDelivery,
+  type WebhookEvent,
+  type WebhookHandlerOptions
+} from "../../src/webhooks/index.ts"
+import { eventuallyTrue } from "../harness/Eventually.ts"
+import { body, envelope, organizationId, previousSecret, secret, signNow } from "./Deliveries.ts"
+
+// Real servers and real requests: each adapter answers the service alike
+
+const serve = (listener: RequestListener): Effect.Effect<string, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.async<{ readonly url: string; readonly close: () => void }>((resume) => {
+      const server = createServer(listener)
+      server.listen(0, "127.0.0.1", () => {
+        const address = server.address()
+        const port = typeof address === "object" && address !== null ? address.port : 0
+        resume(
+          Effect.succeed({
+            url: `http://127.0.0.1:${port}/webhooks`,
+            close: () => {
+              server.closeAllConnections()
+              server.close()
+            }
+          })
+        )
+      })
+    }),
+    ({ close }) => Effect.sync(close)
+  ).pipe(Effect.map(({ url }) => url))
+
+/** What a receiving endpoint saw. */
+interface Seen {
+  readonly events: Array<{ readonly event: WebhookEvent; readonly delivery: WebhookDelivery }>
+  readonly refused: Array<string>
+  readonly errors: Array<unknown>
+}
+
+type Send = (change?: {
+  readonly method?: string
+  readonly body?: string
+  readonly headers?: Readonly<Record<string, string>>
+}) => Effect.Effect<{ readonly status: number; readonly headers: Headers; readonly text: string }>
+
+const send =
+  (call: (url: string, init: RequestInit) => Promise<Response>, url: string): Send =>
+  ({ method = "POST", body: text = body, headers = { "service-signature": signNow(text) } } = {}) =>
+    Effect.promise(async () => {
+      const response = await call(url, {
+        method,
+        headers: { "content-type": "application/json", "service-delivery-id": "0199c0de-dd", ...headers },
+        ...(method === "GET" ? {} : { body: text })
+      })
+      return { status: response.status, headers: response.headers, text: await response.text() }
+    })
+
+const watched = (change: Partial<WebhookHandlerOptions> = {}): { seen: Seen; options: WebhookHandlerOptions } => {
+  const seen: Seen = { events: [], refused: [], errors: [] }
+  return {
+    seen,
+    options: {
+      secret,
+      organizationId,
+      livemode: false,
+      onEvent: async (event, delivery) => void seen.events.push({ event, delivery }),
+      onRefused: ({ reason }) => void seen.refused.push(reason),
+      onError: (error) => void seen.errors.push(error),
+      ...change
+    }
+  }
+}
+
+const adapters = {
+  "Node's http": (options: WebhookHandlerOptions) =>
+    Effect.map(serve(nodeWebhookHandler(options)), (url) => send(fetch, url)),
+  "Express, before its JSON parser": (options: WebhookHandlerOptions) => {
+    const app = express()
+    app.post("/webhooks", expressWebhookHandler(options))
+    app.all("/webhooks", expressWebhookHandler(options))
+    app.use(express.json())
+    return Effect.map(serve(app), (url) => send(fetch, url))
+  },
+  "Express, behind its raw parser": (options: WebhookHandlerOptions) => {
+    const app = express()
+    app.use(express.raw({ type: "application/json", limit: "2mb" }))
+    app.use(expressWebhookHandler(options))
+    return Effect.map(serve(app), (url) => send(fetch, url))
+  },
+  "Fetch's Request": (options: WebhookHandlerOptions) => {
+    const handle = fetchWebhookHandler(options)
+    return Effect.succeed(send((url, init) => handle(new Request(url, init)), "http://consumer.example/webhooks"))
+  }
+}
+
+describe.each(Object.entries(adapters))("a receiving endpoint on %s", (_, start) => {
+  it.scopedLive("answers 204 once the effect of a genuine event is stored", () =>
+    Effect.gen(function* () {
+      let stored = false
+      const { options, seen } = watched()
+      const answer = yield* Effect.flatMap(
+        start({
+          ...options,
+          onEvent: async (event, delivery) => {
+            await new Promise((resolve) => setTimeout(resolve, 20))
+            stored = true
+            seen.events.push({ event, delivery })
+          }
+        }),
+        (send) => send()
+      )
+      expect([answer.status, answer.text, stored]).toEqual([204, "", true])
+      expect(seen.events).toEqual([{ event: envelope, delivery: { id: "0199c0de-dd" } }])
+    })
+  )
+
+  it.scopedLive("answers 400 with the reason to what is not genuine or not for it, and runs nothing", () =>
+    Effect.gen(function* () {
+      const { options, seen } = watched()
+      const send = yield* start(options)
+      const foreign = JSON.stringify({ ...envelope, organization_id: "0199c0de-0000-7000-8000-000000000002" })
+      const live = JSON.stringify({ ...envelope, livemode: true })
+      const cases = [
+        ["missing_header", { headers: {} }],
+        ["malformed_header", { headers: { "service-signature": "t=1" } }],
+        ["signature_mismatch", { body: `${body} `, headers: { "service-signature": signNow(body) } }],
+        ["signature_mismatch", { body: "", headers: { "service-signature": signNow(body) } }],
+        ["signature_mismatch", { headers: { "service-signature": signNow(body, "whsec_other") } }],
+        ["timestamp_out_of_tolerance", { headers: { "service-signature": signNow(body, secret, -400) } }],
+        ["timestamp_out_of_tolerance", { headers: { "service-signature": signNow(body, secret, 400) } }],
+        ["malformed_body", { body: "[]" }],
+        ["wrong_organization", { body: foreign }],
+        ["wrong_environment", { body: live }]
+      ] as const
+      for (const [reason, request] of cases) {
+        const answer = yield* send(request)
+        expect([answer.status, answer.text]).toEqual([400, JSON.stringify({ error: reason })])
+      }
+      expect(seen.refused).toEqual(cases.map(([reason]) => reason))
+      expect([seen.events, seen.errors]).toEqual([[], []])
+    })
+  )
+
+  it.scopedLive("asks for a retry where the effect fails, and reports that failure", () =>
+    Effect.gen(function* () {
+      const failure = new Error("The database is away")
+      const { options, seen } = watched({
+        onEvent: () => {
+          throw failure
+        }
+      })
+      const answer = yield* Effect.flatMap(start(options), (send) => send())
+      expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, null])
+      expect(answer.text).not.toContain("database")
+      expect(seen.errors).toEqual([failure])
+    })
+  )
+
+  it.scopedLive("asks for a retry after a while where the consumer says so, which is no failure", () =>
+    Effect.gen(function* () {
+      const { options, seen } = watched({
+        onEvent: () => Promise.reject(new RetryWebhook("No such order yet", { afterSeconds: 59.5 }))
+      })
+      const answer = yield* Effect.flatMap(start(options), (send) => send())
+      expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "60"])
+      expect(seen.errors).toEqual([])
+    })
+  )
+
+  it.scopedLive("reads a body up to its bound, and answers 413 beyond it", () =>
+    Effect.gen(function* () {
+      const { options, seen } = watched({ maxBodyBytes: body.length })
+      const send = yield* start(options)
+      expect((yield* send()).status).toBe(204)
+      for (const text of [`${body} `, "x".repeat(300_000)]) {
+        const answer = yield* send({ body: text })
+        expect([answer.status, answer.text]).toEqual([413, '{"error":"body_too_large"}'])
+      }
+      expect(seen.refused).toEqual(["body_too_large", "body_too_large"])
+      expect(seen.events.length).toBe(1)
+    })
+  )
+
+  it.scopedLive("takes POST alone, and either secret of a rotation", () =>
+    Effect.gen(function* () {
+      const { options, seen } = watched({ secret: [secret, previousSecret] })
+      const send = yield* start(options)
+      for (const method of ["GET", "PUT"]) {
+        const answer = yield* send({ method })
+        expect([answer.status, answer.headers.get("allow")]).toEqual([405, "POST"])
+      }
+      expect((yield* send({ headers: { "service-signature": signNow(body, previousSecret) } })).status).toBe(204)
+      expect(seen.events.length).toBe(1)
+    })
+  )
+})
+
+describe("a body that a JSON parser has read", () => {
+  it.scopedLive("is a failure that says what to change, and the service is asked to come again", () =>
+    Effect.gen(function* () {
+      const { options, seen } = watched()
+      const app = express()
+      app.use(express.json())
+      app.post("/webhooks", expressWebhookHandler(options))
+      const answer = yield* Effect.flatMap(serve(app), (url) => send(fetch, url)())
+      expect(answer.status).toBe(500)
+      expect(seen.errors).toEqual([expect.any(TypeError)])
+      expect(String(seen.errors[0])).toMatch(/express\.json\(\).*before that parser.*express\.raw/)
+      expect([seen.events, seen.refused]).toEqual([[], []])
+    })
+  )
+
+  it("is a TypeError of Fetch's adapter too", async () => {
+    const headers = { "service-signature": signNow(body) }
+    const request = new Request("http://consumer.example/", { method: "POST", body, headers })
+    await request.json()
+    await expect(verifyFetchWebhook(request, { secret })).rejects.toThrow(/request\.json\(\)/)
+  })
+})
+
+describe("a handler", () => {
+  it.each([
+    ["no secret", { secret: [] }],
+    ["an empty secret", { secret: "" }],
+    ["no onEvent", { onEvent: undefined }],
+    ["a bound that is no number", { maxBodyBytes: Number.NaN }]
+  ])("is not made with %s", (_, change) => {
+    const { options } = watched()
+    for (const make of [nodeWebhookHandler, expressWebhookHandler, fetchWebhookHandler]) {
+      // As a consumer without types writes it
+      expect(() => Reflect.apply(make, undefined, [{ ...options, ...change }])).toThrow(TypeError)
+    }
+  })
+
+  it.scopedLive("hands what `onError` throws to Express", () =>
+    Effect.gen(function* () {
+      const thrown: Array<unknown> = []
+      const { options } = watched({
+        onEvent: () => Promise.reject(new Error("first")),
+        onError: () => {
+          throw new Error("second")
+        }
+      })
+      const app = express()
+      app.post("/webhooks", expressWebhookHandler(options))
+      const answering: express.ErrorRequestHandler = (error, _request, response, _next) => {
+        thrown.push(error)
+        response.sendStatus(500)
+      }
+      app.use(answering)
+      const answer = yield* Effect.flatMap(serve(app), (url) => send(fetch, url)())
+      expect([answer.status, String(thrown[0])]).toEqual([500, "Error: second"])
+    })
+  )
+
+  it.scopedLive("survives a sender that goes away in the middle of its body", () =>
+    Effect.gen(function* () {
+      const { options, seen } = watched()
+      const url = yield* serve(nodeWebhookHandler(options))
+      const request = sendRequest(url, { method: "POST", headers: { "content-length": 1000 } })
+      request.on("error", () => {})
+      request.write(body.slice(0, 10), () => setImmediate(() => request.destroy()))
+      yield* eventuallyTrue("the lost request is reported", () => seen.errors.length === 1)
+      expect(String(seen.errors[0])).toContain("before its body was complete")
+      expect((yield* send(fetch, url)()).status).toBe(204)
+    })
+  )
+
+  it("stands on `receiveWebhook`, which serves any other framework", async () => {
+    const { options, seen } = watched()
+    const headers: Record<string, string> = { "service-signature": signNow(body) }
+    const answer = await receiveWebhook(
+      { method: "POST", header: (name) => headers[name], body: async () => body },
+      options
+    )
+    expect(answer).toEqual({ status: 204, headers: {}, body: "" })
+    expect(seen.events).toEqual([{ event: envelope, delivery: { id: null } }])
+  })
+})
+
+describe("verifyNodeWebhook and verifyFetchWebhook", () => {
+  it.scopedLive("answer the event to a handler that writes its own response", () =>
+    Effect.gen(function* () {
+      const url = yield* serve((request, response) => {
+        verifyNodeWebhook(request, { secret }).then(
+          (event) => response.writeHead(202).end(event.id),
+          (error) => response.writeHead(418).end(error.reason)
+        )
+      })
+      const accepted = yield* send(fetch, url)()
+      expect([accepted.status, accepted.text]).toEqual([202, envelope.id])
+      expect((yield* send(fetch, url)({ headers: {} })).text).toBe("missing_header")
+      const request = () => new Request(url, { method: "POST", body, headers: { "service-signature": signNow(body) } })
+      expect(yield* Effect.promise(() => verifyFetchWebhook(request(), { secret }))).toEqual(envelope)
+      const refused = verifyFetchWebhook(request(), { secret, maxBodyBytes: 10 })
+      yield* Effect.promise(() => expect(refused).rejects.toMatchObject({ reason: "body_too_large" }))
+    })
+  )
+})
