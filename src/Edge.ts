@@ -21,6 +21,7 @@ import {
 } from "effect"
 import { Api, operations } from "./Api.ts"
 import { checkoutReturnPaths } from "./CheckoutPages.ts"
+import { errorReferencePath } from "./ErrorReference.ts"
 import {
   type ApiError,
   errorBody,
@@ -32,10 +33,13 @@ import {
 } from "./Errors.ts"
 import { eventSchemaPaths } from "./EventSchemas.ts"
 import { withBoundedJson } from "./kit/Body.ts"
+import { LogLines } from "./kit/LogLines.ts"
+import { Metrics } from "./kit/Metrics.ts"
 import { newRequestId, RequestId } from "./kit/Request.ts"
-import { annotateSpan } from "./kit/Spans.ts"
+import { annotateSpan, RequestFacts } from "./kit/Spans.ts"
+import { mcpPath } from "./mcp/Http.ts"
 import { matcher, type Operation } from "./Operations.ts"
-import { requestSpans } from "./RequestSpan.ts"
+import { requestTelemetry } from "./RequestSpan.ts"
 
 /** The one place where a failure becomes a response (contract, Errors). */
 
@@ -51,6 +55,7 @@ const docsPolicy =
 /** What is served beside the operations, by GET alone. */
 const pages: ReadonlySet<string> = new Set<string>([
   ...Object.values(documentPaths),
+  errorReferencePath,
   ...Object.values(checkoutReturnPaths),
   ...eventSchemaPaths
 ])
@@ -206,8 +211,8 @@ const report = (error: ApiError, cause: Cause.Cause<unknown>) => {
  */
 export const edge = HttpApiBuilder.middleware(
   Api,
-  Effect.map(Effect.tracer, (tracer) => {
-    const underSpan = requestSpans(tracer, { routeOf, quietRoutes: healthRoutes })
+  Effect.map(Effect.all({ tracer: Effect.tracer, metrics: Metrics, lines: LogLines }), (telemetry) => {
+    const observed = requestTelemetry({ ...telemetry, routeOf, quietRoutes: healthRoutes })
     return (app) =>
       Effect.flatMap(HttpServerRequest.HttpServerRequest, (original) => {
         const requestId = newRequestId()
@@ -230,26 +235,36 @@ export const edge = HttpApiBuilder.middleware(
           ),
           Effect.map(HttpServerResponse.setHeaders(headers))
         )
-        return Effect.zipRight(introduce(request, requestId), underSpan(request, requestId, answered))
+        const facts: RequestFacts["Type"] = { span: null, attributes: {} }
+        return Effect.zipRight(introduce(request, requestId, facts), observed(request, requestId, facts, answered))
       })
   })
 )
 
-/** Asked every few seconds by whoever watches the process: their traces would bury the others. */
+/** Asked every few seconds by whoever watches the process: their traces and log lines would bury the others. */
 const healthRoutes: ReadonlySet<string> = new Set(["/health/live", "/health/ready"])
 
-/** The operation's path as it is declared, for the names of spans. */
-const routeOf = (request: HttpServerRequest.HttpServerRequest): string | undefined =>
-  operationsAt(pathOf(request.url))[0]?.operation.path
+/** The operation's path as it is declared, for the names of spans; that of a page as it is. */
+const routeOf = (request: HttpServerRequest.HttpServerRequest): string | undefined => {
+  const path = pathOf(request.url)
+  return path === mcpPath || pages.has(path) ? path : operationsAt(path)[0]?.operation.path
+}
 
 /** What the rest of the fiber knows of its request: each request has a fiber of its own, so nothing is put back. */
-const introduce = (request: HttpServerRequest.HttpServerRequest, requestId: string): Effect.Effect<void> =>
+const introduce = (
+  request: HttpServerRequest.HttpServerRequest,
+  requestId: string,
+  facts: RequestFacts["Type"]
+): Effect.Effect<void> =>
   Effect.zipRight(
     FiberRef.update(FiberRef.currentLogAnnotations, HashMap.set<string, unknown>("requestId", requestId)),
     FiberRef.update(FiberRef.currentContext, (context) =>
       Context.merge(
         context,
-        Context.make(HttpServerRequest.HttpServerRequest, request).pipe(Context.add(RequestId, requestId))
+        Context.make(HttpServerRequest.HttpServerRequest, request).pipe(
+          Context.add(RequestId, requestId),
+          Context.add(RequestFacts, facts)
+        )
       )
     )
   )

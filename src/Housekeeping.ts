@@ -14,8 +14,8 @@ const interval = "10 minutes"
 
 /**
  * Removes what has outlived its time: ended sessions, sign-in tokens, idempotency keys after their 24 hours, rate limits
- * that are full again, receipts, audit records, deliveries and payloads after their retention. Every process may do it: what one has removed the others
- * don't find.
+ * that are full again, rotated signing secrets, receipts, audit records, deliveries and payloads after their retention.
+ * Every process may do it: what one has removed the others don't find.
  */
 export const housekeepingLayer: Layer.Layer<
   never,

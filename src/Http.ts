@@ -1,11 +1,22 @@
-import { HttpApiBuilder, HttpApiScalar, HttpMiddleware, HttpRouter } from "@effect/platform"
+import {
+  Etag,
+  FileSystem,
+  HttpApiBuilder,
+  HttpApiScalar,
+  HttpMiddleware,
+  HttpPlatform,
+  HttpRouter,
+  HttpServer,
+  Path
+} from "@effect/platform"
 import { SqlClient } from "@effect/sql"
-import { Effect, Layer } from "effect"
+import { Context, Effect, Layer, Scope } from "effect"
 import { Api, operations } from "./Api.ts"
 import { checkoutReturnPages } from "./CheckoutPages.ts"
 import { deliveriesHttp } from "./deliveries/Http.ts"
 import { recoveriesHttp } from "./deliveries/RecoveriesHttp.ts"
 import { documentPaths, edge } from "./Edge.ts"
+import { errorReferencePage } from "./ErrorReference.ts"
 import { ServiceUnavailable } from "./Errors.ts"
 import { eventSchemaPages } from "./EventSchemas.ts"
 import { endpointsHttp } from "./endpoints/Http.ts"
@@ -30,6 +41,7 @@ import { pricesHttp, productsHttp } from "./provider/CatalogHttp.ts"
 import { checkoutSessionsHttp, paymentLinksHttp } from "./provider/CheckoutHttp.ts"
 import { chargesHttp, paymentIntentsHttp, refundsHttp, subscriptionsHttp } from "./provider/PaymentsHttp.ts"
 import { promotionCodesHttp } from "./provider/PromotionCodesHttp.ts"
+import { servingUntraced } from "./RequestSpan.ts"
 
 const healthHttp = HttpApiBuilder.group(Api, "health", (handlers) =>
   Effect.map(SqlClient.SqlClient, (sql) =>
@@ -91,16 +103,40 @@ const groups = (options: HttpOptions) => {
 }
 
 /**
+ * The API on the server. Every step of a request that provides something copies the context that the server was started
+ * in: here that holds what the platform's handlers may ask for, and not all services, which ours were built with.
+ */
+const served = Layer.unwrapEffect(
+  Effect.map(HttpApiBuilder.httpApp, (app) =>
+    Layer.scopedDiscard(
+      Effect.mapInputContext(servingUntraced(HttpServer.serveEffect(app)), (context: Context.Context<RequestContext>) =>
+        Context.pick(
+          HttpServer.HttpServer,
+          Scope.Scope,
+          FileSystem.FileSystem,
+          Path.Path,
+          HttpPlatform.HttpPlatform,
+          Etag.Generator
+        )(context)
+      )
+    )
+  )
+)
+
+type RequestContext = HttpServer.HttpServer | HttpRouter.HttpRouter.DefaultServices | Scope.Scope
+
+/**
  * Serves the whole HTTP surface on the `HttpServer` in its context: the API, the provider's entry, `/openapi.json`,
- * `/docs`, the schemas of events, health and the pages that a payer returns to.
+ * `/docs` with the reference of errors, the schemas of events, health and the pages that a payer returns to.
  */
 export const httpLayer = (options: HttpOptions) =>
-  HttpApiBuilder.serve().pipe(
+  served.pipe(
     Layer.provide(HttpApiBuilder.middlewareOpenApi({ path: documentPaths.openApi })),
     Layer.provide(HttpApiScalar.layer({ path: documentPaths.docs, scalar: { withDefaultFonts: false } })),
     Layer.provide(checkoutReturnPages),
     Layer.provide(mcpHttp(options)),
     Layer.provide(eventSchemaPages),
+    Layer.provide(errorReferencePage),
     Layer.provide(edge),
     Layer.provide(HttpApiBuilder.api(Api)),
     Layer.provide(groups(options)),
@@ -110,5 +146,6 @@ export const httpLayer = (options: HttpOptions) =>
       HttpRouter.setRouterConfig({ maxParamLength: 65_536, caseSensitive: true, ignoreDuplicateSlashes: false })
     ),
     // The edge makes the request's span
-    HttpMiddleware.withTracerDisabledWhen(() => true)
+    HttpMiddleware.withTracerDisabledWhen(() => true),
+    Layer.provide([HttpApiBuilder.Router.Live, HttpApiBuilder.Middleware.layer])
   )

@@ -2,6 +2,7 @@ import { OpenApi } from "@effect/platform"
 import { Predicate } from "effect"
 import { Api, operations } from "./Api.ts"
 import { documentedErrors } from "./Errors.ts"
+import { withGenerated } from "./Generated.ts"
 import type { Operation } from "./Operations.ts"
 
 /** The operations as a table for people: what each needs and what it may answer, as the contract declares it. */
@@ -124,14 +125,5 @@ export const operationsTable = (): string => {
   ].join("\n")
 }
 
-const begin = "<!-- The operations, written by `npm run docs` -->"
-const end = "<!-- The end of the operations -->"
-
 /** A text with the table between its two markers brought up to date; unchanged where it has no markers. */
-export const withOperationsTable = (text: string): string => {
-  const from = text.indexOf(begin)
-  const to = text.indexOf(end)
-  return from === -1 || to < from
-    ? text
-    : `${text.slice(0, from + begin.length)}\n\n${operationsTable()}\n${text.slice(to)}`
-}
+export const withOperationsTable = (text: string): string => withGenerated(text, "operations", operationsTable())

@@ -1,95 +1,162 @@
+import { performance } from "node:perf_hooks"
 import { HttpServerError, type HttpServerRequest, type HttpServerResponse, HttpTraceContext } from "@effect/platform"
-import { Context, DefaultServices, Effect, Exit, FiberRef, Tracer } from "effect"
+import { Context, DefaultServices, Effect, type Exit, FiberRef, Exit as Outcome, Tracer } from "effect"
+import type { LineLevel, LogLinesWriter } from "./kit/LogLines.ts"
+import type { MetricsWriter } from "./kit/Metrics.ts"
+import { failedWith, type RequestFacts } from "./kit/Spans.ts"
 
 /**
- * The span of a request, made by hand: the platform's own reads and copies every header and the whole address of each
- * request, traced or not.
+ * What operators see of a request: its span, its metric and its log line, all made by hand. The platform's own span
+ * reads and copies every header and the whole address of each request, traced or not; a logger's annotations cost more
+ * than the rest of a request.
  *
- * Its name and attributes follow OpenTelemetry's conventions for HTTP servers; of headers and the query, which may hold
- * secrets, it has nothing but the user agent.
+ * Names follow OpenTelemetry's conventions for HTTP servers; of headers and the query, which may hold secrets, there is
+ * nothing but the user agent.
  */
 
 type App<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 
-/** What a request was answered, for its span: a refusal is no failure of the service's. */
-const outcomeOf = <E>(
-  exit: Exit.Exit<HttpServerResponse.HttpServerResponse, E>
-): readonly [number, Exit.Exit<void>] => {
-  const { status } = HttpServerError.exitResponse(exit)
-  return [status, status < 500 ? Exit.void : Exit.die(`HTTP ${status}`)]
-}
-
-export interface RequestSpansOptions {
+export interface RequestTelemetryOptions {
+  readonly tracer: Tracer.Tracer
+  readonly metrics: MetricsWriter | null
+  readonly lines: LogLinesWriter | null
   /** The route's template, e.g. `/v2/organizations/:organizationId/provider/account`, where the path has one. */
   readonly routeOf: (request: HttpServerRequest.HttpServerRequest) => string | undefined
-  /** Routes that are never traced. */
+  /** Routes that are never traced or logged. */
   readonly quietRoutes: ReadonlySet<string>
 }
 
 const nanoseconds = (): bigint => BigInt(Date.now()) * 1_000_000n
 
-/** Nothing below makes a span. Holds for the rest of the fiber: each request has one of its own. */
-const untraced = FiberRef.set(FiberRef.currentTracerEnabled, false)
+/**
+ * How the server runs requests: without spans, until one's trace is chosen. A tracer is only asked for spans then:
+ * handing it each step of the program, for the sake of other tracing libraries of which there are none here, costs more
+ * than the rest of the request.
+ */
+export const servingUntraced = <A, E, R>(serve: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.flatMap(Effect.tracer, (tracer) =>
+    serve.pipe(
+      Effect.withTracer(Tracer.make({ span: (...args) => tracer.span(...args), context: (execution) => execution() })),
+      Effect.withTracerEnabled(false)
+    )
+  )
+
+/** For the rest of the fiber: each request has one of its own. */
+const traced = FiberRef.set(FiberRef.currentTracerEnabled, true)
+
+/** The methods that are told apart; a client can send any word. */
+const methods: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+
+const levelOf = (status: number): LineLevel => (status < 400 ? "INFO" : status < 500 ? "WARN" : "ERROR")
+
+/** What a log line says of a request beside its result, where it is known. */
+const loggedFacts = ["organization.id", "environment", "author.kind", "author.id", "error.type"] as const
+
+interface Served {
+  readonly method: string
+  readonly route: string | undefined
+  readonly requestId: string
+  readonly facts: RequestFacts["Type"]
+  readonly startedAt: number
+}
 
 /**
- * Runs requests under their spans. Where no tracer is set, or none of its traces was chosen for a request, the request
- * runs without any span: most of a tracer's cost would go into spans that nobody sees.
+ * Runs requests and tells operators of them. Where no tracer is set, or none of its traces was chosen for a request, it
+ * runs without any span below it: most of a tracer's cost would go into spans that nobody sees.
  */
-export const requestSpans = (
-  tracer: Tracer.Tracer,
-  { quietRoutes, routeOf }: RequestSpansOptions
-): (<E, R>(request: HttpServerRequest.HttpServerRequest, requestId: string, app: App<E, R>) => App<E, R>) => {
-  if (tracer === Context.get(DefaultServices.liveServices, Tracer.Tracer)) {
-    return (_request, _requestId, app) => Effect.zipRight(untraced, app)
+export const requestTelemetry = ({ lines, metrics, quietRoutes, routeOf, tracer }: RequestTelemetryOptions) => {
+  const traces = tracer !== Context.get(DefaultServices.liveServices, Tracer.Tracer)
+  const logs = lines?.requests === true && (["INFO", "WARN", "ERROR"] as const).some(lines.writes)
+  const startSpan = (request: HttpServerRequest.HttpServerRequest, { facts, method, requestId, route }: Served) => {
+    const name = route === undefined ? method : `${method} ${route}`
+    const parent = HttpTraceContext.fromHeaders(request.headers)
+    const span = tracer.span(name, parent, Context.empty(), [], nanoseconds(), "server")
+    facts.span = span
+    if (span.sampled) describe(span, request, { method, requestId, route })
+    return span
   }
-  // The tracer is only asked for spans: handing each step of the program to it, for the sake of other tracing libraries
-  // of which there are none here, costs more than the rest of the request
-  const spansOnly = Tracer.make({
-    span: (...args) => tracer.span(...args),
-    context: (execution) => execution()
-  })
-  const settle = FiberRef.update(DefaultServices.currentServices, Context.add(Tracer.Tracer, spansOnly))
-  return <E, R>(request: HttpServerRequest.HttpServerRequest, requestId: string, app: App<E, R>) =>
-    Effect.suspend(() => {
-      const parent = HttpTraceContext.fromHeaders(request.headers)
+
+  const tell = (served: Served, exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>) => {
+    const { facts, method, route, startedAt } = served
+    const { status } = HttpServerError.exitResponse(exit)
+    const millis = performance.now() - startedAt
+    if (facts.span?.sampled === true) {
+      facts.span.attribute("http.response.status_code", status)
+      if (status >= 500) facts.span.attribute("error.type", facts.attributes["error.type"] ?? String(status))
+      // A refusal is no failure of the service's
+      facts.span.end(nanoseconds(), status < 500 ? Outcome.void : failedWith(`HTTP ${status}`))
+    }
+    metrics?.record("http.server.request.duration", millis / 1000, [
+      method,
+      "http",
+      route ?? "",
+      String(status),
+      status < 500 ? "" : String(status)
+    ])
+    if (logs && !(route !== undefined && quietRoutes.has(route))) {
+      const level = levelOf(status)
+      if (lines.writes(level)) lines.write(lineOf(served, { level, millis, status }))
+    }
+  }
+
+  return <E, R>(
+    request: HttpServerRequest.HttpServerRequest,
+    requestId: string,
+    facts: RequestFacts["Type"],
+    app: App<E, R>
+  ): App<E, R> => {
+    if (!traces && !logs && metrics === null) {
+      return app
+    }
+    return Effect.suspend(() => {
       const route = routeOf(request)
-      if (route !== undefined && quietRoutes.has(route)) {
-        return Effect.zipRight(untraced, app)
-      }
-      const name = route === undefined ? request.method : `${request.method} ${route}`
-      const span = tracer.span(name, parent, Context.empty(), [], nanoseconds(), "server")
-      if (!span.sampled) {
-        return Effect.zipRight(untraced, app)
-      }
-      describe(span, request, requestId, route)
-      return settle.pipe(
-        Effect.zipRight(Effect.withParentSpan(app, span)),
-        Effect.onExit((exit) =>
-          Effect.sync(() => {
-            const [status, outcome] = outcomeOf(exit)
-            span.attribute("http.response.status_code", status)
-            span.end(nanoseconds(), outcome)
-          })
-        )
-      )
+      const method = methods.has(request.method) ? request.method : "_OTHER"
+      const served: Served = { method, route, requestId, facts, startedAt: performance.now() }
+      const quiet = route !== undefined && quietRoutes.has(route)
+      const span = traces && !quiet ? startSpan(request, served) : null
+      const running = span?.sampled === true ? Effect.zipRight(traced, Effect.withParentSpan(app, span)) : app
+      return Effect.onExit(running, (exit) => Effect.sync(() => tell(served, exit)))
     })
+  }
+}
+
+const lineOf = (
+  { facts, method, requestId, route }: Served,
+  { level, millis, status }: { readonly level: LineLevel; readonly millis: number; readonly status: number }
+) => {
+  const attributes: Record<string, unknown> = {
+    "request.id": requestId,
+    "http.request.method": method,
+    "http.route": route,
+    "http.response.status_code": status,
+    duration_ms: Math.round(millis * 10) / 10
+  }
+  for (const name of loggedFacts) attributes[name] = facts.attributes[name]
+  return {
+    level,
+    message: `${method} ${route ?? "(no route)"} ${status}`,
+    time: Date.now(),
+    span: facts.span,
+    attributes
+  }
 }
 
 const describe = (
   span: Tracer.Span,
   request: HttpServerRequest.HttpServerRequest,
-  requestId: string,
-  route: string | undefined
+  { method, requestId, route }: Pick<Served, "method" | "requestId" | "route">
 ): void => {
-  span.attribute("http.request.method", request.method)
-  span.attribute("url.path", request.url.split("?", 1)[0])
+  span.attribute("http.request.method", method)
+  span.attribute("url.scheme", "http")
   span.attribute("request.id", requestId)
   if (route !== undefined) {
     span.attribute("http.route", route)
+    // Elsewhere it may be anything, a key that was pasted in the wrong place included
+    span.attribute("url.path", request.url.split("?", 1)[0])
   }
   const agent = request.headers["user-agent"]
   if (agent !== undefined) {
-    span.attribute("user_agent.original", agent)
+    span.attribute("user_agent.original", agent.slice(0, 200))
   }
   const caller = request.headers["x-request-id"]
   if (caller !== undefined) {

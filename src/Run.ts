@@ -1,10 +1,11 @@
 import { Headers } from "@effect/platform"
-import { Cause, Data, Effect, Layer, Logger, Option, Predicate } from "effect"
+import { Cause, Data, Effect, Layer, Option, Predicate } from "effect"
+import { loggingLayer } from "./kit/Logging.ts"
 import { telemetryLayer } from "./kit/Telemetry.ts"
 import { completeSettings } from "./Local.ts"
 import { ensureLocalOrganization, welcome, writeLocalFile } from "./LocalOrganization.ts"
 import { rolesLayer, servicesLayer, storageLayer } from "./Service.ts"
-import { logLevel, readSettings } from "./Settings.ts"
+import { readSettings } from "./Settings.ts"
 
 /** The HTTP server could not take its address. The message is for the person who started the service. */
 class CannotListen extends Data.TaggedError("CannotListen")<{ readonly message: string; readonly cause: unknown }> {}
@@ -53,16 +54,6 @@ const service = Effect.gen(function* () {
   }).pipe(Effect.provide(services), Effect.provide(storage))
 }).pipe(Effect.scoped)
 
-/** Logs go to standard error as JSON lines; standard output is for what a person asked to see. */
-const logger = Layer.unwrapEffect(
-  Effect.map(logLevel, (level) =>
-    Layer.merge(
-      Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.jsonLogger)),
-      Logger.minimumLogLevel(level)
-    )
-  )
-)
-
 /** Headers that carry credentials or signatures, which spans show as redacted, beside those that always are. */
 const secretHeaders = ["stripe-signature", "service-signature", "idempotency-key"]
 
@@ -80,7 +71,7 @@ const outliveFurtherSignals = Effect.sync(() => {
 export const runService = Effect.zipRight(outliveFurtherSignals, service).pipe(
   Effect.locallyWith(Headers.currentRedactedNames, (names) => [...names, ...secretHeaders]),
   Effect.provide(telemetryLayer),
-  Effect.provide(logger),
+  Effect.provide(loggingLayer),
   Effect.catchAllCause((cause) => {
     const failure = Cause.failureOption(cause)
     if (Option.isSome(failure)) {

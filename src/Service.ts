@@ -4,6 +4,7 @@ import { Duration, Layer, type Redacted } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import { Deliveries } from "./deliveries/Deliveries.ts"
 import { Queue } from "./deliveries/Queue.ts"
+import { observeQueue } from "./deliveries/QueueMetrics.ts"
 import { Recoveries, recoveriesLayer } from "./deliveries/Recoveries.ts"
 import { Retention } from "./deliveries/Retention.ts"
 import { Transport } from "./deliveries/Transport.ts"
@@ -76,6 +77,9 @@ export interface ServiceOptions {
   readonly imageStore?: S3ImageStoreOptions
 }
 
+/** The options of a service whose database and provider are layers of an embedding team's own. */
+export type EmbeddedOptions = Omit<ServiceOptions, "databaseUrl" | "provider">
+
 /** The services behind the HTTP surface and the worker. */
 export type Services =
   | Keys
@@ -121,14 +125,21 @@ export const storageLayer = (
 /** All services, on a database and nothing else. */
 export const servicesLayer = (
   options: ServiceOptions
-): Layer.Layer<Services, never, PgClient.PgClient | SqlClient.SqlClient> => {
+): Layer.Layer<Services, never, PgClient.PgClient | SqlClient.SqlClient> =>
+  servicesWithProviderLayer(options, stripeProviderLayer(options.provider))
+
+/** All services, on a database and with a provider of one's own. */
+export const servicesWithProviderLayer = <E, R>(
+  options: EmbeddedOptions,
+  provider: Layer.Layer<Provider, E, R>
+): Layer.Layer<Services, E, PgClient.PgClient | SqlClient.SqlClient | R> => {
   const { allowLocalDestinations, endpointLimit, mailFrom, mode, smtpUrl } = options.settings
   const foundations = Layer.mergeAll(
     Cipher.layer(options.masterKeys),
     DnsResolver.layer,
     WakeUp.layer,
     Queue.layer,
-    stripeProviderLayer(options.provider)
+    provider
   )
   const accounts = Layer.provideMerge(Accounts.layer, foundations)
   const catalog = Layer.mergeAll(Products.layer, PromotionCodes.layer, PaymentLinks.layer, CheckoutSessions.layer).pipe(
@@ -160,7 +171,7 @@ export const servicesLayer = (
 }
 
 /** The HTTP surface, listening. */
-export const apiLayer = (options: ServiceOptions) =>
+export const apiLayer = (options: EmbeddedOptions) =>
   Layer.provideMerge(
     httpLayer({
       ...options.settings,
@@ -169,8 +180,14 @@ export const apiLayer = (options: ServiceOptions) =>
     serverLayer(options.settings)
   )
 
+/** What the worker asks of the settings. */
+export type DeliverySettings = Pick<
+  ServiceOptions["settings"],
+  "allowLocalDestinations" | "delivery" | "shutdownTimeout"
+>
+
 /** The worker that delivers. */
-export const deliveryLayer = (options: ServiceOptions) => {
+export const deliveryLayer = (options: { readonly settings: DeliverySettings }) => {
   const { allowLocalDestinations, delivery, shutdownTimeout } = options.settings
   return workerLayer({
     lease: Duration.sum(delivery.timeout, delivery.leaseMargin),
@@ -189,11 +206,13 @@ export const deliveryLayer = (options: ServiceOptions) => {
 }
 
 /** What a process of these roles runs, on the services. */
-export const rolesLayer = (options: ServiceOptions) =>
+export const rolesLayer = (options: EmbeddedOptions) =>
   Layer.mergeAll(
     housekeepingLayer,
     recoveriesLayer,
     warningsLayer,
     options.settings.roles.api ? apiLayer(options) : Layer.empty,
-    options.settings.roles.worker ? deliveryLayer(options) : Layer.empty
+    options.settings.roles.worker
+      ? Layer.merge(deliveryLayer(options), Layer.scopedDiscard(observeQueue))
+      : Layer.empty
   )

@@ -17,6 +17,7 @@ import {
 import { database, Installation } from "./Installation.ts"
 import { operator } from "./Operator.ts"
 import { fields, jsonOption, show, table, time } from "./Output.ts"
+import { rotateMaster } from "./RotateMaster.ts"
 import { described, exampleOrganization, type KnownCommand } from "./Synopsis.ts"
 
 /** `keys create | list | revoke`: API keys (contract, Authentication, rules 1 to 6). */
@@ -187,9 +188,9 @@ const revoke = described(
 
 /** The command and its verbs. */
 export const keys = Command.make("keys").pipe(
-  Command.withDescription("Make, list and revoke API keys."),
-  Command.withSubcommands([create.command, list.command, revoke.command])
+  Command.withDescription("Make, list and revoke API keys; move stored secrets to a new master key."),
+  Command.withSubcommands([create.command, list.command, revoke.command, rotateMaster.command])
 )
 
 /** What the help says of each. */
-export const keyCommands: ReadonlyArray<KnownCommand> = [create.known, list.known, revoke.known]
+export const keyCommands: ReadonlyArray<KnownCommand> = [create.known, list.known, revoke.known, rotateMaster.known]

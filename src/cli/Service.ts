@@ -14,7 +14,10 @@ const stopped = Effect.sync(() => {
 })
 
 /** The command that runs the service. */
-export const serve = described(
+export const serve: {
+  readonly command: Command.Command<"serve", never, Effect.Effect.Error<typeof runService>, object>
+  readonly known: KnownCommand
+} = described(
   Command.make("serve", {}, () => Effect.onInterrupt(runService, () => stopped)),
   { command: "serve", summary: "Run the service, as `npm start` does, until it is told to stop.", example: "" }
 )

@@ -10,6 +10,7 @@ import {
   ServiceUnavailable
 } from "../Errors.ts"
 import { EventType } from "../events/Catalog.ts"
+import { EventTypeName } from "../events/EventCatalog.ts"
 import { Authentication } from "../identity/Authentication.ts"
 import { RequiredPermission } from "../identity/Permissions.ts"
 import { DeliveryId, EndpointId, OrganizationId } from "../kit/Ids.ts"
@@ -25,7 +26,7 @@ export const Delivery = Schema.Struct({
   id: DeliveryId,
   endpointId: EndpointId,
   eventId: Schema.String,
-  type: EventType,
+  type: EventTypeName,
   state: DeliveryState,
   test: Schema.Boolean,
   attemptCount: Schema.Int,

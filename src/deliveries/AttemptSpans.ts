@@ -1,5 +1,6 @@
 import { Headers, HttpTraceContext } from "@effect/platform"
 import { Context, DefaultServices, Exit, Option, Tracer } from "effect"
+import { failedWith, KeptSpan } from "../kit/Spans.ts"
 import type { AttemptOutcome } from "./Attempt.ts"
 import type { ClaimedDelivery, NextStep } from "./Queue.ts"
 
@@ -14,24 +15,35 @@ export interface EndedAttempt {
 
 const discarded = Context.get(DefaultServices.liveServices, Tracer.Tracer)
 
+const kept = Context.make(KeptSpan, true)
+const sampled = Context.empty()
+
 /**
- * Writes the span of an attempt, in a trace of its own, linked to the notification that led to the delivery. Made when
- * the attempt is over and all about it is known: while it is under way it costs nothing, and what is not sampled costs
- * the sampler's decision alone. Where the tracer is the default one, which keeps nothing, there are no spans.
+ * Writes the span of an attempt, in a trace of its own, linked to the notification that led to the delivery; answers it,
+ * null where there is none. Made when the attempt is over and all about it is known: while it is under way it costs
+ * nothing.
+ *
+ * A failed attempt is always kept, whatever the sampler says. One that succeeded goes as its notification did, so that
+ * the story of a payment is whole or absent; the sampler decides where no trace is known.
+ *
+ * Where the tracer is the default one, which keeps nothing, there are no spans.
  */
-export const attemptSpans = (tracer: Tracer.Tracer): ((attempt: EndedAttempt) => void) => {
-  if (tracer === discarded) return () => {}
+export const attemptSpans = (tracer: Tracer.Tracer): ((attempt: EndedAttempt) => Tracer.Span | null) => {
+  if (tracer === discarded) return () => null
   return ({ delivery, next, outcome, startedAt }) => {
+    const origin = originOf(delivery.traceparent)
+    const failed = outcome.errorCode !== null
+    if (!failed && Option.isSome(origin) && !origin.value.sampled) return null
     const span = tracer.span(
       "deliver",
       Option.none(),
-      Context.empty(),
-      linksTo(delivery.traceparent),
+      failed || Option.isSome(origin) ? kept : sampled,
+      linksTo(origin),
       nanoseconds(startedAt),
       "client",
       { root: true }
     )
-    if (!span.sampled) return
+    if (!span.sampled) return span
     span.attribute("delivery.id", delivery.id)
     span.attribute("delivery.attempt", delivery.attempt)
     span.attribute("delivery.trigger", delivery.trigger)
@@ -39,20 +51,23 @@ export const attemptSpans = (tracer: Tracer.Tracer): ((attempt: EndedAttempt) =>
     span.attribute("event.id", delivery.eventId)
     span.attribute("organization.id", delivery.organizationId)
     span.attribute("environment", delivery.environment)
-    span.attribute("http.response.status_code", outcome.httpStatus ?? 0)
-    span.attribute("delivery.error_code", outcome.errorCode ?? "")
+    span.attribute("http.request.method", "POST")
+    if (outcome.httpStatus !== null) span.attribute("http.response.status_code", outcome.httpStatus)
+    if (delivery.attempt > 1) span.attribute("http.request.resend_count", delivery.attempt - 1)
+    if (outcome.errorCode !== null) span.attribute("error.type", outcome.errorCode)
     span.attribute("delivery.state", next.state)
-    span.end(nanoseconds(startedAt + outcome.durationMs), Exit.void)
+    span.end(
+      nanoseconds(startedAt + outcome.durationMs),
+      outcome.errorCode === null ? Exit.void : failedWith(outcome.errorCode)
+    )
+    return span
   }
 }
 
 const nanoseconds = (millis: number): bigint => BigInt(Math.round(millis)) * 1_000_000n
 
-const linksTo = (traceparent: string | null): Array<Tracer.SpanLink> =>
-  traceparent === null
-    ? []
-    : Option.toArray(HttpTraceContext.w3c(Headers.fromInput({ traceparent }))).map((span) => ({
-        _tag: "SpanLink" as const,
-        span,
-        attributes: {}
-      }))
+const originOf = (traceparent: string | null): Option.Option<Tracer.ExternalSpan> =>
+  traceparent === null ? Option.none() : HttpTraceContext.w3c(Headers.fromInput({ traceparent }))
+
+const linksTo = (origin: Option.Option<Tracer.ExternalSpan>): Array<Tracer.SpanLink> =>
+  Option.toArray(origin).map((span) => ({ _tag: "SpanLink" as const, span, attributes: {} }))

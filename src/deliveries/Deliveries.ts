@@ -69,7 +69,8 @@ const makeDeliveries = Effect.gen(function* () {
     return { data: rows.slice(0, limit), has_more: rows.length > limit }
   }, orUnavailable)
 
-  const get = Effect.fn("Deliveries.get")(function* (tenant: Tenant, id: DeliveryId) {
+  // Read more than anything else: no span of its own, the request has one
+  const get = Effect.fnUntraced(function* (tenant: Tenant, id: DeliveryId) {
     const { attempts, payload, ...delivery } = yield* Effect.flatMap(
       repo.findDetail(tenant, id),
       Effect.mapError(noDelivery)

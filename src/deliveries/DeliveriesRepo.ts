@@ -2,6 +2,7 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Duration, Effect, Option } from "effect"
 import type { DeliveryId, EndpointId } from "../kit/Ids.ts"
 import type { Tenant } from "../kit/Tenant.ts"
+import { makePreparing } from "../storage/Statements.ts"
 import type { Attempt, Delivery, ListDeliveries } from "./Api.ts"
 import { deliveryWindow, maxAttempts } from "./RetryPolicy.ts"
 import type { ResendCandidate } from "./StateMachine.ts"
@@ -50,6 +51,7 @@ export const makeResendSql = Effect.map(SqlClient.SqlClient, (sql) => {
 /** The SQL of deliveries' history and of a re-send; nobody outside the slice imports this. */
 export const makeDeliveriesRepo = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
+  const prepare = yield* makePreparing
   const resendSql = yield* makeResendSql
 
   const columns = sql.literal(`
@@ -63,6 +65,16 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
 
   const ofTenant = (tenant: Tenant) =>
     sql`d.organization_id = ${tenant.organizationId} AND d.environment = ${tenant.environment}`
+
+  const detail = prepare<StoredDetail>(sql`
+    SELECT ${columns}, e.payload, COALESCE((
+      SELECT json_agg(json_build_object('number', a.number, 'trigger', a.trigger, 'startedAt', a.started_at,
+        'durationMs', a.duration_ms, 'httpStatus', a.http_status, 'errorCode', a.error_code) ORDER BY a.number)
+      FROM payments.delivery_attempts a
+      WHERE a.organization_id = d.organization_id AND a.environment = d.environment AND a.delivery_id = d.id
+    ), '[]') AS attempts
+    FROM ${joined}
+    WHERE d.organization_id = ${"organization"} AND d.environment = ${"environment"} AND d.id = ${"id"}`)
 
   const exists = (statement: Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError>) =>
     Effect.map(statement, (rows) => rows.length > 0)
@@ -101,17 +113,7 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
       ),
 
     findDetail: (tenant: Tenant, id: DeliveryId) =>
-      Effect.map(
-        sql<StoredDetail>`
-          SELECT ${columns}, e.payload, COALESCE((
-            SELECT json_agg(json_build_object('number', a.number, 'trigger', a.trigger, 'startedAt', a.started_at,
-              'durationMs', a.duration_ms, 'httpStatus', a.http_status, 'errorCode', a.error_code) ORDER BY a.number)
-            FROM payments.delivery_attempts a
-            WHERE a.organization_id = d.organization_id AND a.environment = d.environment AND a.delivery_id = d.id
-          ), '[]') AS attempts
-          FROM ${joined} WHERE ${ofTenant(tenant)} AND d.id = ${id}`,
-        ([row]) => Option.fromNullable(row)
-      ),
+      Effect.map(detail([tenant.organizationId, tenant.environment, id]), ([row]) => Option.fromNullable(row)),
 
     /**
      * Queues a failed delivery for one manual attempt, where it may be re-sent: one statement, so that of many at once

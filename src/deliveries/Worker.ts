@@ -1,6 +1,8 @@
 import { performance } from "node:perf_hooks"
 import { Cause, Duration, Effect, Layer, Option, Runtime, Schedule } from "effect"
 import { Cipher } from "../kit/Cipher.ts"
+import { observeMetrics } from "../kit/Metrics.ts"
+import type { EndpointId } from "../kit/Ids.ts"
 import { Attempts } from "./Attempts.ts"
 import { Destinations } from "./Destinations.ts"
 import { type ClaimedDelivery, type FinishedAttempt, Queue } from "./Queue.ts"
@@ -93,7 +95,7 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   }
 
   const giveBack = (deliveries: ReadonlyArray<ClaimedDelivery>, delay: Duration.Duration) =>
-    queue.release(deliveries, delay).pipe(
+    (deliveries.length === 0 ? Effect.void : queue.release(deliveries, delay)).pipe(
       Effect.catchAll((error) => Effect.logWarning("Deliveries could not be given back; their leases will end", error)),
       Effect.ensuring(Effect.sync(() => settled(deliveries.length)))
     )
@@ -114,6 +116,7 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
             Effect.annotateLogs(logged(delivery))
           )
         ),
+      onTooLate: (delivery) => void runFork(giveBack([delivery], Duration.zero)),
       onDefect: (delivery, defect) => {
         settled(1)
         runFork(
@@ -121,6 +124,10 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
         )
       }
     }
+  )
+
+  yield* observeMetrics((metrics) =>
+    Effect.sync(() => metrics.set("connected_payments.delivery.attempt.active", attempts.size, []))
   )
 
   const flush = Effect.suspend(() => {
@@ -136,41 +143,44 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   const record = Effect.suspend(() => (finished.length === 0 ? toRecord.wait() : Effect.uninterruptible(flush)))
 
   const start = (deliveries: ReadonlyArray<ClaimedDelivery>, claimedAt: number) =>
-    Effect.suspend(() => {
-      // After a pause of the machine the lease may be about to end: then another worker's attempt would meet ours
-      if (performance.now() - claimedAt > Duration.toMillis(options.startWithin)) {
-        return giveBack(deliveries, Duration.zero)
-      }
-      for (const delivery of deliveries) attempts.start(delivery)
-      return Effect.void
+    Effect.sync(() => {
+      const startBefore = claimedAt + Duration.toMillis(options.startWithin)
+      for (const delivery of deliveries) attempts.start(delivery, startBefore)
     })
 
-  /** Whether one of these endpoints, with what is in flight to it, is at its cap. */
-  const reachesCap = (deliveries: ReadonlyArray<ClaimedDelivery>) => {
-    const counts = new Map(attempts.inFlight)
+  /** The endpoints of which a claim may have left some: those that it and what was in flight before bring to the cap. */
+  const atCap = (before: ReadonlyMap<EndpointId, number>, deliveries: ReadonlyArray<ClaimedDelivery>) => {
+    const counts = new Map(before)
     for (const { endpointId } of deliveries) counts.set(endpointId, (counts.get(endpointId) ?? 0) + 1)
-    for (const count of counts.values()) if (count >= options.concurrencyPerEndpoint) return true
-    return false
+    return [...counts].filter(([, count]) => count >= options.concurrencyPerEndpoint).map(([endpointId]) => endpointId)
+  }
+
+  /** Takes in what a claim left; where there is room for it by now, the next claim need not wait for the news. */
+  const noteLeft = (capped: ReadonlyArray<EndpointId>, full: boolean) => {
+    leftSome = full || turns.apart.size > 0 || capped.length > 0
+    const hasRoom = (endpointId: EndpointId) =>
+      attempts.held(endpointId) < options.concurrencyPerEndpoint && !turns.apart.has(endpointId)
+    if (capped.some(hasRoom)) worthClaiming.raise()
   }
 
   // One step: a claim that is not followed by its attempts would have to wait for its lease to end
   const claim = Effect.suspend(() => {
     const limit = room()
-    const turn = turns.next(attempts.inFlight, performance.now())
     const claimedAt = performance.now()
+    const inFlight = attempts.takeCounts()
+    const turn = turns.next(inFlight, claimedAt)
     return queue
       .claim({
         limit,
         lease: options.lease,
         perEndpoint: options.concurrencyPerEndpoint,
-        inFlight: attempts.inFlight,
+        inFlight,
         ...turn
       })
       .pipe(
         Effect.tap((claimed) => {
           turns.learn(turn, claimed)
           unrecorded += claimed.deliveries.length
-          leftSome = claimed.deliveries.length >= limit || turns.apart.size > 0 || reachesCap(claimed.deliveries)
           return destinations.load(claimed.deliveries).pipe(
             Effect.matchEffect({
               onSuccess: () => start(claimed.deliveries, claimedAt),
@@ -182,6 +192,9 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
             })
           )
         }),
+        Effect.tap(({ deliveries }) =>
+          Effect.sync(() => noteLeft(atCap(inFlight, deliveries), deliveries.length >= limit))
+        ),
         Effect.map(({ deliveries, more, nextDueInMillis }) => ({
           found: deliveries.length,
           full: deliveries.length >= limit,
@@ -250,14 +263,24 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
         )
   )
 
-  const loop = (effect: Effect.Effect<void>) =>
-    effect.pipe(Effect.forever, Effect.withTracerEnabled(false), Effect.interruptible, Effect.forkDaemon)
+  // A bug in one round must not end the worker without a word
+  const loop = (round: Effect.Effect<void>) =>
+    round.pipe(
+      Effect.catchAllDefect((defect) =>
+        Effect.zipRight(Effect.logError("The worker met a defect", Cause.die(defect)), Effect.sleep("1 second"))
+      ),
+      Effect.forever,
+      Effect.withTracerEnabled(false),
+      Effect.interruptible,
+      Effect.forkDaemon
+    )
 
   // Finalizers run in reverse: claiming stops first, then attempts in flight end, then their records are written
   yield* Effect.addFinalizer(() => Effect.sync(() => attempts.abandonAll()))
   yield* Effect.acquireRelease(loop(record), (fiber) => fiber.interruptAsFork(fiber.id()))
   yield* Effect.addFinalizer(() =>
-    waitUntil(() => unrecorded === 0).pipe(
+    Effect.suspend(() => giveBack(attempts.takeWaiting(), Duration.zero)).pipe(
+      Effect.zipRight(waitUntil(() => unrecorded === 0)),
       // A finalizer can't be interrupted, and neither could the wait in it: the time-out would have no effect
       Effect.interruptible,
       Effect.timeoutOption(options.drainTimeout),

@@ -19,6 +19,7 @@ import {
   TestRateLimitExceeded
 } from "../Errors.ts"
 import { EventType } from "../events/Catalog.ts"
+import { EventTypeName } from "../events/EventCatalog.ts"
 import { Filters } from "../events/Filters.ts"
 import { Authentication } from "../identity/Authentication.ts"
 import { RequiredPermission } from "../identity/Permissions.ts"
@@ -58,7 +59,7 @@ export const Endpoint = Schema.Struct({
   name: Schema.String,
   url: Schema.String,
   environment: Schema.Literal("sandbox", "production"),
-  events: Schema.Array(EventType),
+  events: Schema.Array(EventTypeName),
   filters: Filters,
   active: Schema.Boolean,
   createdAt: Schema.Date,
@@ -95,7 +96,7 @@ export const EndpointList = Schema.Struct({
       })
     }).annotations({ identifier: "ListedEndpoint" })
   ),
-  eventTypes: Schema.Array(Schema.Struct({ type: EventType, description: Schema.String }))
+  eventTypes: Schema.Array(Schema.Struct({ type: EventTypeName, description: Schema.String }))
 }).annotations({ identifier: "EndpointList" })
 export type EndpointList = typeof EndpointList.Type
 
@@ -143,7 +144,7 @@ export type QueuedTest = typeof QueuedTest.Type
 /** An event that matched the endpoint while it was paused. There is no delivery of it. */
 export const SkippedEvent = Schema.Struct({
   eventId: Schema.String,
-  type: EventType,
+  type: EventTypeName,
   createdAt: Schema.Date.annotations({ description: "When it was skipped" }),
   event: Schema.Unknown.annotations({ description: "The event envelope, as it would have been sent" })
 }).annotations({ identifier: "SkippedEvent" })

@@ -7,9 +7,10 @@ import {
   IntegrationFilterInvalid,
   IntegrationFilterUnknown,
   ResourceNotFound,
-  type ServiceUnavailable
+  type ServiceUnavailable,
+  ValidationFailed
 } from "../Errors.ts"
-import { eventTypes } from "../events/Catalog.ts"
+import { EventCatalog, subscriptionProblem } from "../events/EventCatalog.ts"
 import { type Filters, parseFilters } from "../events/Filters.ts"
 import type { PrincipalShape, Tenant } from "../identity/Principal.ts"
 import { type AuditAction, makeAudit } from "../kit/Audit.ts"
@@ -52,7 +53,18 @@ export type CreateEndpointError =
   | DestinationUnresolvable
   | IntegrationFilterUnknown
   | IntegrationFilterInvalid
+  | ValidationFailed
   | ServiceUnavailable
+
+/** What an endpoint is made of: `events` are types of the catalog in force, which `EventCatalog` says. */
+export interface NewEndpoint extends Omit<CreateEndpoint, "events"> {
+  readonly events: ReadonlyArray<string>
+}
+
+/** What is changed of an endpoint: what is absent stays. */
+export interface EndpointChange extends Omit<UpdateEndpoint, "events"> {
+  readonly events?: ReadonlyArray<string>
+}
 
 /** Filters as a caller wrote them, judged (contract, Filters). */
 const judgeFilters = (
@@ -71,12 +83,12 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
     /** Makes an active endpoint after its destination was judged and resolved. The secret is in this answer only. */
     readonly create: (
       principal: PrincipalShape,
-      params: CreateEndpoint
+      params: NewEndpoint
     ) => Effect.Effect<CreatedEndpoint, CreateEndpointError>
     /** `create` in two steps: judges the destination, and answers what is left to do in a transaction. */
     readonly prepareCreate: (
       principal: PrincipalShape,
-      params: CreateEndpoint
+      params: NewEndpoint
     ) => Effect.Effect<Effect.Effect<CreatedEndpoint, CreateEndpointError>, CreateEndpointError>
     /** All endpoints of the tenant, newest first, with the event catalog. */
     readonly list: (tenant: Tenant) => Effect.Effect<EndpointList, ServiceUnavailable>
@@ -85,10 +97,10 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
     readonly update: (
       principal: PrincipalShape,
       id: EndpointId,
-      change: UpdateEndpoint
+      change: EndpointChange
     ) => Effect.Effect<
       Endpoint,
-      ResourceNotFound | IntegrationFilterUnknown | IntegrationFilterInvalid | ServiceUnavailable
+      ResourceNotFound | IntegrationFilterUnknown | IntegrationFilterInvalid | ValidationFailed | ServiceUnavailable
     >
     /**
      * Deletes an endpoint for good. With it, in one transaction, its secrets are erased and what still waits ends as
@@ -132,6 +144,12 @@ const makeEndpoints = Effect.fnUntraced(function* (options: EndpointsOptions) {
   const resolver = yield* DnsResolver
   const repo = yield* makeEndpointsRepo
   const audit = yield* makeAudit
+  const catalog = yield* EventCatalog
+
+  const judgeSubscription = (types: ReadonlyArray<string>): Effect.Effect<void, ValidationFailed> => {
+    const problem = subscriptionProblem(catalog, types)
+    return problem === undefined ? Effect.void : new ValidationFailed({ message: problem, fields: ["events"] })
+  }
 
   const judgeDestination = Effect.fnUntraced(
     function* (tenant: Tenant, text: string) {
@@ -157,8 +175,9 @@ const makeEndpoints = Effect.fnUntraced(function* (options: EndpointsOptions) {
 
   const prepareCreate = Effect.fn("Endpoints.prepareCreate")(function* (
     principal: PrincipalShape,
-    params: CreateEndpoint
+    params: NewEndpoint
   ) {
+    yield* judgeSubscription(params.events)
     const filters = yield* judgeFilters(params.filters ?? {})
     const url = yield* judgeDestination(principal, params.url)
     const id = EndpointId.make(yield* newId)
@@ -186,7 +205,7 @@ const makeEndpoints = Effect.fnUntraced(function* (options: EndpointsOptions) {
       targetId: id
     })
 
-  const create = Effect.fn("Endpoints.create")((principal: PrincipalShape, params: CreateEndpoint) =>
+  const create = Effect.fn("Endpoints.create")((principal: PrincipalShape, params: NewEndpoint) =>
     Effect.flatten(prepareCreate(principal, params))
   )
 
@@ -195,8 +214,10 @@ const makeEndpoints = Effect.fnUntraced(function* (options: EndpointsOptions) {
   const orNotFound = <A>(found: Option.Option<A>): Effect.Effect<A, ResourceNotFound> =>
     Option.match(found, { onNone: notFound, onSome: Effect.succeed })
 
+  const shownCatalog = catalog.map(({ description, type }) => ({ type, description }))
+
   const list = Effect.fn("Endpoints.list")(function* (tenant: Tenant) {
-    return { data: yield* repo.list(tenant), eventTypes }
+    return { data: yield* repo.list(tenant), eventTypes: shownCatalog }
   }, orUnavailable)
 
   const get = Effect.fn("Endpoints.get")(function* (tenant: Tenant, id: EndpointId) {
@@ -206,8 +227,9 @@ const makeEndpoints = Effect.fnUntraced(function* (options: EndpointsOptions) {
   const update = Effect.fn("Endpoints.update")(function* (
     principal: PrincipalShape,
     id: EndpointId,
-    change: UpdateEndpoint
+    change: EndpointChange
   ) {
+    yield* Effect.forEach(Option.toArray(Option.fromNullable(change.events)), judgeSubscription)
     const filters = change.filters === undefined ? null : yield* judgeFilters(change.filters)
     return yield* transaction(sql)(
       Effect.gen(function* () {

@@ -1,6 +1,5 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Option } from "effect"
-import type { EventType } from "../events/Catalog.ts"
 import type { Filters } from "../events/Filters.ts"
 import type { Tenant } from "../identity/Principal.ts"
 import type { Encrypted } from "../kit/Cipher.ts"
@@ -13,7 +12,7 @@ export interface EndpointRow {
   readonly name: string
   readonly url: string
   readonly environment: Environment
-  readonly events: ReadonlyArray<EventType>
+  readonly events: ReadonlyArray<string>
   readonly filters: Filters
   readonly active: boolean
   readonly createdAt: Date
@@ -27,7 +26,7 @@ const mostDeliveriesLookedThrough = 1000
 /** A skipped event with the exact text that would have been sent. */
 export interface SkippedRow {
   readonly eventId: string
-  readonly type: EventType
+  readonly type: string
   readonly createdAt: Date
   readonly payload: string
 }
@@ -74,7 +73,7 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         readonly id: EndpointId
         readonly name: string
         readonly url: string
-        readonly events: ReadonlyArray<EventType>
+        readonly events: ReadonlyArray<string>
         readonly filters: Filters
       }
     ) =>
@@ -114,7 +113,7 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       change: {
         readonly active: boolean | null
         readonly name: string | null
-        readonly events: ReadonlyArray<EventType> | null
+        readonly events: ReadonlyArray<string> | null
         readonly filters: Filters | null
       }
     ) =>

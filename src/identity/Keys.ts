@@ -7,6 +7,7 @@ import { newId, type OrganizationId } from "../kit/Ids.ts"
 import { type RateLimitPolicy, type RateLimitState, takeToken } from "../kit/RateLimit.ts"
 import type { Environment } from "../Settings.ts"
 import { orUnavailable, transaction } from "../storage/Database.ts"
+import { makePreparing } from "../storage/Statements.ts"
 import { expandGrants, type Grant } from "./Permissions.ts"
 import type { Author, PrincipalShape, Tenant } from "./Principal.ts"
 
@@ -79,7 +80,7 @@ export class Keys extends Context.Tag("connected-payments/identity/Keys")<
   static readonly layer: Layer.Layer<Keys, never, SqlClient.SqlClient> = Layer.effect(
     Keys,
     Effect.gen(function* () {
-      return makeKeys(yield* SqlClient.SqlClient, yield* makeAudit)
+      return makeKeys(yield* SqlClient.SqlClient, yield* makePreparing, yield* makeAudit)
     })
   )
 }
@@ -102,7 +103,11 @@ const toPrincipal = (key: Redacted.Redacted, row: KeyRow | undefined): Effect.Ef
         author: { kind: "api_key", id: row.id }
       })
 
-function makeKeys(sql: SqlClient.SqlClient, audit: Effect.Effect.Success<typeof makeAudit>): Keys["Type"] {
+function makeKeys(
+  sql: SqlClient.SqlClient,
+  prepare: Effect.Effect.Success<typeof makePreparing>,
+  audit: Effect.Effect.Success<typeof makeAudit>
+): Keys["Type"] {
   const columns = sql.literal(`
     id, organization_id AS "organizationId", environment, name, key_prefix AS prefix, last_four AS "lastFour",
     permissions, created_at AS "createdAt", expires_at AS "expiresAt", last_used_at AS "lastUsedAt"`)
@@ -143,11 +148,13 @@ function makeKeys(sql: SqlClient.SqlClient, audit: Effect.Effect.Success<typeof 
 
   /** The statement of `admit`, written out once: each request has another hash and nothing else. */
   const admission = (policy: RateLimitPolicy) => {
-    const [text, [, ...rest]] = sql`
+    const statement = sql`
       WITH caller AS MATERIALIZED (${usable(Redacted.make(""))}),
         token AS (${takeToken(sql, sql`SELECT 'key:' || id AS bucket FROM caller`, policy)})
-      SELECT caller.*, token.tokens, token.allowed FROM caller, token`.compile()
-    return (key: Redacted.Redacted) => sql.unsafe<KeyRow & RateLimitState>(text, [keyHash(key), ...rest])
+      SELECT caller.*, token.tokens, token.allowed FROM caller, token`
+    const [, [, ...rest]] = statement.compile()
+    const run = prepare<KeyRow & RateLimitState>(statement)
+    return (key: Redacted.Redacted) => run([keyHash(key), ...rest])
   }
   const admissions = new WeakMap<RateLimitPolicy, ReturnType<typeof admission>>()
   const admissionUnder = (policy: RateLimitPolicy) => {

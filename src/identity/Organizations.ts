@@ -33,6 +33,11 @@ export class Organizations extends Context.Tag("connected-payments/identity/Orga
     readonly create: (
       options: NewOrganization
     ) => Effect.Effect<Organization, OrganizationAlreadyExists | ServiceUnavailable>
+    /**
+     * Makes an organization known under an id of an embedding team's own, with both workspaces and nobody in it.
+     * Nothing is changed where it is known already.
+     */
+    readonly adopt: (organization: Organization & { readonly author: Author }) => Effect.Effect<void, ServiceUnavailable>
     readonly get: (id: OrganizationId) => Effect.Effect<Organization, ResourceNotFound | ServiceUnavailable>
     /** Every organization, the oldest first: for the operator. */
     readonly list: Effect.Effect<ReadonlyArray<Organization>, ServiceUnavailable>
@@ -69,6 +74,28 @@ export class Organizations extends Context.Tag("connected-payments/identity/Orga
         return { id, name }
       }, orUnavailable)
 
+      const adopt = Effect.fn("Organizations.adopt")(function* ({
+        author,
+        id,
+        name
+      }: Organization & { readonly author: Author }) {
+        yield* transaction(sql)(
+          Effect.gen(function* () {
+            const made = yield* sql`
+              INSERT INTO payments.organizations (id, name) VALUES (${id}, ${name})
+              ON CONFLICT (id) DO NOTHING RETURNING 1`
+            if (made.length === 0) {
+              return
+            }
+            yield* sql`
+              INSERT INTO payments.workspaces (organization_id, environment)
+              VALUES (${id}, 'sandbox'), (${id}, 'production')`
+            const target = { targetType: "organization", targetId: id }
+            yield* audit({ organizationId: id, environment: null, author, action: "organization.created", ...target })
+          })
+        )
+      }, orUnavailable)
+
       const get = Effect.fn("Organizations.get")(function* (id: OrganizationId) {
         const [found] = yield* sql<Organization>`SELECT id, name FROM payments.organizations WHERE id = ${id}`
         return found === undefined ? yield* new ResourceNotFound() : found
@@ -83,7 +110,7 @@ export class Organizations extends Context.Tag("connected-payments/identity/Orga
         return rows.length > 0
       }, orUnavailable)
 
-      return { create, get, list, exists }
+      return { create, adopt, get, list, exists }
     })
   )
 }

@@ -1,9 +1,10 @@
-import { HttpTraceContext } from "@effect/platform"
 import type { SqlClient, SqlError } from "@effect/sql"
-import { Clock, Context, Effect, Either, Layer, Option } from "effect"
+import { Clock, Context, Effect, Either, Layer } from "effect"
 import { WakeUp } from "../deliveries/WakeUp.ts"
 import { ServiceUnavailable, SignatureInvalid } from "../Errors.ts"
 import { parseProviderEvent, type SoldItemsReference, soldItemsReference } from "../events/Translate.ts"
+import { Metrics, type MetricsWriter } from "../kit/Metrics.ts"
+import { annotateSpan, currentTraceparent } from "../kit/Spans.ts"
 import type { Accounts } from "../provider/Accounts.ts"
 import type { CheckoutSessions } from "../provider/CheckoutSessions.ts"
 import { Provider } from "../provider/Provider.ts"
@@ -50,6 +51,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
     Effect.gen(function* () {
       const provider = yield* Provider
       const wakeUp = yield* WakeUp
+      const counted = countedBy(yield* Metrics)
       const receipts = yield* makeReceiptsRepo
       const complete = yield* makeCompletion
       const reportAccount = yield* makeAccountReports
@@ -65,7 +67,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
 
       const settle = Effect.fnUntraced(function* ({ id, type }: Notification, { outcome, stored }: StoredReport) {
         const received: Received = stored ? outcome : "duplicate"
-        yield* Effect.annotateCurrentSpan({
+        yield* annotateSpan({
           "notification.id": id,
           "notification.type": type,
           "notification.outcome": received
@@ -108,10 +110,25 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
         return yield* settle(thin, report)
       }, orNotStored)
 
-      return { receive, receiveThin }
+      return { receive: counted(receive), receiveThin: counted(receiveThin) }
     })
   )
 }
+
+/** Counts what becomes of notifications, where metrics are on. */
+const countedBy =
+  (metrics: MetricsWriter | null) =>
+  (receive: Receive): Receive =>
+    metrics === null
+      ? receive
+      : (body, signatureHeader) => {
+          const count = (outcome: string) =>
+            Effect.sync(() => metrics.count("connected_payments.notification.count", [outcome]))
+          return Effect.tapBoth(receive(body, signatureHeader), {
+            onSuccess: count,
+            onFailure: ({ _tag }) => count(_tag === "SignatureInvalid" ? "refused" : "not_stored")
+          })
+        }
 
 const notAnEvent = () =>
   new SignatureInvalid({ message: "The notification is signed, but its body is not a provider's event." })
@@ -162,9 +179,3 @@ const orNotStored = <A, R>(
 
 /** The provider's word that an account gave our access back. Only an explicit new link connects it again. */
 const deauthorization = "account.application.deauthorized"
-
-/** The current span's place in its trace, for the attempts to link to. */
-const currentTraceparent = Effect.map(
-  Effect.option(Effect.currentSpan),
-  Option.match({ onNone: () => null, onSome: (span) => HttpTraceContext.toHeaders(span)["traceparent"] ?? null })
-)

@@ -84,6 +84,10 @@ const isKept = (error: unknown): error is ApiError =>
 const json = (status: number, text: string, headers: Record<string, string> = {}) =>
   HttpServerResponse.text(text, { status, contentType: "application/json", headers })
 
+/** What a stored answer's ciphertext is bound to: it decrypts in its own row alone. */
+export const answerContext = (tenant: Tenant, key: string): string =>
+  `idempotent-answer\n${tenant.organizationId}\n${tenant.environment}\n${key}`
+
 type Refusal = IdempotencyKeyReused | IdempotencyRequestInProgress | ServiceUnavailable
 
 export class Idempotency extends Context.Tag("connected-payments/kit/Idempotency")<
@@ -115,8 +119,7 @@ export class Idempotency extends Context.Tag("connected-payments/kit/Idempotency
       const sql = yield* SqlClient.SqlClient
       const cipher = yield* Cipher
 
-      const contextOf = ({ key, tenant }: IdempotentOperation<never>): string =>
-        `idempotent-answer\n${tenant.organizationId}\n${tenant.environment}\n${key}`
+      const contextOf = ({ key, tenant }: IdempotentOperation<never>): string => answerContext(tenant, key)
 
       const ofKey = ({ key, tenant }: IdempotentOperation<never>) =>
         sql`organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND key = ${key}`

@@ -1,9 +1,26 @@
 import { HttpTraceContext } from "@effect/platform"
-import { Effect } from "effect"
+import { Context, Effect, Exit, type Fiber, Option, type Tracer } from "effect"
 
 /**
- * Adds attributes to the current span, where there is one that is recorded. `Effect.annotateCurrentSpan` fails inside,
- * with a stack trace, where there is none, which costs an untraced request more than its work.
+ * What is known of the request that a fiber serves, for its log line and for what has to find its trace again: gathered
+ * as it becomes known, by the same names as on its span.
+ */
+export class RequestFacts extends Context.Tag("connected-payments/kit/RequestFacts")<
+  RequestFacts,
+  {
+    /** The request's span, also where none of its trace is exported; null where there is no tracer. */
+    span: Tracer.Span | null
+    readonly attributes: Record<string, unknown>
+  }
+>() {}
+
+const factsOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): RequestFacts["Type"] | undefined =>
+  Option.getOrUndefined(Context.getOption(fiber.currentContext, RequestFacts))
+
+/**
+ * Adds attributes to the current span, where there is one that is recorded, and to what is known of the request.
+ * `Effect.annotateCurrentSpan` fails inside, with a stack trace, where there is none, which costs an untraced request
+ * more than its work.
  */
 export const annotateSpan = (attributes: Readonly<Record<string, unknown>>): Effect.Effect<void> =>
   Effect.withFiberRuntime((fiber) => {
@@ -13,11 +30,28 @@ export const annotateSpan = (attributes: Readonly<Record<string, unknown>>): Eff
         span.attribute(name, attributes[name])
       }
     }
+    const facts = factsOf(fiber)
+    if (facts !== undefined) Object.assign(facts.attributes, attributes)
     return Effect.void
   })
 
-/** The current span's place in its trace, as a `traceparent` header has it, for others to link to; null without one. */
+/**
+ * The current span's place in its trace, as a `traceparent` header has it, for others to link to; null without one. That
+ * of the request where none of its trace is exported: what links to it can still be brought together.
+ */
 export const currentTraceparent: Effect.Effect<string | null> = Effect.withFiberRuntime((fiber) => {
-  const span = fiber.currentSpan
-  return Effect.succeed(span?._tag === "Span" ? (HttpTraceContext.toHeaders(span)["traceparent"] ?? null) : null)
+  const current = fiber.currentSpan
+  const span = current?._tag === "Span" ? current : (factsOf(fiber)?.span ?? null)
+  return Effect.succeed(span === null ? null : (HttpTraceContext.toHeaders(span)["traceparent"] ?? null))
 })
+
+/**
+ * In the context that a span is made with: it is exported whatever the sampler says. For what is known to matter when
+ * its span is made, after the fact.
+ */
+export class KeptSpan extends Context.Reference<KeptSpan>()("connected-payments/kit/KeptSpan", {
+  defaultValue: () => false
+}) {}
+
+/** How a span ends that has failed: with a reason of a few words, without a stack. */
+export const failedWith = (reason: string): Exit.Exit<never, string> => Exit.fail(reason)

@@ -1,7 +1,10 @@
 import { createHash } from "node:crypto"
+import { performance } from "node:perf_hooks"
 import { Duration, Effect, Option, Predicate, Redacted } from "effect"
 import Stripe from "stripe"
 import { ProviderTimeout, ProviderUnavailable } from "../Errors.ts"
+import { Metrics } from "../kit/Metrics.ts"
+import { annotateSpan } from "../kit/Spans.ts"
 import type { Environment, ProviderCredentials } from "../Settings.ts"
 import { makeBoundedPerName } from "./AccountConcurrency.ts"
 import type { ConnectedAccount } from "./Provider.ts"
@@ -97,20 +100,35 @@ export const one = (object: Effect.Effect<unknown, ProviderFailure | AccountAcce
 export const page = (answer: Effect.Effect<unknown, ProviderFailure | AccountAccessRevoked>) =>
   Effect.map(answer, toPage)
 
-/** What a call came to, on its span. */
-const annotateSpan = {
-  onFailure: ({ facts }: CallFailure) =>
-    Effect.annotateCurrentSpan({
-      "http.response.status_code": facts.status ?? 0,
-      "provider.error_code": facts.code ?? facts.type,
-      "provider.request_id": facts.providerRequestId ?? ""
-    }),
-  onSuccess: ({ lastResponse }: Stripe.Response<unknown>) =>
-    Effect.annotateCurrentSpan({
-      "http.response.status_code": lastResponse.statusCode,
-      "provider.request_id": lastResponse.requestId
-    })
-}
+/** What a call came to, on its span and in the metrics. */
+const report = (operation: string, environment: Environment) =>
+  Effect.map(Metrics, (metrics) => {
+    const startedAt = performance.now()
+    const record = (status: number | undefined, reason: string) =>
+      metrics?.record("connected_payments.provider.call.duration", (performance.now() - startedAt) / 1000, [
+        environment,
+        operation,
+        status === undefined ? "" : String(status),
+        reason
+      ])
+    return {
+      onFailure: ({ facts }: CallFailure) => {
+        record(facts.status, facts.type)
+        return annotateSpan({
+          ...(facts.status === undefined ? {} : { "http.response.status_code": facts.status }),
+          ...(facts.providerRequestId === undefined ? {} : { "provider.request_id": facts.providerRequestId }),
+          "error.type": facts.code ?? facts.type
+        })
+      },
+      onSuccess: ({ lastResponse }: Stripe.Response<unknown>) => {
+        record(lastResponse.statusCode, "")
+        return annotateSpan({
+          "http.response.status_code": lastResponse.statusCode,
+          "provider.request_id": lastResponse.requestId
+        })
+      }
+    }
+  })
 
 const log = ({ facts }: CallFailure) =>
   facts.status === 401
@@ -150,11 +168,15 @@ export const makeStripeCall = (options: StripeProviderOptions): StripeCall => {
         ),
       onSome: (client) => {
         const attempt = (repeat: number) =>
-          Effect.tryPromise({
-            try: () => run(client, { stripeAccount: account.accountId }),
-            catch: (thrown) => fromStripeError(thrown, account.accountId)
-          }).pipe(
-            Effect.tapBoth(annotateSpan),
+          Effect.flatMap(report(operation, account.environment), (told) =>
+            Effect.tapBoth(
+              Effect.tryPromise({
+                try: () => run(client, { stripeAccount: account.accountId }),
+                catch: (thrown) => fromStripeError(thrown, account.accountId)
+              }),
+              told
+            )
+          ).pipe(
             Effect.tapError(log),
             Effect.filterOrFail(isProviders, notProviders),
             Effect.withSpan(`provider ${operation}`, {
@@ -162,6 +184,7 @@ export const makeStripeCall = (options: StripeProviderOptions): StripeCall => {
               attributes: {
                 "provider.operation": operation,
                 "provider.account": hashed(account.accountId),
+                environment: account.environment,
                 ...(repeat === 0 ? {} : { "http.request.resend_count": repeat })
               }
             }),

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto"
 import { type SqlClient, SqlError } from "@effect/sql"
 import { PgClient } from "@effect/sql-pg"
-import { Cause, Duration, Effect, Either, type Layer, Predicate, Redacted, Schedule } from "effect"
+import { Cause, Context, Duration, Effect, Either, Layer, Predicate, Redacted, Schedule } from "effect"
 import pg from "pg"
 import { ServiceUnavailable } from "../Errors.ts"
+import { observePool } from "../kit/ProcessMetrics.ts"
 
 /** How the service reaches its PostgreSQL. */
 export interface DatabaseOptions {
@@ -64,17 +65,13 @@ const makePool = (options: DatabaseOptions): pg.Pool => {
   return pool
 }
 
-/**
- * A pool with bounded waits and prepared statements, as `PgClient` and `SqlClient`.
- *
- * Fails with `SqlError` where the database can't be reached at the start. An embedding team may provide its own
- * `PgClient` layer instead: nothing else of the service depends on this one.
- */
-export const databaseLayer = (
-  options: DatabaseOptions
-): Layer.Layer<PgClient.PgClient | SqlClient.SqlClient, SqlError.SqlError> =>
-  PgClient.layerFromPool({
-    acquire: Effect.acquireRelease(
+/** The connections of this process; none where an embedding team brings its own `PgClient`. */
+export class DatabasePool extends Context.Tag("connected-payments/storage/DatabasePool")<DatabasePool, pg.Pool>() {}
+
+const poolLayer = (options: DatabaseOptions): Layer.Layer<DatabasePool, SqlError.SqlError> =>
+  Layer.scoped(
+    DatabasePool,
+    Effect.acquireRelease(
       Effect.tryPromise({
         try: async () => {
           const pool = makePool(options)
@@ -87,8 +84,21 @@ export const databaseLayer = (
         catch: (cause) => new SqlError.SqlError({ cause, message: "The database cannot be reached" })
       }),
       (pool) => Effect.promise(() => pool.end()).pipe(Effect.interruptible, Effect.timeoutOption("2 seconds"))
-    )
-  })
+    ).pipe(Effect.tap(observePool))
+  )
+
+/**
+ * A pool with bounded waits and prepared statements, as `PgClient` and `SqlClient`.
+ *
+ * Fails with `SqlError` where the database can't be reached at the start. An embedding team may provide its own
+ * `PgClient` layer instead: nothing else of the service needs this one.
+ */
+export const databaseLayer = (
+  options: DatabaseOptions
+): Layer.Layer<PgClient.PgClient | SqlClient.SqlClient | DatabasePool, SqlError.SqlError> =>
+  Layer.unwrapEffect(
+    Effect.map(DatabasePool, (pool) => PgClient.layerFromPool({ acquire: Effect.succeed(pool) }))
+  ).pipe(Layer.provideMerge(poolLayer(options)))
 
 /**
  * The SQLSTATE of the PostgreSQL error behind a `SqlError`, e.g. `23505`. None where the server said nothing, as when a

@@ -44,7 +44,7 @@ it.scopedLive("a request that is traced has a span of its own and one of each st
     expect(spans.filter(({ name }) => name === "sql.execute").length).toBeGreaterThanOrEqual(2)
     const refused = yield* spansOf(`endpoints/${randomUUID()}`)
     expect(refused.answer.status).toBe(404)
-    expect(refused.request?.attributes.get("error.code")).toBe("resource_not_found")
+    expect(refused.request?.attributes.get("error.type")).toBe("resource_not_found")
   })
 )
 

@@ -224,7 +224,10 @@ const makeLink = (baseUrl: string, { currency, sold }: Sale, params: LinkParams)
  *
  * Errors (400): as for a checkout session, each with `param`.
  */
-export const createPaymentLink = Effect.fnUntraced(function* (context: RequestContext, params: LinkParams) {
+export const createPaymentLink: (
+  context: RequestContext,
+  params: LinkParams
+) => Effect.Effect<PaymentLink, ProviderError> = Effect.fnUntraced(function* (context, params) {
   const sale = yield* makeSale(context, params.line_items, params.currency)
   yield* checkMode(sale, params)
   yield* checkQuantities(params.line_items)

@@ -100,7 +100,11 @@ const changed = (context: RequestContext, before: Payout, state: PayoutState): P
  *
  * Errors: `resource_missing` (404); a state that cannot follow (400).
  */
-export const movePayout = Effect.fnUntraced(function* (context: RequestContext, id: string, state: PayoutState) {
+export const movePayout: (
+  context: RequestContext,
+  id: string,
+  state: PayoutState
+) => Effect.Effect<Payout, ProviderError> = Effect.fnUntraced(function* (context, id, state) {
   const before = yield* existing(context, id)
   if (!sources[state].includes(before.status)) {
     return yield* refuse({ param: "state", message: `A payout cannot go from ${before.status} to ${state}.` })
@@ -115,7 +119,10 @@ export const movePayout = Effect.fnUntraced(function* (context: RequestContext, 
 })
 
 /** Makes a payout and brings it to its state. Events: `payout.created`, then those of {@link movePayout}. */
-export const makePayoutOf = Effect.fnUntraced(function* (context: RequestContext, order: PayoutOrder) {
+export const makePayoutOf: (
+  context: RequestContext,
+  order: PayoutOrder
+) => Effect.Effect<Payout, ProviderError> = Effect.fnUntraced(function* (context, order) {
   const made = makePayout(context, order)
   const transaction = recordPayout(context, made)
   const payout: Payout = { ...made, balance_transaction: transaction.id }

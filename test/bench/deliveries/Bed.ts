@@ -310,5 +310,7 @@ export const startService = Effect.fnUntraced(function* (
   yield* firstLine(started)
   started.child.stdout?.resume()
   const { pid } = started.child
-  return pid === undefined ? yield* new BenchFailed({ message: "The service has no process" }) : { pid }
+  return pid === undefined
+    ? yield* new BenchFailed({ message: "The service has no process" })
+    : { pid, log: started.log }
 })

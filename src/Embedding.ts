@@ -1,0 +1,124 @@
+import type { SqlClient, SqlError } from "@effect/sql"
+import type { PgClient } from "@effect/sql-pg"
+import { ConfigProvider, Effect, Layer, Schedule } from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
+import { Deliveries } from "./deliveries/Deliveries.ts"
+import { Queue } from "./deliveries/Queue.ts"
+import { Retention } from "./deliveries/Retention.ts"
+import { WakeUp } from "./deliveries/WakeUp.ts"
+import { DnsResolver } from "./endpoints/DestinationUrl.ts"
+import { Endpoints } from "./endpoints/Endpoints.ts"
+import { type CatalogEntry, EventCatalog } from "./events/EventCatalog.ts"
+import { Organizations } from "./identity/Organizations.ts"
+import { Cipher } from "./kit/Cipher.ts"
+import { OutboundEvents, type OutboundEventsOptions } from "./outbound/OutboundEvents.ts"
+import type { Provider } from "./provider/Provider.ts"
+import { type StripeProviderOptions, stripeProviderLayer } from "./provider/StripeProvider.ts"
+import {
+  type DeliverySettings,
+  deliveryLayer,
+  type EmbeddedOptions,
+  rolesLayer,
+  type ServiceOptions,
+  servicesWithProviderLayer
+} from "./Service.ts"
+import { type MasterKey, readSettings } from "./Settings.ts"
+import { type MigrationFailed, migrationsLayer } from "./storage/Migrations.ts"
+
+/**
+ * The service inside another Effect service, on that service's own PostgreSQL. All tables are in the schema `payments`
+ * of the database behind the `PgClient`, which is made and kept up to date when a layer is built; the embedding team's
+ * schemas stand beside it, and one transaction can span both. The `PgClient` must not transform names.
+ */
+
+/** What the settings are where the environment says nothing, with production's rules for destinations and mail. */
+export const defaultSettings: Effect.Effect<ServiceOptions["settings"]> = readSettings.pipe(
+  Effect.withConfigProvider(ConfigProvider.fromMap(new Map())),
+  Effect.orDie,
+  Effect.map((settings) => ({ ...settings, mode: "production", allowLocalDestinations: false }))
+)
+
+/** What the whole service needs of an embedding team. */
+export interface EmbeddedServiceOptions extends Omit<EmbeddedOptions, "settings"> {
+  /** What differs from the defaults; see `defaultSettings`. */
+  readonly settings?: Partial<ServiceOptions["settings"]>
+  /** Stripe's credentials, or a layer of one's own: another provider, or a double for tests. */
+  readonly provider: StripeProviderOptions | Layer.Layer<Provider>
+}
+
+/** The whole service of an embedding team: its services, and what its `roles` run. */
+export const embeddedServiceLayer = (options: EmbeddedServiceOptions) =>
+  Layer.unwrapEffect(
+    Effect.map(defaultSettings, (defaults) => {
+      const complete: EmbeddedOptions = { ...options, settings: { ...defaults, ...options.settings } }
+      const provider = Layer.isLayer(options.provider) ? options.provider : stripeProviderLayer(options.provider)
+      return rolesLayer(complete).pipe(
+        Layer.provideMerge(servicesWithProviderLayer(complete, provider)),
+        Layer.provide(migrationsLayer)
+      )
+    })
+  )
+
+/** What sending one's own events needs. */
+export interface EmbeddedEventsOptions extends OutboundEventsOptions {
+  /** The event types that endpoints may subscribe to: the team's own. */
+  readonly catalog: ReadonlyArray<CatalogEntry>
+  /** Encrypt the signing secrets: the first encrypts, all decrypt. */
+  readonly masterKeys: NonEmptyReadonlyArray<MasterKey>
+  /** What differs from the defaults; see `defaultSettings`. */
+  readonly settings?: Partial<DeliverySettings & Pick<ServiceOptions["settings"], "endpointLimit">>
+  /** `false` where this process only publishes, and another one delivers. Default `true`. */
+  readonly worker?: boolean
+}
+
+/** The services of sending one's own events. */
+export type EmbeddedEvents = OutboundEvents | Endpoints | Deliveries | Organizations
+
+/** Endpoints, deliveries, the queue and its worker, for the team's own events alone: no HTTP surface, no provider. */
+export const embeddedEventsLayer = (
+  options: EmbeddedEventsOptions
+): Layer.Layer<EmbeddedEvents, MigrationFailed | SqlError.SqlError, PgClient.PgClient | SqlClient.SqlClient> =>
+  Layer.unwrapEffect(
+    Effect.map(defaultSettings, (defaults) => {
+      const settings = { ...defaults, ...options.settings }
+      const foundations = Layer.mergeAll(
+        Cipher.layer(options.masterKeys),
+        DnsResolver.layer,
+        WakeUp.layer,
+        Queue.layer,
+        EventCatalog.layer(options.catalog),
+        Retention.layer({ keepFor: settings.delivery.retention })
+      )
+      const services = Layer.mergeAll(
+        OutboundEvents.layer(options),
+        Endpoints.layer({ limit: settings.endpointLimit, allowLocalDestinations: settings.allowLocalDestinations }),
+        Deliveries.layer,
+        Organizations.layer
+      )
+      const background = Layer.merge(upkeepLayer, options.worker === false ? Layer.empty : deliveryLayer({ settings }))
+      return background.pipe(
+        Layer.provideMerge(services),
+        Layer.provide(foundations),
+        Layer.provide(migrationsLayer)
+      )
+    })
+  )
+
+/** How often what has outlived its time is removed. */
+const upkeepInterval = "10 minutes"
+
+/** Removes rotated secrets, bindings to them, and deliveries after their retention. */
+const upkeepLayer: Layer.Layer<never, never, Endpoints | Deliveries | Retention> = Layer.scopedDiscard(
+  Effect.gen(function* () {
+    const tasks = [(yield* Endpoints).clean, (yield* Deliveries).rebind, (yield* Retention).clean]
+    yield* Effect.forEach(tasks, (clean) =>
+      Effect.catchAllCause(clean, (cause) =>
+        Effect.logWarning("Old records were not removed; the next round will", cause)
+      )
+    ).pipe(
+      Effect.repeat(Schedule.spaced(upkeepInterval).pipe(Schedule.jittered)),
+      Effect.withTracerEnabled(false),
+      Effect.forkScoped
+    )
+  })
+)

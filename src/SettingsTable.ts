@@ -1,0 +1,223 @@
+import { ConfigProvider, Duration, Effect, Option } from "effect"
+import { withGenerated } from "./Generated.ts"
+import { readSettings, type SettingsShape } from "./Settings.ts"
+
+/** The settings as a table for operators; the defaults that are values are read from the settings themselves. */
+
+/** One row: settings that are told of together. */
+interface Row {
+  readonly names: ReadonlyArray<string>
+  /** What holds where it is not set: values in code, or words. */
+  readonly fallback: string | ((settings: SettingsShape) => ReadonlyArray<string | number | Duration.Duration>)
+  readonly about: string
+  /** What `MODE=production` makes of it. */
+  readonly production?: "required" | "refused"
+}
+
+const rows: ReadonlyArray<Row> = [
+  { names: ["MODE"], fallback: ({ mode }) => [mode], about: "`production` refuses every local default below" },
+  { names: ["HOST", "PORT"], fallback: ({ host, port }) => [host, port], about: "port 0 picks a free one" },
+  {
+    names: ["PUBLIC_URL"],
+    fallback: "of host and port",
+    about: "where integrators reach the service",
+    production: "required"
+  },
+  {
+    names: ["ROLES"],
+    fallback: "`all`",
+    about: "`api` serves HTTP, `worker` delivers; any number of processes share one database"
+  },
+  {
+    names: ["DATABASE_URL"],
+    fallback: "an embedded PostgreSQL in `DATA_DIR`",
+    about: "PostgreSQL 15 or newer; the schema `payments` is made and kept up to date",
+    production: "required"
+  },
+  {
+    names: ["DATABASE_POOL_SIZE"],
+    fallback: ({ databasePoolSize }) => [databasePoolSize],
+    about: "connections per process, 2 to 500"
+  },
+  {
+    names: ["DATA_DIR"],
+    fallback: ({ dataDirectory }) => [dataDirectory],
+    about: "local defaults only: nothing else is kept on disk"
+  },
+  {
+    names: ["PROVIDER_SANDBOX_SECRET_KEY", "PROVIDER_SANDBOX_WEBHOOK_SECRETS"],
+    fallback: "the local emulator",
+    about:
+      "the platform's test-mode key, and the signing secrets of its notification endpoints, snapshots' and thin ones' (comma-separated; more while one is rotated)"
+  },
+  {
+    names: ["PROVIDER_PRODUCTION_SECRET_KEY", "PROVIDER_PRODUCTION_WEBHOOK_SECRETS"],
+    fallback: "none",
+    about: "the same in live mode; with `MODE=production` only, which needs these or the sandbox's"
+  },
+  {
+    names: ["PROVIDER_API_URL"],
+    fallback: "the provider's",
+    about: "another address of the provider's API: an emulator's",
+    production: "refused"
+  },
+  {
+    names: ["LOCAL_ACCOUNT_ID"],
+    fallback: "none",
+    about: "the provider's account that a first local start links, where no emulator is started"
+  },
+  {
+    names: ["CHECKOUT_SUCCESS_URL", "CHECKOUT_CANCEL_URL"],
+    fallback: "pages of the service",
+    about: "where payers return to; `{CHECKOUT_SESSION_ID}` is filled in",
+    production: "required"
+  },
+  {
+    names: ["MASTER_KEYS"],
+    fallback: "made in `DATA_DIR`",
+    about:
+      "`id:base64 of 32 bytes`, comma-separated, the current one first: encrypts signing secrets at rest; the others decrypt",
+    production: "required"
+  },
+  {
+    names: ["PROVIDER_TIMEOUT"],
+    fallback: ({ provider }) => [provider.timeout],
+    about: "for a whole call to the provider, with its repeats; at least `1 second`"
+  },
+  {
+    names: ["PROVIDER_CONCURRENCY_PER_ACCOUNT"],
+    fallback: ({ provider }) => [provider.concurrencyPerAccount],
+    about: "calls to the provider at once, per connected account and process, 1 to 1000; more wait for their turn"
+  },
+  {
+    names: ["IMAGE_STORE_URL", "IMAGE_STORE_ACCESS_KEY_ID", "IMAGE_STORE_SECRET_ACCESS_KEY", "IMAGE_STORE_REGION"],
+    fallback: "the database",
+    about:
+      "a bucket of an S3-compatible store for product images, such as `https://s3.eu-central-1.amazonaws.com/bucket`; the region is `us-east-1` where none is said; the key must be allowed to list the bucket, or a missing image looks like a refusal"
+  },
+  {
+    names: ["ALLOW_LOCAL_DESTINATIONS"],
+    fallback: ({ allowLocalDestinations }) => [String(allowLocalDestinations)],
+    about: "loopback and plain HTTP destinations, in the sandbox only",
+    production: "refused"
+  },
+  {
+    names: ["EMULATOR_HOST", "EMULATOR_PORT"],
+    fallback: ({ provider }) => [provider.emulatorHost, provider.emulatorPort],
+    about: "where the local emulator listens; port 0 keeps the one that it had"
+  },
+  { names: ["SMTP_URL"], fallback: "the log, in `local`", about: "where mail is sent", production: "required" },
+  { names: ["MAIL_FROM"], fallback: ({ mailFrom }) => [mailFrom], about: "from whom mail is" },
+  {
+    names: ["RATE_LIMIT_PER_MINUTE"],
+    fallback: ({ rateLimitPerMinute }) => [rateLimitPerMinute],
+    about: "requests per key or session, across all processes"
+  },
+  {
+    names: ["FAILED_AUTHENTICATIONS_PER_MINUTE"],
+    fallback: ({ failedAuthenticationsPerMinute }) => [failedAuthenticationsPerMinute],
+    about: "per client address"
+  },
+  {
+    names: ["TRUSTED_PROXIES"],
+    fallback: "none",
+    about: "addresses and networks whose `X-Forwarded-For` is believed, comma-separated"
+  },
+  {
+    names: ["TRUSTED_ORIGINS"],
+    fallback: "`PUBLIC_URL`'s",
+    about: "origins, comma-separated, whose pages may change things for a signed-in person"
+  },
+  {
+    names: ["ENDPOINT_LIMIT"],
+    fallback: ({ endpointLimit }) => [endpointLimit],
+    about: "endpoints per organization and environment, 1 to 1000"
+  },
+  {
+    names: ["DELIVERY_TIMEOUT", "DELIVERY_LEASE_MARGIN"],
+    fallback: ({ delivery }) => [delivery.timeout, delivery.leaseMargin],
+    about: "one attempt, and how much longer its claim lasts"
+  },
+  {
+    names: ["DELIVERY_CONCURRENCY", "DELIVERY_CONCURRENCY_PER_ENDPOINT"],
+    fallback: ({ delivery }) => [delivery.concurrency, delivery.concurrencyPerEndpoint],
+    about: "attempts in flight per process"
+  },
+  {
+    names: ["DELIVERY_POLL_INTERVAL"],
+    fallback: ({ delivery }) => [delivery.pollInterval],
+    about: "how often due deliveries are looked for when nothing wakes the worker"
+  },
+  {
+    names: ["DELIVERY_RETENTION"],
+    fallback: ({ delivery }) => [delivery.retention],
+    about: "how long finished deliveries and their payloads are kept; at least `4 days`"
+  },
+  {
+    names: ["RECEIPT_RETENTION", "AUDIT_RETENTION"],
+    fallback: ({ auditRetention, receiptRetention }) => [receiptRetention, auditRetention],
+    about: "how long receipts of notifications (at least `30 days`) and audit records are kept"
+  },
+  {
+    names: ["SHUTDOWN_TIMEOUT"],
+    fallback: ({ shutdownTimeout }) => [shutdownTimeout],
+    about: "how long a shutdown waits for requests and attempts under way"
+  },
+  { names: ["LOG_LEVEL"], fallback: "`info`", about: "logs are JSON lines on standard error" },
+  {
+    names: ["OTEL_EXPORTER_OTLP_ENDPOINT"],
+    fallback: "off",
+    about: "where traces, metrics and logs go; with the other standard `OTEL_*` variables"
+  }
+]
+
+/** The settings that the table names. */
+export const documentedSettings: ReadonlyArray<string> = rows.flatMap(({ names }) => names)
+
+/** What the table says of `MODE=production`, by setting. */
+export const documentedInProduction = (what: "required" | "refused"): ReadonlyArray<string> =>
+  rows.filter(({ production }) => production === what).flatMap(({ names }) => names)
+
+const units = [
+  ["day", 86_400_000],
+  ["hour", 3_600_000],
+  ["minute", 60_000],
+  ["second", 1000],
+  ["milli", 1]
+] as const
+
+/** A duration as a setting is written, in the largest unit that it is a whole number of. */
+const written = (duration: Duration.Duration): string => {
+  const millis = Duration.toMillis(duration)
+  const [unit, size] = units.find(([, size]) => millis % size === 0) ?? ["milli", 1]
+  return `${millis / size} ${unit}${millis === size ? "" : "s"}`
+}
+
+const fallbackOf = ({ fallback }: Row, settings: SettingsShape): string =>
+  typeof fallback === "string"
+    ? fallback
+    : fallback(settings)
+        .map((value) => `\`${Duration.isDuration(value) ? written(value) : value}\``)
+        .join(", ")
+
+const productionOf = ({ production }: Row): string =>
+  production === undefined ? "" : `; ${production} with \`MODE=production\``
+
+/** The table in Markdown. */
+export const settingsTable = (): string => {
+  const settings = Option.getOrThrow(
+    Effect.runSync(Effect.option(Effect.withConfigProvider(readSettings, ConfigProvider.fromMap(new Map()))))
+  )
+  return [
+    "| Setting | Default | |",
+    "| --- | --- | --- |",
+    ...rows.map(
+      (row) =>
+        `| ${row.names.map((name) => `\`${name}\``).join(", ")} | ${fallbackOf(row, settings)} | ${row.about}${productionOf(row)} |`
+    ),
+    ""
+  ].join("\n")
+}
+
+/** A text with the table of settings between its markers brought up to date. */
+export const withSettingsTable = (text: string): string => withGenerated(text, "settings", settingsTable())

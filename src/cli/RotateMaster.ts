@@ -1,0 +1,79 @@
+import { Command } from "@effect/cli"
+import { Console, Effect, Layer, Option } from "effect"
+import {
+  type LeftUnderKey,
+  type RotationProgress,
+  type RotationReport,
+  rotateMasterKeys
+} from "../MasterKeyRotation.ts"
+import { readSettings } from "../Settings.ts"
+import { CommandFailed } from "./Failure.ts"
+import { database, Installation } from "./Installation.ts"
+import { jsonOption, show } from "./Output.ts"
+import { described } from "./Synopsis.ts"
+
+/** `keys rotate-master`: everything that is encrypted at rest, moved to the first of `MASTER_KEYS`. */
+
+/** How often progress is told on standard error. */
+const progressEveryMillis = 1000
+
+const makeProgress = () => {
+  let toldAt = Date.now()
+  return ({ kind, reencrypted, total }: RotationProgress): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      if (reencrypted < total && Date.now() - toldAt < progressEveryMillis) {
+        return Effect.void
+      }
+      toldAt = Date.now()
+      return Console.error(`${kind}: ${reencrypted} of ${total} re-encrypted`)
+    })
+}
+
+const masterKeys = Effect.flatMap(readSettings, ({ masterKeys }) =>
+  Option.match(masterKeys, {
+    onNone: () =>
+      new CommandFailed({ message: "MASTER_KEYS is not set: name the new key first and the older ones after it." }),
+    onSome: Effect.succeed
+  })
+)
+
+const leftText = ({ count, kind, known, masterKeyId }: LeftUnderKey): string =>
+  known
+    ? `${count} ${kind} are still under "${masterKeyId}".`
+    : `${count} ${kind} are under "${masterKeyId}", which is not among MASTER_KEYS: add it and run this again.`
+
+const reportText = ({ current, left, reencrypted, unreadable, unused }: RotationReport): string =>
+  [
+    `Re-encrypted under "${current}": ${reencrypted}`,
+    ...left.map(leftText),
+    ...unreadable.map(
+      ({ environment, kind, masterKeyId, organizationId }) =>
+        `Of the ${kind} of organization ${organizationId} in ${environment}, one does not open under "${masterKeyId}".`
+    ),
+    ...(unused.length === 0
+      ? []
+      : [
+          `Nothing in this database is under ${unused.map((id) => `"${id}"`).join(", ")} any more. Once every process runs with "${current}" first, take it out of MASTER_KEYS; keep it for as long as you keep backups from before.`
+        ])
+  ].join("\n")
+
+/** The command; it fails where something is left under another key. */
+export const rotateMaster = described(
+  Command.make("rotate-master", { json: jsonOption }, ({ json }) =>
+    Effect.gen(function* () {
+      const report = yield* rotateMasterKeys({ masterKeys: yield* masterKeys, onProgress: makeProgress() })
+      yield* show(json, { json: report, text: reportText(report) })
+      if (report.left.length > 0) {
+        return yield* new CommandFailed({
+          message:
+            "Not everything is under the current master key. See that every process has it first in MASTER_KEYS, and run this again."
+        })
+      }
+    })
+  ).pipe(Command.provide(Layer.provide(database, Installation.layer))),
+  {
+    command: "keys rotate-master",
+    summary: "Re-encrypt all stored secrets under the first of MASTER_KEYS, while the service runs.",
+    example: "--json"
+  }
+)

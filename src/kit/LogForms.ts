@@ -1,0 +1,81 @@
+import { Cause, Context, FiberRef, FiberRefs, HashMap, Inspectable, Logger, Option, Tracer } from "effect"
+import type { LineLevel, LogLine } from "./LogLines.ts"
+import { RequestFacts } from "./Spans.ts"
+
+/** The forms of the log: JSON for programs, plain lines for a developer, and Effect's own messages as lines. */
+
+/** A line as one JSON object: time, level, message, the ids of its trace, then its attributes by name. */
+export const jsonLine = ({ attributes, level, message, span, time }: LogLine): string =>
+  JSON.stringify({
+    time: new Date(time).toISOString(),
+    level,
+    message,
+    trace_id: span?.traceId,
+    span_id: span?.spanId,
+    ...attributes
+  })
+
+/** What a developer needs not see again in each line. */
+const quietAttributes: ReadonlySet<string> = new Set(["http.request.method", "http.route", "http.response.status_code"])
+
+const asText = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value))
+
+const colors: Readonly<Record<LineLevel, number>> = { TRACE: 90, DEBUG: 90, INFO: 32, WARN: 33, ERROR: 31, FATAL: 31 }
+
+/** A line for a person: the time of day, level, message, and the attributes after it. */
+export const prettyLine =
+  (inColor: boolean) =>
+  ({ attributes, level, message, time }: LogLine): string => {
+    const { cause, ...rest } = attributes
+    const shown = Object.entries(rest).flatMap(([name, value]) =>
+      value === undefined || quietAttributes.has(name) ? [] : [`${name}=${asText(value)}`]
+    )
+    const padded = level.padEnd(5)
+    const line = [
+      new Date(time).toISOString().slice(11, 23),
+      inColor ? `\u001b[${colors[level]}m${padded}\u001b[0m` : padded,
+      message,
+      ...shown
+    ].join(" ")
+    return cause === undefined ? line : `${line}\n${asText(cause)}`
+  }
+
+const levels: Readonly<Record<string, LineLevel>> = {
+  All: "TRACE",
+  Trace: "TRACE",
+  Debug: "DEBUG",
+  Info: "INFO",
+  Warning: "WARN",
+  Error: "ERROR",
+  Fatal: "FATAL"
+}
+
+/** As data that JSON can hold: errors may be circular. */
+const plain = (value: unknown): unknown => {
+  const text = Inspectable.stringifyCircular(value)
+  return text === undefined ? undefined : JSON.parse(text)
+}
+
+/** A logger that makes a line of each message, with the ids of its request and trace. */
+export const lineLogger = (write: (line: LogLine) => void): Logger.Logger<unknown, void> =>
+  Logger.make((options) => {
+    const context = FiberRefs.getOrDefault(options.context, FiberRef.currentContext)
+    const span = Option.getOrElse(Context.getOption(context, Tracer.ParentSpan), () =>
+      Option.match(Context.getOption(context, RequestFacts), { onNone: () => null, onSome: (facts) => facts.span })
+    )
+    const [first, ...rest] = Array.isArray(options.message) ? options.message : [options.message]
+    const structured = Logger.structuredLogger.log(options)
+    const { requestId, ...annotations } = structured.annotations
+    write({
+      level: levels[options.logLevel._tag] ?? "INFO",
+      message: typeof first === "string" ? first : Inspectable.toStringUnknown(first),
+      time: options.date.getTime(),
+      span,
+      attributes: {
+        "request.id": requestId,
+        ...(HashMap.isEmpty(options.annotations) ? {} : Object(plain(annotations))),
+        detail: rest.length === 0 ? undefined : plain(rest.length === 1 ? rest[0] : rest),
+        cause: Cause.isEmpty(options.cause) ? undefined : structured.cause
+      }
+    })
+  })

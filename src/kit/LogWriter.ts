@@ -1,0 +1,118 @@
+import { write, writeSync } from "node:fs"
+import { Effect, Schedule, type Scope } from "effect"
+
+/**
+ * Writes lines to a file descriptor, gathered over a few milliseconds. Node's own stream would write each by itself and
+ * hold the event loop until a pipe's reader has room.
+ */
+export interface LogWriter {
+  /** Takes a line without its end; returns at once. */
+  readonly write: (line: string) => void
+}
+
+/** How long lines are gathered, in milliseconds. */
+const gatherFor = 10
+
+/** How much waits for a reader that is slow, in characters; what comes then is dropped and counted. */
+const maxPending = 8 * 1024 * 1024
+
+/** How long a close waits for the reader. */
+const closeWithin = "1 second"
+
+class GatheringWriter implements LogWriter {
+  readonly #descriptor: number
+  readonly #say: (dropped: number) => string
+  #pending = ""
+  #dropped = 0
+  #busy = false
+  #broken = false
+
+  constructor(descriptor: number, say: (dropped: number) => string) {
+    this.#descriptor = descriptor
+    this.#say = say
+  }
+
+  get isIdle(): boolean {
+    return !this.#busy
+  }
+
+  write(line: string): void {
+    if (this.#broken) return
+    if (this.#pending.length > maxPending) {
+      this.#dropped += 1
+      return
+    }
+    this.#pending += `${line}\n`
+    if (!this.#busy) {
+      this.#busy = true
+      setTimeout(() => this.#flush(), gatherFor).unref()
+    }
+  }
+
+  /** For the end of the process: nothing is done any more after it. */
+  writeNow(): void {
+    const rest = this.#pending
+    this.#pending = ""
+    try {
+      if (rest !== "") writeSync(this.#descriptor, rest)
+    } catch {
+      // Its reader is gone or does not read, and nobody else is there to be told
+    }
+  }
+
+  #flush(): void {
+    if (this.#dropped > 0) {
+      this.#pending += `${this.#say(this.#dropped)}\n`
+      this.#dropped = 0
+    }
+    const chunk = Buffer.from(this.#pending)
+    this.#pending = ""
+    this.#send(chunk)
+  }
+
+  #send(chunk: Buffer): void {
+    write(this.#descriptor, chunk, (error, written) => {
+      if (error !== null && error.code !== "EAGAIN") {
+        // Nobody reads it any more: a log must not take the service with it
+        this.#broken = true
+        this.#pending = ""
+        this.#busy = false
+        return
+      }
+      const rest = chunk.subarray(error === null ? written : 0)
+      if (error !== null) setTimeout(() => this.#send(rest), gatherFor).unref()
+      else if (rest.length > 0) this.#send(rest)
+      else if (this.#pending !== "") this.#flush()
+      else this.#busy = false
+    })
+  }
+}
+
+/**
+ * A writer to a file descriptor. What it holds when the scope closes or the process ends is written still; `say` makes
+ * the line that tells how many were dropped.
+ */
+export const makeLogWriter = (
+  descriptor: number,
+  say: (dropped: number) => string
+): Effect.Effect<LogWriter, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const writer = new GatheringWriter(descriptor, say)
+      const atExit = () => writer.writeNow()
+      process.once("exit", atExit)
+      return { writer, atExit }
+    }),
+    ({ atExit, writer }) =>
+      Effect.sync(() => writer.isIdle).pipe(
+        Effect.repeat({ until: (idle: boolean) => idle, schedule: Schedule.spaced("5 millis") }),
+        Effect.interruptible,
+        Effect.timeoutOption(closeWithin),
+        Effect.zipRight(
+          Effect.sync(() => {
+            process.off("exit", atExit)
+            writer.writeNow()
+          })
+        )
+      )
+  ).pipe(Effect.map(({ writer }) => writer))

@@ -1,0 +1,67 @@
+import { ROOT_CONTEXT, TraceFlags, trace } from "@opentelemetry/api"
+import { OTLPLogExporter } from "@opentelemetry/exporter-logs-otlp-http"
+import type { Resource } from "@opentelemetry/resources"
+import { BatchLogRecordProcessor, LoggerProvider } from "@opentelemetry/sdk-logs"
+import { Effect, Layer, Logger, type Scope } from "effect"
+import { exporterMillis, closing } from "./ExportSettings.ts"
+import { lineLogger } from "./LogForms.ts"
+import { type LineLevel, type LogLine, LogLines } from "./LogLines.ts"
+import { version } from "./Version.ts"
+
+/** The log over OTLP: the same lines as are written, each under its span. */
+
+/** The severities of OpenTelemetry's log model. */
+const severities = { TRACE: 1, DEBUG: 5, INFO: 9, WARN: 13, ERROR: 17, FATAL: 21 } as const satisfies Record<
+  LineLevel,
+  number
+>
+
+/** Attributes as the protocol has them; what is no plain value becomes its JSON. */
+const attributesOf = ({ attributes }: LogLine): Record<string, string | number | boolean> =>
+  Object.fromEntries(
+    Object.entries(attributes).flatMap(([name, value]) => {
+      if (value === undefined) return []
+      const plain = typeof value === "string" || typeof value === "number" || typeof value === "boolean"
+      return [[name, plain ? value : JSON.stringify(value)]]
+    })
+  )
+
+/** Exports messages and lines beside writing them. */
+export const exportLogs = (resource: Resource): Effect.Effect<Layer.Layer<never>, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const written = yield* LogLines
+    const scheduledDelayMillis = yield* exporterMillis("OTEL_BLRP_SCHEDULE_DELAY", 1000)
+    const exporter = new OTLPLogExporter()
+    const provider = new LoggerProvider({
+      resource,
+      processors: [new BatchLogRecordProcessor({ exporter, scheduledDelayMillis })]
+    })
+    yield* Effect.addFinalizer(() => closing(() => provider.forceFlush().then(() => provider.shutdown())))
+    const logger = provider.getLogger("connected-payments", version)
+    const emit = (line: LogLine) =>
+      logger.emit({
+        timestamp: line.time,
+        severityNumber: severities[line.level],
+        severityText: line.level,
+        body: line.message,
+        attributes: attributesOf(line),
+        ...(line.span === null
+          ? {}
+          : {
+              context: trace.setSpanContext(ROOT_CONTEXT, {
+                traceId: line.span.traceId,
+                spanId: line.span.spanId,
+                traceFlags: line.span.sampled ? TraceFlags.SAMPLED : TraceFlags.NONE
+              })
+            })
+      })
+    const lines = Layer.succeed(LogLines, {
+      writes: written?.writes ?? (() => true),
+      requests: written?.requests ?? true,
+      write: (line) => {
+        written?.write(line)
+        emit(line)
+      }
+    })
+    return Layer.merge(Logger.add(lineLogger(emit)), lines)
+  })

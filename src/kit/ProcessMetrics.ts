@@ -1,0 +1,53 @@
+import { monitorEventLoopDelay } from "node:perf_hooks"
+import { Effect, Layer } from "effect"
+import { Metrics, observeMetrics } from "./Metrics.ts"
+
+/** How the process itself does, looked at when metrics are exported. */
+
+/** A pool of connections, as `pg.Pool` counts them. */
+interface Pool {
+  readonly totalCount: number
+  readonly idleCount: number
+  readonly waitingCount: number
+}
+
+/** Reports a pool's use until the scope closes. */
+export const observePool = (pool: Pool) =>
+  observeMetrics((metrics) =>
+    Effect.sync(() => {
+      metrics.set("db.client.connection.count", pool.totalCount - pool.idleCount, ["used"])
+      metrics.set("db.client.connection.count", pool.idleCount, ["idle"])
+      metrics.set("db.client.connection.pending_requests", pool.waitingCount, [])
+    })
+  )
+
+/** Of the event loop's sampling, in milliseconds: what lies below is the sampling itself. */
+const resolution = 10
+
+/** Nanoseconds of a sampled delay as seconds, without the sampling's own wait; 0 where there was no sample yet. */
+const seconds = (nanoseconds: number): number =>
+  Number.isFinite(nanoseconds) ? Math.max(0, nanoseconds / 1e9 - resolution / 1000) : 0
+
+/** Reports the event loop's delay since the last export. Where metrics are off, nothing is sampled. */
+export const eventLoopMetrics: Layer.Layer<never> = Layer.scopedDiscard(
+  Effect.gen(function* () {
+    if ((yield* Metrics) === null) return
+    const delay = yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        const histogram = monitorEventLoopDelay({ resolution })
+        histogram.enable()
+        return histogram
+      }),
+      (histogram) => Effect.sync(() => histogram.disable())
+    )
+    yield* observeMetrics((metrics) =>
+      Effect.sync(() => {
+        metrics.set("nodejs.eventloop.delay.mean", seconds(delay.mean), [])
+        metrics.set("nodejs.eventloop.delay.p99", seconds(delay.percentile(99)), [])
+        // Without a sample the longest is 0
+        metrics.set("nodejs.eventloop.delay.max", seconds(delay.max), [])
+        delay.reset()
+      })
+    )
+  })
+)

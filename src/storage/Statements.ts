@@ -1,0 +1,51 @@
+import { SqlClient, SqlError, type Statement } from "@effect/sql"
+import { Effect, FiberRef, Option } from "effect"
+import { DatabasePool } from "./Database.ts"
+
+/**
+ * A statement that is written out once and run with other values each time. The values stand for the statement's
+ * parameters, in their order.
+ */
+export type PreparedStatement<Row> = (
+  values: ReadonlyArray<unknown>
+) => Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>
+
+/**
+ * Prepares statements that every request runs. Where nobody traces the request and the pool is ours they go straight to
+ * it, which costs a third of the processor time of a `SqlClient` statement; else, and inside a transaction, they run as
+ * any other statement does. An interrupted one is left to end by itself: these are short, and bounded by the
+ * statement time-out.
+ */
+export const makePreparing: Effect.Effect<
+  <Row extends object>(statement: Statement.Fragment) => PreparedStatement<Row>,
+  never,
+  SqlClient.SqlClient
+> = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const pool = yield* Effect.serviceOption(DatabasePool)
+  return <Row extends object>(statement: Statement.Fragment): PreparedStatement<Row> => {
+    const [text] = sql`${statement}`.compile()
+    const asUsual = (values: ReadonlyArray<unknown>) => sql.unsafe<Row>(text, values)
+    return Option.match(pool, {
+      onNone: () => asUsual,
+      onSome: (pool) => (values) =>
+        Effect.withFiberRuntime<ReadonlyArray<Row>, SqlError.SqlError>((fiber) =>
+          fiber.getFiberRef(FiberRef.currentTracerEnabled) ||
+          fiber.currentContext.unsafeMap.has(SqlClient.TransactionConnection.key)
+            ? asUsual(values)
+            : direct<Row>(pool, text, values)
+        )
+    })
+  }
+})
+
+const direct = <Row extends object>(pool: DatabasePool["Type"], text: string, values: ReadonlyArray<unknown>) =>
+  Effect.async<ReadonlyArray<Row>, SqlError.SqlError>((resume) => {
+    pool.query<Row>(text, [...values], (cause, result) =>
+      resume(
+        cause === null || cause === undefined
+          ? Effect.succeed(result.rows)
+          : Effect.fail(new SqlError.SqlError({ cause, message: "Failed to execute statement" }))
+      )
+    )
+  })

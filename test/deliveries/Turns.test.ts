@@ -1,0 +1,91 @@
+import { describe, expect, it } from "@effect/vitest"
+import { queueStart } from "../../src/deliveries/Queue.ts"
+import { Turns } from "../../src/deliveries/Turns.ts"
+import { EndpointId } from "../../src/kit/Ids.ts"
+
+const endpoint = () => EndpointId.make(crypto.randomUUID())
+const caps = { concurrency: 64, perEndpoint: 16 }
+const nothing = new Map<EndpointId, string>()
+
+/** Turns with one endpoint that has been at its cap for long enough to be set apart. */
+const withOneApart = () => {
+  const turns = new Turns(caps)
+  const dead = endpoint()
+  const full = new Map([[dead, 16]])
+  turns.next(full, 0)
+  turns.learn(turns.next(full, 300), { askedFor: nothing, place: "2026-01-01 00:00:05+00" })
+  return { turns, dead, full }
+}
+
+describe("turns", () => {
+  it("leave nobody out, and begin at the queue's start, while no endpoint stays at its cap", () => {
+    const turns = new Turns(caps)
+    const busy = endpoint()
+    for (const [count, now] of [
+      [16, 0],
+      [3, 100],
+      [16, 200],
+      [15, 400],
+      [16, 500]
+    ] as const) {
+      const turn = turns.next(new Map([[busy, count]]), now)
+      expect(turn).toEqual({ from: queueStart, leftOut: [], askedFor: [] })
+      turns.learn(turn, { askedFor: nothing, place: "2026-01-01 00:00:05+00" })
+    }
+  })
+
+  it("set an endpoint apart that stays at its cap: the others are looked for from where they begin", () => {
+    const { dead, full, turns } = withOneApart()
+    expect(turns.next(full, 400)).toEqual({ from: "2026-01-01 00:00:05+00", leftOut: [dead], askedFor: [] })
+  })
+
+  it("ask for what is set apart as soon as it has room, from where its own begins", () => {
+    const { dead, turns } = withOneApart()
+    const first = turns.next(new Map([[dead, 14]]), 500)
+    expect(first.askedFor).toEqual([{ endpointId: dead, from: queueStart, room: 2 }])
+    turns.learn(first, { askedFor: new Map([[dead, "2026-01-01 00:00:01+00"]]), place: "2026-01-01 00:00:07+00" })
+    expect(turns.next(new Map([[dead, 10]]), 600)).toEqual({
+      from: "2026-01-01 00:00:07+00",
+      leftOut: [dead],
+      askedFor: [{ endpointId: dead, from: "2026-01-01 00:00:01+00", room: 6 }]
+    })
+  })
+
+  it("take an endpoint back of which nothing is due any more", () => {
+    const { dead, turns } = withOneApart()
+    const asked = turns.next(new Map([[dead, 1]]), 500)
+    turns.learn(asked, { askedFor: nothing, place: "2026-01-01 00:00:07+00" })
+    expect(turns.next(new Map([[dead, 1]]), 600)).toEqual({ from: queueStart, leftOut: [], askedFor: [] })
+  })
+
+  it("never lose sight of an endpoint that is at its cap but not set apart", () => {
+    const { dead, turns } = withOneApart()
+    const fast = endpoint()
+    const both = new Map([
+      [dead, 16],
+      [fast, 16]
+    ])
+    const turn = turns.next(both, 500)
+    expect(turn.leftOut).toEqual([dead])
+    // The claim stepped over the fast one's rows, so where the rest begins is not where the fast one's do
+    turns.learn(turn, { askedFor: nothing, place: "2026-01-01 00:00:59+00" })
+    expect(turns.next(new Map([[dead, 16]]), 550).from).toBe("2026-01-01 00:00:05+00")
+  })
+
+  it("look through the queue from its start again every half minute", () => {
+    const { full, turns } = withOneApart()
+    turns.learn(turns.next(full, 400), { askedFor: nothing, place: "2026-01-01 00:00:08+00" })
+    expect(turns.next(full, 29_000).from).toBe("2026-01-01 00:00:08+00")
+    expect(turns.next(full, 31_000).from).toBe(queueStart)
+  })
+
+  it("leave the healthy ones half of the places, however many endpoints are dead", () => {
+    const turns = new Turns(caps)
+    const dead = Array.from({ length: 8 }, endpoint)
+    const full = new Map(dead.map((id) => [id, 16]))
+    turns.next(full, 0)
+    turns.next(full, 300)
+    const { askedFor } = turns.next(new Map(), 400)
+    expect(askedFor.map(({ room }) => room)).toEqual(dead.map(() => 4))
+  })
+})

@@ -1,0 +1,8 @@
+import type { PgClient } from "@effect/sql-pg"
+import { SqlClient } from "@effect/sql"
+import { expect, it } from "@effect/vitest"
+import { Context, Effect, Fiber, Layer } from "effect"
+import { WakeUp } from "../../src/deliveries/WakeUp.ts"
+import { databaseLayer } from "../../src/storage/Database.ts"
+import { eventuallyTrueEffect } from "./Listening.ts"
+import { createTestDatabase } from "../harness/TestDatabase.ts"

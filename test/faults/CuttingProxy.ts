@@ -1,0 +1,102 @@
+import { connect, createServer, type Socket } from "node:net"
+import { Effect, type Scope } from "effect"
+import type { Randomness } from "./Randomness.ts"
+
+/** What is done to a connection at the next thing that its client says. */
+export type Cut =
+  /** What was said never arrives. */
+  | "before"
+  /** It arrives and is done, and the answer gets lost. */
+  | "after"
+
+/** A TCP proxy between a service and its database, which cuts connections in the middle of a conversation. */
+export interface CuttingProxy {
+  readonly port: number
+  /** How many connections were cut so far. */
+  readonly cuts: () => number
+  /** While the effect runs, each thing that a client says is cut with this probability. */
+  readonly cutting: <A, E, R>(
+    options: { readonly probability: number; readonly random: Randomness },
+    effect: Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, E, R>
+  /** Cuts once, at the next thing said that holds this text. */
+  readonly cutAt: (text: string, cut: Cut) => void
+}
+
+/** Listens on loopback and passes on to the port; it ends with the scope. */
+export const cuttingProxy = (target: number): Effect.Effect<CuttingProxy, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.async<CuttingProxy & { readonly close: () => void }>((resume) => {
+      const open = new Set<Socket>()
+      let cuts = 0
+      let chance: { readonly probability: number; readonly random: Randomness } | undefined
+      let awaited: { readonly text: string; readonly cut: Cut } | undefined
+
+      const cutFor = (said: Buffer): Cut | undefined => {
+        if (awaited !== undefined && said.includes(awaited.text)) {
+          const { cut } = awaited
+          awaited = undefined
+          return cut
+        }
+        return chance?.random.isTrue(chance.probability) ? chance.random.oneOf(["before", "after"]) : undefined
+      }
+
+      const server = createServer({ noDelay: true }, (client) => {
+        const database = connect({ port: target, host: "127.0.0.1", noDelay: true })
+        let isCut = false
+        const end = () => {
+          client.destroy()
+          database.destroy()
+        }
+        for (const socket of [client, database]) {
+          open.add(socket)
+          socket.on("error", end)
+          socket.on("close", () => {
+            open.delete(socket)
+            end()
+          })
+        }
+        client.on("data", (said) => {
+          const cut = isCut ? undefined : cutFor(said)
+          if (cut !== undefined) {
+            isCut = true
+            cuts += 1
+          }
+          if (cut === "before") end()
+          else database.write(said)
+        })
+        database.on("data", (answer) => {
+          if (isCut) end()
+          else client.write(answer)
+        })
+      })
+      server.listen(0, "127.0.0.1", () => {
+        const address = server.address()
+        resume(
+          Effect.succeed({
+            port: typeof address === "object" && address !== null ? address.port : 0,
+            cuts: () => cuts,
+            cutting: (options, effect) =>
+              Effect.acquireUseRelease(
+                Effect.sync(() => {
+                  chance = options
+                }),
+                () => effect,
+                () =>
+                  Effect.sync(() => {
+                    chance = undefined
+                  })
+              ),
+            cutAt: (text, cut) => {
+              awaited = { text, cut }
+            },
+            close: () => {
+              server.close()
+              for (const socket of open) socket.destroy()
+            }
+          })
+        )
+      })
+    }),
+    ({ close }) => Effect.sync(close)
+  )

@@ -1,0 +1,82 @@
+import { readFile } from "node:fs/promises"
+import { join } from "node:path"
+import { Effect, Exit, Redacted, Scope } from "effect"
+import { type EmbeddedPostgresError, startEmbeddedPostgres } from "../../src/storage/EmbeddedPostgres.ts"
+import { databasePid, isAlive } from "../process/ServiceProcess.ts"
+import { eventuallyDone } from "./Waiting.ts"
+
+/** A PostgreSQL of a test's own, durable as a production one, to which everything may be done. */
+export interface DatabaseServer {
+  /** Straight to the server, as its superuser. The port is the same after each start. */
+  readonly url: string
+  readonly port: number
+  readonly start: Effect.Effect<void, EmbeddedPostgresError>
+  /** A fast shutdown, as an operator's restart makes it: sessions are ended, what is committed is on the disk. */
+  readonly stop: Effect.Effect<void>
+  /** A crash: the server is killed. The next start recovers from the log. */
+  readonly crash: Effect.Effect<void>
+  /** Runs an effect while every process of the server stands still: connections stay open, and nobody answers. */
+  readonly frozen: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+}
+
+const childrenOf = (pid: number): Promise<ReadonlyArray<number>> =>
+  readFile(`/proc/${pid}/task/${pid}/children`, "utf8").then((text) => text.split(" ").filter(Boolean).map(Number))
+
+const signal = (pid: number, name: NodeJS.Signals): void => {
+  try {
+    process.kill(pid, name)
+  } catch {
+    // One of the server's own has ended in the meantime
+  }
+}
+
+/** Starts it in `directory`/postgres; it ends with the scope. */
+export const startDatabaseServer = Effect.fnUntraced(function* (directory: string) {
+  let running = yield* Scope.make()
+  const close = Effect.suspend(() => Scope.close(running, Exit.void))
+  const start = Effect.gen(function* () {
+    running = yield* Scope.make()
+    return yield* startEmbeddedPostgres({ directory: join(directory, "postgres") }).pipe(Scope.extend(running))
+  })
+  const { port, url } = yield* start
+  yield* Effect.addFinalizer(() => close)
+
+  const crash = Effect.gen(function* () {
+    const pid = yield* databasePid(directory)
+    signal(pid, "SIGKILL")
+    yield* eventuallyDone(
+      "the server's end",
+      Effect.map(isAlive(pid), (alive) => !alive)
+    )
+    yield* close
+  })
+
+  const frozen: DatabaseServer["frozen"] = (effect) =>
+    Effect.gen(function* () {
+      const pid = yield* databasePid(directory)
+      return yield* Effect.acquireUseRelease(
+        Effect.promise(async () => {
+          // The parent first: it makes no further ones then
+          signal(pid, "SIGSTOP")
+          const children = await childrenOf(pid)
+          for (const child of children) signal(child, "SIGSTOP")
+          return children
+        }),
+        () => effect,
+        (children) =>
+          Effect.sync(() => {
+            for (const stopped of [...children, pid]) signal(stopped, "SIGCONT")
+          })
+      )
+    })
+
+  const started: DatabaseServer = {
+    url: Redacted.value(url),
+    port,
+    start: Effect.asVoid(start),
+    stop: close,
+    crash,
+    frozen
+  }
+  return started
+})

@@ -1,0 +1,158 @@
+import { randomBytes } from "node:crypto"
+import { Effect, Option, Scope } from "effect"
+import { Client } from "pg"
+import { makeEmulator } from "../../src/emulator/Emulator.ts"
+import { eventually } from "../harness/Eventually.ts"
+import { requestTo } from "../harness/TestService.ts"
+import { integrator } from "../process/Integrator.ts"
+import { dataDirectory, type LocalFile, type ServiceProcess, spawnService, stop } from "../process/ServiceProcess.ts"
+import { type CuttingProxy, cuttingProxy } from "./CuttingProxy.ts"
+import { type DatabaseServer, startDatabaseServer } from "./DatabaseServer.ts"
+
+/** A process of the service that serves. */
+export interface Running extends ServiceProcess {
+  readonly role: "api" | "worker"
+  readonly baseUrl: string
+}
+
+/** A process by its role, with settings of its own. */
+export interface Start {
+  readonly role: Running["role"]
+  readonly settings?: Readonly<Record<string, string>>
+}
+
+/** Processes of the service on one database server, behind a proxy, and one provider. */
+export interface Installation {
+  readonly directory: string
+  readonly local: LocalFile
+  readonly accountId: string
+  readonly webhookSecret: string
+  readonly server: DatabaseServer
+  readonly proxy: CuttingProxy
+  readonly processes: Array<Running>
+  /** Adds a process; it ends with the installation. */
+  readonly start: (start: Start) => Effect.Effect<Running>
+  /** Ends a process as a crash does, and takes it off the list. */
+  readonly kill: (process: Running) => Effect.Effect<void>
+  /** Straight to the server: what a test asks the database. */
+  readonly query: <Row extends object>(
+    text: string,
+    values?: ReadonlyArray<unknown>
+  ) => Effect.Effect<ReadonlyArray<Row>>
+  readonly subscribe: (url: string, events?: ReadonlyArray<string>) => Effect.Effect<string>
+}
+
+const settingsOf = (role: Running["role"], shared: Readonly<Record<string, string>>, own: Start["settings"]) => ({
+  ROLES: role,
+  LOG_LEVEL: "Error",
+  DELIVERY_TIMEOUT: "1 second",
+  DELIVERY_LEASE_MARGIN: "2 seconds",
+  RATE_LIMIT_PER_MINUTE: "1000000",
+  ENDPOINT_LIMIT: "100",
+  ...shared,
+  ...own
+})
+
+/** A process, once it says that it serves and where. */
+const startProcess = Effect.fnUntraced(function* (
+  directory: string,
+  role: Running["role"],
+  settings: Readonly<Record<string, string>>
+) {
+  const service = yield* spawnService(directory, settings)
+  const baseUrl = yield* eventually(
+    "a process that serves",
+    Effect.suspend(() =>
+      service.child.exitCode === null
+        ? Effect.succeed(Option.fromNullable(/Base URL +(\S+)/.exec(service.output.stdout)?.[1]))
+        : Effect.dieMessage(`It ended: ${service.output.stderr}`)
+    ),
+    60_000
+  )
+  const key = /API key +(\S+)/.exec(service.output.stdout)?.[1] ?? ""
+  const organizationId = /Organization +(\S+)/.exec(service.output.stdout)?.[1] ?? ""
+  return { process: { ...service, role, baseUrl }, key, organizationId }
+})
+
+/** A connection of the question's own: whatever was done to the server, it is a new one. */
+const queryOn =
+  (url: string): Installation["query"] =>
+  <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
+    Effect.promise(async () => {
+      const client = new Client({ connectionString: url })
+      client.on("error", () => {})
+      await client.connect()
+      try {
+        return (await client.query<Row>(text, [...values])).rows
+      } finally {
+        await client.end()
+      }
+    })
+
+/** Starts the first process, which makes the organization, and then the others at once. All ends with the scope. */
+export const installation = Effect.fnUntraced(function* (
+  [first, ...others]: readonly [Start & { readonly role: "api" }, ...ReadonlyArray<Start>],
+  shared: Readonly<Record<string, string>> = {}
+) {
+  const directory = yield* dataDirectory
+  const server = yield* startDatabaseServer(directory)
+  const proxy = yield* cuttingProxy(server.port)
+  const providerKey = "sk_test_underfaults"
+  const webhookSecret = "whsec_underfaults"
+  const emulator = yield* makeEmulator({ secretKey: providerKey, webhookSecret })
+  const accountId = yield* emulator.ensureAccount()
+  const throughProxy = new URL(server.url)
+  throughProxy.port = String(proxy.port)
+  const environment = {
+    DATABASE_URL: throughProxy.href,
+    MASTER_KEYS: `test:${randomBytes(32).toString("base64")}`,
+    PROVIDER_SANDBOX_SECRET_KEY: providerKey,
+    PROVIDER_SANDBOX_WEBHOOK_SECRETS: webhookSecret,
+    PROVIDER_API_URL: emulator.url,
+    LOCAL_ACCOUNT_ID: accountId,
+    ...shared
+  }
+  const scope = yield* Effect.scope
+  const processes: Array<Running> = []
+  const startWith = ({ role, settings }: Start) =>
+    startProcess(directory, role, settingsOf(role, environment, settings)).pipe(
+      Scope.extend(scope),
+      Effect.tap(({ process }) => Effect.sync(() => void processes.push(process))),
+      Effect.orDie
+    )
+  const { key, organizationId, process } = yield* startWith(first)
+  yield* Effect.forEach(others, startWith, { concurrency: "unbounded", discard: true })
+  const local: LocalFile = {
+    baseUrl: process.baseUrl,
+    emulatorUrl: emulator.url,
+    organizationId,
+    apiKey: key,
+    ownerEmail: "owner@example.com",
+    databaseUrl: server.url
+  }
+  const running: Installation = {
+    directory,
+    local,
+    accountId,
+    webhookSecret,
+    server,
+    proxy,
+    processes,
+    start: (start) => Effect.map(startWith(start), ({ process }) => process),
+    kill: (process) =>
+      Effect.sync(() => void processes.splice(processes.indexOf(process), 1)).pipe(
+        Effect.zipRight(Effect.orDie(stop(process, "SIGKILL"))),
+        Effect.asVoid
+      ),
+    query: queryOn(server.url),
+    subscribe: (url, events) => Effect.map(integrator(local).subscribe(url, events), ({ id }) => id)
+  }
+  return running
+})
+
+/** The processes of a role that run now. */
+export const ofRole = ({ processes }: Installation, role: Running["role"]): ReadonlyArray<Running> =>
+  processes.filter((process) => process.role === role)
+
+/** A request to a process, at its own address. */
+export const requestToProcess = ({ baseUrl }: Running) => requestTo(baseUrl)

@@ -1,0 +1,95 @@
+import { Effect, Fiber } from "effect"
+import { newEventId, notification, signature } from "../inbound/Notifications.ts"
+import { type Installation, ofRole } from "./Installation.ts"
+import type { Randomness } from "./Randomness.ts"
+
+/** What one notification was answered, or 0 where the connection broke. */
+export type Answered = number
+
+/**
+ * The provider: it notifies whichever process of the API it finds, and comes again until it is told 200. Only its waits
+ * are shorter than the real one's.
+ */
+export interface Provider {
+  /** Notifies of one payment, until it is confirmed. Answers the provider's event id. */
+  readonly notify: Effect.Effect<string>
+  /** Notifies of so many payments a second while the effect runs, some of them in two copies at once. */
+  readonly loading: <A, E, R>(perSecond: number, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  /** The event ids that were confirmed. */
+  readonly confirmed: ReadonlySet<string>
+  /** How often each status was answered. */
+  readonly answers: ReadonlyMap<Answered, number>
+}
+
+/** One POST; 0 where nothing was answered. */
+export const postOnce = (
+  baseUrl: string,
+  body: string,
+  secret: string,
+  path = "/webhooks/provider"
+): Effect.Effect<Answered> =>
+  Effect.promise(() =>
+    fetch(`${baseUrl}${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "stripe-signature": signature(body, { secret }) },
+      body,
+      signal: AbortSignal.timeout(30_000)
+    }).then(
+      async (response) => {
+        await response.arrayBuffer()
+        return response.status
+      },
+      () => 0
+    )
+  )
+
+export const makeProvider = (service: Installation, random: Randomness): Provider => {
+  const confirmed = new Set<string>()
+  const answers = new Map<Answered, number>()
+
+  const once = (body: string) =>
+    Effect.suspend(() => {
+      const [first, ...others] = ofRole(service, "api")
+      return first === undefined
+        ? Effect.succeed(0)
+        : postOnce(random.oneOf([first, ...others]).baseUrl, body, service.webhookSecret)
+    }).pipe(
+      Effect.tap((status) => Effect.sync(() => answers.set(status, (answers.get(status) ?? 0) + 1))),
+      Effect.filterOrDie(
+        (status) => status === 200 || status === 503 || status === 0,
+        (status) => new Error(`A notification was answered ${status}`)
+      )
+    )
+
+  const untilConfirmed = (body: string): Effect.Effect<void> =>
+    Effect.flatMap(once(body), (status) =>
+      status === 200 ? Effect.void : Effect.delay(untilConfirmed(body), "100 millis")
+    )
+
+  const notify = Effect.suspend(() => {
+    const id = newEventId()
+    const body = notification(service.accountId, { id })
+    const copies = random.isTrue(0.1) ? 2 : 1
+    return Effect.all(
+      Array.from({ length: copies }, () => untilConfirmed(body)),
+      { concurrency: copies }
+    ).pipe(Effect.zipRight(Effect.sync(() => void confirmed.add(id))), Effect.as(id))
+  })
+
+  const loading: Provider["loading"] = (perSecond, effect) =>
+    Effect.gen(function* () {
+      const underWay: Array<Fiber.RuntimeFiber<string>> = []
+      const load = yield* notify.pipe(
+        Effect.forkDaemon,
+        Effect.tap((fiber) => Effect.sync(() => void underWay.push(fiber))),
+        Effect.zipRight(Effect.sleep(1000 / perSecond)),
+        Effect.forever,
+        Effect.forkDaemon
+      )
+      const result = yield* Effect.ensuring(effect, Fiber.interrupt(load))
+      yield* Fiber.joinAll(underWay)
+      return result
+    })
+
+  return { notify, loading, confirmed, answers }
+}
