@@ -8,11 +8,13 @@ import { inboundBench } from "./inbound/Inbound.ts"
 import { latencyBench } from "./latency/Latency.ts"
 import { memoryBench } from "./memory/Memory.ts"
 import { neighbourBench } from "./neighbour/Neighbour.ts"
+import { providerBench } from "./provider/Provider.ts"
 
 /** `npm run bench -- <name>`: a table for people, then a line of JSON per figure. */
 
 const benches: ReadonlyArray<Bench> = [
   apiBench,
+  providerBench,
   inboundBench,
   deliveriesBench,
   latencyBench,
