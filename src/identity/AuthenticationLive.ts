@@ -8,7 +8,7 @@ import {
   type SessionInvalid,
   ValidationFailed
 } from "../Errors.ts"
-import { clientAddress } from "../kit/ClientAddress.ts"
+import { clientNetwork } from "../kit/ClientAddress.ts"
 import { enforce, type RateLimitPolicy, RateLimits } from "../kit/RateLimit.ts"
 import { annotateSpan } from "../kit/Spans.ts"
 import type { TrustedProxies } from "../SettingsForms.ts"
@@ -52,7 +52,7 @@ const checkOrganization = Effect.fnUntraced(function* (principal: PrincipalShape
 const limitFailures = (options: Omit<AuthenticationOptions, "permissionOf">, limits: RateLimits["Type"]) => {
   const policy = perMinute(options.failedAuthenticationsPerMinute)
   return <E extends ApiKeyInvalid | SessionInvalid>(refusal: E) =>
-    clientAddress(options.trustedProxies).pipe(
+    clientNetwork(options.trustedProxies).pipe(
       Effect.flatMap((address) => limits.take(`failed-authentication:${address}`, policy)),
       Effect.zipRight(Effect.fail(refusal))
     )

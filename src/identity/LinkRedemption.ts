@@ -1,7 +1,7 @@
 import { HttpServerRequest } from "@effect/platform"
 import { Duration, Effect } from "effect"
 import { type OriginNotTrusted, type RateLimitExceeded, type ServiceUnavailable, SessionInvalid } from "../Errors.ts"
-import { clientAddress } from "../kit/ClientAddress.ts"
+import { clientNetwork } from "../kit/ClientAddress.ts"
 import { type RateLimitPolicy, RateLimits } from "../kit/RateLimit.ts"
 import type { TrustedProxies } from "../SettingsForms.ts"
 import { requireTrustedOrigin } from "./Access.ts"
@@ -56,7 +56,7 @@ export const makeRedemption = (options: RedemptionOptions) =>
         const { session, token } = yield* redeem.pipe(
           Effect.tapError((error) =>
             error instanceof SessionInvalid
-              ? Effect.flatMap(clientAddress(options.trustedProxies), (address) =>
+              ? Effect.flatMap(clientNetwork(options.trustedProxies), (address) =>
                   limits.take(`failed-authentication:${address}`, policy)
                 )
               : Effect.void

@@ -37,7 +37,9 @@ export class Organizations extends Context.Tag("connected-payments/identity/Orga
      * Makes an organization known under an id of an embedding team's own, with both workspaces and nobody in it.
      * Nothing is changed where it is known already.
      */
-    readonly adopt: (organization: Organization & { readonly author: Author }) => Effect.Effect<void, ServiceUnavailable>
+    readonly adopt: (
+      organization: Organization & { readonly author: Author }
+    ) => Effect.Effect<void, ServiceUnavailable>
     readonly get: (id: OrganizationId) => Effect.Effect<Organization, ResourceNotFound | ServiceUnavailable>
     /** Every organization, the oldest first: for the operator. */
     readonly list: Effect.Effect<ReadonlyArray<Organization>, ServiceUnavailable>

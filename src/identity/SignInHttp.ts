@@ -1,7 +1,7 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { Api } from "../Api.ts"
-import { clientAddress } from "../kit/ClientAddress.ts"
+import { clientNetwork } from "../kit/ClientAddress.ts"
 import { RateLimits } from "../kit/RateLimit.ts"
 import { addressPolicy, makeRedemption, type RedemptionOptions } from "./LinkRedemption.ts"
 import { SignIn } from "./SignIn.ts"
@@ -19,7 +19,7 @@ export const signInHttp = (options: RedemptionOptions) =>
         .handle(
           "requestLink",
           Effect.fnUntraced(function* ({ payload }) {
-            const address = yield* clientAddress(options.trustedProxies)
+            const address = yield* clientNetwork(options.trustedProxies)
             yield* limits.take(`sign-in-links:${address}`, policy)
             yield* signIn.requestLink(payload.email)
             return { sent: true as const }

@@ -29,3 +29,26 @@ export const clientAddress = (
     }
     return address
   })
+
+/**
+ * What a limit counts a client by: its IPv4 address, or the /64 network of its IPv6 address, which one subscriber has
+ * as a whole and could take a new address of for every request.
+ */
+export const clientNetwork = (
+  proxies: TrustedProxies
+): Effect.Effect<string, never, HttpServerRequest.HttpServerRequest> => Effect.map(clientAddress(proxies), networkOf)
+
+const networkOf = (address: string): string => {
+  if (isIP(address) !== 6) {
+    return address
+  }
+  const [head = "", tail] = (address.split("%", 1)[0] ?? "").split("::")
+  const parts = (text: string) => text.split(":").filter((part) => part !== "")
+  const known = parts(head)
+  // What `::` stands for; an IPv4 address at the end takes two places
+  const trailing = tail === undefined ? [] : parts(tail)
+  const places = trailing.length + (trailing.at(-1)?.includes(".") === true ? 1 : 0)
+  const zeros = tail === undefined ? [] : Array.from({ length: 8 - known.length - places }, () => "0")
+  const network = [...known, ...zeros, ...trailing].slice(0, 4).map((part) => Number.parseInt(part, 16).toString(16))
+  return `${network.join(":")}::/64`
+}

@@ -2,7 +2,7 @@ import { BlockList } from "node:net"
 import { HttpServerRequest } from "@effect/platform"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, FastCheck } from "effect"
-import { clientAddress } from "../../src/kit/ClientAddress.ts"
+import { clientAddress, clientNetwork } from "../../src/kit/ClientAddress.ts"
 
 /** Proxies in 10.0.0.0/8 and fd00::/8, as an operator would name them. */
 const proxies = new BlockList()
@@ -74,5 +74,49 @@ describe("a client's address", () => {
   it("may be an IPv6 address", () => {
     expect(addressOf("fd00::1", "2001:db8::9")).toBe("2001:db8::9")
     expect(addressOf("2001:db8::9", "203.0.113.9")).toBe("2001:db8::9")
+  })
+})
+
+describe("what a limit counts a client by", () => {
+  const networkOf = (remote: string) =>
+    Effect.runSync(
+      clientNetwork(none).pipe(
+        Effect.provideService(
+          HttpServerRequest.HttpServerRequest,
+          HttpServerRequest.fromWeb(new Request("http://localhost/")).modify({ remoteAddress: remote })
+        )
+      )
+    )
+
+  it("is an IPv4 address as it is, written as IPv6 too", () => {
+    FastCheck.assert(
+      FastCheck.property(FastCheck.ipV4(), (address) => {
+        expect(networkOf(address)).toBe(address)
+        expect(networkOf(`::ffff:${address}`)).toBe(address)
+      })
+    )
+  })
+
+  it("is the /64 network of an IPv6 address, however that is written", () => {
+    for (const [address, network] of [
+      ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
+      ["2001:DB8:0001:2::1", "2001:db8:1:2::/64"],
+      ["2001:db8:1:2::", "2001:db8:1:2::/64"],
+      ["2001:db8::9", "2001:db8:0:0::/64"],
+      ["::1", "0:0:0:0::/64"],
+      ["fe80::1%eth0", "fe80:0:0:0::/64"],
+      ["64:ff9b::192.0.2.1", "64:ff9b:0:0::/64"]
+    ] as const) {
+      expect(networkOf(address), address).toBe(network)
+    }
+  })
+
+  it("is one for every address of a network", () => {
+    FastCheck.assert(
+      FastCheck.property(FastCheck.array(FastCheck.nat(0xffff), { minLength: 4, maxLength: 4 }), (host) => {
+        const address = `2001:db8:7:8:${host.map((part) => part.toString(16)).join(":")}`
+        expect(networkOf(address)).toBe("2001:db8:7:8::/64")
+      })
+    )
   })
 })
