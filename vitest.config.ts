@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config"
+import { SlowFirst } from "./test/harness/SlowFirst.ts"
 
 export default defineConfig({
   test: {
@@ -8,7 +9,12 @@ export default defineConfig({
     // Much of the time is spent waiting for processes, sockets and the database
     maxWorkers: 2,
     minWorkers: 1,
-    testTimeout: 30_000,
-    hookTimeout: 60_000
+    // To load Effect and the service anew for each file would take a third of the run: a worker's files share them
+    isolate: false,
+    setupFiles: ["test/harness/freshTestMethods.ts"],
+    sequence: { sequencer: SlowFirst },
+    // Bounds for a busy machine; on a quiet one no test comes near
+    testTimeout: 60_000,
+    hookTimeout: 120_000
   }
 })

@@ -51,7 +51,7 @@ export const embeddedServiceLayer = (options: EmbeddedServiceOptions) =>
   Layer.unwrapEffect(
     Effect.map(defaultSettings, (defaults) => {
       const complete: EmbeddedOptions = { ...options, settings: { ...defaults, ...options.settings } }
-      const provider = Layer.isLayer(options.provider) ? options.provider : stripeProviderLayer(options.provider)
+      const provider = "sandbox" in options.provider ? stripeProviderLayer(options.provider) : options.provider
       return rolesLayer(complete).pipe(
         Layer.provideMerge(servicesWithProviderLayer(complete, provider)),
         Layer.provide(migrationsLayer)
@@ -96,11 +96,7 @@ export const embeddedEventsLayer = (
         Organizations.layer
       )
       const background = Layer.merge(upkeepLayer, options.worker === false ? Layer.empty : deliveryLayer({ settings }))
-      return background.pipe(
-        Layer.provideMerge(services),
-        Layer.provide(foundations),
-        Layer.provide(migrationsLayer)
-      )
+      return background.pipe(Layer.provideMerge(services), Layer.provide(foundations), Layer.provide(migrationsLayer))
     })
   )
 

@@ -212,7 +212,5 @@ export const rolesLayer = (options: EmbeddedOptions) =>
     recoveriesLayer,
     warningsLayer,
     options.settings.roles.api ? apiLayer(options) : Layer.empty,
-    options.settings.roles.worker
-      ? Layer.merge(deliveryLayer(options), Layer.scopedDiscard(observeQueue))
-      : Layer.empty
+    options.settings.roles.worker ? Layer.merge(deliveryLayer(options), Layer.scopedDiscard(observeQueue)) : Layer.empty
   )

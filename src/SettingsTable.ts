@@ -163,7 +163,13 @@ const rows: ReadonlyArray<Row> = [
     fallback: ({ shutdownTimeout }) => [shutdownTimeout],
     about: "how long a shutdown waits for requests and attempts under way"
   },
-  { names: ["LOG_LEVEL"], fallback: "`info`", about: "logs are JSON lines on standard error" },
+  {
+    names: ["LOG_LEVEL"],
+    fallback: "`info`",
+    about:
+      "the least that is logged: JSON lines on standard output with `MODE=production`, else plain lines on standard error"
+  },
+  { names: ["LOG_REQUESTS"], fallback: "`true`", about: "whether the log has a line for each request" },
   {
     names: ["OTEL_EXPORTER_OTLP_ENDPOINT"],
     fallback: "off",

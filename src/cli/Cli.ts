@@ -32,7 +32,7 @@ const root = Command.make(programName).pipe(
 )
 
 /** Every command that there is. */
-const commands: ReadonlyArray<KnownCommand> = [
+export const commands: ReadonlyArray<KnownCommand> = [
   ...serviceCommands,
   ...organizationCommands,
   ...memberCommands,

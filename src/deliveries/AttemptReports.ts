@@ -1,5 +1,5 @@
 import { Effect, type Tracer } from "effect"
-import { type LogLinesWriter, LogLines } from "../kit/LogLines.ts"
+import { LogLines, type LogLinesWriter } from "../kit/LogLines.ts"
 import { Metrics, type MetricsWriter } from "../kit/Metrics.ts"
 import { attemptSpans, type EndedAttempt } from "./AttemptSpans.ts"
 
@@ -44,7 +44,9 @@ const writeLine = (
   if (!lines.writes(level)) return
   lines.write({
     level,
-    message: failed ? `attempt ${delivery.attempt} failed: ${outcome.errorCode}` : `attempt ${delivery.attempt} delivered`,
+    message: failed
+      ? `attempt ${delivery.attempt} failed: ${outcome.errorCode}`
+      : `attempt ${delivery.attempt} delivered`,
     time: startedAt + outcome.durationMs,
     span,
     attributes: {

@@ -2,7 +2,8 @@ import { Headers, HttpTraceContext } from "@effect/platform"
 import { Context, DefaultServices, Exit, Option, Tracer } from "effect"
 import { failedWith, KeptSpan } from "../kit/Spans.ts"
 import type { AttemptOutcome } from "./Attempt.ts"
-import type { ClaimedDelivery, NextStep } from "./Queue.ts"
+import type { ClaimedDelivery } from "./Claim.ts"
+import type { NextStep } from "./Queue.ts"
 
 /** An attempt that has ended. */
 export interface EndedAttempt {

@@ -8,7 +8,8 @@ import { isNonEmptyReadonlyArray, type NonEmptyReadonlyArray } from "effect/Arra
 import { secretContext } from "../endpoints/Secrets.ts"
 import { type Cipher, DecryptionFailed } from "../kit/Cipher.ts"
 import type { EndpointId } from "../kit/Ids.ts"
-import type { ClaimedDelivery, Destination, Queue, StoredSecret } from "./Queue.ts"
+import type { ClaimedDelivery, Destination, StoredSecret } from "./Claim.ts"
+import type { Queue } from "./Queue.ts"
 
 /** How long what was read is taken for true, in milliseconds: far below the 24 hours that a rotation leaves. */
 const believedFor = 30_000

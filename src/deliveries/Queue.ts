@@ -1,9 +1,20 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Duration, Effect, Layer } from "effect"
-import type { Encrypted } from "../kit/Cipher.ts"
 import { type DeliveryId, deliveryId, type EndpointId } from "../kit/Ids.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import type { AttemptOutcome } from "./Attempt.ts"
+import {
+  arrayOf,
+  type Claim,
+  type ClaimedDelivery,
+  type ClaimOptions,
+  type ClaimRow,
+  type Destination,
+  queueStart,
+  type StoredDestination,
+  toClaim,
+  toSecret
+} from "./Claim.ts"
 import { maxAutomaticAttempts } from "./RetryPolicy.ts"
 
 /**
@@ -14,8 +25,7 @@ import { maxAutomaticAttempts } from "./RetryPolicy.ts"
  * row in the history, `interrupted`, is written by the claim that finds the abandoned lease.
  */
 
-/** Who asked for an attempt. */
-export type AttemptTrigger = "automatic" | "manual"
+export type { AttemptTrigger } from "./Claim.ts"
 
 /** One endpoint that an event goes to. */
 export interface Subscriber {
@@ -44,52 +54,6 @@ export const newDeliveries = (
     secretIds
   }))
 
-/** A claimed delivery, with all that its attempt needs but what it shares with others: see `Destination`. */
-export interface ClaimedDelivery extends Tenant {
-  readonly id: DeliveryId
-  readonly lease: string
-  /** Number of the attempt to make, from 1. */
-  readonly attempt: number
-  readonly trigger: AttemptTrigger
-  readonly endpointId: EndpointId
-  readonly eventId: string
-  /** The secrets that are bound to it, the newest first. */
-  readonly secretIds: ReadonlyArray<string>
-  /** When it was queued and when it was claimed, in Unix milliseconds by the database's clock. */
-  readonly createdAt: number
-  readonly claimedAt: number
-  /** The exact text to sign and send. */
-  readonly payload: string
-  readonly traceparent: string | null
-}
-
-/** What all deliveries to an endpoint share. */
-export interface Destination {
-  readonly url: string
-  readonly secrets: ReadonlyArray<StoredSecret>
-}
-
-/** A signing secret as it is stored. */
-export interface StoredSecret {
-  readonly id: string
-  readonly encrypted: Encrypted
-  /** When a rotation replaced it, in Unix milliseconds; null while it is the current one. */
-  readonly retiredAt: number | null
-}
-
-/** What a claim took, and where the queue stands. */
-export interface Claim {
-  readonly deliveries: ReadonlyArray<ClaimedDelivery>
-  /** Until the first delivery comes due that is not due yet, in milliseconds; null where none waits. */
-  readonly nextDueInMillis: number | null
-  /** Whether more was due than the claim looked at: the next one, with these endpoints' attempts in flight, sees others. */
-  readonly more: boolean
-  /** All that was due before this place is of the endpoints that were left out or asked for. */
-  readonly place: QueuePlace
-  /** For each endpoint that was asked for and has something due: where that begins. */
-  readonly askedFor: ReadonlyMap<EndpointId, QueuePlace>
-}
-
 /** What becomes of a delivery after an attempt. */
 export type NextStep =
   | { readonly state: "delivered" | "failed" }
@@ -101,36 +65,6 @@ export interface FinishedAttempt {
   readonly startedAt: Date
   readonly outcome: AttemptOutcome
   readonly next: NextStep
-}
-
-/** A place in the queue: a time, as the database writes it. */
-export type QueuePlace = string
-
-/** Before everything. */
-export const queueStart: QueuePlace = "-infinity"
-
-/** One endpoint's deliveries, to be claimed beside what comes next. */
-export interface AskedFor {
-  readonly endpointId: EndpointId
-  /** Where to begin to look: none of its due deliveries stands before it. */
-  readonly from: QueuePlace
-  /** How many at most. */
-  readonly room: number
-}
-
-export interface ClaimOptions {
-  /** Never more than this many are claimed. */
-  readonly limit: number
-  readonly lease: Duration.Duration
-  /** Attempts in flight per endpoint, those of `inFlight` included. */
-  readonly perEndpoint: number
-  readonly inFlight: ReadonlyMap<EndpointId, number>
-  /** Where to begin to look. Default `queueStart`. */
-  readonly from?: QueuePlace
-  /** Endpoints that are left out. */
-  readonly leftOut?: ReadonlyArray<EndpointId>
-  /** Endpoints among those left out that are looked for by themselves. */
-  readonly askedFor?: ReadonlyArray<AskedFor>
 }
 
 /** How many due rows a claim looks at, as a multiple of its limit, to pick fairly across endpoints. */
@@ -163,32 +97,18 @@ export class Queue extends Context.Tag("connected-payments/deliveries/Queue")<
   )
 }
 
-/** A row of a claim. Its first columns are the same in all; the others are null in the row of a claim of nothing. */
-interface ClaimRow extends Omit<ClaimedDelivery, "id" | "lease" | "secretIds"> {
-  readonly id: DeliveryId | null
-  readonly secretIds: string
-  readonly nextDueInMillis: number | null
-  readonly more: boolean
-  readonly place: QueuePlace
-  readonly askedFor: ReadonlyArray<readonly [EndpointId, QueuePlace]> | null
-}
-
-/**
- * An array of PostgreSQL's as text, of values that need no quotes: numbers, ids, names of ours. Far cheaper than the
- * client's own, which asks of each value what it is.
- */
-const arrayOf = <A>(rows: ReadonlyArray<A>, value: (row: A) => string | number | null): string => {
-  let text = "{"
-  for (const row of rows) {
-    const item = value(row)
-    text += text.length > 1 ? `,${item === null ? "NULL" : item}` : item === null ? "NULL" : item
-  }
-  return `${text}}`
-}
-
 const itself = <A>(value: A): A => value
 
 function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
+  /** How many times the table of deliveries has grown fourfold, as the last claim saw it. */
+  let growth = 0
+
+  /**
+   * Goes into each statement, so that it is planned anew when the table has grown: PostgreSQL keeps the plan of a
+   * prepared statement, and one from when the table was empty would read all of it every time.
+   */
+  const planned = () => sql.literal(`/* ${growth} */`)
+
   const claim = (options: ClaimOptions) => {
     const busy = [...options.inFlight]
     const { askedFor = [], leftOut = [] } = options
@@ -197,7 +117,7 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
       const lease = crypto.randomUUID()
       return Effect.map(
         sql<ClaimRow>`
-        WITH next AS MATERIALIZED (
+        ${planned()} WITH next AS MATERIALIZED (
           SELECT ctid AS tid, endpoint_id, next_attempt_at
           FROM payments.deliveries
           WHERE state = 'queued' AND next_attempt_at >= ${options.from ?? queueStart}::timestamptz
@@ -258,6 +178,7 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
           array_to_string(d.secret_ids, ',') AS "secretIds", (EXTRACT(EPOCH FROM d.created_at) * 1000)::float8 AS "createdAt"
         FROM (
           SELECT (EXTRACT(EPOCH FROM now()) * 1000)::float8 AS "claimedAt",
+            (pg_relation_size('payments.deliveries') / 8192)::float8 AS pages,
             (SELECT count(*) FROM next) >= ${options.limit * windowFactor} AS more,
             -- A row that is stored late stands at the time when its transaction began: look back a little
             LEAST((SELECT min(next_attempt_at) FROM next), now() - interval '5 seconds')::text AS place,
@@ -271,7 +192,10 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
         ) AS q
         LEFT JOIN (claimed d JOIN payments.events e
           ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id) ON true`,
-        (rows) => toClaim(rows, lease)
+        (rows) => {
+          growth = Math.floor(Math.log2((rows[0]?.pages ?? 0) + 1) / 2)
+          return toClaim(rows, lease)
+        }
       )
     })
   }
@@ -299,7 +223,7 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
 
   const finish = (attempts: ReadonlyArray<FinishedAttempt>) =>
     sql`
-      WITH result AS MATERIALIZED (
+      ${planned()} WITH result AS MATERIALIZED (
         SELECT * FROM unnest(
           ${arrayOf(attempts, ({ delivery }) => delivery.organizationId)}::uuid[],
           ${arrayOf(attempts, ({ delivery }) => delivery.environment)}::text[],
@@ -339,7 +263,7 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
 
   const release = (deliveries: ReadonlyArray<ClaimedDelivery>, delay: Duration.Duration) =>
     sql`
-      UPDATE payments.deliveries d SET
+      ${planned()} UPDATE payments.deliveries d SET
         lease = NULL, attempt_count = d.attempt_count - 1,
         next_attempt_at = now() + ${Duration.toMillis(delay)} * interval '1 millisecond'
       FROM unnest(
@@ -353,41 +277,3 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
 
   return { claim, destinations, finish, release }
 }
-
-const toClaim = (rows: ReadonlyArray<ClaimRow>, lease: string): Claim => {
-  const [first] = rows
-  const deliveries: Array<ClaimedDelivery> = []
-  // The columns of the claim as a whole are no part of a delivery
-  for (const { askedFor: _, id, more: ___, nextDueInMillis: __, place: ____, secretIds, ...row } of rows) {
-    if (id !== null) deliveries.push({ ...row, id, lease, secretIds: secretIds.split(",") })
-  }
-  return {
-    deliveries,
-    nextDueInMillis: first?.nextDueInMillis ?? null,
-    more: first?.more ?? false,
-    place: first?.place ?? queueStart,
-    askedFor: new Map(first?.askedFor ?? [])
-  }
-}
-
-interface StoredDestination {
-  readonly endpointId: EndpointId
-  readonly url: string
-  readonly secrets: ReadonlyArray<{
-    readonly id: string
-    readonly masterKeyId: string
-    readonly ciphertext: string
-    readonly retiredAt: number | null
-  }> | null
-}
-
-const toSecret = ({
-  ciphertext,
-  id,
-  masterKeyId,
-  retiredAt
-}: NonNullable<StoredDestination["secrets"]>[number]): StoredSecret => ({
-  id,
-  encrypted: { masterKeyId, ciphertext: Buffer.from(ciphertext, "base64") },
-  retiredAt
-})

@@ -7,7 +7,7 @@
  * from where they begin, and those set apart each from where their own begin.
  */
 import type { EndpointId } from "../kit/Ids.ts"
-import { type AskedFor, type Claim, type ClaimOptions, type QueuePlace, queueStart } from "./Queue.ts"
+import { type AskedFor, type Claim, type ClaimOptions, type QueuePlace, queueStart } from "./Claim.ts"
 
 /** How long an endpoint is at its cap before it is set apart, in milliseconds. */
 const patience = 250

@@ -1,4 +1,4 @@
-import { Config, Effect } from "effect"
+import { Config, Effect, type Layer } from "effect"
 
 /** What the exporters of OpenTelemetry's SDK have in common. */
 
@@ -9,12 +9,25 @@ export const exporterMillis = (name: string, fallback: number): Effect.Effect<nu
     Effect.orElseSucceed(() => fallback)
   )
 
-/** An exporter's end: what is pending is sent, for so long; a collector that is gone must not hold the process. */
-export const closing = (close: () => Promise<unknown>): Effect.Effect<void> =>
-  Effect.tryPromise(close).pipe(
-    // The SDK has said why; its message may hold the exporter's headers
-    Effect.catchAll(() => Effect.logWarning("Pending telemetry could not be sent")),
-    Effect.interruptible,
-    Effect.timeoutOption("3 seconds"),
-    Effect.asVoid
-  )
+/** What is exported. */
+export interface Signals {
+  readonly traces: boolean
+  readonly metrics: boolean
+  readonly logs: boolean
+}
+
+/** A signal that is exported: what the program gets of it, and how what is pending is sent at the end. */
+export interface Export {
+  readonly layer: Layer.Layer<never>
+  readonly close: () => Promise<unknown>
+}
+
+/** The exports' end: what is pending is sent, for so long; a collector that is gone must not hold the process. */
+export const closing = (exports: ReadonlyArray<Export>): Effect.Effect<void> =>
+  Effect.forEach(
+    exports,
+    ({ close }) =>
+      // The SDK has said why; its message may hold the exporter's headers
+      Effect.catchAll(Effect.tryPromise(close), () => Effect.logWarning("Pending telemetry could not be sent")),
+    { concurrency: "unbounded", discard: true }
+  ).pipe(Effect.interruptible, Effect.timeoutOption("3 seconds"), Effect.asVoid)

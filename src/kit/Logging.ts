@@ -53,6 +53,8 @@ export const loggingLayer: Layer.Layer<never, SettingsError> = Layer.unwrapScope
     const write = (line: LogLine) => writer.write(form(line))
     return Layer.mergeAll(
       Logger.replace(Logger.defaultLogger, lineLogger(write)),
+      // What a main program has in the default one's place
+      Logger.remove(Logger.prettyLoggerDefault),
       Logger.minimumLogLevel(least),
       Layer.succeed(LogLines, { writes: (level) => written.has(level), requests, write })
     )

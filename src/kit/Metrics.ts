@@ -47,7 +47,7 @@ export const metricTable = {
     kind: "gauge",
     unit: "{attempt}",
     attributes: [],
-    about: "Attempts in flight in the process"
+    about: "Deliveries that the process has claimed and whose attempts have not ended"
   },
   "connected_payments.delivery.queue.depth": {
     kind: "gauge",

@@ -4,12 +4,11 @@ import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http"
 import { detectResources, envDetector, type Resource, resourceFromAttributes } from "@opentelemetry/resources"
 import { AlwaysOnSampler, BasicTracerProvider, BatchSpanProcessor } from "@opentelemetry/sdk-trace-base"
 import { Context, Effect, Layer, Tracer } from "effect"
-import { closing } from "./ExportSettings.ts"
+import { closing, type Export, type Signals } from "./ExportSettings.ts"
 import { LogLines } from "./LogLines.ts"
 import { exportLogs } from "./OpenTelemetryLogs.ts"
 import { exportMetrics } from "./OpenTelemetryMetrics.ts"
 import { KeptSpan } from "./Spans.ts"
-import type { Signals } from "./Telemetry.ts"
 import { version } from "./Version.ts"
 
 /** Exports over OTLP by OpenTelemetry's own SDK. Loaded only where something is exported. */
@@ -50,14 +49,14 @@ const exportTraces = (resource: Resource) =>
     }
     const sampled = yield* make({})
     const kept = yield* make({ sampler: new AlwaysOnSampler() })
-    yield* Effect.addFinalizer(() => closing(() => processor.forceFlush().then(() => processor.shutdown())))
-    return Layer.setTracer(
+    const layer = Layer.setTracer(
       Tracer.make({
         span: (name, parent, context, ...rest) =>
           (Context.get(context, KeptSpan) ? kept : sampled).span(name, parent, context, ...rest),
         context: (execution, fiber) => sampled.context(execution, fiber)
       })
     )
+    return { layer, close: () => processor.forceFlush().then(() => processor.shutdown()) } satisfies Export
   })
 
 /** What is on, exported until the scope closes. */
@@ -66,10 +65,12 @@ export const openTelemetryLayer = (signals: Signals): Layer.Layer<never> =>
     Effect.gen(function* () {
       const named = yield* resource
       yield* reportFailures
-      return Layer.mergeAll(
-        signals.traces ? yield* exportTraces(named) : Layer.empty,
-        signals.metrics ? yield* exportMetrics(named) : Layer.empty,
-        signals.logs ? yield* exportLogs(named) : Layer.empty
-      )
+      const exports = yield* Effect.all([
+        ...(signals.traces ? [exportTraces(named)] : []),
+        ...(signals.metrics ? [exportMetrics(named)] : []),
+        ...(signals.logs ? [exportLogs(named)] : [])
+      ])
+      yield* Effect.addFinalizer(() => closing(exports))
+      return exports.reduce((all: Layer.Layer<never>, { layer }) => Layer.merge(all, layer), Layer.empty)
     })
   )

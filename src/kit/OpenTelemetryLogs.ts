@@ -2,8 +2,8 @@ import { ROOT_CONTEXT, TraceFlags, trace } from "@opentelemetry/api"
 import { OTLPLogExporter } from "@opentelemetry/exporter-logs-otlp-http"
 import type { Resource } from "@opentelemetry/resources"
 import { BatchLogRecordProcessor, LoggerProvider } from "@opentelemetry/sdk-logs"
-import { Effect, Layer, Logger, type Scope } from "effect"
-import { exporterMillis, closing } from "./ExportSettings.ts"
+import { Effect, Layer, Logger } from "effect"
+import { type Export, exporterMillis } from "./ExportSettings.ts"
 import { lineLogger } from "./LogForms.ts"
 import { type LineLevel, type LogLine, LogLines } from "./LogLines.ts"
 import { version } from "./Version.ts"
@@ -27,7 +27,7 @@ const attributesOf = ({ attributes }: LogLine): Record<string, string | number |
   )
 
 /** Exports messages and lines beside writing them. */
-export const exportLogs = (resource: Resource): Effect.Effect<Layer.Layer<never>, never, Scope.Scope> =>
+export const exportLogs = (resource: Resource): Effect.Effect<Export> =>
   Effect.gen(function* () {
     const written = yield* LogLines
     const scheduledDelayMillis = yield* exporterMillis("OTEL_BLRP_SCHEDULE_DELAY", 1000)
@@ -36,7 +36,6 @@ export const exportLogs = (resource: Resource): Effect.Effect<Layer.Layer<never>
       resource,
       processors: [new BatchLogRecordProcessor({ exporter, scheduledDelayMillis })]
     })
-    yield* Effect.addFinalizer(() => closing(() => provider.forceFlush().then(() => provider.shutdown())))
     const logger = provider.getLogger("connected-payments", version)
     const emit = (line: LogLine) =>
       logger.emit({
@@ -63,5 +62,8 @@ export const exportLogs = (resource: Resource): Effect.Effect<Layer.Layer<never>
         emit(line)
       }
     })
-    return Layer.merge(Logger.add(lineLogger(emit)), lines)
+    return {
+      layer: Layer.merge(Logger.add(lineLogger(emit)), lines),
+      close: () => provider.forceFlush().then(() => provider.shutdown())
+    }
   })

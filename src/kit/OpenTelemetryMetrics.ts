@@ -2,23 +2,27 @@ import { Metrics as EffectMetrics, Resource as EffectResource } from "@effect/op
 import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http"
 import type { Resource } from "@opentelemetry/resources"
 import { type MetricProducer, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics"
-import { Effect, Layer, Runtime, type Scope } from "effect"
-import { closing, exporterMillis } from "./ExportSettings.ts"
-import { eventLoopMetrics } from "./ProcessMetrics.ts"
+import { Effect, Layer, Runtime } from "effect"
+import { type Export, exporterMillis } from "./ExportSettings.ts"
 import { Metrics, makeMetrics, unitTag } from "./Metrics.ts"
+import { eventLoopMetrics } from "./ProcessMetrics.ts"
 
 /** The metrics over OTLP, taken from Effect's registry. */
 
 /** How long what is looked at before an export may take; then the values before go out again. */
 const lookWithin = "5 seconds"
 
+/** Effect's own of its fibers, which are registered but not kept: to keep them costs every fiber. */
+const isRuntimes = (name: string): boolean => name.startsWith("effect_fiber_")
+
 /** A producer that looks first, and gives no metric its unit as an attribute. */
 const lookingFirst = (producer: MetricProducer, look: () => Promise<unknown>): MetricProducer => ({
   collect: async (options) => {
     await look()
     const collected = await producer.collect(options)
-    for (const { metrics } of collected.resourceMetrics.scopeMetrics) {
-      for (const { dataPoints } of metrics) {
+    for (const scope of collected.resourceMetrics.scopeMetrics) {
+      scope.metrics = scope.metrics.filter(({ descriptor }) => !isRuntimes(descriptor.name))
+      for (const { dataPoints } of scope.metrics) {
         for (const { attributes } of dataPoints) delete attributes[unitTag]
       }
     }
@@ -27,7 +31,7 @@ const lookingFirst = (producer: MetricProducer, look: () => Promise<unknown>): M
 })
 
 /** Counts, measures and exports, at `OTEL_METRIC_EXPORT_INTERVAL`. */
-export const exportMetrics = (resource: Resource): Effect.Effect<Layer.Layer<never>, never, Scope.Scope> =>
+export const exportMetrics = (resource: Resource): Effect.Effect<Export> =>
   Effect.gen(function* () {
     const { look, writer } = makeMetrics()
     const exportIntervalMillis = yield* exporterMillis("OTEL_METRIC_EXPORT_INTERVAL", 60_000)
@@ -46,7 +50,6 @@ export const exportMetrics = (resource: Resource): Effect.Effect<Layer.Layer<nev
       Effect.withTracerEnabled(false)
     )
     reader.setMetricProducer(lookingFirst(producer, () => runPromise(looked)))
-    yield* Effect.addFinalizer(() => closing(() => reader.shutdown()))
     const metrics = Layer.succeed(Metrics, writer)
-    return Layer.merge(metrics, Layer.provide(eventLoopMetrics, metrics))
+    return { layer: Layer.merge(metrics, Layer.provide(eventLoopMetrics, metrics)), close: () => reader.shutdown() }
   })

@@ -1,4 +1,5 @@
 import { Config, Effect, Layer, Option } from "effect"
+import type { Signals } from "./ExportSettings.ts"
 
 /**
  * Traces, metrics and logs over OTLP, for operators. Each is on where a standard variable names an exporter's address
@@ -6,13 +7,6 @@ import { Config, Effect, Layer, Option } from "effect"
  * `OTEL_SDK_DISABLED` or `OTEL_TRACES_EXPORTER=none` and so on turns it off. Off costs nothing: its packages are not even
  * loaded, and nothing is counted. Sampler, resource and export settings are the standard `OTEL_*` variables'.
  */
-
-/** What is exported. */
-export interface Signals {
-  readonly traces: boolean
-  readonly metrics: boolean
-  readonly logs: boolean
-}
 
 const isNamed = (name: string) => Config.map(Config.option(Config.nonEmptyString(name)), Option.isSome)
 

@@ -3,7 +3,7 @@ import { performance } from "node:perf_hooks"
 import { Duration, Effect, Option, Predicate, Redacted } from "effect"
 import Stripe from "stripe"
 import { ProviderTimeout, ProviderUnavailable } from "../Errors.ts"
-import { Metrics } from "../kit/Metrics.ts"
+import type { MetricsWriter } from "../kit/Metrics.ts"
 import { annotateSpan } from "../kit/Spans.ts"
 import type { Environment, ProviderCredentials } from "../Settings.ts"
 import { makeBoundedPerName } from "./AccountConcurrency.ts"
@@ -101,8 +101,8 @@ export const page = (answer: Effect.Effect<unknown, ProviderFailure | AccountAcc
   Effect.map(answer, toPage)
 
 /** What a call came to, on its span and in the metrics. */
-const report = (operation: string, environment: Environment) =>
-  Effect.map(Metrics, (metrics) => {
+const report = (metrics: MetricsWriter | null, operation: string, environment: Environment) =>
+  Effect.sync(() => {
     const startedAt = performance.now()
     const record = (status: number | undefined, reason: string) =>
       metrics?.record("connected_payments.provider.call.duration", (performance.now() - startedAt) / 1000, [
@@ -150,9 +150,9 @@ const notProviders = ({ lastResponse }: Stripe.Response<unknown>): CallFailure =
 
 /**
  * Makes calls with the client of the account's environment: a bounded number at once per account, made again where that
- * may help, all within one deadline; errors as the API says them.
+ * may help, all within one deadline; errors as the API says them. Calls are measured where there are metrics.
  */
-export const makeStripeCall = (options: StripeProviderOptions): StripeCall => {
+export const makeStripeCall = (options: StripeProviderOptions, metrics: MetricsWriter | null = null): StripeCall => {
   const clients = {
     sandbox: Option.map(options.sandbox, (credentials) => makeClient(options, credentials)),
     production: Option.map(options.production, (credentials) => makeClient(options, credentials))
@@ -168,7 +168,7 @@ export const makeStripeCall = (options: StripeProviderOptions): StripeCall => {
         ),
       onSome: (client) => {
         const attempt = (repeat: number) =>
-          Effect.flatMap(report(operation, account.environment), (told) =>
+          Effect.flatMap(report(metrics, operation, account.environment), (told) =>
             Effect.tapBoth(
               Effect.tryPromise({
                 try: () => run(client, { stripeAccount: account.accountId }),

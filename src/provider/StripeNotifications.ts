@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer"
 import { Clock, Effect, Option, Predicate, Redacted } from "effect"
 import Stripe from "stripe"
 import { SignatureInvalid } from "../Errors.ts"
@@ -18,6 +19,14 @@ const timestampOf = (header: string): number | undefined => {
     ? Number(time.trim().slice(2))
     : undefined
 }
+
+const byteOrderMark = Buffer.from("\uFEFF")
+
+/**
+ * Whether the bytes say what the text that is verified says: the package drops a byte order mark and replaces what is no
+ * UTF-8, and so would confirm bytes that nobody signed.
+ */
+const isPlainText = (body: Buffer): boolean => isUtf8(body) && !body.subarray(0, 3).equals(byteOrderMark)
 
 /** Checks the signature and reads the body; throws where either is not what it should be. `now` in milliseconds. */
 type Verify = (body: Buffer, header: string, secret: string, now: number) => unknown
@@ -69,6 +78,7 @@ export const stripeNotifications = (options: StripeProviderOptions) => {
         return yield* new SignatureInvalid()
       }
       const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+      if (!isPlainText(body)) return yield* new SignatureInvalid()
       const attempts = secrets.map((secret) => verifyUnder(secret, verify, body, header, now))
       return yield* attempts.length === 0 ? new SignatureInvalid() : Effect.firstSuccessOf(attempts)
     })

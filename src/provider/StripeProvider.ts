@@ -1,4 +1,5 @@
-import { Layer } from "effect"
+import { Effect, Layer } from "effect"
+import { Metrics, type MetricsWriter } from "../kit/Metrics.ts"
 import { Provider } from "./Provider.ts"
 import { stripeAccounts } from "./StripeAccounts.ts"
 import { makeStripeCall, type StripeProviderOptions } from "./StripeCall.ts"
@@ -13,8 +14,8 @@ import { stripeSubscriptions } from "./StripeSubscriptions.ts"
 
 export type { StripeProviderOptions } from "./StripeCall.ts"
 
-const makeProvider = (options: StripeProviderOptions): Provider["Type"] => {
-  const call = makeStripeCall(options)
+const makeProvider = (options: StripeProviderOptions, metrics: MetricsWriter | null): Provider["Type"] => {
+  const call = makeStripeCall(options, metrics)
   return {
     ...stripeAccounts(call),
     ...stripeMoney(call),
@@ -30,4 +31,7 @@ const makeProvider = (options: StripeProviderOptions): Provider["Type"] => {
 
 /** `Provider` over the `stripe` package. Calls in an environment without credentials answer `provider_unavailable`. */
 export const stripeProviderLayer = (options: StripeProviderOptions): Layer.Layer<Provider> =>
-  Layer.sync(Provider, () => makeProvider(options))
+  Layer.effect(
+    Provider,
+    Effect.map(Metrics, (metrics) => makeProvider(options, metrics))
+  )

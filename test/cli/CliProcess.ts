@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process"
-import { fileURLToPath } from "node:url"
 import { ConfigProvider, Effect, type Scope } from "effect"
 import { runCli } from "../../src/cli/Cli.ts"
+import { program } from "../harness/Program.ts"
 
 /** How a command ended. */
 export interface Ended {
@@ -11,8 +11,6 @@ export interface Ended {
   /** Standard output as JSON; fails the test where it is none. */
   readonly json: unknown
 }
-
-const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url))
 
 /** Settings of the machine that runs the tests must not reach the commands. */
 const bare = { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "" }
@@ -30,7 +28,7 @@ export const startCli = (
 ): Effect.Effect<Started, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => {
-      const child = spawn(process.execPath, ["--import", "tsx", main, ...args], {
+      const child = spawn(process.execPath, [...program("src/cli/main.ts"), ...args], {
         env: { ...bare, ...environment },
         stdio: ["ignore", "pipe", "pipe"]
       })

@@ -180,7 +180,7 @@ onService({ roles: { api: true, worker: false } })("the rotation of the master k
         yield* eventually(
           "some secrets are moved",
           Effect.map(underKeys, ({ next = 0 }) => Option.filter(Option.some(next), (count) => count > 0)),
-          40_000
+          90_000
         )
         const exited = once(child, "exit")
         child.kill("SIGKILL")
@@ -206,7 +206,7 @@ onService({ roles: { api: true, worker: false } })("the rotation of the master k
         yield* removeSecretsUnder(newKey)
         expect((yield* rotate(serviceKey, newKey)).code).toBe(0)
       }),
-    60_000
+    120_000
   )
 
   it.scoped("leaves what it can't read as it is, moves the rest, and fails by saying so", () =>

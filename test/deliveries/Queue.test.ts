@@ -1,9 +1,11 @@
 import { expect, layer } from "@effect/vitest"
-import { Duration, Effect, Either, Redacted } from "effect"
+import { Duration, Effect, Either, Option, Redacted } from "effect"
+import { type ClaimedDelivery, queueStart } from "../../src/deliveries/Claim.ts"
 import { Destinations } from "../../src/deliveries/Destinations.ts"
-import type { ClaimedDelivery, Queue } from "../../src/deliveries/Queue.ts"
+import type { Queue } from "../../src/deliveries/Queue.ts"
 import { maxAutomaticAttempts } from "../../src/deliveries/RetryPolicy.ts"
 import type { Cipher } from "../../src/kit/Cipher.ts"
+import { eventually } from "../harness/Eventually.ts"
 import { claimFrom, finished, idle, QueueBench } from "./QueueBench.ts"
 
 const only = (claimed: ReadonlyArray<ClaimedDelivery>): Effect.Effect<ClaimedDelivery> => {
@@ -151,6 +153,49 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("c
     })
   )
 
+  it.effect("leaves endpoints out, asks for some of them by themselves, and says where each begins", () =>
+    Effect.gen(function* () {
+      const { makeEndpoint, queues, seed, sql } = yield* emptyBench
+      const [dead, hopeless, alive] = [yield* makeEndpoint, yield* makeEndpoint, yield* makeEndpoint]
+      const waiting = yield* seed(dead, { count: 300, dueInSeconds: -60 })
+      yield* seed(hopeless, { count: 300, dueInSeconds: -90 })
+      const [single] = yield* seed(alive, { dueInSeconds: -30 })
+      const options = {
+        ...idle,
+        leftOut: [dead.id, hopeless.id],
+        askedFor: [{ endpointId: dead.id, from: queueStart, room: 3 }]
+      }
+      const first = yield* queues[0].claim(options)
+      expect(first.deliveries.map(({ id }) => id).sort()).toEqual([single, ...waiting.slice(0, 3)].sort())
+      expect([...first.askedFor.keys()]).toEqual([dead.id])
+      // The healthy one's row was the first of the rest; nothing before it is anybody's but theirs
+      const [place] = yield* sql<{ age: number; deadAge: number }>`
+        SELECT EXTRACT(EPOCH FROM now() - ${first.place}::timestamptz)::float8 AS age,
+          EXTRACT(EPOCH FROM now() - ${first.askedFor.get(dead.id) ?? ""}::timestamptz)::float8 AS "deadAge"`
+      expect(place?.age).toBeGreaterThanOrEqual(29)
+      expect(place?.age).toBeLessThan(59)
+      expect(place?.deadAge).toBeGreaterThanOrEqual(59)
+      const [late] = yield* seed(alive)
+      const next = yield* queues[0].claim({ ...options, from: first.place, askedFor: [] })
+      expect(next.deliveries.map(({ id }) => id)).toEqual([late])
+      expect(next.askedFor.size).toBe(0)
+    })
+  )
+
+  it.effect("says when the next delivery comes due that is not due yet", () =>
+    Effect.gen(function* () {
+      const { makeEndpoint, queues, seed } = yield* emptyBench
+      const endpoint = yield* makeEndpoint
+      expect((yield* queues[0].claim(idle)).nextDueInMillis).toBeNull()
+      yield* seed(endpoint, { dueInSeconds: 300 })
+      yield* seed(endpoint, { dueInSeconds: 60 })
+      const { deliveries, nextDueInMillis } = yield* queues[0].claim(idle)
+      expect(deliveries).toEqual([])
+      expect(nextDueInMillis).toBeGreaterThan(30_000)
+      expect(nextDueInMillis).toBeLessThanOrEqual(60_000)
+    })
+  )
+
   it.effect("takes the longest due first", () =>
     Effect.gen(function* () {
       const { makeEndpoint, queues, seed } = yield* emptyBench
@@ -160,6 +205,45 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("c
       const first = yield* claimFrom(queues[0], { ...idle, limit: 1 })
       const second = yield* claimFrom(queues[0], { ...idle, limit: 1 })
       expect([...first, ...second].map(({ id }) => id)).toEqual([...later, ...late])
+    })
+  )
+})
+
+// A database of its own: one that no other test has filled
+layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a young queue", (it) => {
+  it.effect("does not read the whole table, though its plan is from when the queue was empty", () =>
+    Effect.gen(function* () {
+      const { makeEndpoint, queues, seed, sql } = yield* emptyBench
+      const [, queue] = queues
+      const endpoint = yield* makeEndpoint
+      const claimNone = Effect.map(claimFrom(queue, idle), (none) => none.map((one) => finished(one, 204, retry())))
+      // What is seldom run is planned each time: a plan is only kept after the fifth
+      for (let run = 0; run < 10; run += 1) yield* queue.finish(yield* claimNone)
+      yield* seed(endpoint, { count: 5000 })
+      const read = Effect.map(
+        sql<{ rows: number; updated: number }>`
+          SELECT seq_tup_read::int AS rows, n_tup_upd::int AS updated FROM pg_stat_user_tables
+          WHERE schemaname = 'payments' AND relname = 'deliveries'`,
+        ([row]) => row ?? { rows: 0, updated: 0 }
+      )
+      // Sessions report what they did with their next statement, a second later or at their end
+      const settled = (updated: number) =>
+        eventually(
+          "the counts",
+          Effect.zipRight(
+            Effect.forEach([1, 2, 3, 4], () => queue.release([], Duration.zero), { concurrency: 4 }),
+            Effect.map(read, (counts) => (counts.updated >= updated ? Option.some(counts) : Option.none()))
+          )
+        )
+      const before = yield* settled((yield* read).updated)
+      const rounds = 20
+      for (let round = 0; round < rounds; round += 1) {
+        yield* queue.finish(
+          (yield* claimFrom(queue, { ...idle, limit: 16 })).map((one) => finished(one, 204, { state: "delivered" }))
+        )
+      }
+      const after = yield* settled(before.updated + rounds * 16 * 2)
+      expect(after.rows - before.rows).toBeLessThan(5000 * 4)
     })
   )
 })

@@ -2,13 +2,8 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Duration, Effect, Layer } from "effect"
 import { v7 } from "uuid"
 import type { AttemptErrorCode } from "../../src/deliveries/Attempt.ts"
-import {
-  type ClaimedDelivery,
-  type ClaimOptions,
-  type FinishedAttempt,
-  type NextStep,
-  Queue
-} from "../../src/deliveries/Queue.ts"
+import type { ClaimedDelivery, ClaimOptions } from "../../src/deliveries/Claim.ts"
+import { type FinishedAttempt, type NextStep, Queue } from "../../src/deliveries/Queue.ts"
 import type { Tenant } from "../../src/identity/Principal.ts"
 import { DeliveryId, EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"

@@ -1,7 +1,7 @@
 import { expect, layer } from "@effect/vitest"
 import { Duration, Effect, FastCheck as fc } from "effect"
 import type { AttemptErrorCode } from "../../src/deliveries/Attempt.ts"
-import type { ClaimedDelivery } from "../../src/deliveries/Queue.ts"
+import type { ClaimedDelivery } from "../../src/deliveries/Claim.ts"
 import { maxAttempts, maxAutomaticAttempts } from "../../src/deliveries/RetryPolicy.ts"
 import { nextStep } from "../../src/deliveries/StateMachine.ts"
 import { claimFrom, idle, QueueBench } from "./QueueBench.ts"

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { queueStart } from "../../src/deliveries/Queue.ts"
+import { queueStart } from "../../src/deliveries/Claim.ts"
 import { Turns } from "../../src/deliveries/Turns.ts"
 import { EndpointId } from "../../src/kit/Ids.ts"
 

@@ -65,6 +65,23 @@ onService({ delivery: { ...slowPoll, concurrency: 2 } })("a worker with little r
   )
 })
 
+onService({ delivery: { ...slowPoll, concurrencyPerEndpoint: 2 } })("an endpoint at its cap", (it) => {
+  it.scoped("gets all that is due, without waiting for the next poll", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const consumer = yield* makeConsumer
+      const { endpoint } = yield* send(consumer.url)
+      yield* eventuallyTrue("the first", () => consumer.received.length === 1)
+      yield* sql`
+        INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids)
+        SELECT organization_id, environment, gen_random_uuid(), endpoint_id, event_id, secret_ids
+        FROM payments.deliveries, generate_series(1, 200) WHERE endpoint_id = ${endpoint.id}`
+      yield* sql`SELECT pg_notify('connected_payments_deliveries', 'test')`
+      yield* eventuallyTrue("all of them", () => consumer.received.length === 201, 25_000)
+    })
+  )
+})
+
 /** A worker of its own on the service's database, as in another process; it ends with the scope. */
 const startWorker = Effect.gen(function* () {
   const { options } = yield* TestService

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { readFileSync, statSync } from "node:fs"
-import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import type { Stripe } from "stripe"
+import { program } from "../harness/Program.ts"
 import {
   call,
   connected,
@@ -20,8 +20,6 @@ import {
   until,
   webhookSecret
 } from "./Harness.ts"
-
-const entry = fileURLToPath(new URL("../../src/emulator/main.ts", import.meta.url))
 
 const environment = (extra: Readonly<Record<string, string>>) => ({
   PATH: process.env["PATH"] ?? "",
@@ -41,7 +39,7 @@ interface Running {
 const run = (extra: Readonly<Record<string, string>>): Effect.Effect<Running, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.async<Running>((resume) => {
-      const child = spawn(process.execPath, ["--import", "tsx", entry], {
+      const child = spawn(process.execPath, program("src/emulator/main.ts"), {
         env: environment(extra),
         stdio: ["ignore", "pipe", "pipe"]
       })
@@ -228,7 +226,7 @@ describe("in a process of its own", () => {
         Effect.promise(
           () =>
             new Promise<{ code: number | null; output: string }>((resolve) => {
-              const child = spawn(process.execPath, ["--import", "tsx", entry], {
+              const child = spawn(process.execPath, program("src/emulator/main.ts"), {
                 env: { ...environment({}), ...extra },
                 stdio: ["ignore", "pipe", "pipe"]
               })

@@ -122,6 +122,8 @@ export const installation = Effect.fnUntraced(function* (
     )
   const { key, organizationId, process } = yield* startWith(first)
   yield* Effect.forEach(others, startWith, { concurrency: "unbounded", discard: true })
+  // As an account that had payments before: the milestone of a first one is a matter of its own test
+  yield* queryOn(server.url)("UPDATE payments.provider_accounts SET had_payments_before = true")
   const local: LocalFile = {
     baseUrl: process.baseUrl,
     emulatorUrl: emulator.url,

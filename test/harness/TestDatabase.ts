@@ -61,3 +61,8 @@ export const createTestDatabase = (options?: {
     }),
     ({ name }) => Effect.orDie(administer(`DROP DATABASE IF EXISTS ${escapeIdentifier(name)} WITH (FORCE)`))
   )
+
+/** A test's own database with the schema up to date: a copy is made sooner than an empty one is migrated. */
+export const createMigratedDatabase: Effect.Effect<TestDatabase, TestDatabaseError, Scope.Scope> = Effect.suspend(() =>
+  createTestDatabase({ template: inject("migratedDatabase") })
+)

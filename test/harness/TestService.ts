@@ -10,7 +10,7 @@ import type { Grant } from "../../src/identity/Permissions.ts"
 import type { OrganizationId } from "../../src/kit/Ids.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
 import { rolesLayer, type ServiceOptions, type Services, servicesLayer, storageLayer } from "../../src/Service.ts"
-import { createTestDatabase } from "./TestDatabase.ts"
+import { createMigratedDatabase } from "./TestDatabase.ts"
 
 /** An organization of a test, with a linked sandbox account and a key per environment that may do everything. */
 export interface TestOrganization {
@@ -134,7 +134,7 @@ export const requestTo =
     })
 
 const makeTestService = Effect.fnUntraced(function* (overrides: Partial<ServiceOptions["settings"]>) {
-  const database = yield* createTestDatabase()
+  const database = yield* createMigratedDatabase
   const emulator = yield* makeEmulator({
     host: "127.0.0.1",
     port: 0,

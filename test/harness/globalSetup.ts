@@ -1,14 +1,21 @@
-import { chmod, mkdtemp, readdir, rm, stat } from "node:fs/promises"
+import { chmod, mkdir, mkdtemp, readdir, rm, stat } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Cause, Clock, Effect, Exit, Redacted, Scope } from "effect"
+import { Cause, Clock, Effect, Exit, Layer, Redacted, Scope } from "effect"
 import type { TestProject } from "vitest/node"
+import { databaseLayer } from "../../src/storage/Database.ts"
 import { destroyEmbeddedPostgres, startEmbeddedPostgres } from "../../src/storage/EmbeddedPostgres.ts"
+import { migrationsLayer } from "../../src/storage/Migrations.ts"
+import { buildInto } from "./Build.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
     /** URL of the run's PostgreSQL, as its superuser: for making and dropping databases. */
     readonly databaseAdminUrl: string
+    /** Name of a database that has the schema and nothing else: for tests to copy. */
+    readonly migratedDatabase: string
+    /** Where the run's build of the sources is; a run of another set-up has none. */
+    readonly buildDirectory?: string
   }
 }
 
@@ -16,6 +23,12 @@ const prefix = "connected-payments-test-"
 
 /** A directory younger than this may belong to a run that is only just starting. */
 const startingLimitMillis = 60_000
+
+const removeCluster = (directory: string) =>
+  Effect.zipRight(
+    destroyEmbeddedPostgres(directory),
+    Effect.tryPromise(() => rm(directory, { recursive: true, force: true }))
+  )
 
 /** Removes what runs that were killed left behind; those of live runs are locked and stay. */
 const removeAbandonedClusters = Effect.gen(function* () {
@@ -25,7 +38,7 @@ const removeAbandonedClusters = Effect.gen(function* () {
   yield* Effect.forEach(directories, (directory) =>
     Effect.gen(function* () {
       const { mtimeMs } = yield* Effect.tryPromise(() => stat(directory))
-      if (now - mtimeMs > startingLimitMillis) yield* destroyEmbeddedPostgres(directory)
+      if (now - mtimeMs > startingLimitMillis) yield* removeCluster(directory)
     }).pipe(
       // Another run's, live or another user's, or just being removed by another run: none of it concerns this one.
       Effect.catchAll((error) => Effect.logDebug("Left a test cluster alone", directory, error))
@@ -40,20 +53,32 @@ const temporaryDirectory = Effect.acquireRelease(
     await chmod(directory, 0o711)
     return directory
   }),
-  (directory) =>
-    destroyEmbeddedPostgres(directory).pipe(
-      Effect.zipRight(Effect.tryPromise(() => rm(directory, { recursive: true, force: true }))),
-      Effect.ignoreLogged
-    )
+  (directory) => Effect.ignoreLogged(removeCluster(directory))
 )
 
-/** Vitest's global set-up: one PostgreSQL for the whole run, in a temporary directory that is removed at the end. */
+/** The database that comes with the server gets the schema; nobody stays connected to it. */
+const startPostgres = Effect.fnUntraced(function* (directory: string) {
+  const { url } = yield* startEmbeddedPostgres({ directory, durable: false })
+  yield* Effect.scoped(Layer.build(Layer.provide(migrationsLayer, databaseLayer({ url, poolSize: 2 }))))
+  const adminUrl = new URL(Redacted.value(url))
+  const migratedDatabase = adminUrl.pathname.slice(1)
+  adminUrl.pathname = "/postgres"
+  return { databaseAdminUrl: adminUrl.href, migratedDatabase }
+})
+
+/**
+ * Vitest's global set-up: one PostgreSQL and one build for the whole run, in a temporary directory that is removed at
+ * the end.
+ */
 const setup = async (project: TestProject): Promise<() => Promise<void>> => {
   const scope = Effect.runSync(Scope.make())
   const start = Effect.gen(function* () {
     yield* removeAbandonedClusters
     const directory = yield* temporaryDirectory
-    return yield* startEmbeddedPostgres({ directory, durable: false })
+    const buildDirectory = join(directory, "build")
+    yield* Effect.tryPromise(() => mkdir(buildDirectory))
+    const [postgres] = yield* Effect.all([startPostgres(directory), buildInto(buildDirectory)], { concurrency: 2 })
+    return { ...postgres, buildDirectory }
   })
   const close = (exit: Exit.Exit<unknown, unknown>) => Effect.runPromise(Scope.close(scope, exit))
   const started = await Effect.runPromiseExit(Scope.extend(start, scope))
@@ -61,7 +86,9 @@ const setup = async (project: TestProject): Promise<() => Promise<void>> => {
     await close(started)
     throw Cause.squash(started.cause)
   }
-  project.provide("databaseAdminUrl", Redacted.value(started.value.url))
+  project.provide("databaseAdminUrl", started.value.databaseAdminUrl)
+  project.provide("migratedDatabase", started.value.migratedDatabase)
+  project.provide("buildDirectory", started.value.buildDirectory)
   return () => close(Exit.void)
 }
 

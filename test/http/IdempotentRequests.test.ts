@@ -3,7 +3,7 @@ import { expect, it as test } from "@effect/vitest"
 import { Context, Deferred, Duration, Effect, Fiber, Option, Redacted } from "effect"
 import { Accounts } from "../../src/provider/Accounts.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
-import { createTestDatabase } from "../harness/TestDatabase.ts"
+import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import {
   type Answer,
   onService,
@@ -356,7 +356,7 @@ onService({ roles: { api: true, worker: false }, endpointLimit: 1 })("a request 
 
 /** The service on a provider that does what the test says. */
 const scripted = Effect.gen(function* () {
-  const { url: databaseUrl } = yield* createTestDatabase()
+  const { url: databaseUrl } = yield* createMigratedDatabase
   const provider = yield* makeScriptedProvider
   const service = yield* startService({
     databaseUrl,

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { expect, it } from "@effect/vitest"
 import { Effect, Option, Tracer } from "effect"
+import { type LineLevel, type LogLine, LogLines } from "../../src/kit/LogLines.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
 import { testReturnUrls } from "../harness/TestService.ts"
 import { makeOrganization, startService } from "./StartedService.ts"
@@ -59,6 +60,72 @@ it.scopedLive("a request that is not traced has its own span alone, and the same
       expect(answer.status, answer.text).toBe(status)
       expect(answer.headers.get("request-id")).toMatch(/^req_/)
       expect(spans.map(({ kind }) => kind)).toEqual(["server"])
+    }
+  })
+)
+
+/** The service with a log of the test's own: its lines for requests, at these levels and above. */
+const logged = (options: { readonly least: LineLevel; readonly requests: boolean }) =>
+  Effect.gen(function* () {
+    const lines: Array<LogLine> = []
+    const levels: ReadonlyArray<LineLevel> = ["INFO", "WARN", "ERROR"]
+    const { url: databaseUrl } = yield* createTestDatabase()
+    const provider = { sandbox: Option.none(), production: Option.none(), apiUrl: Option.none(), ...testReturnUrls }
+    const service = yield* startService({ databaseUrl, provider }).pipe(
+      Effect.provideService(LogLines, {
+        writes: (level) => levels.indexOf(level) >= levels.indexOf(options.least),
+        requests: options.requests,
+        write: (line) => void lines.push(line)
+      })
+    )
+    return { service, lines, ...(yield* makeOrganization(service.services, { name: "logged" })) }
+  })
+
+it.scopedLive("a request has one log line, of what it was and came to, without its query, headers and body", () =>
+  Effect.gen(function* () {
+    const { id, key, lines, service } = yield* logged({ least: "INFO", requests: true })
+    const endpoints = `/v2/organizations/${id}/integrations/endpoints`
+    const found = yield* service.request("GET", endpoints, { key })
+    const refused = yield* service.request("POST", `${endpoints}?secret-in-query=1`, {
+      key,
+      body: { name: "secret-in-body" }
+    })
+    const unknown = yield* service.request("GET", "/secret-in-path", { key: "secret-in-header" })
+    yield* service.request("GET", "/health/ready")
+    expect(lines.map(({ attributes, level, message }) => [level, message, attributes["request.id"]])).toEqual([
+      ["INFO", "GET /v2/organizations/:organizationId/integrations/endpoints 200", found.headers.get("request-id")],
+      ["WARN", "POST /v2/organizations/:organizationId/integrations/endpoints 422", refused.headers.get("request-id")],
+      ["WARN", "GET (no route) 404", unknown.headers.get("request-id")]
+    ])
+    expect(lines[0]?.attributes).toMatchObject({
+      "http.request.method": "GET",
+      "http.response.status_code": 200,
+      "organization.id": id,
+      environment: "sandbox",
+      "author.kind": "api_key",
+      "author.id": expect.stringMatching(/^[0-9a-f-]{36}$/),
+      duration_ms: expect.any(Number)
+    })
+    expect(lines[1]?.attributes["error.type"]).toBe("validation_failed")
+    expect(JSON.stringify(lines)).not.toContain("secret-in")
+    expect(JSON.stringify(lines)).not.toContain(key)
+    // What is known of the database's state is told at its own level
+    yield* service.sql`ALTER TABLE payments.endpoints RENAME TO away`
+    yield* service.request("GET", endpoints, { key })
+    expect([lines.at(-1)?.level, lines.at(-1)?.attributes["error.type"]]).toEqual(["ERROR", "internal_error"])
+  })
+)
+
+it.scopedLive("log lines below the level that is written are not made, nor any where they are turned off", () =>
+  Effect.gen(function* () {
+    for (const [options, expected] of [
+      [{ least: "WARN", requests: true }, ["WARN"]],
+      [{ least: "INFO", requests: false }, []]
+    ] as const) {
+      const { id, key, lines, service } = yield* logged(options)
+      yield* service.request("GET", `/v2/organizations/${id}/integrations/endpoints`, { key })
+      yield* service.request("GET", "/nowhere", { key })
+      expect(lines.map(({ level }) => level)).toEqual(expected)
     }
   })
 )

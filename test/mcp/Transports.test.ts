@@ -1,5 +1,4 @@
 import { PassThrough } from "node:stream"
-import { fileURLToPath } from "node:url"
 import { expect } from "@effect/vitest"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import { Effect, Redacted } from "effect"
@@ -7,6 +6,7 @@ import { bridge } from "../../src/cli/McpBridge.ts"
 import type { Grant } from "../../src/identity/Permissions.ts"
 import { cliHere } from "../cli/CliProcess.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
+import { program } from "../harness/Program.ts"
 import { onService, type RequestOptions, TestService, testPublicUrl } from "../harness/TestService.ts"
 import { connectTo, overHttp } from "./McpClient.ts"
 
@@ -26,8 +26,8 @@ const start = Effect.gen(function* () {
 
 const documented = ["error", "code", "fields", "requestId"]
 
-const program = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url))
-const node = ["--import", "tsx", program, "mcp"]
+/** What `node` is given to run the command. */
+const mcpCommand = [...program("src/cli/main.ts"), "mcp"]
 
 onService({ rateLimitPerMinute: 30 })("the tool server", (it) => {
   it.effect("answers each message by itself, under a request id, and keeps no session", () =>
@@ -179,7 +179,7 @@ onService({ rateLimitPerMinute: 30 })("the tool server", (it) => {
       const mcp = yield* connectTo(
         new StdioClientTransport({
           command: process.execPath,
-          args: [...node, "--url", service.baseUrl, "--api-key-env", "TEST_KEY"],
+          args: [...mcpCommand, "--url", service.baseUrl, "--api-key-env", "TEST_KEY"],
           // Nothing of the service's settings: neither the database nor the master keys
           env: { PATH: process.env["PATH"] ?? "", TEST_KEY: key },
           stderr: "pipe"

@@ -5,12 +5,12 @@ import { mkdtemp, readFile, rm } from "node:fs/promises"
 import { createServer, request as forwardRequest } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Option, Redacted, Schema, type Scope } from "effect"
 import { type Emulator, makeEmulator } from "../../src/emulator/Emulator.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
 import { eventually } from "../harness/Eventually.ts"
+import { program } from "../harness/Program.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
 import { requestTo, type TestService } from "../harness/TestService.ts"
 
@@ -41,8 +41,6 @@ export interface Installation {
   /** Another process; it ends with the scope. */
   readonly start: Effect.Effect<ServiceProcess, unknown, Scope.Scope>
 }
-
-const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url))
 
 const LocalFile = Schema.parseJson(
   Schema.Struct({ baseUrl: Schema.String, organizationId: Schema.String, apiKey: Schema.String })
@@ -133,7 +131,7 @@ const startProcess = (environment: Readonly<Record<string, string>>, localFile: 
     let log = ""
     const child = yield* Effect.acquireRelease(
       Effect.sync(() => {
-        const started = spawn(process.execPath, ["--import", "tsx", main], {
+        const started = spawn(process.execPath, program("src/main.ts"), {
           env: { PATH: process.env["PATH"] ?? "", ...environment },
           stdio: ["ignore", "ignore", "pipe"]
         })

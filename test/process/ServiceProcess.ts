@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { Effect, Option } from "effect"
 import { destroyEmbeddedPostgres } from "../../src/storage/EmbeddedPostgres.ts"
 import { eventually } from "../harness/Eventually.ts"
+import { program } from "../harness/Program.ts"
 
 /** What a local start writes for scripts. */
 export interface LocalFile {
@@ -17,7 +18,7 @@ export interface LocalFile {
   readonly databaseUrl: string
 }
 
-/** A running process of the service, as `npm start` makes it. */
+/** A running process of the service. */
 export interface ServiceProcess {
   readonly pid: number
   readonly child: ChildProcess
@@ -76,7 +77,7 @@ const signalGroup = (pid: number, signal: NodeJS.Signals) => {
 export const spawnService = (
   directory: string,
   settings: Readonly<Record<string, string>> = {},
-  command: readonly [string, ...ReadonlyArray<string>] = [process.execPath, "--import", "tsx", "src/main.ts"]
+  command: readonly [string, ...ReadonlyArray<string>] = [process.execPath, ...program("src/main.ts")]
 ) =>
   Effect.acquireRelease(
     Effect.sync((): ServiceProcess => {

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
-import { createTestDatabase } from "../harness/TestDatabase.ts"
+import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { type RequestOptions, testReturnUrls } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { makeLiveKey, makeOrganization, type StartedService, startService } from "../http/StartedService.ts"
@@ -30,7 +30,7 @@ class Scripted extends Context.Tag("test/provider/Scripted")<
   static readonly layer = Layer.scoped(
     Scripted,
     Effect.gen(function* () {
-      const database = yield* createTestDatabase()
+      const database = yield* createMigratedDatabase
       const provider = yield* makeScriptedProvider
       const service = yield* startService({
         databaseUrl: database.url,

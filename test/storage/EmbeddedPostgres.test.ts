@@ -16,6 +16,7 @@ import {
   startEmbeddedPostgres
 } from "../../src/storage/EmbeddedPostgres.ts"
 import { processStart } from "../../src/storage/EmbeddedProcess.ts"
+import { program } from "../harness/Program.ts"
 import { temporaryDirectory } from "./fixtures/temporaryDirectory.ts"
 
 const isRoot = process.getuid?.() === 0
@@ -70,9 +71,9 @@ const accepts = (host: string, port: number) =>
 const startHolder = (directory: string) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
-      const script = new URL("./fixtures/holdCluster.ts", import.meta.url).pathname
+      const script = program("test/storage/fixtures/holdCluster.ts")
       // A process group of its own, like that of a command in a terminal.
-      const child = spawn(process.execPath, ["--import", "tsx", script, directory], {
+      const child = spawn(process.execPath, [...script, directory], {
         detached: true,
         stdio: ["ignore", "pipe", "inherit"]
       })

@@ -7,6 +7,7 @@ import { Context, Effect, Fiber, Layer, Option, Redacted } from "effect"
 import { databaseLayer } from "../../src/storage/Database.ts"
 import { MigrationFailed, migrate, migrations } from "../../src/storage/Migrations.ts"
 import { eventually } from "../harness/Eventually.ts"
+import { program } from "../harness/Program.ts"
 import { createTestDatabase, type TestDatabase } from "../harness/TestDatabase.ts"
 
 /** A process's own connections. */
@@ -34,8 +35,8 @@ const fingerprint = (sql: SqlClient.SqlClient) =>
 
 const runProcess = (url: string) =>
   Effect.promise(async () => {
-    const script = new URL("./fixtures/migrate.ts", import.meta.url).pathname
-    const child = spawn(process.execPath, ["--import", "tsx", script, url], { stdio: ["ignore", "ignore", "pipe"] })
+    const script = program("test/storage/fixtures/migrate.ts")
+    const child = spawn(process.execPath, [...script, url], { stdio: ["ignore", "ignore", "pipe"] })
     let errors = ""
     child.stderr.on("data", (chunk: Buffer) => {
       errors += chunk.toString()

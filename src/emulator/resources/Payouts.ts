@@ -119,21 +119,19 @@ export const movePayout: (
 })
 
 /** Makes a payout and brings it to its state. Events: `payout.created`, then those of {@link movePayout}. */
-export const makePayoutOf: (
-  context: RequestContext,
-  order: PayoutOrder
-) => Effect.Effect<Payout, ProviderError> = Effect.fnUntraced(function* (context, order) {
-  const made = makePayout(context, order)
-  const transaction = recordPayout(context, made)
-  const payout: Payout = { ...made, balance_transaction: transaction.id }
-  context.objects.put("payout", payout.id, payout)
-  context.objects.put("payout_contents", payout.id, {
-    payout: payout.id,
-    transactions: contentsOf(context, payout, transaction.id)
+export const makePayoutOf: (context: RequestContext, order: PayoutOrder) => Effect.Effect<Payout, ProviderError> =
+  Effect.fnUntraced(function* (context, order) {
+    const made = makePayout(context, order)
+    const transaction = recordPayout(context, made)
+    const payout: Payout = { ...made, balance_transaction: transaction.id }
+    context.objects.put("payout", payout.id, payout)
+    context.objects.put("payout_contents", payout.id, {
+      payout: payout.id,
+      transactions: contentsOf(context, payout, transaction.id)
+    })
+    context.emit({ type: "payout.created", shape: "payout", object: payout })
+    return order.state === "pending" ? payout : yield* movePayout(context, payout.id, order.state)
   })
-  context.emit({ type: "payout.created", shape: "payout", object: payout })
-  return order.state === "pending" ? payout : yield* movePayout(context, payout.id, order.state)
-})
 
 const listParams = Schema.Struct({
   ...pageParams,

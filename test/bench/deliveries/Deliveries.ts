@@ -26,11 +26,11 @@ import type { RawResult } from "./RawPosts.ts"
 const endpointCount = 64
 const inFlight = 256
 const rounds = 3
-const warmUpMillis = 2500
-const millis = 5000
+const warmUpMillis = 2000
+const millis = 4000
 
 /** More than a round can deliver. */
-const backlog = 300_000
+const backlog = 150_000
 
 const script = <A>(path: string, options: unknown) =>
   Effect.gen(function* () {

@@ -1,0 +1,219 @@
+import {
+  type HttpApi,
+  HttpApiClient,
+  type HttpApiEndpoint,
+  type HttpApiGroup,
+  HttpClient,
+  type HttpClientError,
+  HttpClientRequest
+} from "@effect/platform"
+import { Chunk, Context, Effect, Layer, Option, type ParseResult, Predicate, Redacted, Stream } from "effect"
+import { Api } from "../Api.ts"
+import { OrganizationId } from "../kit/Ids.ts"
+import { type RetryOptions, withRetries } from "./Retries.ts"
+
+/** What a client of one organization and environment needs; the key decides the environment. */
+export interface ClientOptions {
+  /** Where the service is, such as `https://payments.example`. */
+  readonly baseUrl: string | URL
+  /** The organization's id (UUID); any other text is a defect. */
+  readonly organizationId: string
+  readonly apiKey: Redacted.Redacted
+  readonly retry?: RetryOptions
+}
+
+type Contract =
+  typeof Api extends HttpApi.HttpApi<infer _Id, infer Groups, infer Error, infer _R>
+    ? { readonly groups: Groups; readonly error: Error }
+    : never
+
+/** Groups that a key can't call, or has no use for: signing in, members and keys, what the provider sends, health. */
+const otherGroups = [
+  "signIn",
+  "session",
+  "organizations",
+  "members",
+  "invitations",
+  "invitation",
+  "apiKeys",
+  "publicImages",
+  "inbound",
+  "health"
+] as const
+
+type GroupName = Exclude<HttpApiGroup.HttpApiGroup.Name<Contract["groups"]>, (typeof otherGroups)[number]>
+
+/** What the client itself can fail with, beside the documented errors: no connection, or an answer of another form. */
+export type ClientFailure = HttpClientError.HttpClientError | ParseResult.ParseError
+
+type Fields<Path, Query, Payload, Headers, Name> = ([keyof Omit<Path, "organizationId">] extends [never]
+  ? unknown
+  : { readonly path: Omit<Path, "organizationId"> }) &
+  ([keyof Query] extends [never]
+    ? unknown
+    : Partial<Query> extends Query
+      ? { readonly urlParams?: Query }
+      : { readonly urlParams: Query }) &
+  // The image of an upload is no schema's matter: it goes as the part `file` of a form
+  (Name extends "upload"
+    ? { readonly payload: FormData }
+    : [Payload] extends [never]
+      ? unknown
+      : { readonly payload: Payload }) &
+  ([Headers] extends [never]
+    ? unknown
+    : {
+        /** Default: a new one per call, kept over its tries. */
+        readonly idempotencyKey?: string
+      })
+
+type Request<T> = { readonly [K in keyof T]: T[K] }
+
+type Call<Req, Answer> = Partial<Req> extends Req ? (request?: Req) => Answer : (request: Req) => Answer
+
+type Pages<Req, Query, Success, Error> = "starting_after" extends keyof Query
+  ? Success extends { readonly data: ReadonlyArray<infer Item>; readonly has_more: boolean }
+    ? {
+        /** Every item of the list, page by page as they are asked for; `limit` is the size of a page. */
+        readonly stream: Call<Req, Stream.Stream<Item, Error>>
+      }
+    : unknown
+  : unknown
+
+type Operation<Endpoint, GroupError> =
+  Endpoint extends HttpApiEndpoint.HttpApiEndpoint<
+    infer Name,
+    infer _Method,
+    infer Path,
+    infer Query,
+    infer Payload,
+    infer Headers,
+    infer Success,
+    infer Error,
+    infer _R,
+    infer _RE
+  >
+    ? Call<
+        Request<Fields<Path, Query, Payload, Headers, Name>>,
+        Effect.Effect<Success, Error | GroupError | Contract["error"] | ClientFailure>
+      > &
+        Pages<
+          Request<Fields<Path, Query, Payload, Headers, Name>>,
+          Query,
+          Success,
+          Error | GroupError | Contract["error"] | ClientFailure
+        >
+    : never
+
+type Operations<Group> =
+  Group extends HttpApiGroup.HttpApiGroup<infer _Id, infer Endpoints, infer GroupError, infer _R, infer _TopLevel>
+    ? {
+        readonly [Name in HttpApiEndpoint.HttpApiEndpoint.Name<Endpoints>]: Operation<
+          HttpApiEndpoint.HttpApiEndpoint.WithName<Endpoints, Name>,
+          GroupError
+        >
+      }
+    : never
+
+/**
+ * Every operation that a key may call, by group: `client.products.create({ payload })`. Answers and errors are those of
+ * the contract, each error a class told apart by its `_tag`. Lists with cursor pages have a `stream` beside the call.
+ */
+export type Client = {
+  readonly [Name in GroupName]: Operations<HttpApiGroup.HttpApiGroup.WithName<Contract["groups"], Name>>
+}
+
+/** What a caller may say, before it is known of which operation. */
+interface AnyRequest {
+  readonly path?: Readonly<Record<string, unknown>>
+  readonly urlParams?: Readonly<Record<string, unknown>>
+  readonly payload?: unknown
+  readonly idempotencyKey?: string
+}
+
+type AnyCall = (request: unknown) => Effect.Effect<unknown, unknown>
+
+/** The field of a list's items that the next page starts after. */
+const cursorField = (group: string, operation: string): string =>
+  group === "endpoints" && operation === "skipped" ? "eventId" : "id"
+
+const pagesOf =
+  (call: (request: AnyRequest) => Effect.Effect<unknown, unknown>, field: string) =>
+  (request: AnyRequest = {}) =>
+    Stream.paginateChunkEffect(request.urlParams, (urlParams) =>
+      Effect.flatMap(call(urlParams === undefined ? request : { ...request, urlParams }), (page) => {
+        const items: ReadonlyArray<unknown> =
+          Predicate.hasProperty(page, "data") && Array.isArray(page.data) ? page.data : []
+        const last = items.at(-1)
+        const cursor = Predicate.hasProperty(last, field) ? last[field] : undefined
+        const more = Predicate.hasProperty(page, "has_more") && page.has_more === true
+        if (more && typeof cursor !== "string") {
+          return Effect.dieMessage(`A page that is not the last one ends without an ${field}`)
+        }
+        const next = more ? Option.some({ ...urlParams, starting_after: cursor }) : Option.none()
+        return Effect.succeed([Chunk.fromIterable(items), next] as const)
+      })
+    )
+
+const makeOperation = (
+  organizationId: OrganizationId,
+  call: AnyCall,
+  place: { readonly group: string; readonly operation: string; readonly takesKey: boolean }
+) => {
+  const operation = ({ idempotencyKey, path, payload, urlParams }: AnyRequest = {}) =>
+    call({
+      path: { ...path, organizationId },
+      urlParams: urlParams ?? {},
+      payload,
+      // Made here and not when the effect runs, so that a retry of the caller's own is a repeat as well
+      ...(place.takesKey ? { headers: { "idempotency-key": idempotencyKey ?? crypto.randomUUID() } } : {})
+    })
+  return Object.assign(operation, { stream: pagesOf(operation, cursorField(place.group, place.operation)) })
+}
+
+/**
+ * The typed client of the HTTP API, derived from the contract, for one key. Over the `HttpClient` in its context, such
+ * as `FetchHttpClient.layer`. Repeats what failed for a moment, where that is safe; see `RetryOptions`.
+ */
+export const makeClient = (options: ClientOptions): Effect.Effect<Client, never, HttpClient.HttpClient> =>
+  Effect.map(
+    HttpApiClient.make(Api, {
+      baseUrl: options.baseUrl,
+      transformClient: (client) =>
+        withRetries(
+          HttpClient.mapRequest(client, HttpClientRequest.setHeader("x-api-key", Redacted.value(options.apiKey))),
+          options.retry
+        )
+    }),
+    (derived) => {
+      const organizationId = OrganizationId.make(options.organizationId)
+      const others: ReadonlyArray<string> = otherGroups
+      // The derived client and the contract's declarations are walked side by side; their types are put together in `Client`
+      const calls = derived as unknown as Readonly<Record<string, Readonly<Record<string, AnyCall>>>>
+      const groups = Api.groups as unknown as Readonly<Record<string, HttpApiGroup.HttpApiGroup.AnyWithProps>>
+      const client = Object.fromEntries(
+        Object.entries(groups)
+          .filter(([group]) => !others.includes(group))
+          .map(([group, { endpoints }]) => [
+            group,
+            Object.fromEntries(
+              Object.entries(endpoints).flatMap(([operation, { headersSchema }]) => {
+                const call = calls[group]?.[operation]
+                const place = { group, operation, takesKey: Option.isSome(headersSchema) }
+                return call === undefined ? [] : [[operation, makeOperation(organizationId, call, place)]]
+              })
+            )
+          ])
+      )
+      return client as unknown as Client
+    }
+  )
+
+/** The client as a service. */
+export class ConnectedPayments extends Context.Tag("connected-payments/client/ConnectedPayments")<
+  ConnectedPayments,
+  Client
+>() {
+  static readonly layer = (options: ClientOptions): Layer.Layer<ConnectedPayments, never, HttpClient.HttpClient> =>
+    Layer.effect(ConnectedPayments, makeClient(options))
+}

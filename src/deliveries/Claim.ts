@@ -1,0 +1,165 @@
+import type { Duration } from "effect"
+import type { Encrypted } from "../kit/Cipher.ts"
+import type { DeliveryId, EndpointId } from "../kit/Ids.ts"
+import type { Tenant } from "../kit/Tenant.ts"
+
+/** What a worker asks of the queue and gets from it, and the form in which it passes the database. */
+
+/** Who asked for an attempt. */
+export type AttemptTrigger = "automatic" | "manual"
+
+/** A claimed delivery, with all that its attempt needs but what it shares with others: see `Destination`. */
+export interface ClaimedDelivery extends Tenant {
+  readonly id: DeliveryId
+  readonly lease: string
+  /** Number of the attempt to make, from 1. */
+  readonly attempt: number
+  readonly trigger: AttemptTrigger
+  readonly endpointId: EndpointId
+  readonly eventId: string
+  /** The secrets that are bound to it, the newest first. */
+  readonly secretIds: ReadonlyArray<string>
+  /** When it was queued and when it was claimed, in Unix milliseconds by the database's clock. */
+  readonly createdAt: number
+  readonly claimedAt: number
+  /** The exact text to sign and send. */
+  readonly payload: string
+  readonly traceparent: string | null
+}
+
+/** What all deliveries to an endpoint share. */
+export interface Destination {
+  readonly url: string
+  readonly secrets: ReadonlyArray<StoredSecret>
+}
+
+/** A signing secret as it is stored. */
+export interface StoredSecret {
+  readonly id: string
+  readonly encrypted: Encrypted
+  /** When a rotation replaced it, in Unix milliseconds; null while it is the current one. */
+  readonly retiredAt: number | null
+}
+
+/** What a claim took, and where the queue stands. */
+export interface Claim {
+  readonly deliveries: ReadonlyArray<ClaimedDelivery>
+  /** Until the first delivery comes due that is not due yet, in milliseconds; null where none waits. */
+  readonly nextDueInMillis: number | null
+  /** Whether more was due than the claim looked at: the next one, with these endpoints' attempts in flight, sees others. */
+  readonly more: boolean
+  /** All that was due before this place is of the endpoints that were left out or asked for. */
+  readonly place: QueuePlace
+  /** For each endpoint that was asked for and has something due: where that begins. */
+  readonly askedFor: ReadonlyMap<EndpointId, QueuePlace>
+}
+
+/** A place in the queue: a time, as the database writes it. */
+export type QueuePlace = string
+
+/** Before everything. */
+export const queueStart: QueuePlace = "-infinity"
+
+/** One endpoint's deliveries, to be claimed beside what comes next. */
+export interface AskedFor {
+  readonly endpointId: EndpointId
+  /** Where to begin to look: none of its due deliveries stands before it. */
+  readonly from: QueuePlace
+  /** How many at most. */
+  readonly room: number
+}
+
+export interface ClaimOptions {
+  /** Never more than this many are claimed. */
+  readonly limit: number
+  readonly lease: Duration.Duration
+  /** Attempts in flight per endpoint, those of `inFlight` included. */
+  readonly perEndpoint: number
+  readonly inFlight: ReadonlyMap<EndpointId, number>
+  /** Where to begin to look. Default `queueStart`. */
+  readonly from?: QueuePlace
+  /** Endpoints that are left out. */
+  readonly leftOut?: ReadonlyArray<EndpointId>
+  /** Endpoints among those left out that are looked for by themselves. */
+  readonly askedFor?: ReadonlyArray<AskedFor>
+}
+
+/** A row of a claim. Its first columns are the same in all; the others are null in the row of a claim of nothing. */
+export interface ClaimRow extends Omit<ClaimedDelivery, "id" | "lease" | "secretIds"> {
+  readonly id: DeliveryId | null
+  readonly secretIds: string
+  /** Of the table of deliveries. */
+  readonly pages: number
+  readonly nextDueInMillis: number | null
+  readonly more: boolean
+  readonly place: QueuePlace
+  readonly askedFor: ReadonlyArray<readonly [EndpointId, QueuePlace]> | null
+}
+
+/** What the rows of a claim say. */
+export const toClaim = (rows: ReadonlyArray<ClaimRow>, lease: string): Claim => {
+  const [first] = rows
+  const deliveries: Array<ClaimedDelivery> = []
+  for (const row of rows) {
+    if (row.id === null) continue
+    deliveries.push({
+      organizationId: row.organizationId,
+      environment: row.environment,
+      id: row.id,
+      lease,
+      attempt: row.attempt,
+      trigger: row.trigger,
+      endpointId: row.endpointId,
+      eventId: row.eventId,
+      secretIds: row.secretIds.split(","),
+      createdAt: row.createdAt,
+      claimedAt: row.claimedAt,
+      payload: row.payload,
+      traceparent: row.traceparent
+    })
+  }
+  return {
+    deliveries,
+    nextDueInMillis: first?.nextDueInMillis ?? null,
+    more: first?.more ?? false,
+    place: first?.place ?? queueStart,
+    askedFor: new Map(first?.askedFor ?? [])
+  }
+}
+
+/**
+ * An array of PostgreSQL's as text, of values that need no quotes: numbers, ids, names of ours. Far cheaper than the
+ * client's own, which asks of each value what it is.
+ */
+export const arrayOf = <A>(rows: ReadonlyArray<A>, value: (row: A) => string | number | null): string => {
+  let text = "{"
+  for (const row of rows) {
+    const item = value(row)
+    text += text.length > 1 ? `,${item === null ? "NULL" : item}` : item === null ? "NULL" : item
+  }
+  return `${text}}`
+}
+
+/** An endpoint as it is read. */
+export interface StoredDestination {
+  readonly endpointId: EndpointId
+  readonly url: string
+  readonly secrets: ReadonlyArray<{
+    readonly id: string
+    readonly masterKeyId: string
+    readonly ciphertext: string
+    readonly retiredAt: number | null
+  }> | null
+}
+
+/** A secret as it was stored. */
+export const toSecret = ({
+  ciphertext,
+  id,
+  masterKeyId,
+  retiredAt
+}: NonNullable<StoredDestination["secrets"]>[number]): StoredSecret => ({
+  id,
+  encrypted: { masterKeyId, ciphertext: Buffer.from(ciphertext, "base64") },
+  retiredAt
+})

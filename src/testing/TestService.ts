@@ -1,0 +1,146 @@
+import { HttpServer } from "@effect/platform"
+import type { SqlClient, SqlError } from "@effect/sql"
+import type { PgClient } from "@effect/sql-pg"
+import { Context, Data, Duration, Effect, Layer, Option, Redacted, type Scope } from "effect"
+import { defaultSettings, type EmbeddedServiceOptions, embeddedServiceLayer } from "../Embedding.ts"
+import type { Emulator, EmulatorError } from "../emulator/Emulator.ts"
+import { Keys } from "../identity/Keys.ts"
+import { Organizations } from "../identity/Organizations.ts"
+import type { OrganizationId } from "../kit/Ids.ts"
+import { Accounts } from "../provider/Accounts.ts"
+import type { Provider } from "../provider/Provider.ts"
+import type { Services } from "../Service.ts"
+import type { EmbeddedPostgresError } from "../storage/EmbeddedPostgres.ts"
+import { EmbeddedDatabase, embeddedClientLayer } from "./Database.ts"
+import { LocalProvider } from "./LocalProvider.ts"
+
+/** The service of a test could not be started. */
+export class TestServiceFailed extends Data.TaggedError("TestServiceFailed")<{
+  readonly message: string
+  readonly cause: unknown
+}> {}
+
+/** What differs from the service of a test as it is: see `EmbeddedServiceOptions`. */
+export interface TestServiceOptions {
+  readonly settings?: NonNullable<EmbeddedServiceOptions["settings"]>
+  /** In place of the emulator, or around it. */
+  readonly provider?: Layer.Layer<Provider, never, LocalProvider>
+}
+
+/** A running service with one organization, its linked sandbox account and a key that may do everything. */
+export interface RunningTestService {
+  /** Such as `http://127.0.0.1:40123`. */
+  readonly baseUrl: string
+  readonly organizationId: OrganizationId
+  readonly accountId: string
+  /** A sandbox key with `*` and `webhook-endpoints:*`. */
+  readonly apiKey: Redacted.Redacted
+  /** Where payments are made to happen: see `trigger`. Its notifications go to the service. */
+  readonly emulator: Emulator
+  readonly services: Context.Context<Services>
+}
+
+/** The whole service on real HTTP, with the emulator behind it, for the length of a test suite. */
+export class TestService extends Context.Tag("connected-payments/testing/TestService")<
+  TestService,
+  RunningTestService
+>() {
+  /** On a PostgreSQL of its own: nothing has to be provided. */
+  static readonly layer = (
+    options: TestServiceOptions = {}
+  ): Layer.Layer<
+    TestService | LocalProvider | PgClient.PgClient | SqlClient.SqlClient,
+    TestServiceFailed | EmulatorError | EmbeddedPostgresError | SqlError.SqlError
+  > =>
+    this.layerOnDatabase(options).pipe(Layer.provideMerge(embeddedClientLayer), Layer.provide(EmbeddedDatabase.layer))
+
+  /** On the database of the `PgClient` in its context. */
+  static readonly layerOnDatabase = (
+    options: TestServiceOptions = {}
+  ): Layer.Layer<
+    TestService | LocalProvider,
+    TestServiceFailed | EmulatorError,
+    PgClient.PgClient | SqlClient.SqlClient
+  > => Layer.scoped(TestService, start(options)).pipe(Layer.provideMerge(LocalProvider.layer))
+}
+
+/** Quick to look again, with local destinations, and bounds that no test meets. */
+const testSettings = Effect.map(defaultSettings, ({ delivery }): EmbeddedServiceOptions["settings"] => ({
+  mode: "local",
+  host: "127.0.0.1",
+  port: 0,
+  allowLocalDestinations: true,
+  rateLimitPerMinute: 1_000_000,
+  failedAuthenticationsPerMinute: 1_000_000,
+  shutdownTimeout: Duration.seconds(2),
+  delivery: { ...delivery, timeout: Duration.seconds(5), pollInterval: Duration.millis(100) }
+}))
+
+/** Not a secret: what a test encrypts ends with its database. */
+const masterKeys: EmbeddedServiceOptions["masterKeys"] = [
+  { id: "testing", key: Redacted.make(new Uint8Array(32).fill(1)) }
+]
+
+const addressOf = (context: Context.Context<Services>): string =>
+  Option.match(Context.getOption(context, HttpServer.HttpServer), {
+    onNone: () => "",
+    onSome: ({ address }) => (address._tag === "TcpAddress" ? `http://127.0.0.1:${address.port}` : "")
+  })
+
+const makeOrganization = Effect.fnUntraced(function* (services: Context.Context<Services>, accountId: string) {
+  const author = { kind: "operator", id: "testing" } as const
+  const organization = yield* Context.get(services, Organizations).create({
+    name: "Test organization",
+    ownerEmail: "owner@example.com",
+    author
+  })
+  yield* Context.get(services, Accounts).link(
+    { organizationId: organization.id, environment: "sandbox" },
+    accountId,
+    author
+  )
+  const { key } = yield* Context.get(services, Keys).create({
+    organizationId: organization.id,
+    name: "Test",
+    permissions: ["*", "webhook-endpoints:*"],
+    author
+  })
+  return { organizationId: organization.id, apiKey: key }
+})
+
+const start = (
+  options: TestServiceOptions
+): Effect.Effect<
+  RunningTestService,
+  TestServiceFailed,
+  LocalProvider | PgClient.PgClient | SqlClient.SqlClient | Scope.Scope
+> =>
+  Effect.gen(function* () {
+    const local = yield* LocalProvider
+    const { emulator } = local
+    const provider =
+      options.provider === undefined
+        ? local.options
+        : Layer.provide(options.provider, Layer.succeed(LocalProvider, local))
+    const settings = { ...(yield* testSettings), ...options.settings }
+    const services = yield* Layer.build(
+      embeddedServiceLayer({
+        publicUrl: "http://127.0.0.1",
+        masterKeys,
+        provider,
+        settings
+      })
+    )
+    const accountId = yield* emulator.ensureAccount()
+    const { apiKey, organizationId } = yield* makeOrganization(services, accountId)
+    const baseUrl = addressOf(services)
+    if (baseUrl !== "") {
+      yield* emulator.setWebhookUrl(`${baseUrl}/webhooks/provider`)
+      yield* emulator.setThinWebhookUrl(`${baseUrl}/webhooks/provider/thin`)
+    }
+    return { baseUrl, organizationId, accountId, apiKey, emulator, services }
+  }).pipe(
+    Effect.mapError(
+      (cause) => new TestServiceFailed({ message: `The service under test can't start: ${cause.message}`, cause })
+    )
+  )

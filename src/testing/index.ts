@@ -1,0 +1,9 @@
+/** For an embedding team's own tests: the database, the provider and the whole service, as scoped layers. */
+export { EmbeddedDatabase, embeddedClientLayer } from "./Database.ts"
+export { LocalProvider } from "./LocalProvider.ts"
+export {
+  type RunningTestService,
+  TestService,
+  TestServiceFailed,
+  type TestServiceOptions
+} from "./TestService.ts"

@@ -1,0 +1,219 @@
+import { execFileSync, spawn, spawnSync } from "node:child_process"
+import { once } from "node:events"
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs"
+import { createServer } from "node:http"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { afterAll, describe, expect, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { parse } from "yaml"
+import { metricTable } from "../src/kit/Metrics.ts"
+import { documentedSettings } from "../src/SettingsTable.ts"
+
+// What is checked in for running the service in containers, held against the service that it runs
+
+const root = fileURLToPath(new URL("../", import.meta.url))
+const text = (file: string) => readFileSync(join(root, file), "utf8")
+
+const ComposeFile = Schema.Struct({
+  services: Schema.Record({
+    key: Schema.String,
+    value: Schema.Struct({
+      image: Schema.optional(Schema.String),
+      environment: Schema.optionalWith(Schema.Record({ key: Schema.String, value: Schema.Unknown }), {
+        default: () => ({})
+      }),
+      ports: Schema.optionalWith(Schema.Array(Schema.String), { default: () => [] }),
+      volumes: Schema.optionalWith(Schema.Array(Schema.String), { default: () => [] })
+    })
+  })
+})
+
+const { services } = Schema.decodeUnknownSync(ComposeFile)(parse(text("docker-compose.yml")))
+
+const composeCommands = [["docker", "compose"], ["docker-compose"]] as const
+
+const compose = composeCommands.find(
+  ([file, ...args]) => spawnSync(file, [...args, "version"], { stdio: "ignore" }).status === 0
+)
+
+describe("docker-compose.yml", () => {
+  it.skipIf(compose === undefined)("is valid to Compose (skipped where Compose is not installed)", () => {
+    const [file = "", ...args] = compose ?? []
+    const ended = spawnSync(file, [...args, "-f", "docker-compose.yml", "config"], { cwd: root, encoding: "utf8" })
+    expect(ended.status, ended.stderr).toBe(0)
+    expect(ended.stdout).toContain("service_healthy")
+  })
+
+  it("sets settings that there are, with images of one version and ports for this machine alone", () => {
+    const set = Object.keys(services["service"]?.environment ?? {})
+    expect(set.filter((name) => !documentedSettings.includes(name) && !name.startsWith("OTEL_"))).toEqual([])
+    for (const [name, { image, ports }] of Object.entries(services)) {
+      if (image !== undefined) expect(image, name).toMatch(/:v?\d[\w.-]*$/)
+      for (const port of ports) expect(port, name).toMatch(/^127\.0\.0\.1:/)
+    }
+  })
+
+  it("mounts files that are checked in", () => {
+    const mounted = Object.values(services)
+      .flatMap(({ volumes }) => volumes)
+      .filter((volume) => volume.startsWith("./"))
+      .map((volume) => volume.split(":")[0] ?? "")
+    expect(mounted.length).toBeGreaterThanOrEqual(3)
+    for (const file of mounted) expect(existsSync(join(root, file)), file).toBe(true)
+  })
+})
+
+/** The names that Prometheus gives the service's metrics, and the labels of each. */
+const series = new Map(
+  Object.entries(metricTable).flatMap(([name, { attributes, kind, unit }]) => {
+    const base = `${name.replaceAll(".", "_")}${unit === "s" ? "_seconds" : ""}`
+    const labels = new Set([
+      ...attributes.map((attribute) => attribute.replaceAll(".", "_")),
+      "service_instance_id",
+      "le"
+    ])
+    const names =
+      kind === "histogram"
+        ? ["_bucket", "_count", "_sum"].map((end) => base + end)
+        : [kind === "counter" ? `${base}_total` : base]
+    return names.map((one) => [one, labels] as const)
+  })
+)
+
+/** Every part of a query that names a metric, with the labels that are asked of it. */
+const expectKnown = (query: string) => {
+  const names = query.match(/\b(connected_payments|http_server|db_client|nodejs)_[a-z0-9_]+/g) ?? []
+  const metrics = names.filter((name) => series.has(name))
+  const labels = new Set(metrics.flatMap((name) => [...(series.get(name) ?? [])]))
+  expect(metrics.length, query).toBeGreaterThan(0)
+  expect(
+    names.filter((name) => !series.has(name) && !labels.has(name)),
+    query
+  ).toEqual([])
+  const asked = [...query.matchAll(/(?:by \(|\{)([^)}]*)[)}]/g)].flatMap(([, list = ""]) =>
+    [...list.matchAll(/([a-z_]+)(?=\s*(?:=|!=|,|$))/g)].map(([name]) => name)
+  )
+  expect(
+    asked.filter((label) => !labels.has(label)),
+    query
+  ).toEqual([])
+}
+
+const queriesIn = (value: unknown): ReadonlyArray<string> =>
+  typeof value === "object" && value !== null
+    ? Object.entries(value).flatMap(([key, part]) =>
+        key === "expr" && typeof part === "string" ? [part] : queriesIn(part)
+      )
+    : []
+
+describe("what operators look at", () => {
+  const dashboard: unknown = JSON.parse(text("src/operations/dashboard.json"))
+  const alerts: unknown = parse(text("src/operations/alerts.yaml"))
+
+  it("asks for metrics and labels that the service has", () => {
+    const onMetrics = queriesIn(dashboard).filter((query) => !query.includes("count_over_time"))
+    expect(onMetrics.length).toBeGreaterThan(15)
+    for (const query of [...onMetrics, ...queriesIn(alerts)]) expectKnown(query)
+  })
+
+  it("shows every metric", () => {
+    const shown = queriesIn(dashboard).join("\n")
+    const bases = Object.keys(metricTable).filter((name) => name !== "nodejs.eventloop.delay.mean")
+    expect(bases.filter((name) => !shown.includes(name.replaceAll(".", "_")))).toEqual([])
+  })
+
+  it("has an alert for late deliveries, failed attempts and notifications that were not stored", () => {
+    const Rules = Schema.Struct({
+      groups: Schema.Array(
+        Schema.Struct({
+          rules: Schema.Array(
+            Schema.Struct({
+              uid: Schema.String,
+              title: Schema.String,
+              condition: Schema.Literal("B"),
+              annotations: Schema.Struct({ summary: Schema.String, description: Schema.String })
+            })
+          )
+        })
+      )
+    })
+    const rules = Schema.decodeUnknownSync(Rules)(alerts).groups.flatMap((group) => group.rules)
+    expect(rules.map(({ uid }) => uid)).toEqual(
+      expect.arrayContaining(["oldest-due", "attempt-failures", "inbound-unavailable"])
+    )
+    // Each says where in the guide it is told what to do
+    const guide = text("src/operations/GUIDE.md")
+    for (const { title } of rules) expect(guide).toContain(`### ${title}\n`)
+  })
+})
+
+const dockerfile = text("Dockerfile").replaceAll("\\\n", " ")
+const stages = dockerfile.split(/^FROM /m).slice(1)
+const lastStage = stages.at(-1) ?? ""
+
+const directory = mkdtempSync(join(tmpdir(), "connected-payments-image-"))
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+/** Runs the image's health check on a port. */
+const healthCheck = (port: number) => {
+  const [, command = "[]"] = /HEALTHCHECK[^[]*CMD (\[.*\])/.exec(lastStage) ?? []
+  const [file = "", ...args] = Schema.decodeUnknownSync(Schema.parseJson(Schema.Array(Schema.String)))(command)
+  return spawn(file, args, { env: { PATH: process.env["PATH"], PORT: String(port) }, stdio: "ignore" })
+}
+
+describe("the Dockerfile", () => {
+  it("ends with an ordinary user, without what only building needs", () => {
+    expect(stages.length).toBeGreaterThan(1)
+    expect(lastStage).toMatch(/^USER node$/m)
+    expect(lastStage.indexOf("USER node")).toBeLessThan(lastStage.indexOf("CMD"))
+    expect(lastStage).not.toMatch(/npm (ci|install|run)/)
+    expect(lastStage).toMatch(/MODE=production/)
+    expect(stages[1]).toMatch(/npm ci .*--omit=dev --omit=optional/)
+  })
+
+  it("copies what is there and what is not kept from it", () => {
+    const ignored = text(".dockerignore").trim().split("\n")
+    const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.*) \S+$/gm)].flatMap(([, list = ""]) => list.split(" "))
+    expect(copied).toContain("src")
+    for (const file of copied) {
+      expect(existsSync(join(root, file)), file).toBe(true)
+      expect(ignored, file).not.toContain(file)
+    }
+    for (const secret of [".git", ".data", "node_modules"]) expect(ignored).toContain(secret)
+  })
+
+  it("has a health check that tells a service that is ready from one that is not, and from none", async () => {
+    let status = 200
+    const server = createServer((request, response) => {
+      response.writeHead(request.url === "/health/ready" ? status : 404).end()
+    }).listen(0, "127.0.0.1")
+    await once(server, "listening")
+    const address = server.address()
+    const port = typeof address === "object" && address !== null ? address.port : 0
+    const exitCode = async () => (await once(healthCheck(port), "exit"))[0]
+    expect(await exitCode()).toBe(0)
+    status = 503
+    expect(await exitCode()).toBe(1)
+    server.close()
+    expect(await exitCode()).toBe(1)
+  })
+
+  it("builds a service that starts where its last stage puts it, and in production asks for its settings", () => {
+    const typescript = join(root, "node_modules/.bin/tsc")
+    execFileSync(typescript, ["--project", "src/tsconfig.json", "--noCheck", "--outDir", join(directory, "dist")], {
+      cwd: root
+    })
+    cpSync(join(root, "package.json"), join(directory, "package.json"))
+    symlinkSync(join(root, "node_modules"), join(directory, "node_modules"))
+    const [, command = "[]"] = /^CMD (\[.*\])$/m.exec(lastStage) ?? []
+    const [file = "", ...args] = Schema.decodeUnknownSync(Schema.parseJson(Schema.Array(Schema.String)))(command)
+    const env = { PATH: process.env["PATH"], MODE: "production" }
+    const ended = spawnSync(file, args, { cwd: directory, env, encoding: "utf8" })
+    expect(ended.status, ended.stderr).toBe(1)
+    expect(ended.stderr).toContain("DATABASE_URL: is required with MODE=production")
+    const shown = spawnSync(process.execPath, ["dist/cli/main.js", "--version"], { cwd: directory, encoding: "utf8" })
+    expect(shown.status, shown.stderr).toBe(0)
+  }, 180_000)
+})

@@ -1,0 +1,66 @@
+import { readFile } from "node:fs/promises"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { errorReference, errorReferencePath, errorTable, withErrorTable } from "../src/ErrorReference.ts"
+import { documentedErrors } from "../src/Errors.ts"
+import { onService, TestService } from "./harness/TestService.ts"
+
+describe("the reference of errors", () => {
+  it("has every documented error once, with its own status and code", () => {
+    const known = documentedErrors.map(({ documentation: { code, status } }) => `${status} ${code}`)
+    expect(errorReference.map(({ code, status }) => `${status} ${code}`).toSorted()).toEqual(known.toSorted())
+  })
+
+  it("says of each why it comes and what to do, in sentences", () => {
+    for (const { code, remedy, why } of errorReference) {
+      expect(why, code).toMatch(/^[A-Z`].{15,}\.$/)
+      expect(remedy, code).toMatch(/^[A-Z`].{8,}\.$/)
+      // A bar would end a cell of the table
+      expect(why + remedy, code).not.toMatch(/[|\n—]/)
+    }
+    expect(new Set(errorReference.map(({ why }) => why)).size).toBe(errorReference.length)
+  })
+
+  it("tells to wait wherever the answer carries Retry-After, and to keep the key where an outcome is unknown", () => {
+    for (const { code, remedy } of errorReference.filter(({ retryAfter }) => retryAfter)) {
+      expect(remedy, code).toContain("`Retry-After`")
+    }
+    for (const code of ["provider_timeout", "provider_unavailable", "provider_rate_limited", "internal_error"]) {
+      const found = errorReference.find((error) => error.code === code)
+      expect(found?.remedy, code).toContain("same `Idempotency-Key`")
+    }
+  })
+
+  it("in the README is up to date: `npm run docs` writes it", async () => {
+    const readme = await readFile(new URL("../README.md", import.meta.url), "utf8")
+    expect(readme).toContain(errorTable())
+    expect(withErrorTable(readme)).toBe(readme)
+  })
+})
+
+onService({ roles: { api: true, worker: false } })("the page of errors", (it) => {
+  it.effect("is served without a credential, has a place for each code, and runs no script", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      const page = yield* request("GET", errorReferencePath)
+      expect(page.status).toBe(200)
+      expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8")
+      expect(page.headers.get("content-security-policy")).toContain("default-src 'none'")
+      const anchors = [...page.text.matchAll(/<section id="([^"]+)"/g)].map(([, anchor]) => anchor)
+      const codes = new Set(errorReference.map(({ code }) => code.replace("<", "&lt;").replace(">", "&gt;")))
+      expect(anchors.toSorted()).toEqual([...codes].toSorted())
+      expect(page.text).not.toMatch(/<script|<provider code|`/)
+      const posted = yield* request("POST", errorReferencePath, { body: {} })
+      expect([posted.status, posted.json["code"]]).toEqual([405, "method_not_allowed"])
+    })
+  )
+
+  it.effect("has the code of a failure that one has met", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      const failed = yield* request("GET", "/v2/organizations/x/provider/products")
+      const page = yield* request("GET", errorReferencePath)
+      expect(page.text).toContain(`id="${String(failed.json["code"])}"`)
+    })
+  )
+})

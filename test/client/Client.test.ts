@@ -1,0 +1,222 @@
+import { createServer, type IncomingMessage } from "node:http"
+import { FetchHttpClient } from "@effect/platform"
+import { describe, expect, it } from "@effect/vitest"
+import { Chunk, Effect, Redacted, Stream } from "effect"
+import { DeliveryId } from "../../src/Contract.ts"
+import { makeClient, type RetryOptions } from "../../src/client/index.ts"
+import { onService, TestService } from "../harness/TestService.ts"
+
+const clientOf = (service: TestService["Type"], apiKey = service.organization.testKey) =>
+  makeClient({
+    baseUrl: service.baseUrl,
+    organizationId: service.organization.id,
+    apiKey: Redacted.make(apiKey),
+    retry: { delay: "10 millis" }
+  }).pipe(Effect.provide(FetchHttpClient.layer))
+
+onService()("the client of a running service", (it) => {
+  it.effect("creates, reads and changes things with typed answers", () =>
+    Effect.gen(function* () {
+      const service = yield* TestService
+      const client = yield* clientOf(service)
+      const product = yield* client.products.create({ payload: { name: "Coffee" } })
+      expect(product.id).toMatch(/^prod_/)
+      const read = yield* client.products.get({ path: { id: String(product.id) } })
+      expect(read["name"]).toBe("Coffee")
+      const endpoint = yield* client.endpoints.create({
+        payload: { name: "Shop", url: "http://127.0.0.1:9/hook", events: ["payment.succeeded"] }
+      })
+      expect(endpoint.signingSecret).toMatch(/^whsec_/)
+      expect(endpoint.createdAt).toBeInstanceOf(Date)
+      const paused = yield* client.endpoints.update({ path: { id: endpoint.id }, payload: { active: false } })
+      expect(paused.active).toBe(false)
+      const { data } = yield* client.endpoints.list()
+      expect(data.map(({ id }) => id)).toContain(endpoint.id)
+    })
+  )
+
+  it.effect("fails with the documented error, its fields and its request id", () =>
+    Effect.gen(function* () {
+      const service = yield* TestService
+      const client = yield* clientOf(service)
+      const refused = yield* Effect.flip(
+        client.endpoints.create({
+          payload: { name: "Shop", url: "https://shop.example:444/", events: ["payout.paid"] }
+        })
+      )
+      expect(refused._tag === "DestinationRejected" && refused.fields).toEqual(["url"])
+      expect(refused._tag === "DestinationRejected" && refused.requestId).toMatch(/^req_/)
+      const stranger = yield* clientOf(service, service.stranger.testKey)
+      expect((yield* Effect.flip(stranger.products.list()))._tag).toBe("OrganizationAccessDenied")
+      const nobody = yield* clientOf(service, "pk_test_nothing")
+      expect((yield* Effect.flip(nobody.account.get()))._tag).toBe("ApiKeyInvalid")
+    })
+  )
+
+  it.effect("repeats a mutation under the caller's key without a second effect", () =>
+    Effect.gen(function* () {
+      const client = yield* clientOf(yield* TestService)
+      const create = client.products.create({ payload: { name: "Tea" } })
+      const [first, second] = [yield* create, yield* create]
+      expect(second.id).toBe(first.id)
+      const own = { idempotencyKey: "order-4711", payload: { name: "Tea" } }
+      expect((yield* client.products.create(own)).id).toBe((yield* client.products.create(own)).id)
+      const other = yield* client.products.create({ payload: { name: "Tea" } })
+      expect(other.id).not.toBe(first.id)
+    })
+  )
+
+  it.effect("streams every item of a list, page by page, each once", () =>
+    Effect.gen(function* () {
+      const client = yield* clientOf(yield* TestService)
+      const made = yield* Effect.forEach(["a", "b", "c", "d", "e"], (name) =>
+        client.products.create({ payload: { name } })
+      )
+      const all = Chunk.toReadonlyArray(
+        yield* Stream.runCollect(client.products.list.stream({ urlParams: { limit: 2 } }))
+      )
+      const ids = all.map(({ id }) => id)
+      expect(new Set(ids).size).toBe(ids.length)
+      expect(ids.slice(0, 5)).toEqual(made.map(({ id }) => id).toReversed())
+      const audit = yield* Stream.runCollect(Stream.take(client.audit.list.stream({ urlParams: { limit: 1 } }), 3))
+      expect(new Set(Chunk.map(audit, ({ id }) => id)).size).toBe(3)
+    })
+  )
+
+  it.effect("streams what a paused endpoint missed, whose cursor is the event's id", () =>
+    Effect.gen(function* () {
+      const service = yield* TestService
+      const client = yield* clientOf(service)
+      const endpoint = yield* client.endpoints.create({
+        payload: { name: "Paused", url: "http://127.0.0.1:9/hook", events: ["payout.created"] }
+      })
+      yield* client.endpoints.update({ path: { id: endpoint.id }, payload: { active: false } })
+      const ids = ["1", "2", "3"].map((digit) => `svc_evt_${digit.repeat(64)}`)
+      const tenant = { organization_id: service.organization.id, environment: "sandbox" }
+      const type = "payout.created"
+      yield* Effect.forEach(ids, (id) =>
+        Effect.zipRight(
+          service.sql`INSERT INTO payments.events ${service.sql.insert({ ...tenant, id, type, payload: "{}" })}`,
+          service.sql`INSERT INTO payments.skipped_events ${service.sql.insert({
+            ...tenant,
+            endpoint_id: endpoint.id,
+            event_id: id,
+            type,
+            provider_event_id: id
+          })}`
+        )
+      )
+      const missed = yield* Stream.runCollect(
+        client.endpoints.skipped.stream({ path: { id: endpoint.id }, urlParams: { limit: 1 } })
+      )
+      expect(Chunk.toReadonlyArray(missed).map(({ eventId }) => eventId)).toEqual(ids.toReversed())
+    })
+  )
+})
+
+interface Reply {
+  readonly status: number
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: unknown
+}
+
+const refusal = (code: string) => ({ error: "No.", code, fields: [], requestId: "req_1" })
+const unavailable: Reply = { status: 503, body: refusal("service_unavailable") }
+const product: Reply = { status: 200, body: { id: "prod_1" } }
+
+/** A service that gives these replies in turn, `cut` being a connection that is lost; and what it was asked. */
+const scripted = (replies: ReadonlyArray<Reply | "cut">, retry: RetryOptions = {}) =>
+  Effect.gen(function* () {
+    const asked: Array<{ readonly headers: IncomingMessage["headers"]; readonly at: number }> = []
+    const server = createServer((request, response) => {
+      const reply = replies[asked.length] ?? product
+      asked.push({ headers: request.headers, at: Date.now() })
+      if (reply === "cut") request.socket.destroy()
+      else {
+        response.writeHead(reply.status, { "content-type": "application/json", ...reply.headers })
+        response.end(JSON.stringify(reply.body))
+      }
+    })
+    yield* Effect.acquireRelease(
+      Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
+      () =>
+        Effect.sync(() => {
+          server.closeAllConnections()
+          server.close()
+        })
+    )
+    const address = server.address()
+    const client = yield* makeClient({
+      baseUrl: `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`,
+      organizationId: "0198c3a2-5c4e-7b1f-9d3a-2f6e8b7c1d40",
+      apiKey: Redacted.make("pk_test_1"),
+      retry: { delay: "5 millis", ...retry }
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+    return { client, asked }
+  })
+
+describe("the client's repeats", () => {
+  it.scopedLive("carry one idempotency key through lost connections and failures", () =>
+    Effect.gen(function* () {
+      const { asked, client } = yield* scripted(["cut", unavailable, { status: 500, body: refusal("internal_error") }])
+      expect((yield* client.products.create({ payload: { name: "Coffee" } })).id).toBe("prod_1")
+      expect(asked).toHaveLength(4)
+      expect(new Set(asked.map(({ headers }) => headers["idempotency-key"])).size).toBe(1)
+      expect(asked.every(({ headers }) => headers["x-api-key"] === "pk_test_1")).toBe(true)
+    })
+  )
+
+  it.scopedLive("wait for as long as the service asks", () =>
+    Effect.gen(function* () {
+      const limited = { status: 429, headers: { "retry-after": "1" }, body: refusal("rate_limit_exceeded") }
+      const { asked, client } = yield* scripted([limited])
+      yield* client.products.list().pipe(Effect.ignore)
+      expect(asked).toHaveLength(2)
+      expect((asked[1]?.at ?? 0) - (asked[0]?.at ?? 0)).toBeGreaterThanOrEqual(990)
+    })
+  )
+
+  it.scopedLive("end where the service asks for more patience than the caller has", () =>
+    Effect.gen(function* () {
+      const limited = { status: 429, headers: { "retry-after": "60" }, body: refusal("rate_limit_exceeded") }
+      const { asked, client } = yield* scripted([limited])
+      const error = yield* Effect.flip(client.products.list())
+      expect([error._tag, asked.length]).toEqual(["RateLimitExceeded", 1])
+    })
+  )
+
+  it.scopedLive("end after their number, with the last answer", () =>
+    Effect.gen(function* () {
+      const { asked, client } = yield* scripted([unavailable, unavailable, unavailable, unavailable], { times: 2 })
+      expect((yield* Effect.flip(client.account.get()))._tag).toBe("ServiceUnavailable")
+      expect(asked).toHaveLength(3)
+    })
+  )
+
+  it.scopedLive("are not made of a mutation that takes no key, unless it was not begun", () =>
+    Effect.gen(function* () {
+      const { asked, client } = yield* scripted([unavailable])
+      const path = { id: DeliveryId.make("0198c3a2-5c4e-7b1f-9d3a-2f6e8b7c1d41") }
+      expect((yield* Effect.flip(client.deliveries.retry({ path })))._tag).toBe("ServiceUnavailable")
+      expect(asked).toHaveLength(1)
+    })
+  )
+
+  it.scopedLive("are not made of what stays refused", () =>
+    Effect.gen(function* () {
+      const { asked, client } = yield* scripted([{ status: 422, body: refusal("validation_failed") }])
+      expect((yield* Effect.flip(client.products.create({ payload: { name: "Coffee" } })))._tag).toBe(
+        "ValidationFailed"
+      )
+      expect(asked).toHaveLength(1)
+    })
+  )
+
+  it.scopedLive("begin again where an answer takes too long", () =>
+    Effect.gen(function* () {
+      const { asked, client } = yield* scripted([], { timeout: "1 nanos", times: 1 })
+      expect((yield* Effect.flip(client.account.get()))._tag).toBe("RequestError")
+      expect(asked.length).toBeLessThanOrEqual(2)
+    })
+  )
+})

@@ -1,0 +1,82 @@
+import { SqlClient } from "@effect/sql"
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { observeQueueWithin } from "../../src/deliveries/QueueMetrics.ts"
+import { Metrics, type MetricsWriter } from "../../src/kit/Metrics.ts"
+import { onService, TestService } from "../harness/TestService.ts"
+import { makeTenant, subscribe } from "../inbound/Notifications.ts"
+import { storeDeliveries } from "./StoredDeliveries.ts"
+
+/** What an export would find: the values that are set when it looks. */
+const lookedWithin = Effect.fnUntraced(function* (window: number) {
+  const { sql } = yield* TestService
+  const values: Record<string, number> = {}
+  let look: Effect.Effect<void> = Effect.void
+  const metrics: MetricsWriter = {
+    record: () => {},
+    count: () => {},
+    set: (name, value, attributes) => {
+      values[[name.split(".").at(-1), ...attributes].join(" ")] = value
+    },
+    observe: (effect) =>
+      Effect.sync(() => {
+        look = effect
+      })
+  }
+  yield* Effect.scoped(observeQueueWithin(window)).pipe(
+    Effect.provideService(Metrics, metrics),
+    Effect.provideService(SqlClient.SqlClient, sql)
+  )
+  yield* look
+  return values
+})
+
+onService({ roles: { api: true, worker: false } })("the queue's metrics", (it) => {
+  it.effect("count what is due and scheduled in each environment, and the age of the oldest that is due", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      expect(yield* lookedWithin(1000)).toEqual({
+        "depth sandbox due": 0,
+        "depth sandbox scheduled": 0,
+        "depth production due": 0,
+        "depth production scheduled": 0,
+        "oldest_due_age sandbox": 0,
+        "oldest_due_age production": 0
+      })
+      const tenant = yield* makeTenant
+      const { id: endpointId } = yield* subscribe(tenant)
+      const of = { organizationId: tenant.id, endpointId }
+      yield* storeDeliveries({ ...of, state: "delivered", count: 4 })
+      yield* storeDeliveries({ ...of, state: "queued", count: 3 })
+      const due = yield* storeDeliveries({ ...of, state: "queued", count: 2 })
+      yield* sql`
+        UPDATE payments.deliveries SET next_attempt_at = now() - interval '90 seconds' WHERE id = ${due[0] ?? ""}`
+      yield* sql`
+        UPDATE payments.deliveries SET next_attempt_at = now() - interval '5 seconds' WHERE id = ${due[1] ?? ""}`
+      const values = yield* lookedWithin(1000)
+      expect(values).toMatchObject({
+        "depth sandbox due": 2,
+        "depth sandbox scheduled": 3,
+        "depth production due": 0,
+        "oldest_due_age production": 0
+      })
+      expect(values["oldest_due_age sandbox"]).toBeGreaterThanOrEqual(90)
+      expect(values["oldest_due_age sandbox"]).toBeLessThan(150)
+    })
+  )
+
+  it.effect("beyond the rows that are looked at are an estimate of the right size", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const tenant = yield* makeTenant
+      const { id: endpointId } = yield* subscribe(tenant)
+      yield* storeDeliveries({ organizationId: tenant.id, endpointId, state: "queued", count: 500 })
+      yield* sql`UPDATE payments.deliveries SET next_attempt_at = now() - interval '1 minute' WHERE state = 'queued'`
+      yield* sql`ANALYZE payments.deliveries`
+      const values = yield* lookedWithin(100)
+      expect(values["depth sandbox due"]).toBeGreaterThan(450)
+      expect(values["depth sandbox due"]).toBeLessThan(550)
+      expect(values["depth sandbox scheduled"]).toBe(0)
+    })
+  )
+})

@@ -1,0 +1,95 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { newEventId, notification } from "../inbound/Notifications.ts"
+import {
+  allDelivered,
+  duplicates,
+  expectNoOverlap,
+  expectNothingLost,
+  millisToDelivery,
+  storedDeliveries
+} from "./History.ts"
+import { type Installation, installation, ofRole } from "./Installation.ts"
+import { makeProvider, postOnce } from "./Provider.ts"
+import { preloading } from "./preload/Preload.ts"
+import { Randomness } from "./Randomness.ts"
+import { makeReceiver } from "./Receiver.ts"
+import { eventuallyDone } from "./Waiting.ts"
+
+/** What each jump sets the clock off by, in seconds: ahead by two days, back by a year, right again. */
+const offsets = [2 * 86_400, -365 * 86_400, 0]
+
+const jump = (service: Installation, role: "api" | "worker") =>
+  Effect.sync(() => {
+    for (const { child } of ofRole(service, role)) child.kill("SIGUSR2")
+  })
+
+/** How far the start of the latest attempt is from the database's time, in seconds. */
+const clockOfAttempts = ({ query }: Installation) =>
+  Effect.map(
+    query<{ seconds: number }>(`
+      SELECT EXTRACT(EPOCH FROM a.started_at - d.finished_at)::float8 AS seconds
+      FROM payments.delivery_attempts a JOIN payments.deliveries d
+        ON d.organization_id = a.organization_id AND d.environment = a.environment AND d.id = a.delivery_id
+      ORDER BY d.finished_at DESC LIMIT 1`),
+    ([row]) => row?.seconds ?? 0
+  )
+
+/**
+ * Covered: wall clocks of processes that jump. Leases, retries and expiry go by the database's clock, which is the
+ * machine's own and is not moved here.
+ */
+describe("a process whose wall clock jumps", () => {
+  it.scopedLive(
+    "delivers everything once, retries when it is due, and takes notifications again once its clock is right",
+    () =>
+      Effect.gen(function* () {
+        const random = new Randomness()
+        const settings = { FAULTS_CLOCK_OFFSETS: offsets.join(","), ...preloading("ShiftedClock") }
+        const service = yield* installation([
+          { role: "api", settings },
+          { role: "worker", settings }
+        ])
+        const receiver = yield* makeReceiver(random, 300)
+        const endpointIds = yield* Effect.forEach(["a", "b"], (path) => service.subscribe(receiver.url(path)))
+        const provider = makeProvider(service, random)
+
+        // The worker's clock, with attempts under way, leases that run and a connection that is kept open
+        yield* provider.loading(
+          20,
+          Effect.forEach(offsets, () => Effect.delay(jump(service, "worker"), "800 millis")).pipe(
+            Effect.zipRight(Effect.sleep("800 millis"))
+          )
+        )
+        yield* allDelivered(service)
+        yield* expectNothingLost(service, provider, receiver, endpointIds)
+        expectNoOverlap(receiver)
+        expect([...duplicates(receiver)]).toEqual([])
+        for (const { attemptCount } of yield* storedDeliveries(service)) expect(attemptCount).toBe(1)
+        expect(yield* millisToDelivery(provider, receiver, endpointIds.length)).toBeLessThan(5000)
+        yield* allDelivered(service)
+        expect(Math.abs(yield* clockOfAttempts(service))).toBeLessThan(60)
+
+        // The API's clock: a signature is judged by it, so what comes is refused and nothing stored, until it is right
+        const [api] = ofRole(service, "api")
+        if (api === undefined) return yield* Effect.dieMessage("No API")
+        const body = notification(service.accountId, { id: newEventId() })
+        const answeredIs = (status: number) =>
+          eventuallyDone(
+            `the answer ${status}`,
+            Effect.map(postOnce(api.baseUrl, body, service.webhookSecret), (answered) => answered === status)
+          )
+        const before = (yield* storedDeliveries(service)).length
+        for (const offset of offsets) {
+          yield* jump(service, "api")
+          if (offset === 0) break
+          yield* answeredIs(400)
+          expect((yield* storedDeliveries(service)).length).toBe(before)
+        }
+        yield* answeredIs(200)
+        yield* allDelivered(service)
+        expect((yield* storedDeliveries(service)).length).toBe(before + endpointIds.length)
+      }),
+    120_000
+  )
+})

@@ -1,0 +1,211 @@
+import { expect } from "@effect/vitest"
+import { Cause, Context, Effect, Exit, FastCheck as fc, Option } from "effect"
+import { SignatureInvalid } from "../../src/Errors.ts"
+import { Inbound } from "../../src/inbound/Inbound.ts"
+import { onService, TestService } from "../harness/TestService.ts"
+import { makeTenant, newEventId, notification, signature, subscribe, thinNotification } from "./Notifications.ts"
+
+/** What arrives at an entry. */
+interface Arrival {
+  readonly entry: "snapshot" | "thin"
+  readonly kind: string
+  /** The id in its body. */
+  readonly id: string
+  readonly body: Buffer
+  readonly header: string | undefined
+  /** Whether the provider signed these bytes, not long ago. */
+  readonly isGenuine: boolean
+}
+
+const paths = { snapshot: "/webhooks/provider", thin: "/webhooks/provider/thin" } as const
+
+/** What is drawn for an arrival; `position` is a share of a length. */
+interface Draw {
+  readonly entry: Arrival["entry"]
+  readonly position: number
+  readonly seconds: number
+  readonly noise: string
+}
+
+type Make = (genuine: string, draw: Draw) => Pick<Arrival, "body" | "header">
+
+const bytesOf = (text: string): Buffer => Buffer.from(text, "utf8")
+const upTo = (length: number, { position }: Draw): number => Math.min(length - 1, Math.floor(position * length))
+
+/** What nobody may take: none of it is what the provider signed, or not lately. */
+const refused: Readonly<Record<string, Make>> = {
+  "a truncated body": (text, draw) => {
+    const bytes = bytesOf(text)
+    return { body: bytes.subarray(0, upTo(bytes.length, draw)), header: signature(text) }
+  },
+  "a truncated header": (text, draw) => {
+    const header = signature(text)
+    return { body: bytesOf(text), header: header.slice(0, upTo(header.length, draw)) }
+  },
+  "a longer body": (text, { noise }) => ({ body: bytesOf(`${text}${noise} `), header: signature(text) }),
+  "a body in another encoding": (text) => ({ body: Buffer.from(text, "utf16le"), header: signature(text) }),
+  "a body with a byte order mark": (text) => ({ body: bytesOf(`\uFEFF${text}`), header: signature(text) }),
+  "bytes that only read like what was signed": (text) => {
+    const signed = text.replace("{", '{"\uFFFD":1,')
+    const bytes = bytesOf(signed)
+    const at = bytes.indexOf("\uFFFD")
+    return {
+      body: Buffer.concat([bytes.subarray(0, at), Buffer.of(0xff), bytes.subarray(at + 3)]),
+      header: signature(signed)
+    }
+  },
+  "a flipped bit": (text, draw) => {
+    const body = bytesOf(text)
+    const at = upTo(body.length, draw)
+    body.writeUInt8(body.readUInt8(at) ^ 1, at)
+    return { body, header: signature(text) }
+  },
+  "a replay after five minutes": (text, { seconds }) => ({
+    body: bytesOf(text),
+    header: signature(text, { secondsFromNow: -301 - seconds })
+  }),
+  // Far enough ahead that no slow machine lets it come near
+  "one from the future": (text, { seconds }) => ({
+    body: bytesOf(text),
+    header: signature(text, { secondsFromNow: 3600 + seconds })
+  }),
+  "another secret": (text, { noise }) => ({
+    body: bytesOf(text),
+    header: signature(text, { secret: `whsec_other${noise}` })
+  }),
+  "a signature with a new time": (text) => ({
+    body: bytesOf(text),
+    header: signature(text, { secondsFromNow: -400 }).replace(/^t=\d+/, `t=${Math.floor(Date.now() / 1000)}`)
+  }),
+  "a header of noise": (text, { noise }) => ({
+    body: bytesOf(text),
+    header: noise.replaceAll(/[^\u0021-\u007e]/g, "")
+  }),
+  "a huge header": (text, { position }) => ({
+    body: bytesOf(text),
+    header: `t=${Math.floor(Date.now() / 1000)}${",v1=00".repeat(Math.floor(position * 500))}`
+  }),
+  "no header": (text) => ({ body: bytesOf(text), header: undefined })
+}
+
+const genuineBody = (entry: Arrival["entry"], account: string, id: string, livemode: boolean): string =>
+  entry === "snapshot"
+    ? notification(account, { id, livemode })
+    : thinNotification(account, { id, livemode, type: "v1.charge.updated" })
+
+const draws = fc.record<Draw>({
+  entry: fc.constantFrom("snapshot", "thin"),
+  position: fc.double({ min: 0, max: 0.999, noNaN: true }),
+  seconds: fc.integer({ min: 0, max: 10_000_000 }),
+  noise: fc.string({ maxLength: 40 })
+})
+
+const kinds = Object.entries(refused)
+
+/** So many arrivals of every kind that is refused. */
+const refusedArrivals = (account: string, count: number): ReadonlyArray<Arrival> =>
+  fc.sample(draws, count).map((draw, n) => {
+    const [kind, make] = kinds[n % kinds.length] ?? ["", () => ({ body: Buffer.alloc(0), header: undefined })]
+    const id = newEventId()
+    const made = make(genuineBody(draw.entry, account, id, false), draw)
+    return { ...made, entry: draw.entry, kind, id, isGenuine: false }
+  })
+
+/** Genuine ones: of this account, of one that nobody knows, of the other mode; and each of them at once again. */
+const genuineArrivals = (account: string, count: number): ReadonlyArray<Arrival> =>
+  fc.sample(draws, count).flatMap(({ entry }, n) => {
+    const id = newEventId()
+    const text = genuineBody(entry, n % 3 === 0 ? account : "acct_nobodys", id, n % 3 === 1)
+    const arrival = { entry, kind: "genuine", id, body: bytesOf(text), header: signature(text), isGenuine: true }
+    return n % 2 === 0 ? [arrival, { ...arrival, kind: "a replay at once" }] : [arrival]
+  })
+
+const receiptsOf = (arrivals: ReadonlyArray<Arrival>) =>
+  Effect.flatMap(TestService, ({ sql }) =>
+    Effect.map(
+      sql<{ id: string; outcome: string }>`
+        SELECT provider_event_id AS id, outcome FROM payments.receipts
+        WHERE provider_event_id = ANY (${arrivals.map(({ id }) => id)})`,
+      (rows) => rows
+    )
+  )
+
+/** A receipt of each that is genuine, one, and of nothing else. */
+const expectReceiptsOfGenuine = (arrivals: ReadonlyArray<Arrival>) =>
+  Effect.map(receiptsOf(arrivals), (receipts) => {
+    const genuine = new Set(arrivals.filter(({ isGenuine }) => isGenuine).map(({ id }) => id))
+    expect(receipts.map(({ id }) => id).sort()).toEqual([...genuine].sort())
+    return new Set(receipts.map(({ outcome }) => outcome))
+  })
+
+onService({ roles: { api: true, worker: false } })("bad notifications", (it) => {
+  it.effect("are refused where they are not signed, and leave no receipt; what is genuine among them leaves one", () =>
+    Effect.gen(function* () {
+      const { services } = yield* TestService
+      const inbound = Context.get(services, Inbound)
+      const tenant = yield* makeTenant
+      yield* subscribe(tenant)
+      const arrivals = [...refusedArrivals(tenant.accountId, 2000), ...genuineArrivals(tenant.accountId, 60)]
+      yield* Effect.forEach(
+        arrivals,
+        ({ body, entry, header, isGenuine, kind }) =>
+          Effect.map(
+            Effect.exit(entry === "snapshot" ? inbound.receive(body, header) : inbound.receiveThin(body, header)),
+            (exit) => {
+              if (Exit.isSuccess(exit)) return expect([kind, isGenuine]).toEqual([kind, true])
+              expect([kind, isGenuine]).toEqual([kind, false])
+              const failure = Option.getOrUndefined(Cause.failureOption(exit.cause))
+              expect(failure, Cause.pretty(exit.cause)).toBeInstanceOf(SignatureInvalid)
+            }
+          ),
+        { concurrency: 8, discard: true }
+      )
+      const outcomes = yield* expectReceiptsOfGenuine(arrivals)
+      expect([...outcomes].sort()).toEqual(["delivered", "ignored", "unlinked", "wrong_mode"])
+    })
+  )
+
+  it.effect("are answered 400 over HTTP, 413 where they are too large, and never by a 5xx", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      const tenant = yield* makeTenant
+      const send = ({ body, entry, header }: Arrival, headers: Readonly<Record<string, string>> = {}) =>
+        request("POST", paths[entry], {
+          raw: body,
+          headers: { ...(header === undefined ? {} : { "stripe-signature": header }), ...headers }
+        })
+      const arrivals = [...refusedArrivals(tenant.accountId, 1000), ...genuineArrivals(tenant.accountId, 40)]
+      yield* Effect.forEach(
+        arrivals,
+        (arrival) =>
+          Effect.map(send(arrival), ({ status, text }) => {
+            expect([arrival.kind, status], text).toEqual([arrival.kind, arrival.isGenuine ? 200 : 400])
+          }),
+        { concurrency: 16, discard: true }
+      )
+      yield* expectReceiptsOfGenuine(arrivals)
+
+      for (const entry of ["snapshot", "thin"] as const) {
+        const id = newEventId()
+        const huge = genuineBody(entry, tenant.accountId, id, false).replace(
+          /\}$/,
+          `,"x":"${"a".repeat(1024 * 1024)}"}`
+        )
+        const tooLarge = { entry, kind: "huge", id, body: bytesOf(huge), header: signature(huge), isGenuine: false }
+        expect((yield* send(tooLarge)).status).toBe(413)
+        // What a header says of the bytes changes nothing about which of them are signed
+        const text = genuineBody(entry, tenant.accountId, id, false)
+        const forged = { ...tooLarge, body: bytesOf(text), header: signature(`${text} `) }
+        for (const headers of [
+          { "content-encoding": "gzip" },
+          { "content-type": "text/plain; charset=utf-16" },
+          { "content-type": "multipart/form-data" },
+          { "content-type": "" }
+        ]) {
+          expect((yield* send(forged, headers)).status).toBeLessThan(500)
+        }
+        yield* expectReceiptsOfGenuine([tooLarge])
+      }
+    })
+  )
+})

@@ -1,0 +1,161 @@
+import { execFile } from "node:child_process"
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+
+const run = promisify(execFile)
+const root = fileURLToPath(new URL("../..", import.meta.url))
+const compiler = join(root, "node_modules/typescript/bin/tsc")
+const examples = ["whole-service", "own-events", "own-provider"]
+
+/** What a package says of itself, as far as this test asks. */
+interface Manifest {
+  readonly name: string
+  readonly exports: Readonly<Record<string, string | { readonly types: string; readonly default: string }>>
+  readonly dependencies: Readonly<Record<string, string>>
+  readonly peerDependencies: Readonly<Record<string, string>>
+  readonly optionalDependencies: Readonly<Record<string, string>>
+  readonly scripts: Readonly<Record<string, string>>
+}
+
+// The project's own file
+const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as Manifest
+
+const link = (name: string, modules: string) => {
+  mkdirSync(dirname(join(modules, name)), { recursive: true })
+  symlinkSync(join(root, "node_modules", name), join(modules, name))
+}
+
+/** Compiles and packs a copy, so that nobody who uses the checkout meanwhile is disturbed. */
+const pack = async (directory: string) => {
+  const copy = join(directory, "copy")
+  for (const file of ["package.json", "README.md", "CHANGELOG.md", "LICENSE", "tsconfig.json", "src"]) {
+    cpSync(join(root, file), join(copy, file), { recursive: true })
+  }
+  symlinkSync(join(root, "node_modules"), join(copy, "node_modules"))
+  await run(process.execPath, [compiler, "--project", "src/tsconfig.json"], { cwd: copy })
+  const { stdout } = await run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", directory], {
+    cwd: copy,
+    maxBuffer: 2 ** 26
+  })
+  // What npm 10 and 11 print
+  return JSON.parse(stdout) as ReadonlyArray<{
+    readonly filename: string
+    readonly files: ReadonlyArray<{ readonly path: string }>
+  }>
+}
+
+const unpack = async (archive: string, modules: string) => {
+  const target = join(modules, manifest.name)
+  mkdirSync(target, { recursive: true })
+  await run("tar", ["-xzf", archive, "-C", target, "--strip-components=1"])
+}
+
+const freePort = () =>
+  new Promise<number>((resolve) => {
+    const server = createServer()
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0))
+    })
+  })
+
+describe("the package", () => {
+  let directory = ""
+  let project = ""
+  let archive = ""
+  let files: ReadonlyArray<string> = []
+
+  beforeAll(async () => {
+    directory = mkdtempSync(join(tmpdir(), "connected-payments-package-"))
+    const [packed] = await pack(directory)
+    files = (packed?.files ?? []).map(({ path }) => path)
+    archive = join(directory, packed?.filename ?? "")
+    project = join(directory, "project")
+    const modules = join(project, "node_modules")
+    await unpack(archive, modules)
+    // What it declares, and nothing else: a package that it forgets to name is missed here
+    const declared = { ...manifest.dependencies, ...manifest.peerDependencies, ...manifest.optionalDependencies }
+    for (const name of [...Object.keys(declared), "@types/node", "@types/pg"]) link(name, modules)
+  }, 120_000)
+
+  afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+  it("holds the compiled service, its types and its papers alone", () => {
+    const others = files.filter(
+      (path) => !/^dist\/.+\.(js|d\.ts)$|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(path)
+    )
+    expect(others).toEqual([])
+    const exported = Object.values(manifest.exports).flatMap((entry) =>
+      typeof entry === "string" ? [entry] : [entry.types, entry.default]
+    )
+    expect(exported.filter((path) => !files.includes(path.replace("./", "")))).toEqual([])
+  })
+
+  it("is built afresh whenever it is packed", () => {
+    expect(manifest.scripts["prepack"]).toBe("npm run build")
+  })
+
+  it("gives a consumer of webhooks what it needs without any dependency", async () => {
+    const alone = join(directory, "alone")
+    await unpack(archive, join(alone, "node_modules"))
+    const script = `import("connected-payments/webhooks").then((kit) => console.log(typeof kit.verifyWebhook))`
+    const { stdout } = await run(process.execPath, ["-e", script], { cwd: alone })
+    expect(stdout.trim()).toBe("function")
+  })
+
+  it("gives a client the whole contract without server code", async () => {
+    const script = `
+      const { Api, RateLimitExceeded } = await import("connected-payments/api")
+      const { makeClient } = await import("connected-payments/client")
+      console.log("products" in Api.groups, typeof RateLimitExceeded, typeof makeClient)`
+    const { stdout } = await run(process.execPath, ["--input-type=module", "-e", script], { cwd: project })
+    expect(stdout.trim()).toBe("true function function")
+  })
+
+  it("type-checks in an embedding team's project, and runs the examples there", { timeout: 180_000 }, async () => {
+    writeFileSync(join(project, "package.json"), JSON.stringify({ name: "fresh", private: true, type: "module" }))
+    writeFileSync(
+      join(project, "tsconfig.json"),
+      JSON.stringify({
+        compilerOptions: {
+          target: "ES2023",
+          lib: ["ES2023", "DOM", "DOM.Iterable"],
+          types: ["node"],
+          module: "NodeNext",
+          strict: true,
+          exactOptionalPropertyTypes: true,
+          noUncheckedIndexedAccess: true,
+          skipLibCheck: false,
+          outDir: "out"
+        },
+        include: ["*.ts"]
+      })
+    )
+    for (const name of examples) {
+      cpSync(join(root, "test/examples/embedding", `${name}.ts`), join(project, `${name}.ts`))
+    }
+    const checked = await run(process.execPath, [compiler], { cwd: project }).catch((error: unknown) => Object(error))
+    expect(String(checked.stdout)).toBe("")
+    const port = String(await freePort())
+    const printed = await Promise.all(
+      examples.map(async (name) => {
+        const { stdout } = await run(process.execPath, [join("out", `${name}.js`)], {
+          cwd: project,
+          env: { ...process.env, PORT: port },
+          timeout: 120_000
+        })
+        return stdout.split("\n").filter((line) => /^[a-z]+ [a-z]+: /.test(line))
+      })
+    )
+    expect(printed.flat()).toEqual([
+      "whole service: ProviderAccountNotConnected",
+      "own events: order.shipped, 1 delivery",
+      'own provider: [{"amount":4200,"currency":"brl"}], prod_'
+    ])
+  })
+})

@@ -1,0 +1,112 @@
+import { spawnSync } from "node:child_process"
+import { chmodSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { createTestDatabase } from "../harness/TestDatabase.ts"
+import { temporaryDirectory } from "../storage/fixtures/temporaryDirectory.ts"
+
+// The commands of the operations guide, run as they are written
+
+const root = fileURLToPath(new URL("../../", import.meta.url))
+const guide = readFileSync(join(root, "src/operations/GUIDE.md"), "utf8")
+
+/** The blocks of a kind: `upgrade`, `sql`…; empty for those without one. */
+const blocks = (kind: string) =>
+  [...guide.matchAll(/^ *```sh ?(\w*)\n([\s\S]*?)^ *```$/gm)]
+    .filter(([, of]) => of === kind)
+    .map(([, , code = ""]) => code)
+
+const majorOf = (file: string): number => {
+  const { error, stdout } = spawnSync(file, ["--version"], { encoding: "utf8" })
+  return error === undefined ? Number(/(\d+)\./.exec(stdout)?.[1] ?? 0) : 0
+}
+
+/** The embedded server's: its tools do not come with it. */
+const serverMajor = 18
+
+const setUp = Effect.gen(function* () {
+  const database = yield* createTestDatabase()
+  const directory = yield* temporaryDirectory
+  const program = join(directory, "connected-payments")
+  writeFileSync(program, `#!/bin/sh\nexec "${process.execPath}" --import tsx "${join(root, "src/cli/main.ts")}" "$@"\n`)
+  chmodSync(program, 0o755)
+  const run = (script: string, settings: Readonly<Record<string, string>> = {}) => {
+    const ended = spawnSync("bash", ["-euo", "pipefail", "-c", script], {
+      cwd: root,
+      encoding: "utf8",
+      env: {
+        PATH: `${directory}:${process.env["PATH"] ?? ""}`,
+        DATABASE_URL: Redacted.value(database.url),
+        DATA_DIR: join(directory, "data"),
+        ...settings
+      }
+    })
+    expect(ended.status, `${script}\n${ended.stdout}${ended.stderr}`).toBe(0)
+    return ended.stdout
+  }
+  return { database, directory, run }
+})
+
+describe("the guide's commands", () => {
+  it.scopedLive(
+    "bring a database up to date, make and rotate a master key, and look at what there is",
+    () =>
+      Effect.gen(function* () {
+        const { run } = yield* setUp
+        const upgrades = blocks("upgrade")
+        expect(upgrades).toHaveLength(1)
+        for (const script of upgrades) expect(run(script)).toContain("0001_initial")
+        const [newKey = "", ...others] = blocks("")
+        const made = run(newKey).trim()
+        expect(made).toMatch(/^[\w-]+:[A-Za-z0-9+/]{43}=$/)
+        for (const script of blocks("rotate")) {
+          expect(run(script, { MASTER_KEYS: made })).toContain(`Re-encrypted under "${made.split(":")[0]}": 0`)
+        }
+        expect(others).toHaveLength(1)
+        for (const script of others) expect(run(script)).toContain("no such receipts")
+        const looks = blocks("sql")
+        expect(looks.length).toBeGreaterThanOrEqual(4)
+        // Where psql is not installed they can't be run
+        for (const script of majorOf("psql") === 0 ? [] : looks) run(script)
+      }),
+    180_000
+  )
+
+  it.scopedLive.skipIf(majorOf("pg_dump") < serverMajor)(
+    `back up and restore (skipped without PostgreSQL ${serverMajor}'s own pg_dump)`,
+    () =>
+      Effect.gen(function* () {
+        const { directory, run } = yield* setUp
+        const restored = yield* createTestDatabase()
+        const settings = {
+          BACKUP_FILE: join(directory, "backup"),
+          RESTORED_DATABASE_URL: Redacted.value(restored.url)
+        }
+        run("connected-payments migrate")
+        for (const script of [...blocks("backup"), ...blocks("restore")]) run(script, settings)
+        expect(run("connected-payments migrate", { DATABASE_URL: Redacted.value(restored.url) })).toContain(
+          "up to date"
+        )
+      }),
+    180_000
+  )
+})
+
+describe("migrations after the first two", () => {
+  it("only add, as the guide promises for old and new versions side by side", () => {
+    const folder = join(root, "src/storage/migrations")
+    const later = readdirSync(folder).filter((file) => file.endsWith(".ts") && file > "0003")
+    expect(later.length).toBeGreaterThan(2)
+    for (const file of later) {
+      const statements = readFileSync(join(folder, file), "utf8")
+      expect(statements, file).not.toMatch(
+        /DROP (TABLE|COLUMN|SCHEMA|SEQUENCE)|RENAME|ALTER COLUMN \w+ (TYPE|SET NOT NULL|SET DATA)|DELETE FROM|TRUNCATE/i
+      )
+      for (const [added] of statements.matchAll(/ADD COLUMN[^,`]*/gi)) {
+        if (/NOT NULL/i.test(added)) expect(added, file).toMatch(/DEFAULT/i)
+      }
+    }
+  })
+})

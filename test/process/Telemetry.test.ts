@@ -1,0 +1,251 @@
+import { createServer } from "node:net"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Option, Redacted } from "effect"
+import { metricTable } from "../../src/kit/Metrics.ts"
+import { type CollectedSpan, type Collector, makeCollector } from "../harness/Collector.ts"
+import { makeConsumer } from "../harness/Consumer.ts"
+import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
+import { createTestDatabase } from "../harness/TestDatabase.ts"
+import { requestTo } from "../harness/TestService.ts"
+import { databaseSession, integrator, payOn } from "./Integrator.ts"
+import { dataDirectory, type LocalFile, spawnService, startService, stop } from "./ServiceProcess.ts"
+
+/** A port that is free now. */
+const freePort = Effect.async<number>((resume) => {
+  const server = createServer().listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
+  })
+})
+
+/** What waits for its retry comes due. */
+const retryNow = (session: Effect.Effect.Success<ReturnType<typeof databaseSession>>) =>
+  eventually(
+    "a retry waits",
+    Effect.promise(async () => {
+      const { rowCount } = await session.query(
+        `UPDATE payments.deliveries SET next_attempt_at = now()
+         WHERE state = 'queued' AND lease IS NULL AND attempt_count = 1`
+      )
+      return rowCount === 0 ? Option.none() : Option.some(rowCount)
+    })
+  )
+
+const sum = (points: ReturnType<Collector["metric"]>, attributes: Readonly<Record<string, unknown>> = {}): number =>
+  points
+    .filter((point) => Object.entries(attributes).every(([name, value]) => point.attributes[name] === value))
+    .reduce((total, { value }) => total + value, 0)
+
+/** A payment that is delivered at the second attempt. */
+const payWithOneFailure = Effect.fnUntraced(function* (local: LocalFile) {
+  const consumer = yield* makeConsumer
+  const session = yield* databaseSession(local)
+  const backend = integrator(local)
+  consumer.answer(500)
+  const endpoint = yield* backend.subscribe(consumer.url)
+  const checkout = yield* backend.openCheckout
+  yield* payOn(checkout.url)
+  yield* eventuallyTrue("a failed attempt", () => consumer.received.length === 1)
+  consumer.answer(204)
+  yield* retryNow(session)
+  yield* eventuallyTrue("the delivery", () => consumer.received.length === 2)
+  const envelope: { readonly id: string; readonly source: { readonly event_id: string } } = JSON.parse(
+    consumer.received[1]?.body.toString() ?? ""
+  )
+  return { consumer, backend, endpoint, checkout, envelope }
+})
+
+const notificationsOf = (spans: ReadonlyArray<CollectedSpan>, id: string) =>
+  spans.filter(({ attributes, name }) => name === "Inbound.receive" && attributes["notification.id"] === id)
+
+describe("a process that exports over OTLP", () => {
+  it.scopedLive(
+    "shows a payment from its notification to each attempt and back by trace ids, in traces, metrics and logs",
+    () =>
+      Effect.gen(function* () {
+        const directory = yield* dataDirectory
+        const collector = yield* makeCollector
+        const service = yield* startService(directory, {
+          OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+          OTEL_SERVICE_NAME: "payments-of-the-test",
+          OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test",
+          OTEL_BSP_SCHEDULE_DELAY: "100",
+          OTEL_BLRP_SCHEDULE_DELAY: "100",
+          OTEL_METRIC_EXPORT_INTERVAL: "300"
+        })
+        const { local } = service
+        const { backend, checkout, consumer, endpoint, envelope } = yield* payWithOneFailure(local)
+        const unknown = yield* backend.call("GET", "/provider/products/prod_unknown")
+        const canary = "canary-in-a-query"
+        yield* backend.call("GET", `/no-such-route/${canary}?token=${canary}`)
+
+        yield* eventuallyTrue(
+          "both attempts' metrics",
+          () => sum(collector.metric("connected_payments.delivery.attempt.duration")) >= 2
+        )
+        const answer = yield* stop(service, "SIGTERM")
+        expect(answer.code).toBe(0)
+        const spans = collector.spans()
+
+        // From the provider's event to every attempt
+        const [notification, ...others] = notificationsOf(spans, envelope.source.event_id)
+        expect(others).toEqual([])
+        expect(notification?.attributes["notification.outcome"]).toBe("delivered")
+        const attempts = spans.filter(({ links }) => links.some(({ traceId }) => traceId === notification?.traceId))
+        expect(
+          attempts.map(({ attributes, failed, kind, name }) => [
+            name,
+            kind,
+            attributes["delivery.attempt"],
+            failed,
+            attributes["http.response.status_code"]
+          ])
+        ).toEqual([
+          ["deliver", 3, 1, true, 500],
+          ["deliver", 3, 2, false, 204]
+        ])
+        for (const { attributes } of attempts) {
+          expect(attributes).toMatchObject({
+            "endpoint.id": endpoint.id,
+            "event.id": envelope.id,
+            "organization.id": local.organizationId,
+            environment: "sandbox",
+            "delivery.id": consumer.received[0]?.headers["service-delivery-id"]
+          })
+        }
+        expect(attempts[0]?.attributes["error.type"]).toBe("http_error")
+
+        // And back: from an attempt's link to the notification's request and the provider's id
+        const linked = spans.filter(({ traceId }) => traceId === attempts[1]?.links[0]?.traceId)
+        expect(notificationsOf(linked, envelope.source.event_id)).toEqual([notification])
+        expect(linked.find(({ kind }) => kind === 2)).toMatchObject({
+          name: "POST /webhooks/provider",
+          failed: false,
+          attributes: { "http.route": "/webhooks/provider", "http.response.status_code": 200 },
+          resource: { "service.name": "payments-of-the-test", "deployment.environment.name": "test" }
+        })
+
+        // The provider's calls, under the requests that needed them
+        const call = spans.find(({ name }) => name === "provider products.create")
+        expect(call).toMatchObject({
+          kind: 3,
+          attributes: { "provider.operation": "products.create", "http.response.status_code": 200 }
+        })
+        expect(call?.attributes["provider.request_id"]).toMatch(/^req_/)
+        expect(call?.attributes["provider.account"]).toMatch(/^[0-9a-f]{16}$/)
+        expect(spans.find(({ spanId }) => spanId === call?.parentSpanId)?.traceId).toBe(call?.traceId)
+
+        // Logs: a line for each request and attempt, under their traces
+        const logs = collector.logs()
+        const lines = logs.filter(({ traceId }) => attempts.some((attempt) => attempt.traceId === traceId))
+        expect(lines.map(({ attributes, level }) => [level, attributes["delivery.attempt"]])).toEqual([
+          ["WARN", 1],
+          ["INFO", 2]
+        ])
+        expect(lines.map(({ attributes }) => attributes["notification.trace_id"])).toEqual([
+          notification?.traceId,
+          notification?.traceId
+        ])
+        const refused = logs.filter(({ attributes }) => attributes["request.id"] === unknown.headers.get("request-id"))
+        expect(refused.filter(({ attributes }) => attributes["http.response.status_code"] !== undefined)).toMatchObject(
+          [
+            {
+              level: "WARN",
+              severity: 13,
+              message: "GET /v2/organizations/:organizationId/provider/products/:id 404",
+              attributes: {
+                "http.request.method": "GET",
+                "organization.id": local.organizationId,
+                "author.kind": "api_key",
+                "error.type": "provider_resource_missing"
+              }
+            }
+          ]
+        )
+
+        // Metrics: each that is declared, under its unit and attributes
+        expect([...collector.metricNames()].toSorted()).toEqual(Object.keys(metricTable).toSorted())
+        for (const [name, { attributes, unit }] of Object.entries(metricTable)) {
+          for (const point of collector.metric(name)) {
+            expect([name, point.unit]).toEqual([name, unit])
+            const allowed: ReadonlyArray<string> = attributes
+            expect(Object.keys(point.attributes).filter((attribute) => !allowed.includes(attribute))).toEqual([])
+          }
+        }
+        const of = collector.metric
+        expect(sum(of("http.server.request.duration"), { "http.route": "/webhooks/provider" })).toBeGreaterThan(0)
+        expect(sum(of("http.server.request.duration"), { "http.response.status_code": "404" })).toBe(2)
+        expect(sum(of("connected_payments.notification.count"), { "notification.outcome": "delivered" })).toBe(1)
+        const attempted = of("connected_payments.delivery.attempt.duration")
+        expect(sum(attempted, { "delivery.state": "delivered" })).toBe(1)
+        expect(sum(attempted, { "delivery.state": "queued", "error.type": "http_error" })).toBe(1)
+        expect(sum(of("connected_payments.delivery.retry.count"))).toBe(1)
+        expect(sum(of("connected_payments.provider.call.duration"), { "provider.operation": "products.create" })).toBe(
+          1
+        )
+        expect(sum(of("db.client.connection.count"))).toBeGreaterThan(0)
+
+        // Nothing secret anywhere, the developer's own log included
+        const written = { collected: collector.text(), log: service.output.stderr }
+        const page = new URL(checkout.url)
+        const secrets = {
+          "the API key": local.apiKey,
+          "the signing secret": endpoint.secret,
+          "the payer's page": page.pathname + page.hash,
+          "a signature": String(consumer.received[0]?.headers["service-signature"]).split("v1=")[1] ?? "",
+          "the consumer's address": new URL(consumer.url).host,
+          "a product's name": "Coffee",
+          "a query": canary,
+          "a payload's amount": '"amount_received"'
+        }
+        for (const [where, text] of Object.entries(written)) {
+          expect(text).toContain(local.organizationId)
+          for (const [what, secret] of Object.entries(secrets)) {
+            expect([where, what, secret.length > 5 && text.includes(secret)]).toEqual([where, what, false])
+          }
+        }
+      }),
+    90_000
+  )
+})
+
+describe("a process in production", () => {
+  it.scopedLive("writes its log as JSON lines to standard output, the lines of requests among them", () =>
+    Effect.gen(function* () {
+      const { url } = yield* createTestDatabase()
+      const port = yield* freePort
+      const service = yield* spawnService("/nowhere", {
+        MODE: "production",
+        ROLES: "api",
+        DATABASE_URL: Redacted.value(url),
+        MASTER_KEYS: `test:${Buffer.alloc(32).toString("base64")}`,
+        PUBLIC_URL: "https://payments.example",
+        CHECKOUT_SUCCESS_URL: "https://shop.example/thanks",
+        CHECKOUT_CANCEL_URL: "https://shop.example/cart",
+        SMTP_URL: "smtp://127.0.0.1:1",
+        MAIL_FROM: "payments@payments.example",
+        PROVIDER_SANDBOX_SECRET_KEY: "sk_test_production",
+        PROVIDER_SANDBOX_WEBHOOK_SECRETS: "whsec_production",
+        PORT: String(port)
+      })
+      yield* eventuallyTrue(
+        `the service serves: ${service.output.stderr}`,
+        () => service.output.stdout.includes("Serving on") || service.child.exitCode !== null,
+        40_000
+      )
+      const answer = yield* requestTo(`http://127.0.0.1:${port}`)("GET", "/identity/session?canary=canary")
+      yield* stop(service, "SIGTERM")
+      expect(service.output.stdout.split("\n").filter((line) => !line.startsWith("{"))).toEqual([""])
+      const lines: ReadonlyArray<Record<string, unknown>> = service.output.stdout
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line))
+      expect(lines.find((line) => line["request.id"] === answer.headers.get("request-id"))).toMatchObject({
+        level: "WARN",
+        "http.response.status_code": 401,
+        time: expect.stringMatching(/^\d{4}-.*Z$/)
+      })
+      expect(service.output.stdout).not.toContain("canary")
+    })
+  )
+})
