@@ -222,7 +222,7 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
       yield* seed(endpoint, { count: 5000 })
       const read = Effect.map(
         sql<{ rows: number; updated: number }>`
-          SELECT seq_tup_read::int AS rows, n_tup_upd::int AS updated FROM pg_stat_user_tables
+          SELECT (seq_tup_read + idx_tup_fetch)::int AS rows, n_tup_upd::int AS updated FROM pg_stat_user_tables
           WHERE schemaname = 'payments' AND relname = 'deliveries'`,
         ([row]) => row ?? { rows: 0, updated: 0 }
       )

@@ -41,7 +41,10 @@ const directoryOfItsOwn = Effect.acquireRelease(
  */
 const startService = Effect.fnUntraced(function* (directory: string, databaseUrl: string, sink: string) {
   const started = yield* startScript("../../../src/main.ts", {
-    nodeArgs: (process.env["BENCH_NODE_ARGS"] ?? "").split(" ").filter((arg) => arg !== ""),
+    // As `npm start` has it
+    nodeArgs: ["--max-semi-space-size=64", ...(process.env["BENCH_NODE_ARGS"] ?? "").split(" ")].filter(
+      (arg) => arg !== ""
+    ),
     env: {
       MODE: "local",
       ROLES: "api",
