@@ -35,7 +35,7 @@ import { eventSchemaPaths } from "./EventSchemas.ts"
 import { withBoundedJson } from "./kit/Body.ts"
 import { LogLines } from "./kit/LogLines.ts"
 import { Metrics } from "./kit/Metrics.ts"
-import { newRequestId, RequestId } from "./kit/Request.ts"
+import { newRequestId, RequestId, ResponseHeaders } from "./kit/Request.ts"
 import { annotateSpan, RequestFacts } from "./kit/Spans.ts"
 import { mcpPath } from "./mcp/Http.ts"
 import { matcher, type Operation } from "./Operations.ts"
@@ -218,10 +218,8 @@ export const edge = HttpApiBuilder.middleware(
         const requestId = newRequestId()
         // Nothing reads the body of a request that has none by its method
         const request = HttpMethod.hasBody(original.method) ? withBoundedJson(original) : original
-        const headers = {
-          "request-id": requestId,
-          ...(pathOf(original.url) === documentPaths.docs ? { "content-security-policy": docsPolicy } : {})
-        }
+        const headers: Record<string, string> = { "request-id": requestId }
+        if (pathOf(original.url) === documentPaths.docs) headers["content-security-policy"] = docsPolicy
         const answered = app.pipe(
           Effect.catchAllCause((cause) =>
             Cause.isInterruptedOnly(cause)
@@ -233,10 +231,13 @@ export const edge = HttpApiBuilder.middleware(
                   return errorResponse(error, requestId)
                 })
           ),
-          Effect.map(HttpServerResponse.setHeaders(headers))
+          Effect.map((response) => HttpServerResponse.setHeaders(response, headers))
         )
         const facts: RequestFacts["Type"] = { span: null, attributes: {} }
-        return Effect.zipRight(introduce(request, requestId, facts), observed(request, requestId, facts, answered))
+        return Effect.zipRight(
+          introduce(request, { requestId, facts, headers }),
+          observed(request, requestId, facts, answered)
+        )
       })
   })
 )
@@ -253,8 +254,15 @@ const routeOf = (request: HttpServerRequest.HttpServerRequest): string | undefin
 /** What the rest of the fiber knows of its request: each request has a fiber of its own, so nothing is put back. */
 const introduce = (
   request: HttpServerRequest.HttpServerRequest,
-  requestId: string,
-  facts: RequestFacts["Type"]
+  {
+    facts,
+    headers,
+    requestId
+  }: {
+    readonly requestId: string
+    readonly facts: RequestFacts["Type"]
+    readonly headers: ResponseHeaders["Type"]
+  }
 ): Effect.Effect<void> =>
   Effect.zipRight(
     FiberRef.update(FiberRef.currentLogAnnotations, HashMap.set<string, unknown>("requestId", requestId)),
@@ -263,7 +271,8 @@ const introduce = (
         context,
         Context.make(HttpServerRequest.HttpServerRequest, request).pipe(
           Context.add(RequestId, requestId),
-          Context.add(RequestFacts, facts)
+          Context.add(RequestFacts, facts),
+          Context.add(ResponseHeaders, headers)
         )
       )
     )

@@ -1,7 +1,8 @@
-import { HttpApiBuilder } from "@effect/platform"
+import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
 import { Api } from "../Api.ts"
 import { Principal } from "../identity/Principal.ts"
+import type { DeliveryDetail } from "./Api.ts"
 import { Deliveries } from "./Deliveries.ts"
 
 /** Serves `DeliveriesApi`. */
@@ -12,7 +13,13 @@ export const deliveriesHttp = HttpApiBuilder.group(Api, "deliveries", (handlers)
       .handle("list", ({ path, urlParams }) =>
         Effect.flatMap(Principal, (principal) => deliveries.list(principal, path.id, urlParams))
       )
-      .handle("get", ({ path }) => Effect.flatMap(Principal, (principal) => deliveries.get(principal, path.id)))
+      .handle("get", ({ path }) =>
+        Effect.map(
+          Effect.flatMap(Principal, (principal) => deliveries.get(principal, path.id)),
+          // Read more than anything else. JSON writes times as the schema does; a test holds the answer against it
+          (detail: DeliveryDetail) => HttpServerResponse.unsafeJson(detail)
+        )
+      )
       .handle("retry", ({ path }) => Effect.flatMap(Principal, (principal) => deliveries.retry(principal, path.id)))
   })
 )

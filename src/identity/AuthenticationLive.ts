@@ -135,7 +135,7 @@ const makeAuthentication = Effect.fnUntraced(function* (options: AuthenticationO
   return Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
     const key = request.headers["x-api-key"] ?? ""
-    const token = request.cookies[sessionCookie] ?? ""
+    const token = key === "" ? (request.cookies[sessionCookie] ?? "") : ""
     if (key === "" && token === "") {
       return yield* new AuthenticationRequired()
     }

@@ -28,20 +28,25 @@ export const Grant = Schema.Union(Permission, Schema.Literal("*", "webhook-endpo
 })
 export type Grant = typeof Grant.Type
 
+const permissionsOf = (grant: Grant): ReadonlyArray<Permission> => {
+  switch (grant) {
+    case "*":
+      return PaymentPermission.literals
+    case "webhook-endpoints:*":
+      return WebhookPermission.literals
+    default:
+      return [grant]
+  }
+}
+
 /** The permissions that grants amount to. `*` does not include webhook management. */
-export const expandGrants = (grants: Iterable<Grant>): ReadonlySet<Permission> =>
-  new Set(
-    Array.from(grants).flatMap((grant): ReadonlyArray<Permission> => {
-      switch (grant) {
-        case "*":
-          return PaymentPermission.literals
-        case "webhook-endpoints:*":
-          return WebhookPermission.literals
-        default:
-          return [grant]
-      }
-    })
-  )
+export const expandGrants = (grants: Iterable<Grant>): ReadonlySet<Permission> => {
+  const permissions = new Set<Permission>()
+  for (const grant of grants) {
+    for (const permission of permissionsOf(grant)) permissions.add(permission)
+  }
+  return permissions
+}
 
 /** Whether lacking this permission is answered as `endpoint_management_forbidden` rather than `permission_denied`. */
 export const isWebhookPermission = Schema.is(WebhookPermission)

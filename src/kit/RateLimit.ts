@@ -1,9 +1,9 @@
-import { HttpApp, HttpServerResponse } from "@effect/platform"
 import type { Statement } from "@effect/sql"
 import { SqlClient } from "@effect/sql"
-import { Context, Duration, Effect, Layer } from "effect"
+import { Context, Duration, Effect, Layer, Option } from "effect"
 import { RateLimitExceeded, type ServiceUnavailable } from "../Errors.ts"
 import { orUnavailable } from "../storage/Database.ts"
+import { ResponseHeaders } from "./Request.ts"
 
 /**
  * Token buckets in the database, shared by all processes: a bucket holds `limit` tokens, a request takes one, and they
@@ -53,18 +53,17 @@ const secondsToFull = (state: RateLimitState, { limit, per }: RateLimitPolicy): 
 
 /** Puts what a bucket said into the response's headers, and refuses the request where it held no token. */
 export const enforce = (state: RateLimitState, policy: RateLimitPolicy): Effect.Effect<void, RateLimitExceeded> =>
-  Effect.zipRight(
-    HttpApp.appendPreResponseHandler((_request, response) =>
-      Effect.succeed(
-        HttpServerResponse.setHeaders(response, {
-          "ratelimit-limit": String(policy.limit),
-          "ratelimit-remaining": String(Math.max(0, Math.floor(state.tokens))),
-          "ratelimit-reset": String(secondsToFull(state, policy))
-        })
-      )
-    ),
-    state.allowed ? Effect.void : new RateLimitExceeded({ retryAfter: Duration.seconds(secondsToToken(state, policy)) })
-  )
+  Effect.withFiberRuntime((fiber) => {
+    const headers = Context.getOption(fiber.currentContext, ResponseHeaders)
+    if (Option.isSome(headers)) {
+      headers.value["ratelimit-limit"] = String(policy.limit)
+      headers.value["ratelimit-remaining"] = String(Math.max(0, Math.floor(state.tokens)))
+      headers.value["ratelimit-reset"] = String(secondsToFull(state, policy))
+    }
+    return state.allowed
+      ? Effect.void
+      : new RateLimitExceeded({ retryAfter: Duration.seconds(secondsToToken(state, policy)) })
+  })
 
 /** How long an untouched bucket is kept: by then every bucket is full again. */
 const keepFor = "1 hour"

@@ -8,6 +8,12 @@ export class RequestId extends Context.Reference<RequestId>()("connected-payment
   defaultValue: () => ""
 }) {}
 
+/** Headers that the response to the request being served will carry, whatever it turns out to be; added to in place. */
+export class ResponseHeaders extends Context.Tag("connected-payments/kit/ResponseHeaders")<
+  ResponseHeaders,
+  Record<string, string>
+>() {}
+
 /** A new request's id. */
 export const newRequestId = (): string => `req_${crypto.randomUUID().replaceAll("-", "")}`
 

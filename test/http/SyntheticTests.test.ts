@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Either, Layer, Option, Schema } from "effect"
+import { DeliveryDetail } from "../../src/deliveries/Api.ts"
 import { SyntheticTests } from "../../src/endpoints/SyntheticTests.ts"
 import { EventType } from "../../src/events/Catalog.ts"
 import { Envelope } from "../../src/events/Envelope.ts"
@@ -109,6 +110,10 @@ onService({ roles: { api: true, worker: false } })("a synthetic test", (it) => {
         lastHttpStatus: 400,
         event: { test: true, data: { payment_id: expect.stringMatching(/^pi_test_/) } }
       })
+      // Exactly what is documented, times in the documented form
+      const detail = yield* Schema.decodeUnknown(DeliveryDetail, { onExcessProperty: "error" })(delivery.json)
+      expect(detail.attempts).toHaveLength(1)
+      expect(yield* Schema.encode(DeliveryDetail)(detail)).toEqual(delivery.json)
       expect((yield* send("GET", "/deliveries")).json["data"]).toMatchObject([{ id: queued.json["id"], test: true }])
       const list = yield* request("GET", `${base}/endpoints`, { key: tenant.key })
       expect(list.json["data"]).toMatchObject([{ id, recentFailures: 0 }])
