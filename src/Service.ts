@@ -200,7 +200,12 @@ export const deliveryLayer = (options: { readonly settings: DeliverySettings }) 
     userAgent: `connected-payments/${version}`
   }).pipe(
     Layer.provide(
-      Transport.layer({ timeout: delivery.timeout, idleConnectionsPerOrigin: delivery.concurrencyPerEndpoint })
+      Transport.layer({
+        timeout: delivery.timeout,
+        // As many as can be in flight: several customers may share one receiving service
+        idleConnectionsPerOrigin: delivery.concurrency,
+        idleConnections: 4 * delivery.concurrency
+      })
     )
   )
 }

@@ -15,10 +15,12 @@ import type { Destinations } from "./Destinations.ts"
 import type { FinishedAttempt } from "./Queue.ts"
 import { signatureHeader, signatureHeaderName } from "./Signature.ts"
 import { nextStep } from "./StateMachine.ts"
-import type { Transport } from "./Transport.ts"
+import type { OutcomeReceiver, Transport } from "./Transport.ts"
 
 export interface AttemptsOptions {
-  /** Attempts in flight per endpoint; what is started beyond waits here for its turn. */
+  /** Attempts in flight; what is started beyond waits here for its turn. */
+  readonly concurrency: number
+  /** Attempts in flight per endpoint, likewise. */
   readonly concurrencyPerEndpoint: number
   readonly allowLocalDestinations: boolean
   readonly userAgent: string
@@ -44,9 +46,12 @@ interface Waiting {
 
 /** What is under way to one endpoint. */
 interface Lane {
+  /** Those in flight and those that wait. */
+  held: number
   inFlight: number
   /** Attempts that were answered 2xx since `takeCounts`. */
   delivered: number
+  /** Those that wait for this endpoint's cap; while there are any, some of its attempts are in flight or about to be. */
   readonly waiting: Array<Waiting>
 }
 
@@ -56,8 +61,14 @@ const maxAhead = 4
 /** The attempts of one worker that are in flight, or wait for their endpoint to have room. */
 export class Attempts {
   readonly #lanes = new Map<EndpointId, Lane>()
+  /** Those that wait for any place, the longest first. */
+  readonly #waiting: Array<Waiting> = []
   #size = 0
-  readonly #abandons = new Set<() => void>()
+  #inFlight = 0
+  /** Attempts that were answered 2xx since `takeCounts`, and in the time between the two calls before. */
+  #delivered = 0
+  #pace = 0
+  readonly #sent = new Set<Sent>()
   readonly #options: AttemptsOptions
   readonly #transport: Context.Tag.Service<Transport>
   readonly #destinations: Destinations
@@ -105,10 +116,18 @@ export class Attempts {
     return this.#size
   }
 
+  /**
+   * How many more may be started: the places that are free, and as many ahead as were delivered between the last claims,
+   * at most as many as there are places. Where nothing is delivered nothing is held that others could send.
+   */
+  get room(): number {
+    const ahead = Math.min(Math.max(this.#delivered, this.#pace), this.#options.concurrency)
+    return this.#options.concurrency + ahead - this.#size
+  }
+
   /** How many there are to an endpoint, those that wait included. */
   held(endpointId: EndpointId): number {
-    const lane = this.#lanes.get(endpointId)
-    return lane === undefined ? 0 : lane.inFlight + lane.waiting.length
+    return this.#lanes.get(endpointId)?.held ?? 0
   }
 
   /**
@@ -118,12 +137,13 @@ export class Attempts {
    */
   takeCounts(): ReadonlyMap<EndpointId, number> {
     const counts = new Map<EndpointId, number>()
+    this.#pace = this.#delivered
+    this.#delivered = 0
     for (const [endpointId, lane] of this.#lanes) {
       const ahead = Math.min(lane.delivered, maxAhead * this.#options.concurrencyPerEndpoint)
       lane.delivered = 0
-      const held = lane.inFlight + lane.waiting.length
-      if (held > 0 || ahead > 0) counts.set(endpointId, held - ahead)
-      if (held === 0) this.#lanes.delete(endpointId)
+      if (lane.held > 0 || ahead > 0) counts.set(endpointId, lane.held - ahead)
+      if (lane.held === 0) this.#lanes.delete(endpointId)
     }
     return counts
   }
@@ -134,21 +154,32 @@ export class Attempts {
    */
   start(delivery: ClaimedDelivery, startBefore: number): void {
     this.#size += 1
-    const lane = this.#lanes.get(delivery.endpointId) ?? { inFlight: 0, delivered: 0, waiting: [] }
+    const lane = this.#lanes.get(delivery.endpointId) ?? { held: 0, inFlight: 0, delivered: 0, waiting: [] }
+    lane.held += 1
     this.#lanes.set(delivery.endpointId, lane)
-    if (lane.inFlight < this.#options.concurrencyPerEndpoint) this.#begin({ delivery, startBefore }, lane)
-    else lane.waiting.push({ delivery, startBefore })
+    this.#place({ delivery, startBefore }, lane)
+  }
+
+  #place(waiting: Waiting, lane: Lane): void {
+    if (lane.inFlight >= this.#options.concurrencyPerEndpoint) lane.waiting.push(waiting)
+    else if (this.#inFlight >= this.#options.concurrency) this.#waiting.push(waiting)
+    else this.#begin(waiting, lane)
   }
 
   /** Takes back those that wait: of them no attempt is made. */
   takeWaiting(): ReadonlyArray<ClaimedDelivery> {
-    const waiting = [...this.#lanes.values()].flatMap((lane) => lane.waiting.splice(0))
+    const waiting = [...this.#waiting.splice(0), ...[...this.#lanes.values()].flatMap((lane) => lane.waiting.splice(0))]
     this.#size -= waiting.length
+    for (const { delivery } of waiting) {
+      const lane = this.#lanes.get(delivery.endpointId)
+      if (lane !== undefined) lane.held -= 1
+    }
     return waiting.map(({ delivery }) => delivery)
   }
 
   #begin({ delivery, startBefore }: Waiting, lane: Lane): void {
     lane.inFlight += 1
+    this.#inFlight += 1
     try {
       // After a pause of the machine the lease may be about to end: then another worker's attempt would meet ours
       if (performance.now() > startBefore) {
@@ -170,43 +201,39 @@ export class Attempts {
 
   /** Breaks all of them off; nobody is told of what they come to. */
   abandonAll(): void {
-    for (const abandon of this.#abandons) abandon()
-    this.#abandons.clear()
+    for (const { abandon } of this.#sent) abandon?.()
+    this.#sent.clear()
   }
 
   #send(delivery: ClaimedDelivery, { secrets, url }: Either.Either.Right<ReturnType<Destinations["of"]>>): void {
     const startedAt = this.#clock.unsafeCurrentTimeMillis()
     const timestamp = Math.floor(startedAt / 1000)
-    let abandon: (() => void) | null = null
-    let over = false
-    const end = () => {
-      over = true
-      if (abandon !== null) this.#abandons.delete(abandon)
-    }
-    abandon = this.#transport.send(
-      {
-        url,
-        body: delivery.payload,
-        headers: {
-          "content-type": "application/json",
-          "user-agent": this.#options.userAgent,
-          "service-delivery-id": delivery.id,
-          [signatureHeaderName]: signatureHeader({ timestamp, body: delivery.payload, secrets })
-        },
-        allowLocal: localDestinationsAllowed(this.#options, delivery)
+    const request = {
+      url,
+      body: delivery.payload,
+      headers: {
+        "content-type": "application/json",
+        "user-agent": this.#options.userAgent,
+        "service-delivery-id": delivery.id,
+        [signatureHeaderName]: signatureHeader({ timestamp, body: delivery.payload, secrets })
       },
-      {
-        onOutcome: (outcome) => {
-          end()
-          this.#finish(delivery, startedAt, outcome)
-        },
-        onDefect: (defect) => {
-          end()
-          this.#broken(delivery, defect)
-        }
-      }
-    )
-    if (!over) this.#abandons.add(abandon)
+      allowLocal: localDestinationsAllowed(this.#options, delivery)
+    }
+    const sent = new Sent(this, delivery, startedAt)
+    this.#sent.add(sent)
+    sent.abandon = this.#transport.send(request, sent)
+  }
+
+  /** For `Sent` alone: an attempt came to this. */
+  finish(sent: Sent, outcome: AttemptOutcome): void {
+    this.#sent.delete(sent)
+    this.#finish(sent.delivery, sent.startedAt, outcome)
+  }
+
+  /** For `Sent` alone: an attempt met a bug. */
+  break(sent: Sent, defect: unknown): void {
+    this.#sent.delete(sent)
+    this.#broken(sent.delivery, defect)
   }
 
   #finish(delivery: ClaimedDelivery, startedAt: number, outcome: AttemptOutcome): void {
@@ -218,7 +245,10 @@ export class Attempts {
           : Runtime.runSync(this.#runtime)(nextStep(delivery, outcome))
       this.#report({ delivery, startedAt, outcome, next })
       const lane = this.#lanes.get(delivery.endpointId)
-      if (lane !== undefined && next.state === "delivered") lane.delivered += 1
+      if (lane !== undefined && next.state === "delivered") {
+        lane.delivered += 1
+        this.#delivered += 1
+      }
       this.#ended(delivery.endpointId)
       this.#listener.onFinished({ delivery, startedAt: new Date(startedAt), outcome, next })
     } catch (defect) {
@@ -234,10 +264,41 @@ export class Attempts {
 
   #ended(endpointId: EndpointId): void {
     this.#size -= 1
-    const lane = this.#lanes.get(endpointId)
-    if (lane === undefined) return
-    lane.inFlight -= 1
-    const next = lane.waiting.shift()
-    if (next !== undefined) this.#begin(next, lane)
+    this.#inFlight -= 1
+    const ended = this.#lanes.get(endpointId)
+    if (ended !== undefined) {
+      ended.held -= 1
+      ended.inFlight -= 1
+      const next = ended.waiting.shift()
+      if (next !== undefined) this.#waiting.push(next)
+    }
+    while (this.#inFlight < this.#options.concurrency) {
+      const next = this.#waiting.shift()
+      const lane = next === undefined ? undefined : this.#lanes.get(next.delivery.endpointId)
+      if (next === undefined || lane === undefined) return
+      this.#place(next, lane)
+    }
+  }
+}
+
+/** An attempt in flight. A class, since there are very many: of closures each would be an object of its own. */
+class Sent implements OutcomeReceiver {
+  readonly #attempts: Attempts
+  readonly delivery: ClaimedDelivery
+  readonly startedAt: number
+  abandon: (() => void) | null = null
+
+  constructor(attempts: Attempts, delivery: ClaimedDelivery, startedAt: number) {
+    this.#attempts = attempts
+    this.delivery = delivery
+    this.startedAt = startedAt
+  }
+
+  onOutcome(outcome: AttemptOutcome): void {
+    this.#attempts.finish(this, outcome)
+  }
+
+  onDefect(defect: unknown): void {
+    this.#attempts.break(this, defect)
   }
 }

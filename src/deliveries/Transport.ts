@@ -37,6 +37,8 @@ export interface TransportOptions {
   readonly maxResponseBytes?: number
   /** How many connections stay open for reuse, per origin; not a bound on attempts in flight. Default 8. */
   readonly idleConnectionsPerOrigin?: number
+  /** How many connections stay open for reuse, all origins together. Default 256. */
+  readonly idleConnections?: number
   /** How long a connection stays open unused. Default 4 seconds, which is less than common servers allow. */
   readonly idleTimeout?: Duration.DurationInput
   /** How long a connection is used before the name is looked up again. Default 5 minutes. */
@@ -81,6 +83,7 @@ const make = Effect.fnUntraced(function* (options: TransportOptions) {
     runtime: yield* Effect.runtime<never>(),
     secureContext: createSecureContext(certificateAuthorities === undefined ? {} : { ca: [...certificateAuthorities] }),
     idlePerOrigin: options.idleConnectionsPerOrigin ?? 8,
+    idleInAll: options.idleConnections ?? 256,
     idleMillis: Duration.toMillis(options.idleTimeout ?? Duration.seconds(4)),
     maxAgeMillis: Duration.toMillis(options.maxConnectionAge ?? Duration.minutes(5))
   }
@@ -179,6 +182,8 @@ interface ExchangeSettings {
   readonly receiver: OutcomeReceiver
 }
 
+const sendNow = (exchange: Exchange, path: string, request: TransportRequest): void => exchange.sendNow(path, request)
+
 /** One request and its answer, as undici reports on them. It ends once; what is reported afterwards is of no account. */
 class Exchange implements Dispatcher.DispatchHandler, Expiring {
   readonly #settings: ExchangeSettings
@@ -193,16 +198,18 @@ class Exchange implements Dispatcher.DispatchHandler, Expiring {
     this.#settings = settings
   }
 
-  start(path: string, { body, headers }: TransportRequest): void {
+  start(path: string, request: TransportRequest): void {
     const { connection, deadlines } = this.#settings
     deadlines.add(this)
-    const send = () => {
-      if (!this.#ended) connection.client.dispatch({ method: "POST", path, body, headers }, this)
-    }
     // The consumer may have closed a kept connection, and the news be waiting to be read. From here undici waits until
     // the event loop has read what there is; from within a socket's event it would not.
-    if (connection.reused) setImmediate(send)
-    else send()
+    if (connection.reused) setImmediate(sendNow, this, path, request)
+    else this.sendNow(path, request)
+  }
+
+  /** For `start` alone. */
+  sendNow(path: string, { body, headers }: TransportRequest): void {
+    if (!this.#ended) this.#settings.connection.client.dispatch({ method: "POST", path, body, headers }, this)
   }
 
   /** The attempt was interrupted. */

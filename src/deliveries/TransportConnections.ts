@@ -10,7 +10,7 @@ import { connect as connectTcp, isIP, type LookupFunction, type Socket } from "n
 import { performance } from "node:perf_hooks"
 import { connect as connectTls, type SecureContext } from "node:tls"
 import { Cause, type Context, Effect, Exit, Option, Runtime } from "effect"
-import { type buildConnector, Client } from "undici"
+import { type buildConnector, Client, errors } from "undici"
 import { type AddressPolicy, isAddressAllowed } from "../endpoints/AddressPolicy.ts"
 import {
   bareHostname,
@@ -31,6 +31,8 @@ export interface ConnectionSettings {
   readonly secureContext: SecureContext
   /** How many connections stay open for reuse, per origin. */
   readonly idlePerOrigin: number
+  /** How many connections stay open for reuse, all origins together. */
+  readonly idleInAll: number
   /** How long one stays open unused, in milliseconds. */
   readonly idleMillis: number
   /** How long one is used before a new look-up is due, in milliseconds. */
@@ -48,6 +50,8 @@ export class Connections {
   readonly #settings: ConnectionSettings
   readonly #policy: AddressPolicy
   readonly #idle = new Map<string, Array<Connection>>()
+  /** The same, all origins together, the longest idle first. */
+  readonly #idleInAll = new Set<Connection>()
   readonly #open = new Set<Connection>()
 
   constructor(settings: ConnectionSettings, policy: AddressPolicy) {
@@ -73,6 +77,8 @@ export class Connections {
       connection.reused = true
       kept.push(connection)
       this.#idle.set(connection.origin, kept)
+      this.#idleInAll.add(connection)
+      this.#dropTooMany()
     } else {
       this.discard(connection)
     }
@@ -94,11 +100,18 @@ export class Connections {
   #takeIdle(origin: string): Connection | undefined {
     const kept = this.#idle.get(origin)
     const connection = kept?.pop()
+    if (connection !== undefined) this.#idleInAll.delete(connection)
     if (kept?.length === 0) this.#idle.delete(origin)
     return connection
   }
 
+  #dropTooMany(): void {
+    const [oldest] = this.#idleInAll
+    if (oldest !== undefined && this.#idleInAll.size > this.#settings.idleInAll) this.discard(oldest)
+  }
+
   #forgetIdle(connection: Connection): boolean {
+    this.#idleInAll.delete(connection)
     const kept = this.#idle.get(connection.origin)
     const at = kept?.indexOf(connection) ?? -1
     if (kept === undefined || at < 0) return false
@@ -111,6 +124,9 @@ export class Connections {
     if (this.#forgetIdle(connection)) this.discard(connection)
   }
 }
+
+/** What a closed connection says. Made once: with each, undici would take down the stack. */
+const destroyed = new errors.ClientDestroyedError()
 
 /** One connection, from the look-up of its name to its close. */
 export class Connection {
@@ -157,7 +173,7 @@ export class Connection {
 
   /** Ends the look-up, the connecting or the exchange that is under way, and closes. */
   destroy(): void {
-    this.client.destroy(() => {})
+    this.client.destroy(destroyed, () => {})
     this.#cancelLookup?.()
     this.#socket?.destroy()
   }

@@ -84,7 +84,7 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   let closing = false
 
   /** Places for attempts, and for those that wait for their record: recording must not hold up sending. */
-  const room = () => Math.min(options.concurrency - attempts.size, 2 * options.concurrency - unrecorded, maxClaim)
+  const room = () => Math.min(attempts.room, 3 * options.concurrency - unrecorded, maxClaim)
 
   const roomMade = () => {
     if (roomWanted === null ? leftSome : room() >= roomWanted) worthClaiming.raise()
@@ -232,7 +232,7 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   })
 
   const waitForRoom = Effect.gen(function* () {
-    const enough = Math.min(maxClaim, Math.ceil(options.concurrency / 4))
+    const enough = Math.min(maxClaim, Math.ceil(options.concurrency * 0.75))
     const waitedSince = performance.now()
     while (room() < 1 || (room() < enough && performance.now() - waitedSince < gatherRoomFor)) {
       roomWanted = room() < 1 ? 1 : enough

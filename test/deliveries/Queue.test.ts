@@ -211,13 +211,13 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("c
 
 // A database of its own: one that no other test has filled
 layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a young queue", (it) => {
-  it.effect("does not read the whole table, though its plan is from when the queue was empty", () =>
+  it.effect("does not read the whole table, though nothing is known of it yet but that it was empty", () =>
     Effect.gen(function* () {
       const { makeEndpoint, queues, seed, sql } = yield* emptyBench
       const [, queue] = queues
       const endpoint = yield* makeEndpoint
       const claimNone = Effect.map(claimFrom(queue, idle), (none) => none.map((one) => finished(one, 204, retry())))
-      // What is seldom run is planned each time: a plan is only kept after the fifth
+      // A plan is only kept after the fifth run
       for (let run = 0; run < 10; run += 1) yield* queue.finish(yield* claimNone)
       yield* seed(endpoint, { count: 5000 })
       const read = Effect.map(

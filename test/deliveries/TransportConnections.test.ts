@@ -62,6 +62,17 @@ describe("a connection that is kept open", () => {
     }).pipe(Effect.provide(transport({ idleConnectionsPerOrigin: 3 })))
   )
 
+  it.scopedLive("is one of a bounded number in all, the longest unused going first", () =>
+    Effect.gen(function* () {
+      const consumers = yield* Effect.all([ok, ok, ok, ok])
+      for (const consumer of consumers) expect(yield* postTo(consumer)).toMatchObject(success)
+      yield* until(() => consumers.filter((consumer) => open(consumer) === 1).length === 2)
+      expect(consumers.map(open)).toEqual([0, 0, 1, 1])
+      for (const consumer of consumers.slice(2)) expect(yield* postTo(consumer)).toMatchObject(success)
+      expect(consumers.map(({ sockets }) => sockets.length)).toEqual([1, 1, 1, 1])
+    }).pipe(Effect.provide(transport({ idleConnections: 2 })))
+  )
+
   it.scopedLive("is none where the bound is zero", () =>
     Effect.gen(function* () {
       const consumer = yield* ok
@@ -90,6 +101,7 @@ describe("a connection that is kept open", () => {
           runtime: yield* Effect.runtime<never>(),
           secureContext: createSecureContext(),
           idlePerOrigin: 1,
+          idleInAll: 1,
           idleMillis: 50,
           maxAgeMillis: 60_000
         },

@@ -9,8 +9,7 @@ import { databaseLayer } from "../../../src/storage/Database.ts"
  * The other ceiling: the queue's own claim and finish, in batches, with nothing sent in between. While one batch is
  * recorded the next is claimed, as the worker does it.
  *
- * Arguments as JSON: `{databaseUrl, batch, warmUpMillis, millis, returned}`; `returned`: what was claimed is given back
- * rather than recorded, so that there is always as much. Writes `{moved, seconds}`.
+ * Arguments as JSON: `{databaseUrl, batch, warmUpMillis, millis}`. Writes `{moved, seconds}`.
  */
 
 interface Options {
@@ -18,7 +17,6 @@ interface Options {
   readonly batch: number
   readonly warmUpMillis: number
   readonly millis: number
-  readonly returned?: boolean
 }
 
 /** How many deliveries were claimed and recorded in the measured time. */
@@ -60,16 +58,14 @@ const program = Effect.gen(function* () {
       ? Effect.void
       : timed(
           finishes,
-          options.returned === true
-            ? queue.release(deliveries, Duration.zero)
-            : queue.finish(
-                deliveries.map((delivery) => ({
-                  delivery,
-                  startedAt: new Date(),
-                  outcome: { httpStatus: 204, errorCode: null, durationMs: 1, retryAfter: null },
-                  next: { state: "delivered" }
-                }))
-              )
+          queue.finish(
+            deliveries.map((delivery) => ({
+              delivery,
+              startedAt: new Date(),
+              outcome: { httpStatus: 204, errorCode: null, durationMs: 1, retryAfter: null },
+              next: { state: "delivered" }
+            }))
+          )
         ).pipe(Effect.tap(() => Effect.sync(() => (moved += deliveries.length))))
   const turn = (held: ReadonlyArray<ClaimedDelivery>): Effect.Effect<ReadonlyArray<ClaimedDelivery>, unknown> =>
     Effect.map(Effect.all([claim, finish(held)], { concurrency: 2 }), ([claimed]) => claimed)

@@ -285,7 +285,7 @@ export const startReceiver = Effect.fnUntraced(function* (ports: number, silent 
  */
 export const startService = Effect.fnUntraced(function* (
   database: Database,
-  roles: "all" | "worker",
+  roles: "all" | "api" | "worker",
   env: Readonly<Record<string, string>> = {}
 ) {
   const sink = yield* traceSink

@@ -19,6 +19,8 @@ import {
 
 const healthyCount = 50
 const hangingDue = 20_000
+/** They came over the last minutes. */
+const due = "now() - n * interval '20 milliseconds'"
 const rate = 200
 const rounds = 3
 const warmUpMillis = 2000
@@ -67,7 +69,7 @@ export const neighbourBench: Bench = {
       yield* emptyQueue(database)
       yield* startService(database, "worker", { SHUTDOWN_TIMEOUT: "1 second" })
       const alone = yield* measure
-      yield* withoutForeignKeys(database, addDeliveries(database, [hanging], hangingDue))
+      yield* withoutForeignKeys(database, addDeliveries(database, [hanging], hangingDue, { due }))
       const beside = yield* measure
       yield* Console.error(
         `  alone: p50 ${alone.p50.toFixed(1)}, p99 ${alone.p99.toFixed(1)} ms; beside: p50 ${beside.p50.toFixed(1)}, p99 ${beside.p99.toFixed(1)} ms`
