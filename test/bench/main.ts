@@ -8,6 +8,7 @@ import { inboundBench } from "./inbound/Inbound.ts"
 import { latencyBench } from "./latency/Latency.ts"
 import { memoryBench } from "./memory/Memory.ts"
 import { neighbourBench } from "./neighbour/Neighbour.ts"
+import { peersBench } from "./peers/Peers.ts"
 import { providerBench } from "./provider/Provider.ts"
 
 /** `npm run bench -- <name>`: a table for people, then a line of JSON per figure. */
@@ -20,7 +21,8 @@ const benches: ReadonlyArray<Bench> = [
   latencyBench,
   growthBench,
   neighbourBench,
-  memoryBench
+  memoryBench,
+  peersBench
 ]
 
 const usage = [

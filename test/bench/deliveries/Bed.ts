@@ -177,9 +177,12 @@ export const addDeliveries = (
     ]
   )
 
+/** Events of an endpoint when the queue is filled with a lot. */
+const eventsPerEndpoint = 1000
+
 /**
- * Fills the queue with a lot, quickly: one event per endpoint for all of its deliveries, and indexes that are made again
- * at the end, as they were.
+ * Fills the queue with a lot, quickly: some events for all deliveries of an endpoint, and indexes that are made again at
+ * the end, as they were.
  */
 export const fillQueue = Effect.fnUntraced(function* (
   database: Database,
@@ -195,19 +198,20 @@ export const fillQueue = Effect.fnUntraced(function* (
   for (const { name } of indexes) yield* database.query(`DROP INDEX payments.${String(name)}`)
   yield* database.query(
     `INSERT INTO payments.events (organization_id, environment, id, type, payload)
-     SELECT org, 'sandbox', 'svc_evt_' || md5(endpoint::text), 'payment.succeeded', repeat('x', ${payloadBytes})
-     FROM unnest($1::uuid[], $2::uuid[]) AS t (org, endpoint) ON CONFLICT DO NOTHING`,
+     SELECT org, 'sandbox', 'svc_evt_' || md5(endpoint::text || k), 'payment.succeeded', repeat('x', ${payloadBytes})
+     FROM unnest($1::uuid[], $2::uuid[]) AS t (org, endpoint), generate_series(0, ${eventsPerEndpoint - 1}) AS k
+     ON CONFLICT DO NOTHING`,
     [endpoints.map(({ organizationId }) => organizationId), endpoints.map(({ id }) => id)]
   )
   const insert = (count: number, state: "queued" | "delivered") =>
     database.query(
       `INSERT INTO payments.deliveries
          (organization_id, environment, id, endpoint_id, event_id, secret_ids, state, next_attempt_at, finished_at)
-       SELECT t.org, 'sandbox', uuidv7(), t.endpoint, t.event, t.secrets, '${state}',
+       SELECT t.org, 'sandbox', uuidv7(), t.endpoint,
+         'svc_evt_' || md5(t.endpoint::text || (n / $5::int % ${eventsPerEndpoint})), t.secrets, '${state}',
          ${state === "queued" ? "now()" : "NULL"}, ${state === "queued" ? "NULL::timestamptz" : "now()"}
        FROM generate_series(1, $4::int) AS n JOIN (
-         SELECT (row_number() OVER () - 1)::int AS i, org, endpoint, ARRAY[secret] AS secrets,
-           'svc_evt_' || md5(endpoint::text) AS event
+         SELECT (row_number() OVER () - 1)::int AS i, org, endpoint, ARRAY[secret] AS secrets
          FROM unnest($1::uuid[], $2::uuid[], $3::uuid[]) AS u (org, endpoint, secret)
        ) AS t ON t.i = n % $5::int`,
       [

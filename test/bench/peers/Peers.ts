@@ -1,0 +1,126 @@
+import { execFile } from "node:child_process"
+import { access } from "node:fs/promises"
+import { setTimeout as sleep } from "node:timers/promises"
+import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
+import { Console, Effect } from "effect"
+import { BenchFailed, firstLine, startScript } from "../api/Processes.ts"
+import { type Bench, type Figure, median } from "../Bench.ts"
+import {
+  addDeliveries,
+  emptyQueue,
+  makeEndpoints,
+  payloadBytes,
+  startDatabase,
+  startReceiver,
+  startService,
+  withoutForeignKeys
+} from "../deliveries/Bed.ts"
+
+/**
+ * The same work on other queues that stand on PostgreSQL, at the settings that their documentation recommends and at the
+ * fastest that were found: same database, same receiver, in turns in one run.
+ */
+
+const rounds = 3
+const warmUpMillis = 1500
+const millis = 3000
+const endpointCount = 64
+const payload = `{"id":"svc_evt_1","pad":"${"x".repeat(payloadBytes - 26)}"}`
+const folder = fileURLToPath(new URL(".", import.meta.url))
+
+const peers = [
+  { name: "graphile-worker as documented", peer: "graphile-worker", tuned: false, jobs: 40_000 },
+  { name: "graphile-worker tuned", peer: "graphile-worker", tuned: true, jobs: 100_000 },
+  { name: "pg-boss as documented", peer: "pg-boss", tuned: false, jobs: 40_000 },
+  { name: "pg-boss tuned", peer: "pg-boss", tuned: true, jobs: 100_000 }
+]
+
+/** Into the bench's own folder, when it first runs. */
+const install = Effect.promise(() =>
+  access(`${folder}node_modules/pg-boss`).then(
+    () => true,
+    () => false
+  )
+).pipe(
+  Effect.flatMap((installed) =>
+    installed
+      ? Effect.void
+      : Effect.tryPromise({
+          try: () =>
+            promisify(execFile)(
+              "npm",
+              ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock"],
+              {
+                cwd: folder
+              }
+            ),
+          catch: (cause) => new BenchFailed({ message: `The peers can't be installed: ${String(cause)}` })
+        })
+  )
+)
+
+/** `npm run bench -- peers`. */
+export const peersBench: Bench = {
+  name: "peers",
+  about: "the same deliveries on graphile-worker and on pg-boss",
+  run: Effect.gen(function* () {
+    yield* Console.error("Installing the peers, starting the database and the receiver…")
+    yield* install
+    const database = yield* startDatabase
+    const receiver = yield* startReceiver(endpointCount)
+    const endpoints = yield* makeEndpoints(database, receiver.urls)
+    const rateFromNow = (name: string) =>
+      Effect.gen(function* () {
+        yield* Effect.promise(() => sleep(warmUpMillis))
+        const [before, startedAt] = [yield* receiver.look, performance.now()]
+        yield* Effect.promise(() => sleep(millis))
+        const [after, endedAt] = [yield* receiver.look, performance.now()]
+        const rate = ((after.received - before.received) / (endedAt - startedAt)) * 1000
+        yield* Console.error(`  ${name}: ${Math.round(rate)}/s`)
+        return rate
+      })
+    const measureService = Effect.gen(function* () {
+      yield* emptyQueue(database)
+      yield* withoutForeignKeys(database, addDeliveries(database, endpoints, 120_000))
+      yield* database.query("VACUUM ANALYZE payments.deliveries, payments.events")
+      yield* startService(database, "worker")
+      return yield* rateFromNow("service")
+    }).pipe(Effect.scoped)
+    const measurePeer = ({ jobs, name, peer, tuned }: (typeof peers)[number]) =>
+      Effect.gen(function* () {
+        const options = { peer, tuned, jobs, databaseUrl: database.url, ports: receiver.ports, payload }
+        yield* firstLine(yield* startScript("../peers/Peer.mjs", { args: [JSON.stringify(options)] }))
+        return yield* rateFromNow(name)
+      }).pipe(Effect.scoped)
+    const results: Array<{ readonly service: number; readonly peers: ReadonlyArray<number> }> = []
+    for (let round = 1; round <= Number(process.env["BENCH_ROUNDS"] ?? rounds); round++) {
+      yield* Console.error(`Round ${round}`)
+      results.push({ service: yield* measureService, peers: yield* Effect.forEach(peers, measurePeer) })
+    }
+    const figure = (
+      name: string,
+      metric: string,
+      unit: string,
+      of: (result: (typeof results)[number]) => number
+    ): Figure => ({
+      bench: "peers",
+      case: name,
+      metric,
+      value: median(results.map(of)),
+      unit
+    })
+    return [
+      figure("service", "rate", "1/s", ({ service }) => service),
+      ...peers.flatMap(({ name, peer }, index) => [
+        figure(name, "rate", "1/s", (result) => result.peers[index] ?? Number.NaN),
+        figure(
+          name,
+          peer === "pg-boss" ? "ratio_to_pg_boss" : "ratio_to_graphile_worker",
+          "",
+          (result) => result.service / (result.peers[index] ?? Number.NaN)
+        )
+      ])
+    ]
+  })
+}
