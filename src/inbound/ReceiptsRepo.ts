@@ -1,19 +1,12 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
+import { type MatchableEndpoint, matchableEndpoints } from "../deliveries/MatchableEndpoint.ts"
 import { newDeliveries, type Subscriber } from "../deliveries/Queue.ts"
 import type { EventType } from "../events/Catalog.ts"
-import type { Filters } from "../events/Filters.ts"
 import type { SoldItems, SoldItemsReference } from "../events/Translate.ts"
 import type { EndpointId, OrganizationId } from "../kit/Ids.ts"
 import type { Environment } from "../Settings.ts"
 import type { ReceiptOutcome } from "./Receipt.ts"
-
-/** An endpoint, as far as matching an event needs it. */
-export interface MatchableEndpoint extends Subscriber {
-  readonly active: boolean
-  readonly events: ReadonlyArray<EventType>
-  readonly filters: Filters
-}
 
 /** What a notification is judged by: whose account it is of, where its news could go, and what its session sells. */
 export interface InboundContext {
@@ -77,23 +70,7 @@ export const makeReceiptsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   }: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> =>
     Effect.map(
       sql<InboundContext>`
-        SELECT a.organization_id AS "organizationId", a.status = 'connected' AS connected, COALESCE((
-          SELECT json_agg(json_build_object(
-            'endpointId', p.id,
-            'active', p.active,
-            'events', COALESCE(p.events, ARRAY['payment.succeeded']),
-            'filters', p.filters,
-            'secretIds', (
-              -- After several rotations in a day: the newest and its predecessor
-              SELECT json_agg(id ORDER BY retired_at DESC NULLS FIRST) FROM (
-                SELECT s.id, s.retired_at FROM payments.endpoint_secrets s
-                WHERE s.organization_id = p.organization_id AND s.environment = p.environment AND s.endpoint_id = p.id
-                  AND (s.retired_at IS NULL OR s.retired_at > now() - interval '24 hours')
-                ORDER BY s.retired_at DESC NULLS FIRST LIMIT 2) AS newest)))
-          FROM payments.endpoints p
-          WHERE p.organization_id = a.organization_id AND p.environment = a.environment
-            AND p.deleted_at IS NULL
-        ), '[]') AS endpoints, (
+        SELECT a.organization_id AS "organizationId", a.status = 'connected' AS connected, ${matchableEndpoints(sql, "a")} AS endpoints, (
           SELECT json_build_object('priceIds', i.price_ids, 'productIds', i.product_ids)
           FROM payments.sold_items i
           WHERE i.organization_id = a.organization_id AND i.environment = a.environment

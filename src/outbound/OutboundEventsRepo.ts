@@ -1,16 +1,9 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
-import type { NewDelivery, Subscriber } from "../deliveries/Queue.ts"
-import type { Filters } from "../events/Filters.ts"
+import { type MatchableEndpoint, matchableEndpoints } from "../deliveries/MatchableEndpoint.ts"
+import type { NewDelivery } from "../deliveries/Queue.ts"
 import type { EndpointId } from "../kit/Ids.ts"
 import type { Tenant } from "../kit/Tenant.ts"
-
-/** An endpoint, as far as matching an event needs it. */
-export interface MatchableEndpoint extends Subscriber {
-  readonly active: boolean
-  readonly events: ReadonlyArray<string>
-  readonly filters: Filters
-}
 
 /** An event to be stored with everything that it leads to. */
 export interface NewOutboundEvent {
@@ -30,22 +23,7 @@ export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
   findEndpoints: (tenant: Tenant): Effect.Effect<ReadonlyArray<MatchableEndpoint> | undefined, SqlError.SqlError> =>
     Effect.map(
       sql<{ readonly endpoints: ReadonlyArray<MatchableEndpoint> }>`
-        SELECT COALESCE((
-          SELECT json_agg(json_build_object(
-            'endpointId', p.id,
-            'active', p.active,
-            'events', COALESCE(p.events, ARRAY['payment.succeeded']),
-            'filters', p.filters,
-            'secretIds', (
-              -- After several rotations in a day: the newest and its predecessor
-              SELECT json_agg(id ORDER BY retired_at DESC NULLS FIRST) FROM (
-                SELECT s.id, s.retired_at FROM payments.endpoint_secrets s
-                WHERE s.organization_id = p.organization_id AND s.environment = p.environment AND s.endpoint_id = p.id
-                  AND (s.retired_at IS NULL OR s.retired_at > now() - interval '24 hours')
-                ORDER BY s.retired_at DESC NULLS FIRST LIMIT 2) AS newest)))
-          FROM payments.endpoints p
-          WHERE p.organization_id = w.organization_id AND p.environment = w.environment AND p.deleted_at IS NULL
-        ), '[]') AS endpoints
+        SELECT ${matchableEndpoints(sql, "w")} AS endpoints
         FROM payments.workspaces w
         WHERE w.organization_id = ${tenant.organizationId} AND w.environment = ${tenant.environment}`,
       ([row]) => row?.endpoints

@@ -1,6 +1,5 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto"
-import { chmod, mkdtemp, readFile, rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
+import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { Console, Effect, Redacted, Schema } from "effect"
@@ -8,7 +7,15 @@ import pg from "pg"
 import { startEmbeddedPostgres } from "../../../src/storage/EmbeddedPostgres.ts"
 import { type Bench, type Figure, median } from "../Bench.ts"
 import type { LoadResult } from "./Load.ts"
-import { BenchFailed, firstLine, processorTime, startScript, traceSink } from "./Processes.ts"
+import {
+  BenchFailed,
+  directoryOfItsOwn,
+  firstLine,
+  processorTime,
+  serviceNodeArgs,
+  startScript,
+  traceSink
+} from "./Processes.ts"
 
 /**
  * What the service costs on top of its work: an authenticated read of a record of ours (`GET M/deliveries/{id}`), with
@@ -25,26 +32,13 @@ const LocalFile = Schema.parseJson(
   Schema.Struct({ baseUrl: Schema.String, organizationId: Schema.String, apiKey: Schema.String })
 )
 
-const directoryOfItsOwn = Effect.acquireRelease(
-  Effect.promise(async () => {
-    const directory = await mkdtemp(join(tmpdir(), "connected-payments-bench-"))
-    // Root runs the database under another account, which must be able to pass
-    await chmod(directory, 0o711)
-    return directory
-  }),
-  (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
-)
-
 /**
  * The service's API in a process of its own, as `npm start` has it, its emulator idle beside it. `BENCH_NODE_ARGS` is
  * handed to its Node, e.g. `--cpu-prof --cpu-prof-dir=…` to see where the time goes.
  */
 const startService = Effect.fnUntraced(function* (directory: string, databaseUrl: string, sink: string) {
   const started = yield* startScript("../../../src/main.ts", {
-    // As `npm start` has it
-    nodeArgs: ["--max-semi-space-size=64", ...(process.env["BENCH_NODE_ARGS"] ?? "").split(" ")].filter(
-      (arg) => arg !== ""
-    ),
+    nodeArgs: serviceNodeArgs,
     env: {
       MODE: "local",
       ROLES: "api",

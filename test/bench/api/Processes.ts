@@ -1,11 +1,34 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { readFileSync } from "node:fs"
+import { chmod, mkdtemp, rm } from "node:fs/promises"
 import { createServer } from "node:http"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Data, Effect, type Scope } from "effect"
 
 /** The processes of a bench; all end with the scope. */
+
+/**
+ * How `npm start` runs Node, and what `BENCH_NODE_ARGS` adds, e.g. `--cpu-prof --cpu-prof-dir=…` to see where the time
+ * goes.
+ */
+export const serviceNodeArgs: ReadonlyArray<string> = [
+  "--max-semi-space-size=64",
+  ...(process.env["BENCH_NODE_ARGS"] ?? "").split(" ").filter((arg) => arg !== "")
+]
+
+/** A folder of the bench's own, removed with the scope. */
+export const directoryOfItsOwn = Effect.acquireRelease(
+  Effect.promise(async () => {
+    const directory = await mkdtemp(join(tmpdir(), "connected-payments-bench-"))
+    // Root runs the database under another account, which must be able to pass
+    await chmod(directory, 0o711)
+    return directory
+  }),
+  (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
+)
 
 /** A process of the bench did not do its part. */
 export class BenchFailed extends Data.TaggedError("BenchFailed")<{ readonly message: string }> {}

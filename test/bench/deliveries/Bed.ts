@@ -1,8 +1,6 @@
 import { randomBytes, randomUUID } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
-import { chmod, mkdtemp, rm } from "node:fs/promises"
 import { connect } from "node:net"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Redacted } from "effect"
 import pg from "pg"
@@ -12,22 +10,20 @@ import { OrganizationId } from "../../../src/kit/Ids.ts"
 import { databaseLayer } from "../../../src/storage/Database.ts"
 import { startEmbeddedPostgres } from "../../../src/storage/EmbeddedPostgres.ts"
 import { migrate } from "../../../src/storage/Migrations.ts"
-import { BenchFailed, firstLine, processorTime, startScript, traceSink } from "../api/Processes.ts"
+import {
+  BenchFailed,
+  directoryOfItsOwn,
+  firstLine,
+  processorTime,
+  serviceNodeArgs,
+  startScript,
+  traceSink
+} from "../api/Processes.ts"
 
 /** What the benches of deliveries stand on: a durable PostgreSQL, endpoints, waiting rows, consumers, the service. */
 
 const masterKey = Buffer.alloc(32, 7)
 const masterKeyId = "bench"
-
-const directoryOfItsOwn = Effect.acquireRelease(
-  Effect.promise(async () => {
-    const directory = await mkdtemp(join(tmpdir(), "connected-payments-bench-"))
-    // Root runs the database under another account, which must be able to pass
-    await chmod(directory, 0o711)
-    return directory
-  }),
-  (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
-)
 
 /** The fields of a process's state after its name, which may hold blanks; none where the system has no `/proc`. */
 const processFields = (pid: number): ReadonlyArray<string> => {
@@ -294,7 +290,7 @@ export const startService = Effect.fnUntraced(function* (
 ) {
   const sink = yield* traceSink
   const started = yield* startScript("../../../src/main.ts", {
-    nodeArgs: (process.env["BENCH_NODE_ARGS"] ?? "").split(" ").filter((arg) => arg !== ""),
+    nodeArgs: serviceNodeArgs,
     env: {
       MODE: "local",
       ROLES: roles,

@@ -1,13 +1,20 @@
 import { createHmac, randomBytes, randomUUID } from "node:crypto"
-import { chmod, mkdtemp, readFile, rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
+import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { Console, Effect, Redacted, Schema } from "effect"
 import pg from "pg"
 import { startEmbeddedPostgres } from "../../../src/storage/EmbeddedPostgres.ts"
 import type { LoadResult } from "../api/Load.ts"
-import { BenchFailed, firstLine, processorTime, startScript, traceSink } from "../api/Processes.ts"
+import {
+  BenchFailed,
+  directoryOfItsOwn,
+  firstLine,
+  processorTime,
+  serviceNodeArgs,
+  startScript,
+  traceSink
+} from "../api/Processes.ts"
 import { type Bench, type Figure, median } from "../Bench.ts"
 import { notificationOf, paymentOf } from "./Notification.ts"
 import { type Executed, type StatementProxy, startStatementProxy } from "./StatementProxy.ts"
@@ -40,23 +47,13 @@ export interface Recording {
 
 const LocalFile = Schema.parseJson(Schema.Struct({ baseUrl: Schema.String, organizationId: Schema.String }))
 
-const directoryOfItsOwn = Effect.acquireRelease(
-  Effect.promise(async () => {
-    const directory = await mkdtemp(join(tmpdir(), "connected-payments-bench-"))
-    // Root runs the database under another account, which must be able to pass
-    await chmod(directory, 0o711)
-    return directory
-  }),
-  (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
-)
-
 /**
  * The service's API in a process of its own, one request in a hundred traced. `BENCH_NODE_ARGS` is handed to its Node,
  * e.g. `--cpu-prof --cpu-prof-dir=…` to see where the time goes.
  */
 const startService = Effect.fnUntraced(function* (directory: string, databaseUrl: string, sink: string) {
   const started = yield* startScript("../../../src/main.ts", {
-    nodeArgs: (process.env["BENCH_NODE_ARGS"] ?? "").split(" ").filter((arg) => arg !== ""),
+    nodeArgs: serviceNodeArgs,
     env: {
       MODE: "local",
       ROLES: "api",

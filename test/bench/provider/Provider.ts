@@ -1,12 +1,11 @@
 import { randomUUID } from "node:crypto"
-import { chmod, mkdtemp, readFile, rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
+import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { performance } from "node:perf_hooks"
 import { Console, Effect, Schema } from "effect"
 import Stripe from "stripe"
 import { Agent, request } from "undici"
-import { BenchFailed, firstLine, startScript } from "../api/Processes.ts"
+import { BenchFailed, directoryOfItsOwn, firstLine, serviceNodeArgs, startScript } from "../api/Processes.ts"
 import { type Bench, type Figure, median } from "../Bench.ts"
 
 /**
@@ -25,16 +24,6 @@ const LocalFile = Schema.parseJson(
 )
 
 const Account = Schema.Struct({ id: Schema.String })
-
-const directoryOfItsOwn = Effect.acquireRelease(
-  Effect.promise(async () => {
-    const directory = await mkdtemp(join(tmpdir(), "connected-payments-bench-"))
-    // Root runs the database under another account, which must be able to pass
-    await chmod(directory, 0o711)
-    return directory
-  }),
-  (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
-)
 
 const startEmulator = Effect.gen(function* () {
   const url = yield* Effect.flatMap(
@@ -58,6 +47,7 @@ const startEmulator = Effect.gen(function* () {
 const startService = Effect.fnUntraced(function* (emulator: { readonly url: string; readonly account: string }) {
   const directory = yield* directoryOfItsOwn
   const started = yield* startScript("../../../src/main.ts", {
+    nodeArgs: serviceNodeArgs,
     env: {
       HOST: "127.0.0.1",
       PORT: "0",
