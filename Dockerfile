@@ -26,5 +26,6 @@ EXPOSE 8080
 # A worker alone serves nothing: start it with --no-healthcheck
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/health/ready`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-# Requests leave much short-lived memory behind: a larger nursery saves a tenth of the processor time, for 130 MB at most
+# Requests leave much short-lived memory behind: a larger nursery saves a tenth of the processor time of a request,
+# for some 230 MB more in a worker that delivers at full speed
 CMD ["node", "--max-semi-space-size=64", "dist/main.js"]
