@@ -32,6 +32,7 @@ import {
   ValidationFailed
 } from "./Errors.ts"
 import { eventSchemaPaths } from "./EventSchemas.ts"
+import { inboundEntries } from "./inbound/Http.ts"
 import { withBoundedJson } from "./kit/Body.ts"
 import { LogLines } from "./kit/LogLines.ts"
 import { Metrics } from "./kit/Metrics.ts"
@@ -64,7 +65,10 @@ const pages: ReadonlySet<string> = new Set<string>([
 const endOfPath = /[?;#]/
 
 /** The path of a request without its query, as it was sent. */
-const pathOf = (url: string): string => url.split(endOfPath, 1)[0] ?? url
+const pathOf = (url: string): string => {
+  const end = url.search(endOfPath)
+  return end === -1 ? url : url.slice(0, end)
+}
 
 const pathsOf = (prefix: string, issue: ParseResult.ParseIssue): ReadonlyArray<string> =>
   ParseResult.ArrayFormatter.formatIssueSync(issue).map(({ path }) =>
@@ -205,34 +209,38 @@ const report = (error: ApiError, cause: Cause.Cause<unknown>) => {
     : Effect.logWarning(`A request was answered ${error.code}`, error.cause)
 }
 
+const serverTelemetry = Effect.all({ tracer: Effect.tracer, metrics: Metrics, lines: LogLines })
+
 /**
  * Around everything that is served: gives each request its id, bounds its body, and answers every failure (a decode
  * error, an unknown route, a defect) in the one documented form.
  */
 export const edge = HttpApiBuilder.middleware(
   Api,
-  Effect.map(Effect.all({ tracer: Effect.tracer, metrics: Metrics, lines: LogLines }), (telemetry) => {
+  Effect.map(Effect.all([serverTelemetry, inboundEntries]), ([telemetry, entries]) => {
     const observed = requestTelemetry({ ...telemetry, routeOf, quietRoutes: healthRoutes })
     return (app) =>
       Effect.flatMap(HttpServerRequest.HttpServerRequest, (original) => {
         const requestId = newRequestId()
-        // Nothing reads the body of a request that has none by its method
-        const request = HttpMethod.hasBody(original.method) ? withBoundedJson(original) : original
+        const entry = original.method === "POST" ? entries.get(original.url) : undefined
+        // Nothing reads the body of a request that has none by its method, and an entry reads the bytes
+        const request =
+          entry === undefined && HttpMethod.hasBody(original.method) ? withBoundedJson(original) : original
         const headers: Record<string, string> = { "request-id": requestId }
         if (pathOf(original.url) === documentPaths.docs) headers["content-security-policy"] = docsPolicy
-        const answered = app.pipe(
-          Effect.catchAllCause((cause) =>
+        // Interruptible as the router makes its handlers
+        const answered = Effect.matchCauseEffect(entry === undefined ? app : Effect.interruptible(entry(request)), {
+          onFailure: (cause) =>
             Cause.isInterruptedOnly(cause)
-              ? Effect.failCause(cause)
+              ? Effect.failCause(Cause.stripFailures(cause))
               : Effect.gen(function* () {
                   const error = yield* toApiError(Cause.squash(cause), request)
                   yield* report(error, cause)
                   yield* annotateSpan({ "error.type": error.code })
-                  return errorResponse(error, requestId)
-                })
-          ),
-          Effect.map((response) => HttpServerResponse.setHeaders(response, headers))
-        )
+                  return HttpServerResponse.setHeaders(errorResponse(error, requestId), headers)
+                }),
+          onSuccess: (response) => Effect.succeed(HttpServerResponse.setHeaders(response, headers))
+        })
         const facts: RequestFacts["Type"] = { span: null, attributes: {} }
         return Effect.zipRight(
           introduce(request, { requestId, facts, headers }),
@@ -245,10 +253,17 @@ export const edge = HttpApiBuilder.middleware(
 /** Asked every few seconds by whoever watches the process: their traces and log lines would bury the others. */
 const healthRoutes: ReadonlySet<string> = new Set(["/health/live", "/health/ready"])
 
+/** The paths that are routes as they stand: pages, and operations without parameters. */
+const plainRoutes: ReadonlySet<string> = new Set([
+  mcpPath,
+  ...pages,
+  ...operations.map(({ path }) => path).filter((path) => operationsAt(path)[0]?.operation.path === path)
+])
+
 /** The operation's path as it is declared, for the names of spans; that of a page as it is. */
 const routeOf = (request: HttpServerRequest.HttpServerRequest): string | undefined => {
   const path = pathOf(request.url)
-  return path === mcpPath || pages.has(path) ? path : operationsAt(path)[0]?.operation.path
+  return plainRoutes.has(path) ? path : operationsAt(path)[0]?.operation.path
 }
 
 /** What the rest of the fiber knows of its request: each request has a fiber of its own, so nothing is put back. */
@@ -267,13 +282,13 @@ const introduce = (
   Effect.zipRight(
     FiberRef.update(FiberRef.currentLogAnnotations, HashMap.set<string, unknown>("requestId", requestId)),
     FiberRef.update(FiberRef.currentContext, (context) =>
-      Context.merge(
-        context,
-        Context.make(HttpServerRequest.HttpServerRequest, request).pipe(
-          Context.add(RequestId, requestId),
-          Context.add(RequestFacts, facts),
-          Context.add(ResponseHeaders, headers)
-        )
+      // One copy: each `Context.add` makes one of its own
+      Context.unsafeMake<never>(
+        new Map<string, unknown>(context.unsafeMap)
+          .set(HttpServerRequest.HttpServerRequest.key, request)
+          .set(RequestId.key, requestId)
+          .set(RequestFacts.key, facts)
+          .set(ResponseHeaders.key, headers)
       )
     )
   )

@@ -115,7 +115,17 @@ export const requestTelemetry = ({ lines, metrics, quietRoutes, routeOf, tracer 
       const quiet = route !== undefined && quietRoutes.has(route)
       const span = traces && !quiet ? startSpan(request, served) : null
       const running = span?.sampled === true ? Effect.zipRight(traced, Effect.withParentSpan(app, span)) : app
-      return Effect.onExit(running, (exit) => Effect.sync(() => tell(served, exit)))
+      // The server runs requests uninterruptibly around their handlers: nothing gets lost between them and this
+      return Effect.matchCauseEffect(running, {
+        onFailure: (cause) => {
+          tell(served, Outcome.failCause(cause))
+          return Effect.failCause(cause)
+        },
+        onSuccess: (response) => {
+          tell(served, Outcome.succeed(response))
+          return Effect.succeed(response)
+        }
+      })
     })
   }
 }

@@ -5,10 +5,13 @@ import { errorSchema, PayloadTooLarge, ServiceUnavailable, SignatureInvalid } fr
 /** The answer to a notification that is stored or already known. */
 export const Received = Schema.Struct({ received: Schema.Literal(true) }).annotations({ identifier: "Received" })
 
+/** Where the provider's notifications arrive. */
+export const entryPaths = { receive: "/webhooks/provider", receiveThin: "/webhooks/provider/thin" } as const
+
 /** The provider's entries (contract, What the service does, rule 8). Not for integrators. */
 export class InboundApi extends HttpApiGroup.make("inbound")
   .add(
-    HttpApiEndpoint.post("receive", "/webhooks/provider")
+    HttpApiEndpoint.post("receive", entryPaths.receive)
       // Documented, but not decoded: the handler reads the exact bytes, which are what is signed
       .setPayload(Schema.Struct({ id: Schema.String, type: Schema.String }).annotations({ identifier: "Notification" }))
       .addSuccess(Received)
@@ -22,7 +25,7 @@ export class InboundApi extends HttpApiGroup.make("inbound")
       )
   )
   .add(
-    HttpApiEndpoint.post("receiveThin", "/webhooks/provider/thin")
+    HttpApiEndpoint.post("receiveThin", entryPaths.receiveThin)
       .setPayload(
         Schema.Struct({ id: Schema.String, type: Schema.String }).annotations({ identifier: "ThinNotification" })
       )

@@ -9,7 +9,7 @@ import { type ConnectedAccount, Provider } from "../provider/Provider.ts"
 import type { ProviderFailure } from "../provider/ProviderErrors.ts"
 import { checkoutMarker } from "../provider/Schemas.ts"
 import type { Environment } from "../Settings.ts"
-import { consequenceOf, envelopesOf, needsWholeList, nothing } from "./Consequences.ts"
+import { type Consequence, consequenceOf, envelopesOf, needsWholeList, nothing } from "./Consequences.ts"
 import type { InboundContext } from "./ReceiptsRepo.ts"
 
 /** Why an event could not be completed from the provider. */
@@ -61,17 +61,24 @@ export const makeCompletion = Effect.gen(function* () {
         )
   }
 
-  return Effect.fnUntraced(function* (environment: Environment, event: ProviderEvent, context: InboundContext) {
+  return (
+    environment: Environment,
+    event: ProviderEvent,
+    context: InboundContext
+  ): Effect.Effect<Consequence, CompletionFailure> => {
     const tenant = { organizationId: context.organizationId, environment }
-    const soldItems = yield* soldItemsOf(tenant, event, context)
-    const envelopes = envelopesOf(environment, event, context, soldItems)
-    if (typeof envelopes === "string") {
-      return nothing(envelopes, context)
-    }
-    const found = filterSubjects(event, soldItems)
-    const subjects = needsWholeList(envelopes, found, context) ? yield* wholeSubjects(tenant, event, found) : found
-    return consequenceOf(envelopes, subjects, context)
-  })
+    return Effect.flatMap(soldItemsOf(tenant, event, context), (soldItems) => {
+      const envelopes = envelopesOf(environment, event, context, soldItems)
+      if (typeof envelopes === "string") {
+        return Effect.succeed(nothing(envelopes, context))
+      }
+      const found = filterSubjects(event, soldItems)
+      const subjects = needsWholeList(envelopes, found, context)
+        ? wholeSubjects(tenant, event, found)
+        : Effect.succeed(found)
+      return Effect.map(subjects, (subjects) => consequenceOf(envelopes, subjects, context))
+    })
+  }
 })
 
 /** What `makeCompletion` makes. */

@@ -2,26 +2,42 @@ import { HttpApiBuilder, type HttpServerRequest, HttpServerResponse } from "@eff
 import { Effect } from "effect"
 import { Api } from "../Api.ts"
 import { readBytes } from "../kit/Body.ts"
+import { entryPaths } from "./Api.ts"
 import { Inbound } from "./Inbound.ts"
 
 /** The largest notification that is read: 1 MiB. */
 const maxNotificationBytes = 1024 * 1024
 
-/** Serves `InboundApi` on the exact bytes that arrive. */
+/** The answer to every notification that is stored. */
+const received = HttpServerResponse.unsafeJson({ received: true })
+
+/** Serves an entry on the exact bytes that arrive. */
+const serving = (receive: Inbound["Type"]["receive"]) => (request: HttpServerRequest.HttpServerRequest) =>
+  readBytes(request, maxNotificationBytes).pipe(
+    // A sender that went away is a defect to nobody: the edge ends the request
+    Effect.catchTag("RequestError", Effect.die),
+    Effect.flatMap((body) => receive(body, request.headers["stripe-signature"])),
+    Effect.as(received)
+  )
+
+/**
+ * The entries by their paths, all of them for POST, as the edge serves them: the provider sends more than all integrators
+ * together, and the router's and the platform's work on a request costs as much as a statement.
+ */
+export const inboundEntries = Effect.map(
+  Inbound,
+  ({ receive, receiveThin }): ReadonlyMap<string, ReturnType<typeof serving>> =>
+    new Map([
+      [entryPaths.receive, serving(receive)],
+      [entryPaths.receiveThin, serving(receiveThin)]
+    ])
+)
+
+/** Serves `InboundApi` wherever the edge does not: paths that are written otherwise. */
 export const inboundHttp = HttpApiBuilder.group(Api, "inbound", (handlers) =>
-  Effect.gen(function* () {
-    const inbound = yield* Inbound
-    const serving =
-      (receive: Inbound["Type"]["receive"]) =>
-      ({ request }: { readonly request: HttpServerRequest.HttpServerRequest }) =>
-        readBytes(request, maxNotificationBytes).pipe(
-          // A sender that went away is a defect to nobody: the edge ends the request
-          Effect.catchTag("RequestError", Effect.die),
-          Effect.flatMap((body) => receive(body, request.headers["stripe-signature"])),
-          Effect.as(HttpServerResponse.unsafeJson({ received: true }))
-        )
-    return handlers
-      .handleRaw("receive", serving(inbound.receive))
-      .handleRaw("receiveThin", serving(inbound.receiveThin))
-  })
+  Effect.map(Inbound, ({ receive, receiveThin }) =>
+    handlers
+      .handleRaw("receive", ({ request }) => serving(receive)(request))
+      .handleRaw("receiveThin", ({ request }) => serving(receiveThin)(request))
+  )
 )

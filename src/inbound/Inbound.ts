@@ -4,7 +4,7 @@ import { WakeUp } from "../deliveries/WakeUp.ts"
 import { ServiceUnavailable, SignatureInvalid } from "../Errors.ts"
 import { parseProviderEvent, type SoldItemsReference, soldItemsReference } from "../events/Translate.ts"
 import { Metrics, type MetricsWriter } from "../kit/Metrics.ts"
-import { annotateSpan, currentTraceparent } from "../kit/Spans.ts"
+import { annotateSpan, currentTraceparent, spanned } from "../kit/Spans.ts"
 import type { Accounts } from "../provider/Accounts.ts"
 import type { CheckoutSessions } from "../provider/CheckoutSessions.ts"
 import { Provider } from "../provider/Provider.ts"
@@ -14,7 +14,7 @@ import { makeAccountReports, type ReceiptBase, type StoredReport } from "./Accou
 import { type CompletionFailure, makeCompletion } from "./Completion.ts"
 import { type Consequence, judge, nothing } from "./Consequences.ts"
 import type { ReceiptOutcome } from "./Receipt.ts"
-import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
+import { type InboundContext, makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import { isAccountNews, type Notification, parseThinNotification, thinDeauthorization } from "./ThinNotification.ts"
 
 /** What became of a notification: `duplicate` where it was known already. */
@@ -65,50 +65,68 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
       const store = (base: ReceiptBase, consequence: Consequence) =>
         Effect.map(receipts.insert({ ...base, ...consequence }), (stored) => ({ outcome: consequence.outcome, stored }))
 
-      const settle = Effect.fnUntraced(function* ({ id, type }: Notification, { outcome, stored }: StoredReport) {
+      const settle = ({ id, type }: Notification, { outcome, stored }: StoredReport): Effect.Effect<Received> => {
         const received: Received = stored ? outcome : "duplicate"
-        yield* annotateSpan({
+        const annotated = annotateSpan({
           "notification.id": id,
           "notification.type": type,
           "notification.outcome": received
         })
-        if (stored && outcome === "delivered") {
-          yield* wakeUp.announce
-        }
-        return received
-      })
+        return Effect.as(
+          stored && outcome === "delivered" ? Effect.zipRight(annotated, wakeUp.announce) : annotated,
+          received
+        )
+      }
 
-      const receive = Effect.fn("Inbound.receive")(function* (body: Uint8Array, signatureHeader: string | undefined) {
-        const { environment, event: parsed } = yield* provider.verifyNotification(body, signatureHeader)
-        const event = yield* Either.mapLeft(parseProviderEvent(parsed), notAnEvent)
-        const judged = judge(environment, event, yield* contextOf(environment, event, soldItemsReference(event)))
-        const base = yield* receiptOf(environment, event, deauthorization)
-        if (judged._tag === "NoConcern") {
-          return yield* settle(event, yield* store(base, judged.consequence))
-        }
-        const report =
-          event.type === "account.updated"
-            ? yield* reportAccount(base, event, judged.context)
-            : yield* store(base, yield* complete(environment, event, judged.context))
-        return yield* settle(event, report)
-      }, orNotStored)
+      /** Judges a notification and stores what it leads to; `lead` says that where it concerns somebody. */
+      const take = (
+        environment: Environment,
+        notification: Notification,
+        { deauthorization, lead, sold }: Taking
+      ): Effect.Effect<Received, CompletionFailure | SqlError.SqlError> =>
+        Effect.flatMap(contextOf(environment, notification, sold), (context) => {
+          const judged = judge(environment, notification, context)
+          return receiptOf(environment, notification, deauthorization).pipe(
+            Effect.flatMap((base) =>
+              judged._tag === "NoConcern" ? store(base, judged.consequence) : lead(base, judged.context)
+            ),
+            Effect.flatMap((report) => settle(notification, report))
+          )
+        })
 
-      const receiveThin = Effect.fn("Inbound.receiveThin")(function* (
-        body: Uint8Array,
-        signatureHeader: string | undefined
-      ) {
-        const { environment, event: parsed } = yield* provider.verifyThinNotification(body, signatureHeader)
-        const thin = yield* Either.mapLeft(parseThinNotification(parsed), notAnEvent)
-        const judged = judge(environment, thin, yield* contextOf(environment, thin, null))
-        const base = yield* receiptOf(environment, thin, thinDeauthorization)
-        if (judged._tag === "NoConcern") {
-          return yield* settle(thin, yield* store(base, judged.consequence))
-        }
-        const report = isAccountNews(thin.type)
-          ? yield* reportAccount(base, thin, judged.context)
-          : yield* store(base, nothing("ignored", judged.context))
-        return yield* settle(thin, report)
-      }, orNotStored)
+      const receive = spanned("Inbound.receive", (body: Uint8Array, signatureHeader: string | undefined) =>
+        orNotStored(
+          Effect.flatMap(provider.verifyNotification(body, signatureHeader), ({ environment, event: parsed }) =>
+            Effect.flatMap(Either.mapLeft(parseProviderEvent(parsed), notAnEvent), (event) =>
+              take(environment, event, {
+                deauthorization: snapshotDeauthorization,
+                sold: soldItemsReference(event),
+                lead: (base, context) =>
+                  event.type === "account.updated"
+                    ? reportAccount(base, event, context)
+                    : Effect.flatMap(complete(environment, event, context), (consequence) => store(base, consequence))
+              })
+            )
+          )
+        )
+      )
+
+      const receiveThin = spanned("Inbound.receiveThin", (body: Uint8Array, signatureHeader: string | undefined) =>
+        orNotStored(
+          Effect.flatMap(provider.verifyThinNotification(body, signatureHeader), ({ environment, event: parsed }) =>
+            Effect.flatMap(Either.mapLeft(parseThinNotification(parsed), notAnEvent), (thin) =>
+              take(environment, thin, {
+                deauthorization: thinDeauthorization,
+                sold: null,
+                lead: (base, context) =>
+                  isAccountNews(thin.type)
+                    ? reportAccount(base, thin, context)
+                    : store(base, nothing("ignored", context))
+              })
+            )
+          )
+        )
+      )
 
       return { receive: counted(receive), receiveThin: counted(receiveThin) }
     })
@@ -133,24 +151,36 @@ const countedBy =
 const notAnEvent = () =>
   new SignatureInvalid({ message: "The notification is signed, but its body is not a provider's event." })
 
+/** What is particular to snapshot and to thin notifications. */
+interface Taking {
+  /** The type that is the provider's word that an account gave our access back. */
+  readonly deauthorization: string
+  /** Where to look for what its session sells. */
+  readonly sold: SoldItemsReference | null
+  /** Stores what a notification that concerns somebody leads to. */
+  readonly lead: (
+    base: ReceiptBase,
+    context: InboundContext
+  ) => Effect.Effect<StoredReport, CompletionFailure | SqlError.SqlError>
+}
+
 /** What a receipt says of the notification itself, as it arrives now. */
-const receiptOf = Effect.fnUntraced(function* (
+const receiptOf = (
   environment: Environment,
   notification: Notification,
   deauthorization: string
-) {
-  return {
+): Effect.Effect<ReceiptBase> =>
+  Effect.zipWith(Clock.currentTimeMillis, currentTraceparent, (now, traceparent) => ({
     environment,
     providerEventId: notification.id,
     accountId: notification.account,
     type: notification.type,
     livemode: notification.livemode,
     providerCreatedAt: new Date(notification.created * 1000),
-    receivedAt: new Date(yield* Clock.currentTimeMillis),
+    receivedAt: new Date(now),
     deauthorizes: notification.type === deauthorization,
-    traceparent: yield* currentTraceparent
-  } satisfies ReceiptBase
-})
+    traceparent
+  }))
 
 /**
  * Where storing fails, or the provider does not answer, it is asked to come again, whatever the reason (contract, What
@@ -178,4 +208,4 @@ const orNotStored = <A, R>(
   })
 
 /** The provider's word that an account gave our access back. Only an explicit new link connects it again. */
-const deauthorization = "account.application.deauthorized"
+const snapshotDeauthorization = "account.application.deauthorized"

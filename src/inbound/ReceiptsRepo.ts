@@ -6,6 +6,7 @@ import type { EventType } from "../events/Catalog.ts"
 import type { SoldItems, SoldItemsReference } from "../events/Translate.ts"
 import type { EndpointId, OrganizationId } from "../kit/Ids.ts"
 import type { Environment } from "../Settings.ts"
+import { makePreparing, parametersOf } from "../storage/Statements.ts"
 import type { ReceiptOutcome } from "./Receipt.ts"
 
 /** What a notification is judged by: whose account it is of, where its news could go, and what its session sells. */
@@ -59,92 +60,153 @@ export interface ContextQuery {
 const storable = (id: string | null | undefined): string | null =>
   id === null || id === undefined || id.includes("\u0000") ? null : id
 
-/** The SQL of the slice; nobody outside it imports this. */
-export const makeReceiptsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
-  /** Everything about the account in one round trip. Nothing where it is not linked in this environment. */
-  findContext: ({
-    accountId,
-    environment,
-    providerEventId,
-    sold
-  }: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> =>
-    Effect.map(
-      sql<InboundContext>`
-        SELECT a.organization_id AS "organizationId", a.status = 'connected' AS connected, ${matchableEndpoints(sql, "a")} AS endpoints, (
-          SELECT json_build_object('priceIds', i.price_ids, 'productIds', i.product_ids)
-          FROM payments.sold_items i
-          WHERE i.organization_id = a.organization_id AND i.environment = a.environment
-            AND i.source_id IN (${storable(sold?.sessionId)}::text, ${storable(sold?.paymentLinkId)}::text)
-          ORDER BY i.source_id = ${storable(sold?.sessionId)}::text DESC LIMIT 1
-        ) AS "soldItems",
-        NOT a.had_payments_before AND COALESCE(a.first_payment_event_id = ${providerEventId}, true) AS "awaitsFirstPayment"
-        FROM payments.provider_accounts a
-        WHERE a.environment = ${environment} AND a.account_id = ${accountId}`,
-      ([row]) => row
-    ),
+/** What is known of an account, in one statement. */
+const contextSql = (sql: SqlClient.SqlClient) => {
+  const of = parametersOf(sql, ["environment", "accountId", "providerEventId", "sessionId", "paymentLinkId"])
+  return sql`
+    SELECT a.organization_id AS "organizationId", a.status = 'connected' AS connected, ${matchableEndpoints(sql, "a")} AS endpoints, (
+      SELECT json_build_object('priceIds', i.price_ids, 'productIds', i.product_ids)
+      FROM payments.sold_items i
+      WHERE i.organization_id = a.organization_id AND i.environment = a.environment
+        AND i.source_id IN (${of.sessionId}::text, ${of.paymentLinkId}::text)
+      ORDER BY i.source_id = ${of.sessionId}::text DESC LIMIT 1
+    ) AS "soldItems",
+    NOT a.had_payments_before AND COALESCE(a.first_payment_event_id = ${of.providerEventId}, true) AS "awaitsFirstPayment"
+    FROM payments.provider_accounts a
+    WHERE a.environment = ${of.environment} AND a.account_id = ${of.accountId}`
+}
 
-  /**
-   * Stores a receipt, its events, its deliveries and what paused endpoints missed in one statement, so in one
-   * transaction. A second copy of the notification is counted and changes nothing else. Of simultaneous first payments
-   * of an account one makes the milestone: the account's row decides. Answers whether this was the first copy.
-   */
-  insert: (receipt: NewReceipt): Effect.Effect<boolean, SqlError.SqlError> => {
-    const { deliveries, skipped } = consequencesOf(receipt)
-    return Effect.map(
-      sql<{ first: boolean }>`
-        WITH receipt AS (
-          INSERT INTO payments.receipts AS r (environment, provider_event_id, organization_id, account_id, type,
-            livemode, outcome, provider_created_at, received_at)
-          VALUES (${receipt.environment}, ${receipt.providerEventId}, ${receipt.organizationId}, ${receipt.accountId},
-            ${receipt.type}, ${receipt.livemode}, ${receipt.outcome}, ${receipt.providerCreatedAt},
-            ${receipt.receivedAt})
-          ON CONFLICT (environment, provider_event_id) DO UPDATE SET duplicates = r.duplicates + 1
-          RETURNING r.duplicates = 0 AS first
-        ), milestone AS (
-          UPDATE payments.provider_accounts SET first_payment_event_id = ${receipt.providerEventId}
-          WHERE ${claimsMilestone(receipt.events)} AND (SELECT first FROM receipt)
-            AND organization_id = ${receipt.organizationId} AND environment = ${receipt.environment}
-            AND NOT had_payments_before AND first_payment_event_id IS NULL
-          RETURNING 1
-        ), deauthorized AS (
-          UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
-          WHERE ${receipt.deauthorizes} AND (SELECT first FROM receipt)
-            AND organization_id = ${receipt.organizationId} AND environment = ${receipt.environment}
-            AND account_id = ${receipt.accountId} AND status = 'connected'
-            -- The provider dates to the second
-            AND linked_at < ${receipt.providerCreatedAt}::timestamptz + interval '1 second'
-        ), event AS (
-          INSERT INTO payments.events (organization_id, environment, id, type, payload, provider_event_id)
-          SELECT ${receipt.organizationId}::uuid, ${receipt.environment}::text, e.id, e.type, e.payload,
-            ${receipt.providerEventId}::text
-          FROM receipt, unnest(
-            ${receipt.events.map(({ id }) => id)}::text[],
-            ${receipt.events.map(({ type }) => type)}::text[],
-            ${receipt.events.map(({ payload }) => payload)}::text[]
-          ) AS e (id, type, payload)
-          WHERE receipt.first AND (e.type <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone))
-        ), delivery AS (
-          INSERT INTO payments.deliveries
-            (organization_id, environment, id, endpoint_id, event_id, secret_ids, traceparent)
-          SELECT ${receipt.organizationId}::uuid, ${receipt.environment}::text, d.id, d."endpointId", d."eventId",
-            d."secretIds", ${receipt.traceparent}::text
-          FROM receipt, json_to_recordset(${JSON.stringify(deliveries)}::json)
-            AS d (id uuid, "endpointId" uuid, "eventId" text, "secretIds" uuid[], type text)
-          WHERE receipt.first AND (d.type <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone))
-        ), skipped AS (
-          INSERT INTO payments.skipped_events
-            (organization_id, environment, endpoint_id, event_id, type, provider_event_id)
-          SELECT ${receipt.organizationId}::uuid, ${receipt.environment}::text, s."endpointId", s."eventId", s.type,
-            ${receipt.providerEventId}::text
-          FROM receipt, json_to_recordset(${JSON.stringify(skipped)}::json)
-            AS s ("endpointId" uuid, "eventId" text, type text)
-          WHERE receipt.first AND (s.type <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone))
-        )
-        SELECT first FROM receipt`,
-      ([row]) => row?.first === true
+/** Everything that is stored with a receipt, in one statement; its values are those of `insertionOf`. */
+const insertionSql = (sql: SqlClient.SqlClient) => {
+  const receipt = parametersOf(sql, insertionColumns)
+  return sql`
+    WITH receipt AS (
+      INSERT INTO payments.receipts AS r (environment, provider_event_id, organization_id, account_id, type,
+        livemode, outcome, provider_created_at, received_at)
+      VALUES (${receipt.environment}, ${receipt.providerEventId}, ${receipt.organizationId}, ${receipt.accountId},
+        ${receipt.type}, ${receipt.livemode}, ${receipt.outcome}, ${receipt.providerCreatedAt},
+        ${receipt.receivedAt})
+      ON CONFLICT (environment, provider_event_id) DO UPDATE SET duplicates = r.duplicates + 1
+      RETURNING r.duplicates = 0 AS first
+    ), milestone AS (
+      UPDATE payments.provider_accounts SET first_payment_event_id = ${receipt.providerEventId}
+      WHERE ${receipt.claimsMilestone} AND (SELECT first FROM receipt)
+        AND organization_id = ${receipt.organizationId} AND environment = ${receipt.environment}
+        AND NOT had_payments_before AND first_payment_event_id IS NULL
+      RETURNING 1
+    ), deauthorized AS (
+      UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
+      WHERE ${receipt.deauthorizes} AND (SELECT first FROM receipt)
+        AND organization_id = ${receipt.organizationId} AND environment = ${receipt.environment}
+        AND account_id = ${receipt.accountId} AND status = 'connected'
+        -- The provider dates to the second
+        AND linked_at < ${receipt.providerCreatedAt}::timestamptz + interval '1 second'
+    ), event AS (
+      INSERT INTO payments.events (organization_id, environment, id, type, payload, provider_event_id)
+      SELECT ${receipt.organizationId}::uuid, ${receipt.environment}::text, e.id, e.type, e.payload,
+        ${receipt.providerEventId}::text
+      FROM receipt, unnest(
+        ${receipt.eventIds}::text[],
+        ${receipt.eventTypes}::text[],
+        ${receipt.eventPayloads}::text[]
+      ) AS e (id, type, payload)
+      WHERE receipt.first AND (e.type <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone))
+    ), delivery AS (
+      INSERT INTO payments.deliveries
+        (organization_id, environment, id, endpoint_id, event_id, secret_ids, traceparent)
+      SELECT ${receipt.organizationId}::uuid, ${receipt.environment}::text, d.id, d."endpointId", d."eventId",
+        d."secretIds", ${receipt.traceparent}::text
+      FROM receipt, json_to_recordset(${receipt.deliveries}::json)
+        AS d (id uuid, "endpointId" uuid, "eventId" text, "secretIds" uuid[], type text)
+      WHERE receipt.first AND (d.type <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone))
+    ), skipped AS (
+      INSERT INTO payments.skipped_events
+        (organization_id, environment, endpoint_id, event_id, type, provider_event_id)
+      SELECT ${receipt.organizationId}::uuid, ${receipt.environment}::text, s."endpointId", s."eventId", s.type,
+        ${receipt.providerEventId}::text
+      FROM receipt, json_to_recordset(${receipt.skipped}::json)
+        AS s ("endpointId" uuid, "eventId" text, type text)
+      WHERE receipt.first AND (s.type <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone))
     )
+    SELECT first FROM receipt`
+}
+
+const insertionColumns = [
+  "environment",
+  "providerEventId",
+  "organizationId",
+  "accountId",
+  "type",
+  "livemode",
+  "outcome",
+  "providerCreatedAt",
+  "receivedAt",
+  "claimsMilestone",
+  "deauthorizes",
+  "eventIds",
+  "eventTypes",
+  "eventPayloads",
+  "deliveries",
+  "skipped",
+  "traceparent"
+] as const
+
+/** The values of the insertion, by its columns. */
+const insertionOf = (receipt: NewReceipt): Readonly<Record<(typeof insertionColumns)[number], unknown>> => {
+  const { deliveries, skipped } = consequencesOf(receipt)
+  return {
+    environment: receipt.environment,
+    providerEventId: receipt.providerEventId,
+    organizationId: receipt.organizationId,
+    accountId: receipt.accountId,
+    type: receipt.type,
+    livemode: receipt.livemode,
+    outcome: receipt.outcome,
+    // As text: the driver would write them out by their local parts
+    providerCreatedAt: receipt.providerCreatedAt.toISOString(),
+    receivedAt: receipt.receivedAt.toISOString(),
+    claimsMilestone: claimsMilestone(receipt.events),
+    deauthorizes: receipt.deauthorizes,
+    eventIds: receipt.events.map(({ id }) => id),
+    eventTypes: receipt.events.map(({ type }) => type),
+    eventPayloads: receipt.events.map(({ payload }) => payload),
+    deliveries: JSON.stringify(deliveries),
+    skipped: JSON.stringify(skipped),
+    traceparent: receipt.traceparent
   }
-}))
+}
+
+/** The SQL of the slice; nobody outside it imports this. */
+export const makeReceiptsRepo = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const prepare = yield* makePreparing
+  const context = prepare<InboundContext>(contextSql(sql))
+  const insertion = prepare<{ first: boolean }>(insertionSql(sql))
+
+  return {
+    /** Everything about the account in one round trip. Nothing where it is not linked in this environment. */
+    findContext: ({
+      accountId,
+      environment,
+      providerEventId,
+      sold
+    }: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> =>
+      Effect.map(
+        context([environment, accountId, providerEventId, storable(sold?.sessionId), storable(sold?.paymentLinkId)]),
+        ([row]) => row
+      ),
+
+    /**
+     * Stores a receipt, its events, its deliveries and what paused endpoints missed in one statement, so in one
+     * transaction. A second copy of the notification is counted and changes nothing else. Of simultaneous first payments
+     * of an account one makes the milestone: the account's row decides. Answers whether this was the first copy.
+     */
+    insert: (receipt: NewReceipt): Effect.Effect<boolean, SqlError.SqlError> => {
+      const values = insertionOf(receipt)
+      return Effect.map(insertion(insertionColumns.map((column) => values[column])), ([row]) => row?.first === true)
+    }
+  }
+})
 
 /** Whether events hold the milestone of a first payment, which one notification of an account may make. */
 export const claimsMilestone = (events: ReadonlyArray<NewEvent>): boolean =>

@@ -28,16 +28,16 @@ export const readBytes = (
     const source: IncomingMessage = NodeHttpServerRequest.toIncomingMessage(request)
     const chunks: Array<Buffer> = []
     let length = 0
-    const tooLarge = new PayloadTooLarge({ message: `The request body is larger than ${limit} bytes.` })
+    const tooLarge = () => new PayloadTooLarge({ message: `The request body is larger than ${limit} bytes.` })
     const onData = (chunk: Buffer) => {
       length += chunk.length
       if (length <= limit) {
         chunks.push(chunk)
       } else if (length > limit + maxDiscardedBytes) {
-        finish(Effect.fail(tooLarge))
+        finish(tooLarge())
       }
     }
-    const onEnd = () => finish(length > limit ? Effect.fail(tooLarge) : Effect.succeed(Buffer.concat(chunks)))
+    const onEnd = () => finish(length > limit ? tooLarge() : Effect.succeed(Buffer.concat(chunks)))
     const onLost = (cause?: unknown) => finish(Effect.fail(incomplete(request, cause)))
     const finish = (result: Effect.Effect<Buffer, PayloadTooLarge | HttpServerError.RequestError>) => {
       source.off("data", onData).off("end", onEnd).off("error", onLost).off("close", onLost)
@@ -105,13 +105,22 @@ const isJson = (contentType: string | undefined): boolean =>
 export const withBoundedJson = (request: HttpServerRequest.HttpServerRequest): HttpServerRequest.HttpServerRequest => {
   const refuse = (cause: unknown) => new HttpServerError.RequestError({ request, reason: "Decode", cause })
   const unsupported = Effect.suspend(() => Effect.fail(refuse(new UnsupportedMediaType())))
-  const json = isJson(request.headers["content-type"])
-    ? Effect.runSync(
-        Effect.cached(
-          readBytes(request, maxJsonBytes).pipe(Effect.flatMap(decode), Effect.flatMap(parse), Effect.mapError(refuse))
+  let reading: Effect.Effect<unknown, HttpServerError.RequestError> | undefined
+  const json = Effect.suspend(() => {
+    // Once, and only where somebody asks
+    reading ??= isJson(request.headers["content-type"])
+      ? Effect.runSync(
+          Effect.cached(
+            readBytes(request, maxJsonBytes).pipe(
+              Effect.flatMap(decode),
+              Effect.flatMap(parse),
+              Effect.mapError(refuse)
+            )
+          )
         )
-      )
-    : unsupported
+      : unsupported
+    return reading
+  })
   const notJson = { value: unsupported }
   return Object.create(request, {
     json: { value: json },

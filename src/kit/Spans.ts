@@ -1,5 +1,5 @@
-import { HttpTraceContext } from "@effect/platform"
-import { Context, Effect, Exit, type Fiber, Option, type Tracer } from "effect"
+import * as HttpTraceContext from "@effect/platform/HttpTraceContext"
+import { Context, Effect, Exit, type Fiber, FiberRef, Option, type Tracer } from "effect"
 
 /**
  * What is known of the request that a fiber serves, for its log line and for what has to find its trace again: gathered
@@ -34,6 +34,21 @@ export const annotateSpan = (attributes: Readonly<Record<string, unknown>>): Eff
     if (facts !== undefined) Object.assign(facts.attributes, attributes)
     return Effect.void
   })
+
+/**
+ * `Effect.fn` for what every request passes: where nobody traces the request it runs without the span, which would be
+ * made, ended and thrown away.
+ */
+export const spanned = <Args extends Array<unknown>, A, E, R>(
+  name: string,
+  run: (...args: Args) => Effect.Effect<A, E, R>
+): ((...args: Args) => Effect.Effect<A, E, R>) => {
+  const traced = Effect.fn(name)(run)
+  return (...args) =>
+    Effect.withFiberRuntime((fiber) =>
+      fiber.getFiberRef(FiberRef.currentTracerEnabled) ? traced(...args) : run(...args)
+    )
+}
 
 /**
  * The current span's place in its trace, as a `traceparent` header has it, for others to link to; null without one. That

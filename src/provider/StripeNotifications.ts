@@ -2,6 +2,7 @@ import { isUtf8 } from "node:buffer"
 import { Clock, Effect, Option, Predicate, Redacted } from "effect"
 import Stripe from "stripe"
 import { SignatureInvalid } from "../Errors.ts"
+import { spanned } from "../kit/Spans.ts"
 import { type Environment, environments } from "../Settings.ts"
 import type { Provider, VerifiedNotification } from "./Provider.ts"
 import type { StripeProviderOptions } from "./StripeCall.ts"
@@ -84,7 +85,7 @@ export const stripeNotifications = (options: StripeProviderOptions) => {
     })
 
   return {
-    verifyNotification: Effect.fn("Provider.verifyNotification")(verifying(snapshot)),
-    verifyThinNotification: Effect.fn("Provider.verifyThinNotification")(verifying(thin))
+    verifyNotification: spanned("Provider.verifyNotification", verifying(snapshot)),
+    verifyThinNotification: spanned("Provider.verifyThinNotification", verifying(thin))
   } satisfies Partial<Provider["Type"]>
 }

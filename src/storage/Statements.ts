@@ -39,6 +39,20 @@ export const makePreparing: Effect.Effect<
   }
 })
 
+/**
+ * The parameters of a prepared statement by their names, in the order of its values. Each may stand in several places of
+ * the statement, and is sent once.
+ */
+export const parametersOf = <const Name extends string>(
+  sql: SqlClient.SqlClient,
+  names: ReadonlyArray<Name>
+): Readonly<Record<Name, Statement.Fragment>> =>
+  // The names are the keys, which the type of `fromEntries` forgets
+  Object.fromEntries(names.map((name, index) => [name, sql.literal(`$${index + 1}`)])) as Record<
+    Name,
+    Statement.Fragment
+  >
+
 const direct = <Row extends object>(pool: DatabasePool["Type"], text: string, values: ReadonlyArray<unknown>) =>
   Effect.async<ReadonlyArray<Row>, SqlError.SqlError>((resume) => {
     pool.query<Row>(text, [...values], (cause, result) =>

@@ -1,0 +1,88 @@
+import { expect, layer } from "@effect/vitest"
+import { Context, DefaultServices, Effect, Layer, Tracer } from "effect"
+import { TestService } from "../harness/TestService.ts"
+import { makeTenant, newEventId, notification, signature, subscribe } from "./Notifications.ts"
+
+/** What was recorded of the requests whose callers had chosen their traces, and of all others nothing but their own. */
+const spans: Array<Tracer.Span> = []
+const native = Context.get(DefaultServices.liveServices, Tracer.Tracer)
+
+const tracer = Tracer.make({
+  span: (name, parent, ...rest) => {
+    const span = native.span(name, parent, ...rest)
+    Object.defineProperty(span, "sampled", { value: parent._tag === "Some" && parent.value.sampled })
+    spans.push(span)
+    return span
+  },
+  context: (execution) => execution()
+})
+
+const service = TestService.layer({ roles: { api: true, worker: false } }).pipe(Layer.provide(Layer.setTracer(tracer)))
+
+/** Sends a notification with a trace of the sender's; answers the spans of that trace and what deliveries link to. */
+const notifyIn = Effect.fnUntraced(function* (traceId: string, sampled: boolean, path = "/webhooks/provider") {
+  const { request, sql } = yield* TestService
+  const tenant = yield* makeTenant
+  yield* subscribe(tenant)
+  const id = newEventId()
+  const body = notification(tenant.accountId, { id })
+  const headers = {
+    "stripe-signature": signature(body),
+    traceparent: `00-${traceId}-00000000000000aa-0${sampled ? 1 : 0}`
+  }
+  const answer = yield* request("POST", path, { raw: body, headers })
+  const deliveries = yield* sql<{ traceparent: string | null }>`
+    SELECT d.traceparent FROM payments.deliveries d JOIN payments.events e
+      ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
+    WHERE e.provider_event_id = ${id}`
+  return { answer, id, deliveries, spans: spans.filter((span) => span.traceId === traceId) }
+})
+
+layer(service, { excludeTestServices: true, timeout: "60 seconds" })("a notification", (it) => {
+  it.effect("that is traced has a span of its taking, of its verification and of each statement", () =>
+    Effect.gen(function* () {
+      const { answer, deliveries, id, spans } = yield* notifyIn("a".repeat(32), true)
+      expect(answer.status, answer.text).toBe(200)
+      const spanOf = (name: string) => spans.find((span) => span.name === name)
+      const taking = spanOf("Inbound.receive")
+      expect(spans.map(({ name }) => name).toSorted()).toEqual([
+        "Inbound.receive",
+        "POST /webhooks/provider",
+        "Provider.verifyNotification",
+        "sql.execute",
+        "sql.execute"
+      ])
+      expect(Object.fromEntries(taking?.attributes ?? [])).toMatchObject({
+        "notification.id": id,
+        "notification.type": "payment_intent.succeeded",
+        "notification.outcome": "delivered"
+      })
+      expect(deliveries).toEqual([{ traceparent: `00-${"a".repeat(32)}-${taking?.spanId}-01` }])
+      expect(spanOf("POST /webhooks/provider")?.attributes.get("http.response.status_code")).toBe(200)
+    })
+  )
+
+  it.effect("that is not traced has the request's span alone, which its deliveries can be brought together by", () =>
+    Effect.gen(function* () {
+      const { answer, deliveries, spans } = yield* notifyIn("b".repeat(32), false)
+      expect(answer.status, answer.text).toBe(200)
+      expect(spans.map(({ name }) => name)).toEqual(["POST /webhooks/provider"])
+      expect(deliveries).toEqual([{ traceparent: `00-${"b".repeat(32)}-${spans[0]?.spanId}-00` }])
+    })
+  )
+
+  it.effect("is taken where the entry's path is written with a query, as where it is not", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      const path = "/webhooks/provider?from=provider"
+      const { answer, deliveries } = yield* notifyIn("c".repeat(32), false, path)
+      expect([answer.status, answer.json]).toEqual([200, { received: true }])
+      expect(deliveries).toHaveLength(1)
+      for (const unsigned of ["/webhooks/provider", path, "/webhooks/provider/thin"]) {
+        const refusal = yield* request("POST", unsigned, { raw: "{}" })
+        expect([refusal.status, refusal.json["code"]]).toEqual([400, "signature_invalid"])
+        expect(refusal.headers.get("request-id")).toMatch(/^req_/)
+      }
+    })
+  )
+})
