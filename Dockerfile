@@ -26,6 +26,7 @@ EXPOSE 8080
 # A worker alone serves nothing: start it with --no-healthcheck
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/health/ready`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-# Requests leave much short-lived memory behind: a larger nursery saves a tenth of the processor time of a request,
-# for some 230 MB more in a worker that delivers at full speed
-CMD ["node", "--max-semi-space-size=64", "dist/main.js"]
+# Requests leave much short-lived memory behind: a larger nursery saves a tenth of the processor time of a request, for
+# up to 96 MB. A worker alone is kept small with Node's own 16 MB: at the same rate it takes 60 to 100 MB less, and spends
+# about 10 us more of a delivery's 100 on collecting garbage. V8 takes the size when it starts, not later: hence the shell
+CMD ["sh", "-c", "exec node --max-semi-space-size=$([ \"$ROLES\" = worker ] && echo 16 || echo 64) dist/main.js"]

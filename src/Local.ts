@@ -4,10 +4,9 @@ import { createServer } from "node:net"
 import { join, resolve } from "node:path"
 import { Data, Effect, Option, Redacted, Schema, type Scope } from "effect"
 import { checkoutReturnPaths } from "./CheckoutPages.ts"
-import { type Emulator, makeEmulator } from "./emulator/Emulator.ts"
+import type { Emulator } from "./emulator/Emulator.ts"
 import type { ServiceOptions } from "./Service.ts"
 import type { MasterKey, ProviderCredentials, SettingsShape } from "./Settings.ts"
-import { startEmbeddedPostgres } from "./storage/EmbeddedPostgres.ts"
 
 /**
  * What the settings leave open, filled in: an embedded PostgreSQL, the provider emulator, a master key. For one machine
@@ -89,6 +88,7 @@ const startEmulator = Effect.fnUntraced(function* (
 ) {
   const portFile = join(directory, "emulator.port")
   const remembered = Option.match(yield* readPrivateFile(portFile), { onNone: () => 0, onSome: Number })
+  const { makeEmulator } = yield* Effect.promise(() => import("./emulator/Emulator.ts"))
   const startOn = (port: number) =>
     makeEmulator({
       host: emulatorHost,
@@ -152,7 +152,10 @@ export const completeSettings = (
     const databaseUrl = yield* Option.match(settings.databaseUrl, {
       onSome: Effect.succeed,
       onNone: () =>
-        startEmbeddedPostgres({ directory: join(directory, "postgres") }).pipe(
+        Effect.promise(() => import("./storage/EmbeddedPostgres.ts")).pipe(
+          Effect.flatMap(({ startEmbeddedPostgres }) =>
+            startEmbeddedPostgres({ directory: join(directory, "postgres") })
+          ),
           Effect.map(({ url }) => url),
           Effect.mapError((cause) => new LocalDefaultsFailed({ message: cause.message, cause }))
         )

@@ -1,4 +1,4 @@
-import { Headers } from "@effect/platform"
+import { currentRedactedNames } from "@effect/platform/Headers"
 import { Cause, Data, Effect, Layer, Option, Predicate } from "effect"
 import { loggingLayer } from "./kit/Logging.ts"
 import { telemetryLayer } from "./kit/Telemetry.ts"
@@ -69,7 +69,7 @@ const outliveFurtherSignals = Effect.sync(() => {
 
 /** Errors that a person at the console can act on are said in plain words. */
 export const runService = Effect.zipRight(outliveFurtherSignals, service).pipe(
-  Effect.locallyWith(Headers.currentRedactedNames, (names) => [...names, ...secretHeaders]),
+  Effect.locallyWith(currentRedactedNames, (names) => [...names, ...secretHeaders]),
   Effect.provide(telemetryLayer),
   Effect.provide(loggingLayer),
   Effect.catchAllCause((cause) => {

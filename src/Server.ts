@@ -1,6 +1,6 @@
 import { createServer, type Server } from "node:http"
 import type { Duplex } from "node:stream"
-import { NodeHttpServer } from "@effect/platform-node"
+import { layer as nodeHttpServerLayer } from "@effect/platform-node/NodeHttpServer"
 import { Duration, Effect, Layer } from "effect"
 import { errorBody, ValidationFailed } from "./Errors.ts"
 import { newRequestId } from "./kit/Request.ts"
@@ -60,7 +60,7 @@ export const serverLayer = (options: {
           requireHostHeader: false
         })
       )
-      return NodeHttpServer.layer(() => server, { host: options.host, port: options.port }).pipe(
+      return nodeHttpServerLayer(() => server, { host: options.host, port: options.port }).pipe(
         // Closes before the server does, and starts the clock
         (layer) => Layer.provideMerge(closeEventually(server, options.shutdownTimeout), layer)
       )

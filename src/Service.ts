@@ -1,6 +1,6 @@
 import type { SqlClient, SqlError } from "@effect/sql"
 import type { PgClient } from "@effect/sql-pg"
-import { Duration, Layer, type Redacted } from "effect"
+import { Duration, Effect, Layer, type Redacted } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import { Deliveries } from "./deliveries/Deliveries.ts"
 import { Queue } from "./deliveries/Queue.ts"
@@ -15,7 +15,6 @@ import { DnsResolver } from "./endpoints/DestinationUrl.ts"
 import { Endpoints } from "./endpoints/Endpoints.ts"
 import { SyntheticTests } from "./endpoints/SyntheticTests.ts"
 import { housekeepingLayer } from "./Housekeeping.ts"
-import { httpLayer } from "./Http.ts"
 import { Invitations } from "./identity/Invitations.ts"
 import { Keys } from "./identity/Keys.ts"
 import { Members } from "./identity/Members.ts"
@@ -24,7 +23,7 @@ import { Sessions } from "./identity/Sessions.ts"
 import { SignIn } from "./identity/SignIn.ts"
 import { Images } from "./images/Images.ts"
 import { postgresImageStoreLayer } from "./images/PostgresImageStore.ts"
-import { type S3ImageStoreOptions, s3ImageStoreLayer } from "./images/S3ImageStore.ts"
+import type { S3ImageStoreOptions } from "./images/S3ImageStore.ts"
 import { Inbound } from "./inbound/Inbound.ts"
 import { Receipts } from "./inbound/Receipts.ts"
 import { AuditRetention } from "./kit/AuditRetention.ts"
@@ -41,7 +40,6 @@ import { Products } from "./provider/Products.ts"
 import { PromotionCodes } from "./provider/PromotionCodes.ts"
 import type { Provider } from "./provider/Provider.ts"
 import { type StripeProviderOptions, stripeProviderLayer } from "./provider/StripeProvider.ts"
-import { serverLayer } from "./Server.ts"
 import type { MasterKey, SettingsShape } from "./Settings.ts"
 import { databaseLayer } from "./storage/Database.ts"
 import { type MigrationFailed, migrationsLayer } from "./storage/Migrations.ts"
@@ -128,6 +126,15 @@ export const servicesLayer = (
 ): Layer.Layer<Services, never, PgClient.PgClient | SqlClient.SqlClient> =>
   servicesWithProviderLayer(options, stripeProviderLayer(options.provider))
 
+/** Images in a bucket; what speaks to one is loaded where there is one. */
+const bucketLayer = (options: S3ImageStoreOptions) =>
+  Layer.unwrapEffect(
+    Effect.map(
+      Effect.promise(() => import("./images/S3ImageStore.ts")),
+      ({ s3ImageStoreLayer }) => s3ImageStoreLayer(options)
+    )
+  )
+
 /** All services, on a database and with a provider of one's own. */
 export const servicesWithProviderLayer = <E, R>(
   options: EmbeddedOptions,
@@ -150,7 +157,7 @@ export const servicesWithProviderLayer = <E, R>(
   const identity = Layer.mergeAll(SignIn.layer(options), Invitations.layer(options)).pipe(
     Layer.provideMerge(Layer.mergeAll(mailer, Sessions.layer, RateLimits.layer))
   )
-  const imageStore = options.imageStore === undefined ? postgresImageStoreLayer : s3ImageStoreLayer(options.imageStore)
+  const imageStore = options.imageStore === undefined ? postgresImageStoreLayer : bucketLayer(options.imageStore)
   return Layer.mergeAll(
     Keys.layer,
     identity,
@@ -170,14 +177,20 @@ export const servicesWithProviderLayer = <E, R>(
   ).pipe(Layer.provideMerge(accounts))
 }
 
-/** The HTTP surface, listening. */
+/** The HTTP surface, listening. Its modules are loaded when the layer is built: a worker alone never needs them. */
 export const apiLayer = (options: EmbeddedOptions) =>
-  Layer.provideMerge(
-    httpLayer({
-      ...options.settings,
-      trustedOrigins: new Set([new URL(options.publicUrl).origin, ...options.settings.trustedOrigins])
-    }),
-    serverLayer(options.settings)
+  Layer.unwrapEffect(
+    Effect.map(
+      Effect.promise(() => Promise.all([import("./Http.ts"), import("./Server.ts")])),
+      ([{ httpLayer }, { serverLayer }]) =>
+        Layer.provideMerge(
+          httpLayer({
+            ...options.settings,
+            trustedOrigins: new Set([new URL(options.publicUrl).origin, ...options.settings.trustedOrigins])
+          }),
+          serverLayer(options.settings)
+        )
+    )
   )
 
 /** What the worker asks of the settings. */

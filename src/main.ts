@@ -1,4 +1,4 @@
-import { NodeRuntime } from "@effect/platform-node"
+import { runMain } from "@effect/platform-node/NodeRuntime"
 import { runService } from "./Run.ts"
 
-NodeRuntime.runMain(runService)
+runMain(runService)

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from "node:crypto"
-import { HttpServerResponse } from "@effect/platform"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Duration, Effect, Layer, Redacted } from "effect"
 import {

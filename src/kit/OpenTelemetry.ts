@@ -1,4 +1,4 @@
-import { Tracer as OtelTracer } from "@effect/opentelemetry"
+import * as OtelTracer from "@effect/opentelemetry/Tracer"
 import { DiagLogLevel, diag } from "@opentelemetry/api"
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http"
 import { detectResources, envDetector, type Resource, resourceFromAttributes } from "@opentelemetry/resources"

@@ -1,4 +1,5 @@
-import { Metrics as EffectMetrics, Resource as EffectResource } from "@effect/opentelemetry"
+import * as EffectMetrics from "@effect/opentelemetry/Metrics"
+import * as EffectResource from "@effect/opentelemetry/Resource"
 import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http"
 import type { Resource } from "@opentelemetry/resources"
 import { type MetricProducer, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics"

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process"
+import { type ChildProcess, execFile, spawn } from "node:child_process"
 import { once } from "node:events"
 import { readFileSync } from "node:fs"
 import { chmod, mkdtemp, rm } from "node:fs/promises"
@@ -6,18 +6,22 @@ import { createServer } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
 import { Data, Effect, type Scope } from "effect"
 
 /** The processes of a bench; all end with the scope. */
 
 /**
- * How `npm start` runs Node, and what `BENCH_NODE_ARGS` adds, e.g. `--cpu-prof --cpu-prof-dir=…` to see where the time
- * goes.
+ * How `npm start` and the image run Node for these roles, and what `BENCH_NODE_ARGS` adds, e.g.
+ * `--cpu-prof --cpu-prof-dir=…` to see where the time goes.
  */
-export const serviceNodeArgs: ReadonlyArray<string> = [
-  "--max-semi-space-size=64",
+export const nodeArgsOf = (roles: "all" | "api" | "worker"): ReadonlyArray<string> => [
+  `--max-semi-space-size=${roles === "worker" ? 16 : 64}`,
   ...(process.env["BENCH_NODE_ARGS"] ?? "").split(" ").filter((arg) => arg !== "")
 ]
+
+/** See `nodeArgsOf`: a process that serves the API. */
+export const serviceNodeArgs = nodeArgsOf("api")
 
 /** A folder of the bench's own, removed with the scope. */
 export const directoryOfItsOwn = Effect.acquireRelease(
@@ -43,7 +47,14 @@ const end = (child: ChildProcess) =>
     }
   })
 
-/** A script of this folder's (a URL relative to it) in a process of its own. */
+/** Builds the service, as its image does, and answers the built main script, for `startScript`. */
+export const builtService: Effect.Effect<string, BenchFailed> = Effect.tryPromise({
+  try: () =>
+    promisify(execFile)("npm", ["run", "build"], { cwd: fileURLToPath(new URL("../../../", import.meta.url)) }),
+  catch: (cause) => new BenchFailed({ message: `The service can't be built: ${String(cause)}` })
+}).pipe(Effect.as("../../../dist/main.js"))
+
+/** A script (a URL relative to this folder) in a process of its own; what is built runs without `tsx`. */
 export const startScript = (
   script: string,
   options: {
@@ -57,7 +68,12 @@ export const startScript = (
       const path = fileURLToPath(new URL(script, import.meta.url))
       const child = spawn(
         process.execPath,
-        [...(options.nodeArgs ?? []), "--import", "tsx", path, ...(options.args ?? [])],
+        [
+          ...(options.nodeArgs ?? []),
+          ...(path.endsWith(".js") ? [] : ["--import", "tsx"]),
+          path,
+          ...(options.args ?? [])
+        ],
         { env: { PATH: process.env["PATH"] ?? "", ...options.env }, stdio: ["ignore", "pipe", "pipe"] }
       )
       let log = ""

@@ -14,8 +14,8 @@ import {
   BenchFailed,
   directoryOfItsOwn,
   firstLine,
+  nodeArgsOf,
   processorTime,
-  serviceNodeArgs,
   startScript,
   traceSink
 } from "../api/Processes.ts"
@@ -286,11 +286,12 @@ export const startReceiver = Effect.fnUntraced(function* (ports: number, silent 
 export const startService = Effect.fnUntraced(function* (
   database: Database,
   roles: "all" | "api" | "worker",
-  env: Readonly<Record<string, string>> = {}
+  env: Readonly<Record<string, string>> = {},
+  main = "../../../src/main.ts"
 ) {
   const sink = yield* traceSink
-  const started = yield* startScript("../../../src/main.ts", {
-    nodeArgs: serviceNodeArgs,
+  const started = yield* startScript(main, {
+    nodeArgs: nodeArgsOf(roles),
     env: {
       MODE: "local",
       ROLES: roles,

