@@ -110,6 +110,11 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
    */
   const planned = () => sql.literal(`/* ${growth} */`)
 
+  /**
+   * Conditions stand in forms that leave the planner no choice but to follow the index in its order and stop at the
+   * limit: it knows little of a table that is empty one minute and full the next. A range written as `>=` and `<=` is
+   * taken for a few rows, which are all read and then sorted; `>= ANY` of one value means the same and is not.
+   */
   const claim = (options: ClaimOptions) => {
     const busy = [...options.inFlight]
     const { askedFor = [], leftOut = [] } = options
@@ -121,7 +126,7 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
         ${planned()} WITH next AS MATERIALIZED (
           SELECT ctid AS tid, endpoint_id, next_attempt_at
           FROM payments.delivery_queue
-          WHERE next_attempt_at >= ${options.from ?? queueStart}::timestamptz AND next_attempt_at <= now()
+          WHERE next_attempt_at >= ANY (ARRAY[${options.from ?? queueStart}::timestamptz]) AND next_attempt_at <= now()
             AND (leased_until IS NULL OR leased_until <= now())
             AND NOT (endpoint_id = ANY (${arrayOf([...saturated, ...leftOut], itself)}::uuid[]))
           ORDER BY next_attempt_at
@@ -133,8 +138,8 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
             ${arrayOf(askedFor, ({ room }) => room)}::int[]) AS w (endpoint_id, since, room)
           CROSS JOIN LATERAL (
             SELECT ctid AS tid, next_attempt_at FROM payments.delivery_queue
-            WHERE next_attempt_at >= w.since AND next_attempt_at <= now()
-              AND (leased_until IS NULL OR leased_until <= now()) AND endpoint_id = w.endpoint_id
+            WHERE next_attempt_at >= ANY (ARRAY[w.since]) AND next_attempt_at <= now()
+              AND CASE WHEN endpoint_id = w.endpoint_id THEN leased_until IS NULL OR leased_until <= now() END
             ORDER BY next_attempt_at LIMIT w.room
           ) AS a
         ), due AS (
