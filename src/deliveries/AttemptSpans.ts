@@ -1,4 +1,5 @@
-import { Headers, HttpTraceContext } from "@effect/platform"
+import * as Headers from "@effect/platform/Headers"
+import * as HttpTraceContext from "@effect/platform/HttpTraceContext"
 import { Context, DefaultServices, Exit, Option, Tracer } from "effect"
 import { failedWith, KeptSpan } from "../kit/Spans.ts"
 import type { AttemptOutcome } from "./Attempt.ts"

@@ -4,6 +4,7 @@ import type { DeliveryId, EndpointId } from "../kit/Ids.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import { makePreparing } from "../storage/Statements.ts"
 import type { Attempt, Delivery, ListDeliveries } from "./Api.ts"
+import { enqueue } from "./Enqueue.ts"
 import { deliveryWindow, maxAttempts } from "./RetryPolicy.ts"
 import type { ResendCandidate } from "./StateMachine.ts"
 
@@ -32,19 +33,26 @@ export const makeResendSql = Effect.map(SqlClient.SqlClient, (sql) => {
     (${ofEndpoint} AND s.id = ANY (d.secret_ids)
       AND (s.retired_at IS NULL OR s.retired_at > now() - interval '24 hours' OR d.created_at < s.retired_at))`
 
+  /** Whether no secret that the delivery is bound to signs any more. */
+  const unsigned = sql`NOT EXISTS ${signing}`
+
+  /** The endpoint's secret of now, as an array; null where it has none. */
+  const currentSecret = sql`(SELECT array_agg(id) FROM (${ofEndpoint} AND s.retired_at IS NULL) AS current)`
+
   return {
     /** The condition of a re-send, as `resendRefusal` says it, but for the endpoint's deletion. */
     mayBeResent: sql`d.state = 'failed' AND d.attempt_count < ${maxAttempts}
       AND d.created_at >= now() - ${Duration.toSeconds(deliveryWindow)} * interval '1 second'`,
 
-    /** Queued at once, for one manual attempt, signed as `boundSecrets` says. */
-    requeue: sql`state = 'queued', next_trigger = 'manual', next_attempt_at = now(), finished_at = NULL`,
+    /**
+     * Waiting again, for one manual attempt: `enqueue` goes with it. Signed by the secrets that it is bound to, or by the
+     * endpoint's secret of now where none of those signs any more.
+     */
+    requeue: sql`state = 'queued', finished_at = NULL,
+      secret_ids = CASE WHEN ${unsigned} THEN ${currentSecret} ELSE d.secret_ids END`,
 
-    /** Whether no secret that the delivery is bound to signs any more. */
-    unsigned: sql`NOT EXISTS ${signing}`,
-
-    /** The endpoint's secret of now, as an array; null where it has none. */
-    currentSecret: sql`(SELECT array_agg(id) FROM (${ofEndpoint} AND s.retired_at IS NULL) AS current)`
+    unsigned,
+    currentSecret
   }
 })
 
@@ -56,12 +64,15 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
 
   const columns = sql.literal(`
     d.id, d.endpoint_id AS "endpointId", d.event_id AS "eventId", e.type, d.state, d.test,
-    d.attempt_count AS "attemptCount", d.next_attempt_at AS "nextAttemptAt", d.created_at AS "createdAt",
+    COALESCE(q.attempt_count, d.attempt_count) AS "attemptCount",
+    COALESCE(q.leased_until, q.next_attempt_at) AS "nextAttemptAt", d.created_at AS "createdAt",
     d.finished_at AS "finishedAt", d.last_http_status AS "lastHttpStatus", d.last_error_code AS "lastErrorCode"`)
 
   const joined = sql.literal(`
     payments.deliveries d JOIN payments.events e
-      ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id`)
+      ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
+    LEFT JOIN payments.delivery_queue q
+      ON q.organization_id = d.organization_id AND q.environment = d.environment AND q.id = d.id`)
 
   const ofTenant = (tenant: Tenant) =>
     sql`d.organization_id = ${tenant.organizationId} AND d.environment = ${tenant.environment}`
@@ -70,8 +81,7 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
     SELECT ${columns}, e.payload, COALESCE((
       SELECT json_agg(json_build_object('number', a.number, 'trigger', a.trigger, 'startedAt', a.started_at,
         'durationMs', a.duration_ms, 'httpStatus', a.http_status, 'errorCode', a.error_code) ORDER BY a.number)
-      FROM payments.delivery_attempts a
-      WHERE a.organization_id = d.organization_id AND a.environment = d.environment AND a.delivery_id = d.id
+      FROM unnest(d.attempts) a WHERE a.number IS NOT NULL
     ), '[]') AS attempts
     FROM ${joined}
     WHERE d.organization_id = ${"organization"} AND d.environment = ${"environment"} AND d.id = ${"id"}`)
@@ -131,12 +141,11 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
             WHERE ${ofTenant(tenant)} AND d.id = ${id}
             FOR UPDATE OF d FOR SHARE OF p
           ), requeued AS (
-            UPDATE payments.deliveries d SET ${resendSql.requeue},
-              secret_ids = CASE WHEN ${resendSql.unsigned} THEN ${resendSql.currentSecret} ELSE d.secret_ids END
+            UPDATE payments.deliveries d SET ${resendSql.requeue}
             FROM target
             WHERE ${ofTenant(tenant)} AND d.id = ${id} AND NOT target.deleted AND ${resendSql.mayBeResent}
-            RETURNING 1
-          )
+            RETURNING d.*
+          ), queued AS (${enqueue(sql, "requeued", "manual")})
           SELECT state, attempt_count AS "attemptCount", (EXTRACT(EPOCH FROM age) * 1000)::float8 AS "ageMillis",
             deleted AS "endpointDeleted", EXISTS (SELECT 1 FROM requeued) AS requeued
           FROM target`,
@@ -150,9 +159,15 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
      */
     rebind: Effect.map(
       sql`
-        UPDATE payments.deliveries d SET secret_ids = ${resendSql.currentSecret}
-        WHERE d.state = 'queued' AND d.lease IS NULL AND d.created_at < now() - interval '24 hours'
-          AND ${resendSql.unsigned} AND ${resendSql.currentSecret} IS NOT NULL
+        WITH bound AS (
+          UPDATE payments.delivery_queue d SET secret_ids = ${resendSql.currentSecret}
+          WHERE d.lease IS NULL AND d.created_at < now() - interval '24 hours'
+            AND ${resendSql.unsigned} AND ${resendSql.currentSecret} IS NOT NULL
+          RETURNING organization_id, environment, id, secret_ids
+        )
+        UPDATE payments.deliveries d SET secret_ids = bound.secret_ids
+        FROM bound
+        WHERE d.organization_id = bound.organization_id AND d.environment = bound.environment AND d.id = bound.id
         RETURNING 1`,
       (rows) => rows.length
     )

@@ -20,9 +20,10 @@ import { maxAutomaticAttempts } from "./RetryPolicy.ts"
 /**
  * The queue of deliveries, in PostgreSQL: the only module with its SQL.
  *
- * A delivery that is due is claimed with a lease whose end is kept in `next_attempt_at`: where a worker dies, the row
- * comes due again by itself. The attempt is counted at the claim, so that one that a crash cut off is not forgotten; its
- * row in the history, `interrupted`, is written by the claim that finds the abandoned lease.
+ * What waits stands in a small table of its own, beside the history. A delivery that is due is claimed with a lease:
+ * where a worker dies, the row comes due again when that ends. The attempt is counted at the claim, so that one that a
+ * crash cut off is not forgotten; its record in the history, `interrupted`, is written by the claim that finds the
+ * abandoned lease.
  */
 
 export type { AttemptTrigger } from "./Claim.ts"
@@ -109,6 +110,11 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
    */
   const planned = () => sql.literal(`/* ${growth} */`)
 
+  /**
+   * Conditions stand in forms that leave the planner no choice but to follow the index in its order and stop at the
+   * limit: it knows little of a table that is empty one minute and full the next. A range written as `>=` and `<=` is
+   * taken for a few rows, which are all read and then sorted; `>= ANY` of one value means the same and is not.
+   */
   const claim = (options: ClaimOptions) => {
     const busy = [...options.inFlight]
     const { askedFor = [], leftOut = [] } = options
@@ -119,9 +125,10 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
         sql<ClaimRow>`
         ${planned()} WITH next AS MATERIALIZED (
           SELECT ctid AS tid, endpoint_id, next_attempt_at
-          FROM payments.deliveries
-          WHERE state = 'queued' AND next_attempt_at >= ${options.from ?? queueStart}::timestamptz
-            AND next_attempt_at <= now() AND NOT (endpoint_id = ANY (${arrayOf([...saturated, ...leftOut], itself)}::uuid[]))
+          FROM payments.delivery_queue
+          WHERE next_attempt_at >= ANY (ARRAY[${options.from ?? queueStart}::timestamptz]) AND next_attempt_at <= now()
+            AND (leased_until IS NULL OR leased_until <= now())
+            AND NOT (endpoint_id = ANY (${arrayOf([...saturated, ...leftOut], itself)}::uuid[]))
           ORDER BY next_attempt_at
           LIMIT ${options.limit * windowFactor}
         ), asked AS MATERIALIZED (
@@ -130,9 +137,9 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
             ${arrayOf(askedFor, ({ from }) => `"${from}"`)}::timestamptz[],
             ${arrayOf(askedFor, ({ room }) => room)}::int[]) AS w (endpoint_id, since, room)
           CROSS JOIN LATERAL (
-            SELECT ctid AS tid, next_attempt_at FROM payments.deliveries
-            WHERE state = 'queued' AND next_attempt_at >= w.since AND next_attempt_at <= now()
-              AND endpoint_id = w.endpoint_id
+            SELECT ctid AS tid, next_attempt_at FROM payments.delivery_queue
+            WHERE next_attempt_at >= ANY (ARRAY[w.since]) AND next_attempt_at <= now()
+              AND CASE WHEN endpoint_id = w.endpoint_id THEN leased_until IS NULL OR leased_until <= now() END
             ORDER BY next_attempt_at LIMIT w.room
           ) AS a
         ), due AS (
@@ -151,26 +158,29 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
           -- Rows are named by their place, and through an array: with a join here, a stale plan exceeds the limit
           SELECT ctid AS tid, organization_id, environment, id, lease, attempt_count, next_trigger, claimed_at,
             lease IS NOT NULL AND (next_trigger = 'manual' OR attempt_count >= ${maxAutomaticAttempts}) AS used_up
-          FROM payments.deliveries
+          FROM payments.delivery_queue
           WHERE ctid = ANY (ARRAY(SELECT tid FROM chosen))
-            -- In a form that no index serves: without statistics yet, one would be read from end to end for it
-            AND CASE WHEN state = 'queued' THEN next_attempt_at <= now() END
+            -- Again, of the row as it is once it is locked; in a form that no index serves: without statistics yet,
+            -- one would be read from end to end for it
+            AND CASE WHEN leased_until IS NULL OR leased_until <= now() THEN next_attempt_at <= now() END
           FOR UPDATE SKIP LOCKED
-        ), interrupted AS (
-          INSERT INTO payments.delivery_attempts
-            (organization_id, environment, delivery_id, number, trigger, started_at, error_code)
-          SELECT organization_id, environment, id, attempt_count, next_trigger, claimed_at, 'interrupted'
-          FROM locked WHERE lease IS NOT NULL
-          ON CONFLICT DO NOTHING
         ), given_up AS (
-          UPDATE payments.deliveries SET
-            state = 'failed', lease = NULL, next_attempt_at = NULL, finished_at = now(),
+          DELETE FROM payments.delivery_queue WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE used_up))
+        ), interrupted AS (
+          UPDATE payments.deliveries d SET
+            attempts[l.attempt_count] = COALESCE(d.attempts[l.attempt_count],
+              ROW(l.attempt_count, l.next_trigger, l.claimed_at, NULL, NULL, 'interrupted')::payments.delivery_attempt),
+            attempt_count = l.attempt_count,
+            state = CASE WHEN l.used_up THEN 'failed' ELSE 'queued' END,
+            finished_at = CASE WHEN l.used_up THEN now() END,
             last_http_status = NULL, last_error_code = 'interrupted'
-          WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE used_up))
+          FROM locked l
+          WHERE l.lease IS NOT NULL AND d.organization_id = l.organization_id AND d.environment = l.environment
+            AND d.id = l.id
         ), claimed AS (
-          UPDATE payments.deliveries SET
+          UPDATE payments.delivery_queue SET
             lease = ${lease}::uuid, claimed_at = now(), attempt_count = attempt_count + 1,
-            next_attempt_at = now() + ${Duration.toMillis(options.lease)} * interval '1 millisecond'
+            leased_until = now() + ${Duration.toMillis(options.lease)} * interval '1 millisecond'
           WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE NOT used_up))
           RETURNING organization_id, environment, id, attempt_count, next_trigger, endpoint_id, event_id, secret_ids,
             created_at, traceparent
@@ -188,8 +198,8 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
               SELECT endpoint_id, min(next_attempt_at)::text AS first FROM asked GROUP BY endpoint_id
             ) AS a) AS "askedFor",
             (EXTRACT(EPOCH FROM (
-              SELECT next_attempt_at FROM payments.deliveries
-              WHERE state = 'queued' AND next_attempt_at > now() ORDER BY next_attempt_at LIMIT 1
+              SELECT next_attempt_at FROM payments.delivery_queue
+              WHERE next_attempt_at > now() ORDER BY next_attempt_at LIMIT 1
             ) - now()) * 1000)::float8 AS "nextDueInMillis"
         ) AS q
         LEFT JOIN (claimed d JOIN payments.events e
@@ -241,38 +251,43 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
           ${arrayOf(attempts, ({ next }) => (next.state === "queued" ? Math.round(Duration.toMillis(next.delay)) : null))}::bigint[]
         ) AS r (organization_id, environment, id, lease, number, trigger, started_at, duration_ms, http_status,
           error_code, state, delay_ms)
-      ), moved AS (
+      ), ended AS (
         -- Fenced by the lease: a newer claim's work is never overwritten
-        UPDATE payments.deliveries d SET
-          state = r.state, lease = NULL, last_http_status = r.http_status, last_error_code = r.error_code,
-          next_attempt_at = CASE WHEN r.state = 'queued' THEN now() + r.delay_ms * interval '1 millisecond' END,
-          finished_at = CASE WHEN r.state = 'queued' THEN NULL ELSE now() END
+        DELETE FROM payments.delivery_queue q USING result r
+        WHERE q.organization_id = r.organization_id AND q.environment = r.environment AND q.id = r.id
+          AND q.lease = r.lease AND r.state <> 'queued'
+        RETURNING q.id
+      ), waiting AS (
+        UPDATE payments.delivery_queue q SET
+          lease = NULL, leased_until = NULL, next_attempt_at = now() + r.delay_ms * interval '1 millisecond'
         FROM result r
-        WHERE d.organization_id = r.organization_id AND d.environment = r.environment AND d.id = r.id
-          AND d.lease = r.lease
-        RETURNING d.organization_id, d.environment, d.id
+        WHERE q.organization_id = r.organization_id AND q.environment = r.environment AND q.id = r.id
+          AND q.lease = r.lease AND r.state = 'queued'
+        RETURNING q.id
+      ), recorded AS MATERIALIZED (
+        SELECT r.*, m.id IS NOT NULL AS moved,
+          ROW(r.number, r.trigger, to_timestamp(r.started_at / 1000.0), r.duration_ms, r.http_status, r.error_code)
+            ::payments.delivery_attempt AS attempt
+        FROM result r LEFT JOIN (SELECT id FROM ended UNION ALL SELECT id FROM waiting) m ON m.id = r.id
       )
-      INSERT INTO payments.delivery_attempts
-        (organization_id, environment, delivery_id, number, trigger, started_at, duration_ms, http_status, error_code)
-      SELECT r.organization_id, r.environment, r.id, r.number, r.trigger,
-        to_timestamp(r.started_at / 1000.0), r.duration_ms, r.http_status, r.error_code
-      FROM result r
-      -- The delivery of an attempt that moved nothing may be gone
-      WHERE (r.organization_id, r.environment, r.id) IN (SELECT organization_id, environment, id FROM moved)
-        OR EXISTS (
-          SELECT 1 FROM payments.deliveries d
-          WHERE d.organization_id = r.organization_id AND d.environment = r.environment AND d.id = r.id
-        )
-      -- A slow worker's attempt that another one has taken for lost: what is known replaces what was guessed
-      ON CONFLICT (organization_id, environment, delivery_id, number) DO UPDATE SET
-        started_at = excluded.started_at, duration_ms = excluded.duration_ms, http_status = excluded.http_status,
-        error_code = excluded.error_code
-      WHERE delivery_attempts.error_code = 'interrupted'`.pipe(Effect.asVoid)
+      UPDATE payments.deliveries d SET
+        attempts[r.number] = r.attempt,
+        attempt_count = GREATEST(d.attempt_count, r.number),
+        state = CASE WHEN r.moved THEN r.state ELSE d.state END,
+        last_http_status = CASE WHEN r.moved THEN r.http_status ELSE d.last_http_status END,
+        last_error_code = CASE WHEN r.moved THEN r.error_code ELSE d.last_error_code END,
+        finished_at = CASE WHEN NOT r.moved THEN d.finished_at WHEN r.state <> 'queued' THEN now() END
+      FROM recorded r
+      WHERE d.organization_id = r.organization_id AND d.environment = r.environment AND d.id = r.id
+        -- A slow worker's attempt that another one has taken for lost: what is known replaces what was guessed
+        AND (r.moved OR COALESCE((d.attempts[r.number]).error_code = 'interrupted', (d.attempts[r.number]).number IS NULL))`.pipe(
+      Effect.asVoid
+    )
 
   const release = (deliveries: ReadonlyArray<ClaimedDelivery>, delay: Duration.Duration) =>
     sql`
-      ${planned()} UPDATE payments.deliveries d SET
-        lease = NULL, attempt_count = d.attempt_count - 1,
+      ${planned()} UPDATE payments.delivery_queue d SET
+        lease = NULL, leased_until = NULL, attempt_count = d.attempt_count - 1,
         next_attempt_at = now() + ${Duration.toMillis(delay)} * interval '1 millisecond'
       FROM unnest(
         ${arrayOf(deliveries, ({ organizationId }) => organizationId)}::uuid[],

@@ -29,11 +29,10 @@ export const observeQueueWithin = (window: number) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => {
     const look = sql<Row>`
     WITH head AS MATERIALIZED (
-      SELECT environment, next_attempt_at FROM payments.deliveries
-      WHERE state = 'queued' ORDER BY next_attempt_at LIMIT ${window}
+      SELECT environment, next_attempt_at FROM payments.delivery_queue ORDER BY next_attempt_at LIMIT ${window}
     ), size AS (
       SELECT CASE WHEN n < ${window} THEN 1
-        ELSE GREATEST(1, (SELECT reltuples FROM pg_class WHERE oid = 'payments.deliveries_due'::regclass) / n) END AS factor
+        ELSE GREATEST(1, (SELECT reltuples FROM pg_class WHERE oid = 'payments.delivery_queue_due'::regclass) / n) END AS factor
       FROM (SELECT count(*) AS n FROM head) AS counted
     )
     SELECT environment,

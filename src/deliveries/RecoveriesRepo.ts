@@ -3,6 +3,7 @@ import { Effect, Option } from "effect"
 import type { EndpointId } from "../kit/Ids.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import { makeResendSql } from "./DeliveriesRepo.ts"
+import { enqueue } from "./Enqueue.ts"
 import type { ListRecoveries, Recovery, RecoveryId } from "./RecoveriesApi.ts"
 
 /** How many deliveries one step looks at: few, so that a step is short and the queue takes turns between endpoints. */
@@ -33,8 +34,8 @@ export const makeRecoveriesRepo = Effect.gen(function* () {
   /** What a recovery `r` is about. Tests are left out: they prove nothing, and a new one can be sent. */
   const failures = sql`
     d.organization_id = r.organization_id AND d.environment = r.environment AND d.endpoint_id = r.endpoint_id
-      AND d.state = 'failed' AND NOT d.test AND d.finished_at <= r.created_at
-      AND (d.finished_at, d.id) > (r.reached_at, r.reached_id)`
+      AND NOT d.test AND d.failed_at IS NOT NULL AND d.failed_at <= r.created_at
+      AND (d.failed_at, d.id) > (r.reached_at, r.reached_id)`
 
   return {
     /**
@@ -109,17 +110,16 @@ export const makeRecoveriesRepo = Effect.gen(function* () {
           ORDER BY r.stepped_at LIMIT 1 FOR UPDATE OF r SKIP LOCKED FOR SHARE OF p
         ), failed AS MATERIALIZED (
           SELECT d.* FROM recovery r CROSS JOIN LATERAL (
-            SELECT d.organization_id, d.environment, d.id, d.finished_at, r.deleted FROM payments.deliveries d
-            WHERE ${failures} ORDER BY d.finished_at, d.id LIMIT ${stepSize} FOR UPDATE
+            SELECT d.organization_id, d.environment, d.id, d.failed_at, r.deleted FROM payments.deliveries d
+            WHERE ${failures} ORDER BY d.failed_at, d.id LIMIT ${stepSize} FOR UPDATE
           ) d
         ), requeued AS (
-          UPDATE payments.deliveries d SET ${resendSql.requeue},
-            secret_ids = CASE WHEN ${resendSql.unsigned} THEN ${resendSql.currentSecret} ELSE d.secret_ids END
+          UPDATE payments.deliveries d SET ${resendSql.requeue}
           FROM failed f
           WHERE d.organization_id = f.organization_id AND d.environment = f.environment AND d.id = f.id
             AND NOT f.deleted AND ${resendSql.mayBeResent}
-          RETURNING 1
-        ), counted AS (
+          RETURNING d.*
+        ), queued AS (${enqueue(sql, "requeued", "manual")}), counted AS (
           SELECT (SELECT count(*) FROM failed)::int AS seen, (SELECT count(*) FROM requeued)::int AS queued
         ), advanced AS (
           SELECT r.organization_id, r.environment, r.id, r.queued + c.queued AS queued,
@@ -133,8 +133,8 @@ export const makeRecoveriesRepo = Effect.gen(function* () {
           total = CASE WHEN a.finished THEN GREATEST(a.total, a.queued + a.skipped) ELSE a.total END,
           state = CASE WHEN a.finished THEN 'finished' ELSE 'running' END,
           finished_at = CASE WHEN a.finished THEN clock_timestamp() END,
-          reached_at = COALESCE((SELECT finished_at FROM failed ORDER BY finished_at DESC, id DESC LIMIT 1), r.reached_at),
-          reached_id = COALESCE((SELECT id FROM failed ORDER BY finished_at DESC, id DESC LIMIT 1), r.reached_id)
+          reached_at = COALESCE((SELECT failed_at FROM failed ORDER BY failed_at DESC, id DESC LIMIT 1), r.reached_at),
+          reached_id = COALESCE((SELECT id FROM failed ORDER BY failed_at DESC, id DESC LIMIT 1), r.reached_id)
         FROM advanced a
         WHERE r.organization_id = a.organization_id AND r.environment = a.environment AND r.id = a.id
         RETURNING (SELECT queued FROM counted) AS queued, a.finished`,

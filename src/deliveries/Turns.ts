@@ -16,10 +16,11 @@ const patience = 250
 const maxApart = 64
 
 /**
- * How often the queue is looked through from its start while any is set apart, in milliseconds. What a transaction
- * stores that takes longer than the look back of a claim is found then; while none is set apart, at once.
+ * How often the queue is looked through from its start, in milliseconds: while some are set apart, and else. What a
+ * transaction stores that takes longer than the look back of a claim is found then, and what a worker that died had
+ * claimed. In between, a claim need not step over what was done since and PostgreSQL has not yet cleared away.
  */
-const startAfreshAfter = 30_000
+const startAfreshAfter = { whileApart: 30_000, else: 1000 }
 
 /** What of a claim's options the turns decide. */
 export type Turn = Required<Pick<ClaimOptions, "from" | "leftOut" | "askedFor">>
@@ -38,7 +39,7 @@ export class Turns {
   #atCapSince = new Map<EndpointId, number>()
   readonly #apart = new Map<EndpointId, QueuePlace>()
   #from: QueuePlace = queueStart
-  #startedAfreshAt = 0
+  #startedAfreshAt = Number.NEGATIVE_INFINITY
 
   constructor(caps: Caps) {
     this.#caps = caps
@@ -52,8 +53,9 @@ export class Turns {
   /** What the next claim asks for. `now`: milliseconds of a clock that never goes back. */
   next(inFlight: ReadonlyMap<EndpointId, number>, now: number): Turn {
     this.#noteCaps(inFlight, now)
-    if (this.#apart.size === 0 || now - this.#startedAfreshAt >= startAfreshAfter) {
+    if (now - this.#startedAfreshAt >= (this.#apart.size > 0 ? startAfreshAfter.whileApart : startAfreshAfter.else)) {
       this.#from = queueStart
+      for (const endpointId of this.#apart.keys()) this.#apart.set(endpointId, queueStart)
       this.#startedAfreshAt = now
     }
     const cap = this.#capOfApart()

@@ -60,12 +60,12 @@ const makeStatements = Effect.map(SqlClient.SqlClient, (sql) => ({
       SELECT pg_try_advisory_xact_lock(${scanLock}) AS mine
     ), failing AS (
       (SELECT d.organization_id, d.environment, d.endpoint_id FROM payments.deliveries d
-       WHERE d.state = 'failed' AND (SELECT mine FROM turn)
+       WHERE d.failed_at IS NOT NULL AND (SELECT mine FROM turn)
        ORDER BY d.organization_id, d.environment, d.endpoint_id LIMIT 1)
       UNION ALL
       SELECT n.* FROM failing f CROSS JOIN LATERAL (
         SELECT d.organization_id, d.environment, d.endpoint_id FROM payments.deliveries d
-        WHERE d.state = 'failed'
+        WHERE d.failed_at IS NOT NULL
           AND (d.organization_id, d.environment, d.endpoint_id) > (f.organization_id, f.environment, f.endpoint_id)
         ORDER BY d.organization_id, d.environment, d.endpoint_id LIMIT 1
       ) n
@@ -81,7 +81,7 @@ const makeStatements = Effect.map(SqlClient.SqlClient, (sql) => ({
     ) AND EXISTS (
       SELECT 1 FROM payments.deliveries d
       WHERE d.organization_id = f.organization_id AND d.environment = f.environment AND d.endpoint_id = f.endpoint_id
-        AND d.state = 'failed' AND NOT d.test AND d.finished_at > now() - interval '24 hours'
+        AND NOT d.test AND d.failed_at > now() - interval '24 hours'
       OFFSET ${warningThreshold - 1}
     )`,
 
@@ -107,13 +107,12 @@ const makeStatements = Effect.map(SqlClient.SqlClient, (sql) => ({
     Effect.map(
       sql<EndpointFailures>`
         WITH failed AS MATERIALIZED (
-          SELECT d.finished_at, d.last_error_code, d.last_http_status FROM payments.deliveries d
+          SELECT d.failed_at, d.last_error_code, d.last_http_status FROM payments.deliveries d
           WHERE d.organization_id = ${organizationId} AND d.environment = ${environment}
-            AND d.endpoint_id = ${endpointId} AND d.state = 'failed' AND NOT d.test
-            AND d.finished_at > now() - interval '24 hours'
+            AND d.endpoint_id = ${endpointId} AND NOT d.test AND d.failed_at > now() - interval '24 hours'
         )
         SELECT p.organization_id AS "organizationId", p.environment, p.id AS "endpointId", p.name, p.url, p.active,
-          (SELECT count(*)::int FROM failed) AS count, (SELECT min(finished_at) FROM failed) AS since, (
+          (SELECT count(*)::int FROM failed) AS count, (SELECT min(failed_at) FROM failed) AS since, (
             SELECT json_agg(reason) FROM (
               SELECT last_error_code AS "errorCode", last_http_status AS "httpStatus", count(*) AS count
               FROM failed GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT ${maxReasons}

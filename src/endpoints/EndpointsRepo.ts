@@ -46,9 +46,13 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const ofTenant = (tenant: Tenant) =>
     sql`e.organization_id = ${tenant.organizationId} AND e.environment = ${tenant.environment} AND e.deleted_at IS NULL`
 
-  const endpointDeleted = sql.literal(`
-    state = 'failed', lease = NULL, next_attempt_at = NULL, finished_at = now(),
-    last_http_status = NULL, last_error_code = 'endpoint_deleted'`)
+  /** Ends the deliveries that have left the queue in the statement's part `gone`. */
+  const failGone = sql.literal(`
+    UPDATE payments.deliveries d SET
+      state = 'failed', finished_at = now(), attempt_count = gone.attempt_count,
+      last_http_status = NULL, last_error_code = 'endpoint_deleted'
+    FROM gone
+    WHERE d.organization_id = gone.organization_id AND d.environment = gone.environment AND d.id = gone.id`)
 
   return {
     /**
@@ -103,7 +107,7 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         SELECT ${columns}, (
           SELECT count(*)::int FROM payments.deliveries d
           WHERE d.organization_id = e.organization_id AND d.environment = e.environment AND d.endpoint_id = e.id
-            AND d.state = 'failed' AND NOT d.test AND d.finished_at > now() - interval '24 hours') AS "recentFailures"
+            AND NOT d.test AND d.failed_at > now() - interval '24 hours') AS "recentFailures"
         FROM payments.endpoints e WHERE ${ofTenant(tenant)} ORDER BY e.id DESC`,
 
     /** Null leaves a column as it is. */
@@ -146,17 +150,23 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     /** Ends what waits. An attempt that is under way has lost its lease with that: it is recorded and moves nothing. */
     failQueued: (tenant: Tenant, id: EndpointId) =>
       sql`
-        UPDATE payments.deliveries SET ${endpointDeleted}
-        WHERE ${inTenant(tenant)} AND endpoint_id = ${id} AND state = 'queued'`,
+        WITH gone AS (
+          DELETE FROM payments.delivery_queue WHERE ${inTenant(tenant)} AND endpoint_id = ${id}
+          RETURNING organization_id, environment, id, attempt_count
+        )
+        ${failGone}`,
 
     /**
      * The same for what a notification that was under way has queued since. Without secrets nothing of that can be sent.
      */
     failQueuedOfDeleted: sql`
-      UPDATE payments.deliveries d SET ${endpointDeleted}
-      FROM payments.endpoints e
-      WHERE e.deleted_at > now() - interval '1 day' AND d.organization_id = e.organization_id
-        AND d.environment = e.environment AND d.endpoint_id = e.id AND d.state = 'queued'`,
+      WITH gone AS (
+        DELETE FROM payments.delivery_queue q USING payments.endpoints e
+        WHERE e.deleted_at > now() - interval '1 day' AND q.organization_id = e.organization_id
+          AND q.environment = e.environment AND q.endpoint_id = e.id
+        RETURNING q.organization_id, q.environment, q.id, q.attempt_count
+      )
+      ${failGone}`,
 
     /**
      * The secret that signs new events becomes the previous one; answers until when it signs new ones too. By the clock

@@ -1,5 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Option } from "effect"
+import { enqueue } from "../deliveries/Enqueue.ts"
 import type { NewDelivery } from "../deliveries/Queue.ts"
 import type { EventType } from "../events/Catalog.ts"
 import type { EndpointId } from "../kit/Ids.ts"
@@ -77,9 +78,12 @@ export const makeSyntheticTestsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
       ), event AS (
         INSERT INTO payments.events (organization_id, environment, id, type, payload)
         VALUES (${tenant.organizationId}, ${tenant.environment}, ${delivery.eventId}, ${type}, ${payload})
+      ), delivery AS (
+        INSERT INTO payments.deliveries
+          (organization_id, environment, id, endpoint_id, event_id, secret_ids, test, traceparent, attempts)
+        VALUES (${tenant.organizationId}, ${tenant.environment}, ${delivery.id}, ${delivery.endpointId},
+          ${delivery.eventId}, ${delivery.secretIds}::uuid[], true, ${traceparent}, '{}')
+        RETURNING *
       )
-      INSERT INTO payments.deliveries
-        (organization_id, environment, id, endpoint_id, event_id, secret_ids, test, traceparent)
-      VALUES (${tenant.organizationId}, ${tenant.environment}, ${delivery.id}, ${delivery.endpointId},
-        ${delivery.eventId}, ${delivery.secretIds}::uuid[], true, ${traceparent})`
+      ${enqueue(sql, "delivery")}`
 }))

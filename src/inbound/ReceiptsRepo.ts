@@ -1,5 +1,6 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
+import { enqueue } from "../deliveries/Enqueue.ts"
 import { type MatchableEndpoint, matchableEndpoints } from "../deliveries/MatchableEndpoint.ts"
 import { newDeliveries, type Subscriber } from "../deliveries/Queue.ts"
 import type { EventType } from "../events/Catalog.ts"
@@ -113,13 +114,14 @@ const insertionSql = (sql: SqlClient.SqlClient) => {
       WHERE receipt.first AND (e.type <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone))
     ), delivery AS (
       INSERT INTO payments.deliveries
-        (organization_id, environment, id, endpoint_id, event_id, secret_ids, traceparent)
+        (organization_id, environment, id, endpoint_id, event_id, secret_ids, traceparent, attempts)
       SELECT ${receipt.organizationId}::uuid, ${receipt.environment}::text, d.id, d."endpointId", d."eventId",
-        d."secretIds", ${receipt.traceparent}::text
+        d."secretIds", ${receipt.traceparent}::text, '{}'
       FROM receipt, json_to_recordset(${receipt.deliveries}::json)
         AS d (id uuid, "endpointId" uuid, "eventId" text, "secretIds" uuid[], type text)
       WHERE receipt.first AND (d.type <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone))
-    ), skipped AS (
+      RETURNING *
+    ), queued AS (${enqueue(sql, "delivery")}), skipped AS (
       INSERT INTO payments.skipped_events
         (organization_id, environment, endpoint_id, event_id, type, provider_event_id)
       SELECT ${receipt.organizationId}::uuid, ${receipt.environment}::text, s."endpointId", s."eventId", s.type,

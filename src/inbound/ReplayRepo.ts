@@ -1,5 +1,6 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
+import { enqueue } from "../deliveries/Enqueue.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import type { Receipt } from "./Receipt.ts"
 import { claimsMilestone, consequencesOf, type NewEvent } from "./ReceiptsRepo.ts"
@@ -38,15 +39,15 @@ export const makeReplayRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
           WHERE e.type <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone)
           ON CONFLICT (organization_id, environment, id) DO NOTHING
         ), delivery AS (
-          INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids)
+          INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, attempts)
           SELECT ${tenant.organizationId}::uuid, ${tenant.environment}::text, d.id, d."endpointId", d."eventId",
-            d."secretIds"
+            d."secretIds", '{}'
           FROM json_to_recordset(${JSON.stringify(deliveries)}::json)
             AS d (id uuid, "endpointId" uuid, "eventId" text, "secretIds" uuid[], type text)
           WHERE d.type <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone)
           ON CONFLICT (organization_id, environment, id) DO NOTHING
-          RETURNING event_id
-        ), receipt AS (
+          RETURNING *
+        ), queued AS (${enqueue(sql, "delivery")}), receipt AS (
           UPDATE payments.receipts SET outcome = 'delivered', organization_id = ${tenant.organizationId}
           WHERE environment = ${tenant.environment} AND provider_event_id = ${receipt.providerEventId}
             AND EXISTS (SELECT 1 FROM delivery)

@@ -1,5 +1,6 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
+import { enqueue } from "../deliveries/Enqueue.ts"
 import { type MatchableEndpoint, matchableEndpoints } from "../deliveries/MatchableEndpoint.ts"
 import type { NewDelivery } from "../deliveries/Queue.ts"
 import type { EndpointId } from "../kit/Ids.ts"
@@ -43,12 +44,13 @@ export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
           RETURNING organization_id, environment, id, type
         ), delivery AS (
           INSERT INTO payments.deliveries
-            (organization_id, environment, id, endpoint_id, event_id, secret_ids, traceparent)
+            (organization_id, environment, id, endpoint_id, event_id, secret_ids, traceparent, attempts)
           SELECT event.organization_id, event.environment, d.id, d."endpointId", event.id, d."secretIds",
-            ${event.traceparent}::text
+            ${event.traceparent}::text, '{}'
           FROM event, json_to_recordset(${JSON.stringify(event.deliveries)}::json)
             AS d (id uuid, "endpointId" uuid, "secretIds" uuid[])
-        ), skipped AS (
+          RETURNING *
+        ), queued AS (${enqueue(sql, "delivery")}), skipped AS (
           INSERT INTO payments.skipped_events
             (organization_id, environment, endpoint_id, event_id, type, provider_event_id)
           SELECT event.organization_id, event.environment, s.id, event.id, event.type, ${event.sourceEventId}::text

@@ -5,6 +5,7 @@ import { failedPaymentIntent } from "../events/ProviderEvents.ts"
 import { type Answer, onService, TestService } from "../harness/TestService.ts"
 import { makeTenant, notification, notify, subscribe, type Tenant } from "../inbound/Notifications.ts"
 import { finished, idle } from "./QueueBench.ts"
+import { endDeliveries } from "./StoredDeliveries.ts"
 
 type Json = Record<string, unknown>
 
@@ -65,9 +66,12 @@ onService({ roles: { api: true, worker: false } })("the history of deliveries", 
     Effect.gen(function* () {
       const { services, sql } = yield* TestService
       const queue = Context.get(services, Queue)
-      yield* sql`UPDATE payments.deliveries SET next_attempt_at = now() + interval '1 day' WHERE state = 'queued'`
+      yield* sql`UPDATE payments.delivery_queue SET next_attempt_at = now() + interval '1 day'`
       const { ids, tenant } = yield* endpointWith(1)
-      const makeDue = sql`UPDATE payments.deliveries SET next_attempt_at = now() WHERE id = ${ids[0] ?? ""}`
+      const makeDue = sql`
+        UPDATE payments.delivery_queue SET
+          next_attempt_at = now(), leased_until = CASE WHEN lease IS NOT NULL THEN now() END
+        WHERE id = ${ids[0] ?? ""}`
       const [first] = (yield* queue.claim(idle)).deliveries
       if (first === undefined) return yield* Effect.dieMessage("nothing was due")
       yield* queue.finish([
@@ -148,9 +152,7 @@ onService({ roles: { api: true, worker: false } })("the history of deliveries", 
       const { sql } = yield* TestService
       const { ids, path, tenant } = yield* endpointWith(3)
       const [newest, middle, oldest] = ids
-      yield* sql`
-        UPDATE payments.deliveries SET state = 'delivered', next_attempt_at = NULL, finished_at = now()
-        WHERE id = ${middle ?? ""}`
+      yield* endDeliveries([middle ?? ""], "delivered")
       for (const [id, seconds] of [
         [newest, 2000.999],
         [middle, 1000.5],
@@ -182,9 +184,7 @@ onService({ roles: { api: true, worker: false } })("the history of deliveries", 
       const { sql } = yield* TestService
       const { ids, path, tenant } = yield* endpointWith(9)
       const failed = ids.filter((_, index) => index % 2 === 0)
-      yield* sql`
-        UPDATE payments.deliveries SET state = 'failed', next_attempt_at = NULL, finished_at = now()
-        WHERE id = ANY (${failed}::uuid[])`
+      yield* endDeliveries(failed, "failed")
       const query = "?state=failed&type=payment.succeeded&created_gte=0&created_lte=4102444800&limit=2"
       const first = yield* read(tenant, `${path}${query}`)
       expect([idsIn(first), first.json["has_more"]]).toEqual([failed.slice(0, 2), true])

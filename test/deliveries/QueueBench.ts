@@ -105,13 +105,20 @@ const makeBench = Effect.gen(function* () {
       SELECT ${endpoint.organizationId}, 'sandbox', 'svc_evt_' || id, 'payment.succeeded', '{"of":"' || id || '"}'
       FROM unnest(${ids}::uuid[]) AS id`
     yield* sql`
-      INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids,
+      WITH delivery AS (
+        INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids,
+          attempt_count, attempts, created_at)
+        SELECT ${endpoint.organizationId}, 'sandbox', id, ${endpoint.id}, 'svc_evt_' || id,
+          ${options.secretIds ?? [endpoint.secretId]}::uuid[], ${options.attemptCount ?? 0}, '{}',
+          now() - ${Duration.toMillis(options.age ?? 0)} * interval '1 millisecond'
+        FROM unnest(${ids}::uuid[]) AS id
+        RETURNING *
+      )
+      INSERT INTO payments.delivery_queue (organization_id, environment, id, endpoint_id, event_id, secret_ids,
         attempt_count, next_trigger, next_attempt_at, created_at)
-      SELECT ${endpoint.organizationId}, 'sandbox', id, ${endpoint.id}, 'svc_evt_' || id,
-        ${options.secretIds ?? [endpoint.secretId]}::uuid[], ${options.attemptCount ?? 0}, ${options.trigger ?? "automatic"},
-        now() + ${options.dueInSeconds ?? 0} * interval '1 second',
-        now() - ${Duration.toMillis(options.age ?? 0)} * interval '1 millisecond'
-      FROM unnest(${ids}::uuid[]) AS id`
+      SELECT organization_id, environment, id, endpoint_id, event_id, secret_ids, attempt_count,
+        ${options.trigger ?? "automatic"}, now() + ${options.dueInSeconds ?? 0} * interval '1 second', created_at
+      FROM delivery`
     return ids
   })
 
@@ -124,22 +131,28 @@ const makeBench = Effect.gen(function* () {
     delivery: (id: DeliveryId) =>
       Effect.flatMap(
         sql<DeliveryRow>`
-          SELECT id, state, attempt_count AS "attemptCount", lease IS NOT NULL AS leased,
-            COALESCE(next_attempt_at <= now(), false) AS due,
-            EXTRACT(EPOCH FROM next_attempt_at - now())::float AS "dueIn", finished_at IS NOT NULL AS finished,
-            last_http_status AS "lastHttpStatus", last_error_code AS "lastErrorCode"
-          FROM payments.deliveries WHERE id = ${id}`,
-        ([row]) => (row === undefined ? Effect.dieMessage("There is no such delivery") : Effect.succeed(row))
+          SELECT d.id, d.state, COALESCE(q.attempt_count, d.attempt_count) AS "attemptCount",
+            q.lease IS NOT NULL AS leased, COALESCE(COALESCE(q.leased_until, q.next_attempt_at) <= now(), false) AS due,
+            EXTRACT(EPOCH FROM COALESCE(q.leased_until, q.next_attempt_at) - now())::float AS "dueIn",
+            d.finished_at IS NOT NULL AS finished,
+            d.last_http_status AS "lastHttpStatus", d.last_error_code AS "lastErrorCode"
+          FROM payments.deliveries d LEFT JOIN payments.delivery_queue q USING (organization_id, environment, id)
+          WHERE d.id = ${id} AND (d.state = 'queued') = (q.id IS NOT NULL)`,
+        ([row]) =>
+          row === undefined
+            ? Effect.dieMessage("There is no such delivery, or no place for it in the queue")
+            : Effect.succeed(row)
       ),
     attempts: (id: DeliveryId) =>
       sql<AttemptRow>`
         SELECT number, trigger, duration_ms AS "durationMs", http_status AS "httpStatus", error_code AS "errorCode"
-        FROM payments.delivery_attempts WHERE delivery_id = ${id} ORDER BY number`,
+        FROM payments.deliveries d, unnest(d.attempts) WHERE id = ${id} AND number IS NOT NULL ORDER BY number`,
     elapse: (ids: ReadonlyArray<DeliveryId>) =>
       Effect.asVoid(
         sql`
-          UPDATE payments.deliveries SET next_attempt_at = now() - interval '1 millisecond'
-          WHERE id = ANY (${ids}::uuid[]) AND state = 'queued'`
+          UPDATE payments.delivery_queue SET next_attempt_at = now() - interval '1 millisecond',
+            leased_until = CASE WHEN lease IS NOT NULL THEN now() - interval '1 millisecond' END
+          WHERE id = ANY (${ids}::uuid[])`
       )
   }
 })

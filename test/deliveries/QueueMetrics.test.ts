@@ -50,9 +50,9 @@ onService({ roles: { api: true, worker: false } })("the queue's metrics", (it) =
       yield* storeDeliveries({ ...of, state: "queued", count: 3 })
       const due = yield* storeDeliveries({ ...of, state: "queued", count: 2 })
       yield* sql`
-        UPDATE payments.deliveries SET next_attempt_at = now() - interval '90 seconds' WHERE id = ${due[0] ?? ""}`
+        UPDATE payments.delivery_queue SET next_attempt_at = now() - interval '90 seconds' WHERE id = ${due[0] ?? ""}`
       yield* sql`
-        UPDATE payments.deliveries SET next_attempt_at = now() - interval '5 seconds' WHERE id = ${due[1] ?? ""}`
+        UPDATE payments.delivery_queue SET next_attempt_at = now() - interval '5 seconds' WHERE id = ${due[1] ?? ""}`
       const values = yield* lookedWithin(1000)
       expect(values).toMatchObject({
         "depth sandbox due": 2,
@@ -71,8 +71,8 @@ onService({ roles: { api: true, worker: false } })("the queue's metrics", (it) =
       const tenant = yield* makeTenant
       const { id: endpointId } = yield* subscribe(tenant)
       yield* storeDeliveries({ organizationId: tenant.id, endpointId, state: "queued", count: 500 })
-      yield* sql`UPDATE payments.deliveries SET next_attempt_at = now() - interval '1 minute' WHERE state = 'queued'`
-      yield* sql`ANALYZE payments.deliveries`
+      yield* sql`UPDATE payments.delivery_queue SET next_attempt_at = now() - interval '1 minute'`
+      yield* sql`ANALYZE payments.delivery_queue`
       const values = yield* lookedWithin(100)
       expect(values["depth sandbox due"]).toBeGreaterThan(450)
       expect(values["depth sandbox due"]).toBeLessThan(550)

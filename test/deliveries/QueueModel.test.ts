@@ -2,6 +2,7 @@ import { expect, layer } from "@effect/vitest"
 import { Duration, Effect, FastCheck as fc } from "effect"
 import type { AttemptErrorCode } from "../../src/deliveries/Attempt.ts"
 import type { ClaimedDelivery } from "../../src/deliveries/Claim.ts"
+import { enqueue } from "../../src/deliveries/Enqueue.ts"
 import { maxAttempts, maxAutomaticAttempts } from "../../src/deliveries/RetryPolicy.ts"
 import { nextStep } from "../../src/deliveries/StateMachine.ts"
 import { claimFrom, idle, QueueBench } from "./QueueBench.ts"
@@ -133,8 +134,9 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("t
 
           const elapse = Effect.fnUntraced(function* (id: string) {
             yield* sql`
-              UPDATE payments.deliveries SET next_attempt_at = now() - interval '1 millisecond'
-              WHERE id = ${id} AND state = 'queued'`
+              UPDATE payments.delivery_queue SET next_attempt_at = now() - interval '1 millisecond',
+                leased_until = CASE WHEN lease IS NOT NULL THEN now() - interval '1 millisecond' END
+              WHERE id = ${id}`
             const delivery = [...model].find(([known]) => known === id)?.[1]
             if (delivery?.state === "queued") delivery.due = true
           })
@@ -143,9 +145,10 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("t
             const delivery = [...model].find(([known]) => known === id)?.[1]
             if (delivery === undefined || delivery.state !== "failed" || delivery.count >= maxAttempts) return
             yield* sql`
-              UPDATE payments.deliveries SET state = 'queued', next_trigger = 'manual', next_attempt_at = now(),
-                finished_at = NULL
-              WHERE id = ${id} AND state = 'failed'`
+              WITH requeued AS (
+                UPDATE payments.deliveries SET state = 'queued', finished_at = NULL
+                WHERE id = ${id} AND state = 'failed' RETURNING *
+              ) ${enqueue(sql, "requeued", "manual")}`
             Object.assign(delivery, { state: "queued", trigger: "manual", due: true })
           })
 
@@ -168,10 +171,11 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("t
           }
 
           const stored = sql<{ id: string; attempts: ReadonlyArray<readonly [number, string, string | null]> }>`
-            SELECT d.id, d.state, d.attempt_count AS count, d.lease, COALESCE((
+            SELECT d.id, d.state, COALESCE(q.attempt_count, d.attempt_count) AS count, q.lease, COALESCE((
               SELECT json_agg(json_build_array(a.number, a.trigger, a.error_code) ORDER BY a.number)
-              FROM payments.delivery_attempts a WHERE a.delivery_id = d.id), '[]') AS attempts
-            FROM payments.deliveries d ORDER BY d.id`
+              FROM unnest(d.attempts) a WHERE a.number IS NOT NULL), '[]') AS attempts
+            FROM payments.deliveries d LEFT JOIN payments.delivery_queue q USING (organization_id, environment, id)
+            WHERE (d.state = 'queued') = (q.id IS NOT NULL) ORDER BY d.id`
 
           for (const what of happenings) {
             yield* perform(what)

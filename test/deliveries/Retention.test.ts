@@ -24,7 +24,7 @@ const left = (ids: ReadonlyArray<string>) =>
       sql<{ deliveries: number; attempts: number; events: number }>`
         SELECT
           (SELECT count(*)::int FROM payments.deliveries WHERE id = ANY (${ids}::uuid[])) AS deliveries,
-          (SELECT count(*)::int FROM payments.delivery_attempts WHERE delivery_id = ANY (${ids}::uuid[])) AS attempts,
+          (SELECT COALESCE(sum(cardinality(attempts)), 0)::int FROM payments.deliveries WHERE id = ANY (${ids}::uuid[])) AS attempts,
           (SELECT count(*)::int FROM payments.events
            WHERE id = ANY (SELECT 'svc_evt_' || id FROM unnest(${ids}::uuid[]) AS id)) AS events`,
       ([row]) => row
@@ -63,14 +63,14 @@ onService({ roles: { api: true, worker: false } })("retention", (it) => {
       const [id = ""] = yield* storeDeliveries({ ...of, state: "queued", createdAgo: 90 * day })
       yield* clean
       expect(yield* left([id])).toEqual(all(1))
-      yield* sql`UPDATE payments.deliveries SET next_attempt_at = now() WHERE id = ${id}`
+      yield* sql`UPDATE payments.delivery_queue SET next_attempt_at = now() WHERE id = ${id}`
       yield* Context.get(services, Queue).claim({
         limit: 10,
         lease: Duration.minutes(5),
         perEndpoint: 10,
         inFlight: new Map()
       })
-      expect(yield* sql`SELECT lease IS NOT NULL AS claimed FROM payments.deliveries WHERE id = ${id}`).toEqual([
+      expect(yield* sql`SELECT lease IS NOT NULL AS claimed FROM payments.delivery_queue WHERE id = ${id}`).toEqual([
         { claimed: true }
       ])
     })
@@ -87,8 +87,9 @@ onService({ roles: { api: true, worker: false } })("retention", (it) => {
         finishedAgo: 31 * day
       })
       yield* sql`
-        INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids)
-        SELECT d.organization_id, d.environment, gen_random_uuid(), ${other.id}, d.event_id, d.secret_ids
+        INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids,
+          attempts)
+        SELECT d.organization_id, d.environment, gen_random_uuid(), ${other.id}, d.event_id, d.secret_ids, '{}'
         FROM payments.deliveries d WHERE d.id = ${shared}`
       const skip = (id: string, ago: number) => sql`
         INSERT INTO payments.skipped_events (organization_id, environment, endpoint_id, event_id, type,

@@ -251,6 +251,10 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("t
             Effect.suspend(() => {
               contract.hours += hours
               return sql`
+                WITH queued AS (
+                  UPDATE payments.delivery_queue SET created_at = created_at - ${hours} * interval '1 hour'
+                  WHERE id = ${id}
+                )
                 UPDATE payments.deliveries SET created_at = created_at - ${hours} * interval '1 hour' WHERE id = ${id}`
             })
 
@@ -258,9 +262,10 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("t
             contract.delete()
             return sql`UPDATE payments.endpoints SET deleted_at = now() WHERE id = ${endpoint.id}`.pipe(
               Effect.zipRight(sql`
-                UPDATE payments.deliveries SET state = 'failed', lease = NULL, next_attempt_at = NULL,
-                  finished_at = now(), last_error_code = 'endpoint_deleted'
-                WHERE id = ${id} AND state = 'queued'`)
+                WITH gone AS (DELETE FROM payments.delivery_queue WHERE id = ${id} RETURNING id, attempt_count)
+                UPDATE payments.deliveries d SET state = 'failed', finished_at = now(),
+                  attempt_count = gone.attempt_count, last_error_code = 'endpoint_deleted'
+                FROM gone WHERE d.id = gone.id`)
             )
           })
 

@@ -1,5 +1,7 @@
+import type { SqlClient, Statement } from "@effect/sql"
 import { Effect } from "effect"
 import { v7 } from "uuid"
+import { enqueue } from "../../src/deliveries/Enqueue.ts"
 import { TestService } from "../harness/TestService.ts"
 
 /** Deliveries as attempts have left them. Times are in seconds before now. */
@@ -31,20 +33,25 @@ export const storeDeliveries = Effect.fnUntraced(function* (options: StoredDeliv
       json_build_object('id', 'svc_evt_' || id, 'type', 'payment.succeeded')::text, now() - ${createdAgo} * interval '1 second'
     FROM unnest(${ids}::uuid[]) AS id`
   yield* sql`
-    INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, state, test,
-      attempt_count, next_attempt_at, created_at, finished_at, last_error_code, last_http_status)
-    SELECT ${options.organizationId}, ${environment}, id, ${options.endpointId}, 'svc_evt_' || id,
-      ARRAY(SELECT s.id FROM payments.endpoint_secrets s WHERE s.endpoint_id = ${options.endpointId}
-        AND s.retired_at IS NULL),
-      ${state}, ${test}, ${attempts}, CASE WHEN ${state === "queued"} THEN now() + interval '1 day' END,
-      now() - ${createdAgo} * interval '1 second',
-      CASE WHEN ${state !== "queued"} THEN now() - ${finishedAgo} * interval '1 second' END,
-      ${errorCode}, ${httpStatus}
-    FROM unnest(${ids}::uuid[]) AS id`
-  yield* sql`
-    INSERT INTO payments.delivery_attempts (organization_id, environment, delivery_id, number, trigger, started_at)
-    SELECT ${options.organizationId}, ${environment}, id, ${attempts}, 'automatic', now()
-    FROM unnest(${ids}::uuid[]) AS id`
+    WITH delivery AS (
+      INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, state, test,
+        attempt_count, attempts, created_at, finished_at, last_error_code, last_http_status)
+      SELECT ${options.organizationId}, ${environment}, id, ${options.endpointId}, 'svc_evt_' || id,
+        ARRAY(SELECT s.id FROM payments.endpoint_secrets s WHERE s.endpoint_id = ${options.endpointId}
+          AND s.retired_at IS NULL),
+        ${state}, ${test}, ${attempts},
+        ARRAY[ROW(${attempts}, 'automatic', now(), NULL, NULL, NULL)::payments.delivery_attempt],
+        now() - ${createdAgo} * interval '1 second',
+        CASE WHEN ${state !== "queued"} THEN now() - ${finishedAgo} * interval '1 second' END,
+        ${errorCode}, ${httpStatus}
+      FROM unnest(${ids}::uuid[]) AS id
+      RETURNING *
+    )
+    INSERT INTO payments.delivery_queue (organization_id, environment, id, endpoint_id, event_id, secret_ids,
+      attempt_count, next_attempt_at, created_at)
+    SELECT organization_id, environment, id, endpoint_id, event_id, secret_ids, attempt_count,
+      now() + interval '1 day', created_at
+    FROM delivery WHERE state = 'queued'`
   return ids
 }, Effect.orDie)
 
@@ -57,3 +64,30 @@ export const statesOf = (endpointId: string) =>
       (rows) => Object.fromEntries(rows.map(({ count, state }) => [state, count]))
     )
   )
+
+/** Ends deliveries as if an attempt had just done so: they leave the queue. */
+export const endDeliveries = (ids: ReadonlyArray<string>, state: "delivered" | "failed") =>
+  Effect.flatMap(
+    TestService,
+    ({ sql }) => sql`
+      WITH gone AS (DELETE FROM payments.delivery_queue WHERE id = ANY (${ids}::uuid[]))
+      UPDATE payments.deliveries SET state = ${state}, finished_at = now() WHERE id = ANY (${ids}::uuid[])`
+  )
+
+/** The same with what waits and fulfils a condition on the queue's columns; the ids of what has ended so. */
+export const endQueued = (
+  sql: SqlClient.SqlClient,
+  condition: Statement.Fragment,
+  state: "delivered" | "failed"
+) => sql<{
+  readonly id: string
+}>`
+  WITH gone AS (DELETE FROM payments.delivery_queue WHERE ${condition} RETURNING id, attempt_count)
+  UPDATE payments.deliveries d SET state = ${state}, finished_at = now(), attempt_count = gone.attempt_count
+  FROM gone WHERE d.id = gone.id RETURNING d.id`
+
+/** Has what fulfils a condition on the deliveries' columns wait again, due at once, as if it had never ended. */
+export const queueAgain = (sql: SqlClient.SqlClient, condition: Statement.Fragment) => sql`
+  WITH back AS (
+    UPDATE payments.deliveries SET state = 'queued', finished_at = NULL WHERE ${condition} RETURNING *
+  ) ${enqueue(sql, "back")}`

@@ -6,6 +6,7 @@ import { EndpointId } from "../../src/kit/Ids.ts"
 const endpoint = () => EndpointId.make(crypto.randomUUID())
 const caps = { concurrency: 64, perEndpoint: 16 }
 const nothing = new Map<EndpointId, string>()
+const nothingInFlight = new Map<EndpointId, number>()
 
 /** Turns with one endpoint that has been at its cap for long enough to be set apart. */
 const withOneApart = () => {
@@ -18,7 +19,7 @@ const withOneApart = () => {
 }
 
 describe("turns", () => {
-  it("leave nobody out, and begin at the queue's start, while no endpoint stays at its cap", () => {
+  it("leave nobody out while no endpoint stays at its cap", () => {
     const turns = new Turns(caps)
     const busy = endpoint()
     for (const [count, now] of [
@@ -29,9 +30,20 @@ describe("turns", () => {
       [16, 500]
     ] as const) {
       const turn = turns.next(new Map([[busy, count]]), now)
-      expect(turn).toEqual({ from: queueStart, leftOut: [], askedFor: [] })
+      expect(turn).toMatchObject({ leftOut: [], askedFor: [] })
       turns.learn(turn, { askedFor: nothing, place: "2026-01-01 00:00:05+00" })
     }
+  })
+
+  it("go on from where the claim before found the first, and look from the start again within a second", () => {
+    const turns = new Turns(caps)
+    const first = turns.next(nothingInFlight, 0)
+    expect(first.from).toBe(queueStart)
+    turns.learn(first, { askedFor: nothing, place: "2026-01-01 00:00:05+00" })
+    const second = turns.next(nothingInFlight, 900)
+    expect(second.from).toBe("2026-01-01 00:00:05+00")
+    turns.learn(second, { askedFor: nothing, place: "2026-01-01 00:00:06+00" })
+    expect(turns.next(nothingInFlight, 1000).from).toBe(queueStart)
   })
 
   it("set an endpoint apart that stays at its cap: the others are looked for from where they begin", () => {
@@ -55,7 +67,7 @@ describe("turns", () => {
     const { dead, turns } = withOneApart()
     const asked = turns.next(new Map([[dead, 1]]), 500)
     turns.learn(asked, { askedFor: nothing, place: "2026-01-01 00:00:07+00" })
-    expect(turns.next(new Map([[dead, 1]]), 600)).toEqual({ from: queueStart, leftOut: [], askedFor: [] })
+    expect(turns.next(new Map([[dead, 1]]), 600)).toMatchObject({ leftOut: [], askedFor: [] })
   })
 
   it("never lose sight of an endpoint that is at its cap but not set apart", () => {
@@ -77,6 +89,15 @@ describe("turns", () => {
     turns.learn(turns.next(full, 400), { askedFor: nothing, place: "2026-01-01 00:00:08+00" })
     expect(turns.next(full, 29_000).from).toBe("2026-01-01 00:00:08+00")
     expect(turns.next(full, 31_000).from).toBe(queueStart)
+  })
+
+  it("then look for what is set apart from the start too: a worker that died may have left some there", () => {
+    const { dead, turns } = withOneApart()
+    const asked = turns.next(new Map([[dead, 1]]), 500)
+    turns.learn(asked, { askedFor: new Map([[dead, "2026-01-01 00:00:01+00"]]), place: "2026-01-01 00:00:07+00" })
+    expect(turns.next(new Map([[dead, 1]]), 31_000).askedFor).toEqual([
+      { endpointId: dead, from: queueStart, room: 15 }
+    ])
   })
 
   it("leave the healthy ones half of the places, however many endpoints are dead", () => {

@@ -27,7 +27,7 @@ const dueNow = (endpointId: string) =>
   Effect.flatMap(
     TestService,
     ({ sql }) => sql`
-      UPDATE payments.deliveries SET next_attempt_at = now() WHERE endpoint_id = ${endpointId} AND state = 'queued'`
+      UPDATE payments.delivery_queue SET next_attempt_at = now() WHERE endpoint_id = ${endpointId}`
   )
 
 /** A destination that treats connections as it is told, on loopback. */

@@ -1,6 +1,7 @@
 import { expect, layer as suite } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Layer, Logger, Option, Redacted, Scope } from "effect"
 import { Client } from "pg"
+import { enqueue } from "../../src/deliveries/Enqueue.ts"
 import { deliveryLayer, servicesLayer, storageLayer } from "../../src/Service.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
@@ -34,8 +35,7 @@ onService({ delivery: { ...noTimeout, concurrency: 8, concurrencyPerEndpoint: 4 
       // All this while, the dead one's first attempts had not even ended
       expect(dead.received.length).toBe(4)
       expect(
-        yield* sql`SELECT 1 FROM payments.delivery_attempts a JOIN payments.deliveries d ON d.id = a.delivery_id
-          WHERE d.endpoint_id = ${dying.id}`
+        yield* sql`SELECT 1 FROM payments.deliveries d, unnest(d.attempts) WHERE d.endpoint_id = ${dying.id}`
       ).toEqual([])
       yield* eventually(
         "the records",
@@ -73,9 +73,12 @@ onService({ delivery: { ...slowPoll, concurrencyPerEndpoint: 2 } })("an endpoint
       const { endpoint } = yield* send(consumer.url)
       yield* eventuallyTrue("the first", () => consumer.received.length === 1)
       yield* sql`
-        INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids)
-        SELECT organization_id, environment, gen_random_uuid(), endpoint_id, event_id, secret_ids
-        FROM payments.deliveries, generate_series(1, 200) WHERE endpoint_id = ${endpoint.id}`
+        WITH delivery AS (
+          INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, attempts)
+          SELECT organization_id, environment, gen_random_uuid(), endpoint_id, event_id, secret_ids, '{}'
+          FROM payments.deliveries, generate_series(1, 200) WHERE endpoint_id = ${endpoint.id}
+          RETURNING *
+        ) ${enqueue(sql, "delivery")}`
       yield* sql`SELECT pg_notify('connected_payments_deliveries', 'test')`
       yield* eventuallyTrue("all of them", () => consumer.received.length === 201, 25_000)
     })
@@ -213,7 +216,7 @@ onService({ delivery: patientLease })("an attempt whose outcome can't be recorde
       const release = consumer.hold()
       const { endpoint, tenant } = yield* send(consumer.url)
       yield* eventuallyTrue("an attempt in flight", () => consumer.received.length === 1)
-      yield* directly("ALTER TABLE payments.delivery_attempts RENAME TO away")
+      yield* directly("ALTER TABLE payments.deliveries RENAME COLUMN attempts TO away")
       release()
       yield* eventually(
         "a record that failed",
@@ -226,7 +229,7 @@ onService({ delivery: patientLease })("an attempt whose outcome can't be recorde
         )
       )
       yield* directly(
-        "ALTER TABLE payments.away RENAME TO delivery_attempts",
+        "ALTER TABLE payments.deliveries RENAME COLUMN away TO attempts",
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
       )
       expect(yield* attempted(tenant, endpoint.id)).toMatchObject({ state: "delivered", attemptCount: 1 })
@@ -270,7 +273,7 @@ suite(TestService.layer().pipe(Layer.provide(capture)), { excludeTestServices: t
         expect(consumer.received).toEqual([])
 
         yield* sql`UPDATE payments.endpoint_secrets SET master_key_id = 'test' WHERE endpoint_id = ${endpoint.id}`
-        yield* sql`UPDATE payments.deliveries SET next_attempt_at = now() WHERE endpoint_id = ${endpoint.id}`
+        yield* sql`UPDATE payments.delivery_queue SET next_attempt_at = now() WHERE endpoint_id = ${endpoint.id}`
         expect(yield* attempted(tenant, endpoint.id)).toMatchObject({ state: "delivered", attemptCount: 1 })
         for (const line of logged) expect(line).not.toContain(endpoint.secret)
       })

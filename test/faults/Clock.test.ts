@@ -29,8 +29,7 @@ const clockOfAttempts = ({ query }: Installation) =>
   Effect.map(
     query<{ seconds: number }>(`
       SELECT EXTRACT(EPOCH FROM a.started_at - d.finished_at)::float8 AS seconds
-      FROM payments.delivery_attempts a JOIN payments.deliveries d
-        ON d.organization_id = a.organization_id AND d.environment = a.environment AND d.id = a.delivery_id
+      FROM payments.deliveries d CROSS JOIN LATERAL unnest(d.attempts) AS a
       ORDER BY d.finished_at DESC LIMIT 1`),
     ([row]) => row?.seconds ?? 0
   )

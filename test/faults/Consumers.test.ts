@@ -34,7 +34,7 @@ const settledAt = (service: Installation, attempts: number) =>
 
 /** As if the wait for the next attempt had passed. */
 const passTheWait = ({ query }: Installation) =>
-  query("UPDATE payments.deliveries SET next_attempt_at = now() WHERE state = 'queued' AND lease IS NULL")
+  query("UPDATE payments.delivery_queue SET next_attempt_at = now() WHERE lease IS NULL")
 
 const lastOf = ({ attempts }: StoredDelivery) => attempts.at(-1)
 

@@ -30,9 +30,9 @@ export const storedDeliveries = ({ query }: Installation) =>
     SELECT d.id, d.endpoint_id AS "endpointId", e.provider_event_id AS "providerEventId", d.state,
       d.attempt_count AS "attemptCount", COALESCE((
         SELECT json_agg(json_build_object('number', a.number, 'trigger', a.trigger, 'httpStatus', a.http_status,
-          'errorCode', a.error_code, 'durationMs', a.duration_ms) ORDER BY a.number)
-        FROM payments.delivery_attempts a
-        WHERE a.organization_id = d.organization_id AND a.environment = d.environment AND a.delivery_id = d.id
+          'errorCode', a.error_code, 'durationMs', a.duration_ms) ORDER BY a.place)
+        FROM unnest(d.attempts) WITH ORDINALITY
+          AS a (number, trigger, started_at, duration_ms, http_status, error_code, place)
       ), '[]') AS attempts
     FROM payments.deliveries d JOIN payments.events e
       ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id`)

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Logger, LogLevel, Option } from "effect"
 import { Endpoints } from "../../src/endpoints/Endpoints.ts"
+import { endQueued, queueAgain } from "../deliveries/StoredDeliveries.ts"
 import { makeDestination, payment, received, withWorker } from "../endpoints/Delivering.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { type Answer, onService, TestService } from "../harness/TestService.ts"
@@ -63,10 +64,9 @@ onService({ roles: { api: true, worker: false } })("an endpoint", (it) => {
       const neighbour = yield* makeDestination()
       for (let count = 0; count < 3; count++) yield* payment(tenant)
       yield* payment(neighbour.tenant)
-      yield* sql`
-        UPDATE payments.deliveries SET state = 'delivered', next_attempt_at = NULL, finished_at = now(),
-          last_http_status = 204
-        WHERE id = (SELECT id FROM payments.deliveries WHERE endpoint_id = ${id} ORDER BY id LIMIT 1)`
+      const oldest = sql`id = (SELECT id FROM payments.deliveries WHERE endpoint_id = ${id} ORDER BY id LIMIT 1)`
+      yield* endQueued(sql, oldest, "delivered")
+      yield* sql`UPDATE payments.deliveries SET last_http_status = 204 WHERE ${oldest}`
       yield* send("DELETE")
       yield* payment(tenant)
       yield* withWorker(received(neighbour.consumer, 1))
@@ -161,10 +161,8 @@ onService({ roles: { api: true, worker: false } })("an endpoint", (it) => {
       yield* payment(neighbour.tenant)
       yield* send("DELETE")
       // As if the notification had found the endpoint just before, and stored its delivery just after
-      yield* sql`
-        UPDATE payments.deliveries SET state = 'queued', next_attempt_at = now(), finished_at = NULL,
-          last_error_code = NULL
-        WHERE endpoint_id = ${id}`
+      yield* queueAgain(sql, sql`endpoint_id = ${id}`)
+      yield* sql`UPDATE payments.deliveries SET last_error_code = NULL WHERE endpoint_id = ${id}`
       // The worker says loudly that it has nothing to sign with
       yield* withWorker(received(neighbour.consumer, 1)).pipe(Logger.withMinimumLogLevel(LogLevel.None))
       expect(consumer.received).toHaveLength(0)

@@ -123,10 +123,9 @@ onService({ roles: { api: true, worker: false } })("endpoints", (it) => {
           INSERT INTO payments.events (organization_id, environment, id, type, payload)
           VALUES (${id}, 'sandbox', ${`svc_evt_${n}`}, 'payment.succeeded', '{}') RETURNING id)
         INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, state,
-          next_attempt_at, finished_at, test)
+          attempts, finished_at, test)
         SELECT s.organization_id, s.environment, ${randomUUID()}, s.endpoint_id, event.id, ARRAY[s.id], ${state},
-          CASE WHEN ${state} = 'queued' THEN now() END,
-          CASE WHEN ${state} <> 'queued' THEN now() - ${age}::interval END, ${test}
+          '{}', CASE WHEN ${state} <> 'queued' THEN now() - ${age}::interval END, ${test}
         FROM payments.endpoint_secrets s, event WHERE s.endpoint_id = ${failing}`
       yield* insert(1, "failed", "1 minute", false)
       yield* insert(2, "failed", "23 hours 59 minutes", false)

@@ -3,7 +3,7 @@ import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Option } from "effect"
 import { Recoveries } from "../../src/deliveries/Recoveries.ts"
-import { statesOf, storeDeliveries } from "../deliveries/StoredDeliveries.ts"
+import { endQueued, statesOf, storeDeliveries } from "../deliveries/StoredDeliveries.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { type Answer, onService, TestService } from "../harness/TestService.ts"
 import { makeTenant, subscribe, type Tenant } from "../inbound/Notifications.ts"
@@ -85,8 +85,9 @@ onService({ roles: { api: true, worker: false } })("a recovery", (it) => {
         ...(yield* storeDeliveries({ ...of, attempts: 12 }))
       ]
       const rows = (of: ReadonlyArray<string>) => sql<{ id: string }>`
-        SELECT id, state, next_trigger, attempt_count, next_attempt_at, finished_at FROM payments.deliveries
-        WHERE id = ANY (${of}::uuid[]) ORDER BY id`
+        SELECT d.id, d.state, d.attempt_count, d.finished_at, q.next_trigger, q.next_attempt_at
+        FROM payments.deliveries d LEFT JOIN payments.delivery_queue q ON q.id = d.id
+        WHERE d.id = ANY (${of}::uuid[]) ORDER BY d.id`
       const before = yield* rows(untouched)
       const since = hoursAgo(2)
       const answer = yield* recover(tenant, endpointId, since)
@@ -162,10 +163,10 @@ onService({ roles: { api: true, worker: false } })("a recovery", (it) => {
         yield* heldBack(
           id,
           Effect.gen(function* () {
+            const again = yield* endQueued(sql, sql`endpoint_id = ${endpointId}`, "failed")
             yield* sql`
-            UPDATE payments.deliveries SET state = 'failed', next_attempt_at = NULL, finished_at = now(),
-              attempt_count = attempt_count + 1
-            WHERE endpoint_id = ${endpointId} AND state = 'queued'`
+            UPDATE payments.deliveries SET attempt_count = attempt_count + 1
+            WHERE id = ANY (${again.map((one) => one.id)}::uuid[])`
             const [waiting] = yield* sql<{ id: string }>`
             SELECT d.id FROM payments.deliveries d, payments.recoveries r
             WHERE d.endpoint_id = ${endpointId} AND r.id = ${id} AND d.finished_at < r.created_at LIMIT 1`

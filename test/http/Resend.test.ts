@@ -1,9 +1,11 @@
 import { createHmac, randomUUID } from "node:crypto"
+import type { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Option } from "effect"
 import { Deliveries } from "../../src/deliveries/Deliveries.ts"
 import { WakeUp } from "../../src/deliveries/WakeUp.ts"
 import { answering, attempted, attemptsIn, send } from "../deliveries/Sending.ts"
+import { endQueued, queueAgain } from "../deliveries/StoredDeliveries.ts"
 import { type Answer, onService, TestService } from "../harness/TestService.ts"
 import { makeTenant, notification, notify, subscribe, type Tenant } from "../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"
@@ -14,10 +16,10 @@ const failedDelivery = Effect.fnUntraced(function* (attempts = 6) {
   const tenant = yield* makeTenant
   const endpoint = yield* subscribe(tenant)
   yield* notify(notification(tenant.accountId))
-  const [row] = yield* sql<{ id: string }>`
-    UPDATE payments.deliveries SET state = 'failed', attempt_count = ${attempts}, next_attempt_at = NULL,
-      finished_at = now(), last_http_status = 503, last_error_code = 'http_error'
-    WHERE endpoint_id = ${endpoint.id} RETURNING id`
+  const [row] = yield* endQueued(sql, sql`endpoint_id = ${endpoint.id}`, "failed")
+  yield* sql`
+    UPDATE payments.deliveries SET attempt_count = ${attempts}, last_http_status = 503, last_error_code = 'http_error'
+    WHERE endpoint_id = ${endpoint.id}`
   return { tenant, endpoint, id: row?.id ?? "" }
 })
 
@@ -28,16 +30,23 @@ const retry = (tenant: Pick<Tenant, "id" | "key">, id: string) =>
     request("POST", path(tenant, `/deliveries/${id}/retry`), { key: tenant.key })
   )
 
-/** As the row says it. */
+/** As its rows say it: the history's, and the queue's where it waits. */
 const stored = (id: string) =>
   Effect.flatMap(TestService, ({ sql }) =>
     Effect.map(
       sql<Record<string, unknown>>`
-        SELECT state, attempt_count, next_trigger, next_attempt_at <= now() AS due, finished_at, secret_ids
-        FROM payments.deliveries WHERE id = ${id}`,
+        SELECT d.state, d.attempt_count, d.finished_at, d.secret_ids, q.next_trigger, q.next_attempt_at <= now() AS due,
+          q.attempt_count AS queued_count, q.secret_ids AS signing_ids
+        FROM payments.deliveries d LEFT JOIN payments.delivery_queue q ON q.id = d.id WHERE d.id = ${id}`,
       ([row]) => row
     )
   )
+
+/** What the queue holds of a delivery that was re-sent after so many attempts. */
+const waitingFor = (attempts: number) => ({ next_trigger: "manual", due: true, queued_count: attempts })
+
+/** The secrets that a waiting delivery is bound to, as the history says, and as the queue does. */
+const boundTo = (secretIds: ReadonlyArray<string | undefined>) => ({ secret_ids: secretIds, signing_ids: secretIds })
 
 const recordsOf = (id: string) =>
   Effect.flatMap(
@@ -88,7 +97,7 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
         lastHttpStatus: 503,
         lastErrorCode: "http_error"
       })
-      expect(yield* stored(id)).toMatchObject({ state: "queued", next_trigger: "manual", due: true, attempt_count: 6 })
+      expect(yield* stored(id)).toMatchObject({ state: "queued", attempt_count: 6, ...waitingFor(6) })
       const read = yield* request("GET", path(tenant, `/deliveries/${id}`), { key: tenant.key })
       expect(read.json).toMatchObject(answer.json)
     })
@@ -115,23 +124,25 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
     })
   )
 
+  const set = (columns: string) => (sql: SqlClient.SqlClient, id: string) =>
+    sql`UPDATE payments.deliveries SET ${sql.literal(columns)} WHERE id = ${id}`
   const refusals = [
     {
       what: "is queued",
       code: "delivery_not_failed",
-      change: "state = 'queued', next_attempt_at = now(), finished_at = NULL"
+      change: (sql: SqlClient.SqlClient, id: string) => queueAgain(sql, sql`id = ${id}`)
     },
-    { what: "was delivered", code: "delivery_not_failed", change: "state = 'delivered'" },
-    { what: "has had its 12 attempts", code: "delivery_retry_limit_reached", change: "attempt_count = 12" },
+    { what: "was delivered", code: "delivery_not_failed", change: set("state = 'delivered'") },
+    { what: "has had its 12 attempts", code: "delivery_retry_limit_reached", change: set("attempt_count = 12") },
     {
       what: "was made more than 72 hours ago",
       code: "delivery_window_expired",
-      change: "created_at = now() - interval '72 hours 1 second'"
+      change: set("created_at = now() - interval '72 hours 1 second'")
     },
     {
       what: "has had its 12 attempts and is too old",
       code: "delivery_retry_limit_reached",
-      change: "attempt_count = 12, created_at = now() - interval '80 hours'"
+      change: set("attempt_count = 12, created_at = now() - interval '80 hours'")
     }
   ]
   for (const { change, code, what } of refusals) {
@@ -139,7 +150,7 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
       Effect.gen(function* () {
         const { sql } = yield* TestService
         const { id, tenant } = yield* failedDelivery()
-        yield* sql`UPDATE payments.deliveries SET ${sql.literal(change)} WHERE id = ${id}`
+        yield* change(sql, id)
         const before = yield* stored(id)
         expectFailure(yield* retry(tenant, id), { status: 409, code, fields: [] })
         expect(yield* stored(id)).toEqual(before)
@@ -164,7 +175,7 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
       const { endpoint, id, tenant } = yield* failedDelivery()
       yield* sql`UPDATE payments.endpoints SET deleted_at = now() WHERE id = ${endpoint.id}`
       expectFailure(yield* retry(tenant, id), { status: 409, code: "endpoint_deleted", fields: [] })
-      expect(yield* stored(id)).toMatchObject({ state: "failed" })
+      expect(yield* stored(id)).toMatchObject({ state: "failed", queued_count: null })
     })
   )
 
@@ -178,7 +189,7 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
       expectFailure(yield* retry(tenant, "1"), { status: 422, code: "validation_failed", fields: ["id"] })
       const withQuery = yield* request("POST", path(tenant, `/deliveries/${id}/retry?force=true`), { key: tenant.key })
       expectFailure(withQuery, { status: 422, code: "validation_failed", fields: ["force"] })
-      expect(yield* stored(id)).toMatchObject({ state: "failed" })
+      expect(yield* stored(id)).toMatchObject({ state: "failed", queued_count: null })
     })
   )
 
@@ -193,7 +204,7 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
       for (const answer of answers) {
         if (answer.status !== 200) expectFailure(answer, { status: 409, code: "delivery_not_failed" })
       }
-      expect(yield* stored(id)).toMatchObject({ attempt_count: 6, due: true })
+      expect(yield* stored(id)).toMatchObject({ attempt_count: 6, ...waitingFor(6) })
       expect(yield* recordsOf(id)).toHaveLength(1)
     })
   )
@@ -204,7 +215,7 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
       const bound = yield* secretsOf(endpoint.id)
       yield* rotated(endpoint.id, "-1 second")
       yield* retry(tenant, id)
-      expect(yield* stored(id)).toMatchObject({ secret_ids: bound })
+      expect(yield* stored(id)).toMatchObject(boundTo(bound))
     })
   )
 
@@ -216,7 +227,7 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
       yield* rotated(endpoint.id, "25 hours")
       const [current] = (yield* secretsOf(endpoint.id)).filter((secret) => !bound.includes(secret))
       yield* retry(tenant, id)
-      expect(yield* stored(id)).toMatchObject({ secret_ids: [current] })
+      expect(yield* stored(id)).toMatchObject(boundTo([current]))
     })
   )
 
@@ -230,7 +241,7 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
         Effect.orDie(sql`ALTER TABLE payments.audit_log DROP CONSTRAINT no_resend`)
       )
       expect(answer.status).toBe(500)
-      expect(yield* stored(id)).toMatchObject({ state: "failed" })
+      expect(yield* stored(id)).toMatchObject({ state: "failed", queued_count: null })
       expect((yield* retry(tenant, id)).status).toBe(200)
     })
   )
@@ -240,19 +251,18 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
       const { services, sql } = yield* TestService
       const { endpoint, id } = yield* failedDelivery()
       const bound = yield* secretsOf(endpoint.id)
-      yield* sql`
-        UPDATE payments.deliveries SET state = 'queued', finished_at = NULL, next_attempt_at = now(),
-          created_at = now() - interval '73 hours' WHERE id = ${id}`
+      yield* sql`UPDATE payments.deliveries SET created_at = now() - interval '73 hours' WHERE id = ${id}`
+      yield* queueAgain(sql, sql`id = ${id}`)
       const rebind = Context.get(services, Deliveries).rebind
       yield* rebind
-      expect(yield* stored(id)).toMatchObject({ secret_ids: bound })
+      expect(yield* stored(id)).toMatchObject(boundTo(bound))
       yield* rotated(endpoint.id, "1 hour")
       yield* rebind
       // Queued before the rotation: the old secret still signs it
-      expect(yield* stored(id)).toMatchObject({ secret_ids: bound })
+      expect(yield* stored(id)).toMatchObject(boundTo(bound))
       yield* sql`DELETE FROM payments.endpoint_secrets WHERE id = ANY (${bound}::uuid[])`
       yield* rebind
-      expect(yield* stored(id)).toMatchObject({ secret_ids: yield* secretsOf(endpoint.id), state: "queued" })
+      expect(yield* stored(id)).toMatchObject({ ...boundTo(yield* secretsOf(endpoint.id)), state: "queued" })
     })
   )
 })

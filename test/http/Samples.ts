@@ -5,6 +5,7 @@ import { Effect, Option, Redacted } from "effect"
 import { operations } from "../../src/Api.ts"
 import type { Permission } from "../../src/identity/Permissions.ts"
 import { type Operation, operationKey } from "../../src/Operations.ts"
+import { endQueued } from "../deliveries/StoredDeliveries.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { type Answer, type RequestOptions, TestService } from "../harness/TestService.ts"
 import { png } from "../images/Pictures.ts"
@@ -140,9 +141,7 @@ export const samples: Readonly<Record<string, Sample>> = {
   [`POST ${M}/deliveries/:id/retry`]: {
     permission: "webhook-endpoints:write",
     id: "deliveryId",
-    restore: (sql, { deliveryId }) => sql`
-      UPDATE payments.deliveries SET state = 'failed', next_attempt_at = NULL, finished_at = now()
-      WHERE id = ${deliveryId} AND state = 'queued'`
+    restore: (sql, { deliveryId }) => endQueued(sql, sql`id = ${deliveryId}`, "failed")
   },
   [`POST ${M}/endpoints/:id/recover`]: {
     permission: "webhook-endpoints:write",
@@ -305,8 +304,8 @@ export const makeThings = Effect.fnUntraced(function* (
     VALUES (${organizationId}, ${environment}, ${eventId}, 'payment.succeeded', ${payload})`
   yield* sql`
     INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, state,
-      next_attempt_at, finished_at, attempt_count)
-    SELECT organization_id, environment, ${deliveryId}, endpoint_id, ${eventId}, ARRAY[id], 'failed', NULL, now(), 6
+      attempts, finished_at, attempt_count)
+    SELECT organization_id, environment, ${deliveryId}, endpoint_id, ${eventId}, ARRAY[id], 'failed', '{}', now(), 6
     FROM payments.endpoint_secrets WHERE endpoint_id = ${endpointId}`
   const recoveryId = randomUUID()
   yield* sql`

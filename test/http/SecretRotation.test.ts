@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Effect } from "effect"
 import { Endpoints } from "../../src/endpoints/Endpoints.ts"
+import { endQueued } from "../deliveries/StoredDeliveries.ts"
 import { makeDestination, payment, received, signersOf, verifies, withWorker } from "../endpoints/Delivering.ts"
 import { type Answer, onService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
@@ -20,7 +21,10 @@ const later = (endpointId: string, interval: string) =>
           retired_at = retired_at - ${interval}::interval WHERE endpoint_id = ${endpointId}`,
       sql`
         UPDATE payments.deliveries SET created_at = created_at - ${interval}::interval,
-          finished_at = finished_at - ${interval}::interval WHERE endpoint_id = ${endpointId}`
+          finished_at = finished_at - ${interval}::interval WHERE endpoint_id = ${endpointId}`,
+      sql`
+        UPDATE payments.delivery_queue SET created_at = created_at - ${interval}::interval
+        WHERE endpoint_id = ${endpointId}`
     ])
   )
 
@@ -130,9 +134,8 @@ onService({ roles: { api: true, worker: false } })("rotating a secret", (it) => 
       const { request, sql } = yield* TestService
       const { base, consumer, id, rotate, secret, tenant } = yield* makeDestination()
       yield* payment(tenant)
-      const [delivery] = yield* sql<{ id: string }>`
-        UPDATE payments.deliveries SET state = 'failed', next_attempt_at = NULL, finished_at = now(), attempt_count = 6
-        WHERE endpoint_id = ${id} RETURNING id`
+      const [delivery] = yield* endQueued(sql, sql`endpoint_id = ${id}`, "failed")
+      yield* sql`UPDATE payments.deliveries SET attempt_count = 6 WHERE endpoint_id = ${id}`
       const secrets = { previous: secret, current: secretIn(yield* rotate()) }
       yield* later(id, "71 hours")
       yield* clean
@@ -254,11 +257,7 @@ onService({ roles: { api: true, worker: false } })("rotating a secret", (it) => 
         for (const state of ["queued", "failed"]) {
           const { id, rotate, tenant } = yield* makeDestination()
           yield* payment(tenant)
-          if (state === "failed") {
-            yield* sql`
-            UPDATE payments.deliveries SET state = 'failed', next_attempt_at = NULL, finished_at = now()
-            WHERE endpoint_id = ${id}`
-          }
+          if (state === "failed") yield* endQueued(sql, sql`endpoint_id = ${id}`, "failed")
           yield* rotate()
           expect(yield* leftAfter(id, "71 hours 59 minutes"), state).toEqual(["previous", "current"])
           expect(yield* leftAfter(id, "2 minutes"), state).toEqual(["current"])
@@ -273,13 +272,11 @@ onService({ roles: { api: true, worker: false } })("rotating a secret", (it) => 
       yield* payment(tenant)
       yield* sql`
         INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, state,
-          next_attempt_at, finished_at)
+          attempts, finished_at)
         SELECT d.organization_id, d.environment, gen_random_uuid(), d.endpoint_id, d.event_id, d.secret_ids, 'delivered',
-          NULL, now()
+          '{}', now()
         FROM payments.deliveries d, generate_series(1, 1000) WHERE d.endpoint_id = ${id}`
-      yield* sql`
-        UPDATE payments.deliveries SET state = 'delivered', next_attempt_at = NULL, finished_at = now()
-        WHERE endpoint_id = ${id}`
+      yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")
       yield* rotate()
       expect(yield* leftAfter(id, "25 hours")).toEqual(["previous", "current"])
       expect(yield* leftAfter(id, "48 hours")).toEqual(["current"])

@@ -126,8 +126,8 @@ onService({ roles: { api: true, worker: false } })("a synthetic test", (it) => {
       const { consumer, id, test } = yield* makeDestination()
       consumer.answer(503)
       yield* test("payment.succeeded")
-      const due = sql`UPDATE payments.deliveries SET next_attempt_at = now() WHERE endpoint_id = ${id} AND state = 'queued'
-        AND lease IS NULL`
+      const due = sql`
+        UPDATE payments.delivery_queue SET next_attempt_at = now() WHERE endpoint_id = ${id} AND lease IS NULL`
       yield* withWorker(
         Effect.gen(function* () {
           yield* received(consumer, 1)

@@ -13,10 +13,19 @@ const storedOf = (providerEventId: string) =>
         FROM payments.receipts WHERE provider_event_id = ${providerEventId}`,
       events: sql<{ id: string; type: string; payload: string }>`
         SELECT id, type, payload FROM payments.events WHERE provider_event_id = ${providerEventId}`,
-      deliveries: sql<{ endpointId: string; state: string; attemptCount: number; traceparent: string | null }>`
-        SELECT d.endpoint_id AS "endpointId", d.state, d.attempt_count AS "attemptCount", d.traceparent
+      deliveries: sql<{
+        endpointId: string
+        state: string
+        attemptCount: number
+        due: boolean | null
+        traceparent: string | null
+      }>`
+        SELECT d.endpoint_id AS "endpointId", d.state, d.attempt_count AS "attemptCount", q.next_attempt_at <= now() AS due,
+          q.traceparent
         FROM payments.deliveries d JOIN payments.events e
           ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
+        LEFT JOIN payments.delivery_queue q
+          ON q.organization_id = d.organization_id AND q.environment = d.environment AND q.id = d.id
         WHERE e.provider_event_id = ${providerEventId} ORDER BY d.endpoint_id`
     })
   ).pipe(Effect.orDie)
@@ -53,7 +62,7 @@ onService({ roles: { api: true, worker: false } })("the provider's entry", (it) 
         }
       ])
       expect(deliveries.map(({ endpointId }) => endpointId)).toEqual([one.id, two.id].sort())
-      for (const delivery of deliveries) expect(delivery).toMatchObject({ state: "queued", attemptCount: 0 })
+      for (const delivery of deliveries) expect(delivery).toMatchObject({ state: "queued", attemptCount: 0, due: true })
       expect(events).toHaveLength(1)
       const [event] = events
       expect(event?.id).toMatch(/^svc_evt_[0-9a-f]{64}$/)

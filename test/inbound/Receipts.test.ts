@@ -1,9 +1,11 @@
+import type { SqlClient, Statement } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Option } from "effect"
 import { Receipts } from "../../src/inbound/Receipts.ts"
 import { AuditRetention } from "../../src/kit/AuditRetention.ts"
 import type { Author } from "../../src/kit/Tenant.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
+import { endQueued } from "../deliveries/StoredDeliveries.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import {
@@ -41,11 +43,19 @@ const pay = (
 const deliveriesOf = (tenant: Tenant) =>
   Effect.flatMap(
     TestService,
-    ({ sql }) => sql<{ id: string; endpoint: string; type: string; state: string }>`
-      SELECT d.id, d.endpoint_id AS endpoint, e.type, d.state FROM payments.deliveries d JOIN payments.events e
+    ({ sql }) => sql<{ id: string; endpoint: string; type: string; state: string; waiting: boolean }>`
+      SELECT d.id, d.endpoint_id AS endpoint, e.type, d.state, q.id IS NOT NULL AS waiting
+      FROM payments.deliveries d JOIN payments.events e
         ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
+      LEFT JOIN payments.delivery_queue q
+        ON q.organization_id = d.organization_id AND q.environment = d.environment AND q.id = d.id
       WHERE d.organization_id = ${tenant.id} ORDER BY e.type, d.endpoint_id`
   )
+
+/** As if deliveries had never been stored: what fulfils a condition on columns that the queue has too. */
+const loseDeliveries = (sql: SqlClient.SqlClient, condition: Statement.Fragment) => sql`
+  WITH gone AS (DELETE FROM payments.delivery_queue WHERE ${condition})
+  DELETE FROM payments.deliveries WHERE ${condition}`
 
 const setActive = (tenant: Tenant, { id }: { readonly id: string }, active: boolean) =>
   Effect.flatMap(TestService, ({ request }) =>
@@ -108,9 +118,9 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
       const body = notification(tenant.accountId, { id })
       yield* accepted(notify(body))
       yield* accepted(notify(body))
-      yield* sql`
-        UPDATE payments.deliveries d SET state = 'failed', next_attempt_at = NULL, finished_at = now()
-        FROM payments.events e WHERE e.id = d.event_id AND e.type = 'payment.succeeded' AND d.endpoint_id = ${endpoint.id}`
+      const succeeded = sql`endpoint_id = ${endpoint.id}
+        AND event_id IN (SELECT id FROM payments.events WHERE type = 'payment.succeeded')`
+      yield* endQueued(sql, succeeded, "failed")
       const none = { queued: 0, delivered: 0, failed: 0 }
       const eventId = expect.stringMatching(/^svc_evt_/)
       expect(yield* get(key(id))).toEqual({
@@ -154,10 +164,8 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
       expect(yield* replay(key(id), operator)).toMatchObject({ deliveriesMade: 0, events: [{ deliveriesMade: 0 }] })
       expect(yield* auditedReplays(tenant)).toEqual([])
 
-      yield* sql`DELETE FROM payments.deliveries WHERE endpoint_id = ${lost.id}`
-      yield* sql`
-        UPDATE payments.deliveries SET state = 'failed', next_attempt_at = NULL, finished_at = now()
-        WHERE endpoint_id = ${kept.id}`
+      yield* loseDeliveries(sql, sql`endpoint_id = ${lost.id}`)
+      yield* endQueued(sql, sql`endpoint_id = ${kept.id}`, "failed")
       const all = yield* Effect.all(
         Array.from({ length: 10 }, () => replay(key(id), operator)),
         { concurrency: "unbounded" }
@@ -165,7 +173,9 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
       expect(all.map(({ deliveriesMade }) => deliveriesMade).sort()).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 1])
       const after = yield* deliveriesOf(tenant)
       expect(after.map((delivery) => delivery.id)).toEqual(before.map((delivery) => delivery.id))
-      expect(after.find(({ endpoint }) => endpoint === kept.id)?.state).toBe("failed")
+      const outcome = ({ id }: { readonly id: string }) => after.find(({ endpoint }) => endpoint === id)
+      expect(outcome(lost)).toMatchObject({ state: "queued", waiting: true })
+      expect(outcome(kept)).toMatchObject({ state: "failed", waiting: false })
 
       yield* setActive(tenant, paused, true)
       const later = yield* subscribe(tenant)
@@ -271,7 +281,7 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
       expect(yield* refusal(unkept)).toMatchObject({ _tag: "ReplayRefused", reason: "event_expired" })
       expect(yield* refusal("evt_unknown")).toMatchObject({ _tag: "ReceiptNotFound" })
       const paid = yield* pay(tenant)
-      yield* sql`DELETE FROM payments.deliveries WHERE organization_id = ${tenant.id}`
+      yield* loseDeliveries(sql, sql`organization_id = ${tenant.id}`)
       expect(yield* withoutProvider(tenant.accountId, refusal(paid))).toMatchObject({ _tag: "ProviderUnavailable" })
       yield* sql`
         UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()

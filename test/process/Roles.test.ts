@@ -66,6 +66,8 @@ describe("a production worker", () => {
         expect(
           modules.filter((url) => packages.test(url) && !url.includes("/platform-node/dist/esm/NodeRuntime"))
         ).toEqual([])
+        // The platform's index would load them, as text of some 20 MB in memory
+        expect(modules.filter((url) => /HttpApi(Scalar|Swagger)/i.test(url))).toEqual([])
       }),
     90_000
   )

@@ -24,8 +24,7 @@ const retryNow = (session: Effect.Effect.Success<ReturnType<typeof databaseSessi
     "a retry waits",
     Effect.promise(async () => {
       const { rowCount } = await session.query(
-        `UPDATE payments.deliveries SET next_attempt_at = now()
-         WHERE state = 'queued' AND lease IS NULL AND attempt_count = 1`
+        "UPDATE payments.delivery_queue SET next_attempt_at = now() WHERE lease IS NULL AND attempt_count = 1"
       )
       return rowCount === 0 ? Option.none() : Option.some(rowCount)
     })

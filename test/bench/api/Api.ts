@@ -123,15 +123,11 @@ const seed = (databaseUrl: string, { apiKey, organizationId }: typeof LocalFile.
       )
       await client.query(
         `INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, state,
-           next_attempt_at, finished_at, attempt_count, last_http_status)
-         VALUES ($1, $2, $3, $4, $5, ARRAY[$6::uuid], 'delivered', NULL, now(), 2, 200)`,
+           attempts, finished_at, attempt_count, last_http_status)
+         VALUES ($1, $2, $3, $4, $5, ARRAY[$6::uuid], 'delivered', ARRAY[
+           ROW(1, 'automatic', now(), 30, 500, 'http_error'), ROW(2, 'automatic', now(), 20, 200, NULL)
+         ]::payments.delivery_attempt[], now(), 2, 200)`,
         [...of, id, endpointId, eventId, secretId]
-      )
-      await client.query(
-        `INSERT INTO payments.delivery_attempts
-           (organization_id, environment, delivery_id, number, trigger, started_at, duration_ms, http_status, error_code)
-         VALUES ($1, $2, $3, 1, 'automatic', now(), 30, 500, 'http_error'), ($1, $2, $3, 2, 'automatic', now(), 20, 200, NULL)`,
-        [...of, id]
       )
       paths.push(`/v2/organizations/${organizationId}/integrations/deliveries/${id}`)
     }

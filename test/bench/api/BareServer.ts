@@ -37,16 +37,18 @@ const read = {
   name: "delivery",
   text: `
     SELECT d.id, d.endpoint_id AS "endpointId", d.event_id AS "eventId", e.type, d.state, d.test,
-      d.attempt_count AS "attemptCount", d.next_attempt_at AS "nextAttemptAt", d.created_at AS "createdAt",
+      COALESCE(q.attempt_count, d.attempt_count) AS "attemptCount",
+      COALESCE(q.leased_until, q.next_attempt_at) AS "nextAttemptAt", d.created_at AS "createdAt",
       d.finished_at AS "finishedAt", d.last_http_status AS "lastHttpStatus", d.last_error_code AS "lastErrorCode",
       e.payload, COALESCE((
         SELECT json_agg(json_build_object('number', a.number, 'trigger', a.trigger, 'startedAt', a.started_at,
           'durationMs', a.duration_ms, 'httpStatus', a.http_status, 'errorCode', a.error_code) ORDER BY a.number)
-        FROM payments.delivery_attempts a
-        WHERE a.organization_id = d.organization_id AND a.environment = d.environment AND a.delivery_id = d.id
+        FROM unnest(d.attempts) a WHERE a.number IS NOT NULL
       ), '[]') AS attempts
     FROM payments.deliveries d JOIN payments.events e
       ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
+    LEFT JOIN payments.delivery_queue q
+      ON q.organization_id = d.organization_id AND q.environment = d.environment AND q.id = d.id
     WHERE d.organization_id = $1 AND d.environment = $2 AND d.id = $3`
 }
 

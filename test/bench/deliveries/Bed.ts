@@ -147,7 +147,7 @@ export const addDeliveries = (
   database: Database,
   endpoints: ReadonlyArray<BenchEndpoint>,
   count: number,
-  { due = "now()", state = "queued" }: { readonly due?: string; readonly state?: "queued" | "delivered" } = {}
+  { due = "now()" }: { readonly due?: string } = {}
 ) =>
   database.query(
     `WITH target AS MATERIALIZED (
@@ -158,12 +158,13 @@ export const addDeliveries = (
      ), event AS (
        INSERT INTO payments.events (organization_id, environment, id, type, payload)
        SELECT org, 'sandbox', 'svc_evt_' || k, 'payment.succeeded', ${payloadSql} FROM new
+     ), delivery AS (
+       INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, attempts)
+       SELECT org, 'sandbox', id, endpoint, 'svc_evt_' || k, ARRAY[secret], '{}' FROM new ORDER BY n
      )
-     INSERT INTO payments.deliveries
-       (organization_id, environment, id, endpoint_id, event_id, secret_ids, state, next_attempt_at, finished_at)
-     SELECT org, 'sandbox', id, endpoint, 'svc_evt_' || k, ARRAY[secret], '${state}',
-       ${state === "queued" ? due : "NULL"}, ${state === "queued" ? "NULL" : "now()"}
-     FROM new ORDER BY n`,
+     INSERT INTO payments.delivery_queue
+       (organization_id, environment, id, endpoint_id, event_id, secret_ids, next_attempt_at, created_at)
+     SELECT org, 'sandbox', id, endpoint, 'svc_evt_' || k, ARRAY[secret], ${due}, now() FROM new ORDER BY n`,
     [
       endpoints.map(({ organizationId }) => organizationId),
       endpoints.map(({ id }) => id),
@@ -188,7 +189,7 @@ export const fillQueue = Effect.fnUntraced(function* (
 ) {
   const indexes = yield* database.query(
     `SELECT indexname AS name, indexdef AS definition FROM pg_indexes
-     WHERE schemaname = 'payments' AND tablename = 'deliveries' AND indexname <> 'deliveries_pkey'`
+     WHERE schemaname = 'payments' AND tablename IN ('deliveries', 'delivery_queue') AND indexname NOT LIKE '%_pkey'`
   )
   yield* database.query("SET maintenance_work_mem = '512MB'")
   for (const { name } of indexes) yield* database.query(`DROP INDEX payments.${String(name)}`)
@@ -201,15 +202,23 @@ export const fillQueue = Effect.fnUntraced(function* (
   )
   const insert = (count: number, state: "queued" | "delivered") =>
     database.query(
-      `INSERT INTO payments.deliveries
-         (organization_id, environment, id, endpoint_id, event_id, secret_ids, state, next_attempt_at, finished_at)
-       SELECT t.org, 'sandbox', uuidv7(), t.endpoint,
-         'svc_evt_' || md5(t.endpoint::text || (n / $5::int % ${eventsPerEndpoint})), t.secrets, '${state}',
-         ${state === "queued" ? "now()" : "NULL"}, ${state === "queued" ? "NULL::timestamptz" : "now()"}
-       FROM generate_series(1, $4::int) AS n JOIN (
-         SELECT (row_number() OVER () - 1)::int AS i, org, endpoint, ARRAY[secret] AS secrets
-         FROM unnest($1::uuid[], $2::uuid[], $3::uuid[]) AS u (org, endpoint, secret)
-       ) AS t ON t.i = n % $5::int`,
+      `WITH delivery AS (
+         INSERT INTO payments.deliveries
+           (organization_id, environment, id, endpoint_id, event_id, secret_ids, state, finished_at, attempts)
+         SELECT t.org, 'sandbox', uuidv7(), t.endpoint,
+           'svc_evt_' || md5(t.endpoint::text || (n / $5::int % ${eventsPerEndpoint})), t.secrets, '${state}',
+           ${state === "queued" ? "NULL::timestamptz" : "now()"}, '{}'
+         FROM generate_series(1, $4::int) AS n JOIN (
+           SELECT (row_number() OVER () - 1)::int AS i, org, endpoint, ARRAY[secret] AS secrets
+           FROM unnest($1::uuid[], $2::uuid[], $3::uuid[]) AS u (org, endpoint, secret)
+         ) AS t ON t.i = n % $5::int
+         RETURNING *
+       )
+       INSERT INTO payments.delivery_queue
+         (organization_id, environment, id, endpoint_id, event_id, secret_ids, next_attempt_at, created_at)
+       SELECT organization_id, environment, id, endpoint_id, event_id, secret_ids,
+         now() - ($4::int - row_number() OVER ()) * interval '10 microseconds', created_at
+       FROM delivery WHERE state = 'queued'`,
       [
         endpoints.map(({ organizationId }) => organizationId),
         endpoints.map(({ id }) => id),
@@ -220,7 +229,7 @@ export const fillQueue = Effect.fnUntraced(function* (
     )
   yield* withoutForeignKeys(database, Effect.zipRight(insert(waiting, "queued"), insert(finished, "delivered")))
   for (const { definition } of indexes) yield* database.query(String(definition))
-  yield* database.query("ANALYZE payments.deliveries")
+  yield* database.query("VACUUM ANALYZE payments.deliveries, payments.delivery_queue")
   yield* database.query("CHECKPOINT")
 })
 
@@ -233,9 +242,12 @@ export const addTimedDelivery = (database: Database, { id, organizationId, secre
       `WITH event AS (
          INSERT INTO payments.events (organization_id, environment, id, type, payload)
          VALUES ($1, 'sandbox', $2, 'payment.succeeded', $3)
+       ), delivery AS (
+         INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, attempts)
+         VALUES ($1, 'sandbox', $4, $5, $2, ARRAY[$6::uuid], '{}')
        )
-       INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids)
-       VALUES ($1, 'sandbox', $4, $5, $2, ARRAY[$6::uuid])`,
+       INSERT INTO payments.delivery_queue (organization_id, environment, id, endpoint_id, event_id, secret_ids, created_at)
+       VALUES ($1, 'sandbox', $4, $5, $2, ARRAY[$6::uuid], now())`,
       [organizationId, eventId, payload, randomUUID(), id, secretId]
     ),
     database.query("SELECT pg_notify('connected_payments_deliveries', 'bench')")
@@ -252,7 +264,7 @@ export const withoutForeignKeys = <A, E, R>(database: Database, effect: Effect.E
 
 /** The queue without a delivery, its tables as new. */
 export const emptyQueue = (database: Database) =>
-  database.query("TRUNCATE payments.deliveries, payments.delivery_attempts, payments.events CASCADE")
+  database.query("TRUNCATE payments.deliveries, payments.delivery_queue, payments.events CASCADE")
 
 /** What a receiver has seen. */
 export interface Seen {
