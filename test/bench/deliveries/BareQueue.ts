@@ -1,6 +1,6 @@
 import { performance } from "node:perf_hooks"
 import { Duration, Effect, Layer, Redacted } from "effect"
-import type { ClaimedDelivery } from "../../../src/deliveries/Claim.ts"
+import { type ClaimedDelivery, queueStart } from "../../../src/deliveries/Claim.ts"
 import { Queue } from "../../../src/deliveries/Queue.ts"
 import type { EndpointId } from "../../../src/kit/Ids.ts"
 import { databaseLayer } from "../../../src/storage/Database.ts"
@@ -46,12 +46,16 @@ const program = Effect.gen(function* () {
   const claims: Array<number> = []
   const finishes: Array<number> = []
   const lease = Duration.seconds(15)
+  // As a worker does it: each claim goes on from where the one before found the first
+  let from = queueStart
   const claim = timed(
     claims,
-    Effect.map(
-      queue.claim({ limit: options.batch, lease, perEndpoint: options.batch, inFlight: idle }),
-      ({ deliveries }) => deliveries
-    )
+    Effect.suspend(() => queue.claim({ from, limit: options.batch, lease, perEndpoint: options.batch, inFlight: idle }))
+  ).pipe(
+    Effect.map(({ deliveries, place }) => {
+      from = place
+      return deliveries
+    })
   )
   const finish = (deliveries: ReadonlyArray<ClaimedDelivery>) =>
     deliveries.length === 0

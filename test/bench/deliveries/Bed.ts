@@ -63,24 +63,38 @@ export const processorTimes = (
   }
 }
 
+/** A connection that a bench queries on. */
+const connectTo = (url: string) =>
+  Effect.gen(function* () {
+    const client = yield* Effect.acquireRelease(
+      Effect.promise(async () => {
+        const client = new pg.Client({ connectionString: url })
+        client.on("error", () => {})
+        await client.connect()
+        return client
+      }),
+      (client) => Effect.promise(() => client.end())
+    )
+    return (text: string, values: ReadonlyArray<unknown> = []) =>
+      Effect.promise(async () => (await client.query(text, [...values])).rows as ReadonlyArray<Record<string, unknown>>)
+  })
+
 /** A durable PostgreSQL with the service's schema, and a connection to it. */
 export const startDatabase = Effect.gen(function* () {
   const directory = yield* directoryOfItsOwn
   const { url } = yield* startEmbeddedPostgres({ directory: join(directory, "postgres") })
   yield* migrate.pipe(Effect.provide(databaseLayer({ url })))
-  const client = yield* Effect.acquireRelease(
-    Effect.promise(async () => {
-      const client = new pg.Client({ connectionString: Redacted.value(url) })
-      client.on("error", () => {})
-      await client.connect()
-      return client
-    }),
-    (client) => Effect.promise(() => client.end())
-  )
-  const query = (text: string, values: ReadonlyArray<unknown> = []) =>
-    Effect.promise(async () => (await client.query(text, [...values])).rows as ReadonlyArray<Record<string, unknown>>)
+  const query = yield* connectTo(Redacted.value(url))
   const [backend] = yield* query("SELECT pg_backend_pid() AS pid")
   return { directory, url: Redacted.value(url), query, postmaster: parentOf(Number(backend?.["pid"])) }
+})
+
+/** A copy of a database on the same server, and a connection to it. Nobody else may be connected to the original. */
+export const copyDatabase = Effect.fnUntraced(function* (database: Database, name: string) {
+  const url = new URL(database.url)
+  yield* database.query(`CREATE DATABASE ${name} TEMPLATE "${url.pathname.slice(1)}" STRATEGY file_copy`)
+  url.pathname = `/${name}`
+  return { ...database, url: url.href, query: yield* connectTo(url.href) } satisfies Database
 })
 
 /** See `startDatabase`. */
@@ -177,61 +191,78 @@ export const addDeliveries = (
 /** Events of an endpoint when the queue is filled with a lot. */
 const eventsPerEndpoint = 1000
 
-/**
- * Fills the queue with a lot, quickly: some events for all deliveries of an endpoint, and indexes that are made again at
- * the end, as they were.
- */
-export const fillQueue = Effect.fnUntraced(function* (
+/** Runs a change of a table without its indexes, which are made again at its end, as they were. */
+const withoutIndexes = <A, E, R>(database: Database, table: string, change: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const indexes = yield* database.query(
+      `SELECT indexname AS name, indexdef AS definition FROM pg_indexes
+       WHERE schemaname = 'payments' AND tablename = $1 AND indexname NOT LIKE '%_pkey'`,
+      [table]
+    )
+    yield* database.query("SET maintenance_work_mem = '512MB'")
+    for (const { name } of indexes) yield* database.query(`DROP INDEX payments.${String(name)}`)
+    yield* withoutForeignKeys(database, change)
+    for (const { definition } of indexes) yield* database.query(String(definition))
+    yield* database.query(`VACUUM ANALYZE payments.${table}`)
+    yield* database.query("CHECKPOINT")
+  })
+
+/** Adds a lot of finished deliveries to the history, quickly: an endpoint's are of the same few events. */
+export const fillHistory = Effect.fnUntraced(function* (
   database: Database,
   endpoints: ReadonlyArray<BenchEndpoint>,
-  waiting: number,
-  finished = 0
+  count: number
 ) {
-  const indexes = yield* database.query(
-    `SELECT indexname AS name, indexdef AS definition FROM pg_indexes
-     WHERE schemaname = 'payments' AND tablename IN ('deliveries', 'delivery_queue') AND indexname NOT LIKE '%_pkey'`
-  )
-  yield* database.query("SET maintenance_work_mem = '512MB'")
-  for (const { name } of indexes) yield* database.query(`DROP INDEX payments.${String(name)}`)
+  const columns = [
+    endpoints.map(({ organizationId }) => organizationId),
+    endpoints.map(({ id }) => id),
+    endpoints.map(({ secretId }) => secretId)
+  ]
   yield* database.query(
     `INSERT INTO payments.events (organization_id, environment, id, type, payload)
      SELECT org, 'sandbox', 'svc_evt_' || md5(endpoint::text || k), 'payment.succeeded', repeat('x', ${payloadBytes})
      FROM unnest($1::uuid[], $2::uuid[]) AS t (org, endpoint), generate_series(0, ${eventsPerEndpoint - 1}) AS k
      ON CONFLICT DO NOTHING`,
-    [endpoints.map(({ organizationId }) => organizationId), endpoints.map(({ id }) => id)]
+    columns.slice(0, 2)
   )
-  const insert = (count: number, state: "queued" | "delivered") =>
+  yield* withoutIndexes(
+    database,
+    "deliveries",
     database.query(
-      `WITH delivery AS (
-         INSERT INTO payments.deliveries
-           (organization_id, environment, id, endpoint_id, event_id, secret_ids, state, finished_at, attempts)
-         SELECT t.org, 'sandbox', uuidv7(), t.endpoint,
-           'svc_evt_' || md5(t.endpoint::text || (n / $5::int % ${eventsPerEndpoint})), t.secrets, '${state}',
-           ${state === "queued" ? "NULL::timestamptz" : "now()"}, '{}'
-         FROM generate_series(1, $4::int) AS n JOIN (
-           SELECT (row_number() OVER () - 1)::int AS i, org, endpoint, ARRAY[secret] AS secrets
-           FROM unnest($1::uuid[], $2::uuid[], $3::uuid[]) AS u (org, endpoint, secret)
-         ) AS t ON t.i = n % $5::int
-         RETURNING *
-       )
-       INSERT INTO payments.delivery_queue
+      `INSERT INTO payments.deliveries
+         (organization_id, environment, id, endpoint_id, event_id, secret_ids, state, finished_at, attempts)
+       SELECT t.org, 'sandbox', uuidv7(), t.endpoint,
+         'svc_evt_' || md5(t.endpoint::text || (n / t.targets % ${eventsPerEndpoint})), t.secrets, 'delivered', now(), '{}'
+       FROM generate_series(1, $4::int) AS n JOIN (
+         SELECT (row_number() OVER () - 1)::int AS i, count(*) OVER () AS targets, org, endpoint, ARRAY[secret] AS secrets
+         FROM unnest($1::uuid[], $2::uuid[], $3::uuid[]) AS u (org, endpoint, secret)
+       ) AS t ON t.i = n % t.targets`,
+      [...columns, count]
+    )
+  )
+})
+
+/**
+ * Queues the first deliveries of the history, as many as asked for, each due since a moment after the one before,
+ * quickly. Their own rows go on to say that they are finished, which neither a claim nor a record looks at.
+ */
+export const queueAgain = (database: Database, count: number) =>
+  withoutIndexes(
+    database,
+    "delivery_queue",
+    database.query(
+      `INSERT INTO payments.delivery_queue
          (organization_id, environment, id, endpoint_id, event_id, secret_ids, next_attempt_at, created_at)
        SELECT organization_id, environment, id, endpoint_id, event_id, secret_ids,
-         now() - ($4::int - row_number() OVER ()) * interval '10 microseconds', created_at
-       FROM delivery WHERE state = 'queued'`,
-      [
-        endpoints.map(({ organizationId }) => organizationId),
-        endpoints.map(({ id }) => id),
-        endpoints.map(({ secretId }) => secretId),
-        count,
-        endpoints.length
-      ]
+         now() - ($1::int - row_number() OVER ()) * interval '10 microseconds', created_at
+       FROM payments.deliveries LIMIT $1::int`,
+      [count]
     )
-  yield* withoutForeignKeys(database, Effect.zipRight(insert(waiting, "queued"), insert(finished, "delivered")))
-  for (const { definition } of indexes) yield* database.query(String(definition))
-  yield* database.query("VACUUM ANALYZE payments.deliveries, payments.delivery_queue")
-  yield* database.query("CHECKPOINT")
-})
+  )
+
+/** A backlog: so many deliveries, all of them due. */
+export const fillQueue = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>, count: number) =>
+  Effect.zipRight(fillHistory(database, endpoints, count), queueAgain(database, count))
 
 /** Adds one delivery whose body tells the time, and wakes the workers. */
 export const addTimedDelivery = (database: Database, { id, organizationId, secretId }: BenchEndpoint) => {
