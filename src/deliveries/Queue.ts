@@ -1,7 +1,8 @@
-import { SqlClient, type SqlError } from "@effect/sql"
+import type { SqlClient, SqlError } from "@effect/sql"
 import { Context, Duration, Effect, Layer } from "effect"
 import { type DeliveryId, deliveryId, type EndpointId } from "../kit/Ids.ts"
 import type { Tenant } from "../kit/Tenant.ts"
+import { reservedConnections } from "../storage/Database.ts"
 import type { AttemptOutcome } from "./Attempt.ts"
 import {
   arrayOf,
@@ -68,6 +69,9 @@ export interface FinishedAttempt {
   readonly next: NextStep
 }
 
+/** One for claims and one for records, which go on all the time, and one for the rest. */
+const connections = 3
+
 /** How many due rows a claim looks at, as a multiple of its limit, to pick fairly across endpoints. */
 const windowFactor = 2
 
@@ -92,9 +96,9 @@ export class Queue extends Context.Tag("connected-payments/deliveries/Queue")<
     ) => Effect.Effect<void, SqlError.SqlError>
   }
 >() {
-  static readonly layer: Layer.Layer<Queue, never, SqlClient.SqlClient> = Layer.effect(
+  static readonly layer: Layer.Layer<Queue, never, SqlClient.SqlClient> = Layer.scoped(
     Queue,
-    Effect.map(SqlClient.SqlClient, makeQueue)
+    Effect.map(reservedConnections(connections), makeQueue)
   )
 }
 

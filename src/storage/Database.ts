@@ -1,7 +1,19 @@
 import { createHash } from "node:crypto"
-import { type SqlClient, SqlError } from "@effect/sql"
+import { SqlClient, SqlError } from "@effect/sql"
 import { PgClient } from "@effect/sql-pg"
-import { Cause, Context, Duration, Effect, Either, Layer, Predicate, Redacted, Schedule } from "effect"
+import {
+  Cause,
+  Context,
+  Duration,
+  Effect,
+  Either,
+  Layer,
+  Option,
+  Predicate,
+  Redacted,
+  Schedule,
+  type Scope
+} from "effect"
 import pg from "pg"
 import { ServiceUnavailable } from "../Errors.ts"
 import { observePool } from "../kit/ProcessMetrics.ts"
@@ -46,7 +58,7 @@ class PreparingClient extends pg.Client {
 
 const makePool = (options: DatabaseOptions): pg.Pool => {
   const statementTimeout = Duration.toMillis(options.statementTimeout ?? "15 seconds")
-  const pool = new pg.Pool({
+  return openPool({
     connectionString: Redacted.value(options.url),
     // pg's type asks for the static side of its own class
     Client: PreparingClient as unknown as NonNullable<pg.PoolConfig["Client"]>,
@@ -60,10 +72,17 @@ const makePool = (options: DatabaseOptions): pg.Pool => {
     keepAlive: true,
     application_name: options.applicationName ?? "connected-payments"
   })
+}
+
+const openPool = (config: pg.PoolConfig): pg.Pool => {
+  const pool = new pg.Pool(config)
   // An idle connection that breaks is dropped by the pool; without a listener its error would end the process
   pool.on("error", () => {})
   return pool
 }
+
+const closePool = (pool: pg.Pool) =>
+  Effect.promise(() => pool.end()).pipe(Effect.interruptible, Effect.timeoutOption("2 seconds"))
 
 /** The connections of this process; none where an embedding team brings its own `PgClient`. */
 export class DatabasePool extends Context.Tag("connected-payments/storage/DatabasePool")<DatabasePool, pg.Pool>() {}
@@ -83,9 +102,27 @@ const poolLayer = (options: DatabaseOptions): Layer.Layer<DatabasePool, SqlError
         },
         catch: (cause) => new SqlError.SqlError({ cause, message: "The database cannot be reached" })
       }),
-      (pool) => Effect.promise(() => pool.end()).pipe(Effect.interruptible, Effect.timeoutOption("2 seconds"))
+      closePool
     ).pipe(Effect.tap(observePool))
   )
+
+/**
+ * Connections of their own, at most so many, for work that must not stand in line behind requests; opened as they are
+ * needed. Where an embedding team brings its own `PgClient`, that is used as it is.
+ */
+export const reservedConnections = (
+  count: number
+): Effect.Effect<SqlClient.SqlClient, never, SqlClient.SqlClient | Scope.Scope> =>
+  Effect.gen(function* () {
+    const shared = yield* Effect.serviceOption(DatabasePool)
+    if (Option.isNone(shared)) return yield* SqlClient.SqlClient
+    const acquire = Effect.acquireRelease(
+      Effect.sync(() => openPool({ ...shared.value.options, max: count })),
+      closePool
+    )
+    // It only fails with what acquiring fails with
+    return Context.get(yield* Effect.orDie(Layer.build(PgClient.layerFromPool({ acquire }))), SqlClient.SqlClient)
+  })
 
 /**
  * A pool with bounded waits and prepared statements, as `PgClient` and `SqlClient`.
