@@ -29,16 +29,18 @@ export const observeQueueWithin = (window: number) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => {
     const look = sql<Row>`
     WITH head AS MATERIALIZED (
-      SELECT environment, next_attempt_at FROM payments.delivery_queue ORDER BY next_attempt_at LIMIT ${window}
+      -- What is in flight comes due when its lease ends
+      SELECT environment, GREATEST(next_attempt_at, leased_until) AS due_at
+      FROM payments.delivery_queue ORDER BY next_attempt_at LIMIT ${window}
     ), size AS (
       SELECT CASE WHEN n < ${window} THEN 1
         ELSE GREATEST(1, (SELECT reltuples FROM pg_class WHERE oid = 'payments.delivery_queue_due'::regclass) / n) END AS factor
       FROM (SELECT count(*) AS n FROM head) AS counted
     )
     SELECT environment,
-      (count(*) FILTER (WHERE next_attempt_at <= now()) * factor)::float8 AS due,
-      (count(*) FILTER (WHERE next_attempt_at > now()) * factor)::float8 AS scheduled,
-      EXTRACT(EPOCH FROM now() - min(next_attempt_at) FILTER (WHERE next_attempt_at <= now()))::float8 AS oldest
+      (count(*) FILTER (WHERE due_at <= now()) * factor)::float8 AS due,
+      (count(*) FILTER (WHERE due_at > now()) * factor)::float8 AS scheduled,
+      EXTRACT(EPOCH FROM now() - min(due_at) FILTER (WHERE due_at <= now()))::float8 AS oldest
     FROM head, size GROUP BY environment, factor`
     return observeMetrics((metrics) =>
       look.pipe(

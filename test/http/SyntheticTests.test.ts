@@ -168,7 +168,7 @@ onService({ roles: { api: true, worker: false } })("a synthetic test", (it) => {
       const queued = yield* test("payment.succeeded")
       const after = yield* tenantData(service)
       const changed = Object.keys(after).filter((table) => after[table]?.print !== before[table]?.print)
-      expect(changed.toSorted()).toEqual(["audit_log", "deliveries", "endpoints", "events"])
+      expect(changed.toSorted()).toEqual(["audit_log", "deliveries", "delivery_queue", "endpoints", "events"])
       const log = yield* service.request("GET", `${base}/audit-log?limit=1`, { key: tenant.key })
       expect(log.json["data"]).toMatchObject([
         {
