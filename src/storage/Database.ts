@@ -74,6 +74,8 @@ const makePool = (options: DatabaseOptions): pg.Pool => {
   })
 }
 
+const withoutTimeouts = { statement_timeout: false, query_timeout: 0, idle_in_transaction_session_timeout: 0 } as const
+
 const openPool = (config: pg.PoolConfig): pg.Pool => {
   const pool = new pg.Pool(config)
   // An idle connection that breaks is dropped by the pool; without a listener its error would end the process
@@ -109,15 +111,18 @@ const poolLayer = (options: DatabaseOptions): Layer.Layer<DatabasePool, SqlError
 /**
  * Connections of their own, at most so many, for work that must not stand in line behind requests; opened as they are
  * needed. Where an embedding team brings its own `PgClient`, that is used as it is.
+ *
+ * @param options.unbounded for statements that may take as long as they need
  */
 export const reservedConnections = (
-  count: number
+  count: number,
+  { unbounded = false }: { readonly unbounded?: boolean } = {}
 ): Effect.Effect<SqlClient.SqlClient, never, SqlClient.SqlClient | Scope.Scope> =>
   Effect.gen(function* () {
     const shared = yield* Effect.serviceOption(DatabasePool)
     if (Option.isNone(shared)) return yield* SqlClient.SqlClient
     const acquire = Effect.acquireRelease(
-      Effect.sync(() => openPool({ ...shared.value.options, max: count })),
+      Effect.sync(() => openPool({ ...shared.value.options, max: count, ...(unbounded ? withoutTimeouts : {}) })),
       closePool
     )
     // It only fails with what acquiring fails with

@@ -1,5 +1,6 @@
 import { Migrator, SqlClient, type SqlError } from "@effect/sql"
 import { Data, Duration, Effect, Layer, Schedule } from "effect"
+import { reservedConnections } from "./Database.ts"
 import initial from "./migrations/0001_initial.ts"
 import access from "./migrations/0002_access.ts"
 import productImages from "./migrations/0003_product_images.ts"
@@ -40,7 +41,8 @@ const lockPatience = Duration.minutes(5)
  */
 export const migrate: Effect.Effect<void, MigrationFailed | SqlError.SqlError, SqlClient.SqlClient> = Effect.scoped(
   Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
+    // One holds the lock, the other migrates: for as long as the size of the tables asks for
+    const sql = yield* reservedConnections(2, { unbounded: true })
     const connection = yield* sql.reserve
     const tryLock = connection.execute(`SELECT pg_try_advisory_lock(${migrationLock}) AS locked`, [], undefined)
     yield* Effect.acquireRelease(
@@ -59,6 +61,7 @@ export const migrate: Effect.Effect<void, MigrationFailed | SqlError.SqlError, S
     )
     yield* sql`CREATE SCHEMA IF NOT EXISTS payments`
     yield* Migrator.make({})({ loader: Migrator.fromRecord(migrations), table: "payments.migrations" }).pipe(
+      Effect.provideService(SqlClient.SqlClient, sql),
       Effect.catchAllDefect((cause) => new MigrationFailed({ message: describeDefect(cause), cause })),
       Effect.catchTag("MigrationError", (cause) => new MigrationFailed({ message: cause.message, cause }))
     )

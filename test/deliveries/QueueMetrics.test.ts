@@ -53,10 +53,16 @@ onService({ roles: { api: true, worker: false } })("the queue's metrics", (it) =
         UPDATE payments.delivery_queue SET next_attempt_at = now() - interval '90 seconds' WHERE id = ${due[0] ?? ""}`
       yield* sql`
         UPDATE payments.delivery_queue SET next_attempt_at = now() - interval '5 seconds' WHERE id = ${due[1] ?? ""}`
+      // An attempt of it is under way: nobody is late
+      const [underWay = ""] = yield* storeDeliveries({ ...of, state: "queued" })
+      yield* sql`
+        UPDATE payments.delivery_queue SET next_attempt_at = now() - interval '1 hour', lease = gen_random_uuid(),
+          claimed_at = now(), leased_until = now() + interval '15 seconds'
+        WHERE id = ${underWay}`
       const values = yield* lookedWithin(1000)
       expect(values).toMatchObject({
         "depth sandbox due": 2,
-        "depth sandbox scheduled": 3,
+        "depth sandbox scheduled": 4,
         "depth production due": 0,
         "oldest_due_age production": 0
       })
@@ -71,7 +77,7 @@ onService({ roles: { api: true, worker: false } })("the queue's metrics", (it) =
       const tenant = yield* makeTenant
       const { id: endpointId } = yield* subscribe(tenant)
       yield* storeDeliveries({ organizationId: tenant.id, endpointId, state: "queued", count: 500 })
-      yield* sql`UPDATE payments.delivery_queue SET next_attempt_at = now() - interval '1 minute'`
+      yield* sql`UPDATE payments.delivery_queue SET next_attempt_at = now() - interval '1 minute', lease = NULL, leased_until = NULL`
       yield* sql`ANALYZE payments.delivery_queue`
       const values = yield* lookedWithin(100)
       expect(values["depth sandbox due"]).toBeGreaterThan(450)

@@ -11,6 +11,9 @@ import { Effect } from "effect"
 export default Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
+  // Whatever a process of before is storing is taken in; what it stores after this is refused
+  yield* sql`LOCK TABLE payments.deliveries IN ACCESS EXCLUSIVE MODE`
+
   // What waits, with all that its attempt needs but the payload. The table stays small, however long the history grows. A
   // claim changes no indexed column, the end of a delivery deletes the row: neither writes to an index. Half-filled pages
   // keep the new version of a row beside the old one
@@ -56,13 +59,11 @@ export default Effect.gen(function* () {
     )`
   yield* sql`
     ALTER TABLE payments.deliveries
-      ADD COLUMN attempts payments.delivery_attempt[] NOT NULL DEFAULT '{}' CHECK (cardinality(attempts) <= 12),
-      -- Of failed deliveries alone, so that a delivery that succeeds never writes to their index
-      ADD COLUMN failed_at timestamptz GENERATED ALWAYS AS (CASE WHEN state = 'failed' THEN finished_at END) STORED,
-      DROP COLUMN lease,
-      DROP COLUMN claimed_at,
-      DROP COLUMN next_attempt_at,
-      DROP COLUMN next_trigger`
+      ADD COLUMN attempts payments.delivery_attempt[] NOT NULL DEFAULT '{}' CHECK (cardinality(attempts) <= 12)`
+  // Nearly every row is written: the indexes are made anew afterwards
+  yield* sql`DROP INDEX payments.deliveries_of_endpoint`
+  yield* sql`DROP INDEX payments.deliveries_of_event`
+  yield* sql`DROP INDEX payments.deliveries_failed`
   yield* sql`
     UPDATE payments.deliveries d SET attempts = a.attempts
     FROM (
@@ -72,9 +73,20 @@ export default Effect.gen(function* () {
       FROM payments.delivery_attempts GROUP BY organization_id, environment, delivery_id
     ) a
     WHERE d.organization_id = a.organization_id AND d.environment = a.environment AND d.id = a.delivery_id`
-  yield* sql`ALTER TABLE payments.deliveries ALTER COLUMN attempts DROP DEFAULT`
   yield* sql`DROP TABLE payments.delivery_attempts`
-  yield* sql`DROP INDEX payments.deliveries_failed`
+  // A stored column has the table written anew, without what the update left behind
+  yield* sql`
+    ALTER TABLE payments.deliveries
+      ALTER COLUMN attempts DROP DEFAULT,
+      -- Of failed deliveries alone, so that a delivery that succeeds never writes to their index
+      ADD COLUMN failed_at timestamptz GENERATED ALWAYS AS (CASE WHEN state = 'failed' THEN finished_at END) STORED,
+      DROP COLUMN lease,
+      DROP COLUMN claimed_at,
+      DROP COLUMN next_attempt_at,
+      DROP COLUMN next_trigger`
+  yield* sql`
+    CREATE INDEX deliveries_of_endpoint ON payments.deliveries (organization_id, environment, endpoint_id, id)`
+  yield* sql`CREATE INDEX deliveries_of_event ON payments.deliveries USING hash (event_id)`
   yield* sql`
     CREATE INDEX deliveries_failed
     ON payments.deliveries (organization_id, environment, endpoint_id, failed_at, id) WHERE failed_at IS NOT NULL`
