@@ -155,13 +155,14 @@ const payloadSql = `'{"id":"svc_evt_' || k || '","type":"payment.succeeded","pad
 
 /**
  * Adds as many deliveries, each of its own event, to the endpoints in turns. `due` is an SQL expression of `n`, the
- * number of the row from 1. Foreign keys are not looked at meanwhile, for speed: the rows hold to them.
+ * number of the row from 1; by default, as a backlog has grown, they came due one after the other. One in a hundred comes
+ * from a notification whose trace is kept. Foreign keys are not looked at meanwhile, for speed: the rows hold to them.
  */
 export const addDeliveries = (
   database: Database,
   endpoints: ReadonlyArray<BenchEndpoint>,
   count: number,
-  { due = "now()" }: { readonly due?: string } = {}
+  { due = `now() - (${count} - n) * interval '10 microseconds'` }: { readonly due?: string } = {}
 ) =>
   database.query(
     `WITH target AS MATERIALIZED (
@@ -173,12 +174,14 @@ export const addDeliveries = (
        INSERT INTO payments.events (organization_id, environment, id, type, payload)
        SELECT org, 'sandbox', 'svc_evt_' || k, 'payment.succeeded', ${payloadSql} FROM new
      ), delivery AS (
-       INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, attempts)
-       SELECT org, 'sandbox', id, endpoint, 'svc_evt_' || k, ARRAY[secret], '{}' FROM new ORDER BY n
+       INSERT INTO payments.deliveries
+         (organization_id, environment, id, endpoint_id, event_id, secret_ids, traceparent, attempts)
+       SELECT org, 'sandbox', id, endpoint, 'svc_evt_' || k, ARRAY[secret], ${traceparentSql}, '{}' FROM new ORDER BY n
      )
      INSERT INTO payments.delivery_queue
-       (organization_id, environment, id, endpoint_id, event_id, secret_ids, next_attempt_at, created_at)
-     SELECT org, 'sandbox', id, endpoint, 'svc_evt_' || k, ARRAY[secret], ${due}, now() FROM new ORDER BY n`,
+       (organization_id, environment, id, endpoint_id, event_id, secret_ids, traceparent, next_attempt_at, created_at)
+     SELECT org, 'sandbox', id, endpoint, 'svc_evt_' || k, ARRAY[secret], ${traceparentSql}, ${due}, now()
+     FROM new ORDER BY n`,
     [
       endpoints.map(({ organizationId }) => organizationId),
       endpoints.map(({ id }) => id),
@@ -187,6 +190,9 @@ export const addDeliveries = (
       endpoints.length
     ]
   )
+
+/** The place in its trace of the notification that led to a delivery. */
+const traceparentSql = `'00-' || k || '-' || left(k, 16) || CASE WHEN n % 100 = 0 THEN '-01' ELSE '-00' END`
 
 /** Events of an endpoint when the queue is filled with a lot. */
 const eventsPerEndpoint = 1000

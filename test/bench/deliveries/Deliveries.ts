@@ -57,11 +57,7 @@ const measureRaw = (ports: ReadonlyArray<number>) =>
 const refill = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>) =>
   Effect.gen(function* () {
     yield* emptyQueue(database)
-    yield* withoutForeignKeys(
-      database,
-      // A backlog has grown: what waits came due one after the other
-      addDeliveries(database, endpoints, backlog, { due: `now() - (${backlog} - n) * interval '10 microseconds'` })
-    )
+    yield* withoutForeignKeys(database, addDeliveries(database, endpoints, backlog))
     yield* database.query("VACUUM ANALYZE payments.deliveries, payments.delivery_queue, payments.events")
     yield* database.query("CHECKPOINT")
   })

@@ -83,7 +83,7 @@ export const peersBench: Bench = {
     const measureService = Effect.gen(function* () {
       yield* emptyQueue(database)
       yield* withoutForeignKeys(database, addDeliveries(database, endpoints, 120_000))
-      yield* database.query("VACUUM ANALYZE payments.deliveries, payments.events")
+      yield* database.query("VACUUM ANALYZE payments.deliveries, payments.delivery_queue, payments.events")
       yield* startService(database, "worker")
       return yield* rateFromNow("service")
     }).pipe(Effect.scoped)
