@@ -250,7 +250,7 @@ export class Attempts {
         this.#delivered += 1
       }
       this.#ended(delivery.endpointId)
-      this.#listener.onFinished({ delivery, startedAt: new Date(startedAt), outcome, next })
+      this.#listener.onFinished({ delivery, startedAt, outcome, next })
     } catch (defect) {
       this.#broken(delivery, defect)
     }

@@ -84,24 +84,33 @@ export interface ClaimOptions {
   readonly askedFor?: ReadonlyArray<AskedFor>
 }
 
-/** A row of a claim. Its first columns are the same in all; the others are null in the row of a claim of nothing. */
-export interface ClaimRow extends Omit<ClaimedDelivery, "id" | "lease" | "secretIds"> {
-  readonly id: DeliveryId | null
-  readonly secretIds: string
+/** What a claim says of itself. */
+interface ClaimSummary {
+  readonly claimedAt: number
   /** Of the table of deliveries. */
   readonly pages: number
-  readonly nextDueInMillis: number | null
   readonly more: boolean
   readonly place: QueuePlace
   readonly askedFor: ReadonlyArray<readonly [EndpointId, QueuePlace]> | null
+  readonly nextDueInMillis: number | null
 }
 
-/** What the rows of a claim say. */
-export const toClaim = (rows: ReadonlyArray<ClaimRow>, lease: string): Claim => {
-  const [first] = rows
+/** A claimed delivery as its row says it. */
+interface ClaimedRow extends Omit<ClaimedDelivery, "lease" | "claimedAt" | "secretIds"> {
+  readonly claim: null
+  readonly secretIds: string
+}
+
+/** A row of a claim: first one of the claim itself, then one for each delivery. */
+export type ClaimRow = ClaimedRow | { readonly claim: ClaimSummary }
+
+/** What the rows of a claim say, and how large the table of deliveries is, in pages. */
+export const toClaim = (rows: ReadonlyArray<ClaimRow>, lease: string): Claim & { readonly pages: number } => {
+  const summary = rows[0]?.claim
+  if (summary === undefined || summary === null) throw new Error("A claim does not begin with its summary")
   const deliveries: Array<ClaimedDelivery> = []
   for (const row of rows) {
-    if (row.id === null) continue
+    if (row.claim !== null) continue
     deliveries.push({
       organizationId: row.organizationId,
       environment: row.environment,
@@ -113,17 +122,18 @@ export const toClaim = (rows: ReadonlyArray<ClaimRow>, lease: string): Claim => 
       eventId: row.eventId,
       secretIds: row.secretIds.split(","),
       createdAt: row.createdAt,
-      claimedAt: row.claimedAt,
+      claimedAt: summary.claimedAt,
       payload: row.payload,
       traceparent: row.traceparent
     })
   }
   return {
     deliveries,
-    nextDueInMillis: first?.nextDueInMillis ?? null,
-    more: first?.more ?? false,
-    place: first?.place ?? queueStart,
-    askedFor: new Map(first?.askedFor ?? [])
+    pages: summary.pages,
+    nextDueInMillis: summary.nextDueInMillis,
+    more: summary.more,
+    place: summary.place,
+    askedFor: new Map(summary.askedFor)
   }
 }
 

@@ -64,7 +64,8 @@ export type NextStep =
 /** An attempt that was made, to be recorded. */
 export interface FinishedAttempt {
   readonly delivery: ClaimedDelivery
-  readonly startedAt: Date
+  /** In Unix milliseconds. */
+  readonly startedAt: number
   readonly outcome: AttemptOutcome
   readonly next: NextStep
 }
@@ -85,8 +86,8 @@ export class Queue extends Context.Tag("connected-payments/deliveries/Queue")<
       deliveries: ReadonlyArray<Pick<ClaimedDelivery, keyof Tenant | "endpointId">>
     ) => Effect.Effect<ReadonlyMap<EndpointId, Destination>, SqlError.SqlError>
     /**
-     * Records attempts and moves their deliveries on, in one statement. A worker that has lost its lease records its
-     * attempt but does not move the delivery.
+     * Records attempts and moves their deliveries on, in one statement. An attempt whose lease was lost is recorded in a
+     * second one, and does not move its delivery. Repeated, it changes nothing more.
      */
     readonly finish: (attempts: ReadonlyArray<FinishedAttempt>) => Effect.Effect<void, SqlError.SqlError>
     /** Gives claimed deliveries back without an attempt having been made; they come due after the delay. */
@@ -98,7 +99,7 @@ export class Queue extends Context.Tag("connected-payments/deliveries/Queue")<
 >() {
   static readonly layer: Layer.Layer<Queue, never, SqlClient.SqlClient> = Layer.scoped(
     Queue,
-    Effect.map(reservedConnections(connections), makeQueue)
+    Effect.map(reservedConnections(connections, { planOnce: true }), makeQueue)
   )
 }
 
@@ -189,28 +190,32 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
           RETURNING organization_id, environment, id, attempt_count, next_trigger, endpoint_id, event_id, secret_ids,
             created_at, traceparent
         )
-        SELECT q.*, d.organization_id AS "organizationId", d.environment, d.id, d.attempt_count AS attempt,
-          d.next_trigger AS trigger, d.endpoint_id AS "endpointId", d.event_id AS "eventId", d.traceparent, e.payload,
-          array_to_string(d.secret_ids, ',') AS "secretIds", (EXTRACT(EPOCH FROM d.created_at) * 1000)::float8 AS "createdAt"
-        FROM (
-          SELECT (EXTRACT(EPOCH FROM now()) * 1000)::float8 AS "claimedAt",
-            (pg_relation_size('payments.deliveries') / 8192)::float8 AS pages,
-            (SELECT count(*) FROM next) >= ${options.limit * windowFactor} AS more,
+        -- About the claim, in one row; then the deliveries, without it
+        SELECT json_build_object(
+            'claimedAt', date_part('epoch', now()) * 1000,
+            'pages', pg_relation_size('payments.deliveries') / 8192,
+            'more', (SELECT count(*) FROM next) >= ${options.limit * windowFactor},
             -- A row that is stored late stands at the time when its transaction began: look back a little
-            LEAST((SELECT min(next_attempt_at) FROM next), now() - interval '2 seconds')::text AS place,
-            (SELECT json_agg(json_build_array(endpoint_id, first)) FROM (
+            'place', LEAST((SELECT min(next_attempt_at) FROM next), now() - interval '2 seconds')::text,
+            'askedFor', (SELECT json_agg(json_build_array(endpoint_id, first)) FROM (
               SELECT endpoint_id, min(next_attempt_at)::text AS first FROM asked GROUP BY endpoint_id
-            ) AS a) AS "askedFor",
-            (EXTRACT(EPOCH FROM (
+            ) AS a),
+            'nextDueInMillis', date_part('epoch', (
               SELECT next_attempt_at FROM payments.delivery_queue
               WHERE next_attempt_at > now() ORDER BY next_attempt_at LIMIT 1
-            ) - now()) * 1000)::float8 AS "nextDueInMillis"
-        ) AS q
-        LEFT JOIN (claimed d JOIN payments.events e
-          ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id) ON true`,
+            ) - now()) * 1000
+          ) AS claim, NULL::uuid AS "organizationId", NULL::text AS environment, NULL::uuid AS id, NULL::smallint AS attempt,
+          NULL::text AS trigger, NULL::uuid AS "endpointId", NULL::text AS "eventId", NULL::text AS traceparent,
+          NULL::text AS payload, NULL::text AS "secretIds", NULL::float8 AS "createdAt"
+        UNION ALL
+        SELECT NULL, d.organization_id, d.environment, d.id, d.attempt_count, d.next_trigger, d.endpoint_id, d.event_id,
+          d.traceparent, e.payload, array_to_string(d.secret_ids, ','), date_part('epoch', d.created_at) * 1000
+        FROM claimed d JOIN payments.events e
+          ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id`,
         (rows) => {
-          growth = Math.floor(Math.log2((rows[0]?.pages ?? 0) + 1) / 2)
-          return toClaim(rows, lease)
+          const claimed = toClaim(rows, lease)
+          growth = Math.floor(Math.log2(claimed.pages + 1) / 2)
+          return claimed
         }
       )
     })
@@ -237,55 +242,81 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
         )
     )
 
-  const finish = (attempts: ReadonlyArray<FinishedAttempt>) =>
-    sql`
-      ${planned()} WITH result AS MATERIALIZED (
-        SELECT * FROM unnest(
-          ${arrayOf(attempts, ({ delivery }) => delivery.organizationId)}::uuid[],
-          ${arrayOf(attempts, ({ delivery }) => delivery.environment)}::text[],
-          ${arrayOf(attempts, ({ delivery }) => delivery.id)}::uuid[],
-          ${arrayOf(attempts, ({ delivery }) => delivery.lease)}::uuid[],
-          ${arrayOf(attempts, ({ delivery }) => delivery.attempt)}::smallint[],
-          ${arrayOf(attempts, ({ delivery }) => delivery.trigger)}::text[],
-          ${arrayOf(attempts, ({ startedAt }) => startedAt.getTime())}::bigint[],
-          ${arrayOf(attempts, ({ outcome }) => outcome.durationMs)}::int[],
-          ${arrayOf(attempts, ({ outcome }) => outcome.httpStatus)}::smallint[],
-          ${arrayOf(attempts, ({ outcome }) => outcome.errorCode)}::text[],
-          ${arrayOf(attempts, ({ next }) => next.state)}::text[],
-          ${arrayOf(attempts, ({ next }) => (next.state === "queued" ? Math.round(Duration.toMillis(next.delay)) : null))}::bigint[]
-        ) AS r (organization_id, environment, id, lease, number, trigger, started_at, duration_ms, http_status,
-          error_code, state, delay_ms)
-      ), ended AS (
+  /** Attempts as rows of a statement: `result (organization_id, …)`. */
+  const resultOf = (attempts: ReadonlyArray<FinishedAttempt>) => sql`
+    result AS MATERIALIZED (
+      SELECT * FROM unnest(
+        ${arrayOf(attempts, ({ delivery }) => delivery.organizationId)}::uuid[],
+        ${arrayOf(attempts, ({ delivery }) => delivery.environment)}::text[],
+        ${arrayOf(attempts, ({ delivery }) => delivery.id)}::uuid[],
+        ${arrayOf(attempts, ({ delivery }) => delivery.lease)}::uuid[],
+        ${arrayOf(attempts, ({ delivery }) => delivery.attempt)}::smallint[],
+        ${arrayOf(attempts, ({ delivery }) => delivery.trigger)}::text[],
+        ${arrayOf(attempts, ({ startedAt }) => startedAt)}::float8[],
+        ${arrayOf(attempts, ({ outcome }) => outcome.durationMs)}::int[],
+        ${arrayOf(attempts, ({ outcome }) => outcome.httpStatus)}::smallint[],
+        ${arrayOf(attempts, ({ outcome }) => outcome.errorCode)}::text[],
+        ${arrayOf(attempts, ({ next }) => next.state)}::text[],
+        ${arrayOf(attempts, ({ next }) => (next.state === "queued" ? Math.round(Duration.toMillis(next.delay)) : null))}::bigint[]
+      ) AS r (organization_id, environment, id, lease, number, trigger, started_at, duration_ms, http_status,
+        error_code, state, delay_ms)
+    )`
+
+  /** The attempt of a row `r` of `result`, as the history has it. */
+  const attempt = sql.literal(`
+    ROW(r.number, r.trigger, to_timestamp(r.started_at / 1000), r.duration_ms, r.http_status, r.error_code)
+      ::payments.delivery_attempt`)
+
+  const ofDelivery = (table: string) =>
+    sql.literal(
+      `${table}.organization_id = r.organization_id AND ${table}.environment = r.environment AND ${table}.id = r.id`
+    )
+
+  const move = (attempts: ReadonlyArray<FinishedAttempt>) =>
+    Effect.map(
+      sql<{ readonly id: DeliveryId }>`
+      ${planned()} WITH ${resultOf(attempts)}, ended AS (
         -- Fenced by the lease: a newer claim's work is never overwritten
         DELETE FROM payments.delivery_queue q USING result r
-        WHERE q.organization_id = r.organization_id AND q.environment = r.environment AND q.id = r.id
-          AND q.lease = r.lease AND r.state <> 'queued'
-        RETURNING q.id
+        WHERE ${ofDelivery("q")} AND q.lease = r.lease AND r.state <> 'queued'
+        RETURNING r.*
       ), waiting AS (
         UPDATE payments.delivery_queue q SET
           lease = NULL, leased_until = NULL, next_attempt_at = now() + r.delay_ms * interval '1 millisecond'
         FROM result r
-        WHERE q.organization_id = r.organization_id AND q.environment = r.environment AND q.id = r.id
-          AND q.lease = r.lease AND r.state = 'queued'
-        RETURNING q.id
-      ), recorded AS MATERIALIZED (
-        SELECT r.*, m.id IS NOT NULL AS moved,
-          ROW(r.number, r.trigger, to_timestamp(r.started_at / 1000.0), r.duration_ms, r.http_status, r.error_code)
-            ::payments.delivery_attempt AS attempt
-        FROM result r LEFT JOIN (SELECT id FROM ended UNION ALL SELECT id FROM waiting) m ON m.id = r.id
+        WHERE ${ofDelivery("q")} AND q.lease = r.lease AND r.state = 'queued'
+        RETURNING r.*
+      ), recorded AS (
+        UPDATE payments.deliveries d SET
+          attempts[r.number] = ${attempt}, attempt_count = r.number, state = r.state,
+          last_http_status = r.http_status, last_error_code = r.error_code,
+          finished_at = CASE WHEN r.state <> 'queued' THEN now() END
+        FROM (SELECT * FROM ended UNION ALL SELECT * FROM waiting) r
+        WHERE ${ofDelivery("d")}
       )
+      -- In most cases none
+      SELECT id FROM result EXCEPT (SELECT id FROM ended UNION ALL SELECT id FROM waiting)`,
+      (rows) => new Set(rows.map(({ id }) => id))
+    )
+
+  /**
+   * Records attempts that move nothing, since their leases were lost: where another worker has taken one for lost, what
+   * is known replaces what was guessed.
+   */
+  const recordLate = (attempts: ReadonlyArray<FinishedAttempt>) =>
+    sql`
+      ${planned()} WITH ${resultOf(attempts)}
       UPDATE payments.deliveries d SET
-        attempts[r.number] = r.attempt,
-        attempt_count = GREATEST(d.attempt_count, r.number),
-        state = CASE WHEN r.moved THEN r.state ELSE d.state END,
-        last_http_status = CASE WHEN r.moved THEN r.http_status ELSE d.last_http_status END,
-        last_error_code = CASE WHEN r.moved THEN r.error_code ELSE d.last_error_code END,
-        finished_at = CASE WHEN NOT r.moved THEN d.finished_at WHEN r.state <> 'queued' THEN now() END
-      FROM recorded r
-      WHERE d.organization_id = r.organization_id AND d.environment = r.environment AND d.id = r.id
-        -- A slow worker's attempt that another one has taken for lost: what is known replaces what was guessed
-        AND (r.moved OR COALESCE((d.attempts[r.number]).error_code = 'interrupted', (d.attempts[r.number]).number IS NULL))`.pipe(
-      Effect.asVoid
+        attempts[r.number] = ${attempt}, attempt_count = GREATEST(d.attempt_count, r.number)
+      FROM result r
+      WHERE ${ofDelivery("d")}
+        AND COALESCE((d.attempts[r.number]).error_code = 'interrupted', (d.attempts[r.number]).number IS NULL)`
+
+  const finish = (attempts: ReadonlyArray<FinishedAttempt>) =>
+    Effect.flatMap(move(attempts), (late) =>
+      late.size === 0
+        ? Effect.void
+        : Effect.asVoid(recordLate(attempts.filter(({ delivery }) => late.has(delivery.id))))
     )
 
   const release = (deliveries: ReadonlyArray<ClaimedDelivery>, delay: Duration.Duration) =>

@@ -76,6 +76,13 @@ const makePool = (options: DatabaseOptions): pg.Pool => {
 
 const withoutTimeouts = { statement_timeout: false, query_timeout: 0, idle_in_transaction_session_timeout: 0 } as const
 
+/** The first statement of a connection; the pool waits for it. */
+const keepPlans = {
+  onConnect: async (client: pg.ClientBase): Promise<void> => {
+    await client.query("SET plan_cache_mode = force_generic_plan")
+  }
+}
+
 const openPool = (config: pg.PoolConfig): pg.Pool => {
   const pool = new pg.Pool(config)
   // An idle connection that breaks is dropped by the pool; without a listener its error would end the process
@@ -113,16 +120,25 @@ const poolLayer = (options: DatabaseOptions): Layer.Layer<DatabasePool, SqlError
  * needed. Where an embedding team brings its own `PgClient`, that is used as it is.
  *
  * @param options.unbounded for statements that may take as long as they need
+ * @param options.planOnce for statements whose plan never depends on their values: PostgreSQL then keeps the first, where
+ *   it might plan each time anew for want of a better guess at a limit
  */
 export const reservedConnections = (
   count: number,
-  { unbounded = false }: { readonly unbounded?: boolean } = {}
+  { planOnce = false, unbounded = false }: { readonly unbounded?: boolean; readonly planOnce?: boolean } = {}
 ): Effect.Effect<SqlClient.SqlClient, never, SqlClient.SqlClient | Scope.Scope> =>
   Effect.gen(function* () {
     const shared = yield* Effect.serviceOption(DatabasePool)
     if (Option.isNone(shared)) return yield* SqlClient.SqlClient
     const acquire = Effect.acquireRelease(
-      Effect.sync(() => openPool({ ...shared.value.options, max: count, ...(unbounded ? withoutTimeouts : {}) })),
+      Effect.sync(() =>
+        openPool({
+          ...shared.value.options,
+          max: count,
+          ...(unbounded ? withoutTimeouts : {}),
+          ...(planOnce ? keepPlans : {})
+        })
+      ),
       closePool
     )
     // It only fails with what acquiring fails with

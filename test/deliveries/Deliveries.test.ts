@@ -75,7 +75,7 @@ onService({ roles: { api: true, worker: false } })("the history of deliveries", 
       const [first] = (yield* queue.claim(idle)).deliveries
       if (first === undefined) return yield* Effect.dieMessage("nothing was due")
       yield* queue.finish([
-        { ...finished(first, 503, { state: "queued", delay: Duration.seconds(30) }), startedAt: new Date(1000) }
+        { ...finished(first, 503, { state: "queued", delay: Duration.seconds(30) }), startedAt: 1000 }
       ])
       yield* makeDue
       yield* queue.claim(idle)

@@ -177,7 +177,7 @@ export const finished = (
   errorCode: AttemptErrorCode | null = next.state === "delivered" ? null : "http_error"
 ): FinishedAttempt => ({
   delivery,
-  startedAt: new Date(),
+  startedAt: Date.now(),
   outcome: { httpStatus, errorCode, durationMs: 12, retryAfter: null },
   next
 })

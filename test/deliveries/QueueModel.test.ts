@@ -107,7 +107,7 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("t
           const finish = Effect.fnUntraced(function* (one: ClaimedDelivery, answer: keyof typeof answers) {
             const outcome = { ...answers[answer], durationMs: 1, retryAfter: null }
             const next = yield* nextStep(one, outcome)
-            yield* queues[0].finish([{ delivery: one, startedAt: new Date(), outcome, next }])
+            yield* queues[0].finish([{ delivery: one, startedAt: Date.now(), outcome, next }])
             drop(one)
             const delivery = model.get(one.id)
             if (delivery === undefined) return

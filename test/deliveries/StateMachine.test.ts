@@ -221,7 +221,7 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("t
             if (claimed === undefined) return
             const outcome = { ...answers[answer], durationMs: 1, retryAfter: null }
             const next = yield* nextStep(claimed, outcome)
-            yield* queues[0].finish([{ delivery: claimed, startedAt: new Date(), outcome, next }])
+            yield* queues[0].finish([{ delivery: claimed, startedAt: Date.now(), outcome, next }])
           })
 
           /** The worker dies during the attempt: the next claim finds out, and makes the attempt after it. */

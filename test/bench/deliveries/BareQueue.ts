@@ -65,7 +65,7 @@ const program = Effect.gen(function* () {
           queue.finish(
             deliveries.map((delivery) => ({
               delivery,
-              startedAt: new Date(),
+              startedAt: Date.now(),
               outcome: { httpStatus: 204, errorCode: null, durationMs: 1, retryAfter: null },
               next: { state: "delivered" }
             }))

@@ -336,7 +336,7 @@ export const startService = Effect.fnUntraced(function* (
   database: Database,
   roles: "all" | "api" | "worker",
   env: Readonly<Record<string, string>> = {},
-  main = "../../../src/main.ts"
+  main = process.env["BENCH_MAIN"] ?? "../../../src/main.ts"
 ) {
   const sink = yield* traceSink
   const started = yield* startScript(main, {
