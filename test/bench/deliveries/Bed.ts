@@ -12,6 +12,7 @@ import { startEmbeddedPostgres } from "../../../src/storage/EmbeddedPostgres.ts"
 import { migrate } from "../../../src/storage/Migrations.ts"
 import {
   BenchFailed,
+  builtService,
   directoryOfItsOwn,
   firstLine,
   nodeArgsOf,
@@ -328,18 +329,20 @@ export const startReceiver = Effect.fnUntraced(function* (ports: number, silent 
   return { ports: own.ports, urls: own.ports.map((port) => `http://127.0.0.1:${port}/hook`), look }
 })
 
+/** Built once for all that a bench starts. */
+const built = Effect.runSync(Effect.cached(builtService))
+
 /**
- * The service in a process of its own, as `npm start` has it, one span in a hundred sampled and sent to a collector.
- * `BENCH_NODE_ARGS` is handed to its Node, e.g. `--cpu-prof --cpu-prof-dir=…` to see where the time goes.
+ * The service in a process of its own, built and run as in the image, one span in a hundred sampled and sent to a
+ * collector. `BENCH_NODE_ARGS` is handed to its Node, e.g. `--cpu-prof --cpu-prof-dir=…` to see where the time goes.
  */
 export const startService = Effect.fnUntraced(function* (
   database: Database,
   roles: "all" | "api" | "worker",
-  env: Readonly<Record<string, string>> = {},
-  main = process.env["BENCH_MAIN"] ?? "../../../src/main.ts"
+  env: Readonly<Record<string, string>> = {}
 ) {
   const sink = yield* traceSink
-  const started = yield* startScript(main, {
+  const started = yield* startScript(yield* built, {
     nodeArgs: nodeArgsOf(roles),
     env: {
       MODE: "local",

@@ -1,14 +1,13 @@
 import { readFile } from "node:fs/promises"
 import { setTimeout as sleep } from "node:timers/promises"
 import { Console, Effect } from "effect"
-import { builtService } from "../api/Processes.ts"
 import { type Bench, median } from "../Bench.ts"
 import { fillQueue, makeEndpoints, startDatabase, startReceiver, startService } from "../deliveries/Bed.ts"
 
 /**
- * How much memory a worker takes while a million deliveries wait, and it delivers as fast as it can. It runs as in the
- * image: built, and with a provider's keys, so that nothing of the local defaults is there. Only the mode stays local,
- * since production delivers to no receiver on this machine.
+ * How much memory a worker takes while a million deliveries wait, and it delivers as fast as it can. It runs with a
+ * provider's keys, so that nothing of the local defaults is there. Only the mode stays local, since production delivers to
+ * no receiver on this machine.
  */
 
 const backlog = 1_000_000
@@ -30,13 +29,12 @@ export const memoryBench: Bench = {
   about: "the worker's resident memory at a backlog of a million",
   run: Effect.gen(function* () {
     yield* Console.error("Starting the database and the receiver, filling the queue…")
-    const main = yield* builtService
     const database = yield* startDatabase
     const receiver = yield* startReceiver(64)
     const endpoints = yield* makeEndpoints(database, receiver.urls)
     yield* fillQueue(database, endpoints, backlog)
     const measure = Effect.gen(function* () {
-      const { pid } = yield* startService(database, "worker", providerKeys, main)
+      const { pid } = yield* startService(database, "worker", providerKeys)
       const before = yield* receiver.look
       let highest = 0
       for (let waited = 0; waited < millis; waited += 100) {
