@@ -36,7 +36,16 @@ const maxClaim = 256
 const maxFlush = 512
 
 /** While the queue is full, a claim waits until it is worth its while, but no longer than this, in milliseconds. */
-const gatherRoomFor = 5
+const gatherRoomFor = 15
+
+/**
+ * While many attempts end, a flush waits for as many as are worth its while, but no longer than this, in milliseconds:
+ * what a statement costs by itself, and the waking of two processes, is shared by more. Where few end, nothing waits.
+ */
+const gatherRecords = { whileFlushedAtLeast: 32, enough: 192, forMillis: 10 }
+
+/** How long a claim rests after one that found all that it looked at in other workers' hands, in milliseconds. */
+const passedOver = 5
 
 /** How much longer than the poll interval a worker sleeps that finds nothing again and again. */
 const maxIdleFactor = 4
@@ -74,9 +83,11 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   /** Raised when something may be due or there may be room for it. */
   const worthClaiming = new Signal()
   const toRecord = new Signal()
+  const enoughToRecord = new Signal()
   const finished: Array<FinishedAttempt> = []
   /** Attempts and what else is claimed and not yet written back. */
   let unrecorded = 0
+  let lastFlushed = 0
   /** Whether the last claim left something that was due: for want of room, or at an endpoint's cap. */
   let leftSome = false
   /** The room that the claiming loop waits for; none while it waits for other news. */
@@ -84,7 +95,7 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   let closing = false
 
   /** Places for attempts, and for those that wait for their record: recording must not hold up sending. */
-  const room = () => Math.min(attempts.room, 3 * options.concurrency - unrecorded, maxClaim)
+  const room = () => Math.min(attempts.room, 5 * options.concurrency - unrecorded, maxClaim)
 
   const roomMade = () => {
     if (roomWanted === null ? leftSome : room() >= roomWanted) worthClaiming.raise()
@@ -108,6 +119,7 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
       onFinished: (attempt) => {
         finished.push(attempt)
         toRecord.raise()
+        if (finished.length === gatherRecords.enough) enoughToRecord.raise()
         roomMade()
       },
       onUnsignable: (delivery, error) =>
@@ -133,6 +145,7 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
 
   const flush = Effect.suspend(() => {
     const batch = finished.splice(0, maxFlush)
+    lastFlushed = batch.length
     return queue.finish(batch).pipe(
       Effect.tapError((error) => Effect.logWarning("Attempts could not be recorded yet", error)),
       Effect.retry({ schedule: reconnect, while: () => !closing }),
@@ -141,7 +154,14 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
     )
   })
 
-  const record = Effect.suspend(() => (finished.length === 0 ? toRecord.wait() : Effect.uninterruptible(flush)))
+  const record = Effect.suspend(() => {
+    if (finished.length === 0) return toRecord.wait()
+    const gathers = lastFlushed >= gatherRecords.whileFlushedAtLeast && finished.length < gatherRecords.enough
+    return Effect.zipRight(
+      gathers ? enoughToRecord.wait(gatherRecords.forMillis) : Effect.void,
+      Effect.uninterruptible(flush)
+    )
+  })
 
   const start = (deliveries: ReadonlyArray<ClaimedDelivery>, claimedAt: number) =>
     Effect.sync(() => {
@@ -247,7 +267,7 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
       if (room() < 1) yield* passOn
       yield* waitForRoom
       // All that it looked at is in other workers' hands
-      if (claimed.found === 0) yield* Effect.sleep(gatherRoomFor)
+      if (claimed.found === 0) yield* Effect.sleep(passedOver)
     } else {
       yield* worthClaiming.wait(idleMillis(claimed))
       if (room() < 1) yield* waitForRoom
