@@ -10,7 +10,7 @@ import type { ClaimsResult } from "./Claims.ts"
  */
 
 const batch = 128
-const rounds = 9
+const rounds = 7
 
 /** Claims of a round: together, less than the smallest queue holds. */
 const claims = 60
