@@ -36,7 +36,7 @@ describe("a process that is killed", () => {
               Effect.map(
                 Effect.promise(() =>
                   observer.query<{ pid: number }>(
-                    "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%WITH result AS%'"
+                    "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%result AS MATERIALIZED%'"
                   )
                 ),
                 ({ rows }) => Option.fromNullable(rows[0])
