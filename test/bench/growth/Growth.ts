@@ -1,7 +1,14 @@
 import { Console, Effect } from "effect"
 import { firstLine, startScript } from "../api/Processes.ts"
 import { type Bench, type Figure, median } from "../Bench.ts"
-import { copyDatabase, fillHistory, makeEndpoints, queueAgain, startDatabase } from "../deliveries/Bed.ts"
+import {
+  copyDatabase,
+  type Database,
+  fillHistory,
+  makeEndpoints,
+  queueAgain,
+  startDatabase
+} from "../deliveries/Bed.ts"
 import type { ClaimsResult } from "./Claims.ts"
 
 /**
@@ -28,20 +35,21 @@ export const growthBench: Bench = {
       own,
       Array.from({ length: 64 }, (_, index) => `http://127.0.0.1:${9000 + index}/hook`)
     )
-    const filled = Effect.fnUntraced(function* (name: string, kept: number) {
-      yield* Console.error(`Filling: ${name}…`)
-      const database = yield* copyDatabase(own, `bench_${kept}`)
-      yield* fillHistory(database, endpoints, kept)
-      return database
-    })
-    const little = yield* filled("10 thousand", least)
-    yield* queueAgain(little, least)
-    const more = yield* filled("1 million", 1_000_000)
-    yield* queueAgain(more, 1_000_000)
-    const most = yield* filled("5 million", 5_000_000)
-    const kept = yield* copyDatabase(most, "bench_kept")
-    yield* queueAgain(kept, least)
-    yield* queueAgain(most, 5_000_000)
+    const copyOf = (original: Database, name: string) => copyDatabase(original, `bench_${name}`)
+    const [little, more, most] = [yield* copyOf(own, "little"), yield* copyOf(own, "more"), yield* copyOf(own, "most")]
+    yield* Console.error("Filling…")
+    yield* Effect.all(
+      [
+        fillHistory(most, endpoints, 5_000_000),
+        fillQueue(more, endpoints, 1_000_000),
+        fillQueue(little, endpoints, least)
+      ],
+      {
+        concurrency: 2
+      }
+    )
+    const kept = yield* copyOf(most, "kept")
+    yield* Effect.all([queueAgain(most, 5_000_000), queueAgain(kept, least)], { concurrency: 2 })
     const cases = [
       { name: "10 thousand waiting", url: little.url },
       { name: "1 million waiting", url: more.url },
