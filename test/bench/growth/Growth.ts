@@ -5,6 +5,7 @@ import {
   copyDatabase,
   type Database,
   fillHistory,
+  fillQueue,
   makeEndpoints,
   queueAgain,
   startDatabase
