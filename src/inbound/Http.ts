@@ -35,9 +35,10 @@ export const inboundEntries = Effect.map(
 
 /** Serves `InboundApi` wherever the edge does not: paths that are written otherwise. */
 export const inboundHttp = HttpApiBuilder.group(Api, "inbound", (handlers) =>
-  Effect.map(Inbound, ({ receive, receiveThin }) =>
-    handlers
-      .handleRaw("receive", ({ request }) => serving(receive)(request))
-      .handleRaw("receiveThin", ({ request }) => serving(receiveThin)(request))
-  )
+  Effect.map(Inbound, ({ receive, receiveThin }) => {
+    const [snapshots, thin] = [serving(receive), serving(receiveThin)]
+    return handlers
+      .handleRaw("receive", ({ request }) => snapshots(request))
+      .handleRaw("receiveThin", ({ request }) => thin(request))
+  })
 )

@@ -23,6 +23,17 @@ export interface Bench {
 export const median = (values: ReadonlyArray<number>): number =>
   values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN
 
+/** Makes a bench's figures of its rounds: each is the median of what a round says. */
+export const figuresOf =
+  <Round>(bench: string, rounds: ReadonlyArray<Round>) =>
+  (name: string, metric: string, unit: string, of: (round: Round) => number): Figure => ({
+    bench,
+    case: name,
+    metric,
+    value: median(rounds.map(of)),
+    unit
+  })
+
 const rounded = (value: number): string =>
   Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(Math.abs(value) >= 10 ? 1 : 3)
 

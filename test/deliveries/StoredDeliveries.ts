@@ -65,16 +65,10 @@ export const statesOf = (endpointId: string) =>
     )
   )
 
-/** Ends deliveries as if an attempt had just done so: they leave the queue. */
-export const endDeliveries = (ids: ReadonlyArray<string>, state: "delivered" | "failed") =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql`
-      WITH gone AS (DELETE FROM payments.delivery_queue WHERE id = ANY (${ids}::uuid[]))
-      UPDATE payments.deliveries SET state = ${state}, finished_at = now() WHERE id = ANY (${ids}::uuid[])`
-  )
-
-/** The same with what waits and fulfils a condition on the queue's columns; the ids of what has ended so. */
+/**
+ * Ends what waits and fulfils a condition on the queue's columns, as if an attempt had just done so: it leaves the queue.
+ * The ids of what has ended so.
+ */
 export const endQueued = (
   sql: SqlClient.SqlClient,
   condition: Statement.Fragment,
@@ -85,6 +79,10 @@ export const endQueued = (
   WITH gone AS (DELETE FROM payments.delivery_queue WHERE ${condition} RETURNING id, attempt_count)
   UPDATE payments.deliveries d SET state = ${state}, finished_at = now(), attempt_count = gone.attempt_count
   FROM gone WHERE d.id = gone.id RETURNING d.id`
+
+/** The same with the waiting deliveries of these ids. */
+export const endDeliveries = (ids: ReadonlyArray<string>, state: "delivered" | "failed") =>
+  Effect.flatMap(TestService, ({ sql }) => endQueued(sql, sql`id = ANY (${ids}::uuid[])`, state))
 
 /** Has what fulfils a condition on the deliveries' columns wait again, due at once, as if it had never ended. */
 export const queueAgain = (sql: SqlClient.SqlClient, condition: Statement.Fragment) => sql`

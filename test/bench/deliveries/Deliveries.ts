@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { Console, Effect } from "effect"
 import { BenchFailed, firstLine, startScript } from "../api/Processes.ts"
-import { type Bench, type Figure, median } from "../Bench.ts"
+import { type Bench, figuresOf } from "../Bench.ts"
 import type { BareResult } from "./BareQueue.ts"
 import {
   addDeliveries,
@@ -130,18 +130,7 @@ export const deliveriesBench: Bench = {
         bare: yield* measureBare(database, endpoints)
       })
     }
-    const figure = (
-      name: string,
-      metric: string,
-      unit: string,
-      of: (result: (typeof results)[number]) => number
-    ): Figure => ({
-      bench: "deliveries",
-      case: name,
-      metric,
-      value: median(results.map(of)),
-      unit
-    })
+    const figure = figuresOf("deliveries", results)
     return [
       figure("raw POSTs", "rate", "1/s", ({ raw }) => raw.rate),
       figure("raw POSTs", "processor_time", "µs each", ({ raw }) => raw.processor),

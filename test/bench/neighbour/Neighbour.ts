@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { Console, Effect } from "effect"
 import { BenchFailed } from "../api/Processes.ts"
-import { type Bench, median } from "../Bench.ts"
+import { type Bench, figuresOf } from "../Bench.ts"
 import {
   addDeliveries,
   addTimedDelivery,
@@ -81,13 +81,7 @@ export const neighbourBench: Bench = {
       yield* Console.error(`Round ${number} of ${rounds}`)
       results.push(yield* round)
     }
-    const figure = (name: string, metric: string, unit: string, of: (result: (typeof results)[number]) => number) => ({
-      bench: "neighbour",
-      case: name,
-      metric,
-      value: median(results.map(of)),
-      unit
-    })
+    const figure = figuresOf("neighbour", results)
     return [
       figure("without it", "p50_ms", "ms", ({ alone }) => alone.p50),
       figure("without it", "p99_ms", "ms", ({ alone }) => alone.p99),

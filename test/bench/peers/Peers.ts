@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { Console, Effect } from "effect"
 import { BenchFailed, firstLine, startScript } from "../api/Processes.ts"
-import { type Bench, type Figure, median } from "../Bench.ts"
+import { type Bench, figuresOf } from "../Bench.ts"
 import {
   addDeliveries,
   emptyQueue,
@@ -98,18 +98,7 @@ export const peersBench: Bench = {
       yield* Console.error(`Round ${round}`)
       results.push({ service: yield* measureService, peers: yield* Effect.forEach(peers, measurePeer) })
     }
-    const figure = (
-      name: string,
-      metric: string,
-      unit: string,
-      of: (result: (typeof results)[number]) => number
-    ): Figure => ({
-      bench: "peers",
-      case: name,
-      metric,
-      value: median(results.map(of)),
-      unit
-    })
+    const figure = figuresOf("peers", results)
     return [
       figure("service", "rate", "1/s", ({ service }) => service),
       ...peers.flatMap(({ name, peer }, index) => [
