@@ -36,6 +36,7 @@ import { inboundEntries } from "./inbound/Http.ts"
 import { withBoundedJson } from "./kit/Body.ts"
 import { LogLines } from "./kit/LogLines.ts"
 import { Metrics } from "./kit/Metrics.ts"
+import { boundedRefusals } from "./kit/Refusals.ts"
 import { newRequestId, RequestId, ResponseHeaders } from "./kit/Request.ts"
 import { annotateSpan, RequestFacts } from "./kit/Spans.ts"
 import { mcpPath } from "./mcp/Http.ts"
@@ -70,20 +71,18 @@ const pathOf = (url: string): string => {
   return end === -1 ? url : url.slice(0, end)
 }
 
-const pathsOf = (prefix: string, issue: ParseResult.ParseIssue): ReadonlyArray<string> =>
-  ParseResult.ArrayFormatter.formatIssueSync(issue).map(({ path }) =>
-    [prefix, ...path.map(String)].filter((part) => part !== "").join(".")
-  )
-
 const refusedBy = (schema: Option.Option<Schema.Schema<never, unknown>>, input: unknown): ReadonlyArray<string> =>
   Option.match(schema, {
     onNone: () => [],
     onSome: (schema) =>
       Either.match(ParseResult.decodeUnknownEither(schema, { errors: "all" })(input), {
-        onLeft: (issue) => pathsOf("", issue),
+        onLeft: (issue) => [...boundedRefusals(issue).keys()],
         onRight: () => []
       })
   })
+
+/** How many parameters a query may have: no operation takes more than ten. */
+const maxQueryParameters = 100
 
 const queryOf = (url: string): Record<string, string | Array<string>> => {
   // Without a prototype, whose members a parameter could be mistaken for
@@ -121,13 +120,36 @@ const refusedFields = Effect.fnUntraced(function* (
   ]
 })
 
+/** The operation that a request is for, HEAD being its GET. */
+const operationOf = (request: HttpServerRequest.HttpServerRequest) => {
+  const method = request.method === "HEAD" ? "GET" : request.method
+  return operationsAt(pathOf(request.url)).find(({ operation }) => operation.method === method)
+}
+
+/**
+ * What the router would hide of a query before its operation judges it: a parameter `__proto__`, which it drops without
+ * a word, and more parameters than can be judged one by one.
+ */
+const refuseQuery = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<void, ValidationFailed> => {
+  const query = request.url.slice(pathOf(request.url).length + 1)
+  if (query === "") return Effect.void
+  if (query.split("&", maxQueryParameters + 1).length > maxQueryParameters) {
+    return new ValidationFailed({ message: `The query has more than ${maxQueryParameters} parameters.` })
+  }
+  const parameters = queryOf(request.url)
+  if (!Object.hasOwn(parameters, "__proto__")) return Effect.void
+  const schema = Option.flatMapNullable(Option.fromNullable(operationOf(request)), ({ operation }) =>
+    Option.getOrUndefined(operation.endpoint.urlParamsSchema)
+  )
+  return Option.isNone(schema) ? Effect.void : new ValidationFailed({ fields: refusedBy(schema, parameters) })
+}
+
 /** A request that a schema refused; a *response* that its schema refuses arrives as the same error, and is a bug. */
 const fromDecodeError = Effect.fnUntraced(function* (
   error: HttpApiError.HttpApiDecodeError,
   request: HttpServerRequest.HttpServerRequest
 ) {
-  const method = request.method === "HEAD" ? "GET" : request.method
-  const found = operationsAt(pathOf(request.url)).find(({ operation }) => operation.method === method)
+  const found = operationOf(request)
   const fields = found === undefined ? [] : yield* refusedFields(found.operation, found.params, request)
   const emptyBody = error.issues.length > 0 && error.issues.every(({ path }) => path.length === 0)
   return fields.length > 0 || emptyBody
@@ -228,8 +250,16 @@ export const edge = HttpApiBuilder.middleware(
           entry === undefined && HttpMethod.hasBody(original.method) ? withBoundedJson(original) : original
         const headers: Record<string, string> = { "request-id": requestId }
         if (pathOf(original.url) === documentPaths.docs) headers["content-security-policy"] = docsPolicy
-        // Interruptible as the router makes its handlers
-        const answered = Effect.matchCauseEffect(entry === undefined ? app : Effect.interruptible(entry(request)), {
+        const served: Effect.Effect<
+          HttpServerResponse.HttpServerResponse,
+          ApiError,
+          HttpServerRequest.HttpServerRequest
+        > =
+          entry === undefined
+            ? Effect.zipRight(refuseQuery(request), app)
+            : // As the router makes its handlers
+              Effect.interruptible(entry(request))
+        const answered = Effect.matchCauseEffect(served, {
           onFailure: (cause) =>
             Cause.isInterruptedOnly(cause)
               ? Effect.failCause(Cause.stripFailures(cause))

@@ -1,5 +1,6 @@
 import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import { type Cause, Data, Duration, Schema } from "effect"
+import { boundedFields, boundedMessage, maxFieldLength, maxRefusedFields } from "./kit/Refusals.ts"
 
 /**
  * Every error code of the API, one tagged error each (contract, Errors).
@@ -460,11 +461,11 @@ export interface ErrorBody {
   readonly requestId: string
 }
 
-/** The wire form of an error, under the id of the request that failed. */
+/** The wire form of an error, under the id of the request that failed; small, whatever the error was raised with. */
 export const errorBody = (error: ApiError, requestId: string): ErrorBody => ({
-  error: error.message,
+  error: boundedMessage(error.message),
   code: error.code,
-  fields: error.fields,
+  fields: boundedFields(error.fields),
   requestId
 })
 
@@ -474,8 +475,14 @@ const wireSchema = (documentation: Documentation<string>, identifier: string) =>
     code: documentation.code.includes("<")
       ? Schema.String.pipe(Schema.pattern(/^provider_/)).annotations({ description: documentation.code })
       : Schema.Literal(documentation.code),
+    // The bounds are for readers: a client takes what a later version may say
     fields: Schema.Array(Schema.String).annotations({
-      description: "Refused fields as dotted paths; empty where none apply"
+      jsonSchema: {
+        type: "array",
+        description: `Refused fields as dotted paths, the first ${maxRefusedFields} of them; empty where none apply`,
+        maxItems: maxRefusedFields,
+        items: { type: "string", maxLength: maxFieldLength }
+      }
     }),
     requestId: Schema.String.annotations({ description: "The request's id, also in the request-id header" })
   }).annotations({ identifier, description: documentation.message })

@@ -3,7 +3,7 @@ import { Effect, Option, Schema } from "effect"
 import { Organizations } from "../identity/Organizations.ts"
 import { Email } from "../identity/Schemas.ts"
 import { OrganizationId } from "../kit/Ids.ts"
-import { PrintableText } from "../kit/Request.ts"
+import { Instant, PrintableText } from "../kit/Text.ts"
 import { environments } from "../Settings.ts"
 import { CommandFailed } from "./Failure.ts"
 
@@ -22,12 +22,15 @@ export const parsedOption = <A, B>(name: string, parse: (value: A) => Option.Opt
 export const formOption = <A>(name: string, parse: (text: string) => Option.Option<A>, refusal: string) =>
   Options.text(name).pipe(parsedOption(name, parse, refusal))
 
-/** A date (its start in UTC), or a moment with its offset from UTC. */
-const momentForm = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/
+/** What people leave out of an instant: its time, in UTC then, or its seconds. */
+const shortened: ReadonlyArray<readonly [form: RegExp, full: string]> = [
+  [/^(\d{4}-\d\d-\d\d)$/, "$1T00:00:00Z"],
+  [/^(\d{4}-\d\d-\d\dT\d\d:\d\d)(Z|[+-]\d\d:\d\d)$/, "$1:00$2"]
+]
 
 /** A date or time as people write it: 2030-01-31 or 2030-01-31T12:00:00Z. */
 export const moment = (text: string): Option.Option<Date> =>
-  Option.some(new Date(text)).pipe(Option.filter((date) => momentForm.test(text) && !Number.isNaN(date.getTime())))
+  Schema.decodeOption(Instant)(shortened.reduce((written, [form, full]) => written.replace(form, full), text))
 
 /** `--organization`. */
 export const organizationOption = formOption(

@@ -7,9 +7,10 @@ import { Authentication } from "../identity/Authentication.ts"
 import { RequiredPermission } from "../identity/Permissions.ts"
 import { EndpointId, OrganizationId } from "../kit/Ids.ts"
 import { NoQuery, optional, pageFields, strict } from "../kit/Request.ts"
+import { Instant, Uuid } from "../kit/Text.ts"
 
 /** A recovery's id. */
-export const RecoveryId = Schema.UUID.pipe(Schema.brand("RecoveryId")).annotations({
+export const RecoveryId = Uuid.pipe(Schema.brand("RecoveryId")).annotations({
   identifier: "RecoveryId",
   description: "The recovery's id (UUID)"
 })
@@ -35,15 +36,6 @@ export const RecoveryList = Schema.Struct({ data: Schema.Array(Recovery), has_mo
   identifier: "RecoveryList"
 })
 export type RecoveryList = typeof RecoveryList.Type
-
-/** An instant in ISO 8601 with its zone, as our own records write it. Date.parse alone takes much more. */
-const Instant = Schema.compose(
-  Schema.String.pipe(Schema.pattern(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/)).annotations({
-    jsonSchema: { type: "string", format: "date-time" },
-    examples: ["2026-01-31T09:30:00.000Z"]
-  }),
-  Schema.Date
-)
 
 /** Body of recover. */
 export const StartRecovery = strict(

@@ -20,37 +20,42 @@ import {
 } from "../Errors.ts"
 import { EventType } from "../events/Catalog.ts"
 import { EventTypeName } from "../events/EventCatalog.ts"
-import { Filters } from "../events/Filters.ts"
+import { Filters, filtersJsonSchema } from "../events/Filters.ts"
 import { Authentication } from "../identity/Authentication.ts"
 import { RequiredPermission } from "../identity/Permissions.ts"
 import { DeliveryId, EndpointId, OrganizationId } from "../kit/Ids.ts"
 import {
   IdempotencyHeaders,
-  IdempotencyKey,
   NoQuery,
+  OptionalIdempotencyHeaders,
   OrganizationPath,
   optional,
-  PrintableText,
   pageFields,
-  strict
+  strict,
+  uniqueArray
 } from "../kit/Request.ts"
+import { PrintableText, text } from "../kit/Text.ts"
 
 /** A destination's name: 1 to 100 characters, trimmed. */
 const EndpointName = PrintableText(100)
 
+/**
+ * A destination's URL before it is judged: what is wrong with it has codes of its own (contract, Limits). Where the
+ * service takes local destinations, those may be `http`.
+ */
+const DestinationText = text({ min: 1, max: 2048 }).annotations({
+  jsonSchema: { minLength: 1, maxLength: 2048, pattern: "^[hH][tT][tT][pP][sS]://[^\\s\\\\/?#@]+(?:/[^\\s\\\\?#]*)?$" }
+})
+
 /** The subscribed types: 1 to 19, each once. */
-const Subscriptions = Schema.Array(EventType)
-  .pipe(
-    Schema.minItems(1),
-    Schema.maxItems(19),
-    Schema.filter((types) => new Set(types).size === types.length || "each type once")
-  )
-  .annotations({ description: "Event types from the catalog, each once" })
+const Subscriptions = uniqueArray(EventType, { min: 1, max: 19 }).annotations({
+  description: "Event types from the catalog, each once",
+  jsonSchema: { uniqueItems: true }
+})
 
 /** Filters before they are judged key by key: their errors have codes of their own (contract, Filters). */
 const UnjudgedFilters = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
-  description:
-    "`currencies`, `amountMin`, `amountMax`, `products`, `prices`, `metadata`; `{}` delivers all subscribed events"
+  jsonSchema: filtersJsonSchema
 })
 
 /** A webhook destination as the API shows it. The signing secret is in the answers to create and rotate alone. */
@@ -104,8 +109,9 @@ export type EndpointList = typeof EndpointList.Type
 export const CreateEndpoint = strict(
   Schema.Struct({
     name: EndpointName,
-    url: Schema.String.pipe(Schema.minLength(1), Schema.maxLength(2048)).annotations({
-      description: "Public HTTPS URL on port 443, without credentials or query string; can't be changed later"
+    url: DestinationText.annotations({
+      description:
+        "Public HTTPS URL on port 443, without credentials or query string; must resolve; can't be changed later"
     }),
     events: Subscriptions,
     filters: optional(UnjudgedFilters)
@@ -161,7 +167,7 @@ export const ListSkipped = strict(
   Schema.Struct({
     limit: pageFields.limit,
     starting_after: optional(
-      Schema.String.pipe(Schema.pattern(/^svc_evt_[0-9a-f]{64}$/)).annotations({
+      text({ min: 72, max: 72, pattern: /^svc_evt_[0-9a-f]{64}$/ }).annotations({
         description: "The last event id of the page before"
       })
     )
@@ -235,7 +241,7 @@ export class EndpointsApi extends HttpApiGroup.make("endpoints")
     HttpApiEndpoint.post("rotateSecret", "/endpoints/:id/rotate-secret")
       .setPath(EndpointPath)
       .setUrlParams(NoQuery)
-      .setHeaders(Schema.Struct({ "idempotency-key": optional(IdempotencyKey) }))
+      .setHeaders(OptionalIdempotencyHeaders)
       .addSuccess(RotatedEndpoint)
       .addError(errorSchema(ResourceNotFound))
       .addError(errorSchema(IdempotencyKeyReused))

@@ -2,37 +2,54 @@
  * Filters of endpoints: which of the subscribed events are delivered (contract, Events, Filters). Pure. A filter looks
  * at an event's `data` and at what else is known of the provider's object; what it looks at is never delivered.
  */
-import { Either, ParseResult, Schema } from "effect"
+import { Either, JSONSchema, ParseResult, Schema } from "effect"
+import { boundedRefusals } from "../kit/Refusals.ts"
+import { optional } from "../kit/Request.ts"
+import { controls, text } from "../kit/Text.ts"
 
-const list = (form: RegExp, max: number, description: string) =>
-  Schema.Array(Schema.String.pipe(Schema.pattern(form), Schema.maxLength(255)))
-    .pipe(Schema.minItems(1), Schema.maxItems(max))
-    .annotations({ description })
+const list = (item: Schema.Schema<string>, max: number, description: string) =>
+  Schema.Array(item)
+    .pipe(Schema.maxItems(max))
+    .annotations({
+      description: `${description}, up to ${max}; an empty list is no filter`,
+      jsonSchema: { maxItems: max }
+    })
 
-const Amount = Schema.Int.pipe(Schema.nonNegative())
+const Currency = text({ min: 3, max: 3, pattern: /^[a-z]{3}$/ })
+const ProductIdText = text({ max: 255, pattern: /^prod_[A-Za-z0-9_]+$/ })
+const PriceIdText = text({ max: 255, pattern: /^price_[A-Za-z0-9_]+$/ })
+
+const Amount = Schema.Int.pipe(Schema.between(0, Number.MAX_SAFE_INTEGER))
 
 const MetadataPairs = Schema.Record({
-  key: Schema.String.pipe(Schema.pattern(/^[^\s[\]\p{Cc}]{1,40}$/u)),
-  value: Schema.String.pipe(Schema.minLength(1), Schema.maxLength(500), Schema.pattern(/^[^\p{Cs}\0]*$/u))
-})
-  .pipe(
-    Schema.filter((pairs) => {
-      const count = Object.keys(pairs).length
-      return (count >= 1 && count <= 10) || "1 to 10 pairs"
-    })
-  )
-  .annotations({ description: "All pairs must be in the metadata of the origin object" })
+  key: text({ min: 1, max: 40, pattern: new RegExp(`^[^\\s[\\]${controls}]+$`) }),
+  value: text({ min: 1, max: 500, pattern: /^[^\u0000]*$/ })
+}).pipe(
+  Schema.filter((pairs) => Object.keys(pairs).length <= 10 || "up to 10 pairs", {
+    description: "All pairs, up to 10, must be in the metadata of the origin object; `{}` is no filter",
+    jsonSchema: { maxProperties: 10 }
+  })
+)
+
+const filterFields = {
+  currencies: optional(list(Currency, 10, "Lowercase ISO 4217 codes")),
+  amountMin: optional(Amount.annotations({ description: "Least principal amount" })),
+  amountMax: optional(Amount.annotations({ description: "Greatest principal amount" })),
+  products: optional(list(ProductIdText, 20, "Product ids")),
+  prices: optional(list(PriceIdText, 20, "Price ids")),
+  metadata: optional(MetadataPairs)
+}
+
+const description = "`{}` delivers all subscribed events"
 
 /** The six keys; `{}` delivers all subscribed events. */
-export const Filters = Schema.Struct({
-  currencies: Schema.optionalWith(list(/^[a-z]{3}$/, 10, "Lowercase ISO 4217 codes, up to 10"), { exact: true }),
-  amountMin: Schema.optionalWith(Amount.annotations({ description: "Least principal amount" }), { exact: true }),
-  amountMax: Schema.optionalWith(Amount.annotations({ description: "Greatest principal amount" }), { exact: true }),
-  products: Schema.optionalWith(list(/^prod_[A-Za-z0-9_]+$/, 20, "Product ids, up to 20"), { exact: true }),
-  prices: Schema.optionalWith(list(/^price_[A-Za-z0-9_]+$/, 20, "Price ids, up to 20"), { exact: true }),
-  metadata: Schema.optionalWith(MetadataPairs, { exact: true })
-}).annotations({ identifier: "Filters", description: "`{}` delivers all subscribed events" })
+export const Filters = Schema.Struct(filterFields).annotations({ identifier: "Filters", description })
 export type Filters = typeof Filters.Type
+
+const { $schema: _, ...inOnePiece } = JSONSchema.make(Schema.Struct(filterFields).annotations({ description }))
+
+/** What a request may say, as JSON Schema: `parseFilters` judges it, since its errors have codes of their own. */
+export const filtersJsonSchema: object = inOnePiece
 
 /** Why filters are refused: keys that do not exist, or values of the wrong form; `fields` as dotted paths. */
 export interface FiltersRefused {
@@ -44,6 +61,19 @@ const known: ReadonlySet<string> = new Set(Object.keys(Filters.fields))
 
 const decode = ParseResult.decodeUnknownEither(Filters, { errors: "all" })
 
+/** Whether a list or metadata holds something: an empty one means no filter. */
+const holdsSome = <A extends object>(value: A | undefined): value is A =>
+  value !== undefined && Object.keys(value).length > 0
+
+/** What means no filter is not kept. */
+const withoutEmpty = ({ currencies, metadata, prices, products, ...amounts }: Filters): Filters => ({
+  ...amounts,
+  ...(holdsSome(currencies) ? { currencies } : {}),
+  ...(holdsSome(products) ? { products } : {}),
+  ...(holdsSome(prices) ? { prices } : {}),
+  ...(holdsSome(metadata) ? { metadata } : {})
+})
+
 /** Judges filters as a caller wrote them: unknown keys first, then the form of each, then the amounts' order. */
 export const parseFilters = (input: Readonly<Record<string, unknown>>): Either.Either<Filters, FiltersRefused> => {
   const unknown = Object.keys(input).filter((key) => !known.has(key))
@@ -52,15 +82,12 @@ export const parseFilters = (input: Readonly<Record<string, unknown>>): Either.E
   }
   const decoded = decode(input)
   if (Either.isLeft(decoded)) {
-    const paths = ParseResult.ArrayFormatter.formatIssueSync(decoded.left).map(({ path }) =>
-      ["filters", ...path.map(String)].join(".")
-    )
-    return Either.left({ reason: "invalid", fields: [...new Set(paths)] })
+    return Either.left({ reason: "invalid", fields: [...boundedRefusals(decoded.left, "filters").keys()] })
   }
   const { amountMax, amountMin } = decoded.right
   return amountMin !== undefined && amountMax !== undefined && amountMin > amountMax
     ? Either.left({ reason: "invalid", fields: ["filters.amountMin", "filters.amountMax"] })
-    : Either.right(decoded.right)
+    : Either.right(withoutEmpty(decoded.right))
 }
 
 /** What filters look at beside `data`; null where the contract's table says "not applicable". */
@@ -77,7 +104,7 @@ const principalAmount = (data: Readonly<Record<string, unknown>>): number | unde
   amountFields.map((field) => data[field]).find((value) => typeof value === "number")
 
 const oneOf = (wanted: ReadonlyArray<string> | undefined, present: ReadonlyArray<string> | null): boolean =>
-  wanted === undefined || present?.some((id) => wanted.includes(id)) === true
+  !holdsSome(wanted) || present?.some((id) => wanted.includes(id)) === true
 
 const withinAmounts = ({ amountMax, amountMin }: Filters, data: Readonly<Record<string, unknown>>): boolean => {
   if (amountMin === undefined && amountMax === undefined) {
@@ -88,10 +115,10 @@ const withinAmounts = ({ amountMax, amountMin }: Filters, data: Readonly<Record<
 }
 
 const ofCurrency = ({ currencies }: Filters, data: Readonly<Record<string, unknown>>): boolean =>
-  currencies === undefined || currencies.some((currency) => currency === data["currency"])
+  !holdsSome(currencies) || currencies.some((currency) => currency === data["currency"])
 
 const hasMetadata = ({ metadata }: Filters, present: FilterSubjects["metadata"]): boolean =>
-  metadata === undefined ||
+  !holdsSome(metadata) ||
   (present !== null &&
     Object.entries(metadata).every(([key, value]) => Object.hasOwn(present, key) && present[key] === value))
 

@@ -2,6 +2,7 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { errorSchema, ServiceUnavailable } from "../Errors.ts"
 import { OrganizationPath, optional, pageFields, strict } from "../kit/Request.ts"
+import { Uuid } from "../kit/Text.ts"
 import { Authentication } from "./Authentication.ts"
 import { RequiredPermission } from "./Permissions.ts"
 
@@ -27,7 +28,7 @@ export type AuditPage = typeof AuditPage.Type
 export const ListAudit = strict(
   Schema.Struct({
     limit: pageFields.limit,
-    starting_after: optional(Schema.UUID.annotations({ description: "The last id of the page before" }))
+    starting_after: optional(Uuid.annotations({ description: "The last id of the page before" }))
   })
 )
 export type ListAudit = typeof ListAudit.Type

@@ -12,6 +12,7 @@ import {
   SessionInvalid
 } from "../Errors.ts"
 import { NoQuery, optional, strict } from "../kit/Request.ts"
+import { Uuid } from "../kit/Text.ts"
 import { SessionAuthentication } from "./Authentication.ts"
 import { Email, Environments, InvitedRole, WorkspaceEnvironment } from "./Schemas.ts"
 import { bySession, SignedIn } from "./SessionApi.ts"
@@ -44,7 +45,7 @@ export const CreateInvitation = strict(
   }).annotations({ identifier: "CreateInvitation" })
 )
 
-const InvitationPath = Schema.Struct({ id: Schema.UUID.annotations({ description: "The invitation's id (UUID)" }) })
+const InvitationPath = Schema.Struct({ id: Uuid.annotations({ description: "The invitation's id (UUID)" }) })
 
 /** Invitations of the signed-in person's organization. */
 export class InvitationsApi extends HttpApiGroup.make("invitations")

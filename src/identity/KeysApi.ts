@@ -8,9 +8,10 @@ import {
   ServiceUnavailable,
   WorkspaceAccessRequired
 } from "../Errors.ts"
-import { NoQuery, optional, PrintableText, strict } from "../kit/Request.ts"
+import { NoQuery, optional, strict, uniqueArray } from "../kit/Request.ts"
+import { Instant, PrintableText, Uuid } from "../kit/Text.ts"
 import { SessionAuthentication } from "./Authentication.ts"
-import { Grant } from "./Permissions.ts"
+import { Grant, grants } from "./Permissions.ts"
 import { WorkspaceEnvironment } from "./Schemas.ts"
 import { bySession } from "./SessionApi.ts"
 
@@ -35,32 +36,20 @@ export const CreatedApiKey = Schema.Struct({
 
 export const ApiKeyList = Schema.Struct({ data: Schema.Array(ApiKey) }).annotations({ identifier: "ApiKeyList" })
 
-/** A moment as ISO 8601 writes it, to the second or finer, with its offset from UTC. */
-const Moment = Schema.compose(
-  Schema.String.pipe(
-    Schema.pattern(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/),
-    Schema.annotations({ jsonSchema: { type: "string", format: "date-time" } })
-  ),
-  Schema.Date
-)
-
 /** Body of `POST /identity/api-keys`. */
 export const CreateApiKey = strict(
   Schema.Struct({
     name: PrintableText(100),
-    permissions: Schema.Array(Grant).pipe(
-      Schema.minItems(1),
-      Schema.filter((grants) => new Set(grants).size === grants.length || "each permission once")
-    ),
+    permissions: uniqueArray(Grant, { min: 1, max: grants.length }),
     mode: optional(
       Schema.Literal("test", "live").annotations({ description: "Default test: production needs an explicit live" })
     ),
-    expiresAt: optional(Moment.annotations({ description: "In the future; absent, the key does not expire" }))
+    expiresAt: optional(Instant.annotations({ description: "In the future; absent, the key does not expire" }))
   }).annotations({ identifier: "CreateApiKey" })
 )
 export type CreateApiKey = typeof CreateApiKey.Type
 
-const KeyPath = Schema.Struct({ id: Schema.UUID.annotations({ description: "The key's id (UUID)" }) })
+const KeyPath = Schema.Struct({ id: Uuid.annotations({ description: "The key's id (UUID)" }) })
 
 /** API keys of the signed-in person's organization (contract, Authentication, rules 1 to 6). */
 export class KeysApi extends HttpApiGroup.make("apiKeys")

@@ -8,6 +8,7 @@ import {
   ServiceUnavailable
 } from "../Errors.ts"
 import { NoQuery, optional, strict } from "../kit/Request.ts"
+import { Uuid } from "../kit/Text.ts"
 import { SessionAuthentication } from "./Authentication.ts"
 import { Environments, MemberRole, WorkspaceEnvironment } from "./Schemas.ts"
 import { bySession } from "./SessionApi.ts"
@@ -35,7 +36,7 @@ export const UpdateMember = strict(
   }).annotations({ identifier: "UpdateMember" })
 )
 
-const MemberPath = Schema.Struct({ personId: Schema.UUID.annotations({ description: "The person's id (UUID)" }) })
+const MemberPath = Schema.Struct({ personId: Uuid.annotations({ description: "The person's id (UUID)" }) })
 
 /** The members of the signed-in person's organization (contract, Authentication, rules 7 and 8). */
 export class MembersApi extends HttpApiGroup.make("members")

@@ -28,6 +28,14 @@ export const Grant = Schema.Union(Permission, Schema.Literal("*", "webhook-endpo
 })
 export type Grant = typeof Grant.Type
 
+/** All that a key can be given, each once. */
+export const grants: ReadonlyArray<Grant> = [
+  ...PaymentPermission.literals,
+  ...WebhookPermission.literals,
+  "*",
+  "webhook-endpoints:*"
+]
+
 const permissionsOf = (grant: Grant): ReadonlyArray<Permission> => {
   switch (grant) {
     case "*":

@@ -1,4 +1,6 @@
 import { Schema } from "effect"
+import { uniqueArray } from "../kit/Request.ts"
+import { text } from "../kit/Text.ts"
 
 /** What the operations under `/identity` share. Holds no server code. */
 
@@ -8,13 +10,13 @@ const label = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 const emailForm = new RegExp(`^[A-Za-z0-9.!#$%&'*+/=?^_\`{|}~-]{1,64}@${label}(?:\\.${label})*$`)
 
 /** An e-mail address: at most 254 characters; capitals are no difference. */
-export const Email = Schema.String.pipe(Schema.maxLength(254), Schema.pattern(emailForm))
+export const Email = text({ max: 254, pattern: emailForm })
   .annotations({ description: "An e-mail address", examples: ["ana@example.com"] })
   .pipe(Schema.compose(Schema.Lowercase))
 
 /** A one-time token out of a mail. What is no token of ours is answered like one that was used. */
 export const OneTimeToken = Schema.Redacted(
-  Schema.String.pipe(Schema.minLength(1), Schema.maxLength(256)).annotations({
+  text({ min: 1, max: 256 }).annotations({
     description: "What follows the # in the mailed link"
   })
 )
@@ -32,7 +34,4 @@ export type InvitedRole = typeof InvitedRole.Type
 export const WorkspaceEnvironment = Schema.Literal("sandbox", "production")
 
 /** The environments whose workspaces a member may enter, each once. */
-export const Environments = Schema.Array(WorkspaceEnvironment).pipe(
-  Schema.maxItems(2),
-  Schema.filter((environments) => new Set(environments).size === environments.length || "each environment once")
-)
+export const Environments = uniqueArray(WorkspaceEnvironment, { max: 2 })

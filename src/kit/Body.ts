@@ -3,6 +3,8 @@ import { HttpServerError, type HttpServerRequest } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect } from "effect"
 import { PayloadTooLarge, UnsupportedMediaType, ValidationFailed } from "../Errors.ts"
+import { type BoundBroken, brokenBound, jsonBounds } from "./JsonBounds.ts"
+import { fieldName, maxRefusedFields } from "./Refusals.ts"
 
 /**
  * Request bodies within bounds. The platform's own bound cuts the connection, so that the caller never sees the 413;
@@ -55,40 +57,63 @@ const decode = (bytes: Buffer): Effect.Effect<string, ValidationFailed> =>
     catch: () => new ValidationFailed({ message: "The request body is not valid UTF-8." })
   })
 
-/** How deep a JSON body may be nested; none of the API's own goes deeper than 5. */
-const maxDepth = 32
-
 const notWellFormed = /\p{Cs}/u
 
 /**
- * The paths of what no operation takes, wherever it stands: nesting beyond bounds, on which what walks a body would
- * overflow its stack; `__proto__` as a key, which the schemas would drop without a word; half of a surrogate pair,
- * which has no UTF-8 and so can't be sent on or stored.
+ * The paths of what no operation takes, wherever it stands: `__proto__` as a key, which the schemas would drop without
+ * a word; half of a surrogate pair, which has no UTF-8 and so can't be sent on or stored. One by one: whoever asks may
+ * stop. The depth is bounded by then.
  */
-const refusedParts = (value: unknown, path: ReadonlyArray<string> = []): ReadonlyArray<string> => {
+function* refusedParts(value: unknown, path: ReadonlyArray<string>): Generator<ReadonlyArray<string>> {
   if (typeof value === "string") {
-    return notWellFormed.test(value) ? [path.join(".")] : []
+    if (notWellFormed.test(value)) yield path
+    return
   }
-  if (typeof value !== "object" || value === null) {
-    return []
+  if (typeof value !== "object" || value === null) return
+  for (const [key, part] of Object.entries(value)) {
+    if (key === "__proto__" || notWellFormed.test(key)) {
+      yield [...path, key]
+    } else {
+      yield* refusedParts(part, [...path, key])
+    }
   }
-  if (path.length >= maxDepth) {
-    return [path.slice(0, 3).join(".")]
-  }
-  return Object.entries(value).flatMap(([key, part]) =>
-    key === "__proto__" || notWellFormed.test(key)
-      ? [[...path, key].join(".").replaceAll(/\p{Cs}/gu, "\ufffd")]
-      : refusedParts(part, [...path, key])
-  )
 }
 
-const parse = (text: string): Effect.Effect<unknown, ValidationFailed> =>
-  Effect.try({
-    try: (): unknown => (text === "" ? null : JSON.parse(text)),
-    catch: () => new ValidationFailed({ message: "The request body is not valid JSON." })
+/** The names of refused parts, as many as an error says. */
+const refusedNames = (json: unknown): ReadonlyArray<string> => {
+  const names = new Set<string>()
+  for (const path of refusedParts(json, [])) {
+    names.add(fieldName(path).replaceAll(/\p{Cs}/gu, "\ufffd"))
+    if (names.size >= maxRefusedFields) break
+  }
+  return [...names]
+}
+
+const boundMessages: Record<BoundBroken["bound"], string> = {
+  depth: `The request body is nested deeper than ${jsonBounds.depth} levels.`,
+  members: `The request body has an array with more than ${jsonBounds.members} items, or an object with more keys than that.`,
+  values: `The request body has more than ${jsonBounds.values} values.`
+}
+
+const tooMuch = ({ bound, path }: BoundBroken): ValidationFailed =>
+  new ValidationFailed({
+    message: boundMessages[bound],
+    fields: path.length === 0 ? [] : [fieldName(path).replaceAll(/\p{Cs}/gu, "\ufffd")]
+  })
+
+const parse = (bytes: Buffer): Effect.Effect<unknown, ValidationFailed> =>
+  Effect.suspend((): Effect.Effect<unknown, ValidationFailed> => {
+    const broken = brokenBound(bytes)
+    if (broken !== null) return tooMuch(broken)
+    return Effect.flatMap(decode(bytes), (text) =>
+      Effect.try({
+        try: (): unknown => (text === "" ? null : JSON.parse(text)),
+        catch: () => new ValidationFailed({ message: "The request body is not valid JSON." })
+      })
+    )
   }).pipe(
     Effect.flatMap((json) => {
-      const fields = [...new Set(refusedParts(json))]
+      const fields = refusedNames(json)
       return fields.length === 0 ? Effect.succeed(json) : new ValidationFailed({ fields })
     })
   )
@@ -110,13 +135,7 @@ export const withBoundedJson = (request: HttpServerRequest.HttpServerRequest): H
     // Once, and only where somebody asks
     reading ??= isJson(request.headers["content-type"])
       ? Effect.runSync(
-          Effect.cached(
-            readBytes(request, maxJsonBytes).pipe(
-              Effect.flatMap(decode),
-              Effect.flatMap(parse),
-              Effect.mapError(refuse)
-            )
-          )
+          Effect.cached(readBytes(request, maxJsonBytes).pipe(Effect.flatMap(parse), Effect.mapError(refuse)))
         )
       : unsupported
     return reading

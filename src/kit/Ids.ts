@@ -1,22 +1,23 @@
 import { Effect, Schema } from "effect"
 import { parse, v5, v7 } from "uuid"
+import { Uuid } from "./Text.ts"
 
 /** An organization's id. */
-export const OrganizationId = Schema.UUID.pipe(Schema.brand("OrganizationId")).annotations({
+export const OrganizationId = Uuid.pipe(Schema.brand("OrganizationId")).annotations({
   identifier: "OrganizationId",
   description: "The organization's id (UUID)"
 })
 export type OrganizationId = typeof OrganizationId.Type
 
 /** A webhook destination's id. */
-export const EndpointId = Schema.UUID.pipe(Schema.brand("EndpointId")).annotations({
+export const EndpointId = Uuid.pipe(Schema.brand("EndpointId")).annotations({
   identifier: "EndpointId",
   description: "The endpoint's id (UUID)"
 })
 export type EndpointId = typeof EndpointId.Type
 
 /** A delivery's id, sent in `Service-Delivery-ID`. */
-export const DeliveryId = Schema.UUID.pipe(Schema.brand("DeliveryId")).annotations({
+export const DeliveryId = Uuid.pipe(Schema.brand("DeliveryId")).annotations({
   identifier: "DeliveryId",
   description: "The delivery's id (UUID)"
 })

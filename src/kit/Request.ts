@@ -1,5 +1,6 @@
 import { Context, Schema } from "effect"
 import { OrganizationId } from "./Ids.ts"
+import { controls, text } from "./Text.ts"
 
 /** What the declarations of all API groups share. Holds no server code. */
 
@@ -30,35 +31,77 @@ export const strict = <A, I, R>(schema: Schema.Schema<A, I, R>): Schema.Schema<A
 /** A key that may be absent; where present it has a value, never `undefined`. */
 export const optional = <A, I, R>(schema: Schema.Schema<A, I, R>) => Schema.optionalWith(schema, { exact: true })
 
+/** An array of `min` (default 0) to `max` items of literals, each once. */
+export const uniqueArray = <A extends string, I extends string>(
+  item: Schema.Schema<A, I>,
+  { max, min = 0 }: { readonly min?: number; readonly max: number }
+) =>
+  Schema.Array(item).pipe(
+    Schema.minItems(min),
+    Schema.maxItems(max),
+    Schema.filter((items) => new Set(items).size === items.length || "each once", { jsonSchema: { uniqueItems: true } })
+  )
+
 /** The path of operations on the organization itself. */
 export const OrganizationPath = Schema.Struct({ organizationId: OrganizationId })
 
 /** An object id of the provider's, as the contract bounds it in paths and queries. */
-export const ProviderId = Schema.String.pipe(
-  Schema.pattern(/^[a-zA-Z0-9_]+$/),
-  Schema.minLength(3),
-  Schema.maxLength(255)
-).annotations({ description: "The provider's object id", examples: ["prod_Q1w2E3r4T5y6"] })
+export const ProviderId = text({ min: 3, max: 255, pattern: /^[a-zA-Z0-9_]+$/ }).annotations({
+  description: "The provider's object id",
+  examples: ["prod_Q1w2E3r4T5y6"]
+})
 
 /** The path of operations on one object of the provider's. */
 export const ProviderObjectPath = Schema.Struct({ organizationId: OrganizationId, id: ProviderId })
 
-/**
- * `Idempotency-Key`: 8 to 255 visible ASCII characters. The same key with the same operation and parameters repeats
- * safely.
- */
-export const IdempotencyKey = Schema.String.pipe(
-  Schema.pattern(/^[\x21-\x7e]+$/),
-  Schema.minLength(8),
-  Schema.maxLength(255)
-).annotations({ description: "Makes repeats safe: 8 to 255 characters, a new one per intended effect" })
+// Blanks at its ends would not survive a header
+const keyForm = new RegExp(`^[^\\s${controls}](?:[^${controls}]*[^\\s${controls}])?$`)
+const keyDescription = "Makes repeats safe: 8 to 255 printable characters, a new one per intended effect"
 
-export const IdempotencyHeaders = Schema.Struct({ "idempotency-key": IdempotencyKey })
+/**
+ * An idempotency key: 8 to 255 printable characters, spaces within included, as text. The same key with the same
+ * operation and parameters repeats safely.
+ */
+export const IdempotencyKey = text({ min: 8, max: 255, pattern: keyForm }).annotations({ description: keyDescription })
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+/**
+ * A header's text. HTTP carries bytes, which arrive here as one character each: most clients send UTF-8, some Latin-1,
+ * and what is not the one is taken for the other.
+ */
+const fromHeader = (value: string): string => {
+  try {
+    return utf8.decode(Uint8Array.from(value, (byte) => byte.charCodeAt(0)))
+  } catch {
+    return value
+  }
+}
+
+const toHeader = (text: string): string => String.fromCharCode(...new TextEncoder().encode(text))
+
+/** `Idempotency-Key`, as it comes in a header. */
+const IdempotencyKeyHeader = Schema.transform(
+  Schema.String.pipe(
+    // At most four bytes a character
+    Schema.filter((value) => value.length <= 4 * 255, {
+      jsonSchema: { type: "string", description: keyDescription, minLength: 8, maxLength: 255, pattern: keyForm.source }
+    })
+  ),
+  IdempotencyKey,
+  { strict: true, decode: fromHeader, encode: toHeader }
+)
+
+/** The header of financial mutations and of what repeats only under a key. */
+export const IdempotencyHeaders = Schema.Struct({ "idempotency-key": IdempotencyKeyHeader })
+
+/** The header of changes that are no financial mutation: a repeat under the same key is safe, none is needed. */
+export const OptionalIdempotencyHeaders = Schema.Struct({ "idempotency-key": optional(IdempotencyKeyHeader) })
 
 /** A whole number in a query, in decimal digits alone: no signs, exponents, blanks or other bases. */
 const integerFromQuery = (minimum: number, maximum: number, description: string) =>
   Schema.compose(
-    Schema.String.pipe(Schema.pattern(/^\d{1,15}$/)).annotations({
+    text({ min: 1, max: 15, pattern: /^\d+$/ }).annotations({
       description,
       jsonSchema: { type: "integer", minimum, maximum }
     }),
@@ -79,10 +122,6 @@ export const BooleanFromQuery = Schema.BooleanFromString.annotations({ descripti
 
 /** Unix seconds in a query, within the contract's bounds. */
 export const UnixSecondsFromQuery = integerFromQuery(0, 4_102_444_800, "Unix seconds, inclusive")
-
-/** Text of ours that people read: no control characters, which PostgreSQL (NUL) and logs do not take. */
-export const PrintableText = (max: number) =>
-  Schema.Trim.pipe(Schema.pattern(/^[^\p{Cc}\p{Cs}]*$/u), Schema.minLength(1), Schema.maxLength(max))
 
 /**
  * An operation without query parameters: every one is unknown and refused by its name. A struct without fields alone

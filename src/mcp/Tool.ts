@@ -1,10 +1,11 @@
 import { HttpServerResponse } from "@effect/platform"
 import type { CallToolResult, Tool as ListedTool, ToolAnnotations } from "@modelcontextprotocol/sdk/types.js"
-import { Cause, Duration, Effect, ParseResult, Predicate, Schema } from "effect"
+import { Cause, Duration, Effect, type ParseResult, Predicate, Schema } from "effect"
 import { type ApiError, errorBody, InternalError, isApiError, ValidationFailed } from "../Errors.ts"
 import { requirePermission } from "../identity/Access.ts"
 import type { WebhookPermission } from "../identity/Permissions.ts"
 import { Principal, type PrincipalShape } from "../identity/Principal.ts"
+import { boundedRefusals } from "../kit/Refusals.ts"
 import { RequestId } from "../kit/Request.ts"
 import { type ObjectSchema, objectSchema } from "./JsonSchema.ts"
 
@@ -60,13 +61,11 @@ const fromResponse = (response: HttpServerResponse.HttpServerResponse): Effect.E
     (text) => (response.status < 400 ? answered(JSON.parse(text)) : refused(text))
   )
 
-const invalidArguments = ({ issue }: ParseResult.ParseError): ValidationFailed => {
-  const paths = ParseResult.ArrayFormatter.formatIssueSync(issue).map(({ path }) => path.map(String).join("."))
-  return new ValidationFailed({
+const invalidArguments = ({ issue }: ParseResult.ParseError): ValidationFailed =>
+  new ValidationFailed({
     message: "The tool's arguments are not valid; `fields` lists what was refused.",
-    fields: [...new Set(paths.filter((path) => path !== ""))]
+    fields: [...boundedRefusals(issue).keys()].filter((field) => field !== "")
   })
-}
 
 const fromFailure = (cause: Cause.Cause<ApiError>): Effect.Effect<CallToolResult> => {
   if (Cause.isInterruptedOnly(cause)) {

@@ -7,6 +7,7 @@ import {
   BooleanFromQuery,
   IdempotencyHeaders,
   NoQuery,
+  OptionalIdempotencyHeaders,
   OrganizationPath,
   optional,
   ProviderObjectPath,
@@ -14,15 +15,7 @@ import {
   strict
 } from "../kit/Request.ts"
 import { providerErrors } from "./ProviderErrors.ts"
-import {
-  CheckoutMetadata,
-  OptionalIdempotencyHeaders,
-  ProviderObject,
-  ProviderPage,
-  ProviderText,
-  Quantity,
-  Reference
-} from "./Schemas.ts"
+import { CheckoutMetadata, ProviderObject, ProviderPage, ProviderText, Quantity, Reference } from "./Schemas.ts"
 
 /** Whether the payer may change the quantity, and between which bounds (the provider's default: 0 to 99). */
 const AdjustableQuantity = Schema.Struct({

@@ -6,15 +6,17 @@ import {
   BooleanFromQuery,
   IdempotencyHeaders,
   NoQuery,
+  OptionalIdempotencyHeaders,
   OrganizationPath,
   optional,
   ProviderObjectPath,
   pageFields,
   strict
 } from "../kit/Request.ts"
+import { text } from "../kit/Text.ts"
 import type { RuleBroken } from "./PriceTerms.ts"
 import { providerErrors } from "./ProviderErrors.ts"
-import { Currency, OptionalIdempotencyHeaders, ProviderObject, ProviderPage, UnitAmount } from "./Schemas.ts"
+import { Currency, ProviderObject, ProviderPage, UnitAmount } from "./Schemas.ts"
 
 const discountRules = (discount: {
   readonly percent_off?: number
@@ -62,7 +64,7 @@ const durationRules = (code: {
 /** Body of `POST P/promotion-codes` (contract, Promotion code): makes the coupon and the code in one step. */
 export const CreatePromotionCode = strict(
   Schema.Struct({
-    code: Schema.String.pipe(Schema.pattern(/^[A-Za-z0-9]+$/), Schema.minLength(3), Schema.maxLength(40)).annotations({
+    code: text({ min: 3, max: 40, pattern: /^[A-Za-z0-9]+$/ }).annotations({
       description: "What payers enter; letters and digits, unique among the active codes whatever its case",
       examples: ["SUMMER25"]
     }),
@@ -76,7 +78,7 @@ export const CreatePromotionCode = strict(
       Schema.Int.pipe(Schema.between(0, 4_102_444_800)).annotations({ description: "Unix seconds" })
     ),
     products: optional(
-      Schema.Array(Schema.String.pipe(Schema.pattern(/^prod_[a-zA-Z0-9_]+$/), Schema.maxLength(255)))
+      Schema.Array(text({ max: 255, pattern: /^prod_[a-zA-Z0-9_]+$/ }))
         .pipe(Schema.minItems(1), Schema.maxItems(100))
         .annotations({ description: "The products that the discount is on; without it, all" })
     )

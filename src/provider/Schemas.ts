@@ -1,5 +1,6 @@
 import { Schema } from "effect"
-import { IdempotencyKey, optional, ProviderId, UnixSecondsFromQuery } from "../kit/Request.ts"
+import { optional, ProviderId, UnixSecondsFromQuery } from "../kit/Request.ts"
+import { controls, text } from "../kit/Text.ts"
 
 /** What the provider's operations have in common on the wire. Names are the provider's own (contract, Provider objects). */
 
@@ -18,7 +19,7 @@ export const ProviderPage = Schema.Struct(
 export type ProviderPage = typeof ProviderPage.Type
 
 /** Lowercase ISO 4217 code. */
-export const Currency = Schema.String.pipe(Schema.pattern(/^[a-z]{3}$/)).annotations({
+export const Currency = text({ min: 3, max: 3, pattern: /^[a-z]{3}$/ }).annotations({
   description: "Lowercase ISO 4217 code",
   examples: ["brl"]
 })
@@ -31,40 +32,38 @@ export const UnitAmount = Schema.Int.pipe(Schema.between(0, 99_999_999)).annotat
 
 /** Key-value pairs kept on the object, within the provider's own bounds: 50 pairs, keys of 40, values of 500. */
 export const Metadata = Schema.Record({
-  key: Schema.String.pipe(Schema.pattern(/^[^[\]]+$/), Schema.maxLength(40)),
-  value: Schema.String.pipe(Schema.maxLength(500))
+  key: text({ min: 1, max: 40, pattern: /^[^[\]]+$/ }),
+  value: text({ max: 500 })
 })
-  .pipe(Schema.filter((pairs) => Object.keys(pairs).length <= 50 || "at most 50 pairs"))
+  .pipe(
+    Schema.filter((pairs) => Object.keys(pairs).length <= 50 || "at most 50 pairs", {
+      jsonSchema: { maxProperties: 50 }
+    })
+  )
   .annotations({ description: "Up to 50 pairs; keys up to 40 characters without brackets, values up to 500" })
 
 /** Text that the provider shows or keeps. */
-export const ProviderText = (max: number) => Schema.String.pipe(Schema.minLength(1), Schema.maxLength(max))
+export const ProviderText = (max: number) => text({ min: 1, max })
 
 /** An object id that refers to another object, e.g. a price's product. */
 export const Reference = ProviderId
 
+/** Without blanks and control characters, which the URL parser would drop without a word. */
+const httpsForm = new RegExp(`^[hH][tT][tT][pP][sS]://[^\\s${controls}]+$`)
+
 /** An https URL, as the provider takes for images and product pages. */
-export const HttpsUrl = Schema.String.pipe(
-  Schema.maxLength(2048),
-  Schema.filter((text) => (/^https:\/\//i.test(text) && URL.canParse(text)) || "must be an https URL")
-).annotations({
-  description: "An https URL",
-  jsonSchema: { type: "string", format: "uri", maxLength: 2048 },
-  arbitrary: () => (fc) => fc.webUrl({ validSchemes: ["https"] })
-})
+export const HttpsUrl = text({ max: 2048, pattern: httpsForm }).pipe(
+  Schema.filter((written) => URL.canParse(written) || "must be an https URL", {
+    description: "An https URL",
+    arbitrary: () => (fc) => fc.webUrl({ validSchemes: ["https"] })
+  })
+)
 
 /** What a payer's statement shows: up to 22 characters with at least one Latin letter. */
-export const StatementDescriptor = Schema.String.pipe(
-  Schema.pattern(/^[^<>\\'"*]*[A-Za-z][^<>\\'"*]*$/),
-  Schema.minLength(1),
-  Schema.maxLength(22)
-)
+export const StatementDescriptor = text({ min: 1, max: 22, pattern: /^(?=[^A-Za-z]*[A-Za-z])[^<>\\'"*]*$/ })
 
 /** Whether a price includes taxes. */
 export const TaxBehavior = Schema.Literal("inclusive", "exclusive", "unspecified")
-
-/** The header of changes that are no financial mutation: a repeat under the same key is safe, none is needed. */
-export const OptionalIdempotencyHeaders = Schema.Struct({ "idempotency-key": optional(IdempotencyKey) })
 
 /** How many of a line item: 1 to 999999. */
 export const Quantity = Schema.Int.pipe(Schema.between(1, 999_999))
@@ -77,10 +76,15 @@ export const checkoutMarker = { key: "svc_source", value: "connected-payments" }
 
 /** Metadata of what leads to checkout: one pair of the provider's 50 is the service's own. */
 export const CheckoutMetadata = Metadata.pipe(
-  Schema.filter((pairs) => [
-    ...(Object.keys(pairs).length > 49 ? [{ path: [], message: "at most 49 pairs" }] : []),
-    ...(checkoutMarker.key in pairs ? [{ path: [checkoutMarker.key], message: "is the service's own" }] : [])
-  ])
+  Schema.filter(
+    (pairs) => [
+      ...(Object.keys(pairs).length > 49 ? [{ path: [], message: "at most 49 pairs" }] : []),
+      ...(Object.hasOwn(pairs, checkoutMarker.key)
+        ? [{ path: [checkoutMarker.key], message: "is the service's own" }]
+        : [])
+    ],
+    { jsonSchema: { maxProperties: 49, not: { required: [checkoutMarker.key] } } }
+  )
 ).annotations({ description: "Up to 49 pairs; keys up to 40 characters without brackets, values up to 500" })
 
 /** When an object was made, in lists that can be narrowed by it: Unix seconds, both inclusive. */

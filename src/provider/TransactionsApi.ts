@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { Authentication } from "../identity/Authentication.ts"
 import { RequiredPermission } from "../identity/Permissions.ts"
 import { OrganizationPath, optional, pageFields, strict } from "../kit/Request.ts"
+import { text } from "../kit/Text.ts"
 import { providerErrors } from "./ProviderErrors.ts"
 import { createdFields, ProviderPage, Reference } from "./Schemas.ts"
 
@@ -12,7 +13,7 @@ export const ListBalanceTransactions = strict(
     ...pageFields,
     ...createdFields,
     type: optional(
-      Schema.String.pipe(Schema.pattern(/^[a-z_]+$/), Schema.minLength(1), Schema.maxLength(64)).annotations({
+      text({ min: 1, max: 64, pattern: /^[a-z_]+$/ }).annotations({
         description: "Only this type, e.g. `charge`, `refund` or `payout`"
       })
     ),

@@ -1,0 +1,94 @@
+import { Schema } from "effect"
+
+/**
+ * Text within bounds. A length is judged before anything else, so that no pattern ever runs on more than the field
+ * takes. Characters are Unicode code points, as JSON Schema counts them: an emoji is one. Holds no server code.
+ */
+
+/** How long a text may be, in characters, and which form it has. */
+export interface TextBounds {
+  /** Default 0. */
+  readonly min?: number
+  readonly max: number
+  /** Runs on at most `max` characters. Without flags, since JSON Schema has none. */
+  readonly pattern?: RegExp
+}
+
+/** Whether a text has `min` to `max` characters; looks at no more than `2 * max` units of it. */
+const hasLength = (text: string, min: number, max: number): boolean => {
+  // A character has one or two units
+  if (text.length < min || text.length > 2 * max) return false
+  if (text.length <= max && text.length >= 2 * min) return true
+  let count = 0
+  for (const _ of text) count += 1
+  return count >= min && count <= max
+}
+
+const ofLength = (min: number, max: number) =>
+  Schema.String.pipe(
+    Schema.filter((text) => hasLength(text, min, max), {
+      jsonSchema: { ...(min === 0 ? {} : { minLength: min }), maxLength: max }
+    })
+  )
+
+/** Text of `min` to `max` characters, of one form where a pattern says which. */
+export const text = ({ max, min = 0, pattern }: TextBounds): Schema.Schema<string> =>
+  pattern === undefined ? ofLength(min, max) : ofLength(min, max).pipe(Schema.pattern(pattern))
+
+/** Control characters, as a part of a pattern's class: Unicode's `Cc`, which JSON Schema has no portable name for. */
+export const controls = "\\u0000-\\u001f\\u007f-\\u009f"
+
+const withoutControls = new RegExp(`^[^${controls}]*$`)
+
+/**
+ * Text of ours that people read: 1 to `max` characters without control characters, which PostgreSQL (NUL) and logs do
+ * not take. Blanks around it are cut off before it is judged.
+ */
+export const PrintableText = (max: number) =>
+  Schema.transform(
+    Schema.String.annotations({
+      jsonSchema: { type: "string", minLength: 1, maxLength: max, pattern: `^(?!\\s*$)[^${controls}]*$` }
+    }),
+    text({ min: 1, max, pattern: withoutControls }),
+    { strict: true, decode: (written) => written.trim(), encode: (trimmed) => trimmed }
+  )
+
+const uuidForm = /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$/
+
+/** A UUID of any version, in either case. */
+export const Uuid = text({ min: 36, max: 36, pattern: uuidForm }).annotations({
+  description: "A UUID",
+  jsonSchema: { format: "uuid", pattern: uuidForm.source },
+  arbitrary: () => (fc) => fc.uuid()
+})
+
+const momentForm =
+  /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
+
+/** Whether the calendar has the day: `Date.parse` lets the 31st of a shorter month roll over into the next. */
+const isDay = (written: string): boolean => {
+  const day = written.slice(0, 10)
+  return new Date(`${day}T00:00:00Z`).toISOString().startsWith(day)
+}
+
+const firstYear = Date.parse("0001-01-01T00:00:00Z")
+const lastYear = Date.parse("9999-12-31T23:59:59.999Z")
+
+/** An offset can lead out of the years that ISO 8601 writes with four digits, and PostgreSQL takes. */
+const isInYears = (written: string): boolean => {
+  const time = Date.parse(written)
+  return time >= firstYear && time <= lastYear
+}
+
+/**
+ * An instant in ISO 8601 with its zone, as our own records write it, to the second or finer: a day that the calendar
+ * has, in the years 1 to 9999 UTC.
+ */
+export const Instant = Schema.compose(
+  text({ min: 20, max: 35, pattern: momentForm }).pipe(
+    Schema.filter((written) => isDay(written) && isInYears(written), {
+      jsonSchema: { format: "date-time", examples: ["2026-01-31T09:30:00.000Z"] }
+    })
+  ),
+  Schema.Date
+)
