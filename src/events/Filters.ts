@@ -21,9 +21,12 @@ const PriceIdText = text({ max: 255, pattern: /^price_[A-Za-z0-9_]+$/ })
 
 const Amount = Schema.Int.pipe(Schema.between(0, Number.MAX_SAFE_INTEGER))
 
+/** PostgreSQL takes no NUL in text. */
+const nul = "\\u0000"
+
 const MetadataPairs = Schema.Record({
   key: text({ min: 1, max: 40, pattern: new RegExp(`^[^\\s[\\]${controls}]+$`) }),
-  value: text({ min: 1, max: 500, pattern: /^[^\u0000]*$/ })
+  value: text({ min: 1, max: 500, pattern: new RegExp(`^[^${nul}]*$`) })
 }).pipe(
   Schema.filter((pairs) => Object.keys(pairs).length <= 10 || "up to 10 pairs", {
     description: "All pairs, up to 10, must be in the metadata of the origin object; `{}` is no filter",
