@@ -37,8 +37,10 @@ export const uniqueArray = <A extends string, I extends string>(
   { max, min = 0 }: { readonly min?: number; readonly max: number }
 ) =>
   Schema.Array(item).pipe(
-    Schema.minItems(min),
     Schema.maxItems(max),
+    Schema.filter((items) => items.length >= min || `at least ${min}`, {
+      jsonSchema: min === 0 ? {} : { minItems: min }
+    }),
     Schema.filter((items) => new Set(items).size === items.length || "each once", { jsonSchema: { uniqueItems: true } })
   )
 
