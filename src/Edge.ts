@@ -20,6 +20,7 @@ import {
   type Schema
 } from "effect"
 import { Api, operations } from "./Api.ts"
+import { boundedRefusals } from "./bounds/Refusals.ts"
 import { checkoutReturnPaths } from "./CheckoutPages.ts"
 import { errorReferencePath } from "./ErrorReference.ts"
 import {
@@ -36,7 +37,6 @@ import { inboundEntries } from "./inbound/Http.ts"
 import { withBoundedJson } from "./kit/Body.ts"
 import { LogLines } from "./kit/LogLines.ts"
 import { Metrics } from "./kit/Metrics.ts"
-import { boundedRefusals } from "./kit/Refusals.ts"
 import { newRequestId, RequestId, ResponseHeaders } from "./kit/Request.ts"
 import { annotateSpan, RequestFacts } from "./kit/Spans.ts"
 import { mcpPath } from "./mcp/Http.ts"

@@ -1,6 +1,6 @@
 import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import { type Cause, Data, Duration, Schema } from "effect"
-import { boundedFields, boundedMessage, maxFieldLength, maxRefusedFields } from "./kit/Refusals.ts"
+import { boundedFields, boundedMessage, maxFieldLength, maxRefusedFields } from "./bounds/Refusals.ts"
 
 /**
  * Every error code of the API, one tagged error each (contract, Errors).

@@ -1,9 +1,9 @@
 import { Args, HelpDoc, Options, ValidationError } from "@effect/cli"
 import { Effect, Option, Schema } from "effect"
+import { Instant, PrintableText } from "../bounds/Text.ts"
 import { Organizations } from "../identity/Organizations.ts"
 import { Email } from "../identity/Schemas.ts"
 import { OrganizationId } from "../kit/Ids.ts"
-import { Instant, PrintableText } from "../kit/Text.ts"
 import { environments } from "../Settings.ts"
 import { CommandFailed } from "./Failure.ts"
 

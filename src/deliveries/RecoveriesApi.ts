@@ -2,12 +2,12 @@ import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
+import { Instant, Uuid } from "../bounds/Text.ts"
 import { EndpointDeleted, errorSchema, RecoveryInProgress, ResourceNotFound, ServiceUnavailable } from "../Errors.ts"
 import { Authentication } from "../identity/Authentication.ts"
 import { RequiredPermission } from "../identity/Permissions.ts"
 import { EndpointId, OrganizationId } from "../kit/Ids.ts"
 import { NoQuery, optional, pageFields, strict } from "../kit/Request.ts"
-import { Instant, Uuid } from "../kit/Text.ts"
 
 /** A recovery's id. */
 export const RecoveryId = Uuid.pipe(Schema.brand("RecoveryId")).annotations({

@@ -1,5 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { PrintableText, text } from "../bounds/Text.ts"
 import { DeliveryState } from "../deliveries/Api.ts"
 import {
   DestinationRejected,
@@ -34,7 +35,6 @@ import {
   strict,
   uniqueArray
 } from "../kit/Request.ts"
-import { PrintableText, text } from "../kit/Text.ts"
 
 /** A destination's name: 1 to 100 characters, trimmed. */
 const EndpointName = PrintableText(100)

@@ -3,9 +3,8 @@
  * at an event's `data` and at what else is known of the provider's object; what it looks at is never delivered.
  */
 import { Either, JSONSchema, ParseResult, Schema } from "effect"
-import { boundedRefusals } from "../kit/Refusals.ts"
-import { optional } from "../kit/Request.ts"
-import { controls, text } from "../kit/Text.ts"
+import { boundedRefusals } from "../bounds/Refusals.ts"
+import { controls, text } from "../bounds/Text.ts"
 
 const list = (item: Schema.Schema<string>, max: number, description: string) =>
   Schema.Array(item)
@@ -19,7 +18,12 @@ const Currency = text({ min: 3, max: 3, pattern: /^[a-z]{3}$/ })
 const ProductIdText = text({ max: 255, pattern: /^prod_[A-Za-z0-9_]+$/ })
 const PriceIdText = text({ max: 255, pattern: /^price_[A-Za-z0-9_]+$/ })
 
-const Amount = Schema.Int.pipe(Schema.between(0, Number.MAX_SAFE_INTEGER))
+const Amount = Schema.Number.pipe(
+  Schema.filter((amount) => Number.isSafeInteger(amount) && amount >= 0, {
+    jsonSchema: { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+    arbitrary: () => (fc) => fc.maxSafeNat()
+  })
+)
 
 /** PostgreSQL takes no NUL in text. */
 const nul = "\\u0000"
@@ -33,6 +37,8 @@ const MetadataPairs = Schema.Record({
     jsonSchema: { maxProperties: 10 }
   })
 )
+
+const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
 const filterFields = {
   currencies: optional(list(Currency, 10, "Lowercase ISO 4217 codes")),
@@ -62,7 +68,7 @@ export interface FiltersRefused {
 
 const known: ReadonlySet<string> = new Set(Object.keys(Filters.fields))
 
-const decode = ParseResult.decodeUnknownEither(Filters, { errors: "all" })
+const decode = ParseResult.decodeUnknownEither(Filters, { errors: "all", onExcessProperty: "error" })
 
 /** Whether a list or metadata holds something: an empty one means no filter. */
 const holdsSome = <A extends object>(value: A | undefined): value is A =>

@@ -1,8 +1,8 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { Uuid } from "../bounds/Text.ts"
 import { errorSchema, ServiceUnavailable } from "../Errors.ts"
 import { OrganizationPath, optional, pageFields, strict } from "../kit/Request.ts"
-import { Uuid } from "../kit/Text.ts"
 import { Authentication } from "./Authentication.ts"
 import { RequiredPermission } from "./Permissions.ts"
 

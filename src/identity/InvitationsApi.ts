@@ -1,5 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { Uuid } from "../bounds/Text.ts"
 import {
   errorSchema,
   OrganizationAccessDenied,
@@ -12,7 +13,6 @@ import {
   SessionInvalid
 } from "../Errors.ts"
 import { NoQuery, optional, strict } from "../kit/Request.ts"
-import { Uuid } from "../kit/Text.ts"
 import { SessionAuthentication } from "./Authentication.ts"
 import { Email, Environments, InvitedRole, WorkspaceEnvironment } from "./Schemas.ts"
 import { bySession, SignedIn } from "./SessionApi.ts"

@@ -1,5 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { Instant, PrintableText, Uuid } from "../bounds/Text.ts"
 import {
   errorSchema,
   OrganizationAccessDenied,
@@ -9,7 +10,6 @@ import {
   WorkspaceAccessRequired
 } from "../Errors.ts"
 import { NoQuery, optional, strict, uniqueArray } from "../kit/Request.ts"
-import { Instant, PrintableText, Uuid } from "../kit/Text.ts"
 import { SessionAuthentication } from "./Authentication.ts"
 import { Grant, grants } from "./Permissions.ts"
 import { WorkspaceEnvironment } from "./Schemas.ts"

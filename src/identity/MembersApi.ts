@@ -1,5 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { Uuid } from "../bounds/Text.ts"
 import {
   errorSchema,
   OrganizationAccessDenied,
@@ -8,7 +9,6 @@ import {
   ServiceUnavailable
 } from "../Errors.ts"
 import { NoQuery, optional, strict } from "../kit/Request.ts"
-import { Uuid } from "../kit/Text.ts"
 import { SessionAuthentication } from "./Authentication.ts"
 import { Environments, MemberRole, WorkspaceEnvironment } from "./Schemas.ts"
 import { bySession } from "./SessionApi.ts"

@@ -1,6 +1,6 @@
 import { Schema } from "effect"
+import { text } from "../bounds/Text.ts"
 import { uniqueArray } from "../kit/Request.ts"
-import { text } from "../kit/Text.ts"
 
 /** What the operations under `/identity` share. Holds no server code. */
 

@@ -2,9 +2,9 @@ import type { IncomingMessage } from "node:http"
 import { HttpServerError, type HttpServerRequest } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect } from "effect"
+import { type BoundBroken, brokenBound, jsonBounds } from "../bounds/JsonBounds.ts"
+import { fieldName, maxRefusedFields } from "../bounds/Refusals.ts"
 import { PayloadTooLarge, UnsupportedMediaType, ValidationFailed } from "../Errors.ts"
-import { type BoundBroken, brokenBound, jsonBounds } from "./JsonBounds.ts"
-import { fieldName, maxRefusedFields } from "./Refusals.ts"
 
 /**
  * Request bodies within bounds. The platform's own bound cuts the connection, so that the caller never sees the 413;

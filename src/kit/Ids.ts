@@ -1,6 +1,6 @@
 import { Effect, Schema } from "effect"
 import { parse, v5, v7 } from "uuid"
-import { Uuid } from "./Text.ts"
+import { Uuid } from "../bounds/Text.ts"
 
 /** An organization's id. */
 export const OrganizationId = Uuid.pipe(Schema.brand("OrganizationId")).annotations({

@@ -1,6 +1,6 @@
 import { Context, Schema } from "effect"
+import { controls, text } from "../bounds/Text.ts"
 import { OrganizationId } from "./Ids.ts"
-import { controls, text } from "./Text.ts"
 
 /** What the declarations of all API groups share. Holds no server code. */
 

@@ -11,7 +11,6 @@ import {
 import { Endpoints } from "../endpoints/Endpoints.ts"
 import { makeEndpointMutations } from "../endpoints/Mutations.ts"
 import { EventType, eventTypes } from "../events/Catalog.ts"
-import { Filters } from "../events/Filters.ts"
 import { EndpointId } from "../kit/Ids.ts"
 import { IdempotencyKey, NoQuery, optional, strict } from "../kit/Request.ts"
 import { makeTool, type Tool } from "./Tool.ts"
@@ -26,7 +25,7 @@ const NoArguments = NoQuery.annotations({
 const idempotencyKey = optional(
   IdempotencyKey.annotations({
     description:
-      "8 to 255 visible ASCII characters. Repeat a call whose answer you did not get with the same key and arguments: it answers the first answer again. Without one, each call counts as new."
+      "8 to 255 printable characters. Repeat a call whose answer you did not get with the same key and arguments: it answers the first answer again. Without one, each call counts as new."
   })
 )
 
@@ -37,18 +36,6 @@ const EventTypeList = Schema.Struct({ data: EndpointList.fields.eventTypes })
 const ListedEndpoints = Schema.Struct({ data: EndpointList.fields.data })
 
 const CreateArguments = strict(Schema.extend(CreateEndpoint, Schema.Struct({ idempotencyKey })))
-
-/** The filters are judged by the operation, whose errors name the key; what they may be is shown here. */
-const ShownCreateArguments = Schema.Struct({
-  name: Schema.String.annotations({ description: "1 to 100 characters, for people" }),
-  url: Schema.String.annotations({
-    description:
-      "Public HTTPS URL on port 443, without credentials or query string; must resolve; can't be changed later"
-  }),
-  events: Schema.Array(EventType).annotations({ description: "1 to 19 event types, each once" }),
-  filters: optional(Filters),
-  idempotencyKey
-})
 
 /** All of them. */
 export const makeEndpointTools: Effect.Effect<
@@ -88,7 +75,6 @@ export const makeEndpointTools: Effect.Effect<
       permission: "webhook-endpoints:write",
       annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
       input: CreateArguments,
-      shownInput: ShownCreateArguments,
       output: CreatedEndpoint,
       run: (principal, { idempotencyKey: key = randomUUID(), ...params }) => mutations.create(principal, key, params)
     }),

@@ -1,17 +1,19 @@
 import { HttpServerResponse } from "@effect/platform"
 import type { CallToolResult, Tool as ListedTool, ToolAnnotations } from "@modelcontextprotocol/sdk/types.js"
 import { Cause, Duration, Effect, type ParseResult, Predicate, Schema } from "effect"
+import { boundedRefusals } from "../bounds/Refusals.ts"
 import { type ApiError, errorBody, InternalError, isApiError, ValidationFailed } from "../Errors.ts"
 import { requirePermission } from "../identity/Access.ts"
 import type { WebhookPermission } from "../identity/Permissions.ts"
 import { Principal, type PrincipalShape } from "../identity/Principal.ts"
-import { boundedRefusals } from "../kit/Refusals.ts"
 import { RequestId } from "../kit/Request.ts"
 import { type ObjectSchema, objectSchema } from "./JsonSchema.ts"
 
 /** A tool as the tool server lists and calls it. */
 export interface Tool {
   readonly listed: ListedTool & { readonly inputSchema: ObjectSchema; readonly outputSchema: ObjectSchema }
+  /** What judges the arguments of a call. */
+  readonly input: Schema.Schema.AnyNoContext
   /** The permission that a call needs, as its operation of the HTTP API does. */
   readonly permission: WebhookPermission
   /**
@@ -30,8 +32,6 @@ export interface ToolDefinition<A, I, B, J> {
   readonly permission: WebhookPermission
   readonly annotations: ToolAnnotations
   readonly input: Schema.Schema<A, I>
-  /** What `tools/list` shows in place of `input`, where that one leaves to its operation what may be in it. */
-  readonly shownInput?: Schema.Schema.AnyNoContext
   readonly output: Schema.Schema<B, J>
   /** Answers the output, or the response of an operation that repeats safely, whose body is the output as it goes on the wire. */
   readonly run: (
@@ -85,7 +85,7 @@ const fromFailure = (cause: Cause.Cause<ApiError>): Effect.Effect<CallToolResult
 
 /** A tool of these parts: checks the permission, then the arguments, runs it and encodes what it answers. */
 export const makeTool = <A, I, B, J>(definition: ToolDefinition<A, I, B, J>): Tool => {
-  const { annotations, description, input, name, output, permission, run, shownInput = input, title } = definition
+  const { annotations, description, input, name, output, permission, run, title } = definition
   const decode = Schema.decodeUnknown(input, { errors: "all", onExcessProperty: "error" })
   const encode = Schema.encode(output)
   return {
@@ -93,10 +93,11 @@ export const makeTool = <A, I, B, J>(definition: ToolDefinition<A, I, B, J>): To
       name,
       title,
       description: `${description} Needs the scope ${permission}.`,
-      inputSchema: objectSchema(shownInput, { open: false }),
+      inputSchema: objectSchema(input, { open: false }),
       outputSchema: objectSchema(output, { open: true }),
       annotations: { title, ...annotations }
     },
+    input,
     permission,
     call: (args) =>
       Effect.gen(function* () {

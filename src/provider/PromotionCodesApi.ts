@@ -1,5 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { text } from "../bounds/Text.ts"
 import { Authentication } from "../identity/Authentication.ts"
 import { RequiredPermission } from "../identity/Permissions.ts"
 import {
@@ -13,7 +14,6 @@ import {
   pageFields,
   strict
 } from "../kit/Request.ts"
-import { text } from "../kit/Text.ts"
 import type { RuleBroken } from "./PriceTerms.ts"
 import { providerErrors } from "./ProviderErrors.ts"
 import { Currency, ProviderObject, ProviderPage, UnitAmount } from "./Schemas.ts"

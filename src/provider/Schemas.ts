@@ -1,6 +1,6 @@
 import { Schema } from "effect"
+import { controls, text } from "../bounds/Text.ts"
 import { optional, ProviderId, UnixSecondsFromQuery } from "../kit/Request.ts"
-import { controls, text } from "../kit/Text.ts"
 
 /** What the provider's operations have in common on the wire. Names are the provider's own (contract, Provider objects). */
 
@@ -60,7 +60,7 @@ export const HttpsUrl = text({ max: 2048, pattern: httpsForm }).pipe(
 )
 
 /** What a payer's statement shows: up to 22 characters with at least one Latin letter. */
-export const StatementDescriptor = text({ min: 1, max: 22, pattern: /^(?=[^A-Za-z]*[A-Za-z])[^<>\\'"*]*$/ })
+export const StatementDescriptor = text({ min: 1, max: 22, pattern: /^[^<>\\'"*]*$/ }).pipe(Schema.pattern(/[A-Za-z]/))
 
 /** Whether a price includes taxes. */
 export const TaxBehavior = Schema.Literal("inclusive", "exclusive", "unspecified")

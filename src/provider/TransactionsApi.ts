@@ -1,9 +1,9 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { text } from "../bounds/Text.ts"
 import { Authentication } from "../identity/Authentication.ts"
 import { RequiredPermission } from "../identity/Permissions.ts"
 import { OrganizationPath, optional, pageFields, strict } from "../kit/Request.ts"
-import { text } from "../kit/Text.ts"
 import { providerErrors } from "./ProviderErrors.ts"
 import { createdFields, ProviderPage, Reference } from "./Schemas.ts"
 

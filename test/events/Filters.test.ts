@@ -202,7 +202,6 @@ describe("filters that are refused", () => {
 
   it.each([
     ["currencies", "brl"],
-    ["currencies", []],
     ["currencies", ["BRL"]],
     ["currencies", Array.from({ length: 11 }, () => "brl")],
     ["amountMin", "5"],
@@ -213,7 +212,6 @@ describe("filters that are refused", () => {
     ["products", Array.from({ length: 21 }, (_, index) => `prod_${index}`)],
     ["prices", ["prod_1"]],
     ["prices", [""]],
-    ["metadata", {}],
     ["metadata", { "a b": "1" }],
     ["metadata", { "a[b]": "1" }],
     ["metadata", { a: "" }],
@@ -233,8 +231,24 @@ describe("filters that are refused", () => {
     [{}],
     [{ currencies: ["brl", "usd"], amountMin: 0, amountMax: 0 }],
     [{ products: Array.from({ length: 20 }, (_, index) => `prod_${index}`), prices: ["price_1Ab"] }],
-    [{ metadata: { svc_checkout_page: "page 1", ["k".repeat(40)]: "v".repeat(500) } }]
+    [{ metadata: { svc_checkout_page: "page 1", ["k".repeat(40)]: "v".repeat(500) } }],
+    [{ metadata: { ["🔑".repeat(40)]: "🎁".repeat(500) } }]
   ])("are none of these: %j", (input) => {
     expect(refusal(input)).toBe("accepted")
+  })
+})
+
+describe("empty lists and empty metadata", () => {
+  const empty = { currencies: [], products: [], prices: [], metadata: {} }
+
+  it("mean no filter, and are not kept", () => {
+    expect(Either.getOrThrow(parseFilters(empty))).toEqual({})
+    expect(Either.getOrThrow(parseFilters({ ...empty, amountMin: 5 }))).toEqual({ amountMin: 5 })
+  })
+
+  it("let every event pass where they were kept, of events without the filtered field, too", () => {
+    const subjects = { priceIds: null, productIds: null, metadata: null }
+    expect(passes(empty, { data: {}, subjects })).toBe(true)
+    expect(passes({ ...empty, currencies: ["brl"] }, { data: { currency: "usd" }, subjects })).toBe(false)
   })
 })

@@ -221,21 +221,91 @@ onService({ roles: { api: true, worker: false } })("every failure", (it) => {
     })
   )
 
-  it.effect("of an idempotency key that is missing, or not 8 to 255 visible ASCII characters, names the header", () =>
+  it.effect("of an idempotency key that is missing, or not 8 to 255 printable characters, names the header", () =>
     Effect.gen(function* () {
-      const { baseUrl, key, products, send } = yield* caller
+      const { key, products, send } = yield* caller
       const { request } = yield* TestService
       const body = { name: "Coffee" }
       const refused = validation(["idempotency-key"])
       expectFailure(yield* request("POST", products, { key, body }), refused, "missing")
-      for (const bad of ["", "1234567", "a".repeat(256), "with a blank", "tab\tinside"]) {
+      for (const bad of ["", "1234567", "a".repeat(256), "ç".repeat(7), "tab\tinside"]) {
         expectFailure(yield* send("POST", products, { body, headers: { "idempotency-key": bad } }), refused, bad)
       }
-      const latin1 = `POST ${products} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx-api-key: ${key}\r\nidempotency-key: schl\xfcssel-123\r\ncontent-type: application/json\r\ncontent-length: 12\r\n\r\n{"name":"a"}`
-      expectFailure(yield* sendBytes(baseUrl, Buffer.from(latin1, "latin1")), refused, "not ASCII")
-      for (const good of ["!~345678", randomUUID().repeat(8).slice(0, 255)]) {
+      for (const good of ["!~345678", "order 1001, paid", randomUUID().repeat(8).slice(0, 255)]) {
         const answer = yield* send("POST", products, { body, headers: { "idempotency-key": good } })
         expect(answer.status, answer.text).toBe(200)
+      }
+    })
+  )
+
+  it.effect("is none where an idempotency key has printable characters beyond ASCII, in UTF-8 or in Latin-1", () =>
+    Effect.gen(function* () {
+      const { baseUrl, key, products } = yield* caller
+      const create = (idempotencyKey: Uint8Array) => {
+        const [head, body] = [
+          `POST ${products} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx-api-key: ${key}`,
+          '{"name":"a"}'
+        ]
+        return sendBytes(
+          baseUrl,
+          Buffer.concat([
+            Buffer.from(`${head}\r\nidempotency-key: `),
+            idempotencyKey,
+            Buffer.from(`\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
+          ])
+        )
+      }
+      const text = `pedido nº ${randomUUID()}`
+      const first = yield* create(Buffer.from(text, "utf8"))
+      expect([first.status, first.headers.get("idempotent-replayed")], first.text).toEqual([200, null])
+      // The same characters are the same key, whichever bytes the client's library makes of them
+      const again = yield* create(Buffer.from(text, "latin1"))
+      expect([again.status, again.headers.get("idempotent-replayed")], again.text).toEqual([200, "true"])
+      // 255 characters, most of two bytes
+      expect((yield* create(Buffer.from(`${randomUUID()}${"ç".repeat(219)}`, "utf8"))).status).toBe(200)
+      const tooLong = yield* create(Buffer.from(`${randomUUID()}${"ç".repeat(220)}`, "utf8"))
+      expectFailure(tooLong, validation(["idempotency-key"]))
+    })
+  )
+
+  it.effect("of a query parameter that is a name of JavaScript's own names it like any other", () =>
+    Effect.gen(function* () {
+      const { endpoints, products, send } = yield* caller
+      for (const name of ["__proto__", "constructor", "toString", "hasOwnProperty", "valueOf", "%5F_proto__"]) {
+        const fields = [decodeURIComponent(name)]
+        expectFailure(yield* send("GET", `${products}?${name}=1`), validation(fields), name)
+        expectFailure(yield* send("GET", `${endpoints}?${name}`), validation(fields), name)
+        expectFailure(yield* send("GET", `${products}?limit=x&${name}=1&${name}=2`), validation(["limit", ...fields]))
+      }
+      expectFailure(yield* send("GET", "/v2/nothing?__proto__=1"), { status: 404, code: "resource_not_found" })
+      const many = Array.from({ length: 2_500 }, (_, n) => n.toString(36)).join("&")
+      expectFailure(yield* send("GET", `${products}?${many}`), validation([]))
+    })
+  )
+
+  it.effect("names at most 20 fields of at most 200 characters, whatever was sent", () =>
+    Effect.gen(function* () {
+      const { endpoints, prices, products, send } = yield* caller
+      const unknown = Object.fromEntries(Array.from({ length: 99 }, (_, n) => [`${n}${"😀".repeat(300)}`, n]))
+      const halves = `{"${"k".repeat(50_000)}":[${Array.from({ length: 99 }, () => '"\\ud800"').join(",")}]}`
+      const many = Array.from({ length: 90 }, (_, n) => `${n}${"q".repeat(80)}=1`).join("&")
+      const answers = [
+        yield* send("POST", products, { body: unknown }),
+        yield* send("POST", prices, { body: unknown }),
+        yield* send("POST", products, { raw: halves, headers: json }),
+        yield* send("POST", products, { body: { name: "a", metadata: unknown } }),
+        yield* send("POST", products, { body: { name: "a", [`${"k".repeat(250_000)}`]: 1 } }),
+        yield* send("POST", endpoints, {
+          body: { name: "a", url: "https://93.184.215.14/", events: ["payment.failed"], filters: unknown }
+        }),
+        yield* send("GET", `${products}?${many}`)
+      ]
+      for (const { status, text } of answers) {
+        expect(status, text.slice(0, 300)).toBe(422)
+        const { fields } = JSON.parse(text) as { readonly fields: ReadonlyArray<string> }
+        expect(fields.length).toBeGreaterThan(0)
+        expect(fields.length).toBeLessThanOrEqual(20)
+        for (const field of fields) expect([...field].length).toBeLessThanOrEqual(200)
       }
     })
   )
