@@ -39,7 +39,7 @@ export const uniqueArray = <A extends string, I extends string>(
   Schema.Array(item).pipe(
     Schema.maxItems(max),
     Schema.filter((items) => items.length >= min || `at least ${min}`, {
-      jsonSchema: min === 0 ? {} : { minItems: min }
+      jsonSchema: { minItems: min }
     }),
     Schema.filter((items) => new Set(items).size === items.length || "each once", { jsonSchema: { uniqueItems: true } })
   )
