@@ -20,9 +20,11 @@ import { errorReferencePage } from "./ErrorReference.ts"
 import { ServiceUnavailable } from "./Errors.ts"
 import { eventSchemaPages } from "./EventSchemas.ts"
 import { endpointsHttp } from "./endpoints/Http.ts"
+import { type AdmissionOptions, Admissions } from "./identity/Admissions.ts"
 import { auditHttp } from "./identity/AuditHttp.ts"
 import {
   type AuthenticationOptions,
+  addressLimitLayer,
   authenticationLayer,
   sessionAuthenticationLayer
 } from "./identity/AuthenticationLive.ts"
@@ -64,7 +66,7 @@ const permissions = new Map(
 )
 
 /** What the HTTP surface asks of the operator's settings. */
-export type HttpOptions = Omit<AuthenticationOptions, "permissionOf">
+export type HttpOptions = Omit<AuthenticationOptions, "permissionOf"> & AdmissionOptions
 
 const groups = (options: HttpOptions) => {
   const authentication = {
@@ -99,7 +101,9 @@ const groups = (options: HttpOptions) => {
     keysHttp,
     inboundHttp,
     healthHttp
-  ).pipe(Layer.provide([authenticationLayer(authentication), sessionAuthenticationLayer(authentication)]))
+  ).pipe(
+    Layer.provide([authenticationLayer(authentication), sessionAuthenticationLayer(authentication), addressLimitLayer])
+  )
 }
 
 /**
@@ -140,6 +144,7 @@ export const httpLayer = (options: HttpOptions) =>
     Layer.provide(edge),
     Layer.provide(HttpApiBuilder.api(Api)),
     Layer.provide(groups(options)),
+    Layer.provide(Admissions.layer(options)),
     // Paths are taken as they are written. Their parts may be as long as a request line can be, since a schema judges
     // them: the router's own bound of 100 characters is below the contract's 255 and would answer "no such route"
     Layer.provide(
