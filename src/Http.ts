@@ -9,7 +9,6 @@ import {
   HttpServer,
   Path
 } from "@effect/platform"
-import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Scope } from "effect"
 import { Api, operations } from "./Api.ts"
 import { checkoutReturnPages } from "./CheckoutPages.ts"
@@ -17,7 +16,6 @@ import { deliveriesHttp } from "./deliveries/Http.ts"
 import { recoveriesHttp } from "./deliveries/RecoveriesHttp.ts"
 import { documentPaths, edge } from "./Edge.ts"
 import { errorReferencePage } from "./ErrorReference.ts"
-import { ServiceUnavailable } from "./Errors.ts"
 import { eventSchemaPages } from "./EventSchemas.ts"
 import { endpointsHttp } from "./endpoints/Http.ts"
 import { type AdmissionOptions, Admissions } from "./identity/Admissions.ts"
@@ -44,18 +42,13 @@ import { checkoutSessionsHttp, paymentLinksHttp } from "./provider/CheckoutHttp.
 import { chargesHttp, paymentIntentsHttp, refundsHttp, subscriptionsHttp } from "./provider/PaymentsHttp.ts"
 import { promotionCodesHttp } from "./provider/PromotionCodesHttp.ts"
 import { servingUntraced } from "./RequestSpan.ts"
+import { makeReadiness } from "./storage/Readiness.ts"
 
 const healthHttp = HttpApiBuilder.group(Api, "health", (handlers) =>
-  Effect.map(SqlClient.SqlClient, (sql) =>
+  Effect.map(makeReadiness, (ready) =>
     handlers
       .handle("live", () => Effect.succeed({ status: "live" as const }))
-      .handle("ready", () =>
-        sql`SELECT 1`.pipe(
-          Effect.timeout("2 seconds"),
-          Effect.mapError((cause) => new ServiceUnavailable({ cause })),
-          Effect.as({ status: "ready" as const })
-        )
-      )
+      .handle("ready", () => Effect.as(ready, { status: "ready" as const }))
   )
 )
 

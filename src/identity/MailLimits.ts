@@ -11,7 +11,11 @@ import type { RateLimitPolicy } from "../kit/TokenBucket.ts"
 export const signInLinkLimits = { perQuarterHour: 5, perDay: 30 } as const
 
 /** Invitations of one organization, and to one mailbox by all organizations together. */
-export const invitationLimits = { perOrganizationAndHour: 50, perOrganizationAndDay: 200, perMailboxAndDay: 5 } as const
+export const invitationLimits = {
+  perOrganizationAndHour: 50,
+  perOrganizationAndDay: 200,
+  perMailboxAndDay: 20
+} as const
 
 interface MailLimit extends RateLimitPolicy {
   readonly bucket: string

@@ -80,6 +80,7 @@ export const testSettings: ServiceOptions["settings"] = {
   databasePoolSize: 5,
   allowLocalDestinations: true,
   endpointLimit: 16,
+  imageMegabytesPerHour: 1_000_000,
   shutdownTimeout: Duration.seconds(5),
   // A suite sends more from one address, with one key, than people do
   rateLimitPerMinute: 10_000_000,

@@ -1,12 +1,15 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 
-/** Limits that are taken from several tokens at a time, and who uploaded which image. */
+/** Limits that give several tokens at a time, a limit of keys, who uploaded which image, and the provider as an author. */
 export default Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
   // Tokens that the last request took. A process of the version before leaves it as it is, and reads it nowhere
   yield* sql`ALTER TABLE payments.rate_limits ADD COLUMN granted double precision NOT NULL DEFAULT 1`
+
+  // What counts against an organization's limit of keys
+  yield* sql`CREATE INDEX api_keys_unrevoked ON payments.api_keys (organization_id) WHERE revoked_at IS NULL`
 
   // An image is of no tenant, but its uploads are: whoever removes one has to tell them
   yield* sql`
