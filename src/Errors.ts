@@ -208,6 +208,13 @@ export class EndpointLimitReached extends documented("EndpointLimitReached", {
   message: "The organization has as many endpoints in this environment as it may have; delete one first."
 }) {}
 
+/** The organization has 100 API keys that were not revoked, of both environments together. */
+export class ApiKeyLimitReached extends documented("ApiKeyLimitReached", {
+  status: 409,
+  code: "api_key_limit_reached",
+  message: "The organization has as many API keys as it may have, 100 of both environments together; revoke one first."
+}) {}
+
 /** Re-send of a delivery that has not failed. */
 export class DeliveryNotFailed extends documented("DeliveryNotFailed", {
   status: 409,
@@ -315,12 +322,20 @@ export class IntegrationFilterUnknown extends documented("IntegrationFilterUnkno
   message: "There is no such filter; `fields` lists the unknown keys."
 }) {}
 
-/** More than 600 requests per minute with one credential. */
+/** More requests than one credential, one organization, one client address or one mailbox may cause; the message says which. */
 export class RateLimitExceeded extends documented("RateLimitExceeded", {
   status: 429,
   code: "rate_limit_exceeded",
   message: "Too many requests; wait as long as Retry-After says.",
   retryAfter: "1 second"
+}) {}
+
+/** More bytes of images than an organization may upload within an hour in one environment (setting `IMAGE_MEGABYTES_PER_HOUR`). */
+export class ImageQuotaExceeded extends documented("ImageQuotaExceeded", {
+  status: 429,
+  code: "image_quota_exceeded",
+  message:
+    "The organization has uploaded as many bytes of images as it may in an hour; wait as long as Retry-After says."
 }) {}
 
 /** More than 5 new synthetic tests per minute for one endpoint. */
@@ -424,6 +439,7 @@ export const documentedErrors: ReadonlyArray<DocumentedErrorClass> = [
   IdempotencyKeyReused,
   IdempotencyRequestInProgress,
   EndpointLimitReached,
+  ApiKeyLimitReached,
   DeliveryNotFailed,
   DeliveryRetryLimitReached,
   DeliveryWindowExpired,
@@ -440,6 +456,7 @@ export const documentedErrors: ReadonlyArray<DocumentedErrorClass> = [
   IntegrationFilterInvalid,
   IntegrationFilterUnknown,
   RateLimitExceeded,
+  ImageQuotaExceeded,
   TestRateLimitExceeded,
   SignatureInvalid,
   ProviderRequestRefused,

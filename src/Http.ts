@@ -9,7 +9,6 @@ import {
   HttpServer,
   Path
 } from "@effect/platform"
-import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Scope } from "effect"
 import { Api, operations } from "./Api.ts"
 import { checkoutReturnPages } from "./CheckoutPages.ts"
@@ -17,12 +16,13 @@ import { deliveriesHttp } from "./deliveries/Http.ts"
 import { recoveriesHttp } from "./deliveries/RecoveriesHttp.ts"
 import { documentPaths, edge } from "./Edge.ts"
 import { errorReferencePage } from "./ErrorReference.ts"
-import { ServiceUnavailable } from "./Errors.ts"
 import { eventSchemaPages } from "./EventSchemas.ts"
 import { endpointsHttp } from "./endpoints/Http.ts"
+import { type AdmissionOptions, Admissions } from "./identity/Admissions.ts"
 import { auditHttp } from "./identity/AuditHttp.ts"
 import {
   type AuthenticationOptions,
+  addressLimitLayer,
   authenticationLayer,
   sessionAuthenticationLayer
 } from "./identity/AuthenticationLive.ts"
@@ -42,18 +42,13 @@ import { checkoutSessionsHttp, paymentLinksHttp } from "./provider/CheckoutHttp.
 import { chargesHttp, paymentIntentsHttp, refundsHttp, subscriptionsHttp } from "./provider/PaymentsHttp.ts"
 import { promotionCodesHttp } from "./provider/PromotionCodesHttp.ts"
 import { servingUntraced } from "./RequestSpan.ts"
+import { makeReadiness } from "./storage/Readiness.ts"
 
 const healthHttp = HttpApiBuilder.group(Api, "health", (handlers) =>
-  Effect.map(SqlClient.SqlClient, (sql) =>
+  Effect.map(makeReadiness, (ready) =>
     handlers
       .handle("live", () => Effect.succeed({ status: "live" as const }))
-      .handle("ready", () =>
-        sql`SELECT 1`.pipe(
-          Effect.timeout("2 seconds"),
-          Effect.mapError((cause) => new ServiceUnavailable({ cause })),
-          Effect.as({ status: "ready" as const })
-        )
-      )
+      .handle("ready", () => Effect.as(ready, { status: "ready" as const }))
   )
 )
 
@@ -64,7 +59,7 @@ const permissions = new Map(
 )
 
 /** What the HTTP surface asks of the operator's settings. */
-export type HttpOptions = Omit<AuthenticationOptions, "permissionOf">
+export type HttpOptions = Omit<AuthenticationOptions, "permissionOf"> & AdmissionOptions
 
 const groups = (options: HttpOptions) => {
   const authentication = {
@@ -99,7 +94,9 @@ const groups = (options: HttpOptions) => {
     keysHttp,
     inboundHttp,
     healthHttp
-  ).pipe(Layer.provide([authenticationLayer(authentication), sessionAuthenticationLayer(authentication)]))
+  ).pipe(
+    Layer.provide([authenticationLayer(authentication), sessionAuthenticationLayer(authentication), addressLimitLayer])
+  )
 }
 
 /**
@@ -140,6 +137,7 @@ export const httpLayer = (options: HttpOptions) =>
     Layer.provide(edge),
     Layer.provide(HttpApiBuilder.api(Api)),
     Layer.provide(groups(options)),
+    Layer.provide(Admissions.layer(options)),
     // Paths are taken as they are written. Their parts may be as long as a request line can be, since a schema judges
     // them: the router's own bound of 100 characters is below the contract's 255 and would answer "no such route"
     Layer.provide(

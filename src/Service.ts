@@ -21,8 +21,8 @@ import { Members } from "./identity/Members.ts"
 import { Organizations } from "./identity/Organizations.ts"
 import { Sessions } from "./identity/Sessions.ts"
 import { SignIn } from "./identity/SignIn.ts"
+import { imageStoreLayer } from "./images/ImageStoreLayer.ts"
 import { Images } from "./images/Images.ts"
-import { postgresImageStoreLayer } from "./images/PostgresImageStore.ts"
 import type { S3ImageStoreOptions } from "./images/S3ImageStore.ts"
 import { Inbound } from "./inbound/Inbound.ts"
 import { Receipts } from "./inbound/Receipts.ts"
@@ -54,6 +54,7 @@ export interface ServiceOptions {
     | "databasePoolSize"
     | "allowLocalDestinations"
     | "endpointLimit"
+    | "imageMegabytesPerHour"
     | "delivery"
     | "shutdownTimeout"
     | "rateLimitPerMinute"
@@ -126,21 +127,12 @@ export const servicesLayer = (
 ): Layer.Layer<Services, never, PgClient.PgClient | SqlClient.SqlClient> =>
   servicesWithProviderLayer(options, stripeProviderLayer(options.provider))
 
-/** Images in a bucket; what speaks to one is loaded where there is one. */
-const bucketLayer = (options: S3ImageStoreOptions) =>
-  Layer.unwrapEffect(
-    Effect.map(
-      Effect.promise(() => import("./images/S3ImageStore.ts")),
-      ({ s3ImageStoreLayer }) => s3ImageStoreLayer(options)
-    )
-  )
-
 /** All services, on a database and with a provider of one's own. */
 export const servicesWithProviderLayer = <E, R>(
   options: EmbeddedOptions,
   provider: Layer.Layer<Provider, E, R>
 ): Layer.Layer<Services, E, PgClient.PgClient | SqlClient.SqlClient | R> => {
-  const { allowLocalDestinations, endpointLimit, mailFrom, mode, smtpUrl } = options.settings
+  const { allowLocalDestinations, endpointLimit, imageMegabytesPerHour, mailFrom, mode, smtpUrl } = options.settings
   const foundations = Layer.mergeAll(
     Cipher.layer(options.masterKeys),
     DnsResolver.layer,
@@ -157,7 +149,6 @@ export const servicesWithProviderLayer = <E, R>(
   const identity = Layer.mergeAll(SignIn.layer(options), Invitations.layer(options)).pipe(
     Layer.provideMerge(Layer.mergeAll(mailer, Sessions.layer, RateLimits.layer))
   )
-  const imageStore = options.imageStore === undefined ? postgresImageStoreLayer : bucketLayer(options.imageStore)
   return Layer.mergeAll(
     Keys.layer,
     identity,
@@ -165,7 +156,10 @@ export const servicesWithProviderLayer = <E, R>(
     Idempotency.layer,
     Organizations.layer,
     catalog,
-    Layer.provide(Images.layer(options), imageStore),
+    Layer.provide(Images.layer({ publicUrl: options.publicUrl, imageMegabytesPerHour }), [
+      imageStoreLayer(options.imageStore),
+      RateLimits.layer
+    ]),
     Endpoints.layer({ limit: endpointLimit, allowLocalDestinations }),
     SyntheticTests.layer,
     Deliveries.layer,

@@ -102,6 +102,8 @@ export interface SettingsShape {
   readonly allowLocalDestinations: boolean
   /** Endpoints per organization and environment. */
   readonly endpointLimit: number
+  /** Megabytes of product images that an organization may upload within an hour, per environment. */
+  readonly imageMegabytesPerHour: number
   /** Requests per minute and credential (contract, Limits). */
   readonly rateLimitPerMinute: number
   /** Failed authentications and sign-in requests per minute and client address. */
@@ -289,6 +291,7 @@ const fromEnvironment: Config.Config<SettingsShape> = Config.literal(
       masterKeys,
       allowLocalDestinations: optional(Config.boolean("ALLOW_LOCAL_DESTINATIONS")),
       endpointLimit: intBetween("ENDPOINT_LIMIT", 1, 1000, 16),
+      imageMegabytesPerHour: intBetween("IMAGE_MEGABYTES_PER_HOUR", 5, 1_000_000, 250),
       rateLimitPerMinute: intBetween("RATE_LIMIT_PER_MINUTE", 1, 100_000_000, 600),
       failedAuthenticationsPerMinute: intBetween("FAILED_AUTHENTICATIONS_PER_MINUTE", 1, 1_000_000, 60),
       trustedProxies: trustedProxies("TRUSTED_PROXIES").pipe(Config.withDefault(new BlockList())),

@@ -111,12 +111,12 @@ const rows: ReadonlyArray<Row> = [
   {
     names: ["RATE_LIMIT_PER_MINUTE"],
     fallback: ({ rateLimitPerMinute }) => [rateLimitPerMinute],
-    about: "requests per key or session, across all processes"
+    about: "requests per key or session, and ten times as many per organization, across all processes"
   },
   {
     names: ["FAILED_AUTHENTICATIONS_PER_MINUTE"],
     fallback: ({ failedAuthenticationsPerMinute }) => [failedAuthenticationsPerMinute],
-    about: "per client address"
+    about: "per client address; as many sign-in requests without a credential"
   },
   {
     names: ["TRUSTED_PROXIES"],
@@ -127,6 +127,11 @@ const rows: ReadonlyArray<Row> = [
     names: ["TRUSTED_ORIGINS"],
     fallback: "`PUBLIC_URL`'s",
     about: "origins, comma-separated, whose pages may change things for a signed-in person"
+  },
+  {
+    names: ["IMAGE_MEGABYTES_PER_HOUR"],
+    fallback: ({ imageMegabytesPerHour }) => [imageMegabytesPerHour],
+    about: "product images that an organization may upload within an hour, per environment; at least 5"
   },
   {
     names: ["ENDPOINT_LIMIT"],

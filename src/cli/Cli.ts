@@ -7,6 +7,7 @@ import { commandWords, normalize, understand } from "./CommandLine.ts"
 import { emulator, emulatorCommands } from "./Emulator.ts"
 import { exitCodes, explain, explainDefect, WrongUsage } from "./Failure.ts"
 import { helpFooter, overview, programName } from "./Help.ts"
+import { imageCommands, imagesCommand } from "./Images.ts"
 import { keyCommands, keys } from "./Keys.ts"
 import { mcp, mcpCommands } from "./Mcp.ts"
 import { memberCommands, members } from "./Members.ts"
@@ -25,6 +26,7 @@ const root = Command.make(programName).pipe(
     members,
     keys,
     accounts,
+    imagesCommand,
     receipts,
     emulator,
     mcp.command
@@ -38,6 +40,7 @@ export const commands: ReadonlyArray<KnownCommand> = [
   ...memberCommands,
   ...keyCommands,
   ...accountCommands,
+  ...imageCommands,
   ...receiptCommands,
   ...emulatorCommands,
   ...mcpCommands

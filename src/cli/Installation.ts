@@ -4,7 +4,7 @@ import { Context, Effect, Layer, Option, type Redacted, type Scope } from "effec
 import { completeSettings, type LocalDefaultsFailed } from "../Local.ts"
 import type { Provider } from "../provider/Provider.ts"
 import { type StripeProviderOptions, stripeProviderLayer } from "../provider/StripeProvider.ts"
-import { readSettings, type SettingsError, type SettingsShape } from "../Settings.ts"
+import { type ImageStoreSettings, readSettings, type SettingsError, type SettingsShape } from "../Settings.ts"
 import { databaseLayer } from "../storage/Database.ts"
 import type { MigrationFailed } from "../storage/Migrations.ts"
 import type { CommandFailed } from "./Failure.ts"
@@ -23,6 +23,8 @@ export class Installation extends Context.Tag("connected-payments/cli/Installati
     readonly startedDatabase: boolean
     /** The provider as the service reaches it: where no key is set, the running service's emulator, or a started one. */
     readonly provider: Effect.Effect<StripeProviderOptions, LocalDefaultsFailed, Scope.Scope>
+    /** The bucket that product images are kept in; none where they are in the database. */
+    readonly imageStore: Option.Option<ImageStoreSettings>
   }
 >() {
   static readonly layer: Layer.Layer<Installation, SettingsError | LocalDefaultsFailed> = Layer.scoped(
@@ -33,11 +35,17 @@ export class Installation extends Context.Tag("connected-payments/cli/Installati
       const known = Option.orElse(settings.databaseUrl, () => Option.map(local, ({ databaseUrl }) => databaseUrl))
       if (Option.isNone(known)) {
         const { service } = yield* completeSettings(settings)
-        return { databaseUrl: service.databaseUrl, startedDatabase: true, provider: Effect.succeed(service.provider) }
+        return {
+          databaseUrl: service.databaseUrl,
+          startedDatabase: true,
+          provider: Effect.succeed(service.provider),
+          imageStore: settings.imageStore
+        }
       }
       return {
         databaseUrl: known.value,
         startedDatabase: false,
+        imageStore: settings.imageStore,
         provider: Effect.map(
           completeSettings({ ...withEmulatorOf(local, settings), databaseUrl: known }),
           ({ service }) => service.provider

@@ -12,7 +12,7 @@ export const AuditRecord = Schema.Struct({
   environment: Schema.NullOr(Schema.Literal("sandbox", "production")).annotations({
     description: "Null where the change concerns the organization as a whole"
   }),
-  author: Schema.Struct({ kind: Schema.Literal("api_key", "person", "operator"), id: Schema.String }),
+  author: Schema.Struct({ kind: Schema.Literal("api_key", "person", "operator", "provider"), id: Schema.String }),
   action: Schema.String.annotations({ examples: ["endpoint.created"] }),
   target: Schema.Struct({ type: Schema.String, id: Schema.String }),
   requestId: Schema.String,

@@ -1,38 +1,30 @@
 import { HttpRouter, HttpServerRequest } from "@effect/platform"
-import { Duration, Effect, Layer, Redacted, Schedule, Schema } from "effect"
+import { Effect, Layer, Redacted, Schedule, Schema } from "effect"
 import {
-  type ApiKeyInvalid,
+  ApiKeyInvalid,
   AuthenticationRequired,
   OrganizationAccessDenied,
   PermissionDenied,
-  type SessionInvalid,
+  SessionInvalid,
   ValidationFailed
 } from "../Errors.ts"
-import { clientNetwork } from "../kit/ClientAddress.ts"
-import { enforce, type RateLimitPolicy, RateLimits } from "../kit/RateLimit.ts"
 import { annotateSpan } from "../kit/Spans.ts"
-import type { TrustedProxies } from "../SettingsForms.ts"
 import { principalOf, requirePermission, requireTrustedOrigin, requireWorkspace } from "./Access.ts"
+import { AddressLimit } from "./AddressLimit.ts"
+import { Admissions } from "./Admissions.ts"
 import { Authentication, SessionAuthentication, sessionCookie } from "./Authentication.ts"
-import { Keys } from "./Keys.ts"
+import { Keys, keyHash, maxKeyLength } from "./Keys.ts"
 import type { Permission } from "./Permissions.ts"
 import type { PrincipalShape } from "./Principal.ts"
 import { setSessionCookie } from "./SessionCookie.ts"
-import { Sessions } from "./Sessions.ts"
+import { isToken, Sessions, tokenHash } from "./Sessions.ts"
 
 export interface AuthenticationOptions {
   /** The permission of the operation that a request was routed to. */
   readonly permissionOf: (method: string, routePath: string) => Permission | undefined
   /** Origins whose pages may change things in a signed-in person's name. */
   readonly trustedOrigins: ReadonlySet<string>
-  readonly trustedProxies: TrustedProxies
-  /** Requests per minute and credential (contract, Limits). */
-  readonly rateLimitPerMinute: number
-  /** Failed authentications per minute and client address. */
-  readonly failedAuthenticationsPerMinute: number
 }
-
-const perMinute = (limit: number): RateLimitPolicy => ({ limit, per: Duration.minutes(1) })
 
 const isUuid = Schema.is(Schema.UUID)
 
@@ -47,16 +39,6 @@ const checkOrganization = Effect.fnUntraced(function* (principal: PrincipalShape
     return yield* new OrganizationAccessDenied()
   }
 })
-
-/** Slows down the guessing of keys and sessions from one address; a good credential is never held up by it. */
-const limitFailures = (options: Omit<AuthenticationOptions, "permissionOf">, limits: RateLimits["Type"]) => {
-  const policy = perMinute(options.failedAuthenticationsPerMinute)
-  return <E extends ApiKeyInvalid | SessionInvalid>(refusal: E) =>
-    clientNetwork(options.trustedProxies).pipe(
-      Effect.flatMap((address) => limits.take(`failed-authentication:${address}`, policy)),
-      Effect.zipRight(Effect.fail(refusal))
-    )
-}
 
 /** How often the times of use of keys are written. */
 const touchInterval = "30 seconds"
@@ -81,45 +63,48 @@ const makeUseRecorder = Effect.gen(function* () {
 })
 
 /** The session of a request's cookie, within its rate limit; the cookie is renewed as the session is extended. */
-const makeSessionAdmission = (options: AuthenticationOptions) =>
-  Effect.gen(function* () {
-    const sessions = yield* Sessions
-    const refuse = limitFailures(options, yield* RateLimits)
-    const policy = perMinute(options.rateLimitPerMinute)
-    return Effect.fnUntraced(function* (text: string) {
-      const token = Redacted.make(text)
-      const { extended, rateLimit, session } = yield* sessions
-        .admit(token, policy)
-        .pipe(Effect.catchTag("SessionInvalid", refuse))
-      if (extended) {
-        yield* setSessionCookie(token)
-      }
-      yield* enforce(rateLimit, policy)
-      return session
-    })
+const makeSessionAdmission = Effect.gen(function* () {
+  const sessions = yield* Sessions
+  const { admit, policies, refuse } = yield* Admissions
+  const invalid = () => new SessionInvalid()
+  return Effect.fnUntraced(function* (text: string) {
+    if (!isToken(text)) {
+      return yield* refuse(invalid())
+    }
+    const token = Redacted.make(text)
+    const ask = (organizationTokens: number) =>
+      Effect.tap(sessions.admit(token, policies, organizationTokens), ({ extended }) =>
+        extended ? setSessionCookie(token) : Effect.void
+      )
+    const { session } = yield* admit(`session:${tokenHash(token).toString("base64url")}`, ask, invalid)
+    return session
   })
+})
 
 /** The caller of a request's key, within its rate limit, in the organization that the key belongs to. */
-export const makeKeyAdmission = (options: Omit<AuthenticationOptions, "permissionOf">) =>
-  Effect.gen(function* () {
-    const keys = yield* Keys
-    const refuse = limitFailures(options, yield* RateLimits)
-    const recordUse = yield* makeUseRecorder
-    const policy = perMinute(options.rateLimitPerMinute)
-    return Effect.fnUntraced(function* (key: string) {
-      const { principal, rateLimit } = yield* keys
-        .admit(Redacted.make(key), policy)
-        .pipe(Effect.catchTag("ApiKeyInvalid", refuse))
-      recordUse(principal.author.id)
-      yield* enforce(rateLimit, policy)
-      return principal
-    })
+export const makeKeyAdmission = Effect.gen(function* () {
+  const keys = yield* Keys
+  const { admit, policies, refuse } = yield* Admissions
+  const recordUse = yield* makeUseRecorder
+  const invalid = () => new ApiKeyInvalid()
+  return Effect.fnUntraced(function* (text: string) {
+    if (text.length > maxKeyLength) {
+      return yield* refuse(invalid())
+    }
+    const key = Redacted.make(text)
+    const ask = (organizationTokens: number) =>
+      Effect.tap(keys.admit(key, policies, organizationTokens), ({ principal }) =>
+        Effect.sync(() => recordUse(principal.author.id))
+      )
+    const { principal } = yield* admit(`key:${keyHash(key).toString("base64url")}`, ask, invalid)
+    return principal
   })
+})
 
 /** Where a request carries both a key and a cookie, the key decides. */
 const makeAuthentication = Effect.fnUntraced(function* (options: AuthenticationOptions) {
-  const admitKey = yield* makeKeyAdmission(options)
-  const admitSession = yield* makeSessionAdmission(options)
+  const admitKey = yield* makeKeyAdmission
+  const admitSession = yield* makeSessionAdmission
 
   const byKey = (key: string) => Effect.tap(admitKey(key), checkOrganization)
 
@@ -159,16 +144,22 @@ const makeAuthentication = Effect.fnUntraced(function* (options: AuthenticationO
 /** `Authentication` by API key or session. An operation without a declared permission is closed to everybody. */
 export const authenticationLayer = (
   options: AuthenticationOptions
-): Layer.Layer<Authentication, never, Keys | Sessions | RateLimits> =>
+): Layer.Layer<Authentication, never, Keys | Sessions | Admissions> =>
   Layer.scoped(Authentication, makeAuthentication(options))
+
+/** `AddressLimit` by the client's address. */
+export const addressLimitLayer: Layer.Layer<AddressLimit, never, Admissions> = Layer.effect(
+  AddressLimit,
+  Effect.map(Admissions, ({ admitAddress }) => admitAddress)
+)
 
 /** `SessionAuthentication` by the session cookie. */
 export const sessionAuthenticationLayer = (
   options: AuthenticationOptions
-): Layer.Layer<SessionAuthentication, never, Sessions | RateLimits> =>
+): Layer.Layer<SessionAuthentication, never, Sessions | Admissions> =>
   Layer.effect(
     SessionAuthentication,
-    Effect.map(makeSessionAdmission(options), (admitSession) =>
+    Effect.map(makeSessionAdmission, (admitSession) =>
       Effect.gen(function* () {
         const request = yield* HttpServerRequest.HttpServerRequest
         const token = request.cookies[sessionCookie] ?? ""

@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Duration, Effect, Layer, type Redacted } from "effect"
+import { Context, Effect, Layer, type Redacted } from "effect"
 import {
   type OrganizationAlreadyExists,
   PermissionDenied,
@@ -12,10 +12,11 @@ import {
 import { type AuditAction, makeAudit } from "../kit/Audit.ts"
 import { newId, type OrganizationId } from "../kit/Ids.ts"
 import { Mailer } from "../kit/Mailer.ts"
-import { type RateLimitPolicy, RateLimits } from "../kit/RateLimit.ts"
+import { RateLimits } from "../kit/RateLimit.ts"
 import type { Author } from "../kit/Tenant.ts"
 import type { Environment } from "../Settings.ts"
 import { orUnavailable, transaction } from "../storage/Database.ts"
+import { takeInvitation } from "./MailLimits.ts"
 import { invitationDays, invitationMail } from "./Mails.ts"
 import { requireGrantable, requireManages } from "./Members.ts"
 import { entersEverything, makeMemberships } from "./MembershipsRepo.ts"
@@ -47,14 +48,11 @@ export interface NewInvitation extends Acting {
   readonly environments: ReadonlyArray<Environment>
 }
 
-/** Invitations of one organization: its people can't mail the world through us. */
-const perOrganization: RateLimitPolicy = { limit: 50, per: Duration.hours(1) }
-
 /** Invitations by e-mail link, valid 7 days. Owners and admins invite; only owners invite admins. */
 export class Invitations extends Context.Tag("connected-payments/identity/Invitations")<
   Invitations,
   {
-    /** Invites by mail, in place of an open invitation of the same address. At most 50 per organization and hour. */
+    /** Invites by mail, in place of an open invitation of the same address. Within `invitationLimits`. */
     readonly create: (
       options: NewInvitation
     ) => Effect.Effect<Invitation, PermissionDenied | ValidationFailed | RateLimitExceeded | ServiceUnavailable>
@@ -139,7 +137,7 @@ const makeInvitations = Effect.fnUntraced(function* (publicUrl: string) {
     yield* requireGrantable(options.role, options.environments)
     // Judged again in the transaction: who may not invite takes nothing of the organization's limit
     yield* requireInviter(options)
-    yield* limits.take(`invitations:${options.organizationId}`, perOrganization)
+    yield* takeInvitation(limits, options.organizationId, options.email)
     const token = newToken()
     const { invitation, ...mail } = yield* transaction(sql)(insert(options, token))
     yield* mailer.queue(invitationMail({ ...mail, publicUrl, to: options.email, token, role: options.role }))

@@ -13,6 +13,7 @@ import {
   SessionInvalid
 } from "../Errors.ts"
 import { NoQuery, optional, strict } from "../kit/Request.ts"
+import { AddressLimit } from "./AddressLimit.ts"
 import { SessionAuthentication } from "./Authentication.ts"
 import { Email, Environments, InvitedRole, WorkspaceEnvironment } from "./Schemas.ts"
 import { bySession, SignedIn } from "./SessionApi.ts"
@@ -57,7 +58,7 @@ export class InvitationsApi extends HttpApiGroup.make("invitations")
       .annotate(OpenApi.Summary, "Invite a person by e-mail")
       .annotate(
         OpenApi.Description,
-        "Mails a link that works once, within 7 days, and takes the place of an open invitation of the same address. Owners and admins invite; only owners invite admins. At most 50 per organization and hour."
+        "Mails a link that works once, within 7 days, and takes the place of an open invitation of the same address. Owners and admins invite; only owners invite admins. At most 50 per organization in an hour and 200 in a day, and 20 in a day to one mailbox, by all organizations together."
       )
   )
   .add(
@@ -100,6 +101,7 @@ export class InvitationApi extends HttpApiGroup.make("invitation")
       .addError(errorSchema(OriginNotTrusted))
       .addError(errorSchema(OrganizationAlreadyExists))
       .addError(errorSchema(RateLimitExceeded))
+      .middleware(AddressLimit)
       .annotate(OpenApi.Summary, "Accept an invitation; signs in and sets the session cookie")
       .annotate(
         OpenApi.Description,

@@ -1,13 +1,20 @@
 import { createHash, randomBytes } from "node:crypto"
-import { SqlClient } from "@effect/sql"
+import { SqlClient, type Statement } from "@effect/sql"
 import { Context, Effect, Layer, Redacted } from "effect"
-import { ApiKeyInvalid, type ServiceUnavailable } from "../Errors.ts"
+import { ApiKeyInvalid, ApiKeyLimitReached, type ServiceUnavailable } from "../Errors.ts"
 import { makeAudit } from "../kit/Audit.ts"
 import { newId, type OrganizationId } from "../kit/Ids.ts"
-import { type RateLimitPolicy, type RateLimitState, takeToken } from "../kit/RateLimit.ts"
 import type { Environment } from "../Settings.ts"
 import { orUnavailable, transaction } from "../storage/Database.ts"
-import { makePreparing } from "../storage/Statements.ts"
+import { makePreparing, parametersOf } from "../storage/Statements.ts"
+import {
+  type CredentialLimits,
+  type CredentialLimitsRow,
+  type CredentialPolicies,
+  credentialLimitColumns,
+  takeCredentialTokens,
+  toCredentialLimits
+} from "./CredentialLimits.ts"
 import { expandGrants, type Grant } from "./Permissions.ts"
 import type { Author, PrincipalShape, Tenant } from "./Principal.ts"
 
@@ -45,30 +52,43 @@ const prefixes = { test: "pk_test_", live: "pk_live_" } as const
 /** The environment that a key's form selects: `_live_` in the prefix means production, every other form the sandbox. */
 export const keyEnvironment = (key: string): Environment => (/^[a-z]+_live_/.test(key) ? "production" : "sandbox")
 
+/**
+ * API keys of an organization, of both environments together. Revoked ones don't count; expired ones do, since they are
+ * listed until they are revoked.
+ */
+export const maxKeys = 100
+
 /** What is stored of a key and looked up: it has 256 random bits, so a plain hash can't be guessed back. */
 export const keyHash = (key: Redacted.Redacted): Buffer => createHash("sha256").update(Redacted.value(key)).digest()
 
 /** Longer values are no keys: they are not even hashed. */
-const maxKeyLength = 256
+export const maxKeyLength = 256
 
 /** API keys of organizations. */
 export class Keys extends Context.Tag("connected-payments/identity/Keys")<
   Keys,
   {
-    /** Makes a key: its prefix, then 32 random bytes as base64url. The key itself is in this answer only. */
+    /**
+     * Makes a key: its prefix, then 32 random bytes as base64url. The key itself is in this answer only. An organization
+     * has at most `maxKeys` that were not revoked, also under concurrency.
+     */
     readonly create: (
       options: NewKey
-    ) => Effect.Effect<{ readonly record: KeyRecord; readonly key: Redacted.Redacted }, ServiceUnavailable>
+    ) => Effect.Effect<
+      { readonly record: KeyRecord; readonly key: Redacted.Redacted },
+      ApiKeyLimitReached | ServiceUnavailable
+    >
     /** The caller that a key stands for. One answer for unknown, revoked and expired keys. One round trip. */
     readonly authenticate: (key: Redacted.Redacted) => Effect.Effect<PrincipalShape, ApiKeyInvalid | ServiceUnavailable>
-    /** `authenticate`, with a token taken from the key's rate limit in the same round trip. */
+    /**
+     * `authenticate`, with a token taken from the key's rate limit and up to `organizationTokens` from its organization's,
+     * in the same round trip. Refuses nothing for want of them.
+     */
     readonly admit: (
       key: Redacted.Redacted,
-      policy: RateLimitPolicy
-    ) => Effect.Effect<
-      { readonly principal: PrincipalShape; readonly rateLimit: RateLimitState },
-      ApiKeyInvalid | ServiceUnavailable
-    >
+      policies: CredentialPolicies,
+      organizationTokens: number
+    ) => Effect.Effect<CredentialLimits & { readonly principal: PrincipalShape }, ApiKeyInvalid | ServiceUnavailable>
     /** The tenant's keys that were not revoked, newest first. */
     readonly list: (tenant: Tenant) => Effect.Effect<ReadonlyArray<KeyRecord>, ServiceUnavailable>
     /** Takes effect at once: every request looks its key up. Answers whether there was such a key. */
@@ -112,10 +132,21 @@ function makeKeys(
     id, organization_id AS "organizationId", environment, name, key_prefix AS prefix, last_four AS "lastFour",
     permissions, created_at AS "createdAt", expires_at AS "expiresAt", last_used_at AS "lastUsedAt"`)
 
-  const usable = (key: Redacted.Redacted) => sql`
+  const usable = (hash: Buffer | Statement.Fragment) => sql`
     SELECT id, organization_id AS "organizationId", environment, permissions
     FROM payments.api_keys
-    WHERE key_hash = ${keyHash(key)} AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`
+    WHERE key_hash = ${hash} AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`
+
+  /** In the transaction of a new key: creations of an organization's keys wait for each other. */
+  const requireRoom = Effect.fnUntraced(function* (organizationId: OrganizationId) {
+    yield* sql`SELECT 1 FROM payments.organizations WHERE id = ${organizationId} FOR NO KEY UPDATE`
+    const beyond = yield* sql`
+      SELECT 1 FROM payments.api_keys WHERE organization_id = ${organizationId} AND revoked_at IS NULL
+      OFFSET ${maxKeys - 1} LIMIT 1`
+    if (beyond.length > 0) {
+      return yield* new ApiKeyLimitReached()
+    }
+  })
 
   const create = Effect.fn("Keys.create")(function* (options: NewKey) {
     const prefix = prefixes[options.mode ?? "test"]
@@ -130,9 +161,12 @@ function makeKeys(
         ${text.slice(-4)}, ${options.permissions}::text[], ${options.expiresAt ?? null})
       RETURNING ${columns}`
     const [record] = yield* transaction(sql)(
-      Effect.zipLeft(
-        insert,
-        audit({ ...tenant, author: options.author, action: "api_key.created", targetType: "api_key", targetId: id })
+      Effect.zipRight(
+        requireRoom(options.organizationId),
+        Effect.zipLeft(
+          insert,
+          audit({ ...tenant, author: options.author, action: "api_key.created", targetType: "api_key", targetId: id })
+        )
       )
     )
     return record === undefined ? yield* Effect.dieMessage("INSERT … RETURNING answered no row") : { key, record }
@@ -142,39 +176,44 @@ function makeKeys(
     if (Redacted.value(key).length > maxKeyLength) {
       return yield* new ApiKeyInvalid()
     }
-    const [row] = yield* sql<KeyRow>`${usable(key)}`
+    const [row] = yield* sql<KeyRow>`${usable(keyHash(key))}`
     return yield* toPrincipal(key, row)
   }, orUnavailable)
 
-  /** The statement of `admit`, written out once: each request has another hash and nothing else. */
-  const admission = (policy: RateLimitPolicy) => {
-    const statement = sql`
-      WITH caller AS MATERIALIZED (${usable(Redacted.make(""))}),
-        token AS (${takeToken(sql, sql`SELECT 'key:' || id AS bucket FROM caller`, policy)})
-      SELECT caller.*, token.tokens, token.allowed FROM caller, token`
-    const [, [, ...rest]] = statement.compile()
-    const run = prepare<KeyRow & RateLimitState>(statement)
-    return (key: Redacted.Redacted) => run([keyHash(key), ...rest])
+  /** The statement of `admit`, written out once: a request differs in its hash and in how much it takes. */
+  const admission = (policies: CredentialPolicies) => {
+    const parameters = parametersOf(sql, ["hash", "organizationTokens"])
+    const run = prepare<KeyRow & CredentialLimitsRow>(sql`
+      WITH caller AS MATERIALIZED (${usable(parameters.hash)}),
+        ${takeCredentialTokens(sql, "key", policies, parameters.organizationTokens)}
+      SELECT caller.*, ${credentialLimitColumns(sql)} FROM caller CROSS JOIN own LEFT JOIN shared ON true`)
+    return (key: Redacted.Redacted, organizationTokens: number) => run([keyHash(key), organizationTokens])
   }
-  const admissions = new WeakMap<RateLimitPolicy, ReturnType<typeof admission>>()
-  const admissionUnder = (policy: RateLimitPolicy) => {
-    const known = admissions.get(policy)
+  const admissions = new WeakMap<CredentialPolicies, ReturnType<typeof admission>>()
+  const admissionUnder = (policies: CredentialPolicies) => {
+    const known = admissions.get(policies)
     if (known !== undefined) {
       return known
     }
-    const made = admission(policy)
-    admissions.set(policy, made)
+    const made = admission(policies)
+    admissions.set(policies, made)
     return made
   }
 
   // Every request passes here: no span of its own, the statement has one
-  const admit = Effect.fnUntraced(function* (key: Redacted.Redacted, policy: RateLimitPolicy) {
+  const admit = Effect.fnUntraced(function* (
+    key: Redacted.Redacted,
+    policies: CredentialPolicies,
+    organizationTokens: number
+  ) {
     if (Redacted.value(key).length > maxKeyLength) {
       return yield* new ApiKeyInvalid()
     }
-    const [row] = yield* admissionUnder(policy)(key)
-    const principal = yield* toPrincipal(key, row)
-    return { principal, rateLimit: { allowed: row?.allowed === true, tokens: row?.tokens ?? 0 } }
+    const [row] = yield* admissionUnder(policies)(key, organizationTokens)
+    if (row === undefined) {
+      return yield* new ApiKeyInvalid()
+    }
+    return { principal: yield* toPrincipal(key, row), ...toCredentialLimits(row) }
   }, orUnavailable)
 
   const list = Effect.fn("Keys.list")(function* (tenant: Tenant) {

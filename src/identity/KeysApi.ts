@@ -2,6 +2,7 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Instant, PrintableText, Uuid } from "../bounds/Text.ts"
 import {
+  ApiKeyLimitReached,
   errorSchema,
   OrganizationAccessDenied,
   PermissionDenied,
@@ -58,10 +59,11 @@ export class KeysApi extends HttpApiGroup.make("apiKeys")
       .setUrlParams(NoQuery)
       .setPayload(CreateApiKey)
       .addSuccess(CreatedApiKey, { status: 201 })
+      .addError(errorSchema(ApiKeyLimitReached))
       .annotate(OpenApi.Summary, "Create an API key, shown this once")
       .annotate(
         OpenApi.Description,
-        "A test key unless `mode` is `live`. Its maker must be allowed into the workspace of its environment, and it carries no more than they may do."
+        "A test key unless `mode` is `live`. Its maker must be allowed into the workspace of its environment, and it carries no more than they may do. An organization has at most 100 keys that were not revoked."
       )
   )
   .add(

@@ -1,10 +1,8 @@
 import { HttpServerRequest } from "@effect/platform"
-import { Duration, Effect } from "effect"
+import { Effect } from "effect"
 import { type OriginNotTrusted, type RateLimitExceeded, type ServiceUnavailable, SessionInvalid } from "../Errors.ts"
-import { clientNetwork } from "../kit/ClientAddress.ts"
-import { type RateLimitPolicy, RateLimits } from "../kit/RateLimit.ts"
-import type { TrustedProxies } from "../SettingsForms.ts"
 import { requireTrustedOrigin } from "./Access.ts"
+import { Admissions } from "./Admissions.ts"
 import { makeSessionAnswer } from "./SessionAnswer.ts"
 import type { SignedIn } from "./SessionApi.ts"
 import { setSessionCookie } from "./SessionCookie.ts"
@@ -13,16 +11,7 @@ import type { BegunSession } from "./SignIn.ts"
 /** What signing in by a mailed link asks of the operator's settings. */
 export interface RedemptionOptions {
   readonly trustedOrigins: ReadonlySet<string>
-  readonly trustedProxies: TrustedProxies
-  /** Failed authentications, and requests for links, per minute and client address. */
-  readonly failedAuthenticationsPerMinute: number
 }
-
-/** How often an address may fail, or ask for a link. */
-export const addressPolicy = (options: RedemptionOptions): RateLimitPolicy => ({
-  limit: options.failedAuthenticationsPerMinute,
-  per: Duration.minutes(1)
-})
 
 /**
  * A program may redeem a link without an `Origin`; where a browser sends one, it must be trusted: a foreign page must
@@ -41,9 +30,8 @@ const refuseForeignOrigin = (
  */
 export const makeRedemption = (options: RedemptionOptions) =>
   Effect.gen(function* () {
-    const limits = yield* RateLimits
+    const { countFailure } = yield* Admissions
     const answer = yield* makeSessionAnswer
-    const policy = addressPolicy(options)
     return <E>(
       redeem: Effect.Effect<BegunSession, E | SessionInvalid>
     ): Effect.Effect<
@@ -54,13 +42,7 @@ export const makeRedemption = (options: RedemptionOptions) =>
       Effect.gen(function* () {
         yield* refuseForeignOrigin(options.trustedOrigins)
         const { session, token } = yield* redeem.pipe(
-          Effect.tapError((error) =>
-            error instanceof SessionInvalid
-              ? Effect.flatMap(clientNetwork(options.trustedProxies), (address) =>
-                  limits.take(`failed-authentication:${address}`, policy)
-                )
-              : Effect.void
-          )
+          Effect.tapError((error) => (error instanceof SessionInvalid ? countFailure : Effect.void))
         )
         yield* setSessionCookie(token)
         return yield* answer(session)

@@ -3,9 +3,16 @@ import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { type ServiceUnavailable, SessionInvalid, WorkspaceAccessRequired } from "../Errors.ts"
 import { newId, type OrganizationId } from "../kit/Ids.ts"
-import { type RateLimitPolicy, type RateLimitState, takeToken } from "../kit/RateLimit.ts"
 import type { Environment } from "../Settings.ts"
 import { orUnavailable } from "../storage/Database.ts"
+import {
+  type CredentialLimits,
+  type CredentialLimitsRow,
+  type CredentialPolicies,
+  credentialLimitColumns,
+  takeCredentialTokens,
+  toCredentialLimits
+} from "./CredentialLimits.ts"
 import type { Role } from "./Principal.ts"
 
 /** A person's place in their organization. */
@@ -38,8 +45,10 @@ export const tokenHash = (token: Redacted.Redacted): Buffer =>
 /** 32 random bytes as base64url. */
 export const newToken = (): Redacted.Redacted => Redacted.make(randomBytes(32).toString("base64url"))
 
-/** The form of a token: anything else is not even looked up. */
 const tokenForm = /^[A-Za-z0-9_-]{43}$/
+
+/** Whether a text has the form of a token: anything else is not even looked up. */
+export const isToken = (text: string): boolean => tokenForm.test(text)
 
 /** Sessions of signed-in people. */
 export class Sessions extends Context.Tag("connected-payments/identity/Sessions")<
@@ -50,14 +59,16 @@ export class Sessions extends Context.Tag("connected-payments/identity/Sessions"
       personId: string
     ) => Effect.Effect<{ readonly token: Redacted.Redacted; readonly session: Session }, ServiceUnavailable>
     /**
-     * The session of a token, with a token taken from its rate limit, in one round trip. Extends the session by its 12
-     * hours when the last extension is more than a minute old; `extended` says so.
+     * The session of a token, with a token taken from its rate limit and up to `organizationTokens` from its
+     * organization's, in one round trip. Refuses nothing for want of them. Extends the session by its 12 hours when the
+     * last extension is more than a minute old; `extended` says so.
      */
     readonly admit: (
       token: Redacted.Redacted,
-      policy: RateLimitPolicy
+      policies: CredentialPolicies,
+      organizationTokens: number
     ) => Effect.Effect<
-      { readonly session: Session; readonly rateLimit: RateLimitState; readonly extended: boolean },
+      CredentialLimits & { readonly session: Session; readonly extended: boolean },
       SessionInvalid | ServiceUnavailable
     >
     readonly end: (sessionId: string) => Effect.Effect<void, ServiceUnavailable>
@@ -125,11 +136,15 @@ function makeSessions(sql: SqlClient.SqlClient): Sessions["Type"] {
     return { token, session: { ...session, environment: only } }
   }, orUnavailable)
 
-  const admit = Effect.fn("Sessions.admit")(function* (token: Redacted.Redacted, policy: RateLimitPolicy) {
-    if (!tokenForm.test(Redacted.value(token))) {
+  const admit = Effect.fn("Sessions.admit")(function* (
+    token: Redacted.Redacted,
+    policies: CredentialPolicies,
+    organizationTokens: number
+  ) {
+    if (!isToken(Redacted.value(token))) {
       return yield* new SessionInvalid()
     }
-    const [row] = yield* sql<SessionRow & RateLimitState & { readonly extended: boolean }>`
+    const [row] = yield* sql<SessionRow & CredentialLimitsRow & { readonly extended: boolean }>`
       WITH caller AS MATERIALIZED (
         SELECT ${columns} FROM ${joined} WHERE s.token_hash = ${tokenHash(token)} AND s.expires_at > now()
       ), extension AS (
@@ -137,15 +152,14 @@ function makeSessions(sql: SqlClient.SqlClient): Sessions["Type"] {
         WHERE id = (SELECT id FROM caller)
           AND expires_at < now() + ${sessionHours} * interval '1 hour' - interval '1 minute'
         RETURNING expires_at
-      ), token AS (${takeToken(sql, sql`SELECT 'session:' || id AS bucket FROM caller`, policy)})
-      SELECT caller.*, token.tokens, token.allowed, extension.expires_at IS NOT NULL AS extended,
+      ), ${takeCredentialTokens(sql, "session", policies, sql`${organizationTokens}`)}
+      SELECT caller.*, ${credentialLimitColumns(sql)}, extension.expires_at IS NOT NULL AS extended,
         COALESCE(extension.expires_at, caller."expiresAt") AS "expiresAt"
-      FROM caller CROSS JOIN token LEFT JOIN extension ON true`
+      FROM caller CROSS JOIN own LEFT JOIN shared ON true LEFT JOIN extension ON true`
     if (row === undefined) {
       return yield* new SessionInvalid()
     }
-    const { allowed, extended, tokens } = row
-    return { session: toSession(row), rateLimit: { allowed, tokens }, extended }
+    return { session: toSession(row), extended: row.extended, ...toCredentialLimits(row) }
   }, orUnavailable)
 
   const end = Effect.fn("Sessions.end")(function* (sessionId: string) {

@@ -1,10 +1,10 @@
-import { createHash } from "node:crypto"
 import { SqlClient } from "@effect/sql"
-import { Context, Duration, Effect, Layer, type Redacted } from "effect"
+import { Context, Effect, Layer, type Redacted } from "effect"
 import { type RateLimitExceeded, type ServiceUnavailable, SessionInvalid } from "../Errors.ts"
 import { Mailer } from "../kit/Mailer.ts"
-import { type RateLimitPolicy, RateLimits } from "../kit/RateLimit.ts"
+import { RateLimits } from "../kit/RateLimit.ts"
 import { orUnavailable, transaction } from "../storage/Database.ts"
+import { takeSignInLink } from "./MailLimits.ts"
 import { signInMail, signInMinutes } from "./Mails.ts"
 import { makeMemberships } from "./MembershipsRepo.ts"
 import { newToken, type Session, Sessions, tokenHash } from "./Sessions.ts"
@@ -15,16 +15,13 @@ export interface BegunSession {
   readonly session: Session
 }
 
-/** Mails with sign-in links to one address: nobody's mailbox is filled through us. */
-const linksPerEmail: RateLimitPolicy = { limit: 5, per: Duration.minutes(15) }
-
 /** Sign-in by e-mail link (the contract leaves the session's login open). */
 export class SignIn extends Context.Tag("connected-payments/identity/SignIn")<
   SignIn,
   {
     /**
      * Mails a one-time link, valid 15 minutes, in the background. Does the same for every address, known or not: a
-     * person is made when their first link is redeemed. At most 5 links per address and 15 minutes.
+     * person is made when their first link is redeemed. Within `signInLinkLimits`.
      */
     readonly requestLink: (email: string) => Effect.Effect<void, RateLimitExceeded | ServiceUnavailable>
     /** Begins a session with a link's token. One answer for unknown, used and expired ones. */
@@ -47,9 +44,7 @@ export class SignIn extends Context.Tag("connected-payments/identity/SignIn")<
         const memberships = yield* makeMemberships
 
         const requestLink = Effect.fn("SignIn.requestLink")(function* (email: string) {
-          // The bucket's name is kept longer than the answer takes; it need not say whose it is
-          const bucket = `sign-in-link:${createHash("sha256").update(email).digest("base64url")}`
-          yield* limits.take(bucket, linksPerEmail)
+          yield* takeSignInLink(limits, email)
           const token = newToken()
           yield* sql`
             INSERT INTO payments.login_tokens (token_hash, email, expires_at)

@@ -2,6 +2,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/p
 import { Schema } from "effect"
 import { errorSchema, OriginNotTrusted, RateLimitExceeded, ServiceUnavailable, SessionInvalid } from "../Errors.ts"
 import { NoQuery, strict } from "../kit/Request.ts"
+import { AddressLimit } from "./AddressLimit.ts"
 import { Email, OneTimeToken } from "./Schemas.ts"
 import { SignedIn } from "./SessionApi.ts"
 
@@ -29,10 +30,11 @@ export class SignInApi extends HttpApiGroup.make("signIn")
       .setPayload(RequestSignInLink)
       .addSuccess(SignInLinkRequested, { status: 202 })
       .addError(errorSchema(RateLimitExceeded))
+      .middleware(AddressLimit)
       .annotate(OpenApi.Summary, "Ask for a sign-in link by e-mail")
       .annotate(
         OpenApi.Description,
-        "The answer is the same whether or not the person exists; who does not is made at the first sign-in. At most 5 links per e-mail address and 15 minutes."
+        "The answer is the same whether or not the person exists; who does not is made at the first sign-in. At most 5 links to one mailbox in 15 minutes, and 30 in a day."
       )
   )
   .add(
@@ -52,6 +54,7 @@ export class SignInApi extends HttpApiGroup.make("signIn")
       .addError(errorSchema(SessionInvalid))
       .addError(errorSchema(OriginNotTrusted))
       .addError(errorSchema(RateLimitExceeded))
+      .middleware(AddressLimit)
       .annotate(OpenApi.Summary, "Sign in with a link's token; sets the session cookie")
       .annotate(
         OpenApi.Description,

@@ -1,6 +1,12 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { errorSchema, ProviderAccountNotConnected, ResourceNotFound, ServiceUnavailable } from "../Errors.ts"
+import {
+  errorSchema,
+  ImageQuotaExceeded,
+  ProviderAccountNotConnected,
+  ResourceNotFound,
+  ServiceUnavailable
+} from "../Errors.ts"
 import { Authentication } from "../identity/Authentication.ts"
 import { RequiredPermission } from "../identity/Permissions.ts"
 import { NoQuery, OrganizationPath } from "../kit/Request.ts"
@@ -33,12 +39,13 @@ export class ProductImagesApi extends HttpApiGroup.make("productImages")
       .setUrlParams(NoQuery)
       .addSuccess(ProductImage)
       .addError(errorSchema(ProviderAccountNotConnected))
+      .addError(errorSchema(ImageQuotaExceeded))
       .addError(errorSchema(ServiceUnavailable))
       .annotate(RequiredPermission, "products:write")
       .annotate(OpenApi.Summary, "Upload a product image")
       .annotate(
         OpenApi.Description,
-        "One image, JPEG, PNG or WebP by its bytes, up to 4 MiB: as the body itself, or as the part `file` of a form. The same bytes have the same URL, so a repeat needs no key. Whoever knows the URL sees the image."
+        "One image, JPEG, PNG or WebP by its bytes, up to 4 MiB: as the body itself, or as the part `file` of a form. The same bytes have the same URL, so a repeat needs no key. Whoever knows the URL sees the image. What an organization uploads in an hour is bounded; an upload without `Content-Length` counts as 4 MiB."
       )
       .annotate(OpenApi.Override, { requestBody: uploadBody })
   )
@@ -55,6 +62,9 @@ export class PublicImagesApi extends HttpApiGroup.make("publicImages")
       .addError(errorSchema(ResourceNotFound))
       .addError(errorSchema(ServiceUnavailable))
       .annotate(OpenApi.Summary, "Read a product image")
-      .annotate(OpenApi.Description, "Never changes, so it may be kept for ever; `If-None-Match` is understood.")
+      .annotate(
+        OpenApi.Description,
+        "Never changes, so it may be kept for ever; `If-None-Match` is understood. An operator can remove it."
+      )
   )
   .annotate(OpenApi.Description, "The images of products, public") {}

@@ -3,39 +3,27 @@ import { Effect, Option } from "effect"
 import { Api } from "../Api.ts"
 import { ProviderAccountNotConnected, ResourceNotFound } from "../Errors.ts"
 import { Principal } from "../identity/Principal.ts"
-import { makeAudit } from "../kit/Audit.ts"
 import { hasEntityTag } from "../kit/EntityTag.ts"
 import { Accounts } from "../provider/Accounts.ts"
-import { orUnavailable } from "../storage/Database.ts"
 import { contentTypes } from "./ImageFormat.ts"
-import { fileOf, Images, nameOf } from "./Images.ts"
-import { readUpload } from "./Upload.ts"
+import { Images, nameOf } from "./Images.ts"
+import { declaredBytes, readUpload } from "./Upload.ts"
 
 /** Serves `ProductImagesApi` on the bytes that arrive. */
 export const productImagesHttp = HttpApiBuilder.group(Api, "productImages", (handlers) =>
   Effect.gen(function* () {
     const images = yield* Images
     const accounts = yield* Accounts
-    const audit = yield* makeAudit
     return handlers.handleRaw("upload", ({ request }) =>
       Effect.gen(function* () {
         const principal = yield* Principal
-        const { author, environment, organizationId } = principal
         // The images are those of products on the account; the provider is not asked
         const account = yield* accounts.show(principal)
         if (Option.getOrUndefined(account)?.status !== "connected") {
           return yield* new ProviderAccountNotConnected()
         }
-        const { name, url } = yield* images.store(yield* readUpload(request))
-        const targetId = fileOf(name)
-        yield* audit({
-          organizationId,
-          environment,
-          author,
-          action: "product_image.uploaded",
-          targetType: "product_image",
-          targetId
-        }).pipe(orUnavailable)
+        yield* images.admit(principal, declaredBytes(request))
+        const { url } = yield* images.store(yield* readUpload(request), principal)
         return HttpServerResponse.unsafeJson({ url })
       })
     )

@@ -9,7 +9,7 @@ export interface ImageName {
   readonly format: ImageFormat
 }
 
-/** Keeps product images for ever, by the hash of their bytes. Replace this layer to keep them elsewhere. */
+/** Keeps product images, by the hash of their bytes, until an operator removes them. Replace this layer to keep them elsewhere. */
 export class ImageStore extends Context.Tag("connected-payments/images/ImageStore")<
   ImageStore,
   {
@@ -17,5 +17,9 @@ export class ImageStore extends Context.Tag("connected-payments/images/ImageStor
     readonly put: (name: ImageName, bytes: Uint8Array) => Effect.Effect<void, ServiceUnavailable>
     /** The bytes, exactly as they were put; none where no such image was. */
     readonly get: (name: ImageName) => Effect.Effect<Option.Option<Uint8Array>, ServiceUnavailable>
+    /** Removes an image, for good. Answers whether there was one. */
+    readonly remove: (name: ImageName) => Effect.Effect<boolean, ServiceUnavailable>
+    /** Whether `put` and `remove` are part of a transaction of the service's database that they are run in. */
+    readonly transactional: boolean
   }
 >() {}

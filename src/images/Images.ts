@@ -1,6 +1,11 @@
 import { createHash } from "node:crypto"
-import { Context, Effect, Layer, Option } from "effect"
-import { type ServiceUnavailable, UnsupportedMediaType } from "../Errors.ts"
+import { SqlClient } from "@effect/sql"
+import { Context, Duration, Effect, Layer, Option } from "effect"
+import { ImageQuotaExceeded, type ServiceUnavailable, UnsupportedMediaType } from "../Errors.ts"
+import { makeAudit } from "../kit/Audit.ts"
+import { RateLimits } from "../kit/RateLimit.ts"
+import type { Author, Tenant } from "../kit/Tenant.ts"
+import { orUnavailable, transaction } from "../storage/Database.ts"
 import { readImageHeader } from "./ImageFormat.ts"
 import { type ImageName, ImageStore } from "./ImageStore.ts"
 
@@ -24,36 +29,122 @@ export interface StoredImage {
   readonly url: string
 }
 
+/** Whose upload, and by whom. */
+export interface Uploading extends Tenant {
+  readonly author: Author
+}
+
+/** What is known of an image that was removed. */
+export interface RemovedImage {
+  /** Who had uploaded it; the removal is in the audit log of each. */
+  readonly uploadedBy: ReadonlyArray<Tenant>
+}
+
+export interface ImagesOptions {
+  /** Where everybody reaches the service, without a trailing slash. */
+  readonly publicUrl: string
+  /** What a tenant may upload within an hour, in megabytes of a million bytes; at least an image's 4 MiB. */
+  readonly imageMegabytesPerHour: number
+}
+
 /** Product images, hosted by the service: no purpose of the provider's own files fits them (contract, Write operations). */
 export class Images extends Context.Tag("connected-payments/images/Images")<
   Images,
   {
     /**
-     * Keeps an image under the hash of its bytes; the same bytes are kept once. Refuses bytes that are no JPEG, PNG or
-     * WebP, whatever they were called.
+     * Takes an upload of so many bytes from what its tenant may upload within an hour, counted across all processes; asked
+     * before the upload is read, so that one beyond it costs nothing.
      */
-    readonly store: (bytes: Uint8Array) => Effect.Effect<StoredImage, UnsupportedMediaType | ServiceUnavailable>
+    readonly admit: (tenant: Tenant, bytes: number) => Effect.Effect<void, ImageQuotaExceeded | ServiceUnavailable>
+    /**
+     * Keeps an image under the hash of its bytes; the same bytes are kept once. Refuses bytes that are no JPEG, PNG or
+     * WebP, whatever they were called. Audited: in the same transaction where the store is the database, else once the
+     * image is there.
+     */
+    readonly store: (
+      bytes: Uint8Array,
+      uploading: Uploading
+    ) => Effect.Effect<StoredImage, UnsupportedMediaType | ServiceUnavailable>
     /** The bytes of an image; none where there is no such image. */
     readonly find: (name: ImageName) => Effect.Effect<Option.Option<Uint8Array>, ServiceUnavailable>
+    /**
+     * Removes an image for everybody who uploaded it, for the operator; the same bytes may be uploaded again. None where
+     * there was no such image.
+     */
+    readonly remove: (name: ImageName, author: Author) => Effect.Effect<Option.Option<RemovedImage>, ServiceUnavailable>
   }
 >() {
-  static readonly layer = (options: {
-    /** Where everybody reaches the service, without a trailing slash. */
-    readonly publicUrl: string
-  }): Layer.Layer<Images, never, ImageStore> =>
-    Layer.effect(
-      Images,
-      Effect.map(ImageStore, (images) => ({
-        store: Effect.fn("Images.store")(function* (bytes: Uint8Array) {
-          const header = readImageHeader(bytes)
-          if (Option.isNone(header)) {
-            return yield* new UnsupportedMediaType({ message: "The image must be a JPEG, PNG or WebP." })
-          }
-          const name = { sha256: createHash("sha256").update(bytes).digest("hex"), format: header.value.format }
-          yield* images.put(name, bytes)
-          return { name, url: `${options.publicUrl}${imagesPath}/${fileOf(name)}` }
-        }),
-        find: Effect.fn("Images.find")(images.get)
-      }))
-    )
+  static readonly layer = (
+    options: ImagesOptions
+  ): Layer.Layer<Images, never, ImageStore | SqlClient.SqlClient | RateLimits> =>
+    Layer.effect(Images, makeImages(options))
 }
+
+const makeImages = Effect.fnUntraced(function* (options: ImagesOptions) {
+  const images = yield* ImageStore
+  const limits = yield* RateLimits
+  const sql = yield* SqlClient.SqlClient
+  const audit = yield* makeAudit
+  const quota = { limit: options.imageMegabytesPerHour * 1_000_000, per: Duration.hours(1) }
+
+  const admit: Images["Type"]["admit"] = ({ environment, organizationId }, bytes) =>
+    Effect.catchTag(
+      limits.take(`image-bytes:${organizationId}:${environment}`, quota, bytes),
+      "BucketEmpty",
+      ({ retryAfter }) =>
+        new ImageQuotaExceeded({
+          message: `An organization uploads at most ${options.imageMegabytesPerHour} MB of images in an hour; wait as long as Retry-After says.`,
+          retryAfter
+        })
+    )
+
+  const record = (
+    { environment, organizationId }: Tenant,
+    author: Author,
+    action: "product_image.uploaded" | "product_image.removed",
+    targetId: string
+  ) => audit({ organizationId, environment, author, action, targetType: "product_image", targetId })
+
+  const recordUpload = (file: string, { author, environment, organizationId }: Uploading) =>
+    Effect.zipRight(
+      sql`
+        INSERT INTO payments.product_image_uploads (organization_id, environment, file)
+        VALUES (${organizationId}, ${environment}, ${file}) ON CONFLICT DO NOTHING`,
+      record({ organizationId, environment }, author, "product_image.uploaded", file)
+    )
+
+  const store = Effect.fn("Images.store")(function* (bytes: Uint8Array, uploading: Uploading) {
+    const header = readImageHeader(bytes)
+    if (Option.isNone(header)) {
+      return yield* new UnsupportedMediaType({ message: "The image must be a JPEG, PNG or WebP." })
+    }
+    const name = { sha256: createHash("sha256").update(bytes).digest("hex"), format: header.value.format }
+    const recorded = recordUpload(fileOf(name), uploading)
+    yield* images.transactional
+      ? transaction(sql)(Effect.zipRight(images.put(name, bytes), recorded))
+      : Effect.zipRight(images.put(name, bytes), transaction(sql)(recorded))
+    return { name, url: `${options.publicUrl}${imagesPath}/${fileOf(name)}` }
+  }, orUnavailable)
+
+  /** In a transaction. Across tenants: an image is everybody's who uploaded its bytes. */
+  const forget = Effect.fnUntraced(function* (file: string, author: Author) {
+    const uploadedBy = yield* sql<Tenant>`
+      DELETE FROM payments.product_image_uploads WHERE file = ${file}
+      RETURNING organization_id AS "organizationId", environment`
+    yield* Effect.forEach(uploadedBy, (tenant) => record(tenant, author, "product_image.removed", file), {
+      discard: true
+    })
+    return uploadedBy
+  })
+
+  const remove = Effect.fn("Images.remove")(function* (name: ImageName, author: Author) {
+    const forgotten = forget(fileOf(name), author)
+    // Where it comes to an end between the two, the upload is still on record, and the removal can be repeated
+    const [existed, uploadedBy] = yield* images.transactional
+      ? transaction(sql)(Effect.all([images.remove(name), forgotten]))
+      : Effect.all([images.remove(name), transaction(sql)(forgotten)])
+    return existed || uploadedBy.length > 0 ? Option.some({ uploadedBy }) : Option.none()
+  }, orUnavailable)
+
+  return { admit, store, find: Effect.fn("Images.find")(images.get), remove }
+})

@@ -17,7 +17,7 @@ class UnexpectedAnswer extends Data.TaggedError("UnexpectedAnswer")<{
   readonly status: number
 }> {}
 
-type Method = "GET" | "HEAD" | "PUT"
+type Method = "GET" | "HEAD" | "PUT" | "DELETE"
 
 const makeStore = (options: S3ImageStoreOptions): ImageStore["Type"] => {
   const client = new AwsClient({
@@ -51,7 +51,9 @@ const makeStore = (options: S3ImageStoreOptions): ImageStore["Type"] => {
         if (status === 404 && method !== "PUT") {
           return Effect.succeedNone
         }
-        return status === 200 ? Effect.succeedSome(body) : new UnexpectedAnswer({ method, status })
+        return status === 200 || (status === 204 && method === "DELETE")
+          ? Effect.succeedSome(body)
+          : new UnexpectedAnswer({ method, status })
       }),
       Effect.timeout(timeout),
       Effect.mapError((cause) => new ServiceUnavailable({ cause })),
@@ -59,11 +61,17 @@ const makeStore = (options: S3ImageStoreOptions): ImageStore["Type"] => {
     )
 
   return {
+    transactional: false,
     put: (name, bytes) =>
       Effect.flatMap(send("HEAD", name), (known) =>
         Option.isSome(known) ? Effect.void : Effect.asVoid(send("PUT", name, bytes))
       ),
-    get: (name) => send("GET", name)
+    get: (name) => send("GET", name),
+    // A deletion is answered alike where there was nothing to delete
+    remove: (name) =>
+      Effect.flatMap(send("HEAD", name), (known) =>
+        Option.isSome(known) ? Effect.as(send("DELETE", name), true) : Effect.succeed(false)
+      )
   }
 }
 

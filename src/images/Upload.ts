@@ -34,6 +34,12 @@ const fromForm = (body: Buffer, contentType: string): Effect.Effect<Uint8Array, 
     return new Uint8Array(yield* Effect.promise(() => file.arrayBuffer()))
   })
 
+/** How much an upload says that it is; what does not say so, or more than may be, counts as the most that is read. */
+export const declaredBytes = ({ headers }: HttpServerRequest.HttpServerRequest): number => {
+  const declared = headers["content-length"] ?? ""
+  return /^\d{1,15}$/.test(declared) ? Math.min(Number(declared), maxImageBytes) : maxImageBytes
+}
+
 /**
  * Reads an upload, bounded as it streams in. What the sender calls the image is not looked at: its bytes decide.
  *

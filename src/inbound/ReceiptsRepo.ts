@@ -5,7 +5,9 @@ import { type MatchableEndpoint, matchableEndpoints } from "../deliveries/Matcha
 import { newDeliveries, type Subscriber } from "../deliveries/Queue.ts"
 import type { EventType } from "../events/Catalog.ts"
 import type { SoldItems, SoldItemsReference } from "../events/Translate.ts"
-import type { EndpointId, OrganizationId } from "../kit/Ids.ts"
+import { type EndpointId, newId, type OrganizationId } from "../kit/Ids.ts"
+import { RequestId } from "../kit/Request.ts"
+import { recordDisconnection } from "../provider/Accounts.ts"
 import type { Environment } from "../Settings.ts"
 import { makePreparing, parametersOf } from "../storage/Statements.ts"
 import type { ReceiptOutcome } from "./Receipt.ts"
@@ -102,7 +104,8 @@ const insertionSql = (sql: SqlClient.SqlClient) => {
         AND account_id = ${receipt.accountId} AND status = 'connected'
         -- The provider dates to the second
         AND linked_at < ${receipt.providerCreatedAt}::timestamptz + interval '1 second'
-    ), event AS (
+      RETURNING organization_id, environment, account_id
+    ), disconnection AS (${recordDisconnection(sql, "deauthorized", receipt)}), event AS (
       INSERT INTO payments.events (organization_id, environment, id, type, payload, provider_event_id)
       SELECT ${receipt.organizationId}::uuid, ${receipt.environment}::text, e.id, e.type, e.payload,
         ${receipt.providerEventId}::text
@@ -150,11 +153,22 @@ const insertionColumns = [
   "eventPayloads",
   "deliveries",
   "skipped",
-  "traceparent"
+  "traceparent",
+  "auditId",
+  "requestId"
 ] as const
 
+/** Under which id and request a disconnection is recorded; null where there is none. */
+interface AuditOfReceipt {
+  readonly auditId: string | null
+  readonly requestId: string
+}
+
 /** The values of the insertion, by its columns. */
-const insertionOf = (receipt: NewReceipt): Readonly<Record<(typeof insertionColumns)[number], unknown>> => {
+const insertionOf = (
+  receipt: NewReceipt,
+  record: AuditOfReceipt
+): Readonly<Record<(typeof insertionColumns)[number], unknown>> => {
   const { deliveries, skipped } = consequencesOf(receipt)
   return {
     environment: receipt.environment,
@@ -174,7 +188,8 @@ const insertionOf = (receipt: NewReceipt): Readonly<Record<(typeof insertionColu
     eventPayloads: receipt.events.map(({ payload }) => payload),
     deliveries: JSON.stringify(deliveries),
     skipped: JSON.stringify(skipped),
-    traceparent: receipt.traceparent
+    traceparent: receipt.traceparent,
+    ...record
   }
 }
 
@@ -204,8 +219,14 @@ export const makeReceiptsRepo = Effect.gen(function* () {
      * of an account one makes the milestone: the account's row decides. Answers whether this was the first copy.
      */
     insert: (receipt: NewReceipt): Effect.Effect<boolean, SqlError.SqlError> => {
-      const values = insertionOf(receipt)
-      return Effect.map(insertion(insertionColumns.map((column) => values[column])), ([row]) => row?.first === true)
+      // Few notifications disconnect an account; those are recorded
+      const recorded: Effect.Effect<AuditOfReceipt> = receipt.deauthorizes
+        ? Effect.zipWith(newId, RequestId, (auditId, requestId) => ({ auditId, requestId }))
+        : Effect.succeed({ auditId: null, requestId: "" })
+      return Effect.flatMap(recorded, (record) => {
+        const values = insertionOf(receipt, record)
+        return Effect.map(insertion(insertionColumns.map((column) => values[column])), ([row]) => row?.first === true)
+      })
     }
   }
 })

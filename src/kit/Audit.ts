@@ -18,6 +18,7 @@ export type AuditAction =
   | "api_key.revoked"
   | "account.linked"
   | "account.unlinked"
+  | "account.disconnected"
   | "endpoint.created"
   | "endpoint.updated"
   | "endpoint.deleted"
@@ -36,6 +37,7 @@ export type AuditAction =
   | "subscription.canceled"
   | "refund.created"
   | "product_image.uploaded"
+  | "product_image.removed"
   | "receipt.replayed"
 
 /** A change to be recorded. */

@@ -1,99 +1,233 @@
 import type { Statement } from "@effect/sql"
 import { SqlClient } from "@effect/sql"
-import { Context, Duration, Effect, Layer, Option } from "effect"
+import { Context, Data, Duration, Effect, Layer, Option } from "effect"
 import { RateLimitExceeded, type ServiceUnavailable } from "../Errors.ts"
 import { orUnavailable } from "../storage/Database.ts"
+import { BoundedMap } from "./BoundedMap.ts"
 import { ResponseHeaders } from "./Request.ts"
+import {
+  type BucketView,
+  monotonicMillis,
+  type RateLimitPolicy,
+  type RateLimitState,
+  secondsToFull,
+  secondsToTokens,
+  spendHere,
+  tokensAtMost,
+  unknownBucket,
+  untoldSpending
+} from "./TokenBucket.ts"
 
-/**
- * Token buckets in the database, shared by all processes: a bucket holds `limit` tokens, a request takes one, and they
- * come back steadily within `per`.
- */
-export interface RateLimitPolicy {
-  readonly limit: number
-  readonly per: Duration.Duration
-}
-
-/** What a bucket said of a request. */
-export interface RateLimitState {
-  readonly allowed: boolean
+/** What a bucket in the database answers. */
+export interface Taken {
   /** Tokens left after the request. */
   readonly tokens: number
+  /** Tokens that were taken; 0 where the request is refused. */
+  readonly granted: number
+}
+
+/** How many tokens a request takes. Default: 1. */
+export interface Taking {
+  /** As many of these as there are; a parameter of the statement or a number of the code's own. */
+  readonly wanted?: Statement.Fragment
+  /** Refused where there are fewer than this. */
+  readonly atLeast?: Statement.Fragment
+  /** Tokens that were taken before and are only told now. */
+  readonly spent?: Statement.Fragment
 }
 
 /**
- * The statement's part that takes a token, to be joined with the query that finds who asks: both cost one round trip.
- * `source` is a query that yields the bucket's name as `bucket`; without a row of it no token is taken.
+ * The statement's part that takes tokens, to be joined with the query that finds who asks: both cost one round trip.
+ * `source` is a query that yields the bucket's name as `bucket`; without a row of it nothing is taken.
  */
-export const takeToken = (
+export const takeTokens = (
   sql: SqlClient.SqlClient,
   source: Statement.Fragment,
-  { limit, per }: RateLimitPolicy
+  { limit, per }: RateLimitPolicy,
+  taking: Taking = {}
 ): Statement.Fragment => {
-  const perSecond = limit / Duration.toSeconds(per)
-  const available = sql`LEAST(${limit}::float8,
-    b.tokens + ${perSecond}::float8 * GREATEST(0, extract(epoch FROM clock_timestamp() - b.refilled_at)))`
+  // Numbers of the code's own and of the settings, so that the text of a statement tells its limit
+  const number = (value: number) => sql.literal(`${value}::float8`)
+  const one = number(1)
+  const { atLeast = one, spent = number(0), wanted = one } = taking
+  const available = sql`(LEAST(${number(limit)}, b.tokens + ${number(limit / Duration.toSeconds(per))}
+    * GREATEST(0, extract(epoch FROM clock_timestamp() - b.refilled_at))) - ${spent})`
+  const granted = sql`CASE WHEN ${available} >= ${atLeast} THEN LEAST(${wanted}, floor(${available})) ELSE 0 END`
   return sql`
-    INSERT INTO payments.rate_limits AS b (bucket, tokens, allowed, refilled_at)
-    SELECT source.bucket, ${limit - 1}::float8, true, clock_timestamp() FROM (${source}) AS source
+    INSERT INTO payments.rate_limits AS b (bucket, tokens, allowed, granted, refilled_at)
+    SELECT source.bucket, ${number(limit)} - ${spent} - ${wanted}, true, ${wanted}, clock_timestamp()
+    FROM (${source}) AS source
     ON CONFLICT (bucket) DO UPDATE SET
-      tokens = ${available} - CASE WHEN ${available} >= 1 THEN 1 ELSE 0 END,
-      allowed = ${available} >= 1,
+      tokens = ${available} - ${granted},
+      allowed = ${available} >= ${atLeast},
+      granted = ${granted},
       refilled_at = clock_timestamp()
-    RETURNING b.tokens, b.allowed`
+    RETURNING b.tokens, b.granted`
 }
 
-/** Seconds until the bucket has a token again, at least 1. */
-const secondsToToken = (state: RateLimitState, { limit, per }: RateLimitPolicy): number =>
-  Math.max(1, Math.ceil(((1 - state.tokens) * Duration.toSeconds(per)) / limit))
+/** Whose bucket a limit is: what the message and the header `RateLimit-Scope` say. */
+export type RateLimitScope = "credential" | "organization" | "address"
 
-/** Seconds until the bucket is full. */
-const secondsToFull = (state: RateLimitState, { limit, per }: RateLimitPolicy): number =>
-  Math.ceil(((limit - state.tokens) * Duration.toSeconds(per)) / limit)
+const refusals: Readonly<Record<RateLimitScope, (limit: number) => string>> = {
+  credential: (limit) => `This credential may send ${limit} requests per minute`,
+  organization: (limit) => `All keys and sessions of this organization together may send ${limit} requests per minute`,
+  address: (limit) =>
+    `Your network address may fail to authenticate, or call without a credential, ${limit} times per minute`
+}
 
-/** Puts what a bucket said into the response's headers, and refuses the request where it held no token. */
-export const enforce = (state: RateLimitState, policy: RateLimitPolicy): Effect.Effect<void, RateLimitExceeded> =>
+/** The refusal of a request that a bucket has no token for. */
+export const rateLimitExceeded = (
+  scope: RateLimitScope,
+  { limit }: RateLimitPolicy,
+  retryAfter: Duration.Duration
+): RateLimitExceeded =>
+  new RateLimitExceeded({ message: `${refusals[scope](limit)}; wait as long as Retry-After says.`, retryAfter })
+
+/** What one bucket of a credential said, and by which limit. */
+export interface ScopedState {
+  readonly scope: RateLimitScope
+  readonly policy: RateLimitPolicy
+  readonly state: RateLimitState
+}
+
+/** Puts what a bucket said into the response's headers. */
+const tell = ({ policy, scope, state }: ScopedState): Effect.Effect<void> =>
   Effect.withFiberRuntime((fiber) => {
     const headers = Context.getOption(fiber.currentContext, ResponseHeaders)
     if (Option.isSome(headers)) {
       headers.value["ratelimit-limit"] = String(policy.limit)
       headers.value["ratelimit-remaining"] = String(Math.max(0, Math.floor(state.tokens)))
-      headers.value["ratelimit-reset"] = String(secondsToFull(state, policy))
+      headers.value["ratelimit-reset"] = String(secondsToFull(state.tokens, policy))
+      headers.value["ratelimit-scope"] = scope
     }
-    return state.allowed
-      ? Effect.void
-      : new RateLimitExceeded({ retryAfter: Duration.seconds(secondsToToken(state, policy)) })
+    return Effect.void
   })
 
-/** How long an untouched bucket is kept: by then every bucket is full again. */
-const keepFor = "1 hour"
+/** Refuses a request that the bucket held no token for; the response's headers tell it. */
+export const refuseBy = (limit: ScopedState): Effect.Effect<never, RateLimitExceeded> => {
+  const { policy, scope, state } = limit
+  const retryAfter = Duration.seconds(secondsToTokens(state.tokens, policy))
+  return Effect.zipRight(tell(limit), rateLimitExceeded(scope, policy, retryAfter))
+}
 
-/** Limits on what has no credential: failed authentications and sign-in links, per client address or person. */
+/** Puts what a bucket said into the response's headers, and refuses the request where it held no token. */
+export const enforce = (limit: ScopedState): Effect.Effect<void, RateLimitExceeded> =>
+  limit.state.allowed ? tell(limit) : refuseBy(limit)
+
+/** How long an untouched bucket is kept, by how long it takes to fill: by then it is full again. */
+const keepFor = { short: "1 hour", long: "25 hours" } as const
+
+/** Buckets that fill in more than an hour have names of their own, so that they are kept longer. */
+const longPrefix = "long:"
+
+/** Buckets that a process knows of at most; what it forgets it asks the database for. */
+const maxViews = 10_000
+
+/** A bucket holds fewer tokens than a request asks for; `retryAfter` says when it has as many. */
+export class BucketEmpty extends Data.TaggedError("BucketEmpty")<{ readonly retryAfter: Duration.Duration }> {}
+
+/** Limits on what has no credential, or is counted by something else than requests. */
 export class RateLimits extends Context.Tag("connected-payments/kit/RateLimits")<
   RateLimits,
   {
-    /** Takes a token from the bucket, or fails with how long to wait. */
+    /**
+     * Takes tokens from the bucket, by default one, or fails with how long to wait. What a bucket can't hold by what this
+     * process knows of it is refused without a question to the database.
+     */
     readonly take: (
       bucket: string,
+      policy: RateLimitPolicy,
+      cost?: number
+    ) => Effect.Effect<void, BucketEmpty | ServiceUnavailable>
+    /**
+     * Takes a token within this process, told to the database with the next `take`: for what costs nothing else and may
+     * come in any number. The first of a bucket is a `take`.
+     */
+    readonly takeHere: (
+      bucket: string,
       policy: RateLimitPolicy
-    ) => Effect.Effect<void, RateLimitExceeded | ServiceUnavailable>
+    ) => Effect.Effect<void, BucketEmpty | ServiceUnavailable>
     /** Removes buckets that are full again. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {
   static readonly layer: Layer.Layer<RateLimits, never, SqlClient.SqlClient> = Layer.effect(
     RateLimits,
-    Effect.map(SqlClient.SqlClient, (sql) => ({
-      take: Effect.fnUntraced(function* (bucket: string, policy: RateLimitPolicy) {
-        const [state] = yield* sql<RateLimitState>`${takeToken(sql, sql`SELECT ${bucket}::text AS bucket`, policy)}`
-        if (state?.allowed === false) {
-          return yield* new RateLimitExceeded({ retryAfter: Duration.seconds(secondsToToken(state, policy)) })
-        }
-      }, orUnavailable),
-      clean: sql`DELETE FROM payments.rate_limits WHERE refilled_at < now() - ${keepFor}::interval`.pipe(
-        Effect.asVoid,
-        orUnavailable
-      )
-    }))
+    Effect.map(SqlClient.SqlClient, makeRateLimits)
   )
+}
+
+const bucketEmpty = (view: BucketView, policy: RateLimitPolicy, now: number, cost: number): BucketEmpty =>
+  new BucketEmpty({ retryAfter: Duration.seconds(secondsToTokens(tokensAtMost(view, policy, now), policy, cost)) })
+
+function makeRateLimits(sql: SqlClient.SqlClient): RateLimits["Type"] {
+  const views = new BoundedMap<BucketView>(maxViews)
+
+  const nameOf = (bucket: string, { per }: RateLimitPolicy) =>
+    Duration.greaterThan(per, keepFor.short) ? `${longPrefix}${bucket}` : bucket
+
+  const viewOf = (name: string, policy: RateLimitPolicy, now: number): BucketView => {
+    const known = views.get(name)
+    if (known !== undefined) {
+      return known
+    }
+    const made = unknownBucket(policy, now)
+    views.set(name, made)
+    return made
+  }
+
+  /** Asks the database, in the bucket's turn: it knows best, unless the one before has just heard that it is empty. */
+  const ask = Effect.fnUntraced(function* (name: string, view: BucketView, policy: RateLimitPolicy, cost: number) {
+    const now = yield* monotonicMillis
+    if (tokensAtMost(view, policy, now) < cost) {
+      return yield* bucketEmpty(view, policy, now, cost)
+    }
+    const spent = untoldSpending(view, policy, now)
+    view.spent = 0
+    const parameter = (value: number) => sql`${value}::float8`
+    const [taken] = yield* sql<Taken>`${takeTokens(sql, sql`SELECT ${name}::text AS bucket`, policy, {
+      wanted: parameter(cost),
+      atLeast: parameter(cost),
+      spent: parameter(spent)
+    })}`
+    if (taken === undefined) {
+      return yield* Effect.dieMessage("INSERT … RETURNING answered no row")
+    }
+    view.tokens = taken.tokens
+    view.at = now
+    if (taken.granted < cost) {
+      return yield* bucketEmpty(view, policy, now, cost)
+    }
+  })
+
+  const take = Effect.fnUntraced(function* (bucket: string, policy: RateLimitPolicy, cost = 1) {
+    const name = nameOf(bucket, policy)
+    const now = yield* monotonicMillis
+    const view = viewOf(name, policy, now)
+    if (tokensAtMost(view, policy, now) < cost) {
+      return yield* bucketEmpty(view, policy, now, cost)
+    }
+    yield* view.turn.withPermits(1)(ask(name, view, policy, cost))
+  }, orUnavailable)
+
+  const takeHere = Effect.fnUntraced(function* (bucket: string, policy: RateLimitPolicy) {
+    const view = views.get(nameOf(bucket, policy))
+    if (view === undefined) {
+      return yield* take(bucket, policy)
+    }
+    const now = yield* monotonicMillis
+    if (tokensAtMost(view, policy, now) < 1) {
+      return yield* bucketEmpty(view, policy, now, 1)
+    }
+    spendHere(view, policy, now)
+  })
+
+  const clean = sql`
+    DELETE FROM payments.rate_limits WHERE refilled_at < now()
+      - CASE WHEN starts_with(bucket, ${longPrefix}) THEN ${keepFor.long} ELSE ${keepFor.short} END::interval`.pipe(
+    Effect.asVoid,
+    orUnavailable
+  )
+
+  return { take, takeHere, clean }
 }

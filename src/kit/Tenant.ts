@@ -7,8 +7,11 @@ export interface Tenant {
   readonly environment: Environment
 }
 
-/** Who is on record as the author of a change. An operator acts at the console of the service itself. */
+/**
+ * Who is on record as the author of a change. An operator acts at the console of the service itself; the provider acts by
+ * what it says of an account.
+ */
 export interface Author {
-  readonly kind: "api_key" | "person" | "operator"
+  readonly kind: "api_key" | "person" | "operator" | "provider"
   readonly id: string
 }

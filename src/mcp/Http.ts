@@ -42,7 +42,7 @@ const protocol = Effect.promise(() => import("./McpServer.ts"))
 
 const makeHandler = Effect.fnUntraced(function* (options: McpOptions) {
   const tools = yield* makeTools
-  const admit = yield* makeKeyAdmission(options)
+  const admit = yield* makeKeyAdmission
   return Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
     if (request.method !== "POST") {

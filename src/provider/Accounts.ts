@@ -1,4 +1,4 @@
-import { SqlClient } from "@effect/sql"
+import { SqlClient, type Statement } from "@effect/sql"
 import { Context, Data, Effect, Either, Layer, Option } from "effect"
 import { ProviderAccountNotConnected, ProviderPermissionDenied, type ServiceUnavailable } from "../Errors.ts"
 import { makeAudit } from "../kit/Audit.ts"
@@ -35,6 +35,24 @@ interface Reported {
 
 /** Who links where the service itself does it, at a local start. */
 const localOperator: Author = { kind: "operator", id: "local" }
+
+/** Who disconnects an account: the provider, which says that its access was revoked. */
+const revokedAtProvider = { kind: "provider", id: "stripe" } as const satisfies Author
+
+/**
+ * The part of a statement that records the disconnections of its part `source`, which has the columns `organization_id`,
+ * `environment` and `account_id` of each account that it disconnected: at most one.
+ */
+export const recordDisconnection = (
+  sql: SqlClient.SqlClient,
+  source: string,
+  { auditId, requestId }: { readonly auditId: Statement.Fragment; readonly requestId: Statement.Fragment }
+): Statement.Fragment => sql`
+  INSERT INTO payments.audit_log
+    (organization_id, id, environment, author_kind, author_id, action, target_type, target_id, request_id)
+  SELECT organization_id, ${auditId}::uuid, environment, ${sql.literal(`'${revokedAtProvider.kind}'`)},
+    ${sql.literal(`'${revokedAtProvider.id}'`)}, 'account.disconnected', 'account', account_id, ${requestId}::text
+  FROM ${sql.literal(source)}`
 
 /** Connected provider accounts: one per organization and environment (contract, What the service does). */
 export class Accounts extends Context.Tag("connected-payments/provider/Accounts")<
@@ -84,7 +102,7 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
       const record = (
         { environment, organizationId }: Tenant,
         author: Author,
-        action: "linked" | "unlinked",
+        action: "linked" | "unlinked" | "disconnected",
         id: string
       ) =>
         audit({
@@ -107,15 +125,26 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
           : { environment: tenant.environment, accountId: row.accountId }
       }, orUnavailable)
 
-      const markDisconnected = (tenant: Tenant, account: ConnectedAccount) =>
-        sql`
-          UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
-          WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
-            AND account_id = ${account.accountId} AND status = 'connected'`.pipe(
-          Effect.zipRight(Effect.logWarning("The provider account was disconnected: its access was revoked")),
-          Effect.annotateLogs({ organizationId: tenant.organizationId, environment: tenant.environment }),
-          orUnavailable
-        )
+      const markDisconnected = Effect.fnUntraced(function* (tenant: Tenant, { accountId }: ConnectedAccount) {
+        const disconnected = yield* transaction(sql)(
+          Effect.gen(function* () {
+            const rows = yield* sql`
+              UPDATE payments.revokedAtProvideraccounts SET status = 'disconnected', disconnected_at = now()
+              WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
+                AND account_id = ${accountId} AND status = 'connected'
+              RETURNING 1`
+            if (rows.length > 0) {
+              yield* record(tenant, revokedAtProvider, "disconnected", accountId)
+            }
+            return rows.length > 0
+          })
+        ).pipe(orUnavailable)
+        if (disconnected) {
+          yield* Effect.logWarning("The provider account was disconnected: its access was revoked").pipe(
+            Effect.annotateLogs({ organizationId: tenant.organizationId, environment: tenant.environment })
+          )
+        }
+      })
 
       const confirmRevoked = Effect.fnUntraced(function* (tenant: Tenant, account: ConnectedAccount) {
         const isRevoked = yield* provider.retrieveAccount(account).pipe(

@@ -10,6 +10,7 @@ import type { Grant } from "../../src/identity/Permissions.ts"
 import type { OrganizationId } from "../../src/kit/Ids.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
 import { rolesLayer, type ServiceOptions, type Services, servicesLayer, storageLayer } from "../../src/Service.ts"
+import { type MovableClock, makeMovableClock } from "./MovableClock.ts"
 import { createMigratedDatabase } from "./TestDatabase.ts"
 
 /** An organization of a test, with a linked sandbox account and a key per environment that may do everything. */
@@ -56,13 +57,19 @@ export class TestService extends Context.Tag("test/TestService")<
       options?: { readonly mode?: "test" | "live"; readonly expiresAt?: Date }
     ) => Effect.Effect<string>
     readonly request: (method: string, path: string, options?: RequestOptions) => Effect.Effect<Answer>
+    /** The service's clock. */
+    readonly clock: MovableClock
+    /** Lets so much time pass for every rate limit, in the database and in the service's process. */
+    readonly passTime: (time: Duration.DurationInput) => Effect.Effect<void>
   }
 >() {
   static readonly layer = (overrides: Partial<ServiceOptions["settings"]> = {}): Layer.Layer<TestService> =>
-    Layer.scoped(TestService, makeTestService(overrides)).pipe(
-      Layer.orDie,
-      Layer.provide(Logger.minimumLogLevel(LogLevel.Error))
-    )
+    Layer.unwrapEffect(
+      Effect.sync(() => {
+        const clock = makeMovableClock()
+        return Layer.provide(Layer.scoped(TestService, makeTestService(overrides, clock)), Layer.setClock(clock))
+      })
+    ).pipe(Layer.orDie, Layer.provide(Logger.minimumLogLevel(LogLevel.Error)))
 }
 
 /** The settings of a service under test: quick to retry a poll, small bounds, local destinations. */
@@ -73,6 +80,7 @@ export const testSettings: ServiceOptions["settings"] = {
   databasePoolSize: 5,
   allowLocalDestinations: true,
   endpointLimit: 16,
+  imageMegabytesPerHour: 1_000_000,
   shutdownTimeout: Duration.seconds(5),
   // A suite sends more from one address, with one key, than people do
   rateLimitPerMinute: 10_000_000,
@@ -133,7 +141,10 @@ export const requestTo =
       }
     })
 
-const makeTestService = Effect.fnUntraced(function* (overrides: Partial<ServiceOptions["settings"]>) {
+const makeTestService = Effect.fnUntraced(function* (
+  overrides: Partial<ServiceOptions["settings"]>,
+  clock: MovableClock
+) {
   const database = yield* createMigratedDatabase
   const emulator = yield* makeEmulator({
     host: "127.0.0.1",
@@ -200,7 +211,16 @@ const makeTestService = Effect.fnUntraced(function* (overrides: Partial<ServiceO
     organization: yield* makeOrganization("first"),
     stranger: yield* makeOrganization("second"),
     makeKey,
-    request: requestTo(baseUrl)
+    request: requestTo(baseUrl),
+    clock,
+    passTime: (time: Duration.DurationInput) =>
+      Effect.sync(() => clock.forward(time)).pipe(
+        Effect.zipRight(sql`
+          UPDATE payments.rate_limits
+          SET refilled_at = refilled_at - ${Duration.toMillis(time)} * interval '1 millisecond'`),
+        Effect.orDie,
+        Effect.asVoid
+      )
   }
 })
 

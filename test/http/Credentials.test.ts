@@ -1,7 +1,8 @@
 import { randomBytes, randomUUID } from "node:crypto"
 import { Statement } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Duration, Effect, Either, FastCheck, Redacted } from "effect"
+import { Context, Effect, Either, FastCheck, Redacted } from "effect"
+import { credentialPolicies } from "../../src/identity/CredentialLimits.ts"
 import { Keys } from "../../src/identity/Keys.ts"
 import { onService, type RequestOptions, TestService } from "../harness/TestService.ts"
 import { expectFailure, sendBytes } from "./Refusals.ts"
@@ -183,10 +184,11 @@ onService({ roles: { api: true, worker: false } })("a credential", (it) => {
       yield* keys.revoke(tenant, record?.id ?? "", { kind: "operator", id: "test" })
       const expired = yield* makeKey(organization.id, ["*"], { expiresAt: new Date(Date.now() - 1000) })
       const unknown = `pk_test_${randomBytes(32).toString("base64url")}`
+      const policies = credentialPolicies(600)
       const statementsOf = (key: string) =>
         Effect.suspend(() => {
           const statements: Array<string> = []
-          return keys.admit(Redacted.make(key), { limit: 600, per: Duration.minutes(1) }).pipe(
+          return keys.admit(Redacted.make(key), policies, 1).pipe(
             Effect.either,
             Statement.withTransformer((statement) =>
               Effect.sync(() => {

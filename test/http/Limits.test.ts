@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { BlockList } from "node:net"
 import { expect } from "@effect/vitest"
-import { Context, Effect, Redacted } from "effect"
+import { Context, Duration, Effect, Redacted } from "effect"
 import type { Grant } from "../../src/identity/Permissions.ts"
 import { Sessions } from "../../src/identity/Sessions.ts"
 import { type Answer, onService, type RequestOptions, TestService } from "../harness/TestService.ts"
@@ -16,19 +16,18 @@ const listEndpoints = (options: RequestOptions) =>
     request("GET", `/v2/organizations/${organization.id}/integrations/endpoints`, options)
   )
 
-/** Leaves so many tokens in every bucket there is. */
-const leave = (tokens: number) =>
+/** Leaves so many tokens in every bucket of this kind: of each credential, or of each organization. */
+const leave = (tokens: number, of: "credential" | "organization" = "credential") =>
   Effect.flatMap(
     TestService,
-    ({ sql }) => sql`UPDATE payments.rate_limits SET tokens = ${tokens}, refilled_at = clock_timestamp()`
+    ({ sql }) => sql`
+      UPDATE payments.rate_limits SET tokens = ${tokens}, refilled_at = clock_timestamp()
+      WHERE starts_with(bucket, 'organization:') = ${of === "organization"}`
   )
 
-/** As if so many seconds had passed for every bucket. */
+/** As if so many seconds had passed. */
 const passSeconds = (seconds: number) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql`UPDATE payments.rate_limits SET refilled_at = refilled_at - ${seconds} * interval '1 second'`
-  )
+  Effect.flatMap(TestService, ({ passTime }) => passTime(Duration.seconds(seconds)))
 
 const limitsOf = ({ headers }: Answer) => ({
   limit: headers.get("ratelimit-limit"),
@@ -188,10 +187,7 @@ const guess = (headers: Readonly<Record<string, string>> = {}) =>
   listEndpoints({ key: `pk_test_${randomUUID()}`, headers })
 
 /** Begins each test with a clean record of failures. */
-const forgetFailures = Effect.flatMap(
-  TestService,
-  ({ sql }) => sql`DELETE FROM payments.rate_limits WHERE bucket LIKE 'failed-authentication:%'`
-)
+const forgetFailures = passSeconds(60)
 
 const invalid = { status: 401, code: "api_key_invalid" }
 const slowedDown = { status: 429, code: "rate_limit_exceeded" }

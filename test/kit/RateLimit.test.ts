@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Duration, Effect, Either, FastCheck } from "effect"
-import { type RateLimitPolicy, RateLimits } from "../../src/kit/RateLimit.ts"
+import { RateLimits } from "../../src/kit/RateLimit.ts"
+import type { RateLimitPolicy } from "../../src/kit/TokenBucket.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 
 /** So slow that the time a test takes gives nothing back. */
@@ -9,9 +10,15 @@ const slow: RateLimitPolicy = { limit: 6, per: Duration.hours(1) }
 
 const limits = Effect.map(TestService, ({ services }) => Context.get(services, RateLimits))
 
+/** Takes tokens as the service does, by its clock. */
+const take = (bucket: string, policy = slow, cost = 1) =>
+  Effect.flatMap(TestService, ({ clock, services }) =>
+    Effect.withClock(Context.get(services, RateLimits).take(bucket, policy, cost), clock)
+  )
+
 /** Whether a request passes. */
-const passes = (bucket: string, policy = slow) =>
-  Effect.flatMap(limits, ({ take }) => Effect.map(Effect.either(take(bucket, policy)), Either.isRight))
+const passes = (bucket: string, policy = slow, cost = 1) =>
+  Effect.map(Effect.either(take(bucket, policy, cost)), Either.isRight)
 
 const passedOf = (requests: number, bucket: string, policy = slow) =>
   Effect.map(
@@ -19,14 +26,8 @@ const passedOf = (requests: number, bucket: string, policy = slow) =>
     (answers) => answers.filter((passed) => passed).length
   )
 
-/** As if so much time had passed for a bucket. */
-const pass = (bucket: string, time: Duration.DurationInput) =>
-  Effect.flatMap(
-    TestService,
-    ({ sql }) => sql`
-      UPDATE payments.rate_limits SET refilled_at = refilled_at - ${Duration.toMillis(time)} * interval '1 millisecond'
-      WHERE bucket = ${bucket}`
-  )
+/** As if so much time had passed. */
+const pass = (time: Duration.DurationInput) => Effect.flatMap(TestService, ({ passTime }) => passTime(time))
 
 onService({ roles: { api: true, worker: false } })("a token bucket", (it) => {
   it.effect("lets a burst of its limit pass and nothing beyond", () =>
@@ -40,11 +41,11 @@ onService({ roles: { api: true, worker: false } })("a token bucket", (it) => {
     Effect.gen(function* () {
       const bucket = randomUUID()
       yield* passedOf(6, bucket)
-      yield* pass(bucket, "590 seconds")
+      yield* pass("590 seconds")
       expect(yield* passes(bucket)).toBe(false)
-      yield* pass(bucket, "11 seconds")
+      yield* pass("11 seconds")
       expect(yield* passedOf(5, bucket)).toBe(1)
-      yield* pass(bucket, "31 minutes")
+      yield* pass("31 minutes")
       expect(yield* passedOf(9, bucket)).toBe(3)
     })
   )
@@ -53,9 +54,9 @@ onService({ roles: { api: true, worker: false } })("a token bucket", (it) => {
     Effect.gen(function* () {
       const bucket = randomUUID()
       yield* passedOf(6, bucket)
-      yield* pass(bucket, "5 minutes")
+      yield* pass("5 minutes")
       expect(yield* passedOf(100, bucket)).toBe(0)
-      yield* pass(bucket, "301 seconds")
+      yield* pass("301 seconds")
       expect(yield* passes(bucket)).toBe(true)
     })
   )
@@ -64,7 +65,7 @@ onService({ roles: { api: true, worker: false } })("a token bucket", (it) => {
     Effect.gen(function* () {
       const bucket = randomUUID()
       yield* passedOf(6, bucket)
-      yield* pass(bucket, "400 days")
+      yield* pass("400 days")
       expect(yield* passedOf(20, bucket)).toBe(6)
     })
   )
@@ -104,19 +105,18 @@ onService({ roles: { api: true, worker: false } })("a token bucket", (it) => {
 
   it.effect("says after how many whole seconds there is a token, and keeps its word", () =>
     Effect.gen(function* () {
-      const { take } = yield* limits
       const bucket = randomUUID()
       yield* passedOf(6, bucket)
-      yield* pass(bucket, "100 seconds")
+      yield* pass("100 seconds")
       const { retryAfter } = yield* Effect.flip(take(bucket, slow)).pipe(
-        Effect.filterOrDieMessage((error) => error._tag === "RateLimitExceeded", "refused otherwise")
+        Effect.filterOrDieMessage((error) => error._tag === "BucketEmpty", "refused otherwise")
       )
-      const seconds = Duration.toSeconds(retryAfter ?? 0)
+      const seconds = Duration.toSeconds(retryAfter)
       expect(seconds).toBeGreaterThan(495)
       expect(seconds).toBeLessThanOrEqual(500)
-      yield* pass(bucket, Duration.seconds(seconds - 6))
+      yield* pass(Duration.seconds(seconds - 6))
       expect(yield* passes(bucket)).toBe(false)
-      yield* pass(bucket, Duration.seconds(6))
+      yield* pass(Duration.seconds(6))
       expect(yield* passes(bucket)).toBe(true)
     })
   )
@@ -134,7 +134,7 @@ onService({ roles: { api: true, worker: false } })("a token bucket", (it) => {
               const bucket = randomUUID()
               let tokens = 6
               for (const { requests, waitMinutes } of sequence) {
-                yield* pass(bucket, Duration.minutes(waitMinutes))
+                yield* pass(Duration.minutes(waitMinutes))
                 tokens = Math.min(6, tokens + waitMinutes / 10)
                 const expected = Math.min(requests, Math.floor(tokens + 1e-6))
                 expect(yield* passedOf(requests, bucket)).toBe(expected)
@@ -154,14 +154,23 @@ onService({ roles: { api: true, worker: false } })("a token bucket", (it) => {
       const { sql } = yield* TestService
       const [rested, busy] = [randomUUID(), randomUUID()]
       const minute: RateLimitPolicy = { limit: 3, per: Duration.minutes(1) }
+      const daily: RateLimitPolicy = { limit: 3, per: Duration.days(1) }
+      const slowly = randomUUID()
       yield* passedOf(3, rested, minute)
+      yield* passedOf(3, slowly, daily)
+      yield* pass("61 minutes")
       yield* passedOf(3, busy, minute)
-      yield* pass(rested, "61 minutes")
       yield* clean
       const left = yield* sql<{ bucket: string }>`
-        SELECT bucket FROM payments.rate_limits WHERE bucket IN (${rested}, ${busy})`
-      expect(left.map(({ bucket }) => bucket)).toEqual([busy])
+        SELECT bucket FROM payments.rate_limits
+        WHERE bucket LIKE ANY (${[rested, busy, slowly].map((name) => `%${name}`)}::text[]) ORDER BY bucket`
+      expect(left.map(({ bucket }) => bucket)).toEqual([busy, `long:${slowly}`].toSorted())
       expect(yield* passes(busy, minute)).toBe(false)
+      expect(yield* passes(slowly, daily)).toBe(false)
+      yield* pass("25 hours")
+      yield* clean
+      const [rest] = yield* sql`SELECT 1 FROM payments.rate_limits WHERE bucket = ${`long:${slowly}`}`
+      expect(rest).toBeUndefined()
     })
   )
 

@@ -1,0 +1,73 @@
+import { Args, Command, HelpDoc } from "@effect/cli"
+import { Effect, Layer, Option } from "effect"
+import { imageStoreLayer } from "../images/ImageStoreLayer.ts"
+import { fileOf, Images, imagesPath, nameOf } from "../images/Images.ts"
+import { RateLimits } from "../kit/RateLimit.ts"
+import { CommandFailed } from "./Failure.ts"
+import { database, Installation } from "./Installation.ts"
+import { operator } from "./Operator.ts"
+import { jsonOption, show } from "./Output.ts"
+import { described, type KnownCommand } from "./Synopsis.ts"
+
+/** `images remove`: product images that must not be shown any more, from the database or the bucket that they are kept in. */
+
+const images = Layer.unwrapEffect(
+  Effect.map(Installation, ({ imageStore }) =>
+    // What bounds uploads bounds no removal
+    Images.layer({ publicUrl: "", imageMegabytesPerHour: Number.MAX_SAFE_INTEGER }).pipe(
+      Layer.provide([imageStoreLayer(Option.getOrUndefined(imageStore)), RateLimits.layer])
+    )
+  )
+)
+
+const services = images.pipe(Layer.provide(database), Layer.provide(Installation.layer))
+
+/** The file name in what may be a whole URL. */
+const fileIn = (text: string): string => text.slice(text.lastIndexOf("/") + 1)
+
+const imageArgument = Args.text({ name: "image" }).pipe(
+  Args.mapEffect((text) =>
+    Option.match(nameOf(fileIn(text)), {
+      onNone: () =>
+        Effect.fail(HelpDoc.p(`An image is named by its URL (…${imagesPath}/<sha256>.jpg) or by the URL's last part.`)),
+      onSome: Effect.succeed
+    })
+  ),
+  Args.withDescription("The image's public URL, or its last part: <sha256>.<jpg|png|webp>")
+)
+
+const remove = described(
+  Command.make("remove", { image: imageArgument, json: jsonOption }, ({ image, json }) =>
+    Effect.gen(function* () {
+      const images = yield* Images
+      const file = fileOf(image)
+      const removed = yield* images.remove(image, yield* operator)
+      if (Option.isNone(removed)) {
+        return yield* new CommandFailed({ message: `There is no image ${file}.` })
+      }
+      const { uploadedBy } = removed.value
+      const owners = uploadedBy.map(({ environment, organizationId }) => `${organizationId} (${environment})`)
+      yield* show(json, {
+        json: { image: file, removed: true, uploadedBy },
+        text: [
+          `${file} is removed: its URL answers 404 from now on. Caches that have it keep it; purge them by its URL.`,
+          owners.length === 0 ? "No upload of it is on record." : `It was uploaded by ${owners.join(", ")}.`
+        ].join("\n")
+      })
+    })
+  ).pipe(Command.provide(services)),
+  {
+    command: "images remove",
+    summary: "Remove a product image, whoever uploaded it; recorded in the audit log of each organization that did.",
+    example: `${"0123456789abcdef".repeat(4)}.png`
+  }
+)
+
+/** The command and its verb. */
+export const imagesCommand = Command.make("images").pipe(
+  Command.withDescription("Remove product images."),
+  Command.withSubcommands([remove.command])
+)
+
+/** What the help says of it. */
+export const imageCommands: ReadonlyArray<KnownCommand> = [remove.known]

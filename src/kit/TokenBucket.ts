@@ -1,0 +1,72 @@
+import { Clock, Duration, Effect } from "effect"
+
+/**
+ * Token buckets: a bucket holds `limit` tokens, a request takes one or more, and they come back steadily within `per`.
+ * They are in the database, for all processes; here is what can be said of one without asking.
+ */
+export interface RateLimitPolicy {
+  readonly limit: number
+  readonly per: Duration.Duration
+}
+
+/** What a bucket said of a request. */
+export interface RateLimitState {
+  readonly allowed: boolean
+  /** Tokens left after the request. */
+  readonly tokens: number
+}
+
+/** How fast tokens come back. */
+const tokensPerMilli = ({ limit, per }: RateLimitPolicy): number => limit / Duration.toMillis(per)
+
+/** Whole seconds until the bucket holds so many tokens, at least 1. */
+export const secondsToTokens = (tokens: number, policy: RateLimitPolicy, wanted = 1): number =>
+  Math.max(1, Math.ceil((wanted - tokens) / tokensPerMilli(policy) / 1000))
+
+/** Whole seconds until the bucket is full. */
+export const secondsToFull = (tokens: number, policy: RateLimitPolicy): number =>
+  Math.ceil((policy.limit - tokens) / tokensPerMilli(policy) / 1000)
+
+/**
+ * What this process knows of one bucket: at most how many tokens it holds. Other processes only take tokens and time
+ * alone brings them back, so a request that asks for more than that is refused without a question to the database.
+ */
+export interface BucketView {
+  /** Tokens that it held at most, by the database's last answer and what was taken here since. */
+  tokens: number
+  /** When that was, by `monotonicMillis`. */
+  at: number
+  /** Tokens taken here that the database has not heard of. */
+  spent: number
+  /** The database is asked about a bucket by one request of this process at a time. */
+  readonly turn: Effect.Semaphore
+}
+
+/** The view of a bucket of which nothing is known: it may be full. */
+export const unknownBucket = ({ limit }: RateLimitPolicy, now: number): BucketView => ({
+  tokens: limit,
+  at: now,
+  spent: 0,
+  turn: Effect.unsafeMakeSemaphore(1)
+})
+
+/** The most tokens that a bucket can hold now. */
+export const tokensAtMost = (view: BucketView, policy: RateLimitPolicy, now: number): number =>
+  Math.min(policy.limit, view.tokens + (now - view.at) * tokensPerMilli(policy))
+
+/** Takes a token in this process, which has to be there. */
+export const spendHere = (view: BucketView, policy: RateLimitPolicy, now: number): void => {
+  view.tokens = tokensAtMost(view, policy, now) - 1
+  view.at = now
+  view.spent += 1
+}
+
+/** What the database has still to hear of: no more than what time has not brought back. */
+export const untoldSpending = (view: BucketView, policy: RateLimitPolicy, now: number): number =>
+  Math.min(view.spent, policy.limit - tokensAtMost(view, policy, now))
+
+/** Milliseconds by a clock that nobody sets: a jump of the wall clock must not stretch a refusal. */
+export const monotonicMillis: Effect.Effect<number> = Effect.map(
+  Clock.currentTimeNanos,
+  (nanos) => Number(nanos / 1000n) / 1000
+)
