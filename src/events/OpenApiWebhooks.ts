@@ -3,6 +3,7 @@ import { Predicate } from "effect"
 import { type EventType, eventTypes } from "./Catalog.ts"
 import { deliveryIdHeaderName, refusedHeaderName, refusedReasons, signatureHeaderName } from "./DeliveryHeaders.ts"
 import { eventSchemaComponents, eventSchemaPath, type JsonSchema } from "./JsonSchemas.ts"
+import { exampleEvent } from "./Synthetic.ts"
 
 const definitionPath = "#/components/schemas/"
 
@@ -55,7 +56,7 @@ const webhook = (type: EventType, description: string, schema: JsonSchema) => ({
     tags: ["events"],
     security: [],
     parameters,
-    requestBody: { required: true, content: { "application/json": { schema } } },
+    requestBody: { required: true, content: { "application/json": { schema, example: exampleEvent(type) } } },
     responses
   }
 })

@@ -3,7 +3,7 @@
  * data. Pure. They look like the real ones, say in several places that they are none, and name nothing that exists.
  */
 import type { EventType } from "./Catalog.ts"
-import { type EnvelopeOf, makeTestEnvelope } from "./Envelope.ts"
+import { type EnvelopeOf, makeEnvelope, makeTestEnvelope } from "./Envelope.ts"
 import type { Envelope } from "./EnvelopeSchema.ts"
 import type { Make } from "./Translator.ts"
 
@@ -131,3 +131,23 @@ export const syntheticEvent = ({ createdAt, organizationId, testId, type }: Synt
     inDays: (days) => now + days * secondsPerDay
   })
 }
+
+const exampleCreated = 1_760_000_000
+
+/**
+ * An event of a type as one of the sandbox looks, for documents: the same each time, and of nothing that exists.
+ */
+export const exampleEvent = (type: EventType): Envelope =>
+  samples[type]({
+    make: (type, data) =>
+      makeEnvelope({
+        environment: "sandbox",
+        organizationId: "0199c0de-0000-7000-8000-000000000001",
+        providerEventId: "evt_1ExampleEvent",
+        created: exampleCreated,
+        type,
+        data
+      }),
+    id: (prefix) => `${prefix}_1Example`,
+    inDays: (days) => exampleCreated + days * secondsPerDay
+  })

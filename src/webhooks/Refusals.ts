@@ -1,4 +1,3 @@
-import type { WebhookDelivery } from "./Receive.ts"
 import type { WebhookVerificationError, WebhookVerificationReason } from "./Verify.ts"
 
 /** How a refusal is made known: to the sender in a header of the answer, and to the consumer's own log. */
@@ -59,7 +58,10 @@ const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
  * delivery id. Anybody can send a bad signature, so a reason is written once a minute at most; the next line says how
  * many were not.
  */
-export const writeRefusal = ({ message, reason }: WebhookVerificationError, { id }: WebhookDelivery): void => {
+export const writeRefusal = (
+  { message, reason }: WebhookVerificationError,
+  { id }: { readonly id: string | null }
+): void => {
   const now = performance.now()
   const last = written.get(reason)
   if (last !== undefined && now - last.at < quietMillis) {
