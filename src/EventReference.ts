@@ -1,5 +1,5 @@
 import { eventTypes } from "./events/Catalog.ts"
-import { exampleEvent } from "./events/Synthetic.ts"
+import { exampleEvent } from "./events/Samples.ts"
 import { withGenerated } from "./Generated.ts"
 
 /** The reference of events for integrators (contract, Events): each type with an example, made of the catalog. */

@@ -6,7 +6,7 @@ import { AttemptErrorCode } from "../src/deliveries/Attempt.ts"
 import { eventTable, withEventTable } from "../src/EventReference.ts"
 import { EventType, eventData } from "../src/events/Catalog.ts"
 import { Envelope } from "../src/events/Envelope.ts"
-import { exampleEvent } from "../src/events/Synthetic.ts"
+import { exampleEvent } from "../src/events/Samples.ts"
 
 const readme = () => readFile(new URL("../README.md", import.meta.url), "utf8")
 

@@ -3,7 +3,7 @@ import { Predicate } from "effect"
 import { type EventType, eventTypes } from "./Catalog.ts"
 import { deliveryIdHeaderName, refusedHeaderName, refusedReasons, signatureHeaderName } from "./DeliveryHeaders.ts"
 import { eventSchemaComponents, eventSchemaPath, type JsonSchema } from "./JsonSchemas.ts"
-import { exampleEvent } from "./Synthetic.ts"
+import { exampleEvent } from "./Samples.ts"
 
 const definitionPath = "#/components/schemas/"
 
