@@ -5,7 +5,8 @@ import { Effect, Option, Schema, SchemaAST } from "effect"
 import { operations } from "../src/Api.ts"
 import { documentedErrors } from "../src/Errors.ts"
 import { EventType } from "../src/events/Catalog.ts"
-import { encodeEnvelope, makeEnvelope, makeTestEnvelope } from "../src/events/Envelope.ts"
+import { refusedReasons } from "../src/events/DeliveryHeaders.ts"
+import { Envelope, encodeEnvelope, makeEnvelope, makeTestEnvelope } from "../src/events/Envelope.ts"
 import { onService, TestService } from "./harness/TestService.ts"
 import { expectFailure } from "./http/Refusals.ts"
 
@@ -57,11 +58,18 @@ const Webhook = Schema.Struct({
     parameters: Schema.Array(Parameter),
     requestBody: Schema.Struct({
       required: Schema.Literal(true),
-      content: Schema.Struct({ "application/json": Schema.Struct({ schema: Reference }) })
+      content: Schema.Struct({ "application/json": Schema.Struct({ schema: Reference, example: Envelope }) })
     }),
     responses: Schema.Record({
       key: Schema.String.pipe(Schema.pattern(/^([1-5](\d\d|XX)|default)$/)),
-      value: Schema.Struct({ description: Schema.NonEmptyString })
+      value: Schema.Struct({
+        description: Schema.NonEmptyString,
+        headers: Schema.optional(
+          Schema.Struct({
+            "Service-Refused": Schema.Struct({ description: Schema.NonEmptyString, schema: JsonSchema })
+          })
+        )
+      })
     })
   })
 })
@@ -309,7 +317,10 @@ onService({ roles: { api: true, worker: false } })("the documents", (it) => {
           ["Service-Signature", "header", true],
           ["Service-Delivery-ID", "header", true]
         ])
-        expect(Object.keys(post.responses)).toEqual(expect.arrayContaining(["2XX", "408", "429", "503", "default"]))
+        expect(Object.keys(post.responses)).toEqual(
+          expect.arrayContaining(["2XX", "408", "429", "503", "4XX", "default"])
+        )
+        expect(post.responses["4XX"]?.headers?.["Service-Refused"].schema["enum"]).toEqual([...refusedReasons])
       }
       expect(json.tags.map(({ name }) => name)).toContain("events")
     })
@@ -330,6 +341,10 @@ onService({ roles: { api: true, worker: false } })("the documents", (it) => {
       const envelope = JSON.parse(encodeEnvelope(paymentSucceeded))
       expect(fits(envelope), JSON.stringify(fits.errors)).toBe(true)
       expect(fits(JSON.parse(encodeEnvelope(testPayment))), JSON.stringify(fits.errors)).toBe(true)
+      for (const type of EventType.literals) {
+        const { example } = json.webhooks[type]?.post.requestBody.content["application/json"] ?? {}
+        expect(bodyOf(type)(example), type).toBe(true)
+      }
       for (const type of EventType.literals.filter((type) => type !== "payment.succeeded")) {
         expect(bodyOf(type)(envelope), type).toBe(false)
       }

@@ -1,8 +1,9 @@
 /**
  * What one attempt to deliver an event came to: the value that the transport makes, the queue stores and the history
- * shows. It holds no part of the consumer's answer but its status (contract, Delivery).
+ * shows. It holds no part of the consumer's answer but its status and, from a closed list, its reason to refuse (contract, Delivery).
  */
 import { type Duration, Schema } from "effect"
+import { refusedReasons } from "../events/DeliveryHeaders.ts"
 
 /**
  * Why an attempt did not end in HTTP 2xx (contract, Delivery: "sanitized error codes of attempts").
@@ -18,6 +19,8 @@ import { type Duration, Schema } from "effect"
  * - `interrupted`: the worker died during the attempt; whether the consumer received the event is unknown.
  * - `endpoint_deleted`: the endpoint was deleted while the delivery waited; no attempt is made any more. In a delivery's
  *   `lastErrorCode` only, never an attempt's own.
+ * - `consumer_refused_…`: HTTP 4xx with a header in which the consumer's kit says why it refused; see `refusedCode`. The
+ *   status decides as it does for `http_error`.
  */
 export const AttemptErrorCode = Schema.Literal(
   "timeout",
@@ -31,7 +34,12 @@ export const AttemptErrorCode = Schema.Literal(
   "response_too_large",
   "network_error",
   "interrupted",
-  "endpoint_deleted"
+  "endpoint_deleted",
+  "consumer_refused_signature",
+  "consumer_refused_time",
+  "consumer_refused_version",
+  "consumer_refused_organization",
+  "consumer_refused_environment"
 ).annotations({
   identifier: "AttemptErrorCode",
   description: "Why a delivery attempt did not succeed"
@@ -39,6 +47,20 @@ export const AttemptErrorCode = Schema.Literal(
 
 /** See the schema of the same name. */
 export type AttemptErrorCode = typeof AttemptErrorCode.Type
+
+/** The codes that go with a status which alone decides whether the delivery is retried. */
+export type StatusErrorCode = Extract<AttemptErrorCode, "http_error" | `consumer_refused_${string}`>
+
+const refusedCodes: ReadonlyMap<unknown, StatusErrorCode> = new Map(
+  refusedReasons.map((reason) => [reason, `consumer_refused_${reason}` as const])
+)
+
+/** The code for what a consumer sent in `refusedHeaderName`. Any other value is no code, and nothing of it is kept. */
+export const refusedCode = (header: unknown): StatusErrorCode | undefined => refusedCodes.get(header)
+
+/** Whether the status that goes with the code decides on a retry. */
+export const isStatusErrorCode = (code: AttemptErrorCode): code is StatusErrorCode =>
+  code === "http_error" || code.startsWith("consumer_refused_")
 
 /** The outcome of one delivery attempt (contract, Delivery, retries, retention). */
 export interface AttemptOutcome {

@@ -3,7 +3,7 @@
  * delays are computed from the number of attempts made, so that nothing of it lives in a process's memory.
  */
 import { Array as Arr, Chunk, Duration, Effect, Option, Schedule } from "effect"
-import type { AttemptErrorCode, AttemptOutcome } from "./Attempt.ts"
+import { type AttemptErrorCode, type AttemptOutcome, isStatusErrorCode, type StatusErrorCode } from "./Attempt.ts"
 
 /**
  * The wait before each automatic attempt, without jitter, counted from the end of the one before; the first is made at
@@ -77,7 +77,7 @@ const verdictOfStatus = (status: number): AttemptVerdict => {
 }
 
 /** Verdicts of the errors that are not an HTTP status. */
-const verdictOfError: Record<Exclude<AttemptErrorCode, "http_error">, AttemptVerdict> = {
+const verdictOfError: Record<Exclude<AttemptErrorCode, StatusErrorCode>, AttemptVerdict> = {
   timeout: "retry",
   connection_refused: "retry",
   connection_reset: "retry",
@@ -101,7 +101,7 @@ export const classify = ({
   errorCode,
   httpStatus
 }: Pick<AttemptOutcome, "errorCode" | "httpStatus">): AttemptVerdict =>
-  errorCode === null || errorCode === "http_error"
+  errorCode === null || isStatusErrorCode(errorCode)
     ? httpStatus === null
       ? "failed"
       : verdictOfStatus(httpStatus)

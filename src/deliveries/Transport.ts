@@ -11,7 +11,8 @@ import { Context, Duration, Effect, Either, Layer } from "effect"
 import type { Dispatcher } from "undici"
 import { loopbackToo, publicAddressesOnly } from "../endpoints/AddressPolicy.ts"
 import { addressPolicyFor, DnsResolver, parseDestination } from "../endpoints/DestinationUrl.ts"
-import type { AttemptErrorCode, AttemptOutcome } from "./Attempt.ts"
+import { refusedHeaderName } from "../events/DeliveryHeaders.ts"
+import { type AttemptErrorCode, type AttemptOutcome, refusedCode } from "./Attempt.ts"
 import { Deadlines, type Expiring } from "./Deadlines.ts"
 import { parseRetryAfter } from "./RetryPolicy.ts"
 import { type Connection, Connections, maxHeaderBytes } from "./TransportConnections.ts"
@@ -184,6 +185,9 @@ interface ExchangeSettings {
 
 const sendNow = (exchange: Exchange, path: string, request: TransportRequest): void => exchange.sendNow(path, request)
 
+/** As undici gives names of headers. */
+const refusedHeader = refusedHeaderName.toLowerCase()
+
 /** One request and its answer, as undici reports on them. It ends once; what is reported afterwards is of no account. */
 class Exchange implements Dispatcher.DispatchHandler, Expiring {
   readonly #settings: ExchangeSettings
@@ -191,6 +195,7 @@ class Exchange implements Dispatcher.DispatchHandler, Expiring {
   #ended = false
   #status: number | null = null
   #retryAfter: Duration.Duration | null = null
+  #refused: AttemptErrorCode | undefined
   #bodyBytes = 0
   #bytesBefore = 0
 
@@ -236,6 +241,7 @@ class Exchange implements Dispatcher.DispatchHandler, Expiring {
     if ((status === 429 || status === 503) && typeof retryAfter === "string") {
       this.#retryAfter = parseRetryAfter(retryAfter, new Date())
     }
+    if (status >= 400 && status < 500) this.#refused = refusedCode(headers[refusedHeader])
   }
 
   onResponseData(_: unknown, chunk: Uint8Array): void {
@@ -292,8 +298,9 @@ class Exchange implements Dispatcher.DispatchHandler, Expiring {
     this.#settings.connections.discard(this.#settings.connection)
   }
 
-  #answer(errorCode: AttemptErrorCode | null): void {
+  #answer(code: AttemptErrorCode | null): void {
     const durationMs = Math.round(performance.now() - this.#startedAt)
+    const errorCode = code === "http_error" ? (this.#refused ?? code) : code
     const outcome = { httpStatus: this.#status, errorCode, durationMs, retryAfter: this.#retryAfter }
     this.#settings.receiver.onOutcome(outcome)
   }

@@ -35,7 +35,13 @@ const words: Record<AttemptErrorCode, string> = {
   http_error: "it answered with an error",
   response_too_large: "its answer's headers were too large",
   interrupted: "the attempt was interrupted on our side",
-  endpoint_deleted: "it was deleted"
+  endpoint_deleted: "it was deleted",
+  consumer_refused_signature:
+    "it found no valid signature: it has another signing secret, or something changes the body",
+  consumer_refused_time: "it found the signature's time too far off: its clock may be wrong",
+  consumer_refused_version: "it does not know the event's version",
+  consumer_refused_organization: "it expects events of another organization",
+  consumer_refused_environment: "it expects events of the other environment"
 }
 
 const reasonLine = ({ count, errorCode, httpStatus }: FailureReason): string => {

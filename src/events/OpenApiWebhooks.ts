@@ -1,8 +1,9 @@
 /** The `webhooks` of the OpenAPI document: what the service sends to endpoints, and what it takes for an answer. Pure. */
 import { Predicate } from "effect"
 import { type EventType, eventTypes } from "./Catalog.ts"
-import { deliveryIdHeaderName, signatureHeaderName } from "./DeliveryHeaders.ts"
+import { deliveryIdHeaderName, refusedHeaderName, refusedReasons, signatureHeaderName } from "./DeliveryHeaders.ts"
 import { eventSchemaComponents, eventSchemaPath, type JsonSchema } from "./JsonSchemas.ts"
+import { exampleEvent } from "./Samples.ts"
 
 const definitionPath = "#/components/schemas/"
 
@@ -31,6 +32,16 @@ const responses = {
   "408": { description: "Not received: sent again later." },
   "429": { description: "Not received: sent again later, `Retry-After` is heeded." },
   "503": { description: "Not received: sent again later, `Retry-After` is heeded. So with every other 5xx." },
+  "4XX": {
+    description: "Refused: the delivery has failed, and is sent again only on request.",
+    headers: {
+      [refusedHeaderName]: {
+        description:
+          "Why it was refused. The attempt's error code is then `consumer_refused_<reason>`; any other value is not read.",
+        schema: { type: "string", enum: refusedReasons }
+      }
+    }
+  },
   default: { description: "Redirects and all other answers are final: the delivery has failed." }
 }
 
@@ -45,7 +56,7 @@ const webhook = (type: EventType, description: string, schema: JsonSchema) => ({
     tags: ["events"],
     security: [],
     parameters,
-    requestBody: { required: true, content: { "application/json": { schema } } },
+    requestBody: { required: true, content: { "application/json": { schema, example: exampleEvent(type) } } },
     responses
   }
 })

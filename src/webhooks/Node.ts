@@ -96,7 +96,7 @@ const receive = (request: NodeWebhookRequest, options: WebhookHandlerOptions): P
  * const receive = nodeWebhookHandler({
  *   secret: process.env.WEBHOOK_SECRET ?? "",
  *   organizationId: "0198c3a2-5c4e-7b1f-9d3a-2f6e8b7c1d40",
- *   livemode: true,
+ *   livemode: false, // the sandbox; true in production
  *   onEvent: async (event) => {
  *     if (event.test === true) return
  *     if (event.type === "payment.succeeded") {
@@ -124,7 +124,7 @@ export const nodeWebhookHandler = (
  * register it before `express.json()`; behind `express.raw()` it works as well.
  *
  * ```ts
- * app.post("/webhooks", expressWebhookHandler({ secret, organizationId, livemode: true, onEvent }))
+ * app.post("/webhooks", expressWebhookHandler({ secret, organizationId, livemode: false, onEvent }))
  * app.use(express.json())
  * ```
  *

@@ -1,4 +1,5 @@
 import type { WebhookEvent } from "./Events.ts"
+import { refusedHeader, writeRefusal } from "./Refusals.ts"
 import { secretsOf, verifyWebhook, type WebhookExpectations, WebhookVerificationError } from "./Verify.ts"
 
 /** What to answer to a delivery, whatever the framework (contract, Consumer side): the adapters stand on this. */
@@ -35,8 +36,12 @@ export interface WebhookHandlerOptions extends WebhookExpectations {
    * transaction of the effect, and guard the effect by `payment_id`. Answer within 10 seconds, or the attempt is given up.
    */
   readonly onEvent: (event: WebhookEvent, delivery: WebhookDelivery) => unknown
-  /** Told of each delivery that was refused with a 4xx. Unless given, nobody is: anybody can send a bad signature. */
-  readonly onRefused?: (error: WebhookVerificationError, delivery: WebhookDelivery) => void
+  /**
+   * Called for each delivery that is refused with a 4xx, and so not sent again by itself. Unless given, the reason is
+   * written with `console.error`, each reason once a minute at most; `false` turns that off. Anybody can send a bad
+   * signature: a function given here is called as often as they do.
+   */
+  readonly onRefused?: ((error: WebhookVerificationError, delivery: WebhookDelivery) => void) | false
   /** Told why a delivery was answered 500 or 503. Unless given, it is written with `console.error`. */
   readonly onError?: (error: unknown, delivery: WebhookDelivery) => void
   /** The most bytes of a body that are read; `defaultMaxBodyBytes` unless given. */
@@ -76,9 +81,14 @@ export const answerRetry = (afterSeconds?: number): WebhookAnswer =>
     afterSeconds === undefined ? {} : { "retry-after": String(Math.max(0, Math.ceil(afterSeconds))) }
   )
 
-/** Refused for good, with the reason. What was not read of too large a body must not be taken for another request. */
+/**
+ * Refused for good, with the reason. The header `Service-Refused` has it in the delivery's history as well. What was not
+ * read of too large a body must not be taken for another request.
+ */
 export const answerRefused = ({ reason }: WebhookVerificationError): WebhookAnswer =>
-  reason === "body_too_large" ? answer(413, reason, { connection: "close" }) : answer(400, reason)
+  reason === "body_too_large"
+    ? answer(413, reason, { connection: "close" })
+    : answer(400, reason, refusedHeader(reason))
 
 const answerMethod: WebhookAnswer = answer(405, "method_not_allowed", { allow: "POST" })
 
@@ -93,8 +103,20 @@ export interface WebhookRequest {
 export const checkOptions = (options: WebhookHandlerOptions): void => {
   secretsOf(options.secret)
   if (typeof options.onEvent !== "function") throw new TypeError("A webhook handler needs `onEvent`")
+  const { onRefused = false } = options
+  if (onRefused !== false && typeof onRefused !== "function") {
+    throw new TypeError("`onRefused` must be a function, or `false`")
+  }
   const { maxBodyBytes = defaultMaxBodyBytes } = options
   if (!(maxBodyBytes > 0)) throw new TypeError("`maxBodyBytes` must be a positive number")
+}
+
+const reportRefused = (
+  { onRefused }: WebhookHandlerOptions,
+  error: WebhookVerificationError,
+  delivery: WebhookDelivery
+): void => {
+  if (onRefused !== false) (onRefused ?? writeRefusal)(error, delivery)
 }
 
 const reportError = (options: WebhookHandlerOptions, error: unknown, delivery: WebhookDelivery): void =>
@@ -128,7 +150,7 @@ export const receiveWebhook = async (
     event = verifyWebhook({ ...options, body, header: request.header("service-signature") })
   } catch (error) {
     if (error instanceof WebhookVerificationError) {
-      options.onRefused?.(error, delivery)
+      reportRefused(options, error, delivery)
       return answerRefused(error)
     }
     reportError(options, error, delivery)

@@ -156,6 +156,15 @@ describe("classify", () => {
     )
   })
 
+  it("goes by the status where a consumer says why it refused", () => {
+    const refusals = AttemptErrorCode.literals.filter((code) => code.startsWith("consumer_refused_"))
+    expect(refusals).toHaveLength(5)
+    for (const errorCode of refusals) {
+      expect(RetryPolicy.classify({ httpStatus: 400, errorCode })).toBe("failed")
+      expect(RetryPolicy.classify({ httpStatus: 429, errorCode })).toBe("retry")
+    }
+  })
+
   it("does not take a 2xx whose exchange broke off for a delivery", () => {
     expect(RetryPolicy.classify({ httpStatus: 200, errorCode: "timeout" })).toBe("retry")
   })
@@ -166,7 +175,7 @@ describe("classify", () => {
 })
 
 describe("AttemptErrorCode", () => {
-  it("is the documented codes, `interrupted` and `endpoint_deleted`", () => {
+  it("is the documented codes", () => {
     expect([...AttemptErrorCode.literals].sort()).toEqual(
       [
         "timeout",
@@ -180,7 +189,12 @@ describe("AttemptErrorCode", () => {
         "response_too_large",
         "network_error",
         "interrupted",
-        "endpoint_deleted"
+        "endpoint_deleted",
+        "consumer_refused_signature",
+        "consumer_refused_time",
+        "consumer_refused_version",
+        "consumer_refused_organization",
+        "consumer_refused_environment"
       ].sort()
     )
     expect(Schema.is(AttemptErrorCode)("other")).toBe(false)

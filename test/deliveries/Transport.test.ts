@@ -2,6 +2,7 @@ import { performance } from "node:perf_hooks"
 import { gzipSync } from "node:zlib"
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber } from "effect"
+import type { AttemptOutcome } from "../../src/deliveries/Attempt.ts"
 import { Transport } from "../../src/deliveries/Transport.ts"
 import { httpConsumer, post, rawConsumer, tcpConsumer, transport, until } from "./TransportServers.ts"
 
@@ -57,6 +58,39 @@ describe("what an answer comes to", () => {
     Effect.gen(function* () {
       const { retryAfter } = yield* postTo(yield* answering(status, { "retry-after": value }))
       expect(retryAfter).toBeNull()
+    }).pipe(Effect.provide(transport()))
+  )
+
+  it.scopedLive.each<readonly [number, string, AttemptOutcome["errorCode"]]>([
+    [400, "signature", "consumer_refused_signature"],
+    [401, "time", "consumer_refused_time"],
+    [400, "version", "consumer_refused_version"],
+    [403, "organization", "consumer_refused_organization"],
+    [422, "environment", "consumer_refused_environment"],
+    [400, "Environment", "http_error"],
+    [400, "environment, time", "http_error"],
+    [400, "consumer_refused_environment", "http_error"],
+    [400, "toString", "http_error"],
+    [400, "whsec_secret".repeat(500), "http_error"],
+    [400, "", "http_error"],
+    [503, "environment", "http_error"],
+    [302, "environment", "redirect_refused"],
+    [204, "environment", null]
+  ])("with %d, Service-Refused: %j is %s", ([status, value, errorCode]) =>
+    Effect.gen(function* () {
+      const outcome = yield* postTo(yield* answering(status, { "Service-Refused": value }))
+      expect(outcome).toMatchObject({ httpStatus: status, errorCode })
+      expect(Object.keys(outcome).toSorted()).toEqual(["durationMs", "errorCode", "httpStatus", "retryAfter"])
+    }).pipe(Effect.provide(transport()))
+  )
+
+  it.scopedLive("Service-Refused twice is no code", () =>
+    Effect.gen(function* () {
+      const twice = head("400 Bad Request", "service-refused: time", "service-refused: time", "content-length: 0")
+      expect(yield* postTo(yield* rawConsumer(twice, false))).toMatchObject({
+        httpStatus: 400,
+        errorCode: "http_error"
+      })
     }).pipe(Effect.provide(transport()))
   )
 

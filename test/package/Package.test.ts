@@ -2,10 +2,11 @@ import { execFile } from "node:child_process"
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
-import { dirname, join } from "node:path"
+import { basename, dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { packumentsOf, startRegistry } from "./LocalRegistry.ts"
 
 const run = promisify(execFile)
 const root = fileURLToPath(new URL("../..", import.meta.url))
@@ -116,6 +117,46 @@ describe("the package", () => {
       console.log("products" in Api.groups, typeof RateLimitExceeded, typeof makeClient)`
     const { stdout } = await run(process.execPath, ["--input-type=module", "-e", script], { cwd: project })
     expect(stdout.trim()).toBe("true function function")
+  })
+
+  it("is installed by the README's line beside the peers that it takes, not those of their next major", async () => {
+    const readme = readFileSync(join(root, "README.md"), "utf8")
+    const [line = ""] = /^npm install \.\/connected-payments-\d.*$/m.exec(readme) ?? []
+    const fresh = join(directory, "fresh")
+    mkdirSync(fresh)
+    cpSync(archive, join(fresh, basename(archive)))
+    const { server, url } = await startRegistry(packumentsOf(join(root, "package-lock.json")))
+    // Versions are chosen and written down; nothing is fetched
+    const env = {
+      ...process.env,
+      npm_config_registry: url,
+      npm_config_cache: join(directory, "cache"),
+      npm_config_package_lock_only: "true",
+      npm_config_audit: "false",
+      npm_config_fund: "false",
+      npm_config_update_notifier: "false"
+    }
+    const install = async (command: string) => {
+      rmSync(join(fresh, "package-lock.json"), { force: true })
+      writeFileSync(join(fresh, "package.json"), JSON.stringify({ name: "fresh", private: true }))
+      return run("bash", ["-c", command], { cwd: fresh, env }).then(
+        () => "installed",
+        (error: unknown) => String(Object(error).stderr)
+      )
+    }
+    try {
+      const unpinned = line.replaceAll(/(?<=[a-z])@[\d.]+/g, "")
+      expect(unpinned).not.toBe(line)
+      expect(await install(unpinned)).toContain("ERESOLVE")
+      expect(await install(line)).toBe("installed")
+      const { packages } = JSON.parse(readFileSync(join(fresh, "package-lock.json"), "utf8"))
+      for (const name of Object.keys(manifest.peerDependencies)) {
+        const own = JSON.parse(readFileSync(join(root, "node_modules", name, "package.json"), "utf8"))
+        expect([name, packages[`node_modules/${name}`]?.version]).toEqual([name, own.version])
+      }
+    } finally {
+      server.close()
+    }
   })
 
   it("type-checks in an embedding team's project, and runs the examples there", { timeout: 180_000 }, async () => {

@@ -130,21 +130,24 @@ describe.each(Object.entries(adapters))("a receiving endpoint on %s", (_, start)
       const send = yield* start(options)
       const foreign = JSON.stringify({ ...envelope, organization_id: "0199c0de-0000-7000-8000-000000000002" })
       const live = JSON.stringify({ ...envelope, livemode: true })
+      const next = JSON.stringify({ ...envelope, version: 2 })
       const cases = [
-        ["missing_header", { headers: {} }],
-        ["malformed_header", { headers: { "service-signature": "t=1" } }],
-        ["signature_mismatch", { body: `${body} `, headers: { "service-signature": signNow(body) } }],
-        ["signature_mismatch", { body: "", headers: { "service-signature": signNow(body) } }],
-        ["signature_mismatch", { headers: { "service-signature": signNow(body, "whsec_other") } }],
-        ["timestamp_out_of_tolerance", { headers: { "service-signature": signNow(body, secret, -400) } }],
-        ["timestamp_out_of_tolerance", { headers: { "service-signature": signNow(body, secret, 400) } }],
-        ["malformed_body", { body: "[]" }],
-        ["wrong_organization", { body: foreign }],
-        ["wrong_environment", { body: live }]
+        ["missing_header", "signature", { headers: {} }],
+        ["malformed_header", "signature", { headers: { "service-signature": "t=1" } }],
+        ["signature_mismatch", "signature", { body: `${body} `, headers: { "service-signature": signNow(body) } }],
+        ["signature_mismatch", "signature", { body: "", headers: { "service-signature": signNow(body) } }],
+        ["signature_mismatch", "signature", { headers: { "service-signature": signNow(body, "whsec_other") } }],
+        ["timestamp_out_of_tolerance", "time", { headers: { "service-signature": signNow(body, secret, -400) } }],
+        ["timestamp_out_of_tolerance", "time", { headers: { "service-signature": signNow(body, secret, 400) } }],
+        ["malformed_body", null, { body: "[]" }],
+        ["unsupported_version", "version", { body: next }],
+        ["wrong_organization", "organization", { body: foreign }],
+        ["wrong_environment", "environment", { body: live }]
       ] as const
-      for (const [reason, request] of cases) {
+      for (const [reason, code, request] of cases) {
         const answer = yield* send(request)
         expect([answer.status, answer.text]).toEqual([400, JSON.stringify({ error: reason })])
+        expect([reason, answer.headers.get("service-refused")]).toEqual([reason, code])
       }
       expect(seen.refused).toEqual(cases.map(([reason]) => reason))
       expect([seen.events, seen.errors]).toEqual([[], []])
@@ -233,7 +236,8 @@ describe("a handler", () => {
     ["no secret", { secret: [] }],
     ["an empty secret", { secret: "" }],
     ["no onEvent", { onEvent: undefined }],
-    ["a bound that is no number", { maxBodyBytes: Number.NaN }]
+    ["a bound that is no number", { maxBodyBytes: Number.NaN }],
+    ["an onRefused that can't be called", { onRefused: true }]
   ])("is not made with %s", (_, change) => {
     const { options } = watched()
     for (const make of [nodeWebhookHandler, expressWebhookHandler, fetchWebhookHandler]) {

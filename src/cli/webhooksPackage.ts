@@ -1,0 +1,48 @@
+import { execFileSync } from "node:child_process"
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+/**
+ * Makes the consumer's kit a package of its own, `connected-payments-webhooks`, for those who receive events and install
+ * nothing else of this one: `npm run pack:webhooks`. The archive lands where the command was started; arguments go to
+ * `npm pack`, e.g. `-- --pack-destination /tmp`.
+ */
+const root = fileURLToPath(new URL("../..", import.meta.url))
+const target = join(root, "dist/connected-payments-webhooks")
+
+interface Manifest {
+  readonly version: string
+  readonly license: string
+  readonly engines: Readonly<Record<string, string>>
+}
+
+// The project's own file
+const { engines, license, version }: Manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
+
+const manifest = {
+  name: "connected-payments-webhooks",
+  version,
+  description: "Verifies and receives the signed webhook events of connected-payments; no dependencies",
+  license,
+  type: "module",
+  main: "./dist/index.js",
+  types: "./dist/index.d.ts",
+  exports: {
+    ".": { types: "./dist/index.d.ts", default: "./dist/index.js" },
+    "./package.json": "./package.json"
+  },
+  files: ["dist"],
+  sideEffects: false,
+  engines
+}
+
+rmSync(target, { recursive: true, force: true })
+mkdirSync(target, { recursive: true })
+const compiler = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin/tsc")
+execFileSync(process.execPath, [compiler, "--project", join(root, "src/webhooks/tsconfig.json")], { stdio: "inherit" })
+writeFileSync(join(target, "package.json"), `${JSON.stringify(manifest, undefined, 2)}\n`)
+copyFileSync(join(root, "src/webhooks/README.md"), join(target, "README.md"))
+copyFileSync(join(root, "LICENSE"), join(target, "LICENSE"))
+execFileSync("npm", ["pack", target, ...process.argv.slice(2)], { stdio: "inherit" })

@@ -1,0 +1,78 @@
+import type { WebhookVerificationError, WebhookVerificationReason } from "./Verify.ts"
+
+/** How a refusal is made known: to the sender in a header of the answer, and to the consumer's own log. */
+
+/**
+ * The header of a refusing answer. The service keeps its value, one of a closed list, as the attempt's error code
+ * (`consumer_refused_environment`), so that a delivery's history shows what is wrong at the consumer.
+ */
+export const refusedHeaderName = "service-refused"
+
+/** What the header says for each reason. The others have no code of their own: the status tells enough. */
+const codes: { readonly [Reason in WebhookVerificationReason]: string | null } = {
+  missing_header: "signature",
+  malformed_header: "signature",
+  signature_mismatch: "signature",
+  timestamp_out_of_tolerance: "time",
+  malformed_body: null,
+  unsupported_version: "version",
+  wrong_organization: "organization",
+  wrong_environment: "environment",
+  body_too_large: null
+}
+
+/** The header for a refusal, as it is sent. */
+export const refusedHeader = (reason: WebhookVerificationReason): Readonly<Record<string, string>> => {
+  const code = codes[reason]
+  return code === null ? {} : { [refusedHeaderName]: code }
+}
+
+const advice: { readonly [Reason in WebhookVerificationReason]: string } = {
+  missing_header: "Something else than the service called, or a proxy dropped the header.",
+  malformed_header: "Something else than the service called, or a proxy changed the header.",
+  signature_mismatch:
+    "Check that `secret` is this endpoint's whole signing secret, and that no proxy or parser changes the body.",
+  timestamp_out_of_tolerance: "Check this machine's clock.",
+  malformed_body: "Update the kit if it is older than the service.",
+  unsupported_version: "Update the kit: it is older than the service.",
+  wrong_organization: "Check `organizationId`: the endpoint belongs to another organization.",
+  wrong_environment: "Check `livemode`: true expects production, false the sandbox.",
+  body_too_large: "Check `maxBodyBytes`; the service's events are far smaller than its default."
+}
+
+/** How long a reason that was written is not written again. */
+const quietMillis = 60_000
+
+interface Written {
+  readonly at: number
+  unwritten: number
+}
+
+/** One entry for each reason at most. It is the process's, since `receiveWebhook` can be given new options each time. */
+const written = new Map<WebhookVerificationReason, Written>()
+
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/**
+ * Writes a refusal with `console.error`: the reason and what to check, and nothing of the request but a well-formed
+ * delivery id. Anybody can send a bad signature, so a reason is written once a minute at most; the next line says how
+ * many were not.
+ */
+export const writeRefusal = (
+  { message, reason }: WebhookVerificationError,
+  { id }: { readonly id: string | null }
+): void => {
+  const now = performance.now()
+  const last = written.get(reason)
+  if (last !== undefined && now - last.at < quietMillis) {
+    last.unwritten += 1
+    return
+  }
+  written.set(reason, { at: now, unwritten: 0 })
+  const delivery = id !== null && uuid.test(id) ? ` ${id}` : ""
+  const unwritten = last === undefined || last.unwritten === 0 ? "" : ` (and ${last.unwritten} more like it before)`
+  console.error(
+    `Webhook delivery${delivery} refused, ${reason}${unwritten}: ${message}. ${advice[reason]} ` +
+      "A refused delivery is not sent again by itself: have it re-sent once this is mended."
+  )
+}

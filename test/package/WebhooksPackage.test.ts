@@ -1,0 +1,192 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process"
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { connect, createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
+import { expect } from "@effect/vitest"
+import { Effect, Option } from "effect"
+import { afterAll, beforeAll } from "vitest"
+import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
+import { onService, TestService } from "../harness/TestService.ts"
+import { makePrice, pay } from "../http/Payments.ts"
+
+// The consumer's kit as a package of its own: packed by the script that the README names, installed into an empty
+// project without a registry, and taking the service's own deliveries there
+
+const run = promisify(execFile)
+const root = fileURLToPath(new URL("../..", import.meta.url))
+const examples = join(root, "test/examples/webhooks/node")
+const receiver = readFileSync(join(examples, "receiver.mjs"), "utf8")
+const npm = { npm_config_audit: "false", npm_config_fund: "false", npm_config_update_notifier: "false" }
+
+const directory = mkdtempSync(join(tmpdir(), "connected-payments-webhooks-package-"))
+const project = join(directory, "project")
+
+const link = (name: string) => {
+  const target = join(project, "node_modules", name)
+  mkdirSync(dirname(target), { recursive: true })
+  symlinkSync(join(root, "node_modules", name), target)
+}
+
+const freePort = Effect.async<number>((resume) => {
+  const server = createServer()
+  server.listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
+  })
+})
+
+const listens = (port: number) =>
+  Effect.async<Option.Option<true>>((resume) => {
+    const socket = connect(port, "127.0.0.1")
+    socket.on("connect", () => resume(Effect.succeed(Option.some(true)))).on("error", () => resume(Effect.succeedNone))
+    return Effect.sync(() => socket.destroy())
+  })
+
+/** Runs the README's receiver in the project, with this change of its text; it ends with the scope. */
+const startReceiver = Effect.fnUntraced(function* (
+  port: number,
+  env: Readonly<Record<string, string>>,
+  change: (text: string) => string = (text) => text
+) {
+  const file = join(project, `receiver-${port}.mjs`)
+  writeFileSync(file, change(receiver).replace("9000", String(port)))
+  const output = { stdout: "", stderr: "" }
+  yield* Effect.acquireRelease(
+    Effect.sync((): ChildProcess => {
+      const child = spawn(process.execPath, [file], { cwd: project, env: { PATH: process.env["PATH"] ?? "", ...env } })
+      child.stdout.setEncoding("utf8").on("data", (text: string) => {
+        output.stdout += text
+      })
+      child.stderr.setEncoding("utf8").on("data", (text: string) => {
+        output.stderr += text
+      })
+      return child
+    }),
+    (child) => Effect.sync(() => child.kill("SIGKILL"))
+  )
+  yield* eventually("the receiver listens", listens(port))
+  return output
+})
+
+beforeAll(async () => {
+  const copy = join(directory, "copy")
+  for (const file of ["package.json", "LICENSE", "tsconfig.json", "src"]) {
+    cpSync(join(root, file), join(copy, file), { recursive: true })
+  }
+  symlinkSync(join(root, "node_modules"), join(copy, "node_modules"))
+  mkdirSync(project)
+  const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
+  expect(scripts["pack:webhooks"]).toBe("node --import tsx src/cli/webhooksPackage.ts")
+  const script = ["--import", "tsx", "src/cli/webhooksPackage.ts", "--pack-destination", project]
+  await run(process.execPath, script, { cwd: copy, env: { ...process.env, ...npm } })
+  writeFileSync(join(project, "package.json"), JSON.stringify({ name: "shop", private: true, type: "module" }))
+  const [archive = ""] = readdirSync(project).filter((name) => name.endsWith(".tgz"))
+  await run("npm", ["install", "--offline", `./${archive}`], { cwd: project, env: { ...process.env, ...npm } })
+}, 120_000)
+
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+onService()("the package of the consumer's kit", (it) => {
+  it.effect("is all that is installed, under the project's version", () =>
+    Effect.sync(() => {
+      const modules = join(project, "node_modules")
+      expect(readdirSync(modules).filter((name) => !name.startsWith("."))).toEqual(["connected-payments-webhooks"])
+      const installed = JSON.parse(readFileSync(join(modules, "connected-payments-webhooks/package.json"), "utf8"))
+      const own = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
+      expect([installed.version, installed.license, installed.engines]).toEqual([own.version, own.license, own.engines])
+      for (const kind of ["dependencies", "peerDependencies", "optionalDependencies", "bin", "scripts"]) {
+        expect(installed[kind], kind).toBeUndefined()
+      }
+      const text = readFileSync(join(modules, "connected-payments-webhooks/README.md"), "utf8")
+      for (const shown of [text, readFileSync(join(root, "README.md"), "utf8")]) {
+        expect(shown).toContain(`\`\`\`js\n${receiver}\`\`\``)
+      }
+    })
+  )
+
+  it.effect("can be imported, and required where Node takes modules so", () =>
+    Effect.promise(async () => {
+      const esm = `import { verifyWebhook } from "connected-payments-webhooks"; console.log(typeof verifyWebhook)`
+      const imported = await run(process.execPath, ["--input-type=module", "-e", esm], { cwd: project })
+      expect(imported.stdout.trim()).toBe("function")
+      // From Node 20.19 on
+      if (Reflect.get(process.features, "require_module") !== true) return
+      const cjs = `console.log(typeof require("connected-payments-webhooks").verifyWebhook)`
+      const required = await run(process.execPath, ["--input-type=commonjs", "-e", cjs], { cwd: project })
+      expect(required.stdout.trim()).toBe("function")
+    })
+  )
+
+  it.scoped("takes the service's deliveries, and a receiver for the other environment says that it refuses them", () =>
+    Effect.gen(function* () {
+      const service = yield* TestService
+      const { organization, request } = service
+      const tenant = { organizationId: organization.id, key: organization.testKey }
+      const path = `/v2/organizations/${organization.id}/integrations/endpoints`
+      const subscribe = Effect.fnUntraced(function* (name: string, change?: (text: string) => string) {
+        const port = yield* freePort
+        const { json, status, text } = yield* request("POST", path, {
+          key: tenant.key,
+          headers: { "idempotency-key": `kit-package-${name}` },
+          body: { name, url: `http://127.0.0.1:${port}/webhooks`, events: ["payment.succeeded"] }
+        })
+        expect(status, text).toBe(200)
+        const env = { WEBHOOK_SECRET: String(json["signingSecret"]), ORGANIZATION: organization.id }
+        const output = yield* startReceiver(port, env, change)
+        return { id: String(json["id"]), output }
+      })
+      const delivery = (endpointId: string) =>
+        eventually(
+          "the delivery ends",
+          Effect.map(request("GET", `${path}/${endpointId}/deliveries`, { key: tenant.key }), ({ json }) => {
+            const [only] = Array.isArray(json["data"]) ? json["data"] : []
+            return only === undefined || only.state === "queued" ? Option.none() : Option.some(only)
+          })
+        )
+      const sandbox = yield* subscribe("sandbox")
+      const production = yield* subscribe("production", (text) => text.replace("livemode: false", "livemode: true"))
+      const session = yield* pay(service, { ...tenant, priceId: yield* makePrice(service, tenant) })
+      expect(yield* delivery(sandbox.id)).toMatchObject({ state: "delivered", lastErrorCode: null })
+      yield* eventuallyTrue("the receiver's line", () => sandbox.output.stdout.includes("\n"))
+      expect(sandbox.output).toEqual({ stdout: `paid ${session.json["payment_intent"]} 1500 brl\n`, stderr: "" })
+      expect(yield* delivery(production.id)).toMatchObject({
+        state: "failed",
+        attemptCount: 1,
+        lastHttpStatus: 400,
+        lastErrorCode: "consumer_refused_environment"
+      })
+      yield* eventuallyTrue("the receiver's report", () => production.output.stderr.includes("\n"))
+      expect(production.output.stdout).toBe("")
+      expect(production.output.stderr).toMatch(/refused, wrong_environment: .*Check `livemode`/)
+    })
+  )
+
+  it.effect(
+    "type-checks in a strict project, with the README's receiver and recipe",
+    () =>
+      Effect.promise(async () => {
+        for (const name of ["@types/node", "@types/pg", "pg-types", "pg-protocol"]) link(name)
+        const strict = { strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true }
+        for (const [module, moduleResolution] of [
+          ["NodeNext", "NodeNext"],
+          ["ESNext", "Bundler"]
+        ]) {
+          const compilerOptions = { ...strict, module, moduleResolution, noEmit: true, allowJs: true, checkJs: true }
+          const config = { target: "ES2022", lib: ["ES2022"], types: ["node"], skipLibCheck: false, ...compilerOptions }
+          writeFileSync(
+            join(project, "tsconfig.json"),
+            JSON.stringify({ compilerOptions: config, include: ["receiver.mjs", "orders.ts"] })
+          )
+          cpSync(join(examples, "orders.ts"), join(project, "orders.ts"))
+          writeFileSync(join(project, "receiver.mjs"), receiver)
+          const compiler = join(root, "node_modules/typescript/bin/tsc")
+          const checked = await run(process.execPath, [compiler], { cwd: project }).catch((error) => Object(error))
+          expect(String(checked.stdout)).toBe("")
+        }
+      }),
+    60_000
+  )
+})
