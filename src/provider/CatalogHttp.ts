@@ -39,7 +39,7 @@ export const productsHttp = HttpApiBuilder.group(Api, "products", (handlers) =>
               action: "product.updated",
               targetType: "product"
             },
-            (callerKey) => products.update(principal, path.id, payload, callerKey)
+            (effectKey) => products.update(principal, path.id, payload, effectKey)
           )
         })
       )
