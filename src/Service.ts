@@ -165,7 +165,7 @@ export const servicesWithProviderLayer = <E, R>(
     Idempotency.layer,
     Organizations.layer,
     catalog,
-    Layer.provide(Images.layer(options), imageStore),
+    Layer.provide(Images.layer({ publicUrl: options.publicUrl, plainHttp: mode === "local" }), imageStore),
     Endpoints.layer({ limit: endpointLimit, allowLocalDestinations }),
     SyntheticTests.layer,
     Deliveries.layer,

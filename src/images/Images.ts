@@ -3,9 +3,7 @@ import { Context, Effect, Layer, Option } from "effect"
 import { type ServiceUnavailable, UnsupportedMediaType } from "../Errors.ts"
 import { readImageHeader } from "./ImageFormat.ts"
 import { type ImageName, ImageStore } from "./ImageStore.ts"
-
-/** Where images are served, below the service's public URL. */
-export const imagesPath = "/product-images"
+import { hasImageForm, imagesPath } from "./ImageUrl.ts"
 
 /** The file name of an image, in its URL and on record. */
 export const fileOf = ({ format, sha256 }: ImageName): string => `${sha256}.${format}`
@@ -35,11 +33,15 @@ export class Images extends Context.Tag("connected-payments/images/Images")<
     readonly store: (bytes: Uint8Array) => Effect.Effect<StoredImage, UnsupportedMediaType | ServiceUnavailable>
     /** The bytes of an image; none where there is no such image. */
     readonly find: (name: ImageName) => Effect.Effect<Option.Option<Uint8Array>, ServiceUnavailable>
+    /** Whether a URL is one that `store` answers; whether the image is there is not asked. */
+    readonly isOwn: (url: string) => boolean
   }
 >() {
   static readonly layer = (options: {
     /** Where everybody reaches the service, without a trailing slash. */
     readonly publicUrl: string
+    /** Whether `isOwn` takes URLs of the service's own by http: on a local start, which has no other. */
+    readonly plainHttp: boolean
   }): Layer.Layer<Images, never, ImageStore> =>
     Layer.effect(
       Images,
@@ -53,7 +55,11 @@ export class Images extends Context.Tag("connected-payments/images/Images")<
           yield* images.put(name, bytes)
           return { name, url: `${options.publicUrl}${imagesPath}/${fileOf(name)}` }
         }),
-        find: Effect.fn("Images.find")(images.get)
+        find: Effect.fn("Images.find")(images.get),
+        isOwn: (url) =>
+          url.startsWith(`${options.publicUrl}${imagesPath}/`) &&
+          hasImageForm(url) &&
+          (options.plainHttp || url.startsWith("https:"))
       }))
     )
 }

@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import { hasImageForm } from "../images/ImageUrl.ts"
 import { IdempotencyKey, optional, ProviderId, UnixSecondsFromQuery } from "../kit/Request.ts"
 
 /** What the provider's operations have in common on the wire. Names are the provider's own (contract, Provider objects). */
@@ -23,9 +24,17 @@ export const Currency = Schema.String.pipe(Schema.pattern(/^[a-z]{3}$/)).annotat
   examples: ["brl"]
 })
 
+/**
+ * The largest amount that the provider takes in any currency: "The amount value supports up to twelve digits for IDR […],
+ * and up to eight digits for all other currencies" (https://docs.stripe.com/currencies, minimum and maximum charge
+ * amounts). Which currency takes how many is the provider's to say: it refuses more with `amount_too_large`.
+ */
+export const maximumAmount = 999_999_999_999
+
 /** An amount in the smallest unit of its currency: 500 means 5.00 BRL. */
-export const UnitAmount = Schema.Int.pipe(Schema.between(0, 99_999_999)).annotations({
-  description: "Smallest currency unit: 500 means 5.00",
+export const UnitAmount = Schema.Int.pipe(Schema.between(0, maximumAmount)).annotations({
+  description:
+    "Smallest currency unit: 500 means 5.00. The provider takes twelve digits in IDR, eight in other currencies",
   examples: [500]
 })
 
@@ -43,12 +52,32 @@ export const ProviderText = (max: number) => Schema.String.pipe(Schema.minLength
 /** An object id that refers to another object, e.g. a price's product. */
 export const Reference = ProviderId
 
-/** An https URL, as the provider takes for images and product pages. */
+const isHttpsUrl = (text: string): boolean => /^https:\/\//i.test(text) && URL.canParse(text)
+
+/** An https URL, as the provider takes for product pages. */
 export const HttpsUrl = Schema.String.pipe(
   Schema.maxLength(2048),
-  Schema.filter((text) => (/^https:\/\//i.test(text) && URL.canParse(text)) || "must be an https URL")
+  Schema.filter((text) => isHttpsUrl(text) || "must be an https URL")
 ).annotations({
   description: "An https URL",
+  jsonSchema: { type: "string", format: "uri", maxLength: 2048 },
+  arbitrary: () => (fc) => fc.webUrl({ validSchemes: ["https"] })
+})
+
+/**
+ * The URL of a product's image: https, or one of the service's own, which a local start serves by http. That an http URL is
+ * the service's own is the handler's to check, who knows where the service is reached.
+ */
+export const ImageUrl = Schema.String.pipe(
+  Schema.maxLength(2048),
+  Schema.filter(
+    (text) =>
+      isHttpsUrl(text) ||
+      (text.startsWith("http://") && hasImageForm(text)) ||
+      "must be an https URL, or one that an upload answered"
+  )
+).annotations({
+  description: "An https URL, or the `url` that `POST product-images` answered",
   jsonSchema: { type: "string", format: "uri", maxLength: 2048 },
   arbitrary: () => (fc) => fc.webUrl({ validSchemes: ["https"] })
 })
