@@ -10,6 +10,15 @@ import { boundedFields, boundedMessage, maxFieldLength, maxRefusedFields } from 
  * secret, a key, a payer's URL, SQL or a stack; what an operator needs stays in `cause`, which is never sent.
  */
 
+/**
+ * What a failure means for the idempotency key of the request that it ended (contract, Authentication, rule 9):
+ *
+ * - `answer`: the operation began and this is its answer; a repeat gets it again.
+ * - `refused`: nothing was done; the key is free for another try, with whatever parameters.
+ * - `open`: whether something was done is not known; a repeat with the same parameters finds out.
+ */
+export type Settlement = "answer" | "refused" | "open"
+
 /** What can be said beside the code when an error is raised. */
 export interface ErrorDetails {
   /** English sentence for the integrator. Default: the code's own. */
@@ -22,6 +31,8 @@ export interface ErrorDetails {
   readonly allow?: ReadonlyArray<string>
   /** For operators: logged with server errors, never sent. */
   readonly cause?: unknown
+  /** Where this one settles its request otherwise than its code does. */
+  readonly settles?: Settlement
   /** Set by the derived client: the failed request's id. */
   readonly requestId?: string
 }
@@ -30,6 +41,7 @@ interface Fields {
   readonly message: string
   readonly code: string
   readonly status: number
+  readonly settles: Settlement
   readonly fields: ReadonlyArray<string>
   readonly retryAfter: Duration.Duration | null
   readonly allow: ReadonlyArray<string>
@@ -40,6 +52,8 @@ interface Fields {
 interface Documentation<Code extends string> {
   readonly status: number
   readonly code: Code
+  /** Has no default: who adds an error decides what a repeat of the request gets. */
+  readonly settles: Settlement
   readonly message: string
   readonly retryAfter?: Duration.DurationInput
 }
@@ -86,6 +100,7 @@ const documented = <const Tag extends string, const Code extends string>(
         message: details.message ?? documentation.message,
         code: details.code ?? documentation.code,
         status: documentation.status,
+        settles: details.settles ?? documentation.settles,
         fields: details.fields ?? [],
         retryAfter: retryAfter === undefined ? null : Duration.decode(retryAfter),
         allow: details.allow ?? [],
@@ -101,6 +116,7 @@ const documented = <const Tag extends string, const Code extends string>(
 export class AuthenticationRequired extends documented("AuthenticationRequired", {
   status: 401,
   code: "authentication_required",
+  settles: "refused",
   message: "Send an API key in the x-api-key header, or sign in."
 }) {}
 
@@ -108,6 +124,7 @@ export class AuthenticationRequired extends documented("AuthenticationRequired",
 export class ApiKeyInvalid extends documented("ApiKeyInvalid", {
   status: 401,
   code: "api_key_invalid",
+  settles: "refused",
   message: "The API key is not valid: it is unknown, revoked or expired."
 }) {}
 
@@ -115,6 +132,7 @@ export class ApiKeyInvalid extends documented("ApiKeyInvalid", {
 export class SessionInvalid extends documented("SessionInvalid", {
   status: 401,
   code: "session_invalid",
+  settles: "refused",
   message: "The session is not valid or has expired; sign in again."
 }) {}
 
@@ -122,6 +140,7 @@ export class SessionInvalid extends documented("SessionInvalid", {
 export class OrganizationAccessDenied extends documented("OrganizationAccessDenied", {
   status: 403,
   code: "organization_access_denied",
+  settles: "refused",
   message: "This credential does not belong to the organization in the path."
 }) {}
 
@@ -129,6 +148,7 @@ export class OrganizationAccessDenied extends documented("OrganizationAccessDeni
 export class PermissionDenied extends documented("PermissionDenied", {
   status: 403,
   code: "permission_denied",
+  settles: "refused",
   message: "This credential lacks the permission that the operation needs."
 }) {}
 
@@ -136,6 +156,7 @@ export class PermissionDenied extends documented("PermissionDenied", {
 export class EndpointManagementForbidden extends documented("EndpointManagementForbidden", {
   status: 403,
   code: "endpoint_management_forbidden",
+  settles: "refused",
   message:
     "Webhook management needs a key with an explicit webhook-endpoints scope, or a role that may manage webhooks."
 }) {}
@@ -144,6 +165,7 @@ export class EndpointManagementForbidden extends documented("EndpointManagementF
 export class WorkspaceAccessRequired extends documented("WorkspaceAccessRequired", {
   status: 403,
   code: "workspace_access_required",
+  settles: "refused",
   message: "This person has no access to the workspace of this environment; an owner or admin can grant it."
 }) {}
 
@@ -151,6 +173,7 @@ export class WorkspaceAccessRequired extends documented("WorkspaceAccessRequired
 export class OriginNotTrusted extends documented("OriginNotTrusted", {
   status: 403,
   code: "origin_not_trusted",
+  settles: "refused",
   message: "A signed-in person's changes need an Origin header that the service trusts."
 }) {}
 
@@ -160,6 +183,7 @@ export class OriginNotTrusted extends documented("OriginNotTrusted", {
 export class ResourceNotFound extends documented("ResourceNotFound", {
   status: 404,
   code: "resource_not_found",
+  settles: "answer",
   message: "There is no such resource here."
 }) {}
 
@@ -167,6 +191,7 @@ export class ResourceNotFound extends documented("ResourceNotFound", {
 export class MethodNotAllowed extends documented("MethodNotAllowed", {
   status: 405,
   code: "method_not_allowed",
+  settles: "refused",
   message: "This path does not take this method; the Allow header lists those it takes."
 }) {}
 
@@ -176,6 +201,7 @@ export class MethodNotAllowed extends documented("MethodNotAllowed", {
 export class OrganizationAlreadyExists extends documented("OrganizationAlreadyExists", {
   status: 409,
   code: "organization_already_exists",
+  settles: "refused",
   message: "This person already has an organization."
 }) {}
 
@@ -183,6 +209,7 @@ export class OrganizationAlreadyExists extends documented("OrganizationAlreadyEx
 export class ProviderAccountNotConnected extends documented("ProviderAccountNotConnected", {
   status: 409,
   code: "provider_account_not_connected",
+  settles: "refused",
   message: "This organization has no connected provider account in this environment, or it was disconnected."
 }) {}
 
@@ -190,6 +217,7 @@ export class ProviderAccountNotConnected extends documented("ProviderAccountNotC
 export class IdempotencyKeyReused extends documented("IdempotencyKeyReused", {
   status: 409,
   code: "idempotency_key_reused",
+  settles: "open",
   message: "This Idempotency-Key was used with another operation or other parameters; send a new one."
 }) {}
 
@@ -197,6 +225,7 @@ export class IdempotencyKeyReused extends documented("IdempotencyKeyReused", {
 export class IdempotencyRequestInProgress extends documented("IdempotencyRequestInProgress", {
   status: 409,
   code: "idempotency_request_in_progress",
+  settles: "open",
   message: "The first request with this Idempotency-Key is still running; try again shortly.",
   retryAfter: "1 second"
 }) {}
@@ -205,6 +234,7 @@ export class IdempotencyRequestInProgress extends documented("IdempotencyRequest
 export class EndpointLimitReached extends documented("EndpointLimitReached", {
   status: 409,
   code: "endpoint_limit_reached",
+  settles: "refused",
   message: "The organization has as many endpoints in this environment as it may have; delete one first."
 }) {}
 
@@ -219,6 +249,7 @@ export class ApiKeyLimitReached extends documented("ApiKeyLimitReached", {
 export class DeliveryNotFailed extends documented("DeliveryNotFailed", {
   status: 409,
   code: "delivery_not_failed",
+  settles: "refused",
   message: "Only a failed delivery can be re-sent."
 }) {}
 
@@ -226,6 +257,7 @@ export class DeliveryNotFailed extends documented("DeliveryNotFailed", {
 export class DeliveryRetryLimitReached extends documented("DeliveryRetryLimitReached", {
   status: 409,
   code: "delivery_retry_limit_reached",
+  settles: "refused",
   message: "This delivery has had all of its 12 attempts."
 }) {}
 
@@ -233,6 +265,7 @@ export class DeliveryRetryLimitReached extends documented("DeliveryRetryLimitRea
 export class DeliveryWindowExpired extends documented("DeliveryWindowExpired", {
   status: 409,
   code: "delivery_window_expired",
+  settles: "refused",
   message: "A delivery can be re-sent within 72 hours of its creation; this one is older."
 }) {}
 
@@ -240,6 +273,7 @@ export class DeliveryWindowExpired extends documented("DeliveryWindowExpired", {
 export class EndpointDeleted extends documented("EndpointDeleted", {
   status: 409,
   code: "endpoint_deleted",
+  settles: "refused",
   message: "The endpoint of this delivery was deleted; nothing is sent to it any more."
 }) {}
 
@@ -247,6 +281,7 @@ export class EndpointDeleted extends documented("EndpointDeleted", {
 export class RecoveryInProgress extends documented("RecoveryInProgress", {
   status: 409,
   code: "recovery_in_progress",
+  settles: "refused",
   message: "Another recovery of this endpoint is running; start this one when that has finished."
 }) {}
 
@@ -254,6 +289,7 @@ export class RecoveryInProgress extends documented("RecoveryInProgress", {
 export class EndpointPaused extends documented("EndpointPaused", {
   status: 409,
   code: "endpoint_paused",
+  settles: "refused",
   message: "The endpoint is paused; activate it before sending a test event."
 }) {}
 
@@ -261,6 +297,7 @@ export class EndpointPaused extends documented("EndpointPaused", {
 export class TestEnvironmentRequired extends documented("TestEnvironmentRequired", {
   status: 409,
   code: "test_environment_required",
+  settles: "refused",
   message: "Test events exist in the sandbox only."
 }) {}
 
@@ -270,6 +307,7 @@ export class TestEnvironmentRequired extends documented("TestEnvironmentRequired
 export class PayloadTooLarge extends documented("PayloadTooLarge", {
   status: 413,
   code: "payload_too_large",
+  settles: "refused",
   message: "The request body is too large."
 }) {}
 
@@ -277,6 +315,7 @@ export class PayloadTooLarge extends documented("PayloadTooLarge", {
 export class UnsupportedMediaType extends documented("UnsupportedMediaType", {
   status: 415,
   code: "unsupported_media_type",
+  settles: "refused",
   message: "The request body must be JSON, sent with content-type: application/json."
 }) {}
 
@@ -284,6 +323,7 @@ export class UnsupportedMediaType extends documented("UnsupportedMediaType", {
 export class ValidationFailed extends documented("ValidationFailed", {
   status: 422,
   code: "validation_failed",
+  settles: "refused",
   message: "The request is not valid; `fields` lists what was refused."
 }) {}
 
@@ -291,6 +331,7 @@ export class ValidationFailed extends documented("ValidationFailed", {
 export class EventTypeNotSubscribed extends documented("EventTypeNotSubscribed", {
   status: 422,
   code: "event_type_not_subscribed",
+  settles: "refused",
   message: "The endpoint does not subscribe to this event type."
 }) {}
 
@@ -298,6 +339,7 @@ export class EventTypeNotSubscribed extends documented("EventTypeNotSubscribed",
 export class DestinationRejected extends documented("DestinationRejected", {
   status: 422,
   code: "destination_rejected",
+  settles: "refused",
   message: "The destination must be a public HTTPS URL on port 443, without credentials or query parameters."
 }) {}
 
@@ -305,6 +347,7 @@ export class DestinationRejected extends documented("DestinationRejected", {
 export class DestinationUnresolvable extends documented("DestinationUnresolvable", {
   status: 422,
   code: "destination_unresolvable",
+  settles: "refused",
   message: "The destination's host name does not resolve."
 }) {}
 
@@ -312,6 +355,7 @@ export class DestinationUnresolvable extends documented("DestinationUnresolvable
 export class IntegrationFilterInvalid extends documented("IntegrationFilterInvalid", {
   status: 422,
   code: "integration_filter_invalid",
+  settles: "refused",
   message: "A filter is not valid; `fields` lists which."
 }) {}
 
@@ -319,6 +363,7 @@ export class IntegrationFilterInvalid extends documented("IntegrationFilterInval
 export class IntegrationFilterUnknown extends documented("IntegrationFilterUnknown", {
   status: 422,
   code: "integration_filter_unknown",
+  settles: "refused",
   message: "There is no such filter; `fields` lists the unknown keys."
 }) {}
 
@@ -326,6 +371,7 @@ export class IntegrationFilterUnknown extends documented("IntegrationFilterUnkno
 export class RateLimitExceeded extends documented("RateLimitExceeded", {
   status: 429,
   code: "rate_limit_exceeded",
+  settles: "refused",
   message: "Too many requests; wait as long as Retry-After says.",
   retryAfter: "1 second"
 }) {}
@@ -342,6 +388,7 @@ export class ImageQuotaExceeded extends documented("ImageQuotaExceeded", {
 export class TestRateLimitExceeded extends documented("TestRateLimitExceeded", {
   status: 429,
   code: "test_rate_limit_exceeded",
+  settles: "refused",
   message: "At most 5 new test events per minute and endpoint; wait as long as Retry-After says.",
   retryAfter: "60 seconds"
 }) {}
@@ -350,6 +397,7 @@ export class TestRateLimitExceeded extends documented("TestRateLimitExceeded", {
 export class SignatureInvalid extends documented("SignatureInvalid", {
   status: 400,
   code: "signature_invalid",
+  settles: "refused",
   message: "The notification carries no valid signature for this service."
 }) {}
 
@@ -359,6 +407,7 @@ export class SignatureInvalid extends documented("SignatureInvalid", {
 export class ProviderRequestRefused extends documented("ProviderRequestRefused", {
   status: 422,
   code: "provider_<provider code>",
+  settles: "refused",
   message: "The payment provider refused the request; `fields` lists the refused parameters where it names them."
 }) {}
 
@@ -366,6 +415,7 @@ export class ProviderRequestRefused extends documented("ProviderRequestRefused",
 export class ProviderPaymentRefused extends documented("ProviderPaymentRefused", {
   status: 402,
   code: "provider_<provider code>",
+  settles: "answer",
   message: "The payment provider refused the payment."
 }) {}
 
@@ -373,6 +423,7 @@ export class ProviderPaymentRefused extends documented("ProviderPaymentRefused",
 export class ProviderObjectNotFound extends documented("ProviderObjectNotFound", {
   status: 404,
   code: "provider_resource_missing",
+  settles: "answer",
   message: "The payment provider knows no such object on the connected account."
 }) {}
 
@@ -380,6 +431,7 @@ export class ProviderObjectNotFound extends documented("ProviderObjectNotFound",
 export class ProviderUnavailable extends documented("ProviderUnavailable", {
   status: 502,
   code: "provider_unavailable",
+  settles: "open",
   message: "The payment provider could not process the request; repeat it with the same Idempotency-Key."
 }) {}
 
@@ -387,6 +439,7 @@ export class ProviderUnavailable extends documented("ProviderUnavailable", {
 export class ProviderPermissionDenied extends documented("ProviderPermissionDenied", {
   status: 502,
   code: "provider_permission_denied",
+  settles: "open",
   message: "The service may not do this on the connected account."
 }) {}
 
@@ -394,6 +447,7 @@ export class ProviderPermissionDenied extends documented("ProviderPermissionDeni
 export class ProviderRateLimited extends documented("ProviderRateLimited", {
   status: 503,
   code: "provider_rate_limited",
+  settles: "open",
   message: "The payment provider asks for fewer requests; wait as long as Retry-After says.",
   retryAfter: "1 second"
 }) {}
@@ -402,6 +456,7 @@ export class ProviderRateLimited extends documented("ProviderRateLimited", {
 export class ProviderTimeout extends documented("ProviderTimeout", {
   status: 504,
   code: "provider_timeout",
+  settles: "open",
   message: "The payment provider did not answer in time; repeat the request with the same Idempotency-Key."
 }) {}
 
@@ -411,6 +466,7 @@ export class ProviderTimeout extends documented("ProviderTimeout", {
 export class ServiceUnavailable extends documented("ServiceUnavailable", {
   status: 503,
   code: "service_unavailable",
+  settles: "open",
   message: "The service cannot process requests at the moment; try again shortly.",
   retryAfter: "2 seconds"
 }) {}
@@ -419,6 +475,7 @@ export class ServiceUnavailable extends documented("ServiceUnavailable", {
 export class InternalError extends documented("InternalError", {
   status: 500,
   code: "internal_error",
+  settles: "open",
   message: "Something went wrong inside the service; quote the request id when you report it."
 }) {}
 

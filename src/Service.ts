@@ -156,7 +156,7 @@ export const servicesWithProviderLayer = <E, R>(
     Idempotency.layer,
     Organizations.layer,
     catalog,
-    Layer.provide(Images.layer({ publicUrl: options.publicUrl, imageMegabytesPerHour }), [
+    Layer.provide(Images.layer({ publicUrl: options.publicUrl, plainHttp: mode === "local", imageMegabytesPerHour }), [
       imageStoreLayer(options.imageStore),
       RateLimits.layer
     ]),

@@ -14,7 +14,7 @@ import { described, type KnownCommand } from "./Synopsis.ts"
 const images = Layer.unwrapEffect(
   Effect.map(Installation, ({ imageStore }) =>
     // What bounds uploads bounds no removal
-    Images.layer({ publicUrl: "", imageMegabytesPerHour: Number.MAX_SAFE_INTEGER }).pipe(
+    Images.layer({ publicUrl: "", plainHttp: false, imageMegabytesPerHour: Number.MAX_SAFE_INTEGER }).pipe(
       Layer.provide([imageStoreLayer(Option.getOrUndefined(imageStore)), RateLimits.layer])
     )
   )

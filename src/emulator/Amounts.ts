@@ -4,6 +4,12 @@ import type { Price, PriceTier } from "./Records.ts"
 const places = 12
 const one = 10n ** BigInt(places)
 
+/** The largest amount that anything may have, in the smallest currency unit: the provider's twelve digits. */
+export const maximumAmount = 999_999_999_999
+
+/** The largest amount that a payer can be charged: twelve digits in IDR, eight in every other currency. */
+export const maximumCharge = (currency: string): number => (currency === "idr" ? maximumAmount : 99_999_999)
+
 /** A decimal text as a whole number of its smallest fractions, so that no digit is lost in calculating. */
 const scaled = (decimal: string): bigint => {
   const [whole = "0", fraction = ""] = decimal.split(".")

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { maximumCharge } from "./Amounts.ts"
 import { discounted, fits, fullPrice } from "./Discounts.ts"
 import { type ProviderError, refuse } from "./ProviderError.ts"
 import type { Coupon, LineItem, Order, Session, SessionDiscount } from "./Records.ts"
@@ -58,7 +59,7 @@ const chosenAmount = (item: LineItem, amount: number | undefined): Refusable<num
     return Effect.fail(refuse({ code: "parameter_missing", param: "amount", message: "Say how much you want to pay." }))
   }
   const minimum = bounds?.minimum ?? 1
-  const maximum = bounds?.maximum ?? 99_999_999
+  const maximum = bounds?.maximum ?? maximumCharge(item.currency)
   return chosen >= minimum && chosen <= maximum
     ? Effect.succeed(chosen)
     : Effect.fail(

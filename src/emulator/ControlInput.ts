@@ -1,4 +1,5 @@
 import { Effect, ParseResult, Schema } from "effect"
+import { maximumAmount } from "./Amounts.ts"
 import { type ProviderError, refuse } from "./ProviderError.ts"
 
 /** A field of a control request that may be left out. */
@@ -17,7 +18,7 @@ export const decodeInput = <A, I>(schema: Schema.Schema<A, I>, input: unknown): 
   )
 
 /** An amount of money, in the smallest currency unit. */
-export const amount = Schema.Int.pipe(Schema.between(1, 99_999_999))
+export const amount = Schema.Int.pipe(Schema.between(1, maximumAmount))
 
 /** A currency, in lower case. */
 export const currency = Schema.String.pipe(Schema.pattern(/^[a-z]{3}$/))

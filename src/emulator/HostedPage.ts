@@ -1,4 +1,5 @@
 import { Effect, Schema } from "effect"
+import { maximumAmount } from "./Amounts.ts"
 import { type OpenCheckout, withChoices } from "./Choices.ts"
 import type { EmulatorError } from "./EmulatorError.ts"
 import { parseForm } from "./Form.ts"
@@ -19,7 +20,7 @@ import type { Transaction } from "./Store.ts"
 
 const submission = Schema.Struct({
   action: Params.oneOf("pay", "decline", "apply", "boleto", "pix"),
-  amount: Params.optional(Params.integer(0, 99_999_999)),
+  amount: Params.optional(Params.integer(0, maximumAmount)),
   email: Params.optional(Params.clearable(Params.matching(/^[^@\s]+@[^@\s]+$/, "email address", "email_invalid"))),
   promotion_code: Params.optional(Params.clearable(Params.text(500))),
   quantities: Params.optional(Params.byIndex(Params.integer(0, 999_999)))

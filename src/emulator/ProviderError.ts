@@ -30,18 +30,37 @@ export interface Refusal {
 export const refuse = ({ status = 400, ...rest }: Refusal): ProviderError =>
   new ProviderError({ status, type: "invalid_request_error", ...rest })
 
-/**
- * An unknown object: status 404 where the id stands in the URL, 400 where it stands in a parameter, as at the provider.
- *
- * @param noun the provider's word in its message, such as `product` or `checkout.session`
- */
-export const resourceMissing = (noun: string, id: string, param?: string): ProviderError =>
-  refuse({
-    status: param === undefined ? 404 : 400,
-    code: "resource_missing",
-    param: param ?? "id",
-    message: `No such ${noun}: '${id}'`
-  })
+/** What the provider calls the id in the URL of each kind of object, as its refusals do: some by their own name. */
+const pathParams = {
+  "balance transaction": "id",
+  charge: "charge",
+  "checkout.session": "session",
+  coupon: "coupon",
+  customer: "id",
+  dispute: "dispute",
+  event: "id",
+  invoice: "invoice",
+  payment_intent: "intent",
+  payment_link: "payment_link",
+  payout: "payout",
+  price: "price",
+  product: "id",
+  "promotion code": "promotion_code",
+  refund: "refund",
+  subscription: "id"
+} as const
+
+/** The provider's words for its objects in messages. */
+export type Noun = keyof typeof pathParams
+
+const noSuch = (status: number, noun: string, id: string, param: string): ProviderError =>
+  refuse({ status, code: "resource_missing", param, message: `No such ${noun}: '${id}'` })
+
+/** An unknown object where its id stands in the URL (status 404). */
+export const notFound = (noun: Noun, id: string): ProviderError => noSuch(404, noun, id, pathParams[noun])
+
+/** An unknown object where its id stands in a parameter (status 400). */
+export const resourceMissing = (noun: string, id: string, param: string): ProviderError => noSuch(400, noun, id, param)
 
 /** Access to an account that the platform does not have, or no longer has (status 403, `account_invalid`). */
 export const accountInvalid = (account: string): ProviderError =>

@@ -3,7 +3,7 @@ import { periodEnd } from "./Calendar.ts"
 import { discounted, fullPrice } from "./Discounts.ts"
 import { newId } from "./Ids.ts"
 import { fail, succeed } from "./PaymentSteps.ts"
-import { type ProviderError, refuse, resourceMissing } from "./ProviderError.ts"
+import { notFound, type ProviderError, refuse } from "./ProviderError.ts"
 import type { Customer, Invoice, LineItem, PaymentIntent, Subscription } from "./Records.ts"
 import type { RequestContext } from "./Route.ts"
 import { makeInvoice } from "./resources/InvoiceCreation.ts"
@@ -98,7 +98,7 @@ const tellOf = (context: RequestContext, invoice: Invoice, outcome: RenewalOrder
 
 const ofCustomer = ({ objects }: RequestContext, id: string): Effect.Effect<Customer, ProviderError> => {
   const customer = objects.get("customer", id)
-  return customer === undefined ? Effect.fail(resourceMissing("customer", id)) : Effect.succeed(customer)
+  return customer === undefined ? Effect.fail(notFound("customer", id)) : Effect.succeed(customer)
 }
 
 /**
@@ -111,7 +111,7 @@ const ofCustomer = ({ objects }: RequestContext, id: string): Effect.Effect<Cust
  */
 export const renewSubscription = Effect.fnUntraced(function* (context: RequestContext, order: RenewalOrder) {
   const before = context.objects.get("subscription", order.id)
-  if (before === undefined) return yield* resourceMissing("subscription", order.id)
+  if (before === undefined) return yield* notFound("subscription", order.id)
   if (before.status === "canceled") {
     return yield* refuse({ param: "id", message: "A canceled subscription is not renewed." })
   }

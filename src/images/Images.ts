@@ -8,9 +8,7 @@ import type { Author, Tenant } from "../kit/Tenant.ts"
 import { orUnavailable, transaction } from "../storage/Database.ts"
 import { readImageHeader } from "./ImageFormat.ts"
 import { type ImageName, ImageStore } from "./ImageStore.ts"
-
-/** Where images are served, below the service's public URL. */
-export const imagesPath = "/product-images"
+import { hasImageForm, imagesPath } from "./ImageUrl.ts"
 
 /** The file name of an image, in its URL and on record. */
 export const fileOf = ({ format, sha256 }: ImageName): string => `${sha256}.${format}`
@@ -43,6 +41,8 @@ export interface RemovedImage {
 export interface ImagesOptions {
   /** Where everybody reaches the service, without a trailing slash. */
   readonly publicUrl: string
+  /** Whether `isOwn` takes URLs of the service's own by http: on a local start, which has no other. */
+  readonly plainHttp: boolean
   /** What a tenant may upload within an hour, in megabytes of a million bytes; at least an image's 4 MiB. */
   readonly imageMegabytesPerHour: number
 }
@@ -72,6 +72,8 @@ export class Images extends Context.Tag("connected-payments/images/Images")<
      * there was no such image.
      */
     readonly remove: (name: ImageName, author: Author) => Effect.Effect<Option.Option<RemovedImage>, ServiceUnavailable>
+    /** Whether a URL is one that `store` answers; whether the image is there is not asked. */
+    readonly isOwn: (url: string) => boolean
   }
 >() {
   static readonly layer = (
@@ -146,5 +148,10 @@ const makeImages = Effect.fnUntraced(function* (options: ImagesOptions) {
     return existed || uploadedBy.length > 0 ? Option.some({ uploadedBy }) : Option.none()
   }, orUnavailable)
 
-  return { admit, store, find: Effect.fn("Images.find")(images.get), remove }
+  const isOwn = (url: string): boolean =>
+    url.startsWith(`${options.publicUrl}${imagesPath}/`) &&
+    hasImageForm(url) &&
+    (options.plainHttp || url.startsWith("https:"))
+
+  return { admit, store, find: Effect.fn("Images.find")(images.get), remove, isOwn }
 })

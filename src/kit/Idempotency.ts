@@ -1,14 +1,14 @@
 import { createHash, randomUUID } from "node:crypto"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Context, Duration, Effect, Layer, Redacted } from "effect"
+import { Context, Duration, Effect, Layer, Option, Redacted } from "effect"
 import {
-  type ApiError,
   errorBody,
   IdempotencyKeyReused,
   IdempotencyRequestInProgress,
   isApiError,
-  type ServiceUnavailable
+  type ServiceUnavailable,
+  type Settlement
 } from "../Errors.ts"
 import { orUnavailable, transaction } from "../storage/Database.ts"
 import { Cipher } from "./Cipher.ts"
@@ -18,6 +18,9 @@ import type { Tenant } from "./Tenant.ts"
 /**
  * Repeats of a mutation, by `Idempotency-Key` (contract, Authentication, rule 9): the first answer again, byte for byte,
  * for 24 hours. Keys belong to one organization and environment.
+ *
+ * What a failure leaves behind is the error's own word, `settles`: an answer that repeats get, a free key, or a key that
+ * stays with its parameters until a repeat has found out what happened.
  */
 
 /** How long an answer is kept. */
@@ -27,7 +30,7 @@ const keepFor = "24 hours"
 const leaseFor = Duration.seconds(60)
 
 /** One mutation under a key. */
-export interface IdempotentOperation<A> {
+export interface IdempotentOperation<A, E = never> {
   readonly tenant: Tenant
   readonly key: string
   /** What is done, e.g. `products.create`: the same key with another operation is refused. */
@@ -40,6 +43,8 @@ export interface IdempotentOperation<A> {
   readonly status?: number
   /** Database work that belongs to the success: in the same transaction as the stored answer. */
   readonly onSuccess?: (result: A) => Effect.Effect<void, SqlError.SqlError>
+  /** Whether who asks may have a stored success, where that takes more than to have asked for it. Default: they may. */
+  readonly mayReplay?: (answer: unknown) => Effect.Effect<void, E>
 }
 
 interface Stored {
@@ -70,16 +75,14 @@ const hashOf = (parameters: unknown): Buffer =>
     .update(JSON.stringify(canonical(parameters)) ?? "")
     .digest()
 
+/** How a failure settles its request; after a defect or an interruption, what happened is not known. */
+const settlementOf = (error: unknown): Settlement => (isApiError(error) ? error.settles : "open")
+
 /**
- * Whether a failure is an answer to be kept: not what was refused before the operation began (401, 403, 422, 429), not
- * a failure of ours or the provider's (5xx), and nothing about the key itself.
+ * The key that a try's effects outside the database are made under. Each refusal begins a new one: what the provider
+ * keeps under the former is its refusal. Callers' keys hold no line breaks, so none is taken for another's.
  */
-const isKept = (error: unknown): error is ApiError =>
-  isApiError(error) &&
-  error.status < 500 &&
-  ![401, 403, 422, 429].includes(error.status) &&
-  error._tag !== "IdempotencyKeyReused" &&
-  error._tag !== "IdempotencyRequestInProgress"
+const effectKeyOf = (key: string, refusals: number): string => (refusals === 0 ? key : `${key}\n${refusals}`)
 
 const json = (status: number, text: string, headers: Record<string, string> = {}) =>
   HttpServerResponse.text(text, { status, contentType: "application/json", headers })
@@ -88,19 +91,32 @@ const json = (status: number, text: string, headers: Record<string, string> = {}
 export const answerContext = (tenant: Tenant, key: string): string =>
   `idempotent-answer\n${tenant.organizationId}\n${tenant.environment}\n${key}`
 
+/** What the statements below need of an operation. */
+type Keyed = Pick<IdempotentOperation<never>, "tenant" | "key" | "operation">
+
+/** Lets go of a key that a try holds by its lease; does nothing where the try no longer holds it. */
+type Release = (operation: Keyed, lease: string, settles: Settlement) => Effect.Effect<void>
+
+/** The failure itself is what the caller has to hear. */
+const orLeaseEnds = (statement: Effect.Effect<unknown, SqlError.SqlError>): Effect.Effect<void> =>
+  Effect.catchAll(Effect.asVoid(statement), (error) =>
+    Effect.logWarning("An idempotency key was not given back; its lease ends", error)
+  )
+
 type Refusal = IdempotencyKeyReused | IdempotencyRequestInProgress | ServiceUnavailable
 
 export class Idempotency extends Context.Tag("connected-payments/kit/Idempotency")<
   Idempotency,
   {
     /**
-     * Runs an operation whose effect is outside the database (a call to the provider, repeated safely under a derived
-     * key), and stores its answer. Where a crash comes between the two, a repeat runs it again.
+     * Runs an operation whose effect is outside the database (a call to the provider, repeated safely under a key
+     * derived from the one that it is given), and stores its answer. Where a crash comes between the two, or the outcome
+     * is open, a repeat runs it again under the same key; after a refusal it runs under another one.
      */
-    readonly run: <A, E, R>(
-      operation: IdempotentOperation<A>,
-      effect: Effect.Effect<A, E, R>
-    ) => Effect.Effect<HttpServerResponse.HttpServerResponse, Exclude<E, SqlError.SqlError> | Refusal, R>
+    readonly run: <A, E, R, E2 = never>(
+      operation: IdempotentOperation<A, E2>,
+      effect: (effectKey: string) => Effect.Effect<A, E, R>
+    ) => Effect.Effect<HttpServerResponse.HttpServerResponse, Exclude<E | E2, SqlError.SqlError> | Refusal, R>
     /**
      * Runs an operation whose effect is in the database: it and its answer are there together or not at all. What
      * takes time without the database (a look-up, a hash) is prepared first, outside the transaction.
@@ -119,32 +135,37 @@ export class Idempotency extends Context.Tag("connected-payments/kit/Idempotency
       const sql = yield* SqlClient.SqlClient
       const cipher = yield* Cipher
 
-      const contextOf = ({ key, tenant }: IdempotentOperation<never>): string => answerContext(tenant, key)
+      const contextOf = ({ key, tenant }: Keyed): string => answerContext(tenant, key)
 
-      const ofKey = ({ key, tenant }: IdempotentOperation<never>) =>
+      const ofKey = ({ key, tenant }: Keyed) =>
         sql`organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND key = ${key}`
 
-      /** Takes the key, where it is new, has outlived its time, or was left by a request that died. */
-      const claim = (operation: IdempotentOperation<never>, requestHash: Buffer, lease: string) =>
-        Effect.map(
-          sql`
+      /**
+       * Takes the key, where it is new, has outlived its time, is free, or was left by a try of the same request that
+       * died or whose outcome is open. Answers how many tries under it were refused; none where it is taken.
+       */
+      const claim = ({ key, operation, tenant }: Keyed, requestHash: Buffer, lease: string) => {
+        const outlived = sql`k.created_at < now() - ${keepFor}::interval`
+        return Effect.map(
+          sql<{ refusals: number }>`
             INSERT INTO payments.idempotency_keys AS k
               (organization_id, environment, key, operation, request_hash, lease, locked_until)
-            VALUES (${operation.tenant.organizationId}, ${operation.tenant.environment}, ${operation.key},
-              ${operation.operation}, ${requestHash}, ${lease},
+            VALUES (${tenant.organizationId}, ${tenant.environment}, ${key}, ${operation}, ${requestHash}, ${lease},
               now() + ${Duration.toMillis(leaseFor)} * interval '1 millisecond')
             ON CONFLICT (organization_id, environment, key) DO UPDATE SET
               operation = excluded.operation, request_hash = excluded.request_hash, lease = excluded.lease,
               locked_until = excluded.locked_until, status = NULL, answer = NULL, master_key_id = NULL,
-              created_at = now()
-            WHERE k.created_at < now() - ${keepFor}::interval
-              OR (k.locked_until < now() AND k.operation = excluded.operation
-                AND k.request_hash = excluded.request_hash)
-            RETURNING 1`,
-          (rows) => rows.length > 0
+              created_at = now(), free = false, uncertain = NOT (${outlived} OR k.free),
+              refusals = CASE WHEN ${outlived} THEN 0 ELSE k.refusals END
+            WHERE ${outlived}
+              OR (k.locked_until < now()
+                AND (k.free OR (k.operation = excluded.operation AND k.request_hash = excluded.request_hash)))
+            RETURNING refusals`,
+          ([row]) => Option.map(Option.fromNullable(row), ({ refusals }) => refusals)
         )
+      }
 
-      const find = (operation: IdempotentOperation<never>) =>
+      const find = (operation: Keyed) =>
         Effect.map(
           sql<Stored>`
             SELECT operation, request_hash AS "requestHash", lease, status, master_key_id AS "masterKeyId", answer
@@ -152,7 +173,7 @@ export class Idempotency extends Context.Tag("connected-payments/kit/Idempotency
           ([row]) => row
         )
 
-      const replay = Effect.fnUntraced(function* (operation: IdempotentOperation<never>, requestHash: Buffer) {
+      const replay = Effect.fnUntraced(function* <E>(operation: IdempotentOperation<never, E>, requestHash: Buffer) {
         const stored = yield* find(operation)
         if (stored === undefined) {
           // The first request was refused and gave the key back in this very moment
@@ -165,17 +186,16 @@ export class Idempotency extends Context.Tag("connected-payments/kit/Idempotency
         if (answer === null || masterKeyId === null || status === null) {
           return yield* new IdempotencyRequestInProgress()
         }
-        const text = yield* Effect.orDie(cipher.decrypt({ ciphertext: answer, masterKeyId }, contextOf(operation)))
-        return json(status, Redacted.value(text), { "idempotent-replayed": "true" })
+        const decrypted = yield* Effect.orDie(cipher.decrypt({ ciphertext: answer, masterKeyId }, contextOf(operation)))
+        const text = Redacted.value(decrypted)
+        if (operation.mayReplay !== undefined && status < 400) {
+          yield* operation.mayReplay(JSON.parse(text))
+        }
+        return json(status, text, { "idempotent-replayed": "true" })
       })
 
       /** Stores the answer under the lease; fails where another request has taken the key in the meantime. */
-      const store = Effect.fnUntraced(function* (
-        operation: IdempotentOperation<never>,
-        lease: string,
-        status: number,
-        text: string
-      ) {
+      const store = Effect.fnUntraced(function* (operation: Keyed, lease: string, status: number, text: string) {
         const { ciphertext, masterKeyId } = yield* cipher.encrypt(Redacted.make(text), contextOf(operation))
         const stored = yield* sql`
           UPDATE payments.idempotency_keys SET
@@ -187,41 +207,58 @@ export class Idempotency extends Context.Tag("connected-payments/kit/Idempotency
         }
       })
 
-      const giveBack = (operation: IdempotentOperation<never>, lease: string) =>
+      /** The key is free, and nothing is remembered. */
+      const forget: Release = (operation, lease) =>
         sql`DELETE FROM payments.idempotency_keys WHERE ${ofKey(operation)} AND lease = ${lease} AND answer IS NULL`.pipe(
-          Effect.catchAll((error) => Effect.logWarning("An idempotency key was not given back; its lease ends", error))
+          orLeaseEnds
         )
 
-      /** What a failure leaves behind: an answer, or a key that is free again. */
-      const settleFailure = <E>(operation: IdempotentOperation<never>, lease: string, error: E) =>
+      /**
+       * The key can be taken again: after a refusal by any request; after an open outcome, and after a refusal that
+       * followed one, by the same request alone. Then its effects are made under the same key as before.
+       */
+      const release: Release = (operation, lease, settles) => {
+        const refused = sql`(${settles === "refused"} AND NOT uncertain)`
+        return sql`
+          UPDATE payments.idempotency_keys SET
+            locked_until = '-infinity', free = ${refused}, refusals = refusals + ${refused}::int
+          WHERE ${ofKey(operation)} AND lease = ${lease} AND answer IS NULL AND locked_until <> '-infinity'`.pipe(
+          orLeaseEnds
+        )
+      }
+
+      /** What a failure leaves behind: an answer, or a key that can be taken again. */
+      const settleFailure = <E>(operation: Keyed, lease: string, giveBack: Release, error: E) =>
         Effect.gen(function* () {
-          if (!isKept(error)) {
-            yield* giveBack(operation, lease)
-            return yield* Effect.fail(error)
+          const settles = settlementOf(error)
+          if (settles === "answer" && isApiError(error)) {
+            yield* store(operation, lease, error.status, JSON.stringify(errorBody(error, yield* RequestId)))
+          } else {
+            yield* giveBack(operation, lease, settles)
           }
-          const text = JSON.stringify(errorBody(error, yield* RequestId))
-          yield* store(operation, lease, error.status, text)
           return yield* Effect.fail(error)
         })
 
-      const withKey = <E, R>(
-        operation: IdempotentOperation<never>,
-        execute: (lease: string) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
-      ): Effect.Effect<HttpServerResponse.HttpServerResponse, Exclude<E, SqlError.SqlError> | Refusal, R> =>
+      const withKey = <E, R, E2>(
+        operation: IdempotentOperation<never, E2>,
+        giveBack: Release,
+        execute: (lease: string, refusals: number) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
+      ): Effect.Effect<HttpServerResponse.HttpServerResponse, Exclude<E | E2, SqlError.SqlError> | Refusal, R> =>
         Effect.gen(function* () {
           const lease = randomUUID()
           const requestHash = hashOf(operation.parameters)
-          if (!(yield* claim(operation, requestHash, lease))) {
+          const taken = yield* claim(operation, requestHash, lease)
+          if (Option.isNone(taken)) {
             return yield* replay(operation, requestHash)
           }
-          return yield* execute(lease).pipe(
-            Effect.catchAll((error) => settleFailure(operation, lease, error)),
-            // Nobody waits for the answer any more, or a bug: the key must not stay taken
-            Effect.onExit((exit) => (exit._tag === "Failure" ? giveBack(operation, lease) : Effect.void))
+          return yield* execute(lease, taken.value).pipe(
+            Effect.catchAll((error) => settleFailure(operation, lease, giveBack, error)),
+            // Nobody waits for the answer any more, a bug, or nothing could be stored: the key must not stay taken
+            Effect.onExit((exit) => (exit._tag === "Success" ? Effect.void : giveBack(operation, lease, "open")))
           )
         }).pipe(orUnavailable)
 
-      const answer = <A>(operation: IdempotentOperation<A>, lease: string, result: A) =>
+      const answer = <A>(operation: IdempotentOperation<A, unknown>, lease: string, result: A) =>
         Effect.gen(function* () {
           const status = operation.status ?? 200
           const text = JSON.stringify(operation.encode(result))
@@ -231,12 +268,14 @@ export class Idempotency extends Context.Tag("connected-payments/kit/Idempotency
         })
 
       const run: Idempotency["Type"]["run"] = (operation, effect) =>
-        withKey(operation, (lease) =>
-          Effect.flatMap(effect, (result) => transaction(sql)(answer(operation, lease, result)))
+        withKey(operation, release, (lease, refusals) =>
+          Effect.flatMap(effect(effectKeyOf(operation.key, refusals)), (result) =>
+            transaction(sql)(answer(operation, lease, result))
+          )
         )
 
       const runInTransaction: Idempotency["Type"]["runInTransaction"] = (operation, prepare) =>
-        withKey(operation, (lease) =>
+        withKey(operation, forget, (lease) =>
           Effect.flatMap(prepare, (effect) =>
             transaction(sql)(Effect.flatMap(effect, (result) => answer(operation, lease, result)))
           )

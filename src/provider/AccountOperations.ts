@@ -31,13 +31,20 @@ export interface Write {
   readonly parameters: unknown
   readonly action: AuditAction
   readonly targetType: string
+  /** Whether the caller may have the stored answer to an earlier request. Default: who may make the request may. */
+  readonly mayReplay?: (answer: unknown) => Effect.Effect<void, PermissionDenied>
 }
 
-/** A write: repeated safely under the caller's key, here and at the provider; recorded with its answer. */
+/**
+ * A write: repeated safely under the caller's key, here and at the provider; recorded with its answer. The key is looked
+ * at before anything else, the provider and the account included.
+ *
+ * @param effect takes the key that its calls' keys are derived from: the caller's, until a try is refused
+ */
 export const write = <R>(
-  { action, callerKey, operation, parameters, targetType }: Write,
+  { action, callerKey, mayReplay, operation, parameters, targetType }: Write,
   effect: (
-    callerKey: string
+    effectKey: string
   ) => Effect.Effect<
     ProviderObject,
     ProviderFailure | ProviderAccountNotConnected | PermissionDenied | ServiceUnavailable,
@@ -58,9 +65,10 @@ export const write = <R>(
         parameters,
         encode: (object: ProviderObject) => object,
         onSuccess: (object) =>
-          audit({ organizationId, environment, author, action, targetType, targetId: String(object["id"]) })
+          audit({ organizationId, environment, author, action, targetType, targetId: String(object["id"]) }),
+        ...(mayReplay === undefined ? {} : { mayReplay })
       },
-      effect(key)
+      effect
     )
   })
 
@@ -73,10 +81,10 @@ export const writeOnAccount = (
   ) => Effect.Effect<ProviderObject, ProviderFailure | AccountAccessRevoked>
 ) =>
   Effect.flatMap(Principal, (tenant) =>
-    write(details, (callerKey) =>
+    write(details, (effectKey) =>
       onAccount((account) => {
         const { operation } = details
-        return call(account, { idempotencyKey: providerIdempotencyKey({ tenant, account, operation, callerKey }) })
+        return call(account, { idempotencyKey: providerIdempotencyKey({ tenant, account, operation, effectKey }) })
       })
     )
   )

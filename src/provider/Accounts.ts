@@ -156,7 +156,8 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
           return yield* new ProviderPermissionDenied()
         }
         yield* markDisconnected(tenant, account)
-        return yield* new ProviderAccountNotConnected()
+        // Some of an operation's calls may have passed before: a repeat, once the account is linked again, goes on with them
+        return yield* new ProviderAccountNotConnected({ settles: "open" })
       })
 
       const use: Accounts["Type"]["use"] = (tenant, call) =>

@@ -1,27 +1,42 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { Api } from "../Api.ts"
+import { ValidationFailed } from "../Errors.ts"
 import { Principal } from "../identity/Principal.ts"
+import { Images } from "../images/Images.ts"
 import { onAccount, write, writeOnAccount } from "./AccountOperations.ts"
 import { Products, requireKeyForPrice } from "./Products.ts"
 import { Provider } from "./Provider.ts"
+
+/** Images by https, or the service's own by whatever way it is reached: a local start has http alone. */
+const requireImages = (
+  { isOwn }: Images["Type"],
+  { images = [] }: { readonly images?: ReadonlyArray<string> }
+): Effect.Effect<void, ValidationFailed> => {
+  const refused = images.flatMap((url, index) => (/^https:/i.test(url) || isOwn(url) ? [] : [`images.${index}`]))
+  return refused.length === 0 ? Effect.void : new ValidationFailed({ fields: refused })
+}
 
 /** Serves `ProductsApi`. */
 export const productsHttp = HttpApiBuilder.group(Api, "products", (handlers) =>
   Effect.gen(function* () {
     const provider = yield* Provider
     const products = yield* Products
+    const images = yield* Images
     return handlers
       .handle("create", ({ headers, payload }) =>
-        writeOnAccount(
-          {
-            operation: "products.create",
-            callerKey: headers["idempotency-key"],
-            parameters: payload,
-            action: "product.created",
-            targetType: "product"
-          },
-          (account, options) => provider.createProduct(account, payload, options)
+        Effect.zipRight(
+          requireImages(images, payload),
+          writeOnAccount(
+            {
+              operation: "products.create",
+              callerKey: headers["idempotency-key"],
+              parameters: payload,
+              action: "product.created",
+              targetType: "product"
+            },
+            (account, options) => provider.createProduct(account, payload, options)
+          )
         )
       )
       .handle("list", ({ urlParams }) => onAccount((account) => provider.listProducts(account, urlParams)))
@@ -30,6 +45,7 @@ export const productsHttp = HttpApiBuilder.group(Api, "products", (handlers) =>
         "update",
         Effect.fnUntraced(function* ({ headers, path, payload }) {
           const principal = yield* Principal
+          yield* requireImages(images, payload)
           yield* requireKeyForPrice(payload, headers["idempotency-key"])
           return yield* write(
             {
@@ -39,7 +55,7 @@ export const productsHttp = HttpApiBuilder.group(Api, "products", (handlers) =>
               action: "product.updated",
               targetType: "product"
             },
-            (callerKey) => products.update(principal, path.id, payload, callerKey)
+            (effectKey) => products.update(principal, path.id, payload, effectKey)
           )
         })
       )

@@ -4,8 +4,8 @@ import { Api } from "../Api.ts"
 import { Principal } from "../identity/Principal.ts"
 import { onAccount, write, writeOnAccount } from "./AccountOperations.ts"
 import { CheckoutSessions } from "./CheckoutSessions.ts"
-import { PaymentLinks } from "./PaymentLinks.ts"
-import { Prices, requireSubscriptions } from "./Prices.ts"
+import { mayHaveLink, PaymentLinks } from "./PaymentLinks.ts"
+import { requireSubscriptions } from "./Prices.ts"
 import { Provider } from "./Provider.ts"
 
 /** Serves `CheckoutSessionsApi`. */
@@ -28,7 +28,7 @@ export const checkoutSessionsHttp = HttpApiBuilder.group(Api, "checkoutSessions"
               action: "checkout_session.created",
               targetType: "checkout_session"
             },
-            (callerKey) => sessions.create(principal, payload, callerKey)
+            (effectKey) => sessions.create(principal, payload, effectKey)
           )
         })
       )
@@ -41,24 +41,22 @@ export const checkoutSessionsHttp = HttpApiBuilder.group(Api, "checkoutSessions"
 export const paymentLinksHttp = HttpApiBuilder.group(Api, "paymentLinks", (handlers) =>
   Effect.gen(function* () {
     const provider = yield* Provider
-    const prices = yield* Prices
     const links = yield* PaymentLinks
     return handlers
       .handle(
         "create",
         Effect.fnUntraced(function* ({ headers, payload }) {
           const principal = yield* Principal
-          const terms = yield* prices.termsOf(principal, payload.line_items)
-          yield* terms.some(({ recurring }) => recurring) ? requireSubscriptions(principal) : Effect.void
           return yield* write(
             {
               operation: "payment_links.create",
               callerKey: headers["idempotency-key"],
               parameters: payload,
               action: "payment_link.created",
-              targetType: "payment_link"
+              targetType: "payment_link",
+              mayReplay: mayHaveLink(principal)
             },
-            (callerKey) => links.create(principal, payload, terms, callerKey)
+            (effectKey) => links.create(principal, payload, effectKey)
           )
         })
       )

@@ -28,7 +28,7 @@ export class CheckoutSessions extends Context.Tag("connected-payments/provider/C
     readonly create: (
       principal: PrincipalShape,
       params: CreateCheckoutSession,
-      idempotencyKey: string
+      effectKey: string
     ) => Effect.Effect<ProviderObject, Failure | PermissionDenied>
     /**
      * What a session sells, read from the provider and recorded, where a crash came between the provider's answer and
@@ -62,7 +62,7 @@ export class CheckoutSessions extends Context.Tag("connected-payments/provider/C
         const create = Effect.fn("CheckoutSessions.create")(function* (
           principal: PrincipalShape,
           params: CreateCheckoutSession,
-          idempotencyKey: string
+          effectKey: string
         ) {
           const trialPeriodDays =
             params.mode === "subscription" ? trialOf(yield* prices.termsOf(principal, params.line_items)) : null
@@ -76,7 +76,7 @@ export class CheckoutSessions extends Context.Tag("connected-payments/provider/C
                     tenant: principal,
                     account,
                     operation: "checkout.sessions.create",
-                    callerKey: idempotencyKey
+                    effectKey
                   })
                 }
               )

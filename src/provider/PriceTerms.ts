@@ -43,8 +43,12 @@ export const RecurringWithTrial = Schema.Struct({
   )
 }).pipe(Schema.filter(withinThreeYears))
 
-/** The payer chooses the amount, within `minimum` and `maximum`, beginning at `preset`. */
+/**
+ * The payer chooses the amount, within `minimum` and `maximum`, beginning at `preset`. `enabled` is the provider's own way
+ * to say that there is such a choice; saying it again changes nothing.
+ */
 export const CustomUnitAmount = Schema.Struct({
+  enabled: optional(Schema.Literal(true)),
   minimum: optional(UnitAmount),
   maximum: optional(UnitAmount),
   preset: optional(UnitAmount)

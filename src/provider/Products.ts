@@ -26,7 +26,7 @@ export class Products extends Context.Tag("connected-payments/provider/Products"
       tenant: Tenant,
       id: string,
       params: UpdateProduct,
-      callerKey: string
+      effectKey: string
     ) => Effect.Effect<ProviderObject, ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable>
   }
 >() {
@@ -36,8 +36,8 @@ export class Products extends Context.Tag("connected-payments/provider/Products"
       const provider = yield* Provider
       const accounts = yield* Accounts
 
-      const keysOf = (tenant: Tenant, account: ConnectedAccount, callerKey: string) => (step: string) => ({
-        idempotencyKey: providerIdempotencyKey({ tenant, account, operation: "products.update", callerKey, step })
+      const keysOf = (tenant: Tenant, account: ConnectedAccount, effectKey: string) => (step: string) => ({
+        idempotencyKey: providerIdempotencyKey({ tenant, account, operation: "products.update", effectKey, step })
       })
 
       const replaceDefaultPrice = Effect.fnUntraced(function* (
@@ -64,10 +64,10 @@ export class Products extends Context.Tag("connected-payments/provider/Products"
         tenant: Tenant,
         id: string,
         params: UpdateProduct,
-        callerKey: string
+        effectKey: string
       ) {
         return yield* accounts.use(tenant, (account) => {
-          const key = keysOf(tenant, account, callerKey)
+          const key = keysOf(tenant, account, effectKey)
           const { default_price_data, ...changes } = params
           return default_price_data === undefined
             ? provider.updateProduct(account, id, changes, key("product"))

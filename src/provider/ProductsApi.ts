@@ -18,6 +18,7 @@ import { providerErrors } from "./ProviderErrors.ts"
 import {
   Currency,
   HttpsUrl,
+  ImageUrl,
   Metadata,
   ProviderObject,
   ProviderPage,
@@ -42,7 +43,7 @@ export const DefaultPriceData = Schema.Struct({
 const productFields = {
   active: optional(Schema.Boolean),
   default_price_data: optional(DefaultPriceData),
-  images: optional(Schema.Array(HttpsUrl).pipe(Schema.maxItems(8))),
+  images: optional(Schema.Array(ImageUrl).pipe(Schema.maxItems(8))),
   marketing_features: optional(Schema.Array(Schema.Struct({ name: ProviderText(80) })).pipe(Schema.maxItems(15))),
   metadata: optional(Metadata),
   shippable: optional(Schema.Boolean),

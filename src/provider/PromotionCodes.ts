@@ -29,7 +29,7 @@ export class PromotionCodes extends Context.Tag("connected-payments/provider/Pro
     readonly create: (
       tenant: Tenant,
       params: CreatePromotionCode,
-      callerKey: string
+      effectKey: string
     ) => Effect.Effect<ProviderObject, ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable>
   }
 >() {
@@ -107,11 +107,11 @@ export class PromotionCodes extends Context.Tag("connected-payments/provider/Pro
       const create = Effect.fn("PromotionCodes.create")(function* (
         tenant: Tenant,
         params: CreatePromotionCode,
-        callerKey: string
+        effectKey: string
       ) {
         return yield* accounts.use(tenant, (account) =>
           Effect.gen(function* () {
-            const steps = stepsOf(tenant, account, callerKey)
+            const steps = stepsOf(tenant, account, effectKey)
             const found = yield* findActive(account, params.code)
             if (found === undefined) {
               return yield* tryToCreate(account, params, steps)
@@ -137,14 +137,14 @@ interface Steps {
 /** How often a request may be refused, undone and repeated under one key. */
 const maximumTries = 5
 
-const stepsOf = (tenant: Tenant, account: ConnectedAccount, callerKey: string): ReadonlyArray<Steps> =>
+const stepsOf = (tenant: Tenant, account: ConnectedAccount, effectKey: string): ReadonlyArray<Steps> =>
   Array.from({ length: maximumTries }, (_, number) => {
     const derived = (step: string) =>
       providerIdempotencyKey({
         tenant,
         account,
         operation: "promotion_codes.create",
-        callerKey,
+        effectKey,
         step: `${step} ${number}`
       })
     return {

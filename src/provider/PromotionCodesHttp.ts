@@ -22,7 +22,7 @@ export const promotionCodesHttp = HttpApiBuilder.group(Api, "promotionCodes", (h
               action: "promotion_code.created",
               targetType: "promotion_code"
             },
-            (callerKey) => promotionCodes.create(principal, payload, callerKey)
+            (effectKey) => promotionCodes.create(principal, payload, effectKey)
           )
         )
       )

@@ -4,7 +4,7 @@ import { Authentication } from "../identity/Authentication.ts"
 import { RequiredPermission } from "../identity/Permissions.ts"
 import { IdempotencyHeaders, NoQuery, OrganizationPath, optional, strict } from "../kit/Request.ts"
 import { providerErrors } from "./ProviderErrors.ts"
-import { Metadata, ProviderObject, Reference } from "./Schemas.ts"
+import { Metadata, maximumAmount, ProviderObject, Reference } from "./Schemas.ts"
 
 /** Body of `POST P/refunds`: what is refunded, by exactly one of its payment intent and its charge. */
 export const CreateRefund = strict(
@@ -12,7 +12,7 @@ export const CreateRefund = strict(
     payment_intent: optional(Reference.annotations({ description: "The payment to refund; or else `charge`" })),
     charge: optional(Reference.annotations({ description: "The charge to refund; or else `payment_intent`" })),
     amount: optional(
-      Schema.Int.pipe(Schema.between(1, 99_999_999)).annotations({
+      Schema.Int.pipe(Schema.between(1, maximumAmount)).annotations({
         description: "Smallest currency unit. Default: all that has not been refunded yet"
       })
     ),

@@ -7,6 +7,24 @@ import type { AccountAccessRevoked, ProviderFailure } from "./ProviderErrors.ts"
  */
 export type FieldNames = Readonly<Record<string, string | null>>
 
+/** What the provider calls the id in a path, which is `id` to callers: some kinds of objects have a name of their own. */
+export const pathIdNames: FieldNames = Object.fromEntries(
+  [
+    "charge",
+    "coupon",
+    "intent",
+    "payment_intent",
+    "payment_link",
+    "payout",
+    "price",
+    "product",
+    "promotion_code",
+    "session",
+    "subscription",
+    "subscription_exposed_id"
+  ].map((name) => [name, "id"])
+)
+
 const renamed = (fields: ReadonlyArray<string>, names: FieldNames): ReadonlyArray<string> => {
   // The longest beginning decides
   const known = Object.entries(names).toSorted(([a], [b]) => b.length - a.length)

@@ -1,5 +1,6 @@
 import { Schema } from "effect"
 import { controls, text } from "../bounds/Text.ts"
+import { imageForm } from "../images/ImageUrl.ts"
 import { optional, ProviderId, UnixSecondsFromQuery } from "../kit/Request.ts"
 
 /** What the provider's operations have in common on the wire. Names are the provider's own (contract, Provider objects). */
@@ -24,9 +25,17 @@ export const Currency = text({ min: 3, max: 3, pattern: /^[a-z]{3}$/ }).annotati
   examples: ["brl"]
 })
 
+/**
+ * The largest amount that the provider takes in any currency: "The amount value supports up to twelve digits for IDR […],
+ * and up to eight digits for all other currencies" (https://docs.stripe.com/currencies, minimum and maximum charge
+ * amounts). Which currency takes how many is the provider's to say: it refuses more with `amount_too_large`.
+ */
+export const maximumAmount = 999_999_999_999
+
 /** An amount in the smallest unit of its currency: 500 means 5.00 BRL. */
-export const UnitAmount = Schema.Int.pipe(Schema.between(0, 99_999_999)).annotations({
-  description: "Smallest currency unit: 500 means 5.00",
+export const UnitAmount = Schema.Int.pipe(Schema.between(0, maximumAmount)).annotations({
+  description:
+    "Smallest currency unit: 500 means 5.00. The provider takes twelve digits in IDR, eight in other currencies",
   examples: [500]
 })
 
@@ -55,6 +64,17 @@ const httpsForm = new RegExp(`^[hH][tT][tT][pP][sS]://[^\\s${controls}]+$`)
 export const HttpsUrl = text({ max: 2048, pattern: httpsForm }).pipe(
   Schema.filter((written) => URL.canParse(written) || "must be an https URL", {
     description: "An https URL",
+    arbitrary: () => (fc) => fc.webUrl({ validSchemes: ["https"] })
+  })
+)
+
+/**
+ * The URL of a product's image: https, or one of the service's own, which a local start serves by http. That an http URL is
+ * the service's own is the handler's to check, who knows where the service is reached.
+ */
+export const ImageUrl = text({ max: 2048, pattern: new RegExp(`${httpsForm.source}|${imageForm.source}`) }).pipe(
+  Schema.filter((written) => URL.canParse(written) || "must be an https URL, or one that an upload answered", {
+    description: "An https URL, or the `url` that `POST product-images` answered",
     arbitrary: () => (fc) => fc.webUrl({ validSchemes: ["https"] })
   })
 )

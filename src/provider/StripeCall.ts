@@ -9,6 +9,7 @@ import type { Environment, ProviderCredentials } from "../Settings.ts"
 import { makeBoundedPerName } from "./AccountConcurrency.ts"
 import type { ConnectedAccount } from "./Provider.ts"
 import type { AccountAccessRevoked, ProviderFailure } from "./ProviderErrors.ts"
+import { inOurNames, pathIdNames } from "./RefusedFields.ts"
 import { repeated } from "./RepeatedCalls.ts"
 import type { ProviderObject, ProviderPage } from "./Schemas.ts"
 import { type CallFailure, fromStripeError, noFacts } from "./StripeErrors.ts"
@@ -95,6 +96,10 @@ export type StripeCall = <A>(
 /** An object that a call answered, as the API shows it. */
 export const one = (object: Effect.Effect<unknown, ProviderFailure | AccountAccessRevoked>) =>
   Effect.map(object, (answer) => withoutSecrets(toJson(answer)))
+
+/** The object that callers name by the id in the path, by whatever name the provider refuses that id. */
+export const named = (object: Effect.Effect<unknown, ProviderFailure | AccountAccessRevoked>) =>
+  Effect.mapError(one(object), inOurNames(pathIdNames))
 
 /** A page that a call answered, as the API shows it. */
 export const page = (answer: Effect.Effect<unknown, ProviderFailure | AccountAccessRevoked>) =>

@@ -4,7 +4,7 @@ import type { CreatePrice } from "./PricesApi.ts"
 import type { CreateProduct } from "./ProductsApi.ts"
 import type { ProductChanges, Provider } from "./Provider.ts"
 import { inOurNames } from "./RefusedFields.ts"
-import { one, page, type StripeCall } from "./StripeCall.ts"
+import { named, one, page, type StripeCall } from "./StripeCall.ts"
 
 /** Products and prices at Stripe. */
 
@@ -25,7 +25,7 @@ const defaultPriceParams = ({
   ...rest
 }: DefaultPriceData): Stripe.ProductCreateParams.DefaultPriceData => ({
   ...rest,
-  ...(custom_unit_amount === undefined ? {} : { custom_unit_amount: { enabled: true, ...custom_unit_amount } }),
+  ...(custom_unit_amount === undefined ? {} : { custom_unit_amount: { ...custom_unit_amount, enabled: true } }),
   ...(recurring === undefined ? {} : { recurring: withoutUsage(recurring) })
 })
 
@@ -60,7 +60,7 @@ export const priceParams = (params: CreatePrice): Stripe.PriceCreateParams => {
   const { custom_unit_amount, recurring, tiers, ...rest } = params
   return {
     ...rest,
-    ...(custom_unit_amount === undefined ? {} : { custom_unit_amount: { enabled: true, ...custom_unit_amount } }),
+    ...(custom_unit_amount === undefined ? {} : { custom_unit_amount: { ...custom_unit_amount, enabled: true } }),
     ...(recurring === undefined ? {} : { recurring: withoutUsage(recurring) }),
     ...(tiers === undefined ? {} : { billing_scheme: "tiered", tiers: tiers.map((tier) => ({ ...tier })) }),
     ...expandedPrice
@@ -77,13 +77,15 @@ export const stripeCatalog = (call: StripeCall) =>
         )
       ),
     updateProduct: (account, id, changes, { idempotencyKey }) =>
-      one(
+      named(
         call("products.update", account, (client, scope) =>
           client.products.update(id, productChangeParams(changes), { ...scope, idempotencyKey })
         )
       ),
     retrieveProduct: (account, id) =>
-      one(call("products.retrieve", account, (client, scope) => client.products.retrieve(id, expandedProduct, scope))),
+      named(
+        call("products.retrieve", account, (client, scope) => client.products.retrieve(id, expandedProduct, scope))
+      ),
     listProducts: (account, params) =>
       page(call("products.list", account, (client, scope) => client.products.list(params, scope))),
 
@@ -94,13 +96,13 @@ export const stripeCatalog = (call: StripeCall) =>
         )
       ).pipe(Effect.mapError(inOurNames({ billing_scheme: "tiers" }))),
     deactivatePrice: (account, id, { idempotencyKey }) =>
-      one(
+      named(
         call("prices.update", account, (client, scope) =>
           client.prices.update(id, { active: false }, { ...scope, idempotencyKey })
         )
       ),
     retrievePrice: (account, id) =>
-      one(call("prices.retrieve", account, (client, scope) => client.prices.retrieve(id, expandedPrice, scope))),
+      named(call("prices.retrieve", account, (client, scope) => client.prices.retrieve(id, expandedPrice, scope))),
     listPrices: (account, params) =>
       page(call("prices.list", account, (client, scope) => client.prices.list(params, scope)))
   }) satisfies Partial<Provider["Type"]>

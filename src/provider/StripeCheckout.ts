@@ -3,7 +3,7 @@ import type Stripe from "stripe"
 import type { ConnectedAccount, NewCheckoutSession, Provider } from "./Provider.ts"
 import { inOurNames } from "./RefusedFields.ts"
 import { checkoutMarker } from "./Schemas.ts"
-import { one, page, type StripeCall, type StripeProviderOptions, toJson, withoutSecrets } from "./StripeCall.ts"
+import { named, page, type StripeCall, type StripeProviderOptions, toJson, withoutSecrets } from "./StripeCall.ts"
 import { allLines, everyLine, soldItemsOf } from "./StripeLineItems.ts"
 
 /** Checkout at Stripe. */
@@ -56,7 +56,7 @@ export const stripeCheckout = (call: StripeCall, options: StripeProviderOptions)
         return { session: withoutSecrets(toJson(session)), soldItems: soldItemsOf(lines) }
       }).pipe(Effect.mapError(inOurNames(checkoutFieldNames))),
     retrieveCheckoutSession: (account, id) =>
-      one(
+      named(
         call("checkout.sessions.retrieve", account, (client, scope) => client.checkout.sessions.retrieve(id, {}, scope))
       ),
     listCheckoutSessions: (account, params) =>

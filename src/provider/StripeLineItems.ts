@@ -1,7 +1,8 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
+import { ProviderUnavailable } from "../Errors.ts"
 import type { SoldItems } from "./Provider.ts"
-import type { AccountAccessRevoked, ProviderFailure } from "./ProviderErrors.ts"
+import { type AccountAccessRevoked, isRefusal, type ProviderFailure } from "./ProviderErrors.ts"
 
 /** The lines of sessions and payment links at Stripe. */
 
@@ -21,9 +22,17 @@ export const everyLine = { limit: 100 } as const
 
 type Lines = Effect.Effect<Stripe.ApiList<Stripe.LineItem>, ProviderFailure | AccountAccessRevoked>
 
-/** The lines that came expanded with an object; they are cut off after the first ten, and then all are asked for. */
+/**
+ * The lines that came expanded with a new object; they are cut off after the first ten, and then all are asked for. That
+ * this was refused says nothing against the object, which is there: the creation's outcome is open until a repeat.
+ */
 export const allLines = (
   expanded: Stripe.ApiList<Stripe.LineItem> | undefined,
   ask: Lines
 ): Effect.Effect<ReadonlyArray<Stripe.LineItem>, ProviderFailure | AccountAccessRevoked> =>
-  expanded === undefined || expanded.has_more ? Effect.map(ask, ({ data }) => data) : Effect.succeed(expanded.data)
+  expanded === undefined || expanded.has_more
+    ? ask.pipe(
+        Effect.map(({ data }) => data),
+        Effect.mapError((failure) => (isRefusal(failure) ? new ProviderUnavailable({ cause: failure }) : failure))
+      )
+    : Effect.succeed(expanded.data)

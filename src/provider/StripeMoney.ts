@@ -5,7 +5,7 @@ import type { ListPayouts } from "./PayoutsApi.ts"
 import type { Provider } from "./Provider.ts"
 import type { CreateRefund } from "./RefundsApi.ts"
 import { type FieldNames, inOurNames } from "./RefusedFields.ts"
-import { one, page, type StripeCall } from "./StripeCall.ts"
+import { named, one, page, type StripeCall } from "./StripeCall.ts"
 import type { ListBalanceTransactions } from "./TransactionsApi.ts"
 
 /** Charges, payment intents, refunds, payouts and what they do to the balance, at Stripe. */
@@ -24,9 +24,6 @@ const within = <A extends CreatedWithin>({ created_gte: gte, created_lte: lte, .
 })
 
 const rangeNames: FieldNames = { "created.gte": "created_gte", "created.lte": "created_lte" }
-
-/** The one parameter of a read is the id, by whatever name: `intent`, `charge`, `payout`. */
-const idNames: FieldNames = { intent: "id", payment_intent: "id", charge: "id", payout: "id" }
 
 /** The parameters of a list of charges or of payment intents. */
 export const paymentsParams = (params: ListPayments): Stripe.ChargeListParams & Stripe.PaymentIntentListParams =>
@@ -60,9 +57,7 @@ export const stripeMoney = (call: StripeCall) =>
         Effect.mapError(inOurNames(rangeNames))
       ),
     retrieveCharge: (account, id) =>
-      one(call("charges.retrieve", account, (client, scope) => client.charges.retrieve(id, {}, scope))).pipe(
-        Effect.mapError(inOurNames(idNames))
-      ),
+      named(call("charges.retrieve", account, (client, scope) => client.charges.retrieve(id, {}, scope))),
 
     listPaymentIntents: (account, params) =>
       page(
@@ -71,9 +66,9 @@ export const stripeMoney = (call: StripeCall) =>
         )
       ).pipe(Effect.mapError(inOurNames(rangeNames))),
     retrievePaymentIntent: (account, id) =>
-      one(
+      named(
         call("payment_intents.retrieve", account, (client, scope) => client.paymentIntents.retrieve(id, {}, scope))
-      ).pipe(Effect.mapError(inOurNames(idNames))),
+      ),
 
     createRefund: (account, params, { idempotencyKey }) =>
       one(
@@ -87,7 +82,5 @@ export const stripeMoney = (call: StripeCall) =>
         Effect.mapError(inOurNames(rangeNames))
       ),
     retrievePayout: (account, id) =>
-      one(call("payouts.retrieve", account, (client, scope) => client.payouts.retrieve(id, {}, scope))).pipe(
-        Effect.mapError(inOurNames(idNames))
-      )
+      named(call("payouts.retrieve", account, (client, scope) => client.payouts.retrieve(id, {}, scope)))
   }) satisfies Partial<Provider["Type"]>

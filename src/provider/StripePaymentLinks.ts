@@ -3,7 +3,7 @@ import type Stripe from "stripe"
 import type { ConnectedAccount, NewPaymentLink, Provider } from "./Provider.ts"
 import { inOurNames } from "./RefusedFields.ts"
 import { checkoutMarker } from "./Schemas.ts"
-import { one, page, type StripeCall, toJson, withoutSecrets } from "./StripeCall.ts"
+import { named, page, type StripeCall, toJson, withoutSecrets } from "./StripeCall.ts"
 import { checkoutFieldNames } from "./StripeCheckout.ts"
 import { allLines, everyLine, soldItemsOf } from "./StripeLineItems.ts"
 
@@ -44,13 +44,13 @@ export const stripePaymentLinks = (call: StripeCall) => {
         return { link: withoutSecrets(toJson(link)), soldItems: soldItemsOf(lines) }
       }).pipe(Effect.mapError(inOurNames(checkoutFieldNames))),
     updatePaymentLink: (account, id, { active }, { idempotencyKey }) =>
-      one(
+      named(
         call("paymentLinks.update", account, (client, scope) =>
           client.paymentLinks.update(id, { active, ...expandedLink }, { ...scope, idempotencyKey })
         )
       ),
     retrievePaymentLink: (account, id) =>
-      one(
+      named(
         call("paymentLinks.retrieve", account, (client, scope) => client.paymentLinks.retrieve(id, expandedLink, scope))
       ),
     listPaymentLinks: (account, params) =>

@@ -3,7 +3,7 @@ import type Stripe from "stripe"
 import type { NewCoupon, NewPromotionCode, Provider } from "./Provider.ts"
 import { inOurNames } from "./RefusedFields.ts"
 import type { ProviderObject } from "./Schemas.ts"
-import { one, page, type StripeCall } from "./StripeCall.ts"
+import { named, one, page, type StripeCall } from "./StripeCall.ts"
 
 /** Coupons and promotion codes at Stripe. */
 
@@ -58,13 +58,13 @@ export const stripePromotionCodes = (call: StripeCall) =>
         )
       ).pipe(Effect.map(withCoupon)),
     updatePromotionCode: (account, id, { active }, { idempotencyKey }) =>
-      one(
+      named(
         call("promotionCodes.update", account, (client, scope) =>
           client.promotionCodes.update(id, { active, ...expandedCode }, { ...scope, idempotencyKey })
         )
       ).pipe(Effect.map(withCoupon)),
     retrievePromotionCode: (account, id) =>
-      one(
+      named(
         call("promotionCodes.retrieve", account, (client, scope) =>
           client.promotionCodes.retrieve(id, expandedCode, scope)
         )

@@ -1,14 +1,10 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
 import type { Provider } from "./Provider.ts"
-import { type FieldNames, inOurNames } from "./RefusedFields.ts"
-import { one, page, type StripeCall } from "./StripeCall.ts"
+import { named, page, type StripeCall } from "./StripeCall.ts"
 import type { ListSubscriptions } from "./SubscriptionsApi.ts"
 
 /** Subscriptions at Stripe. */
-
-/** The one parameter of a read or a cancellation is the id, by whatever name. */
-const idNames: FieldNames = { subscription: "id", subscription_exposed_id: "id" }
 
 /** The parameters of a list of subscriptions. */
 export const subscriptionsParams = (params: ListSubscriptions): Stripe.SubscriptionListParams => params
@@ -16,14 +12,11 @@ export const subscriptionsParams = (params: ListSubscriptions): Stripe.Subscript
 /** The operations of `Provider` on subscriptions. */
 export const stripeSubscriptions = (call: StripeCall) => {
   const retrieveSubscription: Provider["Type"]["retrieveSubscription"] = (account, id) =>
-    one(call("subscriptions.retrieve", account, (client, scope) => client.subscriptions.retrieve(id, {}, scope))).pipe(
-      Effect.mapError(inOurNames(idNames))
-    )
+    named(call("subscriptions.retrieve", account, (client, scope) => client.subscriptions.retrieve(id, {}, scope)))
 
   /** The provider takes no keys with DELETE, and knows a canceled subscription no more to cancel it again. */
   const cancelSubscription: Provider["Type"]["cancelSubscription"] = (account, id) =>
-    one(call("subscriptions.cancel", account, (client, scope) => client.subscriptions.cancel(id, {}, scope))).pipe(
-      Effect.mapError(inOurNames(idNames)),
+    named(call("subscriptions.cancel", account, (client, scope) => client.subscriptions.cancel(id, {}, scope))).pipe(
       Effect.catchTag("ProviderObjectNotFound", (unknown) =>
         Effect.filterOrFail(
           retrieveSubscription(account, id),

@@ -9,6 +9,7 @@ import upkeep from "./migrations/0005_upkeep.ts"
 import endpoints from "./migrations/0006_endpoints.ts"
 import deliveryQueue from "./migrations/0007_delivery_queue.ts"
 import sharedLimits from "./migrations/0008_shared_limits.ts"
+import idempotencyTries from "./migrations/0011_idempotency_tries.ts"
 
 /**
  * All migrations, in order. They are registered here rather than read from a folder, so that they survive bundling; a
@@ -22,7 +23,8 @@ export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.Sq
   "0005_upkeep": upkeep,
   "0006_endpoints": endpoints,
   "0007_delivery_queue": deliveryQueue,
-  "0008_shared_limits": sharedLimits
+  "0008_shared_limits": sharedLimits,
+  "0011_idempotency_tries": idempotencyTries
 }
 
 /** The schema could not be brought up to date; the message names the migration. For operators. */

@@ -3,6 +3,7 @@ import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { eventually } from "../harness/Eventually.ts"
+import { png } from "../images/Pictures.ts"
 import { temporaryDirectory } from "../storage/fixtures/temporaryDirectory.ts"
 import { cli, cliHere, startCli } from "./CliProcess.ts"
 
@@ -56,6 +57,18 @@ describe("a service on local defaults", () => {
           fetch(`${local.baseUrl}/v2/organizations/${id}/integrations/endpoints`, { headers: { "x-api-key": key } })
         ).pipe(Effect.map((answer) => answer.status))
         expect(status).toBe(200)
+
+        // What an upload answers is an image of a product, though a local service is reached by http
+        const provider = `${local.baseUrl}/v2/organizations/${id}/provider`
+        const send = (path: string, type: string, body: Uint8Array | string) =>
+          Effect.promise(async (): Promise<Readonly<Record<string, unknown>>> => {
+            const headers = { "x-api-key": local.apiKey, "idempotency-key": "local-image", "content-type": type }
+            return Object(await (await fetch(`${provider}${path}`, { method: "POST", headers, body })).json())
+          })
+        const { url } = yield* send("/product-images", "image/png", png())
+        expect(url).toMatch(/^http:/)
+        const withImage = JSON.stringify({ name: "Coffee", images: [url] })
+        expect(yield* send("/products", "application/json", withImage)).toMatchObject({ images: [url] })
 
         const { providerSecretKey } = yield* Schema.decode(Secrets)(
           yield* Effect.promise(() => readFile(join(directory, "secrets.json"), "utf8"))

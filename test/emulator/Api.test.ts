@@ -53,6 +53,36 @@ describe("access", () => {
     })
   )
 
+  it.scopedLive("names an unknown id in the URL as the provider does, each kind by its own parameter", () =>
+    Effect.gen(function* () {
+      const { stripe } = yield* connected()
+      for (const [param, request] of [
+        ["id", () => stripe.products.retrieve("x")],
+        ["id", () => stripe.products.update("x", { name: "a" })],
+        ["price", () => stripe.prices.retrieve("x")],
+        ["session", () => stripe.checkout.sessions.retrieve("x")],
+        ["session", () => stripe.checkout.sessions.listLineItems("x")],
+        ["coupon", () => stripe.coupons.del("x")],
+        ["promotion_code", () => stripe.promotionCodes.update("x", { active: false })],
+        ["payment_link", () => stripe.paymentLinks.retrieve("x")],
+        ["intent", () => stripe.paymentIntents.retrieve("x")],
+        ["charge", () => stripe.charges.retrieve("x")],
+        ["payout", () => stripe.payouts.retrieve("x")],
+        ["id", () => stripe.subscriptions.retrieve("x")],
+        ["id", () => stripe.subscriptions.cancel("x")],
+        ["id", () => stripe.customers.retrieve("x")],
+        ["invoice", () => stripe.invoices.retrieve("x")]
+      ] as const) {
+        expect(yield* said(request)).toEqual({
+          statusCode: 404,
+          code: "resource_missing",
+          param,
+          rawType: "invalid_request_error"
+        })
+      }
+    })
+  )
+
   it.scopedLive("answers 403 account_invalid for an account that is not connected", () =>
     Effect.gen(function* () {
       const { emulator, stripe } = yield* connected()

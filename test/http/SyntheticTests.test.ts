@@ -270,6 +270,33 @@ onService({ roles: { api: true, worker: false } })("a synthetic test", (it) => {
     })
   )
 
+  it.scoped("that was refused before it began is sent under its key once the reason is gone", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const { send, tenant, test } = yield* makeDestination()
+      const link = (status: string) => sql`
+        UPDATE payments.provider_accounts
+        SET status = ${status}, disconnected_at = CASE WHEN ${status} = 'connected' THEN NULL ELSE now() END
+        WHERE organization_id = ${tenant.id}`
+      const refusals = [
+        [
+          "endpoint_paused",
+          send("PATCH", "", { body: { active: false } }),
+          send("PATCH", "", { body: { active: true } })
+        ],
+        ["provider_account_not_connected", link("disconnected"), link("connected")]
+      ] as const
+      for (const [code, begin, end] of refusals) {
+        const key = randomUUID()
+        yield* begin
+        expectFailure(yield* test("payment.succeeded", key), { status: 409, code, fields: [] })
+        yield* end
+        const sent = yield* test("payment.succeeded", key)
+        expect([sent.status, sent.headers.get("idempotent-replayed")], sent.text).toEqual([200, null])
+      }
+    })
+  )
+
   it.scoped("is refused after five new ones in a minute, per endpoint, until the oldest is a minute old", () =>
     Effect.gen(function* () {
       const { id, tenant, test } = yield* makeDestination()

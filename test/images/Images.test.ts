@@ -2,6 +2,8 @@ import { createHash, randomUUID } from "node:crypto"
 import { request as httpRequest } from "node:http"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
+import { ImageStore } from "../../src/images/ImageStore.ts"
+import { Images } from "../../src/images/Images.ts"
 import { onService, TestService, testPublicUrl } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { newTenant } from "../provider/ConnectedTenant.ts"
@@ -233,6 +235,45 @@ onService({ roles: { api: true, worker: false } })("product images", (it) => {
       const entry = `product_image.uploaded ${hash.toString("hex")}.png`
       const uploads = (yield* first.audited).filter((line) => line.startsWith("product_image."))
       expect(uploads).toEqual([entry, entry])
+    })
+  )
+
+  it.effect("are the service's own by their address and form, by http on a local start alone", () =>
+    Effect.gen(function* () {
+      const file = `${"0f".repeat(32)}.png`
+      const local = "http://localhost:8080"
+      const isOwn = (publicUrl: string, plainHttp: boolean) =>
+        Effect.map(Images, (images) => images.isOwn).pipe(
+          Effect.provide(Images.layer({ publicUrl, plainHttp })),
+          Effect.provideService(ImageStore, { put: () => Effect.void, get: () => Effect.succeedNone })
+        )
+      const judge = yield* isOwn(local, true)
+      expect(judge(`${local}/product-images/${file}`)).toBe(true)
+      for (const url of [
+        `http://localhost:8081/product-images/${file}`,
+        `http://localhost:8080.evil.example/product-images/${file}`,
+        `${local}@evil.example/product-images/${file}`,
+        `${local}/product-images/../${file}`,
+        `${local}/product-images/${file}?a=1`,
+        `${local}/product-images/other.png`,
+        `${local}/product-images/`
+      ]) {
+        expect(judge(url), url).toBe(false)
+      }
+      expect((yield* isOwn(local, false))(`${local}/product-images/${file}`)).toBe(false)
+    })
+  )
+
+  it.effect("of other services are images of products by https alone", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const id = String((yield* tenant.post("/products", { name: "Coffee" })).json["id"])
+      const images = [`https://shop.example/a.png`, `http://shop.example/product-images/${"0f".repeat(32)}.png`]
+      const refused = { status: 422, code: "validation_failed", fields: ["images.1"] }
+      expectFailure(yield* tenant.post("/products", { name: "Coffee", images }), refused)
+      expectFailure(yield* tenant.patch(`/products/${id}`, { images }), refused)
+      const other = ["https://shop.example/a.png", "http://shop.example/a.png"]
+      expectFailure(yield* tenant.post("/products", { name: "Coffee", images: other }), refused)
     })
   )
 

@@ -4,11 +4,15 @@ import { expect } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, FastCheck, Fiber } from "effect"
 import {
   type ApiError,
-  EndpointLimitReached,
+  type DocumentedErrorClass,
+  documentedErrors,
+  PermissionDenied,
+  ProviderAccountNotConnected,
+  ProviderObjectNotFound,
+  ProviderPaymentRefused,
+  ProviderRequestRefused,
   ProviderTimeout,
-  RateLimitExceeded,
-  ResourceNotFound,
-  ValidationFailed
+  ResourceNotFound
 } from "../../src/Errors.ts"
 import { Idempotency, type IdempotentOperation } from "../../src/kit/Idempotency.ts"
 import { RequestId } from "../../src/kit/Request.ts"
@@ -39,7 +43,13 @@ const wireOf = (response: HttpServerResponse.HttpServerResponse) =>
 
 /** Runs the operation and answers what goes on the wire. */
 const send = <E>(operation: IdempotentOperation<unknown>, effect: Effect.Effect<unknown, E>) =>
-  Effect.flatMap(idempotency, ({ run }) => Effect.flatMap(run(operation, effect), wireOf))
+  sendUnder(operation, () => effect)
+
+/** The same for an effect that uses the key that it is given. */
+const sendUnder = <E>(
+  operation: IdempotentOperation<unknown>,
+  effect: (effectKey: string) => Effect.Effect<unknown, E>
+) => Effect.flatMap(idempotency, ({ run }) => Effect.flatMap(run(operation, effect), wireOf))
 
 /** An effect that counts how often it happens. */
 const counted = <A, E>(effect: Effect.Effect<A, E>) => {
@@ -157,7 +167,7 @@ onService({ roles: { api: true, worker: false } })("an operation under an idempo
 
   it.effect("keeps a refusal that came of its own work, and repeats it with the first request's id", () =>
     Effect.gen(function* () {
-      for (const error of [new ResourceNotFound({ message: "No such thing." }), new EndpointLimitReached()]) {
+      for (const error of [new ResourceNotFound({ message: "No such thing." }), new ProviderPaymentRefused({})]) {
         const operation = yield* newOperation()
         const [effect, count] = counted(Effect.fail(error))
         const first = yield* Effect.flip(send(operation, effect).pipe(Effect.provideService(RequestId, "req_first")))
@@ -175,25 +185,125 @@ onService({ roles: { api: true, worker: false } })("an operation under an idempo
     })
   )
 
-  it.effect("keeps nothing of what was refused beforehand or went wrong, so that it may be tried again", () =>
+  /** Errors that are answers of an operation that began, and those after which nobody knows whether it did. */
+  const answers: ReadonlyArray<DocumentedErrorClass> = [
+    ResourceNotFound,
+    ProviderPaymentRefused,
+    ProviderObjectNotFound
+  ]
+  const isOpen = ({ documentation: { code, status } }: DocumentedErrorClass) =>
+    status >= 500 || code === "idempotency_key_reused" || code === "idempotency_request_in_progress"
+  const failing = (Failure: DocumentedErrorClass): Effect.Effect<never, ApiError> => Effect.fail(new Failure())
+  const corrected = { status: 200, text: '"done"', replayed: null }
+
+  it.effect.each(documentedErrors.map((Failure) => [Failure.tag, Failure] as const))(
+    "that fails with %s is repeated as that error settles it",
+    ([, Failure]) =>
+      Effect.gen(function* () {
+        const { runInTransaction } = yield* idempotency
+        const operation = yield* newOperation()
+        const other = { ...operation, parameters: "corrected" }
+        const [effect, count] = counted(failing(Failure))
+        yield* Effect.flip(send(operation, effect))
+        const kept = answers.includes(Failure)
+        const again = yield* Effect.either(send(operation, effect))
+        expect([again._tag, count.times]).toEqual(kept ? ["Right", 1] : ["Left", 2])
+        const otherwise = yield* Effect.either(send(other, Effect.succeed("done")))
+        if (kept || isOpen(Failure)) {
+          expect(otherwise).toMatchObject({ _tag: "Left", left: { _tag: "IdempotencyKeyReused" } })
+        } else {
+          expect(otherwise).toMatchObject({ _tag: "Right", right: corrected })
+        }
+        // What a change in the database fails with is undone: its outcome is never open
+        const change = yield* newOperation()
+        yield* Effect.flip(runInTransaction(change, Effect.succeed(failing(Failure))))
+        expect((yield* rowOf(change))?.status).toBe(kept ? Failure.documentation.status : undefined)
+      })
+  )
+
+  it.effect("that was refused has its effects under another key from then on, and one after another", () =>
     Effect.gen(function* () {
-      const failures: ReadonlyArray<Effect.Effect<never, ApiError>> = [
-        Effect.fail(new ValidationFailed({ fields: ["name"] })),
-        Effect.fail(new RateLimitExceeded({})),
+      const operation = yield* newOperation()
+      const keys: Array<string> = []
+      const trying = (parameters: unknown, outcome: Effect.Effect<unknown, ApiError>) =>
+        Effect.either(
+          sendUnder({ ...operation, parameters }, (effectKey) => {
+            keys.push(effectKey)
+            return outcome
+          })
+        )
+      yield* trying("a", Effect.fail(new ProviderRequestRefused({})))
+      yield* trying("a", Effect.fail(new ProviderRequestRefused({})))
+      yield* trying("b", Effect.fail(new ProviderTimeout({})))
+      yield* trying("b", Effect.succeed("done"))
+      expect(keys[0]).toBe(operation.key)
+      expect(new Set(keys).size).toBe(3)
+      expect(keys[3]).toBe(keys[2])
+      expect(yield* send({ ...operation, parameters: "b" }, Effect.dieMessage("it ran twice"))).toMatchObject({
+        text: '"done"'
+      })
+    })
+  )
+
+  it.effect("whose outcome is open stays the same request under the same key, whatever refuses a repeat", () =>
+    Effect.gen(function* () {
+      const opened: ReadonlyArray<Effect.Effect<never, ApiError>> = [
         Effect.fail(new ProviderTimeout({})),
+        Effect.fail(new ProviderAccountNotConnected({ settles: "open" })),
         Effect.dieMessage("a bug"),
         Effect.interrupt
       ]
-      for (const failure of failures) {
+      const refusals = [new ProviderRequestRefused({}), new PermissionDenied({}), new ProviderAccountNotConnected({})]
+      for (const open of opened) {
         const operation = yield* newOperation()
-        expect(Exit.isFailure(yield* Effect.exit(send(operation, failure)))).toBe(true)
-        expect(yield* rowOf(operation)).toBeUndefined()
-        expect(yield* send({ ...operation, parameters: "corrected" }, Effect.succeed("done"))).toEqual({
-          status: 200,
-          text: '"done"',
-          replayed: null
-        })
+        const keys = new Set<string>()
+        const trying = (outcome: Effect.Effect<unknown, ApiError>) =>
+          sendUnder(operation, (effectKey) => {
+            keys.add(effectKey)
+            return outcome
+          })
+        expect(Exit.isFailure(yield* Effect.exit(trying(open)))).toBe(true)
+        for (const refusal of refusals) {
+          expect(yield* Effect.flip(trying(Effect.fail(refusal)))).toBe(refusal)
+          const other = yield* Effect.flip(send({ ...operation, parameters: "other" }, Effect.dieMessage("it ran")))
+          expect(other._tag).toBe("IdempotencyKeyReused")
+        }
+        expect(yield* trying(Effect.succeed("done"))).toEqual(corrected)
+        expect(keys.size).toBe(1)
       }
+    })
+  )
+
+  it.effect("that a process of the version before was refused under is taken over as it is", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const operation = yield* newOperation()
+      yield* Effect.flip(send(operation, Effect.fail(new ProviderRequestRefused({}))))
+      // That version takes what has the same parameters, and knows nothing of the other columns
+      yield* sql`
+        UPDATE payments.idempotency_keys SET lease = ${randomUUID()}, locked_until = now() + interval '1 minute'
+        WHERE key = ${operation.key}`
+      const { _tag } = yield* Effect.flip(send(operation, Effect.dieMessage("it ran beside it")))
+      expect(_tag).toBe("IdempotencyRequestInProgress")
+    })
+  )
+
+  it.effect("is replayed to those alone who may have its answer", () =>
+    Effect.gen(function* () {
+      const { run } = yield* idempotency
+      const operation = yield* newOperation()
+      yield* send(operation, Effect.succeed({ secret: true }))
+      const repeat = (mayReplay: (answer: unknown) => Effect.Effect<void, PermissionDenied>) =>
+        Effect.flatMap(
+          run({ ...operation, mayReplay }, () => Effect.dieMessage("it ran twice")),
+          wireOf
+        )
+      const denied = new PermissionDenied({})
+      expect(yield* Effect.flip(repeat(() => denied))).toBe(denied)
+      const asked: Array<unknown> = []
+      const answer = yield* repeat((given) => Effect.sync(() => void asked.push(given)))
+      expect(answer).toMatchObject({ status: 200, replayed: "true" })
+      expect(asked).toEqual([{ secret: true }])
     })
   )
 
@@ -206,7 +316,7 @@ onService({ roles: { api: true, worker: false } })("an operation under an idempo
       )
       yield* Deferred.await(started)
       yield* Fiber.interrupt(running)
-      expect(yield* rowOf(operation)).toBeUndefined()
+      expect(yield* send(operation, Effect.succeed("done"))).toEqual(corrected)
     })
   )
 
@@ -294,7 +404,7 @@ onService({ roles: { api: true, worker: false } })("an operation under an idempo
       const operation = yield* newOperation({ onSuccess: () => Effect.asVoid(sql`SELECT 1/0`) })
       const [effect, count] = counted(Effect.succeed("done"))
       expect(Exit.isFailure(yield* Effect.exit(send(operation, effect)))).toBe(true)
-      expect(yield* rowOf(operation)).toBeUndefined()
+      expect(yield* rowOf(operation)).toMatchObject({ status: null, answer: null })
       const { onSuccess: _, ...quiet } = operation
       expect(yield* send(quiet, effect)).toMatchObject({ text: '"done"', replayed: null })
       expect(count.times).toBe(2)
@@ -337,12 +447,12 @@ onService({ roles: { api: true, worker: false } })("a change under an idempotenc
       const { runInTransaction } = yield* idempotency
       const operation = yield* newOperation()
       const email = `${randomUUID()}@example.com`
-      const halfway = Effect.succeed(Effect.zipRight(insertPerson(email), new EndpointLimitReached()))
+      const halfway = Effect.succeed(Effect.zipRight(insertPerson(email), new ResourceNotFound()))
       const refused = yield* Effect.flip(runInTransaction(operation, halfway))
-      expect(refused._tag).toBe("EndpointLimitReached")
+      expect(refused._tag).toBe("ResourceNotFound")
       expect(yield* people(email)).toEqual([])
       const again = yield* Effect.flatMap(runInTransaction(operation, halfway), wireOf)
-      expect(again).toMatchObject({ status: 409, replayed: "true" })
+      expect(again).toMatchObject({ status: 404, replayed: "true" })
     })
   )
 

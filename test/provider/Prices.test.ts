@@ -53,6 +53,21 @@ onService({ roles: { api: true, worker: false } })("prices", (it) => {
     ],
     ["an amount without bounds", { custom_unit_amount: {} }, { unit_amount: null }],
     [
+      "an amount that the payer chooses, as the provider says it",
+      { custom_unit_amount: { enabled: true, preset: 500 } },
+      { custom_unit_amount: { minimum: null, maximum: null, preset: 500 }, unit_amount: null }
+    ],
+    [
+      "what costs more than eight digits",
+      { currency: "idr", unit_amount: 150_000_000 },
+      { currency: "idr", unit_amount: 150_000_000 }
+    ],
+    [
+      "the most of all",
+      { currency: "idr", unit_amount: 999_999_999_999 },
+      { currency: "idr", unit_amount: 999_999_999_999 }
+    ],
+    [
       "an amount per dozen",
       { unit_amount: 3000, transform_quantity: { divide_by: 12, round: "up" } },
       { unit_amount: 3000, transform_quantity: { divide_by: 12, round: "up" } }
@@ -178,6 +193,8 @@ onService({ roles: { api: true, worker: false } })("prices", (it) => {
     ["a tier up to a word", { tiers: [{ up_to: "many", unit_amount: 5 }] }, ["tiers.0.up_to"]],
     ["a tier's unknown key", { tiers: [{ ...last, amount: 5 }] }, ["tiers.0.amount"]],
     ["a minimum above the maximum", { custom_unit_amount: { minimum: 5, maximum: 4 } }, ["custom_unit_amount.maximum"]],
+    ["a choice that is none", { custom_unit_amount: { enabled: false } }, ["custom_unit_amount.enabled"]],
+    ["more than twelve digits", { currency: "idr", unit_amount: 1_000_000_000_000 }, ["unit_amount"]],
     ["a preset below", { custom_unit_amount: { minimum: 5, preset: 4 } }, ["custom_unit_amount.preset"]],
     ["a preset above", { custom_unit_amount: { maximum: 5, preset: 6 } }, ["custom_unit_amount.preset"]],
     ["a division by nothing", { transform_quantity: { divide_by: 0, round: "up" } }, ["transform_quantity.divide_by"]],

@@ -210,6 +210,11 @@ onService({ roles: { api: true, worker: false } })("products", (it) => {
       ["default_price_data.unit_amount", "default_price_data.custom_unit_amount"]
     ],
     [
+      "a choice that is none",
+      { default_price_data: { currency: "brl", custom_unit_amount: { enabled: false } } },
+      ["default_price_data.custom_unit_amount.enabled"]
+    ],
+    [
       "a preset out of bounds",
       { default_price_data: { currency: "brl", custom_unit_amount: { minimum: 5, preset: 4 } } },
       ["default_price_data.custom_unit_amount.preset"]

@@ -211,7 +211,7 @@ onService({ roles: { api: true, worker: false } })("promotion codes", (it) => {
         tenant: { organizationId: tenant.id, environment: "sandbox" },
         account,
         operation: "promotion_codes.create",
-        callerKey: "a-month-later",
+        effectKey: "a-month-later",
         step: "coupon id 0"
       })
       const id = `svc_${earlier.slice(0, 32)}`

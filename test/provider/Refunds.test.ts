@@ -96,6 +96,19 @@ onService({ roles: { api: true, worker: false } })("a refund", (it) => {
     })
   )
 
+  it.effect("pays back more than eight digits where the currency has them", () =>
+    Effect.gen(function* () {
+      const service = yield* TestService
+      const tenant = yield* newTenant
+      const owner = { organizationId: tenant.id, key: tenant.key }
+      const priceId = yield* makePrice(service, owner, { currency: "idr", unit_amount: 150_000_000 })
+      const { json } = yield* pay(service, { ...owner, priceId })
+      expect(json).toMatchObject({ currency: "idr", amount_total: 150_000_000 })
+      const refund = yield* tenant.post("/refunds", { payment_intent: json["payment_intent"], amount: 120_000_000 })
+      expect(refund.json, refund.text).toMatchObject({ amount: 120_000_000, currency: "idr" })
+    })
+  )
+
   it.effect("of more than was paid, or of what was paid back, is refused by its amount and code", () =>
     Effect.gen(function* () {
       const { charge, payment_intent, refunds, tenant } = yield* paidTenant

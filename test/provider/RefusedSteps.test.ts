@@ -5,7 +5,13 @@ import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { testReturnUrls } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { makeOrganization, type StartedService, startService } from "../http/StartedService.ts"
-import { type Behaviour, makeScriptedProvider, replying, type ScriptedProvider } from "./ScriptedProvider.ts"
+import {
+  type Behaviour,
+  makeScriptedProvider,
+  type ProviderCall,
+  replying,
+  type ScriptedProvider
+} from "./ScriptedProvider.ts"
 
 /** The service over a provider that refuses the steps that the test says. */
 class Scripted extends Context.Tag("test/provider/RefusedSteps/Scripted")<
@@ -43,8 +49,25 @@ const answering =
 const refusing = (error: Readonly<Record<string, unknown>>) =>
   replying(400, { error: { type: "invalid_request_error", message: "Refused", ...error } })
 
-/** A write of a new organization, and the calls that it leads to. */
-const writing = (method: string, path: string, body: unknown, behaviour: Behaviour) =>
+/**
+ * Answers each POST once: its repeat with the same parameters gets the same answer, refusals included, and one with other
+ * parameters is an idempotency_error, as at the provider.
+ */
+const remembering = (behaviour: (call: ProviderCall) => Behaviour): Behaviour => {
+  const known = new Map<string, { readonly parameters: string; readonly answer: Behaviour }>()
+  return (call, response) => {
+    if (call.method !== "POST") return behaviour(call)(call, response)
+    const slot = `${call.headers["stripe-account"]} ${call.headers["idempotency-key"]}`
+    const parameters = `${call.path} ${call.body}`
+    const { answer, parameters: first } = known.get(slot) ?? { answer: behaviour(call), parameters }
+    known.set(slot, { answer, parameters: first })
+    const reply = first === parameters ? answer : replying(400, { error: { type: "idempotency_error" } })
+    return reply(call, response)
+  }
+}
+
+/** A new organization that makes one write under one key, and the calls that its tries lead to. */
+const underOneKey = (method: string, path: string) =>
   Effect.gen(function* () {
     const { provider, request, services, sql } = yield* Scripted
     const { id, key } = yield* makeOrganization(services, { name: `org-${randomUUID()}` })
@@ -52,16 +75,26 @@ const writing = (method: string, path: string, body: unknown, behaviour: Behavio
     yield* sql`
       INSERT INTO payments.provider_accounts (organization_id, environment, account_id, status, had_payments_before)
       VALUES (${id}, 'sandbox', ${accountId}, 'connected', false)`
+    const headers = { "idempotency-key": randomUUID() }
+    return {
+      send: (body: unknown) => request(method, `/v2/organizations/${id}/provider${path}`, { key, body, headers }),
+      calls: () =>
+        provider.calls
+          .filter(({ headers }) => headers["stripe-account"] === accountId)
+          .map(
+            ({ body, method, path }) => `${method} ${path.split("?")[0]} ${new URLSearchParams([...body].slice(0, 1))}`
+          )
+    }
+  })
+
+/** A write of a new organization, and the calls that it leads to. */
+const writing = (method: string, path: string, body: unknown, behaviour: Behaviour) =>
+  Effect.gen(function* () {
+    const { provider } = yield* Scripted
+    const { calls, send } = yield* underOneKey(method, path)
     provider.behave(behaviour)
-    const answer = yield* request(method, `/v2/organizations/${id}/provider${path}`, {
-      key,
-      body,
-      headers: { "idempotency-key": randomUUID() }
-    })
-    const calls = provider.calls
-      .filter(({ headers }) => headers["stripe-account"] === accountId)
-      .map(({ body, method, path }) => `${method} ${path.split("?")[0]} ${new URLSearchParams([...body].slice(0, 1))}`)
-    return { answer, calls }
+    const answer = yield* send(body)
+    return { answer, calls: calls() }
   })
 
 const price = replying(200, { id: "price_new", object: "price" })
@@ -87,6 +120,44 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a r
         "POST /v1/products/prod_123 name=Tea",
         "POST /v1/prices/price_new active=false"
       ])
+    })
+  )
+
+  it.effect("of a product's change leaves its key to the next try, which makes a price of its own", () =>
+    Effect.gen(function* () {
+      const { provider } = yield* Scripted
+      const { calls, send } = yield* underOneKey("PATCH", "/products/prod_123")
+      let made = 0
+      const refused = { prices: true, products: true }
+      const newPrice: Behaviour = (call, response) =>
+        replying(200, { id: `price_${call.body.get("currency")}_${call.headers["idempotency-key"]}`, object: "price" })(
+          call,
+          response
+        )
+      provider.behave(
+        remembering((call) => {
+          if (call.path === "/v1/prices") {
+            made += refused.prices ? 0 : 1
+            return refused.prices ? refusing({ param: "currency" }) : newPrice
+          }
+          return call.path.startsWith("/v1/prices/") || !refused.products
+            ? replying(200, { id: "prod_123", object: "product" })
+            : refusing({ param: "name" })
+        })
+      )
+      const change = (currency: string) => ({ name: "Tea", default_price_data: { currency, unit_amount: 5 } })
+      const fieldsOf = (body: unknown) => Effect.map(send(body), ({ json }) => json["fields"])
+      expect(yield* fieldsOf(change("brl"))).toEqual(["default_price_data.currency"])
+      refused.prices = false
+      expect(yield* fieldsOf(change("usd"))).toEqual(["name"])
+      expect(yield* fieldsOf(change("usd"))).toEqual(["name"])
+      refused.products = false
+      const done = yield* send(change("usd"))
+      expect(done.status, done.text).toBe(200)
+      expect((yield* send(change("usd"))).text).toBe(done.text)
+      expect(made).toBe(3)
+      // Two of the three are out of sale; the third one, which was never touched again, is the product's
+      expect(calls().filter((call) => call.endsWith("active=false"))).toHaveLength(2)
     })
   )
 

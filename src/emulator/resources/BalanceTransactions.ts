@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { newId } from "../Ids.ts"
 import { newestFirst, page, pageParams } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { type ProviderError, resourceMissing } from "../ProviderError.ts"
+import { notFound, type ProviderError, resourceMissing } from "../ProviderError.ts"
 import type { BalanceTransaction, Charge, Dispute, Payout, Refund } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 
@@ -181,7 +181,7 @@ export const balanceTransactionRoutes: ReadonlyArray<Route> = [
     run: ({ now, objects }, _, id) => {
       const transaction = objects.get("balance_transaction", id)
       return transaction === undefined
-        ? Effect.fail(resourceMissing("balance transaction", id))
+        ? Effect.fail(notFound("balance transaction", id))
         : Effect.succeed(currentTransaction(transaction, now))
     }
   })

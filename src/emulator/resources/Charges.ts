@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { newId } from "../Ids.ts"
 import { newestFirst, page, pageParams } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { resourceMissing } from "../ProviderError.ts"
+import { notFound } from "../ProviderError.ts"
 import type { Charge, PaymentIntent } from "../Records.ts"
 import { noParams, type Route, route } from "../Route.ts"
 
@@ -177,7 +177,7 @@ export const chargeRoutes: ReadonlyArray<Route> = [
     params: noParams,
     run: ({ objects }, _, id) => {
       const charge = objects.get("charge", id)
-      return charge === undefined ? Effect.fail(resourceMissing("charge", id)) : Effect.succeed(charge)
+      return charge === undefined ? Effect.fail(notFound("charge", id)) : Effect.succeed(charge)
     }
   })
 ]

@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import { newestFirst, page, pageParams } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import { notFound, type ProviderError, refuse } from "../ProviderError.ts"
 import type { Session } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 import { createSession, sessionParams } from "./SessionCreation.ts"
@@ -17,7 +17,7 @@ const listParams = Schema.Struct({
 
 const existing = ({ objects }: RequestContext, id: string): Effect.Effect<Session, ProviderError> => {
   const session = objects.get("checkout.session", id)
-  return session === undefined ? Effect.fail(resourceMissing("checkout.session", id)) : Effect.succeed(session)
+  return session === undefined ? Effect.fail(notFound("checkout.session", id)) : Effect.succeed(session)
 }
 
 /** Ends an open session unpaid and tells of it. */

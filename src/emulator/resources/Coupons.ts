@@ -1,13 +1,14 @@
 import { Effect, Schema } from "effect"
+import { maximumAmount } from "../Amounts.ts"
 import { newCode } from "../Ids.ts"
 import { newestFirst, page, pageParams } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import { notFound, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Coupon } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 
 const createParams = Schema.Struct({
-  amount_off: Params.optional(Params.integer(1, 99_999_999)),
+  amount_off: Params.optional(Params.integer(1, maximumAmount)),
   applies_to: Params.optional(Schema.Struct({ products: Params.listOf(Params.text()) })),
   currency: Params.optional(Params.currency),
   duration: Params.optional(Params.oneOf("forever", "once", "repeating")),
@@ -118,7 +119,7 @@ export const currentCoupon = (coupon: Coupon, now: number): Coupon => ({
 
 const existing = ({ now, objects }: RequestContext, id: string): Effect.Effect<Coupon, ProviderError> => {
   const coupon = objects.get("coupon", id)
-  return coupon === undefined ? Effect.fail(resourceMissing("coupon", id)) : Effect.succeed(currentCoupon(coupon, now))
+  return coupon === undefined ? Effect.fail(notFound("coupon", id)) : Effect.succeed(currentCoupon(coupon, now))
 }
 
 const update = Effect.fnUntraced(function* (context: RequestContext, params: typeof updateParams.Type, id: string) {

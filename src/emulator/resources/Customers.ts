@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { newCode, newId } from "../Ids.ts"
 import { newestFirst, page, pageParams } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { resourceMissing } from "../ProviderError.ts"
+import { notFound } from "../ProviderError.ts"
 import type { Customer } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 
@@ -70,7 +70,7 @@ export const customerRoutes: ReadonlyArray<Route> = [
     params: noParams,
     run: ({ objects }, _, id) => {
       const customer = objects.get("customer", id)
-      return customer === undefined ? Effect.fail(resourceMissing("customer", id)) : Effect.succeed(customer)
+      return customer === undefined ? Effect.fail(notFound("customer", id)) : Effect.succeed(customer)
     }
   })
 ]

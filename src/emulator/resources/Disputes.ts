@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { newId } from "../Ids.ts"
 import { newestFirst, page, pageParams } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import { notFound, type ProviderError, refuse } from "../ProviderError.ts"
 import type { Charge, Dispute } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 import { recordDispute, recordWonDispute } from "./BalanceTransactions.ts"
@@ -145,7 +145,7 @@ export const closeDispute = Effect.fnUntraced(function* (context: RequestContext
 
 const existing = ({ objects }: RequestContext, id: string): Effect.Effect<Dispute, ProviderError> => {
   const dispute = objects.get("dispute", id)
-  return dispute === undefined ? Effect.fail(resourceMissing("dispute", id)) : Effect.succeed(dispute)
+  return dispute === undefined ? Effect.fail(notFound("dispute", id)) : Effect.succeed(dispute)
 }
 
 const listParams = Schema.Struct({

@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { currentEvent } from "../Events.ts"
 import { newestFirst, page, pageParams } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { refuse, resourceMissing } from "../ProviderError.ts"
+import { notFound, refuse } from "../ProviderError.ts"
 import type { Event } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 
@@ -53,9 +53,7 @@ export const eventRoutes: ReadonlyArray<Route> = [
     params: noParams,
     run: ({ objects }, _, id) => {
       const event = objects.get("event", id)
-      return event === undefined
-        ? Effect.fail(resourceMissing("event", id))
-        : Effect.succeed(currentEvent(objects, event))
+      return event === undefined ? Effect.fail(notFound("event", id)) : Effect.succeed(currentEvent(objects, event))
     }
   })
 ]

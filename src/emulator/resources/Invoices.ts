@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import { newestFirst, page, pageParams } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { type ProviderError, resourceMissing } from "../ProviderError.ts"
+import { notFound, type ProviderError } from "../ProviderError.ts"
 import type { Invoice } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 
@@ -16,7 +16,7 @@ const listParams = Schema.Struct({
 
 const existing = ({ objects }: RequestContext, id: string): Effect.Effect<Invoice, ProviderError> => {
   const invoice = objects.get("invoice", id)
-  return invoice === undefined ? Effect.fail(resourceMissing("invoice", id)) : Effect.succeed(invoice)
+  return invoice === undefined ? Effect.fail(notFound("invoice", id)) : Effect.succeed(invoice)
 }
 
 const list = ({ objects }: RequestContext, params: typeof listParams.Type) =>

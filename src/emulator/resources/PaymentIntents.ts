@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { newClientSecret, newId } from "../Ids.ts"
 import { newestFirst, page, pageParams } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { resourceMissing } from "../ProviderError.ts"
+import { notFound } from "../ProviderError.ts"
 import type { PaymentIntent, PaymentIntentData } from "../Records.ts"
 import { noParams, type Route, route } from "../Route.ts"
 
@@ -92,9 +92,7 @@ export const paymentIntentRoutes: ReadonlyArray<Route> = [
     params: noParams,
     run: ({ objects }, _, id) => {
       const paymentIntent = objects.get("payment_intent", id)
-      return paymentIntent === undefined
-        ? Effect.fail(resourceMissing("payment_intent", id))
-        : Effect.succeed(paymentIntent)
+      return paymentIntent === undefined ? Effect.fail(notFound("payment_intent", id)) : Effect.succeed(paymentIntent)
     }
   })
 ]

@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { newId } from "../Ids.ts"
 import { newestFirst, page, pageParams } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { type ProviderError, resourceMissing } from "../ProviderError.ts"
+import { notFound, type ProviderError } from "../ProviderError.ts"
 import type { PaymentLink, Session } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 import {
@@ -30,7 +30,7 @@ const listParams = Schema.Struct({ ...pageParams, active: Params.optional(Params
 
 const existing = ({ objects }: RequestContext, id: string): Effect.Effect<PaymentLink, ProviderError> => {
   const link = objects.get("payment_link", id)
-  return link === undefined ? Effect.fail(resourceMissing("payment_link", id)) : Effect.succeed(link)
+  return link === undefined ? Effect.fail(notFound("payment_link", id)) : Effect.succeed(link)
 }
 
 const change = (context: RequestContext, before: PaymentLink, link: PaymentLink): PaymentLink => {

@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { newId } from "../Ids.ts"
 import { newestFirst, page, pageParams } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import { notFound, type ProviderError, refuse } from "../ProviderError.ts"
 import type { Payout } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 import { recordPayout, recordReturnedPayout } from "./BalanceTransactions.ts"
@@ -143,7 +143,7 @@ const listParams = Schema.Struct({
 
 const existing = ({ objects }: RequestContext, id: string): Effect.Effect<Payout, ProviderError> => {
   const payout = objects.get("payout", id)
-  return payout === undefined ? Effect.fail(resourceMissing("payout", id)) : Effect.succeed(payout)
+  return payout === undefined ? Effect.fail(notFound("payout", id)) : Effect.succeed(payout)
 }
 
 const list = ({ objects }: RequestContext, params: typeof listParams.Type) =>

@@ -1,13 +1,10 @@
 import { Effect, Schema } from "effect"
-import { amountForms } from "../Amounts.ts"
+import { amountForms, maximumAmount } from "../Amounts.ts"
 import { newId } from "../Ids.ts"
 import * as Params from "../Params.ts"
 import { type ProviderError, refuse } from "../ProviderError.ts"
 import type { Price, PriceTier } from "../Records.ts"
 import type { RequestContext } from "../Route.ts"
-
-/** Largest amount of a price, in the smallest currency unit (the provider's twelve digits). */
-const maximumAmount = 999_999_999_999
 
 const amount = Params.integer(0, maximumAmount)
 

@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import { newestFirst, page, pageParams } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import { notFound, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Price } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 import { createPrice, pricingParams } from "./PriceCreation.ts"
@@ -95,7 +95,7 @@ const create = Effect.fnUntraced(function* (context: RequestContext, params: typ
 
 const existing = (context: RequestContext, id: string): Effect.Effect<Price, ProviderError> => {
   const price = context.objects.get("price", id)
-  return price === undefined ? Effect.fail(resourceMissing("price", id)) : Effect.succeed(price)
+  return price === undefined ? Effect.fail(notFound("price", id)) : Effect.succeed(price)
 }
 
 const update = Effect.fnUntraced(function* (context: RequestContext, params: typeof updateParams.Type, id: string) {

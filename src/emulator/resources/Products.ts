@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { newId } from "../Ids.ts"
 import { newestFirst, page, pageParams } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import { notFound, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Product } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 import { amountParams, createPrice } from "./PriceCreation.ts"
@@ -118,7 +118,7 @@ export const createProduct = Effect.fnUntraced(function* (context: RequestContex
 
 const existing = (context: RequestContext, id: string): Effect.Effect<Product, ProviderError> => {
   const product = context.objects.get("product", id)
-  return product === undefined ? Effect.fail(resourceMissing("product", id)) : Effect.succeed(product)
+  return product === undefined ? Effect.fail(notFound("product", id)) : Effect.succeed(product)
 }
 
 /** A default price must exist, be the product's own and be active. */

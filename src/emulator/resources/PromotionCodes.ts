@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { newCode, newId } from "../Ids.ts"
 import { newestFirst, page, pageParams } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import { notFound, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Coupon, PromotionCode } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 import { currentCoupon } from "./Coupons.ts"
@@ -111,7 +111,7 @@ const create = Effect.fnUntraced(function* (context: RequestContext, params: Cre
 const existing = (context: RequestContext, id: string): Effect.Effect<PromotionCode, ProviderError> => {
   const code = context.objects.get("promotion_code", id)
   return code === undefined
-    ? Effect.fail(resourceMissing("promotion code", id))
+    ? Effect.fail(notFound("promotion code", id))
     : Effect.succeed(currentPromotionCode(context, code))
 }
 

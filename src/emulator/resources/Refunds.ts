@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { newId } from "../Ids.ts"
 import { newestFirst, page, pageParams } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
+import { notFound, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Charge, Refund } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 import { recordRefund } from "./BalanceTransactions.ts"
@@ -144,7 +144,7 @@ export const createRefund = Effect.fnUntraced(function* (context: RequestContext
 
 const existing = ({ objects }: RequestContext, id: string): Effect.Effect<Refund, ProviderError> => {
   const refund = objects.get("refund", id)
-  return refund === undefined ? Effect.fail(resourceMissing("refund", id)) : Effect.succeed(refund)
+  return refund === undefined ? Effect.fail(notFound("refund", id)) : Effect.succeed(refund)
 }
 
 const update = Effect.fnUntraced(function* (context: RequestContext, params: typeof updateParams.Type, id: string) {

@@ -1,13 +1,10 @@
 import { Effect, Schema } from "effect"
-import { lineAmount } from "../Amounts.ts"
+import { lineAmount, maximumCharge } from "../Amounts.ts"
 import { newId } from "../Ids.ts"
 import * as Params from "../Params.ts"
 import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { LineItem, Order, Price, Product } from "../Records.ts"
 import type { RequestContext } from "../Route.ts"
-
-/** Largest amount that one session may ask for, in the smallest currency unit. */
-const maximumTotal = 99_999_999
 
 /** What a session or a payment link says of an item to sell. */
 export interface ItemParams {
@@ -100,17 +97,19 @@ const checkIntervals = (sold: ReadonlyArray<Sold>): Check => {
 /** Whether something of it recurs, so that a subscription sells it. */
 export const isRecurring = (sold: ReadonlyArray<Sold>): boolean => sold.some(({ price }) => price.recurring !== null)
 
-/** Refuses a total above the provider's bound (400 `amount_too_large`). */
-export const checkTotal = (items: ReadonlyArray<LineItem>, param: string): Check =>
-  items.reduce((sum, item) => sum + item.amount_total, 0) <= maximumTotal
+/** Refuses a total above the provider's bound for its currency (400 `amount_too_large`). */
+export const checkTotal = (items: ReadonlyArray<LineItem>, param: string): Check => {
+  const maximum = maximumCharge(items[0]?.currency ?? "")
+  return items.reduce((sum, item) => sum + item.amount_total, 0) <= maximum
     ? Effect.void
     : Effect.fail(
         refuse({
           code: "amount_too_large",
           param,
-          message: `The Checkout Session's total amount must be no more than ${maximumTotal}.`
+          message: `The Checkout Session's total amount must be no more than ${maximum}.`
         })
       )
+}
 
 /** Items that can be sold together, and their currency. */
 export interface Sale {

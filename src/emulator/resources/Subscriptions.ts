@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import { newestFirst, page, pageParams } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { type ProviderError, resourceMissing } from "../ProviderError.ts"
+import { notFound, type ProviderError, resourceMissing } from "../ProviderError.ts"
 import type { Subscription } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 
@@ -39,7 +39,7 @@ const cancelParams = Schema.Struct({
 
 const existing = ({ objects }: RequestContext, id: string): Effect.Effect<Subscription, ProviderError> => {
   const subscription = objects.get("subscription", id)
-  return subscription === undefined ? Effect.fail(resourceMissing("subscription", id)) : Effect.succeed(subscription)
+  return subscription === undefined ? Effect.fail(notFound("subscription", id)) : Effect.succeed(subscription)
 }
 
 const hasEnded = (status: string): boolean => status === "canceled" || status === "incomplete_expired"
@@ -65,7 +65,7 @@ export const cancelSubscription = Effect.fnUntraced(function* (
   id: string
 ) {
   const before = yield* existing(context, id)
-  if (hasEnded(before.status)) return yield* resourceMissing("subscription", id)
+  if (hasEnded(before.status)) return yield* notFound("subscription", id)
   const subscription: Subscription = {
     ...before,
     canceled_at: context.now,

@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import { amount, currency, maybe, metadata } from "../ControlInput.ts"
 import { fail, succeed } from "../PaymentSteps.ts"
-import { resourceMissing } from "../ProviderError.ts"
+import { notFound } from "../ProviderError.ts"
 import type { PaymentIntent } from "../Records.ts"
 import type { RequestContext } from "../Route.ts"
 import { closeDispute, openDispute } from "../resources/Disputes.ts"
@@ -45,7 +45,7 @@ const chargeOf = Effect.fnUntraced(function* (context: RequestContext, named: st
   if (named !== undefined) yield* onlyForNew("charge", options)
   const id = named ?? succeed(context, newIntent(context, options), null).latest_charge ?? ""
   const charge = context.objects.get("charge", id)
-  return charge === undefined ? yield* resourceMissing("charge", id) : charge
+  return charge === undefined ? yield* notFound("charge", id) : charge
 })
 
 const refund = Effect.fnUntraced(function* (

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { OpenCheckout } from "../Choices.ts"
 import type { Payer } from "../Payment.ts"
-import { refuse, resourceMissing } from "../ProviderError.ts"
+import { notFound, refuse } from "../ProviderError.ts"
 import type { Session } from "../Records.ts"
 import type { RequestContext } from "../Route.ts"
 import { createPrice } from "../resources/PriceCreation.ts"
@@ -56,7 +56,7 @@ export const newSubscriptionSale = Effect.fnUntraced(function* (context: Request
 /** The session under this id; `resource_missing` (404) where there is none. */
 export const sessionOf = ({ objects }: RequestContext, id: string) => {
   const session = objects.get("checkout.session", id)
-  return session === undefined ? Effect.fail(resourceMissing("checkout.session", id)) : Effect.succeed(session)
+  return session === undefined ? Effect.fail(notFound("checkout.session", id)) : Effect.succeed(session)
 }
 
 /** A session with what it sells, to be completed; 400 for one that is not open. */
