@@ -258,6 +258,13 @@ export class TestEnvironmentRequired extends documented("TestEnvironmentRequired
 
 // The request itself
 
+/** The head or the body of the request did not arrive in time (setting `REQUEST_TIMEOUT`). */
+export class RequestTimeout extends documented("RequestTimeout", {
+  status: 408,
+  code: "request_timeout",
+  message: "The request did not arrive in time; send it again on a new connection."
+}) {}
+
 /** JSON over 256 KiB, an image over 4 MiB, a notification over 1 MiB. */
 export class PayloadTooLarge extends documented("PayloadTooLarge", {
   status: 413,
@@ -277,6 +284,13 @@ export class ValidationFailed extends documented("ValidationFailed", {
   status: 422,
   code: "validation_failed",
   message: "The request is not valid; `fields` lists what was refused."
+}) {}
+
+/** The request line and the headers are over 16 KiB together. */
+export class HeadersTooLarge extends documented("HeadersTooLarge", {
+  status: 431,
+  code: "headers_too_large",
+  message: "The request line and the headers are larger than 16 KiB together."
 }) {}
 
 /** Synthetic test of a type that the endpoint does not subscribe to. */
@@ -430,9 +444,11 @@ export const documentedErrors: ReadonlyArray<DocumentedErrorClass> = [
   RecoveryInProgress,
   EndpointPaused,
   TestEnvironmentRequired,
+  RequestTimeout,
   PayloadTooLarge,
   UnsupportedMediaType,
   ValidationFailed,
+  HeadersTooLarge,
   EventTypeNotSubscribed,
   DestinationRejected,
   DestinationUnresolvable,

@@ -8,6 +8,7 @@ import {
   type SessionInvalid,
   ValidationFailed
 } from "../Errors.ts"
+import { refuseBody } from "../kit/Body.ts"
 import { clientNetwork } from "../kit/ClientAddress.ts"
 import { enforce, type RateLimitPolicy, RateLimits } from "../kit/RateLimit.ts"
 import { annotateSpan } from "../kit/Spans.ts"
@@ -23,6 +24,8 @@ import { Sessions } from "./Sessions.ts"
 export interface AuthenticationOptions {
   /** The permission of the operation that a request was routed to. */
   readonly permissionOf: (method: string, routePath: string) => Permission | undefined
+  /** Whether that operation takes a body. */
+  readonly takesBody: (method: string, routePath: string) => boolean
   /** Origins whose pages may change things in a signed-in person's name. */
   readonly trustedOrigins: ReadonlySet<string>
   readonly trustedProxies: TrustedProxies
@@ -31,6 +34,9 @@ export interface AuthenticationOptions {
   /** Failed authentications per minute and client address. */
   readonly failedAuthenticationsPerMinute: number
 }
+
+/** What is the same for every operation. */
+export type AdmissionOptions = Omit<AuthenticationOptions, "permissionOf" | "takesBody">
 
 const perMinute = (limit: number): RateLimitPolicy => ({ limit, per: Duration.minutes(1) })
 
@@ -49,7 +55,7 @@ const checkOrganization = Effect.fnUntraced(function* (principal: PrincipalShape
 })
 
 /** Slows down the guessing of keys and sessions from one address; a good credential is never held up by it. */
-const limitFailures = (options: Omit<AuthenticationOptions, "permissionOf">, limits: RateLimits["Type"]) => {
+const limitFailures = (options: AdmissionOptions, limits: RateLimits["Type"]) => {
   const policy = perMinute(options.failedAuthenticationsPerMinute)
   return <E extends ApiKeyInvalid | SessionInvalid>(refusal: E) =>
     clientNetwork(options.trustedProxies).pipe(
@@ -81,7 +87,7 @@ const makeUseRecorder = Effect.gen(function* () {
 })
 
 /** The session of a request's cookie, within its rate limit; the cookie is renewed as the session is extended. */
-const makeSessionAdmission = (options: AuthenticationOptions) =>
+const makeSessionAdmission = (options: AdmissionOptions) =>
   Effect.gen(function* () {
     const sessions = yield* Sessions
     const refuse = limitFailures(options, yield* RateLimits)
@@ -100,7 +106,7 @@ const makeSessionAdmission = (options: AuthenticationOptions) =>
   })
 
 /** The caller of a request's key, within its rate limit, in the organization that the key belongs to. */
-export const makeKeyAdmission = (options: Omit<AuthenticationOptions, "permissionOf">) =>
+export const makeKeyAdmission = (options: AdmissionOptions) =>
   Effect.gen(function* () {
     const keys = yield* Keys
     const refuse = limitFailures(options, yield* RateLimits)
@@ -114,6 +120,16 @@ export const makeKeyAdmission = (options: Omit<AuthenticationOptions, "permissio
       yield* enforce(rateLimit, policy)
       return principal
     })
+  })
+
+/** What an operation would not read is refused, as unknown keys of a body are. */
+const refuseUnreadBody = ({ takesBody }: AuthenticationOptions) =>
+  Effect.gen(function* () {
+    const { route } = yield* HttpRouter.RouteContext
+    if (!takesBody(route.method, route.path)) {
+      // As the platform's own reading of a body fails: the edge answers it
+      yield* Effect.orDie(refuseBody(yield* HttpServerRequest.HttpServerRequest))
+    }
   })
 
 /** Where a request carries both a key and a cookie, the key decides. */
@@ -152,6 +168,7 @@ const makeAuthentication = Effect.fnUntraced(function* (options: AuthenticationO
       "author.kind": principal.author.kind,
       "author.id": principal.author.id
     })
+    yield* refuseUnreadBody(options)
     return principal
   })
 })
@@ -177,6 +194,7 @@ export const sessionAuthenticationLayer = (
         }
         const session = yield* admitSession(token)
         yield* requireTrustedOrigin(options.trustedOrigins)
+        yield* refuseUnreadBody(options)
         return session
       })
     )

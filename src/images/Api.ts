@@ -1,6 +1,12 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { errorSchema, ProviderAccountNotConnected, ResourceNotFound, ServiceUnavailable } from "../Errors.ts"
+import {
+  errorSchema,
+  ProviderAccountNotConnected,
+  RateLimitExceeded,
+  ResourceNotFound,
+  ServiceUnavailable
+} from "../Errors.ts"
 import { Authentication } from "../identity/Authentication.ts"
 import { RequiredPermission } from "../identity/Permissions.ts"
 import { NoQuery, OrganizationPath } from "../kit/Request.ts"
@@ -53,6 +59,7 @@ export class PublicImagesApi extends HttpApiGroup.make("publicImages")
       .setPath(Schema.Struct({ file: Schema.String.annotations({ description: "`<sha256>.<jpg|png|webp>`" }) }))
       .addSuccess(HttpApiSchema.Uint8Array({ contentType: "image/*" }))
       .addError(errorSchema(ResourceNotFound))
+      .addError(errorSchema(RateLimitExceeded))
       .addError(errorSchema(ServiceUnavailable))
       .annotate(OpenApi.Summary, "Read a product image")
       .annotate(OpenApi.Description, "Never changes, so it may be kept for ever; `If-None-Match` is understood.")

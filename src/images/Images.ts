@@ -33,8 +33,10 @@ export class Images extends Context.Tag("connected-payments/images/Images")<
      * WebP, whatever they were called.
      */
     readonly store: (bytes: Uint8Array) => Effect.Effect<StoredImage, UnsupportedMediaType | ServiceUnavailable>
-    /** The bytes of an image; none where there is no such image. */
-    readonly find: (name: ImageName) => Effect.Effect<Option.Option<Uint8Array>, ServiceUnavailable>
+    /** How many bytes an image has; none if there is no such image. */
+    readonly size: ImageStore["Type"]["size"]
+    /** An image to be read while the scope is open; none if there is no such image. */
+    readonly open: ImageStore["Type"]["open"]
   }
 >() {
   static readonly layer = (options: {
@@ -53,7 +55,8 @@ export class Images extends Context.Tag("connected-payments/images/Images")<
           yield* images.put(name, bytes)
           return { name, url: `${options.publicUrl}${imagesPath}/${fileOf(name)}` }
         }),
-        find: Effect.fn("Images.find")(images.get)
+        size: Effect.fn("Images.size")(images.size),
+        open: Effect.fn("Images.open")(images.open)
       }))
     )
 }

@@ -1,7 +1,7 @@
 import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
 import { AuthenticationRequired, MethodNotAllowed, OriginNotTrusted, ValidationFailed } from "../Errors.ts"
-import { type AuthenticationOptions, makeKeyAdmission } from "../identity/AuthenticationLive.ts"
+import { type AdmissionOptions, makeKeyAdmission } from "../identity/AuthenticationLive.ts"
 import { Principal } from "../identity/Principal.ts"
 import { annotateSpan } from "../kit/Spans.ts"
 import { makeTools } from "./Tools.ts"
@@ -16,7 +16,7 @@ import { makeTools } from "./Tools.ts"
 export const mcpPath = "/mcp"
 
 /** What the operator's settings say of callers. */
-export type McpOptions = Omit<AuthenticationOptions, "permissionOf">
+export type McpOptions = AdmissionOptions
 
 /** The headers that the protocol reads; the key is none of them. */
 const protocolHeaders = ["accept", "content-type", "mcp-protocol-version", "mcp-session-id"]
