@@ -5,6 +5,7 @@ import { errorBody, RequestTimeout } from "./Errors.ts"
 import { bodyRefused, type UnreadableRequest } from "./kit/Body.ts"
 import { isTrustedProxy, networkOf } from "./kit/ClientAddress.ts"
 import { newRequestId } from "./kit/Request.ts"
+import { isToolServer, rpcError } from "./mcp/RpcError.ts"
 import type { TrustedProxies } from "./SettingsForms.ts"
 
 /**
@@ -31,7 +32,7 @@ const maxWaiting = 16
 const maxQueued = 256
 
 /** How often answers that take too long are looked for. */
-const sweepInterval = Duration.seconds(5)
+const sweepInterval = Duration.seconds(1)
 
 /** How long a client has to take the refusal of a request that it has not sent to its end. */
 const refusalTimeout = Duration.seconds(10)
@@ -66,14 +67,14 @@ const isOver = ({ response }: Exchange): boolean => response.writableFinished ||
 
 const isIdle = ({ current }: Connection): boolean => current === undefined || isOver(current)
 
-/** Answers in the documented form what no handler ever sees. */
-const writeRefusal = (socket: Socket, error: UnreadableRequest): void => {
+/** Answers in the documented form, or the tool server's, what no handler ever sees. */
+const writeRefusal = (socket: Socket, error: UnreadableRequest, target: string): void => {
   if (!socket.writable) {
     socket.destroy()
     return
   }
   const requestId = newRequestId()
-  const body = JSON.stringify(errorBody(error, requestId))
+  const body = JSON.stringify((isToolServer(target) ? rpcError : errorBody)(error, requestId))
   socket.end(
     [
       `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status] ?? "Refused"}`,
@@ -91,8 +92,12 @@ const writeRefusal = (socket: Socket, error: UnreadableRequest): void => {
 export interface Connections {
   /** Serves requests one at a time per connection, in their order. */
   readonly serve: (listener: RequestListener) => RequestListener
-  /** Refuses what could not be read of a connection, once everything before it is answered, and ends the connection. */
-  readonly refuse: (socket: Socket, error: UnreadableRequest) => void
+  /**
+   * Refuses what could not be read of a connection, once everything before it is answered, and ends the connection.
+   *
+   * @param target of the request line, as far as it is known
+   */
+  readonly refuse: (socket: Socket, error: UnreadableRequest, target: string) => void
 }
 
 /**
@@ -176,10 +181,10 @@ export const boundConnections = (
     }
     response.setHeader("connection", "close")
     // Whoever reads the body answers for it; nobody may have begun to
-    if (!request.emit(bodyRefused, error)) writeRefusal(connection.socket, error)
+    if (!request.emit(bodyRefused, error)) writeRefusal(connection.socket, error, request.url ?? "")
   }
 
-  const refuse = (socket: Socket, error: UnreadableRequest): void => {
+  const refuse = (socket: Socket, error: UnreadableRequest, target: string): void => {
     const connection = connections.get(socket)
     if (connection === undefined || (error instanceof RequestTimeout && socket.bytesRead === 0)) {
       // Opened in advance and never used: there is no request to answer
@@ -190,7 +195,7 @@ export const boundConnections = (
     const { current } = connection
     if (current === undefined || isOver(current)) {
       endSoon(connection)
-      writeRefusal(socket, error)
+      writeRefusal(socket, error, target)
     } else if (!current.request.complete) {
       refuseCurrent(connection, current, error)
     } else {
@@ -200,7 +205,7 @@ export const boundConnections = (
       const last = connection.waiting.at(-1) ?? current
       last.response.once("close", () => {
         endSoon(connection)
-        writeRefusal(socket, error)
+        writeRefusal(socket, error, target)
       })
     }
   }

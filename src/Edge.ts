@@ -40,8 +40,7 @@ import { LogLines } from "./kit/LogLines.ts"
 import { Metrics } from "./kit/Metrics.ts"
 import { newRequestId, RequestId, ResponseHeaders } from "./kit/Request.ts"
 import { annotateSpan, RequestFacts } from "./kit/Spans.ts"
-import { mcpPath } from "./mcp/Http.ts"
-import { rpcError } from "./mcp/RpcError.ts"
+import { isToolServer, mcpPath, rpcError } from "./mcp/RpcError.ts"
 import { matcher, type Operation } from "./Operations.ts"
 import { requestTelemetry } from "./RequestSpan.ts"
 
@@ -192,7 +191,7 @@ const toApiError = (failure: unknown, request: HttpServerRequest.HttpServerReque
 
 /** The tool server speaks its protocol, whatever goes wrong; everything else the API's form. */
 const responseTo = ({ url }: HttpServerRequest.HttpServerRequest) =>
-  pathOf(url) === mcpPath ? rpcErrorResponse : errorResponse
+  isToolServer(url) ? rpcErrorResponse : errorResponse
 
 /** The response of an error, under the id of its request. */
 export const errorResponse = (error: ApiError, requestId: string): HttpServerResponse.HttpServerResponse =>

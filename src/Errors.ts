@@ -420,6 +420,14 @@ export class InternalError extends documented("InternalError", {
   message: "Something went wrong inside the service; quote the request id when you report it."
 }) {}
 
+/** The cursor of a list names nothing that the list has: nothing at all, or what another tenant or another list has. */
+export const unknownCursor = (cause?: unknown): ValidationFailed =>
+  new ValidationFailed({
+    message: "`starting_after` names nothing in this list; start again from its beginning.",
+    fields: ["starting_after"],
+    ...(cause === undefined ? {} : { cause })
+  })
+
 /** All classes of documented errors: the source of the error reference and of the tests over every code. */
 export const documentedErrors: ReadonlyArray<DocumentedErrorClass> = [
   AuthenticationRequired,

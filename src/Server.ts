@@ -43,9 +43,15 @@ const refusalOf = (error: unknown): UnreadableRequest => {
   }
 }
 
+/** The target of the request line, where what could not be read begins with one. */
+const targetOf = (error: unknown): string => {
+  const packet = Predicate.hasProperty(error, "rawPacket") ? error.rawPacket : undefined
+  return Buffer.isBuffer(packet) ? (/^[A-Z]+ (\S+)/.exec(packet.toString("latin1", 0, 256))?.[1] ?? "") : ""
+}
+
 const answerClientErrors = (server: Server, { refuse }: Connections): void => {
   const refuseOn = (socket: Duplex, error: unknown): void => {
-    if (socket instanceof Socket) refuse(socket, refusalOf(error))
+    if (socket instanceof Socket) refuse(socket, refusalOf(error), targetOf(error))
     else socket.destroy()
   }
   server

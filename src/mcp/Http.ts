@@ -4,6 +4,7 @@ import { AuthenticationRequired, MethodNotAllowed, OriginNotTrusted, ValidationF
 import { type AdmissionOptions, makeKeyAdmission } from "../identity/AuthenticationLive.ts"
 import { Principal } from "../identity/Principal.ts"
 import { annotateSpan } from "../kit/Spans.ts"
+import { mcpPath } from "./RpcError.ts"
 import { makeTools } from "./Tools.ts"
 
 /**
@@ -11,9 +12,6 @@ import { makeTools } from "./Tools.ts"
  * request. Behind the same edge as the API, with the same key, rate limit and bounds: one message per request, since
  * each takes one token.
  */
-
-/** Where the tool server is. */
-export const mcpPath = "/mcp"
 
 /** What the operator's settings say of callers. */
 export type McpOptions = AdmissionOptions

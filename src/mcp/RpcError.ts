@@ -1,6 +1,12 @@
 import { type ApiError, type ErrorBody, errorBody } from "../Errors.ts"
 import { MalformedJson } from "../kit/Body.ts"
 
+/** Where the tool server is. */
+export const mcpPath = "/mcp"
+
+/** Whether a request line's target is the tool server, which is answered in its protocol whatever goes wrong. */
+export const isToolServer = (target: string): boolean => /^\/mcp\/?(?:[?;#]|$)/.test(target)
+
 /** A refusal of the tool server before a message is known: JSON-RPC 2.0's error object, which answers no id. */
 export interface RpcError {
   readonly jsonrpc: "2.0"
