@@ -263,6 +263,8 @@ export const boundConnections = (
     return (request, response) => {
       const connection = connections.get(request.socket)
       if (connection === undefined || connection.ending) return
+      // Nothing here is upgraded, but what the client sends after such a request can't be told to be another one
+      if (request.headers.upgrade !== undefined) response.setHeader("connection", "close")
       const { current, waiting } = connection
       const exchange = { request, response }
       if (current === undefined || (waiting.length === 0 && isOver(current))) {
