@@ -4,9 +4,11 @@ import { DeliveriesApi } from "./deliveries/Api.ts"
 import { RecoveriesApi } from "./deliveries/RecoveriesApi.ts"
 import {
   errorSchema,
+  HeadersTooLarge,
   InternalError,
   MethodNotAllowed,
   PayloadTooLarge,
+  RequestTimeout,
   ServiceUnavailable,
   UnsupportedMediaType,
   ValidationFailed
@@ -79,8 +81,10 @@ class Contract extends HttpApi.make("connected-payments")
   .add(HealthApi)
   .addError(errorSchema(ValidationFailed))
   .addError(errorSchema(MethodNotAllowed))
+  .addError(errorSchema(RequestTimeout))
   .addError(errorSchema(PayloadTooLarge))
   .addError(errorSchema(UnsupportedMediaType))
+  .addError(errorSchema(HeadersTooLarge))
   .addError(errorSchema(InternalError))
   .annotate(OpenApi.Title, "connected-payments")
   .annotate(OpenApi.Version, "2")

@@ -14,6 +14,7 @@ import {
   Either,
   FiberRef,
   HashMap,
+  HashSet,
   Option,
   ParseResult,
   Record,
@@ -30,16 +31,17 @@ import {
   isApiError,
   MethodNotAllowed,
   ResourceNotFound,
+  ServiceUnavailable,
   ValidationFailed
 } from "./Errors.ts"
 import { eventSchemaPaths } from "./EventSchemas.ts"
 import { inboundEntries } from "./inbound/Http.ts"
-import { withBoundedJson } from "./kit/Body.ts"
+import { isIncompleteBody, withBoundedJson } from "./kit/Body.ts"
 import { LogLines } from "./kit/LogLines.ts"
 import { Metrics } from "./kit/Metrics.ts"
 import { newRequestId, RequestId, ResponseHeaders } from "./kit/Request.ts"
 import { annotateSpan, RequestFacts } from "./kit/Spans.ts"
-import { mcpPath } from "./mcp/Http.ts"
+import { isToolServer, mcpPath, rpcError } from "./mcp/RpcError.ts"
 import { matcher, type Operation } from "./Operations.ts"
 import { requestTelemetry } from "./RequestSpan.ts"
 
@@ -87,7 +89,8 @@ const maxQueryParameters = 100
 const queryOf = (url: string): Record<string, string | Array<string>> => {
   // Without a prototype, whose members a parameter could be mistaken for
   const query: Record<string, string | Array<string>> = Object.create(null)
-  for (const [name, value] of new URLSearchParams(url.slice(pathOf(url).length + 1))) {
+  // With a question mark of its own: it takes one away, which may be part of the first parameter's name
+  for (const [name, value] of new URLSearchParams(`?${url.slice(pathOf(url).length + 1)}`)) {
     const known = query[name]
     query[name] = known === undefined ? value : [known, value].flat()
   }
@@ -208,19 +211,32 @@ const toApiError = (failure: unknown, request: HttpServerRequest.HttpServerReque
   return Effect.succeed(new InternalError({ cause: failure }))
 }
 
+/** The tool server speaks its protocol, whatever goes wrong; everything else the API's form. */
+const responseTo = ({ url }: HttpServerRequest.HttpServerRequest) =>
+  isToolServer(url) ? rpcErrorResponse : errorResponse
+
 /** The response of an error, under the id of its request. */
 export const errorResponse = (error: ApiError, requestId: string): HttpServerResponse.HttpServerResponse =>
-  HttpServerResponse.unsafeJson(errorBody(error, requestId), {
-    status: error.status,
-    headers: {
-      ...(error.retryAfter === null
-        ? {}
-        : { "retry-after": String(Math.max(1, Math.ceil(Duration.toSeconds(error.retryAfter)))) }),
-      ...(error.allow.length === 0 ? {} : { allow: error.allow.join(", ") }),
-      // What was not read of a body would be taken for the next request
-      ...(error.status === 413 ? { connection: "close" } : {})
-    }
-  })
+  HttpServerResponse.unsafeJson(errorBody(error, requestId), { status: error.status, headers: headersOf(error) })
+
+const rpcErrorResponse = (error: ApiError, requestId: string): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.unsafeJson(rpcError(error, requestId), { status: error.status, headers: headersOf(error) })
+
+const headersOf = (error: ApiError): Record<string, string> => ({
+  ...(error.retryAfter === null
+    ? {}
+    : { "retry-after": String(Math.max(1, Math.ceil(Duration.toSeconds(error.retryAfter)))) }),
+  ...(error.allow.length === 0 ? {} : { allow: error.allow.join(", ") }),
+  // What was not read of a body would be taken for the next request
+  ...(error.status === 413 ? { connection: "close" } : {})
+})
+
+/** How a request ends whose client went away: there is nobody to answer, and nothing of ours has failed. */
+const clientGone = Cause.interrupt(HttpServerError.clientAbortFiberId)
+
+/** Whether a request failed because its client went away; what failed with it are the consequences. */
+const isGone = (cause: Cause.Cause<unknown>): boolean =>
+  HashSet.has(Cause.interruptors(cause), HttpServerError.clientAbortFiberId) || isIncompleteBody(Cause.squash(cause))
 
 const report = (error: ApiError, cause: Cause.Cause<unknown>) => {
   if (error.status < 500) {
@@ -261,13 +277,15 @@ export const edge = HttpApiBuilder.middleware(
               Effect.interruptible(entry(request))
         const answered = Effect.matchCauseEffect(served, {
           onFailure: (cause) =>
-            Cause.isInterruptedOnly(cause)
-              ? Effect.failCause(Cause.stripFailures(cause))
+            isGone(cause)
+              ? Effect.failCause(clientGone)
               : Effect.gen(function* () {
-                  const error = yield* toApiError(Cause.squash(cause), request)
+                  const error = Cause.isInterruptedOnly(cause)
+                    ? new ServiceUnavailable({ cause: "The request was interrupted" })
+                    : yield* toApiError(Cause.squash(cause), request)
                   yield* report(error, cause)
                   yield* annotateSpan({ "error.type": error.code })
-                  return HttpServerResponse.setHeaders(errorResponse(error, requestId), headers)
+                  return HttpServerResponse.setHeaders(responseTo(request)(error, requestId), headers)
                 }),
           onSuccess: (response) => Effect.succeed(HttpServerResponse.setHeaders(response, headers))
         })

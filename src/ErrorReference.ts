@@ -91,17 +91,26 @@ const advice: Readonly<Record<string, Advice>> = {
     why: "Test events exist in the sandbox only.",
     remedy: "Test with a key and an endpoint of the sandbox."
   },
+  RequestTimeout: {
+    why: "The headers took longer than 15 seconds, the whole request longer than a minute, or nothing of it came for 20 seconds.",
+    remedy:
+      "Send it again on a new connection, with the same `Idempotency-Key` if it has one. Operators change `REQUEST_TIMEOUT`."
+  },
   PayloadTooLarge: {
     why: "A JSON body over 256 KiB, an image over 4 MiB, or a notification over 1 MiB.",
     remedy: "Send less."
   },
   UnsupportedMediaType: {
-    why: "The body is not JSON, or an image's bytes are no JPEG, PNG or WebP.",
+    why: "The body is not JSON, it comes without `content-type: application/json`, or an image's bytes are no JPEG, PNG or WebP.",
     remedy: "Send JSON with `content-type: application/json`, or an image in one of these forms."
   },
   ValidationFailed: {
     why: "The body, the path, the query or a header is not valid. Keys that are not known are refused too.",
     remedy: "Correct every place that `fields` lists. The same request never succeeds."
+  },
+  HeadersTooLarge: {
+    why: "The request line and the headers are larger than 16 KiB together.",
+    remedy: "Send fewer or shorter headers, cookies and query parameters."
   },
   EventTypeNotSubscribed: {
     why: "The endpoint does not subscribe to the type of the test event.",
@@ -124,7 +133,7 @@ const advice: Readonly<Record<string, Advice>> = {
     remedy: "Remove the keys that `fields` lists."
   },
   RateLimitExceeded: {
-    why: "More requests in a minute than one credential, or one client address without a valid one, may send.",
+    why: "More requests in a minute than one credential, or one client address without a valid one, may send; or too many images up or down at once from one organization or client address.",
     remedy: "Wait as long as `Retry-After` says. `RateLimit-Remaining` tells beforehand how many are left."
   },
   TestRateLimitExceeded: {

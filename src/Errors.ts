@@ -242,6 +242,7 @@ export class EndpointLimitReached extends documented("EndpointLimitReached", {
 export class ApiKeyLimitReached extends documented("ApiKeyLimitReached", {
   status: 409,
   code: "api_key_limit_reached",
+  settles: "refused",
   message: "The organization has as many API keys as it may have, 100 of both environments together; revoke one first."
 }) {}
 
@@ -303,6 +304,14 @@ export class TestEnvironmentRequired extends documented("TestEnvironmentRequired
 
 // The request itself
 
+/** The head or the body of the request did not arrive in time (setting `REQUEST_TIMEOUT`). */
+export class RequestTimeout extends documented("RequestTimeout", {
+  status: 408,
+  code: "request_timeout",
+  settles: "refused",
+  message: "The request did not arrive in time; send it again on a new connection."
+}) {}
+
 /** JSON over 256 KiB, an image over 4 MiB, a notification over 1 MiB. */
 export class PayloadTooLarge extends documented("PayloadTooLarge", {
   status: 413,
@@ -325,6 +334,14 @@ export class ValidationFailed extends documented("ValidationFailed", {
   code: "validation_failed",
   settles: "refused",
   message: "The request is not valid; `fields` lists what was refused."
+}) {}
+
+/** The request line and the headers are over 16 KiB together. */
+export class HeadersTooLarge extends documented("HeadersTooLarge", {
+  status: 431,
+  code: "headers_too_large",
+  settles: "refused",
+  message: "The request line and the headers are larger than 16 KiB together."
 }) {}
 
 /** Synthetic test of a type that the endpoint does not subscribe to. */
@@ -380,6 +397,7 @@ export class RateLimitExceeded extends documented("RateLimitExceeded", {
 export class ImageQuotaExceeded extends documented("ImageQuotaExceeded", {
   status: 429,
   code: "image_quota_exceeded",
+  settles: "refused",
   message:
     "The organization has uploaded as many bytes of images as it may in an hour; wait as long as Retry-After says."
 }) {}
@@ -479,6 +497,14 @@ export class InternalError extends documented("InternalError", {
   message: "Something went wrong inside the service; quote the request id when you report it."
 }) {}
 
+/** The cursor of a list names nothing that the list has: nothing at all, or what another tenant or another list has. */
+export const unknownCursor = (cause?: unknown): ValidationFailed =>
+  new ValidationFailed({
+    message: "`starting_after` names nothing in this list; start again from its beginning.",
+    fields: ["starting_after"],
+    ...(cause === undefined ? {} : { cause })
+  })
+
 /** All classes of documented errors: the source of the error reference and of the tests over every code. */
 export const documentedErrors: ReadonlyArray<DocumentedErrorClass> = [
   AuthenticationRequired,
@@ -504,9 +530,11 @@ export const documentedErrors: ReadonlyArray<DocumentedErrorClass> = [
   RecoveryInProgress,
   EndpointPaused,
   TestEnvironmentRequired,
+  RequestTimeout,
   PayloadTooLarge,
   UnsupportedMediaType,
   ValidationFailed,
+  HeadersTooLarge,
   EventTypeNotSubscribed,
   DestinationRejected,
   DestinationUnresolvable,

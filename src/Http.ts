@@ -32,10 +32,10 @@ import { membersHttp } from "./identity/MembersHttp.ts"
 import { organizationsHttp } from "./identity/OrganizationsHttp.ts"
 import { sessionHttp } from "./identity/SessionHttp.ts"
 import { signInHttp } from "./identity/SignInHttp.ts"
-import { productImagesHttp, publicImagesHttp } from "./images/Http.ts"
+import { type ImageBounds, productImagesHttp, publicImagesHttp } from "./images/Http.ts"
 import { inboundHttp } from "./inbound/Http.ts"
 import { mcpHttp } from "./mcp/Http.ts"
-import { operationKey } from "./Operations.ts"
+import { operationKey, takesBody } from "./Operations.ts"
 import { accountHttp, balanceTransactionsHttp, payoutsHttp } from "./provider/AccountHttp.ts"
 import { pricesHttp, productsHttp } from "./provider/CatalogHttp.ts"
 import { checkoutSessionsHttp, paymentLinksHttp } from "./provider/CheckoutHttp.ts"
@@ -58,13 +58,19 @@ const permissions = new Map(
   )
 )
 
+const withBody: ReadonlySet<string> = new Set(
+  operations.filter(takesBody).map(({ method, path }) => operationKey(method, path))
+)
+
 /** What the HTTP surface asks of the operator's settings. */
-export type HttpOptions = Omit<AuthenticationOptions, "permissionOf"> & AdmissionOptions
+export type HttpOptions = Omit<AuthenticationOptions, "permissionOf" | "takesBody"> &
+  AdmissionOptions & { readonly http: ImageBounds }
 
 const groups = (options: HttpOptions) => {
   const authentication = {
     ...options,
-    permissionOf: (method: string, path: string) => permissions.get(operationKey(method, path))
+    permissionOf: (method: string, path: string) => permissions.get(operationKey(method, path)),
+    takesBody: (method: string, path: string) => withBody.has(operationKey(method, path))
   }
   return Layer.mergeAll(
     productsHttp,
@@ -80,7 +86,7 @@ const groups = (options: HttpOptions) => {
     balanceTransactionsHttp,
     payoutsHttp,
     productImagesHttp,
-    publicImagesHttp,
+    publicImagesHttp({ ...options, ...options.http }),
     endpointsHttp,
     deliveriesHttp,
     recoveriesHttp,

@@ -1,4 +1,4 @@
-import { HttpApi, type HttpApiEndpoint, type HttpApiGroup, type HttpMethod } from "@effect/platform"
+import { HttpApi, type HttpApiEndpoint, type HttpApiGroup, type HttpMethod, OpenApi } from "@effect/platform"
 import { Array as Arr, Context, Option, Predicate } from "effect"
 import { sessionCookie } from "./identity/Authentication.ts"
 import { type Permission, RequiredPermission } from "./identity/Permissions.ts"
@@ -41,6 +41,11 @@ export const operationsOf = <Id extends string, Groups extends HttpApiGroup.Http
 /** What tells an operation from the others. */
 export const operationKey = (method: string, path: string): string => `${method} ${path}`
 
+/** Whether an operation takes a body: by its schema, or as bytes that its handler reads and its description declares. */
+export const takesBody = ({ endpoint }: Operation): boolean =>
+  Option.isSome(endpoint.payloadSchema) ||
+  Option.exists(Context.getOption(endpoint.annotations, OpenApi.Override), (override) => "requestBody" in override)
+
 interface Compiled {
   readonly operation: Operation
   readonly pattern: RegExp
@@ -56,11 +61,14 @@ const partsOf = (path: string): number => {
   return parts
 }
 
-/** Finds operations by the path of a request, for what the router does not tell: the methods a path takes. */
+/**
+ * Finds operations by the path of a request, for what the router does not tell: the methods a path takes. As for the
+ * router, a parameter may be empty.
+ */
 export const matcher = (operations: ReadonlyArray<Operation>) => {
   const compiled = operations.map((operation): Compiled => {
     const names = [...operation.path.matchAll(/:(\w+)/g)].flatMap(([, name]) => (name === undefined ? [] : [name]))
-    return { operation, names, pattern: new RegExp(`^${operation.path.replaceAll(/:\w+/g, "([^/]+)")}/?$`) }
+    return { operation, names, pattern: new RegExp(`^${operation.path.replaceAll(/:\w+/g, "([^/]*)")}/?$`) }
   })
   // Every request may ask: most operations are ruled out by their number of parts
   const byLength = Arr.groupBy(compiled, ({ operation }) => String(partsOf(operation.path)))

@@ -1,6 +1,6 @@
 import { performance } from "node:perf_hooks"
 import { HttpServerError, type HttpServerRequest, type HttpServerResponse, HttpTraceContext } from "@effect/platform"
-import { Context, DefaultServices, Effect, type Exit, FiberRef, Exit as Outcome, Tracer } from "effect"
+import { Cause, Context, DefaultServices, Effect, type Exit, FiberRef, HashSet, Exit as Outcome, Tracer } from "effect"
 import type { LineLevel, LogLinesWriter } from "./kit/LogLines.ts"
 import type { MetricsWriter } from "./kit/Metrics.ts"
 import { failedWith, type RequestFacts } from "./kit/Spans.ts"
@@ -47,7 +47,16 @@ const traced = FiberRef.set(FiberRef.currentTracerEnabled, true)
 /** The methods that are told apart; a client can send any word. */
 const methods: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 
-const levelOf = (status: number): LineLevel => (status < 400 ? "INFO" : status < 500 ? "WARN" : "ERROR")
+/** What a request is counted as whose client went away before it was answered; nobody gets to see it. */
+const clientGoneStatus = 499
+
+const statusOf = (exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>): number =>
+  Outcome.isFailure(exit) && HashSet.has(Cause.interruptors(exit.cause), HttpServerError.clientAbortFiberId)
+    ? clientGoneStatus
+    : HttpServerError.exitResponse(exit).status
+
+const levelOf = (status: number): LineLevel =>
+  status < 400 || status === clientGoneStatus ? "INFO" : status < 500 ? "WARN" : "ERROR"
 
 /** What a log line says of a request beside its result, where it is known. */
 const loggedFacts = ["organization.id", "environment", "author.kind", "author.id", "error.type"] as const
@@ -78,7 +87,7 @@ export const requestTelemetry = ({ lines, metrics, quietRoutes, routeOf, tracer 
 
   const tell = (served: Served, exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>) => {
     const { facts, method, route, startedAt } = served
-    const { status } = HttpServerError.exitResponse(exit)
+    const status = statusOf(exit)
     const millis = performance.now() - startedAt
     if (facts.span?.sampled === true) {
       facts.span.attribute("http.response.status_code", status)

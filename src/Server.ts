@@ -1,78 +1,127 @@
 import { createServer, type Server } from "node:http"
+import { Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import { layer as nodeHttpServerLayer } from "@effect/platform-node/NodeHttpServer"
-import { Duration, Effect, Layer } from "effect"
-import { errorBody, ValidationFailed } from "./Errors.ts"
-import { newRequestId } from "./kit/Request.ts"
+import { HttpServer, type HttpServerError } from "@effect/platform"
+import { layerContext, makeHandler, make as makeNodeServer } from "@effect/platform-node/NodeHttpServer"
+import { Duration, Effect, Layer, Predicate, Runtime, type Scope } from "effect"
+import { boundConnections, type ConnectionBounds, type Connections } from "./Connections.ts"
+import { HeadersTooLarge, PayloadTooLarge, RequestTimeout, ValidationFailed } from "./Errors.ts"
+import type { UnreadableRequest } from "./kit/Body.ts"
 
-/** Node's HTTP server with bounds on what a client can make it wait for. */
+/** Node's HTTP server with bounds on what a client can make it hold, and on how long. */
 
-/** How long a client may take to send its head, and its whole request. */
+/** How long a client may take to send its head, which is at most so large. */
 const headersTimeout = Duration.seconds(15)
-const requestTimeout = Duration.seconds(60)
+const maxHeadBytes = 16 * 1024
 
-/** Answers what is not HTTP, or too large a head, in the documented form: no handler ever sees such a request. */
-const refuse = (socket: Duplex): void => {
-  if (!socket.writable) {
-    socket.destroy()
-    return
-  }
-  const requestId = newRequestId()
-  const error = new ValidationFailed({ message: "The request is not valid HTTP, or its headers are too large." })
-  const body = JSON.stringify(errorBody(error, requestId))
-  socket.end(
-    [
-      `HTTP/1.1 ${error.status} Unprocessable Content`,
-      "content-type: application/json",
-      `content-length: ${Buffer.byteLength(body)}`,
-      `request-id: ${requestId}`,
-      "connection: close",
-      "",
-      body
-    ].join("\r\n")
-  )
+/** How often a full server says so in the log. */
+const fullLogInterval = Duration.minutes(1)
+
+/** Where the server listens, and its bounds. */
+export interface ServerOptions extends ConnectionBounds {
+  readonly host: string
+  readonly port: number
+  /** How long a client may take to send a request. */
+  readonly requestTimeout: Duration.Duration
+  /** How long a connection stays open without a request. */
+  readonly keepAliveTimeout: Duration.Duration
+  /** How long a shutdown waits for open requests. */
+  readonly shutdownTimeout: Duration.Duration
 }
 
-const answerClientErrors = (server: Server): Server =>
+/** What is said of a request that no handler ever sees. */
+const refusalOf = (error: unknown): UnreadableRequest => {
+  switch (Predicate.hasProperty(error, "code") ? error.code : undefined) {
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return new RequestTimeout()
+    case "HPE_HEADER_OVERFLOW":
+      return new HeadersTooLarge()
+    case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
+      return new PayloadTooLarge()
+    default:
+      return new ValidationFailed({ message: "The request is not valid HTTP." })
+  }
+}
+
+/** The target of the request line, where what could not be read begins with one. */
+const targetOf = (error: unknown): string => {
+  const packet = Predicate.hasProperty(error, "rawPacket") ? error.rawPacket : undefined
+  return Buffer.isBuffer(packet) ? (/^[A-Z]+ (\S+)/.exec(packet.toString("latin1", 0, 256))?.[1] ?? "") : ""
+}
+
+const answerClientErrors = (server: Server, { refuse }: Connections): void => {
+  const refuseOn = (socket: Duplex, error: unknown): void => {
+    if (socket instanceof Socket) refuse(socket, refusalOf(error), targetOf(error))
+    else socket.destroy()
+  }
   server
-    .on("clientError", (_error, socket) => refuse(socket))
-    .on("connect", (_request, socket) => refuse(socket))
+    .on("clientError", (error, socket) => refuseOn(socket, error))
+    .on("connect", (_request, socket) => refuseOn(socket, undefined))
     // Node answers an expectation that it does not know with an empty 417; such a header may be ignored
     .on("checkExpectation", (request, response) => server.emit("request", request, response))
+}
+
+/** Says in the log that connections were refused, at most once a minute. */
+const makeFullLog: Effect.Effect<() => void> = Effect.map(Effect.runtime<never>(), (runtime) => {
+  let loggedAt = Number.NEGATIVE_INFINITY
+  let refused = 0
+  return () => {
+    refused += 1
+    const now = Date.now()
+    if (now - loggedAt < Duration.toMillis(fullLogInterval)) return
+    Runtime.runFork(runtime)(
+      Effect.logWarning(
+        `The process has as many connections as it may have, or one address has half of them (CONNECTION_LIMIT): ${refused} refused since this was last logged`
+      )
+    )
+    loggedAt = now
+    refused = 0
+  }
+})
+
+const listen = (
+  options: ServerOptions
+): Effect.Effect<HttpServer.HttpServer, HttpServerError.ServeError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const server = createServer({
+      maxHeaderSize: maxHeadBytes,
+      headersTimeout: Math.min(Duration.toMillis(headersTimeout), Duration.toMillis(options.requestTimeout)),
+      requestTimeout: Duration.toMillis(options.requestTimeout),
+      keepAliveTimeout: Duration.toMillis(options.keepAliveTimeout),
+      connectionsCheckingInterval: 1000,
+      // Node would answer with an empty 400; nothing here goes by the host
+      requireHostHeader: false
+    })
+    const connections = boundConnections(server, options, yield* makeFullLog)
+    answerClientErrors(server, connections)
+    const { address } = yield* makeNodeServer(() => server, { host: options.host, port: options.port })
+    yield* closeEventually(server, options.shutdownTimeout)
+    return HttpServer.make({
+      address,
+      // The platform would also take upgrades, whose connections are beyond every bound; as ordinary requests they are not
+      serve: (app, middleware): Effect.Effect<void, never, Scope.Scope> =>
+        Effect.flatMap(makeHandler(middleware === undefined ? app : middleware(app)), (handler) => {
+          const listener = connections.serve(handler)
+          return Effect.acquireRelease(
+            Effect.sync(() => void server.on("request", listener)),
+            () => Effect.sync(() => server.off("request", listener))
+          )
+        })
+    })
+  })
+
+/** Closes before the server does, and starts the clock. */
+const closeEventually = (server: Server, after: Duration.Duration) =>
+  Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      server.closeIdleConnections()
+      setTimeout(() => server.closeAllConnections(), Duration.toMillis(after)).unref()
+    })
+  )
 
 /**
  * An `HttpServer` that listens when the layer is built. On shutdown it takes no more connections and waits for open
  * requests, for at most `shutdownTimeout`: a request that hangs must not hold the process.
  */
-export const serverLayer = (options: {
-  readonly host: string
-  readonly port: number
-  readonly shutdownTimeout: Duration.Duration
-}) =>
-  Layer.unwrapEffect(
-    Effect.sync(() => {
-      const server = answerClientErrors(
-        createServer({
-          headersTimeout: Duration.toMillis(headersTimeout),
-          requestTimeout: Duration.toMillis(requestTimeout),
-          connectionsCheckingInterval: 5000,
-          // Node would answer with an empty 400; nothing here goes by the host
-          requireHostHeader: false
-        })
-      )
-      return nodeHttpServerLayer(() => server, { host: options.host, port: options.port }).pipe(
-        // Closes before the server does, and starts the clock
-        (layer) => Layer.provideMerge(closeEventually(server, options.shutdownTimeout), layer)
-      )
-    })
-  )
-
-const closeEventually = (server: Server, after: Duration.Duration) =>
-  Layer.scopedDiscard(
-    Effect.addFinalizer(() =>
-      Effect.sync(() => {
-        server.closeIdleConnections()
-        setTimeout(() => server.closeAllConnections(), Duration.toMillis(after)).unref()
-      })
-    )
-  )
+export const serverLayer = (options: ServerOptions) =>
+  Layer.merge(Layer.scoped(HttpServer.HttpServer, listen(options)), layerContext)

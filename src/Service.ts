@@ -51,6 +51,7 @@ export interface ServiceOptions {
     | "host"
     | "port"
     | "roles"
+    | "http"
     | "databasePoolSize"
     | "allowLocalDestinations"
     | "endpointLimit"
@@ -182,7 +183,7 @@ export const apiLayer = (options: EmbeddedOptions) =>
             ...options.settings,
             trustedOrigins: new Set([new URL(options.publicUrl).origin, ...options.settings.trustedOrigins])
           }),
-          serverLayer(options.settings)
+          serverLayer({ ...options.settings, ...options.settings.http })
         )
     )
   )

@@ -164,6 +164,29 @@ const rows: ReadonlyArray<Row> = [
     about: "how long receipts of notifications (at least `30 days`) and audit records are kept"
   },
   {
+    names: ["CONNECTION_LIMIT"],
+    fallback: ({ http }) => [http.connectionLimit],
+    about:
+      "open connections of clients per process, 16 to 100000; one address has half of them at most, unless it is in `TRUSTED_PROXIES`; beyond the limit the longest idle one is closed, or the new one if none is idle"
+  },
+  {
+    names: ["REQUEST_TIMEOUT", "ANSWER_TIMEOUT"],
+    fallback: ({ http }) => [http.requestTimeout, http.answerTimeout],
+    about:
+      "how long a client may take to send a request and to read its answer; either ends after 20 seconds in which nothing moves"
+  },
+  {
+    names: ["KEEP_ALIVE_TIMEOUT"],
+    fallback: ({ http }) => [http.keepAliveTimeout],
+    about: "how long a connection stays open without a request; set it above your load balancer's own"
+  },
+  {
+    names: ["PUBLIC_IMAGE_CONCURRENCY"],
+    fallback: ({ http }) => [http.imageConcurrency],
+    about:
+      "public images on their way to clients at once per process, 1 to 10000, each with about 0.5 MB of memory; one client address has a quarter of them at most; more wait 10 seconds for their turn"
+  },
+  {
     names: ["SHUTDOWN_TIMEOUT"],
     fallback: ({ shutdownTimeout }) => [shutdownTimeout],
     about: "how long a shutdown waits for requests and attempts under way"

@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Option } from "effect"
-import { ResourceNotFound, type ServiceUnavailable } from "../Errors.ts"
+import { ResourceNotFound, type ServiceUnavailable, unknownCursor, type ValidationFailed } from "../Errors.ts"
 import type { PrincipalShape } from "../identity/Principal.ts"
 import { makeAudit } from "../kit/Audit.ts"
 import type { DeliveryId, EndpointId } from "../kit/Ids.ts"
@@ -16,12 +16,12 @@ import { WakeUp } from "./WakeUp.ts"
 export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliveries")<
   Deliveries,
   {
-    /** An endpoint's deliveries, newest first. A `starting_after` of another endpoint answers not found. */
+    /** An endpoint's deliveries, newest first. Refuses a `starting_after` that is none of them. */
     readonly list: (
       tenant: Tenant,
       endpointId: EndpointId,
       query: ListDeliveries
-    ) => Effect.Effect<DeliveryList, ResourceNotFound | ServiceUnavailable>
+    ) => Effect.Effect<DeliveryList, ResourceNotFound | ValidationFailed | ServiceUnavailable>
     readonly get: (
       tenant: Tenant,
       id: DeliveryId
@@ -62,7 +62,7 @@ const makeDeliveries = Effect.gen(function* () {
     }
     // A place in another endpoint's history is none in this one's
     if (query.starting_after !== undefined && !(yield* repo.hasDelivery(tenant, endpointId, query.starting_after))) {
-      return yield* new ResourceNotFound({ message: "`starting_after` names no delivery of this endpoint." })
+      return yield* unknownCursor()
     }
     const limit = query.limit ?? defaultPageSize
     const rows = yield* repo.list(tenant, endpointId, query, limit + 1)

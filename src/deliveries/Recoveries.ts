@@ -5,6 +5,7 @@ import {
   RecoveryInProgress,
   ResourceNotFound,
   type ServiceUnavailable,
+  unknownCursor,
   ValidationFailed
 } from "../Errors.ts"
 import type { PrincipalShape } from "../identity/Principal.ts"
@@ -52,12 +53,12 @@ export class Recoveries extends Context.Tag("connected-payments/deliveries/Recov
       endpointId: EndpointId,
       id: RecoveryId
     ) => Effect.Effect<Recovery, ResourceNotFound | ServiceUnavailable>
-    /** Newest first. */
+    /** Newest first. Refuses a `starting_after` that is none of the endpoint's. */
     readonly list: (
       tenant: Tenant,
       endpointId: EndpointId,
       query: ListRecoveries
-    ) => Effect.Effect<RecoveryList, ResourceNotFound | ServiceUnavailable>
+    ) => Effect.Effect<RecoveryList, ResourceNotFound | ValidationFailed | ServiceUnavailable>
     /** Takes some running recovery one step on; none where there is nothing to do. */
     readonly step: Effect.Effect<Option.Option<Step>, SqlError.SqlError>
     /** Waits until a recovery was started here. */
@@ -140,6 +141,10 @@ const makeRecoveries = Effect.gen(function* () {
   const list = Effect.fn("Recoveries.list")(function* (tenant: Tenant, endpointId: EndpointId, query: ListRecoveries) {
     if (!(yield* repo.hasEndpoint(tenant, endpointId))) {
       return yield* noEndpoint()
+    }
+    const { starting_after: after } = query
+    if (after !== undefined && Option.isNone(yield* repo.find(tenant, endpointId, after))) {
+      return yield* unknownCursor()
     }
     const limit = query.limit ?? defaultPageSize
     const rows = yield* repo.list(tenant, endpointId, query, limit + 1)

@@ -8,6 +8,7 @@ import {
   IntegrationFilterUnknown,
   ResourceNotFound,
   type ServiceUnavailable,
+  unknownCursor,
   ValidationFailed
 } from "../Errors.ts"
 import { EventCatalog, subscriptionProblem } from "../events/EventCatalog.ts"
@@ -121,13 +122,13 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
     ) => Effect.Effect<RotatedEndpoint, ResourceNotFound | ServiceUnavailable>
     /**
      * Events that an endpoint missed while it was paused, newest first, as long as payloads are kept; of a deleted one
-     * too. A `starting_after` that is none of them answers not found.
+     * too. Refuses a `starting_after` that is none of them.
      */
     readonly listSkipped: (
       tenant: Tenant,
       id: EndpointId,
       query: ListSkipped
-    ) => Effect.Effect<SkippedEventList, ResourceNotFound | ServiceUnavailable>
+    ) => Effect.Effect<SkippedEventList, ResourceNotFound | ValidationFailed | ServiceUnavailable>
     /** Erases rotated secrets whose time is over, and ends what was queued while its endpoint was being deleted. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
@@ -284,7 +285,7 @@ const makeEndpoints = Effect.fnUntraced(function* (options: EndpointsOptions) {
   ) {
     yield* Effect.filterOrFail(repo.existed(tenant, id), (found) => found, notFound)
     if (after !== undefined && !(yield* repo.isSkipped(tenant, id, after))) {
-      return yield* new ResourceNotFound({ message: "`starting_after` names no skipped event of this endpoint." })
+      return yield* unknownCursor()
     }
     const rows = yield* repo.listSkipped(tenant, id, { after, limit: limit + 1 })
     const data = rows.slice(0, limit).map(({ payload, ...skipped }) => {

@@ -2,7 +2,7 @@ import { HttpApiBuilder } from "@effect/platform"
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { Api } from "../Api.ts"
-import { PermissionDenied } from "../Errors.ts"
+import { PermissionDenied, unknownCursor } from "../Errors.ts"
 import { defaultPageSize } from "../kit/Request.ts"
 import { orUnavailable } from "../storage/Database.ts"
 import type { AuditRecord } from "./AuditApi.ts"
@@ -20,12 +20,21 @@ export const auditHttp = HttpApiBuilder.group(Api, "audit", (handlers) =>
         }
         const limit = urlParams.limit ?? defaultPageSize
         const after = urlParams.starting_after ?? null
+        const visible = sql`organization_id = ${principal.organizationId}
+            AND (environment = ${principal.environment} OR environment IS NULL)`
+        if (after !== null) {
+          const [known] = yield* sql`SELECT 1 FROM payments.audit_log WHERE ${visible} AND id = ${after}`.pipe(
+            orUnavailable
+          )
+          if (known === undefined) {
+            return yield* unknownCursor()
+          }
+        }
         const rows = yield* sql<AuditRecord>`
           SELECT id, environment, json_build_object('kind', author_kind, 'id', author_id) AS author, action,
             json_build_object('type', target_type, 'id', target_id) AS target, request_id AS "requestId", at
           FROM payments.audit_log
-          WHERE organization_id = ${principal.organizationId}
-            AND (environment = ${principal.environment} OR environment IS NULL)
+          WHERE ${visible}
             AND (${after}::uuid IS NULL OR id < ${after}::uuid)
           ORDER BY id DESC LIMIT ${limit + 1}`.pipe(orUnavailable)
         return { data: rows.slice(0, limit), has_more: rows.length > limit }

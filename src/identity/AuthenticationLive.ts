@@ -8,6 +8,7 @@ import {
   SessionInvalid,
   ValidationFailed
 } from "../Errors.ts"
+import { refuseBody } from "../kit/Body.ts"
 import { annotateSpan } from "../kit/Spans.ts"
 import { principalOf, requirePermission, requireTrustedOrigin, requireWorkspace } from "./Access.ts"
 import { AddressLimit } from "./AddressLimit.ts"
@@ -22,6 +23,8 @@ import { isToken, Sessions, tokenHash } from "./Sessions.ts"
 export interface AuthenticationOptions {
   /** The permission of the operation that a request was routed to. */
   readonly permissionOf: (method: string, routePath: string) => Permission | undefined
+  /** Whether that operation takes a body. */
+  readonly takesBody: (method: string, routePath: string) => boolean
   /** Origins whose pages may change things in a signed-in person's name. */
   readonly trustedOrigins: ReadonlySet<string>
 }
@@ -101,6 +104,16 @@ export const makeKeyAdmission = Effect.gen(function* () {
   })
 })
 
+/** What an operation would not read is refused, as unknown keys of a body are. */
+const refuseUnreadBody = ({ takesBody }: AuthenticationOptions) =>
+  Effect.gen(function* () {
+    const { route } = yield* HttpRouter.RouteContext
+    if (!takesBody(route.method, route.path)) {
+      // As the platform's own reading of a body fails: the edge answers it
+      yield* Effect.orDie(refuseBody(yield* HttpServerRequest.HttpServerRequest))
+    }
+  })
+
 /** Where a request carries both a key and a cookie, the key decides. */
 const makeAuthentication = Effect.fnUntraced(function* (options: AuthenticationOptions) {
   const admitKey = yield* makeKeyAdmission
@@ -137,6 +150,7 @@ const makeAuthentication = Effect.fnUntraced(function* (options: AuthenticationO
       "author.kind": principal.author.kind,
       "author.id": principal.author.id
     })
+    yield* refuseUnreadBody(options)
     return principal
   })
 })
@@ -168,6 +182,7 @@ export const sessionAuthenticationLayer = (
         }
         const session = yield* admitSession(token)
         yield* requireTrustedOrigin(options.trustedOrigins)
+        yield* refuseUnreadBody(options)
         return session
       })
     )

@@ -4,6 +4,7 @@ import {
   errorSchema,
   ImageQuotaExceeded,
   ProviderAccountNotConnected,
+  RateLimitExceeded,
   ResourceNotFound,
   ServiceUnavailable
 } from "../Errors.ts"
@@ -60,6 +61,7 @@ export class PublicImagesApi extends HttpApiGroup.make("publicImages")
       .setPath(Schema.Struct({ file: Schema.String.annotations({ description: "`<sha256>.<jpg|png|webp>`" }) }))
       .addSuccess(HttpApiSchema.Uint8Array({ contentType: "image/*" }))
       .addError(errorSchema(ResourceNotFound))
+      .addError(errorSchema(RateLimitExceeded))
       .addError(errorSchema(ServiceUnavailable))
       .annotate(OpenApi.Summary, "Read a product image")
       .annotate(

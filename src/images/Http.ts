@@ -1,19 +1,31 @@
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
-import { Effect, Option } from "effect"
+import { toReadable } from "@effect/platform-node/NodeStream"
+import { Effect, Option, Stream } from "effect"
 import { Api } from "../Api.ts"
 import { ProviderAccountNotConnected, ResourceNotFound } from "../Errors.ts"
 import { Principal } from "../identity/Principal.ts"
+import { clientNetwork } from "../kit/ClientAddress.ts"
 import { hasEntityTag } from "../kit/EntityTag.ts"
 import { Accounts } from "../provider/Accounts.ts"
+import type { TrustedProxies } from "../SettingsForms.ts"
 import { contentTypes } from "./ImageFormat.ts"
+import type { ImageContent } from "./ImageStore.ts"
 import { Images, nameOf } from "./Images.ts"
+import { makeTransfers } from "./Transfers.ts"
 import { declaredBytes, readUpload } from "./Upload.ts"
+
+/** How long an image waits until others are through. */
+const patience = "10 seconds"
+
+/** Uploads at once per process: each is in memory as a whole, a form's several times. */
+const uploadConcurrency = 8
 
 /** Serves `ProductImagesApi` on the bytes that arrive. */
 export const productImagesHttp = HttpApiBuilder.group(Api, "productImages", (handlers) =>
   Effect.gen(function* () {
     const images = yield* Images
     const accounts = yield* Accounts
+    const takeTurn = yield* makeTransfers({ concurrency: uploadConcurrency, patience })
     return handlers.handleRaw("upload", ({ request }) =>
       Effect.gen(function* () {
         const principal = yield* Principal
@@ -23,6 +35,7 @@ export const productImagesHttp = HttpApiBuilder.group(Api, "productImages", (han
           return yield* new ProviderAccountNotConnected()
         }
         yield* images.admit(principal, declaredBytes(request))
+        yield* takeTurn(principal.organizationId)
         const { url } = yield* images.store(yield* readUpload(request), principal)
         return HttpServerResponse.unsafeJson({ url })
       })
@@ -38,23 +51,58 @@ const imageHeaders = {
   "cross-origin-resource-policy": "cross-origin"
 }
 
-/** Serves `PublicImagesApi`. */
-export const publicImagesHttp = HttpApiBuilder.group(Api, "publicImages", (handlers) =>
-  Effect.map(Images, (images) =>
-    handlers.handleRaw("get", ({ path, request }) =>
-      Effect.gen(function* () {
-        const notFound = new ResourceNotFound({ message: "There is no such image." })
-        const name = yield* Effect.mapError(nameOf(path.file), () => notFound)
-        const bytes = yield* Effect.flatMap(
-          images.find(name),
-          Effect.mapError(() => notFound)
-        )
-        const etag = `"${name.sha256}"`
-        const headers = { ...imageHeaders, etag }
-        return hasEntityTag(request.headers["if-none-match"], etag)
-          ? HttpServerResponse.empty({ status: 304, headers })
-          : HttpServerResponse.uint8Array(bytes, { contentType: contentTypes[name.format], headers })
+/** What operators say of public images. */
+export interface ImageBounds {
+  /** On their way to clients at once, per process. */
+  readonly imageConcurrency: number
+}
+
+/** An image's bytes, or a failure that cuts the connection: an answer that is shorter than it says takes in the next. */
+const exactly = ({ bytes, size }: ImageContent) =>
+  Stream.suspend(() => {
+    let left = size
+    const counted = Stream.tap(bytes, (part) =>
+      Effect.sync(() => {
+        left -= part.length
       })
     )
+    return Stream.concat(
+      counted,
+      Stream.suspend(() => (left === 0 ? Stream.empty : Stream.dieMessage("The image is not as long as it should be")))
+    )
+  })
+
+/** Serves `PublicImagesApi`: what is asked for is sent piece by piece, as fast as its reader takes it. */
+export const publicImagesHttp = (options: ImageBounds & { readonly trustedProxies: TrustedProxies }) =>
+  HttpApiBuilder.group(Api, "publicImages", (handlers) =>
+    Effect.gen(function* () {
+      const images = yield* Images
+      const takeTurn = yield* makeTransfers({ concurrency: options.imageConcurrency, patience })
+      return handlers.handleRaw("get", ({ path, request }) =>
+        Effect.gen(function* () {
+          const notFound = new ResourceNotFound({ message: "There is no such image." })
+          const name = yield* Effect.mapError(nameOf(path.file), () => notFound)
+          const etag = `"${name.sha256}"`
+          const headers = { ...imageHeaders, etag }
+          const contentType = contentTypes[name.format]
+          const isKnown = hasEntityTag(request.headers["if-none-match"], etag)
+          if (isKnown || request.method === "HEAD") {
+            const size = yield* Effect.flatMap(
+              images.size(name),
+              Effect.mapError(() => notFound)
+            )
+            return isKnown
+              ? HttpServerResponse.empty({ status: 304, headers })
+              : HttpServerResponse.raw(null, { contentType, contentLength: size, headers })
+          }
+          yield* takeTurn(yield* clientNetwork(options.trustedProxies))
+          const image = yield* Effect.flatMap(
+            images.open(name),
+            Effect.mapError(() => notFound)
+          )
+          const body = yield* toReadable(exactly(image))
+          return HttpServerResponse.raw(body, { contentType, contentLength: image.size, headers })
+        })
+      )
+    })
   )
-)

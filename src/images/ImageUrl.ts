@@ -9,3 +9,9 @@ export const imageForm = new RegExp(`^https?://[^/?#@]+(?:/[^?#]*)?${imagesPath}
 
 /** Whether a URL has the form of those that an upload answers, wherever the service is reached. */
 export const hasImageForm = (url: string): boolean => imageForm.test(url)
+
+/** Whether a URL is one that an upload answers, of a service that is reached at `publicUrl`. */
+export const isOwnImage =
+  ({ plainHttp, publicUrl }: { readonly publicUrl: string; readonly plainHttp: boolean }) =>
+  (url: string): boolean =>
+    url.startsWith(`${publicUrl}${imagesPath}/`) && hasImageForm(url) && (plainHttp || url.startsWith("https:"))

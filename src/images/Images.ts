@@ -8,7 +8,7 @@ import type { Author, Tenant } from "../kit/Tenant.ts"
 import { orUnavailable, transaction } from "../storage/Database.ts"
 import { readImageHeader } from "./ImageFormat.ts"
 import { type ImageName, ImageStore } from "./ImageStore.ts"
-import { hasImageForm, imagesPath } from "./ImageUrl.ts"
+import { imagesPath, isOwnImage } from "./ImageUrl.ts"
 
 /** The file name of an image, in its URL and on record. */
 export const fileOf = ({ format, sha256 }: ImageName): string => `${sha256}.${format}`
@@ -65,8 +65,10 @@ export class Images extends Context.Tag("connected-payments/images/Images")<
       bytes: Uint8Array,
       uploading: Uploading
     ) => Effect.Effect<StoredImage, UnsupportedMediaType | ServiceUnavailable>
-    /** The bytes of an image; none where there is no such image. */
-    readonly find: (name: ImageName) => Effect.Effect<Option.Option<Uint8Array>, ServiceUnavailable>
+    /** How many bytes an image has; none if there is no such image. */
+    readonly size: ImageStore["Type"]["size"]
+    /** An image to be read while the scope is open; none if there is no such image. */
+    readonly open: ImageStore["Type"]["open"]
     /**
      * Removes an image for everybody who uploaded it, for the operator; the same bytes may be uploaded again. None where
      * there was no such image.
@@ -148,10 +150,12 @@ const makeImages = Effect.fnUntraced(function* (options: ImagesOptions) {
     return existed || uploadedBy.length > 0 ? Option.some({ uploadedBy }) : Option.none()
   }, orUnavailable)
 
-  const isOwn = (url: string): boolean =>
-    url.startsWith(`${options.publicUrl}${imagesPath}/`) &&
-    hasImageForm(url) &&
-    (options.plainHttp || url.startsWith("https:"))
-
-  return { admit, store, find: Effect.fn("Images.find")(images.get), remove, isOwn }
+  return {
+    admit,
+    store,
+    size: Effect.fn("Images.size")(images.size),
+    open: Effect.fn("Images.open")(images.open),
+    remove,
+    isOwn: isOwnImage(options)
+  }
 })

@@ -1,38 +1,79 @@
 import { SqlClient } from "@effect/sql"
-import { Effect, Layer, Option } from "effect"
+import { Effect, Layer, Option, Stream } from "effect"
+import { ServiceUnavailable } from "../Errors.ts"
 import { orUnavailable } from "../storage/Database.ts"
-import { ImageStore } from "./ImageStore.ts"
+import { type ImageName, ImageStore } from "./ImageStore.ts"
+
+/** How much of an image is in memory at once, per reader and stage; PostgreSQL sends it as twice as many hex digits. */
+const sliceBytes = 128 * 1024
+
+/** Statements at once per process: images must not hold the connections that payments need. */
+const concurrentReads = 2
 
 /** Keeps images in the service's own database: nothing more to run, for as long as they are few. */
 export const postgresImageStoreLayer: Layer.Layer<ImageStore, never, SqlClient.SqlClient> = Layer.effect(
   ImageStore,
-  Effect.map(SqlClient.SqlClient, (sql) => ({
-    transactional: true,
-    put: ({ format, sha256 }, bytes) =>
-      Effect.gen(function* () {
-        const hash = Buffer.from(sha256, "hex")
-        // A removal waits until what is recorded of the upload is there to be removed with it
-        const known = yield* sql`SELECT 1 FROM payments.product_images WHERE sha256 = ${hash} FOR KEY SHARE`
-        // Bytes that are there already need not be sent
-        if (known.length === 0) {
-          yield* sql`
-            INSERT INTO payments.product_images (sha256, format, bytes) VALUES (${hash}, ${format}, ${Buffer.from(bytes)})
-            ON CONFLICT (sha256) DO NOTHING`
-        }
-      }).pipe(orUnavailable),
-    get: ({ format, sha256 }) =>
-      sql<{ bytes: Buffer }>`
-        SELECT bytes FROM payments.product_images
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const reads = yield* Effect.makeSemaphore(concurrentReads)
+
+    const size = ({ format, sha256 }: ImageName) =>
+      sql<{ size: number }>`
+        SELECT octet_length(bytes) AS size FROM payments.product_images
         WHERE sha256 = ${Buffer.from(sha256, "hex")} AND format = ${format}`.pipe(
-        Effect.map(([row]) => Option.map(Option.fromNullable(row), ({ bytes }): Uint8Array => bytes)),
-        orUnavailable
-      ),
-    remove: ({ format, sha256 }) =>
-      sql`
-        DELETE FROM payments.product_images
-        WHERE sha256 = ${Buffer.from(sha256, "hex")} AND format = ${format} RETURNING 1`.pipe(
-        Effect.map((rows) => rows.length > 0),
+        reads.withPermits(1),
+        Effect.map(([row]) => Option.map(Option.fromNullable(row), ({ size }) => size)),
         orUnavailable
       )
-  }))
+
+    /** The column is stored uncompressed: a part of it is read by itself. */
+    const slice = ({ format, sha256 }: ImageName, from: number) =>
+      sql<{ slice: Buffer }>`
+        SELECT substring(bytes FROM ${from + 1}::int FOR ${sliceBytes}::int) AS slice FROM payments.product_images
+        WHERE sha256 = ${Buffer.from(sha256, "hex")} AND format = ${format}`.pipe(
+        reads.withPermits(1),
+        Effect.flatMap(([row]) =>
+          row === undefined || row.slice.length === 0
+            ? new ServiceUnavailable({ cause: "The image was removed while it was read" })
+            : Effect.succeed<Uint8Array>(row.slice)
+        ),
+        orUnavailable
+      )
+
+    return {
+      transactional: true,
+      remove: ({ format, sha256 }) =>
+        sql`
+          DELETE FROM payments.product_images
+          WHERE sha256 = ${Buffer.from(sha256, "hex")} AND format = ${format} RETURNING 1`.pipe(
+          Effect.map((rows) => rows.length > 0),
+          orUnavailable
+        ),
+      put: ({ format, sha256 }, bytes) =>
+        Effect.gen(function* () {
+          const hash = Buffer.from(sha256, "hex")
+          // A removal waits until what is recorded of the upload is there to be removed with it
+          const known = yield* sql`SELECT 1 FROM payments.product_images WHERE sha256 = ${hash} FOR KEY SHARE`
+          // Bytes that are there already need not be sent
+          if (known.length === 0) {
+            yield* sql`
+              INSERT INTO payments.product_images (sha256, format, bytes) VALUES (${hash}, ${format}, ${Buffer.from(bytes)})
+              ON CONFLICT (sha256) DO NOTHING`
+          }
+        }).pipe(orUnavailable),
+      size,
+      open: (name) =>
+        Effect.map(
+          size(name),
+          Option.map((size) => ({
+            size,
+            bytes: Stream.unfoldEffect(0, (from) =>
+              from >= size
+                ? Effect.succeedNone
+                : Effect.map(slice(name, from), (bytes) => Option.some([bytes, from + bytes.length] as const))
+            )
+          }))
+        )
+    }
+  })
 )

@@ -1,5 +1,5 @@
 import { AwsClient } from "aws4fetch"
-import { Data, type Duration, Effect, Layer, Option, Redacted } from "effect"
+import { Data, type Duration, Effect, Layer, Option, Redacted, Stream } from "effect"
 import { ServiceUnavailable } from "../Errors.ts"
 import type { ImageStoreSettings } from "../Settings.ts"
 import { contentTypes } from "./ImageFormat.ts"
@@ -7,7 +7,7 @@ import { type ImageName, ImageStore } from "./ImageStore.ts"
 
 /** A bucket, and how long to wait for it. */
 export interface S3ImageStoreOptions extends ImageStoreSettings {
-  /** For one request, its body included. Default 10 s. */
+  /** For an answer to begin, and for each piece of it. Default 10 s. */
   readonly timeout?: Duration.DurationInput
 }
 
@@ -31,49 +31,78 @@ const makeStore = (options: S3ImageStoreOptions): ImageStore["Type"] => {
   const base = options.url.href.replace(/\/+$/, "")
   const timeout = options.timeout ?? "10 seconds"
 
-  /** The body of an answer; none where there is no such object. */
+  /** An answer whose body is read as it is asked for, until the scope closes; none if there is no such object. */
   const send = (method: Method, { format, sha256 }: ImageName, bytes?: Uint8Array) =>
-    Effect.tryPromise(async (signal) => {
-      const response = await client.fetch(`${base}/product-images/${sha256}.${format}`, {
-        method,
-        signal,
-        ...(bytes === undefined
-          ? {}
-          : {
-              body: new Uint8Array(bytes),
-              // The hash is signed: the store refuses other bytes
-              headers: { "content-type": contentTypes[format], "x-amz-content-sha256": sha256 }
-            })
-      })
-      return { status: response.status, body: new Uint8Array(await response.arrayBuffer()) }
+    Effect.gen(function* () {
+      const { signal } = yield* Effect.acquireRelease(
+        Effect.sync(() => new AbortController()),
+        // Else its connection is kept for a body that nobody reads
+        (controller) => Effect.sync(() => controller.abort())
+      )
+      const response = yield* Effect.tryPromise(() =>
+        client.fetch(`${base}/product-images/${sha256}.${format}`, {
+          method,
+          signal,
+          ...(bytes === undefined
+            ? {}
+            : {
+                body: new Uint8Array(bytes),
+                // The hash is signed: the store refuses other bytes
+                headers: { "content-type": contentTypes[format], "x-amz-content-sha256": sha256 }
+              })
+        })
+      )
+      if (response.status === 404 && method !== "PUT") return Option.none()
+      return response.status === 200 || (response.status === 204 && method === "DELETE")
+        ? Option.some(response)
+        : yield* new UnexpectedAnswer({ method, status: response.status })
     }).pipe(
-      Effect.flatMap(({ body, status }) => {
-        if (status === 404 && method !== "PUT") {
-          return Effect.succeedNone
-        }
-        return status === 200 || (status === 204 && method === "DELETE")
-          ? Effect.succeedSome(body)
-          : new UnexpectedAnswer({ method, status })
-      }),
       Effect.timeout(timeout),
       Effect.mapError((cause) => new ServiceUnavailable({ cause })),
       Effect.withSpan(`image store ${method}`, { kind: "client" })
     )
 
+  const sizeOf = (response: Response): Effect.Effect<number, ServiceUnavailable> => {
+    const length = response.headers.get("content-length") ?? ""
+    return /^\d+$/.test(length)
+      ? Effect.succeed(Number(length))
+      : new ServiceUnavailable({ cause: "The image store answers without a length" })
+  }
+
+  const size = (name: ImageName) => Effect.scoped(Effect.flatMap(send("HEAD", name), Effect.transposeMapOption(sizeOf)))
+
   return {
     transactional: false,
     put: (name, bytes) =>
-      Effect.flatMap(send("HEAD", name), (known) =>
-        Option.isSome(known) ? Effect.void : Effect.asVoid(send("PUT", name, bytes))
+      Effect.flatMap(Effect.scoped(send("HEAD", name)), (known) =>
+        Option.isSome(known) ? Effect.void : Effect.scoped(send("PUT", name, bytes))
       ),
-    get: (name) => send("GET", name),
     // A deletion is answered alike where there was nothing to delete
     remove: (name) =>
-      Effect.flatMap(send("HEAD", name), (known) =>
-        Option.isSome(known) ? Effect.as(send("DELETE", name), true) : Effect.succeed(false)
+      Effect.flatMap(Effect.scoped(send("HEAD", name)), (known) =>
+        Option.isSome(known) ? Effect.as(Effect.scoped(send("DELETE", name)), true) : Effect.succeed(false)
+      ),
+    size,
+    open: (name) =>
+      Effect.flatMap(
+        send("GET", name),
+        Effect.transposeMapOption((response) =>
+          Effect.map(sizeOf(response), (size) => ({ size, bytes: bytesOf(response, timeout) }))
+        )
       )
   }
 }
+
+/** A body as it comes; each piece within the time. */
+const bytesOf = ({ body }: Response, timeout: Duration.DurationInput): Stream.Stream<Uint8Array, ServiceUnavailable> =>
+  body === null
+    ? Stream.empty
+    : Stream.fromReadableStream({
+        evaluate: () => body,
+        onError: (cause) => new ServiceUnavailable({ cause })
+      }).pipe(
+        Stream.timeoutFail(() => new ServiceUnavailable({ cause: "The image store stopped in the middle" }), timeout)
+      )
 
 /** Keeps images in a bucket of an S3-compatible store, as `<url>/product-images/<sha256>.<ext>`. */
 export const s3ImageStoreLayer = (options: S3ImageStoreOptions): Layer.Layer<ImageStore> =>

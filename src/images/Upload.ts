@@ -1,7 +1,7 @@
 import type { HttpServerRequest } from "@effect/platform"
 import { Effect } from "effect"
 import { PayloadTooLarge, ValidationFailed } from "../Errors.ts"
-import { readBytes } from "../kit/Body.ts"
+import { readBytes, type UnreadableRequest } from "../kit/Body.ts"
 
 /** The image of an upload: the body itself, or the one part of a form. */
 
@@ -47,7 +47,7 @@ export const declaredBytes = ({ headers }: HttpServerRequest.HttpServerRequest):
  */
 export const readUpload = (
   request: HttpServerRequest.HttpServerRequest
-): Effect.Effect<Uint8Array, ValidationFailed | PayloadTooLarge> => {
+): Effect.Effect<Uint8Array, UnreadableRequest> => {
   const contentType = request.headers["content-type"] ?? ""
   const isForm = /^multipart\/form-data\s*;/i.test(contentType)
   return readBytes(request, isForm ? maxImageBytes + maxFormOverhead : maxImageBytes).pipe(

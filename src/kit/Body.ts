@@ -1,10 +1,17 @@
 import type { IncomingMessage } from "node:http"
-import { HttpServerError, type HttpServerRequest } from "@effect/platform"
+import { HttpMethod, HttpServerError, type HttpServerRequest } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
-import { Effect } from "effect"
+import { Effect, Predicate } from "effect"
 import { type BoundBroken, brokenBound, jsonBounds } from "../bounds/JsonBounds.ts"
 import { fieldName, maxRefusedFields } from "../bounds/Refusals.ts"
-import { PayloadTooLarge, UnsupportedMediaType, ValidationFailed } from "../Errors.ts"
+import {
+  type HeadersTooLarge,
+  isApiError,
+  PayloadTooLarge,
+  type RequestTimeout,
+  UnsupportedMediaType,
+  ValidationFailed
+} from "../Errors.ts"
 
 /**
  * Request bodies within bounds. The platform's own bound cuts the connection, so that the caller never sees the 413;
@@ -17,15 +24,29 @@ export const maxJsonBytes = 256 * 1024
 /** How much beyond its bound a body is read and thrown away, so that the answer reaches a caller that is still sending. */
 const maxDiscardedBytes = 16 * 1024 * 1024
 
-/** The sender went away before the body was complete: there is nobody to answer. */
-const incomplete = (request: HttpServerRequest.HttpServerRequest, cause: unknown) =>
-  new HttpServerError.RequestError({ request, reason: "Decode", description: "The body is incomplete", cause })
+/** Why a request can't be read: it takes too long, or is not within what HTTP or the server allow. */
+export type UnreadableRequest = RequestTimeout | HeadersTooLarge | PayloadTooLarge | ValidationFailed
+
+/**
+ * The event of a request, with an `UnreadableRequest`, by which the server says that the rest of its body will not come: it took
+ * too long, or could not be read. The connection ends after the answer.
+ */
+export const bodyRefused = Symbol("connected-payments/kit/bodyRefused")
+
+const incomplete = "The body is incomplete"
+
+/** Whether the sender went away before its body was complete: there is nobody to answer. */
+export const isIncompleteBody = (failure: unknown): boolean =>
+  failure instanceof HttpServerError.RequestError && failure.description === incomplete
+
+/** A body of JSON's type that is none, or is not UTF-8. */
+export class MalformedJson extends ValidationFailed {}
 
 /** The exact bytes of a request's body, at most `limit` of them. May be run once. */
 export const readBytes = (
   request: HttpServerRequest.HttpServerRequest,
   limit: number
-): Effect.Effect<Buffer, PayloadTooLarge | HttpServerError.RequestError> =>
+): Effect.Effect<Buffer, UnreadableRequest | HttpServerError.RequestError> =>
   Effect.async((resume) => {
     const source: IncomingMessage = NodeHttpServerRequest.toIncomingMessage(request)
     const chunks: Array<Buffer> = []
@@ -40,12 +61,16 @@ export const readBytes = (
       }
     }
     const onEnd = () => finish(length > limit ? tooLarge() : Effect.succeed(Buffer.concat(chunks)))
-    const onLost = (cause?: unknown) => finish(Effect.fail(incomplete(request, cause)))
-    const finish = (result: Effect.Effect<Buffer, PayloadTooLarge | HttpServerError.RequestError>) => {
-      source.off("data", onData).off("end", onEnd).off("error", onLost).off("close", onLost)
+    const onLost = (cause?: unknown) =>
+      finish(
+        Effect.fail(new HttpServerError.RequestError({ request, reason: "Decode", description: incomplete, cause }))
+      )
+    const onRefused = (error: UnreadableRequest) => finish(Effect.fail(error))
+    const finish = (result: Effect.Effect<Buffer, UnreadableRequest | HttpServerError.RequestError>) => {
+      source.off("data", onData).off("end", onEnd).off("error", onLost).off("close", onLost).off(bodyRefused, onRefused)
       resume(result)
     }
-    source.on("data", onData).on("end", onEnd).on("error", onLost).on("close", onLost)
+    source.on("data", onData).on("end", onEnd).on("error", onLost).on("close", onLost).on(bodyRefused, onRefused)
   })
 
 /** Strict, since a replaced character would be signed for, stored and sent on as if the caller had sent it. */
@@ -54,7 +79,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true })
 const decode = (bytes: Buffer): Effect.Effect<string, ValidationFailed> =>
   Effect.try({
     try: () => utf8.decode(bytes),
-    catch: () => new ValidationFailed({ message: "The request body is not valid UTF-8." })
+    catch: () => new MalformedJson({ message: "The request body is not valid UTF-8." })
   })
 
 const notWellFormed = /\p{Cs}/u
@@ -108,7 +133,7 @@ const parse = (bytes: Buffer): Effect.Effect<unknown, ValidationFailed> =>
     return Effect.flatMap(decode(bytes), (text) =>
       Effect.try({
         try: (): unknown => (text === "" ? null : JSON.parse(text)),
-        catch: () => new ValidationFailed({ message: "The request body is not valid JSON." })
+        catch: () => new MalformedJson({ message: "The request body is not valid JSON." })
       })
     )
   }).pipe(
@@ -118,8 +143,11 @@ const parse = (bytes: Buffer): Effect.Effect<unknown, ValidationFailed> =>
     })
   )
 
-/** Where a body's type is said, it must be JSON's own; a body without one is judged by its bytes. */
-const isJson = (contentType: string | undefined): boolean =>
+/** A body must say that it is JSON; without a type there may be none. */
+const requireJson = (contentType: string | undefined, bytes: Buffer): Effect.Effect<Buffer, UnsupportedMediaType> =>
+  contentType === undefined && bytes.length > 0 ? new UnsupportedMediaType() : Effect.succeed(bytes)
+
+const mayBeJson = (contentType: string | undefined): boolean =>
   contentType === undefined || /^application\/json\s*(;|$)/i.test(contentType.trim())
 
 /**
@@ -133,9 +161,16 @@ export const withBoundedJson = (request: HttpServerRequest.HttpServerRequest): H
   let reading: Effect.Effect<unknown, HttpServerError.RequestError> | undefined
   const json = Effect.suspend(() => {
     // Once, and only where somebody asks
-    reading ??= isJson(request.headers["content-type"])
+    const contentType = request.headers["content-type"]
+    reading ??= mayBeJson(contentType)
       ? Effect.runSync(
-          Effect.cached(readBytes(request, maxJsonBytes).pipe(Effect.flatMap(parse), Effect.mapError(refuse)))
+          Effect.cached(
+            readBytes(request, maxJsonBytes).pipe(
+              Effect.flatMap((bytes) => requireJson(contentType, bytes)),
+              Effect.flatMap(parse),
+              Effect.mapError((error) => (isApiError(error) ? refuse(error) : error))
+            )
+          )
         )
       : unsupported
     return reading
@@ -147,5 +182,31 @@ export const withBoundedJson = (request: HttpServerRequest.HttpServerRequest): H
     urlParamsBody: notJson,
     multipart: notJson,
     arrayBuffer: notJson
+  })
+}
+
+/** How many unknown keys of a body are named. */
+const maxNamedKeys = 20
+
+const isSent = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
+  headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0
+
+/**
+ * Refuses a body where none is taken: what it asks for would be ignored without a word. None at all and `{}` are fine.
+ * Fails as every reading of a body does.
+ */
+export const refuseBody = (
+  request: HttpServerRequest.HttpServerRequest
+): Effect.Effect<void, ValidationFailed | HttpServerError.RequestError> => {
+  if (!isSent(request)) return Effect.void
+  const { json } = HttpMethod.hasBody(request.method) ? request : withBoundedJson(request)
+  return Effect.flatMap(json, (body) => {
+    const keys = Predicate.isReadonlyRecord(body) ? Object.keys(body) : undefined
+    return body === null || keys?.length === 0
+      ? Effect.void
+      : new ValidationFailed({
+          message: "This operation takes no body; `fields` lists what it would ignore.",
+          fields: (keys ?? []).slice(0, maxNamedKeys)
+        })
   })
 }

@@ -10,6 +10,10 @@ const isTrusted = (address: string, proxies: TrustedProxies): boolean => {
   return family !== 0 && proxies.check(address, family === 6 ? "ipv6" : "ipv4")
 }
 
+/** Whether the address of a connection is a trusted proxy's. */
+export const isTrustedProxy = (address: string, proxies: TrustedProxies): boolean =>
+  isTrusted(unmapped(address), proxies)
+
 /**
  * The client's address: the connection's, or, behind trusted proxies, the last one in `X-Forwarded-For` that is not a
  * trusted proxy's. What an untrusted sender writes into that header counts for nothing.
@@ -38,7 +42,9 @@ export const clientNetwork = (
   proxies: TrustedProxies
 ): Effect.Effect<string, never, HttpServerRequest.HttpServerRequest> => Effect.map(clientAddress(proxies), networkOf)
 
-const networkOf = (address: string): string => {
+/** What `clientNetwork` answers for an address. */
+export const networkOf = (mapped: string): string => {
+  const address = unmapped(mapped)
   if (isIP(address) !== 6) {
     return address
   }

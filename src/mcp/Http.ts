@@ -4,6 +4,7 @@ import { AuthenticationRequired, MethodNotAllowed, OriginNotTrusted, ValidationF
 import { type AuthenticationOptions, makeKeyAdmission } from "../identity/AuthenticationLive.ts"
 import { Principal } from "../identity/Principal.ts"
 import { annotateSpan } from "../kit/Spans.ts"
+import { mcpPath } from "./RpcError.ts"
 import { makeTools } from "./Tools.ts"
 
 /**
@@ -12,11 +13,8 @@ import { makeTools } from "./Tools.ts"
  * each takes one token.
  */
 
-/** Where the tool server is. */
-export const mcpPath = "/mcp"
-
 /** What the operator's settings say of callers. */
-export type McpOptions = Omit<AuthenticationOptions, "permissionOf">
+export type McpOptions = Pick<AuthenticationOptions, "trustedOrigins">
 
 /** The headers that the protocol reads; the key is none of them. */
 const protocolHeaders = ["accept", "content-type", "mcp-protocol-version", "mcp-session-id"]

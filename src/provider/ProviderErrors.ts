@@ -11,10 +11,11 @@ import {
   ProviderRequestRefused,
   ProviderTimeout,
   ProviderUnavailable,
-  ServiceUnavailable
+  ServiceUnavailable,
+  type ValidationFailed
 } from "../Errors.ts"
 
-/** What a call to the provider can come to, but for revoked access. */
+/** What a call to the provider can come to, but for revoked access. `ValidationFailed`: a cursor that it does not know. */
 export type ProviderFailure =
   | ProviderRequestRefused
   | ProviderPaymentRefused
@@ -25,6 +26,7 @@ export type ProviderFailure =
   | ProviderTimeout
   | IdempotencyKeyReused
   | IdempotencyRequestInProgress
+  | ValidationFailed
 
 /** The provider says that this account is not (or no longer) ours to act on. Confirmed by `Accounts` before it counts. */
 export class AccountAccessRevoked extends Data.TaggedError("AccountAccessRevoked")<{ readonly accountId: string }> {}
@@ -35,7 +37,13 @@ export class AccountAccessRevoked extends Data.TaggedError("AccountAccessRevoked
  */
 export const isRefusal = (
   failure: ProviderFailure | AccountAccessRevoked
-): failure is ProviderRequestRefused | ProviderPaymentRefused | ProviderObjectNotFound | ProviderPermissionDenied =>
+): failure is
+  | ProviderRequestRefused
+  | ProviderPaymentRefused
+  | ProviderObjectNotFound
+  | ProviderPermissionDenied
+  | ValidationFailed =>
+  failure._tag === "ValidationFailed" ||
   failure._tag === "ProviderRequestRefused" ||
   failure._tag === "ProviderPaymentRefused" ||
   failure._tag === "ProviderObjectNotFound" ||

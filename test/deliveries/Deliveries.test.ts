@@ -259,7 +259,11 @@ onService({ roles: { api: true, worker: false } })("the history of deliveries", 
       const { path, tenant } = yield* endpointWith(2)
       const other = yield* endpointWith(1)
       const answer = yield* read(tenant, `${path}?starting_after=${other.ids[0]}`)
-      expect([answer.status, answer.json["code"]]).toEqual([404, "resource_not_found"])
+      expect([answer.status, answer.json["code"], answer.json["fields"]]).toEqual([
+        422,
+        "validation_failed",
+        ["starting_after"]
+      ])
     })
   )
 

@@ -81,6 +81,13 @@ export const testSettings: ServiceOptions["settings"] = {
   allowLocalDestinations: true,
   endpointLimit: 16,
   imageMegabytesPerHour: 1_000_000,
+  http: {
+    connectionLimit: 2000,
+    requestTimeout: Duration.minutes(1),
+    answerTimeout: Duration.minutes(2),
+    keepAliveTimeout: Duration.seconds(5),
+    imageConcurrency: 64
+  },
   shutdownTimeout: Duration.seconds(5),
   // A suite sends more from one address, with one key, than people do
   rateLimitPerMinute: 10_000_000,

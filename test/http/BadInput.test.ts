@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Layer, Option, type Schema, SchemaAST } from "effect"
-import { type Operation, operationKey } from "../../src/Operations.ts"
+import { type Operation, operationKey, takesBody } from "../../src/Operations.ts"
 import { onService, TestService } from "../harness/TestService.ts"
-import { expectFailure } from "./Refusals.ts"
+import { expectFailure, sendBytes } from "./Refusals.ts"
 import {
   authenticatedOperations,
   changesNothing,
@@ -303,6 +303,18 @@ const badQueryOf: Readonly<Record<string, ReadonlyArray<string>>> = {
   ]
 }
 
+/** `fetch` sends no body with GET. */
+const sendWithBody = (method: string, path: string, headers: Readonly<Record<string, string>>, raw: string) =>
+  Effect.flatMap(TestService, ({ baseUrl }) => {
+    const lines = Object.entries({ ...headers, "content-length": String(Buffer.byteLength(raw)) })
+    const head = [
+      `${method} ${path} HTTP/1.1`,
+      "connection: close",
+      ...lines.map(([name, value]) => `${name}: ${value}`)
+    ]
+    return sendBytes(baseUrl, `${head.join("\r\n")}\r\n\r\n${raw}`)
+  })
+
 const queryFields = (operation: Operation): ReadonlyArray<string> =>
   Option.match(operation.endpoint.urlParamsSchema, {
     onNone: () => [],
@@ -350,6 +362,52 @@ onService({ roles: { api: true, worker: false } })("bad input", (it) => {
               }
             })
           )
+        )
+      }
+
+      if (!takesBody(operation)) {
+        it.effect(`${name} refuses a body, which it would not read, and changes nothing`, () =>
+          changesNothing(
+            Effect.gen(function* () {
+              const { organization } = yield* TestService
+              const { things } = yield* Fixture
+              const path = pathOf(operation, organization.id, things)
+              const { headers } = optionsOf(operation, things)
+              const json = { "content-type": "application/json" }
+              const send = (raw: string, type: Readonly<Record<string, string>> = json) =>
+                sendWithBody(operation.method, path, { "x-api-key": organization.testKey, ...headers, ...type }, raw)
+              const unknown = '{"at_period_end":true,"foo":1}'
+              expectFailure(yield* send(unknown), refused(["at_period_end", "foo"]))
+              for (const raw of ["{", "[]", "7", '"text"', "[{}]", "\0"]) {
+                expectFailure(yield* send(raw), refused([]), raw)
+              }
+              const unsupported = { status: 415, code: "unsupported_media_type", fields: [] }
+              expectFailure(yield* send("{}", {}), unsupported, "without a type")
+              expectFailure(yield* send("a=b", { "content-type": "text/plain" }), unsupported)
+              expectFailure(yield* send(`{"a":"${"x".repeat(300_000)}"}`), { status: 413, code: "payload_too_large" })
+              const many = Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`k${index}`, 1]))
+              const answer = yield* send(JSON.stringify(many))
+              expect([answer.status, answer.text.length < 2000]).toEqual([422, true])
+            })
+          )
+        )
+      }
+
+      for (const parameter of ["organizationId", "id"].filter((name) => operation.path.includes(`:${name}/`))) {
+        it.effect(`${name} refuses an empty ${parameter}`, () =>
+          Effect.gen(function* () {
+            const { organization, request } = yield* TestService
+            const { things } = yield* Fixture
+            const { headers, ...rest } = optionsOf(operation, things)
+            const empty = operation.path.replace(`:${parameter}/`, "/")
+            const path = pathOf({ ...operation, path: operation.path }, organization.id, things)
+            const filled = empty
+              .replace(":organizationId", organization.id)
+              .replace(":id", path.split("/").at(operation.path.split("/").indexOf(":id")) ?? "")
+              .replace(":recoveryId", things.recoveryId)
+            const answer = yield* request(operation.method, filled, { ...rest, headers, key: organization.testKey })
+            expectFailure(answer, refused([parameter]), filled)
+          })
         )
       }
 

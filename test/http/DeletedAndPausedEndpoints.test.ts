@@ -14,6 +14,7 @@ type Json = Record<string, unknown>
 const listed = ({ json }: Answer): ReadonlyArray<Json> => (Array.isArray(json["data"]) ? json["data"] : [])
 
 const notFound = { status: 404, code: "resource_not_found", fields: [] }
+const unknownCursor = { status: 422, code: "validation_failed", fields: ["starting_after"] }
 
 const endedByDeletion = {
   state: "failed",
@@ -231,9 +232,9 @@ onService({ roles: { api: true, worker: false } })("an endpoint", (it) => {
         has_more: false
       })
       for (const cursor of [`svc_evt_${"0".repeat(64)}`, stored[0]?.id]) {
-        expectFailure(yield* send("GET", `/skipped?starting_after=${cursor}`), notFound)
+        expectFailure(yield* send("GET", `/skipped?starting_after=${cursor}`), unknownCursor)
       }
-      expectFailure(yield* other.send("GET", `/skipped?starting_after=${missed[0]?.id}`), notFound)
+      expectFailure(yield* other.send("GET", `/skipped?starting_after=${missed[0]?.id}`), unknownCursor)
       expect(listed(yield* other.send("GET", "/skipped"))).toEqual([])
       const unknown = yield* request("GET", `${base}/endpoints/${randomUUID()}/skipped`, { key: tenant.key })
       expectFailure(unknown, notFound)

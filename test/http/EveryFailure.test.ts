@@ -205,6 +205,42 @@ onService({ roles: { api: true, worker: false } })("every failure", (it) => {
     })
   )
 
+  it.effect("of a query that begins with another question mark names the parameter as it was sent", () =>
+    Effect.gen(function* () {
+      const { endpoints, products, send } = yield* caller
+      for (const path of [endpoints, products, `${products}/prod_123`]) {
+        for (const query of ["??limit=1", ";?limit=1", "???limit=1", "?%3Flimit=1", "#?limit=1"]) {
+          const name = query.startsWith("???") ? "??limit" : "?limit"
+          const answer = yield* sendBytes(
+            (yield* caller).baseUrl,
+            `GET ${path}${query} HTTP/1.1\r\nconnection: close\r\nx-api-key: ${(yield* caller).key}\r\n\r\n`
+          )
+          expectFailure(answer, validation([name]), `${path}${query}`)
+        }
+      }
+      expect((yield* send("GET", `${products}?`)).status).toBe(200)
+    })
+  )
+
+  it.effect("of JSON that does not say that it is JSON is 415; nothing at all needs no type", () =>
+    Effect.gen(function* () {
+      const { baseUrl, endpoints, key, products } = yield* caller
+      const unsupported = { status: 415, code: "unsupported_media_type", fields: [] }
+      for (const path of [endpoints, products, "/identity/sign-in-links", "/identity/session"]) {
+        const head = `POST ${path} HTTP/1.1\r\nconnection: close\r\nx-api-key: ${key}\r\nidempotency-key: ${randomUUID()}\r\n`
+        expectFailure(yield* sendBytes(baseUrl, `${head}content-length: 15\r\n\r\n{"name":"Test"}`), unsupported, path)
+        const chunked = `${head}transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`
+        expectFailure(yield* sendBytes(baseUrl, chunked), unsupported, path)
+        expectFailure(yield* sendBytes(baseUrl, `${head}content-length: 0\r\n\r\n`), validation(), path)
+        expectFailure(
+          yield* sendBytes(baseUrl, `${head}transfer-encoding: chunked\r\n\r\n0\r\n\r\n`),
+          validation(),
+          path
+        )
+      }
+    })
+  )
+
   it.effect("of several refused parts names all of them at once", () =>
     Effect.gen(function* () {
       const { endpoints, prices, products, send } = yield* caller
@@ -334,12 +370,16 @@ onService({ roles: { api: true, worker: false } })("every failure", (it) => {
         `GET ${endpoints} HTTP/9.9\r\n\r\n`,
         "BREW /coffee HTTP/1.1\r\nhost: x\r\n\r\n",
         "CONNECT shop.example:443 HTTP/1.1\r\nhost: x\r\n\r\n",
-        `GET /health/live HTTP/1.1\r\nhost: x\r\nx-large: ${"a".repeat(100_000)}\r\n\r\n`,
         `POST ${endpoints} HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\ncontent-length: 4\r\n\r\nabcd`,
         `POST ${endpoints} HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`
       ]
       for (const bytes of nonsense) {
         expectFailure(yield* sendBytes(baseUrl, Buffer.from(bytes, "latin1")), validation([]), bytes.slice(0, 40))
+      }
+      const tooLarge = { status: 431, code: "headers_too_large", fields: [] }
+      const large = "a".repeat(100_000)
+      for (const head of [`GET /health/live HTTP/1.1\r\nhost: x\r\nx-large: ${large}`, `GET /${large} HTTP/1.1`]) {
+        expectFailure(yield* sendBytes(baseUrl, `${head}\r\n\r\n`), tooLarge, head.slice(0, 60))
       }
     })
   )

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { expect } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Option, SchemaAST } from "effect"
 import { operations } from "../../src/Api.ts"
 import { type Grant, PaymentPermission, type Permission, WebhookPermission } from "../../src/identity/Permissions.ts"
 import { type Operation, operationKey } from "../../src/Operations.ts"
@@ -74,6 +74,34 @@ const send = (operation: Operation, how: { organizationId?: string; things?: Thi
       headers: { ...headers, ...how.credential.headers }
     })
   })
+
+/** Whether an operation is a list in pages. */
+const takesCursor = ({ endpoint }: Operation): boolean =>
+  Option.exists(endpoint.urlParamsSchema, ({ ast }) =>
+    SchemaAST.getPropertySignatures(SchemaAST.encodedAST(ast)).some(({ name }) => name === "starting_after")
+  )
+
+/** A cursor of the right form that names nothing. */
+const unknownCursor = (operation: Operation): string =>
+  isProviderOperation(operation)
+    ? "unknown_cursor"
+    : operation.path.endsWith("/skipped")
+      ? `svc_evt_${"0".repeat(64)}`
+      : "01a1fcfb-855f-758a-8a83-c113f9e1051b"
+
+/** Places in the lists of others, where these have any. */
+const cursorsIn = (operation: Operation, things: Things) =>
+  Effect.gen(function* () {
+    const { sql } = yield* TestService
+    const records = yield* sql<{ id: string }>`
+      SELECT id FROM payments.audit_log WHERE target_id = ${things.endpointId}`
+    const cursors: Readonly<Record<string, ReadonlyArray<string>>> = {
+      deliveries: [things.deliveryId],
+      recoveries: [things.recoveryId],
+      "audit-log": records.map(({ id }) => id)
+    }
+    return cursors[operation.path.split("/").at(-1) ?? ""] ?? []
+  }).pipe(Effect.orDie)
 
 const openOperations = [
   "GET /health/live",
@@ -192,6 +220,21 @@ onService({ roles: { api: true, worker: false } })("tenancy", (it) => {
           })
         )
       )
+
+      if (takesCursor(operation)) {
+        it.effect(`${name} refuses a starting_after that is none of the tenant's own`, () =>
+          Effect.gen(function* () {
+            const { organization, request } = yield* TestService
+            const { mine, production, strangers } = yield* Fixture
+            const path = pathOf(operation, organization.id, mine)
+            const cursors = yield* Effect.forEach([strangers, production], (things) => cursorsIn(operation, things))
+            for (const cursor of [unknownCursor(operation), ...cursors.flat()]) {
+              const answer = yield* request("GET", `${path}?starting_after=${cursor}`, { key: organization.testKey })
+              expectFailure(answer, { status: 422, code: "validation_failed", fields: ["starting_after"] }, cursor)
+            }
+          })
+        )
+      }
 
       it.effect(`${name} refuses a key that has every permission but its own`, () =>
         Effect.gen(function* () {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { expect, layer } from "@effect/vitest"
-import { Context, Effect, Exit, Layer, Option, Redacted } from "effect"
+import { Context, Effect, Exit, Layer, Option, Redacted, Stream } from "effect"
 import { type ImageName, ImageStore } from "../../src/images/ImageStore.ts"
 import { postgresImageStoreLayer } from "../../src/images/PostgresImageStore.ts"
 import { s3ImageStoreLayer } from "../../src/images/S3ImageStore.ts"
@@ -15,6 +15,17 @@ const nameOf = (bytes: Uint8Array, format: ImageName["format"] = "png"): ImageNa
   sha256: createHash("sha256").update(bytes).digest("hex"),
   format
 })
+
+/** The whole of an image; none where there is none. */
+const read = (images: ImageStore["Type"], name: ImageName) =>
+  Effect.scoped(
+    Effect.flatMap(
+      images.open(name),
+      Effect.transposeMapOption(({ bytes, size }) =>
+        Effect.map(Stream.runCollect(bytes), (parts) => ({ size, parts: [...parts], bytes: Buffer.concat([...parts]) }))
+      )
+    )
+  )
 
 /** What every store of images keeps to. */
 const conforms = (name: string, store: Layer.Layer<ImageStore>) =>
@@ -30,8 +41,12 @@ const conforms = (name: string, store: Layer.Layer<ImageStore>) =>
         ] as const) {
           const image = nameOf(bytes, format)
           yield* images.put(image, bytes)
-          const found = yield* images.get(image)
-          expect(Buffer.compare(Option.getOrThrow(found), bytes), format).toBe(0)
+          const found = Option.getOrThrow(yield* read(images, image))
+          expect(Buffer.compare(found.bytes, bytes), format).toBe(0)
+          expect(found.size, format).toBe(bytes.length)
+          expect(yield* images.size(image), format).toEqual(Option.some(bytes.length))
+          // No more than a part of a large one is in memory at once
+          expect(Math.max(...found.parts.map(({ length }) => length))).toBeLessThanOrEqual(256 * 1024)
         }
       })
     )
@@ -46,17 +61,19 @@ const conforms = (name: string, store: Layer.Layer<ImageStore>) =>
           { concurrency: "unbounded" }
         )
         yield* images.put(image, bytes)
-        expect(Option.map(yield* images.get(image), Buffer.from)).toEqual(Option.some(Buffer.from(bytes)))
+        expect(Option.getOrThrow(yield* read(images, image)).bytes).toEqual(Buffer.from(bytes))
       })
     )
 
     it.effect("that were never put are none, nor is an image under another format", () =>
       Effect.gen(function* () {
         const images = yield* ImageStore
-        expect(yield* images.get(nameOf(png({ shade: 1 })))).toEqual(Option.none())
+        expect(yield* read(images, nameOf(png({ shade: 1 })))).toEqual(Option.none())
+        expect(yield* images.size(nameOf(png({ shade: 1 })))).toEqual(Option.none())
         const bytes = png({ shade: 2 })
         yield* images.put(nameOf(bytes), bytes)
-        expect(yield* images.get(nameOf(bytes, "webp"))).toEqual(Option.none())
+        expect(yield* read(images, nameOf(bytes, "webp"))).toEqual(Option.none())
+        expect(yield* images.size(nameOf(bytes, "webp"))).toEqual(Option.none())
       })
     )
   })
@@ -123,13 +140,18 @@ layer(storageLayer, { excludeTestServices: true })("a bucket of images", (it) =>
       })
       const refused = yield* Effect.provide(ImageStore, stranger)
       const image = nameOf(jpeg, "jpg")
-      expect((yield* Effect.flip(refused.get(image)))._tag).toBe("ServiceUnavailable")
+      expect((yield* Effect.flip(read(refused, image)))._tag).toBe("ServiceUnavailable")
       expect((yield* Effect.flip(refused.put(image, jpeg)))._tag).toBe("ServiceUnavailable")
       const images = yield* Effect.provide(ImageStore, bucketOf(storage))
       storage.fail(500)
-      const failures = yield* Effect.all([Effect.flip(images.get(image)), Effect.flip(images.put(image, jpeg))])
+      const failures = yield* Effect.all([
+        Effect.flip(read(images, image)),
+        Effect.flip(images.size(image)),
+        Effect.flip(images.put(image, jpeg))
+      ])
       storage.fail(undefined)
       expect(failures.map(({ _tag, status }) => [_tag, status])).toEqual([
+        ["ServiceUnavailable", 503],
         ["ServiceUnavailable", 503],
         ["ServiceUnavailable", 503]
       ])
@@ -147,7 +169,7 @@ layer(storageLayer, { excludeTestServices: true })("a bucket of images", (it) =>
         timeout: "2 seconds"
       })
       const images = yield* Effect.provide(ImageStore, closed)
-      expect((yield* Effect.flip(images.get(nameOf(jpeg, "jpg"))))._tag).toBe("ServiceUnavailable")
+      expect((yield* Effect.flip(read(images, nameOf(jpeg, "jpg"))))._tag).toBe("ServiceUnavailable")
     })
   )
 })

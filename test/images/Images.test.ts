@@ -2,8 +2,7 @@ import { createHash, randomUUID } from "node:crypto"
 import { request as httpRequest } from "node:http"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { ImageStore } from "../../src/images/ImageStore.ts"
-import { Images } from "../../src/images/Images.ts"
+import { isOwnImage } from "../../src/images/ImageUrl.ts"
 import { onService, TestService, testPublicUrl } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { newTenant } from "../provider/ConnectedTenant.ts"
@@ -239,15 +238,10 @@ onService({ roles: { api: true, worker: false } })("product images", (it) => {
   )
 
   it.effect("are the service's own by their address and form, by http on a local start alone", () =>
-    Effect.gen(function* () {
+    Effect.sync(() => {
       const file = `${"0f".repeat(32)}.png`
       const local = "http://localhost:8080"
-      const isOwn = (publicUrl: string, plainHttp: boolean) =>
-        Effect.map(Images, (images) => images.isOwn).pipe(
-          Effect.provide(Images.layer({ publicUrl, plainHttp })),
-          Effect.provideService(ImageStore, { put: () => Effect.void, get: () => Effect.succeedNone })
-        )
-      const judge = yield* isOwn(local, true)
+      const judge = isOwnImage({ publicUrl: local, plainHttp: true })
       expect(judge(`${local}/product-images/${file}`)).toBe(true)
       for (const url of [
         `http://localhost:8081/product-images/${file}`,
@@ -260,7 +254,7 @@ onService({ roles: { api: true, worker: false } })("product images", (it) => {
       ]) {
         expect(judge(url), url).toBe(false)
       }
-      expect((yield* isOwn(local, false))(`${local}/product-images/${file}`)).toBe(false)
+      expect(isOwnImage({ publicUrl: local, plainHttp: false })(`${local}/product-images/${file}`)).toBe(false)
     })
   )
 

@@ -92,7 +92,9 @@ export const makeObjectStorage: Effect.Effect<ObjectStorage, never, Scope.Scope>
       request.on("end", () => {
         const [status, bytes] = answerTo(request, new Uint8Array(Buffer.concat(chunks)))
         answers.push(`${request.method} ${status}`)
-        response.writeHead(status).end(request.method === "HEAD" ? undefined : bytes)
+        response
+          .writeHead(status, bytes === undefined ? {} : { "content-length": bytes.length })
+          .end(request.method === "HEAD" ? undefined : bytes)
       })
     })
     server.listen(0, "127.0.0.1", () => {

@@ -7,7 +7,8 @@ import type { Grant } from "../../src/identity/Permissions.ts"
 import { cliHere } from "../cli/CliProcess.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { program } from "../harness/Program.ts"
-import { onService, type RequestOptions, TestService, testPublicUrl } from "../harness/TestService.ts"
+import { type Answer, onService, type RequestOptions, TestService, testPublicUrl } from "../harness/TestService.ts"
+import { sendBytes } from "../http/Refusals.ts"
 import { connectTo, overHttp } from "./McpClient.ts"
 
 const accept = "application/json, text/event-stream"
@@ -24,7 +25,16 @@ const start = Effect.gen(function* () {
   return { service, makeKey, key, post }
 })
 
-const documented = ["error", "code", "fields", "requestId"]
+/** The documented code of a refusal in the protocol's own form, under the request's id. */
+const refusalOf = (answer: Answer) => {
+  const { error, ...envelope } = answer.json
+  const { code, data, message, ...rest } = Object(error)
+  expect([envelope, rest, typeof message]).toEqual([{ jsonrpc: "2.0", id: null }, {}, "string"])
+  expect(answer.headers.get("content-type")).toBe("application/json")
+  expect(Object.keys(data)).toEqual(["error", "code", "fields", "requestId"])
+  expect(data.requestId).toBe(answer.headers.get("request-id"))
+  return { status: answer.status, rpc: code, code: data.code }
+}
 
 /** What `node` is given to run the command. */
 const mcpCommand = [...program("src/cli/main.ts"), "mcp"]
@@ -73,7 +83,7 @@ onService({ rateLimitPerMinute: 30 })("the tool server", (it) => {
       ]
       for (const [code, options] of cases) {
         const answer = yield* post(listTools, options)
-        expect([answer.status, answer.json["code"], Object.keys(answer.json)]).toEqual([401, code, documented])
+        expect(refusalOf(answer)).toEqual({ status: 401, rpc: -32_000, code })
       }
     })
   )
@@ -83,7 +93,7 @@ onService({ rateLimitPerMinute: 30 })("the tool server", (it) => {
       const { post } = yield* start
       for (const origin of ["https://evil.example", "http://127.0.0.1", "null", `${testPublicUrl}.evil.example`]) {
         const answer = yield* post(listTools, { headers: { origin } })
-        expect([origin, answer.status, answer.json["code"]]).toEqual([origin, 403, "origin_not_trusted"])
+        expect(refusalOf(answer), origin).toEqual({ status: 403, rpc: -32_000, code: "origin_not_trusted" })
       }
       expect((yield* post(listTools, { headers: { origin: testPublicUrl } })).status).toBe(200)
     })
@@ -95,7 +105,7 @@ onService({ rateLimitPerMinute: 30 })("the tool server", (it) => {
       for (const method of ["GET", "DELETE", "PUT", "PATCH", "OPTIONS"]) {
         const answer = yield* service.request(method, "/mcp", { key, headers: { accept: "text/event-stream" } })
         expect([method, answer.status, answer.headers.get("allow")]).toEqual([method, 405, "POST"])
-        expect(answer.json["code"]).toBe("method_not_allowed")
+        expect(refusalOf(answer)).toEqual({ status: 405, rpc: -32_600, code: "method_not_allowed" })
       }
     })
   )
@@ -106,17 +116,25 @@ onService({ rateLimitPerMinute: 30 })("the tool server", (it) => {
       const large = { ...listTools, params: { filler: "x".repeat(256 * 1024) } }
       const json = { "content-type": "application/json" }
       const deep = `${"[".repeat(100)}${"]".repeat(100)}`
-      const cases: ReadonlyArray<readonly [number, string, RequestOptions]> = [
-        [413, "payload_too_large", { raw: JSON.stringify(large), headers: json }],
-        [422, "validation_failed", { raw: "{", headers: json }],
-        [422, "validation_failed", { raw: Uint8Array.of(0xff), headers: json }],
-        [422, "validation_failed", { raw: `{"jsonrpc":"2.0","params":${deep}}`, headers: json }],
-        [422, "validation_failed", { raw: JSON.stringify([listTools, listTools]), headers: json }],
-        [415, "unsupported_media_type", { raw: JSON.stringify(listTools), headers: { "content-type": "text/plain" } }]
+      const cases: ReadonlyArray<readonly [number, number, string, RequestOptions]> = [
+        [413, -32_600, "payload_too_large", { raw: JSON.stringify(large), headers: json }],
+        [422, -32_700, "validation_failed", { raw: "{", headers: json }],
+        [422, -32_700, "validation_failed", { raw: Uint8Array.of(0xff), headers: json }],
+        [422, -32_600, "validation_failed", { raw: `{"jsonrpc":"2.0","params":${deep}}`, headers: json }],
+        [422, -32_600, "validation_failed", { raw: JSON.stringify([listTools, listTools]), headers: json }],
+        [415, -32_600, "unsupported_media_type", { raw: "{}", headers: { "content-type": "text/plain" } }],
+        [415, -32_600, "unsupported_media_type", { raw: Buffer.from(JSON.stringify(listTools)) }]
       ]
-      for (const [status, code, options] of cases) {
-        const answer = yield* post(undefined, options)
-        expect([answer.status, answer.json["code"], Object.keys(answer.json)]).toEqual([status, code, documented])
+      for (const [status, rpc, code, options] of cases) {
+        expect(refusalOf(yield* post(undefined, options))).toEqual({ status, rpc, code })
+      }
+      const { service } = yield* start
+      for (const [head, status, rpc, code] of [
+        [`x-large: ${"a".repeat(20_000)}\r\n`, 431, -32_600, "headers_too_large"],
+        ["content-length: 3\r\ncontent-length: 4\r\n", 422, -32_600, "validation_failed"]
+      ] as const) {
+        const answer = yield* sendBytes(service.baseUrl, `POST /mcp HTTP/1.1\r\nhost: x\r\n${head}\r\n`)
+        expect(refusalOf(answer)).toEqual({ status, rpc, code })
       }
       // What the protocol itself has words for is answered in its words
       const protocol: ReadonlyArray<readonly [number, unknown, Record<string, string>]> = [
@@ -146,7 +164,7 @@ onService({ rateLimitPerMinute: 30 })("the tool server", (it) => {
       )
       const limited = answers.filter(({ status }) => status === 429)
       expect(limited.length).toBeGreaterThan(0)
-      expect(limited[0]?.json["code"]).toBe("rate_limit_exceeded")
+      expect(limited.map(refusalOf)[0]).toEqual({ status: 429, rpc: -32_000, code: "rate_limit_exceeded" })
       expect(Number(limited[0]?.headers.get("retry-after"))).toBeGreaterThan(0)
     })
   )
