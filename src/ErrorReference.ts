@@ -146,7 +146,7 @@ const advice: Readonly<Record<string, Advice>> = {
   },
   ProviderRequestRefused: {
     why: "The provider refused parameters; the code carries its own, and `fields` says which where it names them.",
-    remedy: "Correct them, and send the request with a new `Idempotency-Key`."
+    remedy: "Correct them and send the request again; its `Idempotency-Key` is free."
   },
   ProviderPaymentRefused: {
     why: "The provider refused a payment; the code carries the reason.",
