@@ -86,7 +86,9 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
       ): Effect.Effect<Received, CompletionFailure | SqlError.SqlError> =>
         Effect.flatMap(contextOf(environment, notification, sold), (context) => {
           const judged = judge(environment, notification, context)
-          return receiptOf(environment, notification, deauthorization).pipe(
+          // What concerns nobody changes nothing: the other mode's word of an account's end is not about this link
+          const deauthorizes = judged._tag === "Concern" && notification.type === deauthorization
+          return receiptOf(environment, notification, deauthorizes).pipe(
             Effect.flatMap((base) =>
               judged._tag === "NoConcern" ? store(base, judged.consequence) : lead(base, judged.context)
             ),
@@ -168,7 +170,7 @@ interface Taking {
 const receiptOf = (
   environment: Environment,
   notification: Notification,
-  deauthorization: string
+  deauthorizes: boolean
 ): Effect.Effect<ReceiptBase> =>
   Effect.zipWith(Clock.currentTimeMillis, currentTraceparent, (now, traceparent) => ({
     environment,
@@ -178,7 +180,7 @@ const receiptOf = (
     livemode: notification.livemode,
     providerCreatedAt: new Date(notification.created * 1000),
     receivedAt: new Date(now),
-    deauthorizes: notification.type === deauthorization,
+    deauthorizes,
     traceparent
   }))
 
