@@ -2,7 +2,7 @@
  * What filters may look at in the provider's object of an event (contract, Filters, the table of sources). Pure and
  * total: what is missing or not as expected is simply not there.
  */
-import { Array as Arr, Predicate } from "effect"
+import { Predicate } from "effect"
 import type { FilterSubjects } from "./Filters.ts"
 import type { ProviderEvent } from "./ProviderEvent.ts"
 import type { SoldItems } from "./Translator.ts"
@@ -24,6 +24,9 @@ const idOf = (value: unknown): ReadonlyArray<string> => {
   return typeof id === "string" ? [id] : []
 }
 
+/** Each once, in time that grows with their number alone: a body can hold tens of thousands. */
+const unique = (ids: ReadonlyArray<string>): ReadonlyArray<string> => [...new Set(ids)]
+
 const metadataOf = (value: unknown): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(record(value)).filter((pair): pair is [string, string] => typeof pair[1] === "string")
@@ -42,8 +45,8 @@ const ofSubscription = (object: Json): FoundSubjects => {
   const { items, truncated } = listOf(object["items"])
   const prices = items.map((item) => record(item["price"]))
   return {
-    priceIds: Arr.dedupe(prices.flatMap(idOf)),
-    productIds: Arr.dedupe(prices.flatMap((price) => idOf(price["product"]))),
+    priceIds: unique(prices.flatMap(idOf)),
+    productIds: unique(prices.flatMap((price) => idOf(price["product"]))),
     metadata: metadataOf(object["metadata"]),
     truncated
   }
@@ -56,8 +59,8 @@ const ofInvoice = (object: Json): FoundSubjects => {
   const prices = items.map((line) => line["price"])
   const subscription = record(record(object["parent"])["subscription_details"] ?? object["subscription_details"])
   return {
-    priceIds: Arr.dedupe([...details.flatMap(({ price }) => idOf(price)), ...prices.flatMap(idOf)]),
-    productIds: Arr.dedupe([
+    priceIds: unique([...details.flatMap(({ price }) => idOf(price)), ...prices.flatMap(idOf)]),
+    productIds: unique([
       ...details.flatMap(({ product }) => idOf(product)),
       ...prices.flatMap((price) => idOf(record(price)["product"]))
     ]),

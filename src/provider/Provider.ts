@@ -23,7 +23,7 @@ export interface ConnectedAccount {
 /** A notification whose signature and time were found good under a secret of this environment. */
 export interface VerifiedNotification {
   readonly environment: Environment
-  /** The parsed JSON, not looked into yet. */
+  /** The parsed JSON, not looked into yet; undefined where the body is none. */
   readonly event: unknown
 }
 
