@@ -96,13 +96,14 @@ const beforeOption = formOption("before", providerName, "must be the id of an ev
   Options.optional
 )
 
-const receiptRow = ({ duplicates, organizationId, outcome, providerEventId, receivedAt, type }: Receipt) => [
+const receiptRow = ({ duplicates, organizationId, outcome, providerEventId, reason, receivedAt, type }: Receipt) => [
   time(receivedAt),
   providerEventId,
   type,
   outcome,
   organizationId ?? "-",
-  String(duplicates)
+  String(duplicates),
+  reason ?? "-"
 ]
 
 const list = described(
@@ -134,7 +135,7 @@ const list = described(
         yield* show(json, {
           json: { data, has_more },
           text: table(
-            ["RECEIVED AT", "EVENT", "TYPE", "OUTCOME", "ORGANIZATION", "COPIES"],
+            ["RECEIVED AT", "EVENT", "TYPE", "OUTCOME", "ORGANIZATION", "COPIES", "REASON"],
             data.map(receiptRow),
             "There are no such receipts."
           )
@@ -162,6 +163,7 @@ const receiptText = ({ events, ...receipt }: ReceiptDetail) =>
       ["Account", receipt.accountId ?? "-"],
       ["Organization", receipt.organizationId ?? "-"],
       ["Outcome", receipt.outcome],
+      ["Reason", receipt.reason ?? "-"],
       ["Further copies", String(receipt.duplicates)],
       ["Created at", time(receipt.providerCreatedAt)],
       ["Received at", time(receipt.receivedAt)]
@@ -195,9 +197,9 @@ const showOne = described(
   }
 )
 
-const replayText = ({ deliveriesMade, events }: Replay) =>
+const replayText = ({ deliveriesMade, events, outcome }: Replay) =>
   deliveriesMade === 0
-    ? "Nothing was missing: no delivery was made."
+    ? `Nothing was missing: no delivery was made. The receipt says: ${outcome}`
     : [
         `Deliveries made: ${deliveriesMade}`,
         table(

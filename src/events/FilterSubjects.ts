@@ -2,7 +2,7 @@
  * What filters may look at in the provider's object of an event (contract, Filters, the table of sources). Pure and
  * total: what is missing or not as expected is simply not there.
  */
-import { Array as Arr, Predicate } from "effect"
+import { Predicate } from "effect"
 import type { FilterSubjects } from "./Filters.ts"
 import type { ProviderEvent } from "./ProviderEvent.ts"
 import type { SoldItems } from "./Translator.ts"
@@ -10,6 +10,11 @@ import type { SoldItems } from "./Translator.ts"
 /** The subjects, and whether the provider cut a list off: then the rest has to be fetched before filtering by it. */
 export interface FoundSubjects extends FilterSubjects {
   readonly truncated: boolean
+  /**
+   * Where the provider no longer has what every such object used to have: the field's path in the object; null where it
+   * is there, or not applicable. Else an endpoint that filters by it would get nothing, and nobody would know.
+   */
+  readonly missing: { readonly items: string | null; readonly metadata: string | null }
 }
 
 type Json = Readonly<Record<string, unknown>>
@@ -24,6 +29,9 @@ const idOf = (value: unknown): ReadonlyArray<string> => {
   return typeof id === "string" ? [id] : []
 }
 
+/** Each once, in time that grows with their number alone: a body can hold tens of thousands. */
+const unique = (ids: ReadonlyArray<string>): ReadonlyArray<string> => [...new Set(ids)]
+
 const metadataOf = (value: unknown): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(record(value)).filter((pair): pair is [string, string] => typeof pair[1] === "string")
@@ -34,18 +42,42 @@ const listOf = (value: unknown): { readonly items: ReadonlyArray<Json>; readonly
   return { items: Array.isArray(data) ? data.map(record) : [], truncated: has_more === true }
 }
 
-const none: FoundSubjects = { priceIds: null, productIds: null, metadata: null, truncated: false }
+const none: FoundSubjects = {
+  priceIds: null,
+  productIds: null,
+  metadata: null,
+  truncated: false,
+  missing: { items: null, metadata: null }
+}
 
-const metadataOnly = (object: Json): FoundSubjects => ({ ...none, metadata: metadataOf(object["metadata"]) })
+/** Null is the provider's word for no metadata at all. */
+const missingMetadata = ({ metadata }: Json): string | null =>
+  metadata === null || Predicate.isRecord(metadata) ? null : "metadata"
+
+/** A list of an object in which each part has what `isWhole` looks for. */
+const missingList = (object: Json, field: string, isWhole: (part: Json) => boolean): string | null => {
+  const list = record(object[field])["data"]
+  return Array.isArray(list) && list.every((part) => isWhole(record(part))) ? null : field
+}
+
+const metadataOnly = (object: Json): FoundSubjects => ({
+  ...none,
+  metadata: metadataOf(object["metadata"]),
+  missing: { items: null, metadata: missingMetadata(object) }
+})
 
 const ofSubscription = (object: Json): FoundSubjects => {
   const { items, truncated } = listOf(object["items"])
   const prices = items.map((item) => record(item["price"]))
   return {
-    priceIds: Arr.dedupe(prices.flatMap(idOf)),
-    productIds: Arr.dedupe(prices.flatMap((price) => idOf(price["product"]))),
+    priceIds: unique(prices.flatMap(idOf)),
+    productIds: unique(prices.flatMap((price) => idOf(price["product"]))),
     metadata: metadataOf(object["metadata"]),
-    truncated
+    truncated,
+    missing: {
+      items: missingList(object, "items", ({ price }) => idOf(price).length > 0),
+      metadata: missingMetadata(object)
+    }
   }
 }
 
@@ -56,13 +88,18 @@ const ofInvoice = (object: Json): FoundSubjects => {
   const prices = items.map((line) => line["price"])
   const subscription = record(record(object["parent"])["subscription_details"] ?? object["subscription_details"])
   return {
-    priceIds: Arr.dedupe([...details.flatMap(({ price }) => idOf(price)), ...prices.flatMap(idOf)]),
-    productIds: Arr.dedupe([
+    priceIds: unique([...details.flatMap(({ price }) => idOf(price)), ...prices.flatMap(idOf)]),
+    productIds: unique([
       ...details.flatMap(({ product }) => idOf(product)),
       ...prices.flatMap((price) => idOf(record(price)["product"]))
     ]),
     metadata: { ...metadataOf(subscription["metadata"]), ...metadataOf(object["metadata"]) },
-    truncated
+    truncated,
+    missing: {
+      // A line that sells no price says so
+      items: missingList(object, "lines", ({ price, pricing }) => price !== undefined || pricing !== undefined),
+      metadata: missingMetadata(object)
+    }
   }
 }
 
@@ -110,7 +147,8 @@ export const filterSubjects = (event: ProviderEvent, soldItems: SoldItems | null
       priceIds: soldItems?.priceIds ?? null,
       productIds: soldItems?.productIds ?? null,
       metadata: metadataOf(object["metadata"]),
-      truncated: false
+      truncated: false,
+      missing: { items: null, metadata: missingMetadata(object) }
     }
   }
   if (event.type.startsWith("customer.subscription.")) {

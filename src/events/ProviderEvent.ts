@@ -3,8 +3,9 @@
  * Everything is read defensively: the payload's shape follows the version that the provider has for the notification,
  * not the one that this code was written against.
  */
-import { Either, ParseResult, Predicate, Schema } from "effect"
+import { Either, type ParseResult, Predicate, Schema } from "effect"
 import { maxUnixSeconds } from "./Envelope.ts"
+import { issuePaths } from "./IssuePaths.ts"
 
 /** A JSON object of the provider's, as it arrived: neither copied nor checked further. */
 export const ProviderObject = Schema.declare(
@@ -18,9 +19,13 @@ export const ProviderObject = Schema.declare(
  */
 export const ProviderName = Schema.String.pipe(Schema.pattern(/^[\x21-\x7e]{1,255}$/))
 
-/** The outer shape of a snapshot event. `account` is `null` for events of the platform itself. */
+/**
+ * The outer shape of a snapshot event. `account` is `null` for events of the platform itself. What says that it is
+ * something else, such as a thin notification, is none.
+ */
 export const ProviderEvent = Schema.Struct({
   id: ProviderName,
+  object: Schema.optional(Schema.Literal("event")),
   type: ProviderName,
   created: Schema.Number.pipe(Schema.int(), Schema.between(0, maxUnixSeconds)),
   livemode: Schema.Boolean,
@@ -37,20 +42,33 @@ export interface Malformed {
   readonly reason: string
 }
 
+/** Of the fields at these paths. The paths are a schema's own, so that the reason is bounded and holds no values. */
+export const malformedAt = (paths: ReadonlyArray<string>): Malformed => ({
+  _tag: "Malformed",
+  reason: `missing or not as expected: ${paths.join(", ")}`
+})
+
 /**
  * Says which fields a schema refused. Only paths are said, never values: a refused value may be a payer's data, and the
  * reason is logged and stored.
  */
-export const malformed = (prefix: string, error: ParseResult.ParseError): Malformed => {
-  const paths = ParseResult.ArrayFormatter.formatErrorSync(error).map(({ path }) => [prefix, ...path].join("."))
-  return { _tag: "Malformed", reason: `missing or not as expected: ${[...new Set(paths)].join(", ")}` }
-}
+export const malformed = (prefix: string, { issue }: ParseResult.ParseError): Malformed =>
+  malformedAt(issuePaths(issue).map((path) => (path === "" ? prefix : `${prefix}.${path}`)))
 
 const decodeProviderEvent = Schema.decodeUnknownEither(ProviderEvent, { errors: "all" })
 
 /** Reads the outer shape of a snapshot event from parsed JSON. Never throws. */
 export const parseProviderEvent = (input: unknown): Either.Either<ProviderEvent, Malformed> =>
   Either.mapLeft(decodeProviderEvent(input), (error) => malformed("event", error))
+
+/**
+ * The provider's API version that a payload was made for, for whoever has to find out why it could not be read; null
+ * where it names none.
+ */
+export const apiVersionOf = (input: unknown): string | null =>
+  Predicate.hasProperty(input, "api_version") && isName(input.api_version) ? input.api_version : null
+
+const isName = Schema.is(ProviderName)
 
 /** A reference to another object: its id, or the object itself where the provider expanded it. Read as the id. */
 export const Reference = Schema.transform(

@@ -3,7 +3,7 @@ import { Either, Schema } from "effect"
 import type { Environment } from "../Settings.ts"
 import type { EventData, EventType } from "./Catalog.ts"
 import { type Envelope, type EnvelopeOf, makeEnvelope } from "./Envelope.ts"
-import { type Malformed, malformed, type ProviderEvent } from "./ProviderEvent.ts"
+import { type Malformed, malformed, malformedAt, type ProviderEvent } from "./ProviderEvent.ts"
 
 /** What a checkout session sells, as recorded when this service created the session or its payment link. */
 export interface SoldItems {
@@ -29,13 +29,20 @@ export type Translator = (
   context: TranslationContext
 ) => Either.Either<ReadonlyArray<Envelope>, Malformed>
 
+/** What a translator refuses though each field is as expected by itself: the paths of those that don't fit together. */
+export interface Contradiction {
+  readonly contradicting: ReadonlyArray<string>
+}
+
+const objectPath = "event.data.object"
+
 /**
  * A translator from the fields it needs of the provider's object and what it makes of them. Fields that it does not
  * name are never read, so that they cannot reach a consumer.
  */
 export const translator = <A, I>(
   object: Schema.Schema<A, I>,
-  toEvents: (object: A, make: Make, context: TranslationContext) => ReadonlyArray<Envelope>
+  toEvents: (object: A, make: Make, context: TranslationContext) => ReadonlyArray<Envelope> | Contradiction
 ): Translator => {
   const decode = Schema.decodeUnknownEither(object, { errors: "all" })
   return (event, context) => {
@@ -48,9 +55,14 @@ export const translator = <A, I>(
         type,
         data
       })
-    return Either.mapBoth(decode(event.data.object), {
-      onLeft: (error) => malformed("event.data.object", error),
-      onRight: (object) => toEvents(object, make, context)
-    })
+    return Either.flatMap(
+      Either.mapLeft(decode(event.data.object), (error) => malformed(objectPath, error)),
+      (object) => {
+        const made = toEvents(object, make, context)
+        return "contradicting" in made
+          ? Either.left(malformedAt(made.contradicting.map((path) => `${objectPath}.${path}`)))
+          : Either.right(made)
+      }
+    )
   }
 }

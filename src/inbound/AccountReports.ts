@@ -9,9 +9,10 @@ import type { Environment } from "../Settings.ts"
 import { transaction } from "../storage/Database.ts"
 import { makeAccountStatusRepo, type StatusComparison } from "./AccountStatusRepo.ts"
 import type { CompletionFailure } from "./Completion.ts"
-import { type Consequence, consequenceOf, dataOnly, judge, nothing } from "./Consequences.ts"
+import { type Consequence, consequenceOf, dataOnly, judge, nothing, unreadable } from "./Consequences.ts"
 import { type InboundContext, makeReceiptsRepo, type NewReceipt } from "./ReceiptsRepo.ts"
 import type { Notification } from "./ThinNotification.ts"
+import type { Unreadable } from "./Unreadable.ts"
 
 /** What a receipt says beside what the notification leads to. */
 export type ReceiptBase = Omit<NewReceipt, keyof Consequence>
@@ -20,7 +21,11 @@ export type ReceiptBase = Omit<NewReceipt, keyof Consequence>
 export interface StoredReport {
   readonly outcome: NewReceipt["outcome"]
   readonly stored: boolean
+  readonly unreadable: Unreadable | null
 }
+
+/** Stores what a notification leads to, in whatever transaction it is run in; answers whether it was stored. */
+type Insert<A extends { readonly stored: boolean }, E> = (consequence: Consequence) => Effect.Effect<A, E>
 
 /**
  * The event of a changed status. Its identity is that of the notification whose reading found the change. A snapshot and
@@ -45,12 +50,18 @@ export const makeAccountReports = Effect.gen(function* () {
   const receipts = yield* makeReceiptsRepo
   const statuses = yield* makeAccountStatusRepo
 
-  const insert = (base: ReceiptBase, consequence: Consequence): Effect.Effect<StoredReport, SqlError.SqlError> =>
-    Effect.map(receipts.insert({ ...base, ...consequence }), (stored) => ({ outcome: consequence.outcome, stored }))
+  const insert =
+    (base: ReceiptBase): Insert<StoredReport, SqlError.SqlError> =>
+    (consequence) =>
+      Effect.map(receipts.insert({ ...base, ...consequence }), ({ first, outcome }) => ({
+        outcome,
+        stored: first,
+        unreadable: consequence.unreadable
+      }))
 
   /** In a transaction, under the account's lock. A copy of a notification that is stored changes nothing. */
-  const storeReading = Effect.fnUntraced(function* (
-    base: ReceiptBase,
+  const storeReading = Effect.fnUntraced(function* <A extends { readonly stored: boolean }, E>(
+    insert: Insert<A, E>,
     notification: Notification,
     tenant: Tenant,
     status: AccountStatus,
@@ -61,15 +72,14 @@ export const makeAccountReports = Effect.gen(function* () {
     // Endpoints may have come and gone while the provider was asked
     const judged = judge(environment, notification, yield* contextOf(environment, notification))
     if (judged._tag === "NoConcern" || compared === undefined) {
-      return yield* insert(base, judged._tag === "NoConcern" ? judged.consequence : nothing("unlinked"))
+      return yield* insert(judged._tag === "NoConcern" ? judged.consequence : nothing("unlinked"))
     }
     const { context } = judged
     if (!compared.isLatest) {
-      return yield* insert(base, nothing("ignored", context))
+      return yield* insert(nothing("ignored", context))
     }
     const toldAt = compared.isChanged ? toldAtOf(notification, compared) : null
     const report = yield* insert(
-      base,
       toldAt === null ? nothing("ignored", context) : updated(tenant, notification, status, context, toldAt)
     )
     if (report.stored) {
@@ -83,31 +93,52 @@ export const makeAccountReports = Effect.gen(function* () {
       ? Effect.succeed(undefined)
       : receipts.findContext({ environment, providerEventId: id, accountId: account, sold: null })
 
-  /**
-   * Reads the account of a notification and stores what that leads to with its receipt. The account is connected as far
-   * as the context says. While the provider can't be asked nothing is stored.
-   */
-  return Effect.fn("AccountReports.receive")(function* (
-    base: ReceiptBase,
+  const read = Effect.fnUntraced(function* <A extends { readonly stored: boolean }, E>(
+    insert: Insert<A, E>,
     notification: Notification,
-    context: InboundContext
-  ): Effect.fn.Return<StoredReport, CompletionFailure | SqlError.SqlError> {
-    const { environment } = base
-    const tenant = { organizationId: context.organizationId, environment }
-    const { known, reading } = yield* statuses.begin(environment, notification.id)
-    if (known) {
-      return yield* insert(base, nothing("ignored", context))
-    }
+    tenant: Tenant,
+    context: InboundContext,
+    reading: string
+  ) {
     const account = yield* accounts.use(tenant, provider.retrieveAccount)
-    const status = accountStatus(environment, account)
+    const status = accountStatus(tenant.environment, account)
     if (Either.isLeft(status)) {
-      yield* Effect.logError("The provider's account lacks what every account has", { missing: status.left })
-      return yield* insert(base, nothing("malformed", context))
+      return yield* insert(unreadable("account", status.left, context))
     }
     return status.right.account_id === notification.account
-      ? yield* transaction(sql)(storeReading(base, notification, tenant, status.right, reading))
-      : yield* insert(base, nothing("unlinked"))
+      ? yield* transaction(sql)(storeReading(insert, notification, tenant, status.right, reading))
+      : yield* insert(nothing("unlinked"))
   })
+
+  return {
+    /**
+     * Reads the account of a notification and stores what that leads to with its receipt. The account is connected as
+     * far as the context says. While the provider can't be asked nothing is stored.
+     */
+    receive: Effect.fn("AccountReports.receive")(function* (
+      base: ReceiptBase,
+      notification: Notification,
+      context: InboundContext
+    ): Effect.fn.Return<StoredReport, CompletionFailure | SqlError.SqlError> {
+      const { environment } = base
+      const tenant = { organizationId: context.organizationId, environment }
+      const { known, reading } = yield* statuses.begin(environment, notification.id)
+      return known
+        ? yield* insert(base)(nothing("ignored", context))
+        : yield* read(insert(base), notification, tenant, context, reading)
+    }),
+
+    /** The same for a notification whose receipt is there, and of which nothing could be made then. */
+    repeat: Effect.fn("AccountReports.repeat")(function* <A extends { readonly stored: boolean }, E>(
+      insert: Insert<A, E>,
+      notification: Notification,
+      tenant: Tenant,
+      context: InboundContext
+    ): Effect.fn.Return<A, E | CompletionFailure | SqlError.SqlError> {
+      const { reading } = yield* statuses.begin(tenant.environment, notification.id)
+      return yield* read(insert, notification, tenant, context, reading)
+    })
+  }
 })
 
 /** `account.updated`; every filter is not applicable to it, so that only endpoints without filters get it. */

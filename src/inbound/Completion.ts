@@ -1,19 +1,46 @@
 import { Effect, Predicate } from "effect"
 import type { ProviderAccountNotConnected, ServiceUnavailable } from "../Errors.ts"
-import { type FoundSubjects, filterSubjects, truncatedList, withWholeList } from "../events/FilterSubjects.ts"
+import { filterSubjects, type TruncatedList, truncatedList, withWholeList } from "../events/FilterSubjects.ts"
 import { type ProviderEvent, type SoldItems, soldItemsReference } from "../events/Translate.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import { Accounts } from "../provider/Accounts.ts"
 import { CheckoutSessions } from "../provider/CheckoutSessions.ts"
 import { type ConnectedAccount, Provider } from "../provider/Provider.ts"
 import type { ProviderFailure } from "../provider/ProviderErrors.ts"
-import { checkoutMarker } from "../provider/Schemas.ts"
+import { checkoutMarker, type ProviderObject } from "../provider/Schemas.ts"
 import type { Environment } from "../Settings.ts"
-import { type Consequence, consequenceOf, envelopesOf, needsWholeList, nothing } from "./Consequences.ts"
+import {
+  type Consequence,
+  consequenceOf,
+  envelopesOf,
+  needsWholeList,
+  nothing,
+  unreadable,
+  unreadableFilters
+} from "./Consequences.ts"
 import type { InboundContext } from "./ReceiptsRepo.ts"
 
 /** Why an event could not be completed from the provider. */
 export type CompletionFailure = ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
+
+/** What was fetched of an event so far; null where the provider has no such thing. */
+export interface Fetched {
+  readonly soldItems?: SoldItems | null
+  readonly items?: ReadonlyArray<ProviderObject> | null
+}
+
+/** Something has to be asked of the provider first. */
+export interface Lacking {
+  readonly _tag: "Lacking"
+  readonly fetch: Effect.Effect<Fetched, CompletionFailure>
+}
+
+/** What an attempt to conclude came to. */
+export type Attempt<A> = Lacking | { readonly _tag: "Concluded"; readonly value: A }
+
+const lacking = (fetch: Lacking["fetch"]): Lacking => ({ _tag: "Lacking", fetch })
+
+const concluded = <A>(value: A): Attempt<A> => ({ _tag: "Concluded", value })
 
 /** Whether a checkout session is of this service's making, by its own metadata: others have nothing to complete. */
 const isOurs = ({ data }: ProviderEvent): boolean => {
@@ -31,55 +58,69 @@ export const makeCompletion = Effect.gen(function* () {
   const checkoutSessions = yield* CheckoutSessions
   const provider = yield* Provider
 
-  const soldItemsOf = (
-    tenant: Tenant,
-    event: ProviderEvent,
-    { soldItems }: InboundContext
-  ): Effect.Effect<SoldItems | null, CompletionFailure> => {
-    const reference = soldItemsReference(event)
-    return soldItems !== null || reference === null || !isOurs(event)
-      ? Effect.succeed(soldItems)
-      : checkoutSessions.completeSoldItems(tenant, reference.sessionId)
-  }
+  /** What the provider does not know it will not know at the next attempt either. */
+  const orNull = <A, E>(asked: Effect.Effect<A, E>) =>
+    Effect.catchIf(
+      asked,
+      (error) => Predicate.isTagged(error, "ProviderObjectNotFound"),
+      () => Effect.as(Effect.logWarning("The provider does not know the object of its own notification"), null)
+    )
 
-  const fetchList = (account: ConnectedAccount, { kind, ownerId }: NonNullable<ReturnType<typeof truncatedList>>) =>
+  const fetchSoldItems = (tenant: Tenant, sessionId: string): Lacking["fetch"] =>
+    Effect.map(orNull(checkoutSessions.completeSoldItems(tenant, sessionId)), (soldItems) => ({ soldItems }))
+
+  const listItems = (account: ConnectedAccount, { kind, ownerId }: TruncatedList) =>
     kind === "subscription_items"
       ? provider.listSubscriptionItems(account, ownerId)
       : provider.listInvoiceLines(account, ownerId)
 
-  const wholeSubjects = (
-    tenant: Tenant,
-    event: ProviderEvent,
-    found: FoundSubjects
-  ): Effect.Effect<FoundSubjects, CompletionFailure> => {
-    const list = truncatedList(event)
-    return list === null
-      ? Effect.succeed(found)
-      : Effect.map(
-          accounts.use(tenant, (account) => fetchList(account, list)),
-          (items) => filterSubjects(withWholeList(event, list, items), null)
-        )
-  }
+  const fetchItems = (tenant: Tenant, list: TruncatedList): Lacking["fetch"] =>
+    Effect.map(orNull(accounts.use(tenant, (account) => listItems(account, list))), (items) => ({ items }))
 
-  return (
+  /** What an event leads to by the context and what was fetched, or what has to be fetched first. */
+  const conclude = (
     environment: Environment,
     event: ProviderEvent,
-    context: InboundContext
-  ): Effect.Effect<Consequence, CompletionFailure> => {
+    context: InboundContext,
+    fetched: Fetched
+  ): Attempt<Consequence> => {
     const tenant = { organizationId: context.organizationId, environment }
-    return Effect.flatMap(soldItemsOf(tenant, event, context), (soldItems) => {
-      const envelopes = envelopesOf(environment, event, context, soldItems)
-      if (typeof envelopes === "string") {
-        return Effect.succeed(nothing(envelopes, context))
-      }
-      const found = filterSubjects(event, soldItems)
-      const subjects = needsWholeList(envelopes, found, context)
-        ? wholeSubjects(tenant, event, found)
-        : Effect.succeed(found)
-      return Effect.map(subjects, (subjects) => consequenceOf(envelopes, subjects, context))
-    })
+    const soldItems = context.soldItems ?? fetched.soldItems ?? null
+    const reference = soldItemsReference(event)
+    if (soldItems === null && fetched.soldItems === undefined && reference !== null && isOurs(event)) {
+      return lacking(fetchSoldItems(tenant, reference.sessionId))
+    }
+    const envelopes = envelopesOf(environment, event, context, soldItems)
+    if (typeof envelopes === "string") {
+      return concluded(nothing(envelopes, context))
+    }
+    if ("_tag" in envelopes) {
+      return concluded(unreadable("object", envelopes, context))
+    }
+    const list = truncatedList(event)
+    const whole = list === null || !fetched.items ? event : withWholeList(event, list, fetched.items)
+    const subjects = filterSubjects(whole, soldItems)
+    return list !== null && fetched.items === undefined && needsWholeList(envelopes, subjects, context)
+      ? lacking(fetchItems(tenant, list))
+      : concluded(consequenceOf(envelopes, subjects, context, unreadableFilters(envelopes, subjects, context)))
   }
+
+  return { conclude }
 })
 
-/** What `makeCompletion` makes. */
-export type Completion = Effect.Effect.Success<typeof makeCompletion>
+/** Nothing was asked of the provider yet. */
+export const nothingFetched: Fetched = {}
+
+/**
+ * Makes attempts until one concludes, each with all that was fetched before it: a thing is fetched once, so there are
+ * three at most. Whoever attempts reads anew what may have changed while the provider was asked.
+ */
+export const untilConcluded = <A, E>(
+  attempt: (fetched: Fetched) => Effect.Effect<Attempt<A>, E>,
+  fetched: Fetched = nothingFetched
+): Effect.Effect<A, E | CompletionFailure> =>
+  Effect.flatMap(attempt(fetched), (attempted) =>
+    attempted._tag === "Concluded"
+      ? Effect.succeed(attempted.value)
+      : Effect.flatMap(attempted.fetch, (more) => untilConcluded(attempt, { ...fetched, ...more }))
+  )

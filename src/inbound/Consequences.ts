@@ -1,19 +1,28 @@
 import { type Envelope, encodeEnvelope, makeEnvelope } from "../events/Envelope.ts"
 import type { FoundSubjects } from "../events/FilterSubjects.ts"
-import { type FilterSubjects, passes } from "../events/Filters.ts"
-import { type ProviderEvent, type SoldItems, translate } from "../events/Translate.ts"
+import { type FilterSubjects, type Filters, passes } from "../events/Filters.ts"
+import { malformedAt } from "../events/ProviderEvent.ts"
+import { type Malformed, type ProviderEvent, type SoldItems, translate } from "../events/Translate.ts"
 import type { Environment } from "../Settings.ts"
 import type { ReceiptOutcome } from "./Receipt.ts"
 import type { InboundContext, NewEvent, NewReceipt } from "./ReceiptsRepo.ts"
+import type { Unreadable } from "./Unreadable.ts"
 
 /** What a verified notification leads to. Pure. */
-export interface Consequence extends Pick<NewReceipt, "outcome" | "organizationId" | "events"> {}
+export interface Consequence extends Pick<NewReceipt, "outcome" | "organizationId" | "events" | "unreadable"> {}
 
 /** Nothing but the receipt. */
 export const nothing = (outcome: ReceiptOutcome, context?: InboundContext): Consequence => ({
   outcome,
   organizationId: context?.organizationId ?? null,
-  events: []
+  events: [],
+  unreadable: null
+})
+
+/** Nothing but the receipt, since this part could not be read. */
+export const unreadable = (part: Unreadable["part"], { reason }: Malformed, context?: InboundContext): Consequence => ({
+  ...nothing("malformed", context),
+  unreadable: { part, reason }
 })
 
 /** Whose a notification is: what of it concerns anybody. */
@@ -44,7 +53,7 @@ export const envelopesOf = (
   event: ProviderEvent,
   context: InboundContext,
   soldItems: SoldItems | null
-): ReadonlyArray<Envelope> | "ignored" | "malformed" | "wrong_mode" => {
+): ReadonlyArray<Envelope> | "ignored" | "wrong_mode" | Malformed => {
   const translation = translate({ event, environment, organizationId: context.organizationId, soldItems })
   switch (translation._tag) {
     case "Translated":
@@ -54,15 +63,19 @@ export const envelopesOf = (
     case "WrongMode":
       return "wrong_mode"
     case "Malformed":
-      return "malformed"
+      return translation
   }
 }
 
-/** What envelopes lead to, matched with the endpoints on what their filters look at. */
+/**
+ * What envelopes lead to, matched with the endpoints on what their filters look at. The outcome is what it is as far as
+ * the context says; the statement that stores it has the last word.
+ */
 export const consequenceOf = (
   envelopes: ReadonlyArray<Envelope>,
   subjects: FilterSubjects,
-  context: InboundContext
+  context: InboundContext,
+  unreadable: Unreadable | null = null
 ): Consequence => {
   const events = envelopes.map((envelope) =>
     matchEvent(
@@ -72,24 +85,45 @@ export const consequenceOf = (
     )
   )
   return {
-    outcome: events.some(({ subscribers }) => subscribers.length > 0) ? "delivered" : "no_subscriber",
+    outcome: events.some(({ matching }) => matching.some(({ active }) => active)) ? "delivered" : "no_subscriber",
     organizationId: context.organizationId,
-    events
+    events,
+    unreadable
   }
+}
+
+/** Whether some endpoint, paused or not, takes one of these events by filters such as these. */
+const isAsked = (
+  envelopes: ReadonlyArray<Envelope>,
+  { endpoints }: InboundContext,
+  asks: (filters: Filters) => boolean
+): boolean =>
+  endpoints.some(({ events, filters }) => asks(filters) && envelopes.some(({ type }) => events.includes(type)))
+
+const byItems = ({ prices, products }: Filters): boolean => products !== undefined || prices !== undefined
+const byMetadata = ({ metadata }: Filters): boolean => metadata !== undefined
+
+/** What endpoints filter these events by and the provider's object no longer has; null where there is no such thing. */
+export const unreadableFilters = (
+  envelopes: ReadonlyArray<Envelope>,
+  { missing }: FoundSubjects,
+  context: InboundContext
+): Unreadable | null => {
+  const paths = [
+    ...(missing.items !== null && isAsked(envelopes, context, byItems) ? [missing.items] : []),
+    ...(missing.metadata !== null && isAsked(envelopes, context, byMetadata) ? [missing.metadata] : [])
+  ]
+  return paths.length === 0
+    ? null
+    : { part: "filters", reason: malformedAt(paths.map((path) => `event.data.object.${path}`)).reason }
 }
 
 /** Whether some endpoint, paused or not, takes one of these events only by what is in the list that was cut off. */
 export const needsWholeList = (
   envelopes: ReadonlyArray<Envelope>,
   subjects: FoundSubjects,
-  { endpoints }: InboundContext
-): boolean =>
-  subjects.truncated &&
-  endpoints.some(
-    ({ events, filters }) =>
-      (filters.products !== undefined || filters.prices !== undefined) &&
-      envelopes.some(({ type }) => events.includes(type))
-  )
+  context: InboundContext
+): boolean => subjects.truncated && isAsked(envelopes, context, byItems)
 
 /** The first payment of an account is told twice: as what it is, and as a milestone (contract, Events, rule 3). */
 const withMilestone = (
@@ -124,18 +158,12 @@ export const matchEvent = (
   { data, id, payload, type }: MatchableEvent,
   subjects: FilterSubjects,
   { endpoints }: InboundContext
-): NewEvent => {
-  const matching = endpoints.filter(
-    ({ events, filters }) => events.includes(type) && passes(filters, { data, subjects })
-  )
-  return {
-    id,
-    type,
-    payload,
-    subscribers: matching.filter(({ active }) => active),
-    skippedBy: matching.filter(({ active }) => !active).map(({ endpointId }) => endpointId)
-  }
-}
+): NewEvent => ({
+  id,
+  type,
+  payload,
+  matching: endpoints.filter(({ events, filters }) => events.includes(type) && passes(filters, { data, subjects }))
+})
 
 /** What filters look at where nothing but `data` is applicable (contract, Filters, the table of sources). */
 export const dataOnly: FilterSubjects = { priceIds: null, productIds: null, metadata: null }

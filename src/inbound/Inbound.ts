@@ -1,21 +1,35 @@
-import type { SqlClient, SqlError } from "@effect/sql"
+import { SqlClient, type SqlError } from "@effect/sql"
 import { Clock, Context, Effect, Either, Layer } from "effect"
 import { WakeUp } from "../deliveries/WakeUp.ts"
 import { ServiceUnavailable, SignatureInvalid } from "../Errors.ts"
-import { parseProviderEvent, type SoldItemsReference, soldItemsReference } from "../events/Translate.ts"
+import { apiVersionOf, type Malformed, malformedAt } from "../events/ProviderEvent.ts"
+import {
+  type ProviderEvent,
+  parseProviderEvent,
+  type SoldItemsReference,
+  soldItemsReference
+} from "../events/Translate.ts"
 import { Metrics, type MetricsWriter } from "../kit/Metrics.ts"
 import { annotateSpan, currentTraceparent, spanned } from "../kit/Spans.ts"
 import type { Accounts } from "../provider/Accounts.ts"
 import type { CheckoutSessions } from "../provider/CheckoutSessions.ts"
 import { Provider } from "../provider/Provider.ts"
 import type { Environment } from "../Settings.ts"
-import { isUnavailable } from "../storage/Database.ts"
+import { isUnavailable, transaction } from "../storage/Database.ts"
 import { makeAccountReports, type ReceiptBase, type StoredReport } from "./AccountReports.ts"
-import { type CompletionFailure, makeCompletion } from "./Completion.ts"
-import { type Consequence, judge, nothing } from "./Consequences.ts"
+import {
+  type Attempt,
+  type CompletionFailure,
+  type Fetched,
+  makeCompletion,
+  nothingFetched,
+  untilConcluded
+} from "./Completion.ts"
+import { type Consequence, judge, nothing, unreadable } from "./Consequences.ts"
 import type { ReceiptOutcome } from "./Receipt.ts"
 import { type InboundContext, makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import { isAccountNews, type Notification, parseThinNotification, thinDeauthorization } from "./ThinNotification.ts"
+import { makeUnreadableReports } from "./Unreadable.ts"
 
 /** What became of a notification: `duplicate` where it was known already. */
 export type Received = ReceiptOutcome | "duplicate"
@@ -49,12 +63,14 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
   > = Layer.effect(
     Inbound,
     Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
       const provider = yield* Provider
       const wakeUp = yield* WakeUp
       const counted = countedBy(yield* Metrics)
+      const reportUnreadable = yield* makeUnreadableReports
       const receipts = yield* makeReceiptsRepo
-      const complete = yield* makeCompletion
-      const reportAccount = yield* makeAccountReports
+      const { conclude } = yield* makeCompletion
+      const accountReports = yield* makeAccountReports
 
       const contextOf = (environment: Environment, { account, id }: Notification, sold: SoldItemsReference | null) =>
         account === null
@@ -63,17 +79,33 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
 
       /** Stores a receipt with what the notification leads to. */
       const store = (base: ReceiptBase, consequence: Consequence) =>
-        Effect.map(receipts.insert({ ...base, ...consequence }), (stored) => ({ outcome: consequence.outcome, stored }))
+        Effect.map(
+          receipts.insert({ ...base, ...consequence }),
+          ({ first, outcome }): StoredReport => ({ outcome, stored: first, unreadable: consequence.unreadable })
+        )
 
-      const settle = ({ id, type }: Notification, { outcome, stored }: StoredReport): Effect.Effect<Received> => {
+      /** Tells of what was stored whoever has to know: the workers, the trace, and operators of what can't be read. */
+      const settle = (
+        { environment, providerEventId, type }: ReceiptBase,
+        organizationId: InboundContext["organizationId"] | null,
+        apiVersion: string | null,
+        { outcome, stored, unreadable }: StoredReport
+      ): Effect.Effect<Received> => {
         const received: Received = stored ? outcome : "duplicate"
         const annotated = annotateSpan({
-          "notification.id": id,
+          "notification.id": providerEventId,
           "notification.type": type,
           "notification.outcome": received
         })
+        const reported =
+          stored && unreadable !== null
+            ? Effect.zipRight(
+                annotated,
+                reportUnreadable({ ...unreadable, environment, organizationId, providerEventId, type, apiVersion })
+              )
+            : annotated
         return Effect.as(
-          stored && outcome === "delivered" ? Effect.zipRight(annotated, wakeUp.announce) : annotated,
+          stored && outcome === "delivered" ? Effect.zipRight(reported, wakeUp.announce) : reported,
           received
         )
       }
@@ -82,29 +114,94 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
       const take = (
         environment: Environment,
         notification: Notification,
-        { deauthorization, lead, sold }: Taking
+        { apiVersion, deauthorization, isOfAccount, lead, sold }: Taking
       ): Effect.Effect<Received, CompletionFailure | SqlError.SqlError> =>
         Effect.flatMap(contextOf(environment, notification, sold), (context) => {
           const judged = judge(environment, notification, context)
-          return receiptOf(environment, notification, deauthorization).pipe(
-            Effect.flatMap((base) =>
-              judged._tag === "NoConcern" ? store(base, judged.consequence) : lead(base, judged.context)
-            ),
-            Effect.flatMap((report) => settle(notification, report))
+          // What concerns nobody changes nothing: the other mode's word of an account's end is not about this link
+          const deauthorizes = judged._tag === "Concern" && notification.type === deauthorization
+          const consequence =
+            judged._tag === "Concern" || !isOfAccount || notification.account !== null
+              ? judged
+              : { ...judged, consequence: withoutAccount(judged.consequence) }
+          return Effect.flatMap(receiptOf(environment, notification, deauthorizes), (base) =>
+            Effect.flatMap(
+              consequence._tag === "NoConcern" ? store(base, consequence.consequence) : lead(base, consequence.context),
+              (report) => settle(base, context?.organizationId ?? null, apiVersion, report)
+            )
           )
+        }).pipe(
+          // While the provider was asked the account was unlinked or disconnected: at a second look it is no concern
+          Effect.retry({ times: 1, while: ({ _tag }) => _tag === "ProviderAccountNotConnected" })
+        )
+
+      const concludeAndStore = (
+        base: ReceiptBase,
+        event: ProviderEvent,
+        context: InboundContext,
+        fetched: Fetched
+      ): Effect.Effect<Attempt<StoredReport>, SqlError.SqlError> => {
+        const attempt = conclude(base.environment, event, context, fetched)
+        return attempt._tag === "Lacking"
+          ? Effect.succeed(attempt)
+          : Effect.map(store(base, attempt.value), (value) => ({ _tag: "Concluded", value }))
+      }
+
+      /** In a transaction: endpoints and the account itself may have changed while the provider was asked. */
+      const concludeAnew = (
+        base: ReceiptBase,
+        event: ProviderEvent & { readonly account: string },
+        fetched: Fetched
+      ): Effect.Effect<Attempt<StoredReport>, SqlError.SqlError> =>
+        receipts.lockAccount(base.environment, event.account).pipe(
+          Effect.zipRight(contextOf(base.environment, event, soldItemsReference(event))),
+          Effect.map((context) => judge(base.environment, event, context)),
+          Effect.flatMap((judged) =>
+            judged._tag === "Concern"
+              ? concludeAndStore(base, event, judged.context, fetched)
+              : Effect.map(store(base, judged.consequence), (value) => ({ _tag: "Concluded", value }))
+          )
+        )
+
+      const takeSnapshot = (base: ReceiptBase, event: ProviderEvent, context: InboundContext) =>
+        untilConcluded((fetched) =>
+          fetched === nothingFetched || event.account === null
+            ? concludeAndStore(base, event, context, fetched)
+            : transaction(sql)(concludeAnew(base, { ...event, account: event.account }, fetched))
+        )
+
+      /** A signed body that can't be read is refused, for the provider to send again; an operator has to know of it. */
+      const readable = <A>(environment: Environment, input: unknown, parsed: Either.Either<A, Malformed>) =>
+        Either.match(parsed, {
+          onRight: Effect.succeed,
+          onLeft: ({ reason }) =>
+            Effect.zipRight(
+              reportUnreadable({
+                part: "event",
+                reason,
+                environment,
+                organizationId: null,
+                providerEventId: null,
+                type: null,
+                apiVersion: apiVersionOf(input)
+              }),
+              notAnEvent()
+            )
         })
 
       const receive = spanned("Inbound.receive", (body: Uint8Array, signatureHeader: string | undefined) =>
         orNotStored(
-          Effect.flatMap(provider.verifyNotification(body, signatureHeader), ({ environment, event: parsed }) =>
-            Effect.flatMap(Either.mapLeft(parseProviderEvent(parsed), notAnEvent), (event) =>
+          Effect.flatMap(provider.verifyNotification(body, signatureHeader), ({ environment, event: input }) =>
+            Effect.flatMap(readable(environment, input, parseProviderEvent(input)), (event) =>
               take(environment, event, {
+                apiVersion: apiVersionOf(input),
                 deauthorization: snapshotDeauthorization,
+                isOfAccount: false,
                 sold: soldItemsReference(event),
                 lead: (base, context) =>
                   event.type === "account.updated"
-                    ? reportAccount(base, event, context)
-                    : Effect.flatMap(complete(environment, event, context), (consequence) => store(base, consequence))
+                    ? accountReports.receive(base, event, context)
+                    : takeSnapshot(base, event, context)
               })
             )
           )
@@ -113,14 +210,16 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
 
       const receiveThin = spanned("Inbound.receiveThin", (body: Uint8Array, signatureHeader: string | undefined) =>
         orNotStored(
-          Effect.flatMap(provider.verifyThinNotification(body, signatureHeader), ({ environment, event: parsed }) =>
-            Effect.flatMap(Either.mapLeft(parseThinNotification(parsed), notAnEvent), (thin) =>
+          Effect.flatMap(provider.verifyThinNotification(body, signatureHeader), ({ environment, event: input }) =>
+            Effect.flatMap(readable(environment, input, parseThinNotification(input)), (thin) =>
               take(environment, thin, {
+                apiVersion: null,
                 deauthorization: thinDeauthorization,
+                isOfAccount: isAccountNews(thin.type) || thin.type === thinDeauthorization,
                 sold: null,
                 lead: (base, context) =>
                   isAccountNews(thin.type)
-                    ? reportAccount(base, thin, context)
+                    ? accountReports.receive(base, thin, context)
                     : store(base, nothing("ignored", context))
               })
             )
@@ -132,6 +231,12 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
     })
   )
 }
+
+/** What is about an account by its type and names none is not an unknown account's: it can't be read. */
+const withoutAccount = (consequence: Consequence): Consequence =>
+  consequence.outcome === "unlinked"
+    ? unreadable("object", malformedAt(["event.related_object", "event.context"]))
+    : consequence
 
 /** Counts what becomes of notifications, where metrics are on. */
 const countedBy =
@@ -153,6 +258,10 @@ const notAnEvent = () =>
 
 /** What is particular to snapshot and to thin notifications. */
 interface Taking {
+  /** The version that its payload was made for. */
+  readonly apiVersion: string | null
+  /** Whether its type says that it is about an account, so that it has to name one. */
+  readonly isOfAccount: boolean
   /** The type that is the provider's word that an account gave our access back. */
   readonly deauthorization: string
   /** Where to look for what its session sells. */
@@ -168,7 +277,7 @@ interface Taking {
 const receiptOf = (
   environment: Environment,
   notification: Notification,
-  deauthorization: string
+  deauthorizes: boolean
 ): Effect.Effect<ReceiptBase> =>
   Effect.zipWith(Clock.currentTimeMillis, currentTraceparent, (now, traceparent) => ({
     environment,
@@ -178,14 +287,13 @@ const receiptOf = (
     livemode: notification.livemode,
     providerCreatedAt: new Date(notification.created * 1000),
     receivedAt: new Date(now),
-    deauthorizes: notification.type === deauthorization,
+    deauthorizes,
     traceparent
   }))
 
 /**
  * Where storing fails, or the provider does not answer, it is asked to come again, whatever the reason (contract, What
- * the service does, rule 8: "If queuing fails, … answers 503"): a bug of ours may be mended by then, and an account that
- * turned out to be disconnected is recorded as that.
+ * the service does, rule 8: "If queuing fails, … answers 503"): a bug of ours may be mended by then.
  */
 const orNotStored = <A, R>(
   effect: Effect.Effect<A, SignatureInvalid | CompletionFailure | SqlError.SqlError, R>

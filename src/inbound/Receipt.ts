@@ -13,7 +13,7 @@ import type { Environment } from "../Settings.ts"
  * - `ignored`: nothing in it for integrators: a type outside the catalog, or an account whose status did not change
  * - `unlinked`: its account is linked to no organization, or was disconnected
  * - `wrong_mode`: it is of the provider's other mode than its entry's environment
- * - `malformed`: its object lacks what its type promises
+ * - `malformed`: its object lacks what its type promises; `reason` says which fields
  *
  * Copies of a known notification are counted in its receipt's `duplicates`.
  */
@@ -33,6 +33,11 @@ export interface Receipt {
   readonly type: string
   readonly livemode: boolean
   readonly outcome: ReceiptOutcome
+  /**
+   * What could not be read, as paths of fields, never their values; null where all was. Beside another outcome than
+   * `malformed` it is what some endpoints filter by: they got nothing, and others did.
+   */
+  readonly reason: string | null
   /** How many further copies arrived. */
   readonly duplicates: number
   readonly providerCreatedAt: Date
@@ -76,6 +81,8 @@ export interface ReceiptKey {
 
 /** What a replay made. */
 export interface Replay {
+  /** What the receipt says now. */
+  readonly outcome: ReceiptOutcome
   /** How many deliveries were missing, and are queued now. */
   readonly deliveriesMade: number
   /** The notification's events, those included that nothing was missing of. */
@@ -94,9 +101,10 @@ export class ReplayRefused extends Data.TaggedError("ReplayRefused")<{
   /**
    * `wrong_mode`: the event is of the provider's other mode. `account_not_linked`: its account is not linked and
    * connected. `another_organization`: its account is another organization's by now. `event_expired`: the provider
-   * has the event no more, 30 days after it was made.
+   * has the event no more, 30 days after it was made. `malformed`: it can't be read by this version either; the message
+   * says which fields.
    */
-  readonly reason: "wrong_mode" | "account_not_linked" | "another_organization" | "event_expired"
+  readonly reason: "wrong_mode" | "account_not_linked" | "another_organization" | "event_expired" | "malformed"
   readonly message: string
   readonly cause?: unknown
 }> {}

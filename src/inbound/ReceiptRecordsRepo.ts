@@ -25,7 +25,7 @@ const possibleEventIds = ({ environment, providerEventId }: ReceiptKey): Readonl
 export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const columns = sql.literal(`
     r.environment, r.provider_event_id AS "providerEventId", r.organization_id AS "organizationId",
-    r.account_id AS "accountId", r.type, r.livemode, r.outcome, r.duplicates,
+    r.account_id AS "accountId", r.type, r.livemode, r.outcome, r.reason, r.duplicates,
     r.provider_created_at AS "providerCreatedAt", r.received_at AS "receivedAt"`)
 
   const find = ({ environment, providerEventId }: ReceiptKey) =>

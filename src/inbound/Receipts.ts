@@ -54,6 +54,9 @@ export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")
      * keeps it for 30 days; that of an account's status is never made anew, since it told of a moment that is over.
      * Deliveries that exist stay as they are, whatever their state. Any number of replays make each delivery once.
      * Audited where something was made.
+     *
+     * One that could not be read (`malformed`) becomes what it would have become, once this version can read it: its
+     * events, their deliveries, and what paused endpoints missed; of an account its status as it is now.
      */
     readonly replay: (
       key: ReceiptKey,

@@ -1,16 +1,17 @@
-import { SqlClient, type SqlError } from "@effect/sql"
+import { SqlClient, type SqlError, type Statement } from "@effect/sql"
 import { Effect } from "effect"
 import { enqueue } from "../deliveries/Enqueue.ts"
 import { type MatchableEndpoint, matchableEndpoints } from "../deliveries/MatchableEndpoint.ts"
-import { newDeliveries, type Subscriber } from "../deliveries/Queue.ts"
+import { newDeliveries } from "../deliveries/Queue.ts"
 import type { EventType } from "../events/Catalog.ts"
 import type { SoldItems, SoldItemsReference } from "../events/Translate.ts"
-import { type EndpointId, newId, type OrganizationId } from "../kit/Ids.ts"
+import { newId, type OrganizationId } from "../kit/Ids.ts"
 import { RequestId } from "../kit/Request.ts"
 import { recordDisconnection } from "../provider/Accounts.ts"
 import type { Environment } from "../Settings.ts"
 import { makePreparing, parametersOf } from "../storage/Statements.ts"
 import type { ReceiptOutcome } from "./Receipt.ts"
+import type { Unreadable } from "./Unreadable.ts"
 
 /** What a notification is judged by: whose account it is of, where its news could go, and what its session sells. */
 export interface InboundContext {
@@ -28,9 +29,8 @@ export interface NewEvent {
   readonly id: string
   readonly type: EventType
   readonly payload: string
-  readonly subscribers: ReadonlyArray<Subscriber>
-  /** Endpoints that it would go to if they were not paused. */
-  readonly skippedBy: ReadonlyArray<EndpointId>
+  /** Paused ones included, which are only told what they missed. */
+  readonly matching: ReadonlyArray<MatchableEndpoint>
 }
 
 /** A notification to be stored with everything that it leads to. */
@@ -42,12 +42,20 @@ export interface NewReceipt {
   readonly type: string
   readonly livemode: boolean
   readonly outcome: ReceiptOutcome
+  readonly unreadable: Unreadable | null
   readonly providerCreatedAt: Date
   readonly receivedAt: Date
   readonly events: ReadonlyArray<NewEvent>
   /** The account gave our access back: it is disconnected with the receipt, unless it was linked after that. */
   readonly deauthorizes: boolean
   readonly traceparent: string | null
+}
+
+/** What was stored of a notification. */
+export interface StoredReceipt {
+  /** Whether this was its first copy; of a further one nothing was stored. */
+  readonly first: boolean
+  readonly outcome: ReceiptOutcome
 }
 
 /** What to look up before a notification is judged. */
@@ -79,24 +87,46 @@ const contextSql = (sql: SqlClient.SqlClient) => {
     WHERE a.environment = ${of.environment} AND a.account_id = ${of.accountId}`
 }
 
-/** Everything that is stored with a receipt, in one statement; its values are those of `insertionOf`. */
+/**
+ * The deliveries of matching endpoints, as part of a statement: those that are still there, active or not by now. An
+ * endpoint that was deleted or paused after it was looked up gets no delivery.
+ */
+export const stillMatching = (
+  sql: SqlClient.SqlClient,
+  of: Readonly<Record<"organizationId" | "environment" | "deliveries", Statement.Fragment>>
+): Statement.Fragment => sql`
+  SELECT d.*, p.active
+  FROM json_to_recordset(${of.deliveries}::json)
+    AS d (id uuid, "endpointId" uuid, "eventId" text, "secretIds" uuid[], type text)
+  JOIN payments.endpoints p ON p.organization_id = ${of.organizationId}::uuid
+    AND p.environment = ${of.environment}::text AND p.id = d."endpointId" AND p.deleted_at IS NULL
+  WHERE d.type <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone)`
+
+/**
+ * Everything that is stored with a receipt, in one statement; its values are those of `insertionOf`. The milestone comes
+ * first: whether it is this payment's is part of whether anything is delivered, which the receipt says.
+ */
 const insertionSql = (sql: SqlClient.SqlClient) => {
   const receipt = parametersOf(sql, insertionColumns)
   return sql`
-    WITH receipt AS (
-      INSERT INTO payments.receipts AS r (environment, provider_event_id, organization_id, account_id, type,
-        livemode, outcome, provider_created_at, received_at)
-      VALUES (${receipt.environment}, ${receipt.providerEventId}, ${receipt.organizationId}, ${receipt.accountId},
-        ${receipt.type}, ${receipt.livemode}, ${receipt.outcome}, ${receipt.providerCreatedAt},
-        ${receipt.receivedAt})
-      ON CONFLICT (environment, provider_event_id) DO UPDATE SET duplicates = r.duplicates + 1
-      RETURNING r.duplicates = 0 AS first
-    ), milestone AS (
+    WITH milestone AS (
       UPDATE payments.provider_accounts SET first_payment_event_id = ${receipt.providerEventId}
-      WHERE ${receipt.claimsMilestone} AND (SELECT first FROM receipt)
+      WHERE ${receipt.claimsMilestone} AND NOT EXISTS (
+          SELECT 1 FROM payments.receipts k
+          WHERE k.environment = ${receipt.environment} AND k.provider_event_id = ${receipt.providerEventId})
         AND organization_id = ${receipt.organizationId} AND environment = ${receipt.environment}
         AND NOT had_payments_before AND first_payment_event_id IS NULL
       RETURNING 1
+    ), matching AS (${stillMatching(sql, receipt)}), receipt AS (
+      INSERT INTO payments.receipts AS r (environment, provider_event_id, organization_id, account_id, type,
+        livemode, outcome, reason, provider_created_at, received_at)
+      VALUES (${receipt.environment}, ${receipt.providerEventId}, ${receipt.organizationId}, ${receipt.accountId},
+        ${receipt.type}, ${receipt.livemode},
+        CASE WHEN ${receipt.outcome}::text NOT IN ('delivered', 'no_subscriber') THEN ${receipt.outcome}::text
+          WHEN EXISTS (SELECT 1 FROM matching WHERE active) THEN 'delivered' ELSE 'no_subscriber' END,
+        ${receipt.reason}, ${receipt.providerCreatedAt}, ${receipt.receivedAt})
+      ON CONFLICT (environment, provider_event_id) DO UPDATE SET duplicates = r.duplicates + 1
+      RETURNING r.duplicates = 0 AS first, r.outcome
     ), deauthorized AS (
       UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
       WHERE ${receipt.deauthorizes} AND (SELECT first FROM receipt)
@@ -118,22 +148,18 @@ const insertionSql = (sql: SqlClient.SqlClient) => {
     ), delivery AS (
       INSERT INTO payments.deliveries
         (organization_id, environment, id, endpoint_id, event_id, secret_ids, traceparent, attempts)
-      SELECT ${receipt.organizationId}::uuid, ${receipt.environment}::text, d.id, d."endpointId", d."eventId",
-        d."secretIds", ${receipt.traceparent}::text, '{}'
-      FROM receipt, json_to_recordset(${receipt.deliveries}::json)
-        AS d (id uuid, "endpointId" uuid, "eventId" text, "secretIds" uuid[], type text)
-      WHERE receipt.first AND (d.type <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone))
+      SELECT ${receipt.organizationId}::uuid, ${receipt.environment}::text, m.id, m."endpointId", m."eventId",
+        m."secretIds", ${receipt.traceparent}::text, '{}'
+      FROM receipt, matching m WHERE receipt.first AND m.active
       RETURNING *
     ), queued AS (${enqueue(sql, "delivery")}), skipped AS (
       INSERT INTO payments.skipped_events
         (organization_id, environment, endpoint_id, event_id, type, provider_event_id)
-      SELECT ${receipt.organizationId}::uuid, ${receipt.environment}::text, s."endpointId", s."eventId", s.type,
+      SELECT ${receipt.organizationId}::uuid, ${receipt.environment}::text, m."endpointId", m."eventId", m.type,
         ${receipt.providerEventId}::text
-      FROM receipt, json_to_recordset(${receipt.skipped}::json)
-        AS s ("endpointId" uuid, "eventId" text, type text)
-      WHERE receipt.first AND (s.type <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone))
+      FROM receipt, matching m WHERE receipt.first AND NOT m.active
     )
-    SELECT first FROM receipt`
+    SELECT first, outcome FROM receipt`
 }
 
 const insertionColumns = [
@@ -144,6 +170,7 @@ const insertionColumns = [
   "type",
   "livemode",
   "outcome",
+  "reason",
   "providerCreatedAt",
   "receivedAt",
   "claimsMilestone",
@@ -152,7 +179,6 @@ const insertionColumns = [
   "eventTypes",
   "eventPayloads",
   "deliveries",
-  "skipped",
   "traceparent",
   "auditId",
   "requestId"
@@ -168,37 +194,34 @@ interface AuditOfReceipt {
 const insertionOf = (
   receipt: NewReceipt,
   record: AuditOfReceipt
-): Readonly<Record<(typeof insertionColumns)[number], unknown>> => {
-  const { deliveries, skipped } = consequencesOf(receipt)
-  return {
-    environment: receipt.environment,
-    providerEventId: receipt.providerEventId,
-    organizationId: receipt.organizationId,
-    accountId: receipt.accountId,
-    type: receipt.type,
-    livemode: receipt.livemode,
-    outcome: receipt.outcome,
-    // As text: the driver would write them out by their local parts
-    providerCreatedAt: receipt.providerCreatedAt.toISOString(),
-    receivedAt: receipt.receivedAt.toISOString(),
-    claimsMilestone: claimsMilestone(receipt.events),
-    deauthorizes: receipt.deauthorizes,
-    eventIds: receipt.events.map(({ id }) => id),
-    eventTypes: receipt.events.map(({ type }) => type),
-    eventPayloads: receipt.events.map(({ payload }) => payload),
-    deliveries: JSON.stringify(deliveries),
-    skipped: JSON.stringify(skipped),
-    traceparent: receipt.traceparent,
-    ...record
-  }
-}
+): Readonly<Record<(typeof insertionColumns)[number], unknown>> => ({
+  environment: receipt.environment,
+  providerEventId: receipt.providerEventId,
+  organizationId: receipt.organizationId,
+  accountId: receipt.accountId,
+  type: receipt.type,
+  livemode: receipt.livemode,
+  outcome: receipt.outcome,
+  reason: receipt.unreadable?.reason ?? null,
+  // As text: the driver would write them out by their local parts
+  providerCreatedAt: receipt.providerCreatedAt.toISOString(),
+  receivedAt: receipt.receivedAt.toISOString(),
+  claimsMilestone: claimsMilestone(receipt.events),
+  deauthorizes: receipt.deauthorizes,
+  eventIds: receipt.events.map(({ id }) => id),
+  eventTypes: receipt.events.map(({ type }) => type),
+  eventPayloads: receipt.events.map(({ payload }) => payload),
+  deliveries: JSON.stringify(deliveriesOf(receipt)),
+  traceparent: receipt.traceparent,
+  ...record
+})
 
 /** The SQL of the slice; nobody outside it imports this. */
 export const makeReceiptsRepo = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const prepare = yield* makePreparing
   const context = prepare<InboundContext>(contextSql(sql))
-  const insertion = prepare<{ first: boolean }>(insertionSql(sql))
+  const insertion = prepare<StoredReceipt>(insertionSql(sql))
 
   return {
     /** Everything about the account in one round trip. Nothing where it is not linked in this environment. */
@@ -216,18 +239,27 @@ export const makeReceiptsRepo = Effect.gen(function* () {
     /**
      * Stores a receipt, its events, its deliveries and what paused endpoints missed in one statement, so in one
      * transaction. A second copy of the notification is counted and changes nothing else. Of simultaneous first payments
-     * of an account one makes the milestone: the account's row decides. Answers whether this was the first copy.
+     * of an account one makes the milestone: the account's row decides. Endpoints that were deleted or paused since they
+     * were looked up get no delivery.
      */
-    insert: (receipt: NewReceipt): Effect.Effect<boolean, SqlError.SqlError> => {
+    insert: (receipt: NewReceipt): Effect.Effect<StoredReceipt, SqlError.SqlError> => {
       // Few notifications disconnect an account; those are recorded
       const recorded: Effect.Effect<AuditOfReceipt> = receipt.deauthorizes
         ? Effect.zipWith(newId, RequestId, (auditId, requestId) => ({ auditId, requestId }))
         : Effect.succeed({ auditId: null, requestId: "" })
       return Effect.flatMap(recorded, (record) => {
         const values = insertionOf(receipt, record)
-        return Effect.map(insertion(insertionColumns.map((column) => values[column])), ([row]) => row?.first === true)
+        return Effect.flatMap(insertion(insertionColumns.map((column) => values[column])), ([row]) =>
+          row === undefined ? Effect.dieMessage("An upsert answers its row") : Effect.succeed(row)
+        )
       })
-    }
+    },
+
+    /** In a transaction: nobody links, unlinks or disconnects the account until that ends. */
+    lockAccount: (environment: Environment, accountId: string): Effect.Effect<void, SqlError.SqlError> =>
+      Effect.asVoid(sql`
+        SELECT 1 FROM payments.provider_accounts
+        WHERE environment = ${environment} AND account_id = ${accountId} FOR UPDATE`)
   }
 })
 
@@ -235,12 +267,8 @@ export const makeReceiptsRepo = Effect.gen(function* () {
 export const claimsMilestone = (events: ReadonlyArray<NewEvent>): boolean =>
   events.some(({ type }) => type === "milestone.first_payment")
 
-/** The rows that come with events. The deliveries of the same event, endpoint and time always have the same ids. */
-export const consequencesOf = ({ events, receivedAt }: Pick<NewReceipt, "events" | "receivedAt">) => ({
-  deliveries: events.flatMap(({ id, subscribers, type }) =>
-    newDeliveries({ id, receivedAt }, subscribers).map((delivery) => ({ ...delivery, type }))
-  ),
-  skipped: events.flatMap(({ id, skippedBy, type }) =>
-    skippedBy.map((endpointId) => ({ endpointId, eventId: id, type }))
+/** A delivery to each endpoint that matches. Those of the same event, endpoint and time always have the same ids. */
+export const deliveriesOf = ({ events, receivedAt }: Pick<NewReceipt, "events" | "receivedAt">) =>
+  events.flatMap(({ id, matching, type }) =>
+    newDeliveries({ id, receivedAt }, matching).map((delivery) => ({ ...delivery, type }))
   )
-})

@@ -1,17 +1,24 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Either, Predicate } from "effect"
-import { parseProviderEvent, type SoldItemsReference, soldItemsReference } from "../events/Translate.ts"
+import {
+  type ProviderEvent,
+  parseProviderEvent,
+  type SoldItemsReference,
+  soldItemsReference
+} from "../events/Translate.ts"
 import { makeAudit } from "../kit/Audit.ts"
 import type { Author, Tenant } from "../kit/Tenant.ts"
 import { Accounts } from "../provider/Accounts.ts"
 import { Provider } from "../provider/Provider.ts"
 import { transaction } from "../storage/Database.ts"
-import { makeCompletion } from "./Completion.ts"
-import { dataOnly, matchEvent } from "./Consequences.ts"
+import { makeAccountReports } from "./AccountReports.ts"
+import { makeCompletion, untilConcluded } from "./Completion.ts"
+import { type Consequence, dataOnly, matchEvent, nothing } from "./Consequences.ts"
 import { type Receipt, type Replay, ReplayRefused } from "./Receipt.ts"
 import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
-import { type InboundContext, makeReceiptsRepo, type NewEvent } from "./ReceiptsRepo.ts"
+import { type InboundContext, makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import { makeReplayRepo } from "./ReplayRepo.ts"
+import type { Notification } from "./ThinNotification.ts"
 
 const refusals = {
   wrong_mode: "The event is of the provider's other mode: nothing may be made of it",
@@ -20,8 +27,17 @@ const refusals = {
   event_expired: "The provider does not have the event any more; it keeps events for 30 days"
 } as const
 
-const refuse = (reason: ReplayRefused["reason"], cause?: unknown) =>
+const refuse = (reason: keyof typeof refusals, cause?: unknown) =>
   new ReplayRefused({ reason, message: refusals[reason], ...(cause === undefined ? {} : { cause }) })
+
+/** What can't be read may be mended by a later version: nothing is stored of it. */
+const refuseUnreadable = (why: string) =>
+  new ReplayRefused({ reason: "malformed", message: `This version can't read the event either: ${why}` })
+
+const requireReadable = (consequence: Consequence): Effect.Effect<Consequence, ReplayRefused> =>
+  consequence.outcome === "malformed"
+    ? Effect.fail(refuseUnreadable(consequence.unreadable?.reason ?? "its object"))
+    : Effect.succeed(consequence)
 
 /** Thin notifications and the status of an account: what they became was told of a moment, and is stored or is gone. */
 const isOfAMoment = ({ type }: Receipt): boolean => type === "account.updated" || /^v\d+\./.test(type)
@@ -30,6 +46,14 @@ const dataOf = (payload: string): Readonly<Record<string, unknown>> => {
   const envelope: unknown = JSON.parse(payload)
   return Predicate.hasProperty(envelope, "data") && Predicate.isReadonlyRecord(envelope.data) ? envelope.data : {}
 }
+
+const notificationOf = (receipt: Receipt): Notification => ({
+  id: receipt.providerEventId,
+  type: receipt.type,
+  created: Math.floor(receipt.providerCreatedAt.getTime() / 1000),
+  livemode: receipt.livemode,
+  account: receipt.accountId
+})
 
 /** Makes the deliveries that are missing of a receipt's events; see `Receipts.replay`. */
 export const makeReplay = Effect.gen(function* () {
@@ -40,7 +64,8 @@ export const makeReplay = Effect.gen(function* () {
   const receipts = yield* makeReceiptsRepo
   const records = yield* makeReceiptRecordsRepo
   const repo = yield* makeReplayRepo
-  const complete = yield* makeCompletion
+  const { conclude } = yield* makeCompletion
+  const accountReports = yield* makeAccountReports
 
   const contextOf = Effect.fnUntraced(function* (receipt: Receipt, sold: SoldItemsReference | null) {
     const { accountId, environment, organizationId, providerEventId } = receipt
@@ -54,33 +79,15 @@ export const makeReplay = Effect.gen(function* () {
       : context
   })
 
-  /** The events of a snapshot, translated from what the provider has of it. */
-  const eventsAnew = Effect.fnUntraced(function* (receipt: Receipt, tenant: Tenant) {
-    const fetched = yield* accounts
-      .use(tenant, (account) => provider.retrieveEvent(account, receipt.providerEventId))
-      .pipe(Effect.catchTag("ProviderObjectNotFound", (cause) => refuse("event_expired", cause)))
-    const event = parseProviderEvent(fetched)
-    if (Either.isLeft(event)) {
-      return []
-    }
-    const context = yield* contextOf(receipt, soldItemsReference(event.right))
-    return (yield* complete(tenant.environment, event.right, context)).events
-  })
-
-  /** The events as they were stored. */
-  const eventsStored = (receipt: Receipt, tenant: Tenant, context: InboundContext) =>
-    Effect.map(records.storedEvents(tenant, receipt), (events) =>
-      events.map((event) => matchEvent({ ...event, data: dataOf(event.payload) }, dataOnly, context))
-    )
-
+  /** In a transaction. */
   const store = Effect.fnUntraced(function* (
     tenant: Tenant,
     receipt: Receipt,
-    events: ReadonlyArray<NewEvent>,
+    consequence: Consequence,
     author: Author
   ) {
-    const made = yield* repo.insertMissing(tenant, receipt, events)
-    if (made.length > 0) {
+    const { made, outcome } = yield* repo.insertMissing(tenant, receipt, consequence)
+    if (made.length > 0 || outcome !== receipt.outcome) {
       yield* audit({
         ...tenant,
         author,
@@ -89,7 +96,78 @@ export const makeReplay = Effect.gen(function* () {
         targetId: receipt.providerEventId
       })
     }
-    return made
+    const replayed: Replay = {
+      outcome,
+      deliveriesMade: made.length,
+      events: consequence.events.map(({ id, type }) => ({
+        id,
+        type,
+        deliveriesMade: made.filter((eventId) => eventId === id).length
+      }))
+    }
+    return replayed
+  })
+
+  const fetchEvent = Effect.fnUntraced(function* (receipt: Receipt, tenant: Tenant) {
+    const fetched = yield* accounts
+      .use(tenant, (account) => provider.retrieveEvent(account, receipt.providerEventId))
+      .pipe(Effect.catchTag("ProviderObjectNotFound", (cause) => refuse("event_expired", cause)))
+    return yield* Either.mapLeft(parseProviderEvent(fetched), ({ reason }) => refuseUnreadable(reason))
+  })
+
+  /** In a transaction: what the event leads to by what holds now, not when the provider was asked. */
+  const concludeAndStore = Effect.fnUntraced(function* (
+    receipt: Receipt,
+    event: ProviderEvent,
+    author: Author,
+    fetched: Parameters<typeof conclude>[3]
+  ) {
+    const { accountId, environment } = receipt
+    if (accountId !== null) yield* receipts.lockAccount(environment, accountId)
+    const context = yield* contextOf(receipt, soldItemsReference(event))
+    const attempt = conclude(environment, event, context, fetched)
+    if (attempt._tag === "Lacking") return attempt
+    const consequence = yield* requireReadable(attempt.value)
+    const tenant = { organizationId: context.organizationId, environment }
+    return { _tag: "Concluded", value: yield* store(tenant, receipt, consequence, author) } as const
+  })
+
+  /** The events of a snapshot, translated from what the provider has of it. */
+  const replaySnapshot = Effect.fnUntraced(function* (receipt: Receipt, tenant: Tenant, author: Author) {
+    const event = yield* fetchEvent(receipt, tenant)
+    return yield* untilConcluded((fetched) => transaction(sql)(concludeAndStore(receipt, event, author, fetched)))
+  })
+
+  /** The events as they were stored. */
+  const replayStored = Effect.fnUntraced(function* (
+    receipt: Receipt,
+    tenant: Tenant,
+    context: InboundContext,
+    author: Author
+  ) {
+    const stored = yield* records.storedEvents(tenant, receipt)
+    const events = stored.map((event) => matchEvent({ ...event, data: dataOf(event.payload) }, dataOnly, context))
+    return yield* transaction(sql)(store(tenant, receipt, { ...nothing(receipt.outcome, context), events }, author))
+  })
+
+  /** The account's status as it is now, where a notification of it could not be read: it was never told. */
+  const replayReading = Effect.fnUntraced(function* (
+    receipt: Receipt,
+    tenant: Tenant,
+    context: InboundContext,
+    author: Author
+  ) {
+    const { replay } = yield* accountReports.repeat(
+      (consequence) =>
+        requireReadable(consequence).pipe(
+          Effect.flatMap((readable) => transaction(sql)(store(tenant, receipt, readable, author))),
+          Effect.map((replay) => ({ stored: true, replay }))
+        ),
+      notificationOf(receipt),
+      tenant,
+      context
+    )
+    return replay
   })
 
   return Effect.fnUntraced(function* (receipt: Receipt, author: Author) {
@@ -98,19 +176,11 @@ export const makeReplay = Effect.gen(function* () {
     }
     const context = yield* contextOf(receipt, null)
     const tenant = { organizationId: context.organizationId, environment: receipt.environment }
-    const events = isOfAMoment(receipt)
-      ? yield* eventsStored(receipt, tenant, context)
-      : yield* eventsAnew(receipt, tenant)
-    const wanted = events.filter(({ subscribers }) => subscribers.length > 0)
-    const made = wanted.length === 0 ? [] : yield* transaction(sql)(store(tenant, receipt, wanted, author))
-    const replayed: Replay = {
-      deliveriesMade: made.length,
-      events: events.map(({ id, type }) => ({
-        id,
-        type,
-        deliveriesMade: made.filter((eventId) => eventId === id).length
-      }))
+    if (!isOfAMoment(receipt)) {
+      return yield* replaySnapshot(receipt, tenant, author)
     }
-    return replayed
+    return receipt.outcome === "malformed"
+      ? yield* replayReading(receipt, tenant, context, author)
+      : yield* replayStored(receipt, tenant, context, author)
   })
 })

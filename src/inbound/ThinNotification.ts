@@ -20,6 +20,7 @@ const Created = Schema.Union(
 
 const Thin = Schema.Struct({
   id: ProviderName,
+  object: Schema.Literal("v2.core.event"),
   type: ProviderName,
   created: Created,
   livemode: Schema.Boolean,

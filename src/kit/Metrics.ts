@@ -31,6 +31,13 @@ export const metricTable = {
     attributes: ["notification.outcome"],
     about: "Notifications of the provider by what became of them; also `refused` and `not_stored`"
   },
+  "connected_payments.notification.unreadable.count": {
+    kind: "counter",
+    unit: "{notification}",
+    attributes: ["environment", "notification.type", "unreadable.part"],
+    about:
+      "Notifications that could not be read, by the provider's type and what of them: the `event` itself, its `object`, the `account`, what `filters` look at"
+  },
   "connected_payments.delivery.attempt.duration": {
     kind: "histogram",
     unit: "s",

@@ -1,7 +1,7 @@
-import { Either, ParseResult, Schema } from "effect"
+import { Either, Schema } from "effect"
 import type { EventData } from "../events/Catalog.ts"
 import { flag, providerCode, providerId, unixSeconds } from "../events/Fields.ts"
-import { orAbsent } from "../events/ProviderEvent.ts"
+import { type Malformed, malformed, orAbsent } from "../events/ProviderEvent.ts"
 import type { Environment } from "../Settings.ts"
 import type { ProviderObject } from "./Schemas.ts"
 
@@ -62,12 +62,9 @@ const requirementsOf = (requirements: (typeof Account.Type)["requirements"]): Ac
 export const accountStatus = (
   environment: Environment,
   account: ProviderObject
-): Either.Either<AccountStatus, string> =>
+): Either.Either<AccountStatus, Malformed> =>
   Either.mapBoth(decode(account), {
-    onLeft: (error) =>
-      ParseResult.ArrayFormatter.formatErrorSync(error)
-        .map(({ path }) => path.join("."))
-        .join(", "),
+    onLeft: (error) => malformed("account", error),
     onRight: ({ capabilities, charges_enabled, details_submitted, id, payouts_enabled, requirements }) => ({
       account_id: id,
       livemode: environment === "production",

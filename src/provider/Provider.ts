@@ -23,7 +23,7 @@ export interface ConnectedAccount {
 /** A notification whose signature and time were found good under a secret of this environment. */
 export interface VerifiedNotification {
   readonly environment: Environment
-  /** The parsed JSON, not looked into yet. */
+  /** The parsed JSON, not looked into yet; undefined where the body is none. */
   readonly event: unknown
 }
 
@@ -43,7 +43,10 @@ export class Provider extends Context.Tag("connected-payments/provider/Provider"
   {
     /** Without the personal data that the provider has of the account's owner. */
     readonly retrieveAccount: (account: ConnectedAccount) => Call<ProviderObject>
-    /** Whether the account has charges already: decides whether its first payment here is a milestone. */
+    /**
+     * Whether a charge of the account has succeeded and was captured already: decides whether its first payment here is a
+     * milestone. Charges that failed or are pending are none.
+     */
     readonly hasCharges: (account: ConnectedAccount) => Call<boolean>
     readonly retrieveBalance: (account: ConnectedAccount) => Call<ProviderObject>
     /** When and where the account is paid out; destinations masked, null where the account is not ours to control. */

@@ -3,6 +3,7 @@ import type Stripe from "stripe"
 import type { ConnectedAccount, Provider } from "./Provider.ts"
 import type { ProviderObject } from "./Schemas.ts"
 import { one, type StripeCall } from "./StripeCall.ts"
+import { someOnPages } from "./StripePages.ts"
 
 /** The connected account itself at Stripe, its balance, and how it is paid out. */
 
@@ -61,6 +62,9 @@ const fromAccount = ({ payouts_enabled, settings }: Stripe.Account): Payouts => 
   }
 }
 
+/** Whether money was received: not where it failed, is pending, or was authorized and not captured. */
+const isPayment = ({ captured, status }: Stripe.Charge): boolean => status === "succeeded" && captured
+
 /** The operations of `Provider` on the account. */
 export const stripeAccounts = (call: StripeCall) => {
   const readAccount = (account: ConnectedAccount) =>
@@ -91,9 +95,11 @@ export const stripeAccounts = (call: StripeCall) => {
   return {
     retrieveAccount: (account) => Effect.map(one(readAccount(account)), withoutPersonalData),
     hasCharges: (account) =>
-      Effect.map(
-        call("charges.list", account, (client, scope) => client.charges.list({ limit: 1 }, scope)),
-        ({ data }) => data.length > 0
+      someOnPages(
+        (params) => call("charges.list", account, (client, scope) => client.charges.list(params, scope)),
+        isPayment,
+        // So many payments that failed and not one that did not: whatever is further back, its first one is long past
+        true
       ),
     retrieveBalance: (account) =>
       one(call("balance.retrieve", account, (client, scope) => client.balance.retrieve({}, scope))),

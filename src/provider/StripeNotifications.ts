@@ -1,9 +1,9 @@
 import { isUtf8 } from "node:buffer"
-import { Clock, Effect, Option, Predicate, Redacted } from "effect"
+import { Clock, Effect, Option, Redacted } from "effect"
 import Stripe from "stripe"
 import { SignatureInvalid } from "../Errors.ts"
 import { spanned } from "../kit/Spans.ts"
-import { type Environment, environments } from "../Settings.ts"
+import { environments } from "../Settings.ts"
 import type { Provider, VerifiedNotification } from "./Provider.ts"
 import type { StripeProviderOptions } from "./StripeCall.ts"
 
@@ -29,41 +29,29 @@ const byteOrderMark = Buffer.from("\uFEFF")
  */
 const isPlainText = (body: Buffer): boolean => isUtf8(body) && !body.subarray(0, 3).equals(byteOrderMark)
 
-/** Checks the signature and reads the body; throws where either is not what it should be. `now` in milliseconds. */
-type Verify = (body: Buffer, header: string, secret: string, now: number) => unknown
-
-const snapshot: Verify = (body, header, secret, now) =>
-  Stripe.webhooks.constructEvent(body, header, secret, toleranceSeconds, undefined, now)
-
-/** The package reads thin notifications with a client alone, whose key and API version have no part in it. */
-const thin: Verify = (body, header, secret, now) => {
-  Stripe.webhooks.signature?.verifyHeader(body, header, secret, toleranceSeconds, undefined, now)
-  const event: unknown = JSON.parse(body.toString("utf8"))
-  if (Stripe.webhooks.signature === null || !Predicate.hasProperty(event, "object") || event.object !== thinObject) {
-    throw new Error("The body is not a thin notification's")
+/** Whether the header signs these bytes under the secret. `now` in milliseconds. */
+const isSigned = (body: Buffer, header: string, secret: string, now: number): boolean => {
+  const { signature } = Stripe.webhooks
+  if (signature === null) return false
+  try {
+    return signature.verifyHeader(body, header, secret, toleranceSeconds, undefined, now)
+  } catch (error) {
+    if (error instanceof Stripe.errors.StripeSignatureVerificationError) return false
+    throw error
   }
-  return event
 }
 
-const thinObject = "v2.core.event"
+/** What the bytes say as JSON; nothing where they are none. Never throws, however deep they are nested. */
+const parsed = (body: Buffer): unknown => {
+  try {
+    return JSON.parse(body.toString("utf8"))
+  } catch {
+    return undefined
+  }
+}
 
 /** The operations of `Provider` on notifications. */
 export const stripeNotifications = (options: StripeProviderOptions) => {
-  const verifyUnder = (
-    { environment, secret }: { readonly environment: Environment; readonly secret: Redacted.Redacted },
-    verify: Verify,
-    body: Buffer,
-    header: string,
-    now: number
-  ): Effect.Effect<VerifiedNotification, SignatureInvalid> =>
-    Effect.try({
-      try: () => ({ environment, event: verify(body, header, Redacted.value(secret), now) }),
-      catch: (cause) =>
-        cause instanceof Stripe.errors.StripeSignatureVerificationError
-          ? new SignatureInvalid()
-          : new SignatureInvalid({ message: "The notification is signed, but its body is not a provider's event." })
-    })
-
   const secrets = environments.flatMap((environment) =>
     Option.match(options[environment], {
       onNone: () => [],
@@ -71,21 +59,24 @@ export const stripeNotifications = (options: StripeProviderOptions) => {
     })
   )
 
-  const verifying = (verify: Verify) =>
-    Effect.fnUntraced(function* (bytes: Uint8Array, header: string | undefined) {
-      const now = yield* Clock.currentTimeMillis
-      const time = header === undefined ? undefined : timestampOf(header)
-      if (header === undefined || time === undefined || Math.abs(now / 1000 - time) > toleranceSeconds) {
-        return yield* new SignatureInvalid()
-      }
-      const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-      if (!isPlainText(body)) return yield* new SignatureInvalid()
-      const attempts = secrets.map((secret) => verifyUnder(secret, verify, body, header, now))
-      return yield* attempts.length === 0 ? new SignatureInvalid() : Effect.firstSuccessOf(attempts)
-    })
+  /** Under whose secret they are signed: of the bytes nothing is read before that is known. */
+  const verify = Effect.fnUntraced(function* (bytes: Uint8Array, header: string | undefined) {
+    const now = yield* Clock.currentTimeMillis
+    const time = header === undefined ? undefined : timestampOf(header)
+    if (header === undefined || time === undefined || Math.abs(now / 1000 - time) > toleranceSeconds) {
+      return yield* new SignatureInvalid()
+    }
+    const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    const signer = isPlainText(body)
+      ? secrets.find(({ secret }) => isSigned(body, header, Redacted.value(secret), now))
+      : undefined
+    return signer === undefined
+      ? yield* new SignatureInvalid()
+      : ({ environment: signer.environment, event: parsed(body) } satisfies VerifiedNotification)
+  })
 
   return {
-    verifyNotification: spanned("Provider.verifyNotification", verifying(snapshot)),
-    verifyThinNotification: spanned("Provider.verifyThinNotification", verifying(thin))
+    verifyNotification: spanned("Provider.verifyNotification", verify),
+    verifyThinNotification: spanned("Provider.verifyThinNotification", verify)
   } satisfies Partial<Provider["Type"]>
 }

@@ -1,31 +1,9 @@
 import { Effect } from "effect"
-import type Stripe from "stripe"
 import type { Provider } from "./Provider.ts"
-import type { AccountAccessRevoked, ProviderFailure } from "./ProviderErrors.ts"
-import type { ProviderObject } from "./Schemas.ts"
 import { type StripeCall, toJson } from "./StripeCall.ts"
+import { everyPage } from "./StripePages.ts"
 
 /** What completes and repeats the notifications of Stripe. */
-
-/** The largest page of Stripe's lists. */
-const pageSize = 100
-
-type Page<A> = Effect.Effect<Stripe.ApiList<A>, ProviderFailure | AccountAccessRevoked>
-
-/** All objects of a list, page by page. An empty page ends it, whatever else it says. */
-const everyPage = <A extends { readonly id: string }>(
-  ask: (params: { readonly limit: number; readonly starting_after?: string }) => Page<A>
-): Effect.Effect<ReadonlyArray<ProviderObject>, ProviderFailure | AccountAccessRevoked> =>
-  Effect.gen(function* () {
-    const all: Array<ProviderObject> = []
-    let last: A | undefined
-    do {
-      const page = yield* ask({ limit: pageSize, ...(last === undefined ? {} : { starting_after: last.id }) })
-      all.push(...page.data.map(toJson))
-      last = page.has_more ? page.data.at(-1) : undefined
-    } while (last !== undefined)
-    return all
-  })
 
 /** The operations of `Provider` on events and on the lists that these cut off. */
 export const stripeReports = (call: StripeCall) =>
@@ -36,15 +14,21 @@ export const stripeReports = (call: StripeCall) =>
         toJson
       ),
     listSubscriptionItems: (account, subscription) =>
-      everyPage((params) =>
-        call("subscription_items.list", account, (client, scope) =>
-          client.subscriptionItems.list({ subscription, ...params }, scope)
-        )
+      Effect.map(
+        everyPage((params) =>
+          call("subscription_items.list", account, (client, scope) =>
+            client.subscriptionItems.list({ subscription, ...params }, scope)
+          )
+        ),
+        (items) => items.map(toJson)
       ),
     listInvoiceLines: (account, invoice) =>
-      everyPage((params) =>
-        call("invoices.listLineItems", account, (client, scope) =>
-          client.invoices.listLineItems(invoice, params, scope)
-        )
+      Effect.map(
+        everyPage((params) =>
+          call("invoices.listLineItems", account, (client, scope) =>
+            client.invoices.listLineItems(invoice, params, scope)
+          )
+        ),
+        (lines) => lines.map(toJson)
       )
   }) satisfies Partial<Provider["Type"]>

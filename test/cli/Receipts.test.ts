@@ -110,7 +110,7 @@ onService({ roles: { api: true, worker: false } })("connected-payments receipts"
         expect((yield* only("--limit", "100", "--before", data.at(-1)?.providerEventId ?? "")).data).toEqual([])
 
         const table = yield* runHere(...list, "--limit", "1")
-        expect(table.stdout).toMatch(/^RECEIVED AT +EVENT +TYPE +OUTCOME +ORGANIZATION +COPIES\n/)
+        expect(table.stdout).toMatch(/^RECEIVED AT +EVENT +TYPE +OUTCOME +ORGANIZATION +COPIES +REASON\n/)
         expect([table.code, table.stderr]).toEqual([0, `There are more: --before ${data[0]?.providerEventId}\n`])
         const live = runHere("list", "--environment", "production", "--organization", tenant.id)
         expect(expectDone(yield* live).stdout).toBe("There are no such receipts.\n")
@@ -126,7 +126,9 @@ onService({ roles: { api: true, worker: false } })("connected-payments receipts"
         const { run, runHere } = yield* operator
         const { event, tenant } = yield* unheardPayment
         const replay = ["replay", ...sandbox, event]
-        expect(expectDone(yield* runHere(...replay)).stdout).toBe("Nothing was missing: no delivery was made.\n")
+        expect(expectDone(yield* runHere(...replay)).stdout).toBe(
+          "Nothing was missing: no delivery was made. The receipt says: no_subscriber\n"
+        )
         const shown = yield* runHere("show", ...sandbox, event, "--json")
         expect(expectDone(shown).json).toMatchObject({ providerEventId: event, outcome: "no_subscriber" })
 

@@ -251,11 +251,74 @@ describe("translate", () => {
   })
 })
 
+describe("an invoice in a shape of later", () => {
+  const { billing_reason: _reason, ...withoutReason } = invoice
+  const { parent: _parent, ...withoutParent } = invoice
+  const at = (...fields: ReadonlyArray<string>) => ({
+    _tag: "Malformed",
+    reason: `missing or not as expected: ${fields.map((field) => `event.data.object.${field}`).join(", ")}`
+  })
+
+  it.each([
+    ["that was moved to another field", withoutParent, ["parent", "billing_reason"]],
+    ["that is null", { ...invoice, parent: null }, ["parent", "billing_reason"]],
+    [
+      "whose reason has another name",
+      { ...invoice, parent: null, billing_reason: "subscription_create" },
+      ["parent", "billing_reason"]
+    ]
+  ])("is malformed for a subscription %s, as long as its reason is one", (_, object, fields) => {
+    expect(translated(snapshot("invoice.paid", object))).toEqual(at(...fields))
+    expect(translated(snapshot("invoice.payment_failed", object))).toEqual(at(...fields))
+  })
+
+  it.each([
+    ["is missing", withoutReason],
+    ["is one that nobody knows", { ...invoice, billing_reason: "subscription_renewal" }]
+  ])("is malformed where the reason %s, since it may be a renewal", (_, object) => {
+    expect(translated(snapshot("invoice.paid", object))).toEqual(at("billing_reason"))
+    expect(translated(snapshot("invoice.payment_failed", object))).toMatchObject({ _tag: "Translated" })
+  })
+
+  it("is ignored where it is no subscription's, or renews none", () => {
+    for (const object of [
+      { ...withoutParent, billing_reason: "manual" },
+      { ...withoutParent, billing_reason: null },
+      { ...invoice, parent: null, billing_reason: "quote_accept" },
+      { ...invoice, billing_reason: "subscription_create" },
+      { ...invoice, billing_reason: "manual" }
+    ]) {
+      expect(translated(snapshot("invoice.paid", object))).toEqual({ _tag: "Ignored" })
+    }
+  })
+})
+
+describe("what a schema refuses", () => {
+  const deep = () => JSON.parse(`${"[".repeat(200_000)}${"]".repeat(200_000)}`)
+
+  it("is named by its path, once, however deep or large the value is", () => {
+    const wide = Array.from({ length: 200_000 }, () => secretMark)
+    for (const value of [deep(), wide, { id: deep() }, { id: wide }]) {
+      const translation = translated(snapshot("charge.refunded", { ...charge, currency: value, payment_intent: value }))
+      if (translation._tag !== "Malformed") throw new Error(translation._tag)
+      expect(translation.reason).toMatch(
+        /^missing or not as expected: event\.data\.object\.\S+(, event\.data\.object\.\S+)+$/
+      )
+      expect(translation.reason).toContain("event.data.object.currency")
+      expect(translation.reason.length).toBeLessThan(200)
+    }
+    expect(parseProviderEvent(deep())).toEqual(
+      Either.left({ _tag: "Malformed", reason: "missing or not as expected: event" })
+    )
+  })
+})
+
 describe("parseProviderEvent", () => {
   it("reads the outer shape and keeps the object as it is", () => {
     expect(parseProviderEvent(snapshot("payment_intent.succeeded", paymentIntent))).toEqual(
       Either.right({
         id: "evt_1Q0",
+        object: "event",
         type: "payment_intent.succeeded",
         created: 1_760_000_000,
         livemode: false,
@@ -313,8 +376,8 @@ describe("translation, for any input", () => {
         ),
         ([type, field, value]) => {
           const translation = translated(snapshot(type, { ...objects[type], [field]: value }))
-          // An invoice that no longer says that it renews a subscription is no news
-          const silent = type.startsWith("invoice.") && (field === "billing_reason" || field === "parent")
+          // An invoice that says that it was made for another reason is no news
+          const silent = type.startsWith("invoice.") && field === "billing_reason"
           expect(["Translated", "Malformed", ...(silent ? ["Ignored"] : [])]).toContain(translation._tag)
           if (translation._tag !== "Translated") return
           for (const event of translation.events) {

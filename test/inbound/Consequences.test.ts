@@ -2,7 +2,18 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { paymentIntent } from "../events/ProviderEvents.ts"
 import { onService, TestService } from "../harness/TestService.ts"
-import { makeNewTenant, makeTenant, newEventId, notification, notify, outcomeOf, subscribe } from "./Notifications.ts"
+import {
+  accepted,
+  makeNewTenant,
+  makeTenant,
+  newEventId,
+  notification,
+  notify,
+  notifyThin,
+  outcomeOf,
+  subscribe,
+  thinNotification
+} from "./Notifications.ts"
 
 /** Types delivered to an endpoint because of a provider event. */
 const deliveredTo = (endpointId: string) =>
@@ -104,6 +115,44 @@ onService()("what a notification leads to", (it) => {
       expect(yield* accountOf).toEqual([{ status: "connected" }])
     })
   )
+
+  for (const [form, deauthorize] of [
+    [
+      "snapshot",
+      (accountId: string, options: { readonly id: string; readonly created: number; readonly livemode: boolean }) =>
+        notify(
+          notification(accountId, {
+            ...options,
+            type: "account.application.deauthorized",
+            object: { id: "ca_1", object: "application" }
+          })
+        )
+    ],
+    [
+      "thin",
+      (accountId: string, options: { readonly id: string; readonly created: number; readonly livemode: boolean }) =>
+        notifyThin(thinNotification(accountId, { ...options, type: "v1.account.application.deauthorized" }))
+    ]
+  ] as const) {
+    it.effect(`leaves the account connected where the other mode's access was given back, in a ${form}`, () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestService
+        const tenant = yield* makeTenant
+        const endpoint = yield* subscribe(tenant)
+        const created = Math.floor(Date.now() / 1000)
+        const statusOf = sql<{ status: string }>`
+          SELECT status FROM payments.provider_accounts WHERE account_id = ${tenant.accountId}`
+        const id = newEventId()
+        yield* accepted(deauthorize(tenant.accountId, { id, created, livemode: true }))
+        expect(yield* outcomeOf(id)).toBe("wrong_mode")
+        expect(yield* statusOf).toEqual([{ status: "connected" }])
+        yield* received(notification(tenant.accountId))
+        expect(yield* deliveredTo(endpoint.id)).toEqual(["payment.succeeded"])
+        yield* accepted(deauthorize(tenant.accountId, { id: newEventId(), created, livemode: false }))
+        expect(yield* statusOf).toEqual([{ status: "disconnected" }])
+      })
+    )
+  }
 
   it.effect(
     "is recorded as skipped by the paused endpoints that it matches, with the event, and delivered to none",

@@ -131,6 +131,7 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
         type: "payment_intent.succeeded",
         livemode: false,
         outcome: "delivered",
+        reason: null,
         duplicates: 1,
         providerCreatedAt: new Date(1_760_000_000_000),
         receivedAt: expect.any(Date),
@@ -181,6 +182,7 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
       const later = yield* subscribe(tenant)
       const [event] = (yield* get(key(id))).events
       expect(yield* replay(key(id), operator)).toEqual({
+        outcome: "delivered",
         deliveriesMade: 2,
         events: [{ id: event?.id, type: "payment.succeeded", deliveriesMade: 2 }]
       })

@@ -4,6 +4,7 @@ import { Organizations } from "../../src/identity/Organizations.ts"
 import type { Author, Tenant } from "../../src/kit/Tenant.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
 import { AccountAccessRevoked } from "../../src/provider/ProviderErrors.ts"
+import { eventually } from "../harness/Eventually.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 
 const operator: Author = { kind: "operator", id: "root" }
@@ -106,6 +107,31 @@ onService()("accounts", (it) => {
         )
         expect(yield* accounts.link(tenant, accountId, operator)).toMatchObject({ hadPaymentsBefore: false })
         yield* disconnect
+        expect(yield* accounts.link(tenant, accountId, operator)).toMatchObject({ hadPaymentsBefore: true })
+      })
+  )
+
+  it.effect(
+    "had none before where all of the provider's charges failed: the first one that succeeds is the milestone",
+    () =>
+      Effect.gen(function* () {
+        const accounts = yield* provide
+        const { emulator, sql } = yield* TestService
+        const { tenant } = yield* makeTenant
+        const accountId = yield* emulator.ensureAccount()
+        yield* emulator.trigger({ type: "payment_intent.payment_failed", account: accountId })
+        expect(yield* accounts.link(tenant, accountId, operator)).toMatchObject({ hadPaymentsBefore: false })
+        yield* emulator.trigger({ type: "payment_intent.succeeded", account: accountId })
+        yield* eventually(
+          "the milestone",
+          Effect.map(
+            sql`
+            SELECT 1 FROM payments.events
+            WHERE organization_id = ${tenant.organizationId} AND type = 'milestone.first_payment'`,
+            ([row]) => Option.fromNullable(row)
+          )
+        )
+        yield* accounts.unlink(tenant, operator)
         expect(yield* accounts.link(tenant, accountId, operator)).toMatchObject({ hadPaymentsBefore: true })
       })
   )

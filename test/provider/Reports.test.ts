@@ -6,28 +6,32 @@ import { testReturnUrls } from "../harness/TestService.ts"
 import { makeScriptedProvider, replying } from "./ScriptedProvider.ts"
 
 /** A provider with a list of 250 objects, in pages as large as is asked for. */
-const withList = Effect.gen(function* () {
-  const scripted = yield* makeScriptedProvider
-  const all = Array.from({ length: 250 }, (_, index) => ({ id: `item_${index}`, object: "item" }))
-  scripted.behave((call, response) => {
-    const query = new URL(call.path, scripted.url).searchParams
-    const start = all.findIndex(({ id }) => id === query.get("starting_after")) + 1
-    const data = all.slice(start, start + Number(query.get("limit")))
-    replying(200, { object: "list", data, has_more: start + data.length < all.length, url: "/" })(call, response)
-  })
-  const provider = yield* Layer.build(
-    stripeProviderLayer({
-      sandbox: Option.some({
-        secretKey: Redacted.make("sk_test_scripted"),
-        webhookSecrets: [Redacted.make("whsec_scripted")]
-      }),
-      production: Option.none(),
-      apiUrl: Option.some(scripted.url),
-      ...testReturnUrls
+const withList = withObjects((index) => ({ id: `item_${index}`, object: "item" }))
+
+function withObjects(make: (index: number) => object, length = 250) {
+  return Effect.gen(function* () {
+    const scripted = yield* makeScriptedProvider
+    const all = Array.from({ length }, (_, index) => ({ id: `item_${index}`, ...make(index) }))
+    scripted.behave((call, response) => {
+      const query = new URL(call.path, scripted.url).searchParams
+      const start = all.findIndex(({ id }) => id === query.get("starting_after")) + 1
+      const data = all.slice(start, start + Number(query.get("limit")))
+      replying(200, { object: "list", data, has_more: start + data.length < all.length, url: "/" })(call, response)
     })
-  )
-  return { all, scripted, provider: Context.get(provider, Provider) }
-})
+    const provider = yield* Layer.build(
+      stripeProviderLayer({
+        sandbox: Option.some({
+          secretKey: Redacted.make("sk_test_scripted"),
+          webhookSecrets: [Redacted.make("whsec_scripted")]
+        }),
+        production: Option.none(),
+        apiUrl: Option.some(scripted.url),
+        ...testReturnUrls
+      })
+    )
+    return { all, scripted, provider: Context.get(provider, Provider) }
+  })
+}
 
 const account = { environment: "sandbox", accountId: "acct_1" } as const
 
@@ -49,5 +53,40 @@ it.scopedLive("a list that says it goes on after an empty page has ended", () =>
     const { provider, scripted } = yield* withList
     scripted.behave(replying(200, { object: "list", data: [], has_more: true, url: "/" }))
     expect(yield* provider.listInvoiceLines(account, "in_1")).toEqual([])
+  })
+)
+
+const failed = { object: "charge", status: "failed", captured: false }
+const pending = { object: "charge", status: "pending", captured: true }
+const authorized = { object: "charge", status: "succeeded", captured: false }
+const paid = { object: "charge", status: "succeeded", captured: true }
+
+for (const [what, charges, answer, calls] of [
+  ["has none", () => [], false, 1],
+  ["has some that failed, are pending or were never captured", () => [failed, pending, authorized], false, 1],
+  ["has one after such", () => [failed, pending, authorized, paid], true, 1],
+  ["has one on a later page", () => [...Array.from({ length: 230 }, () => failed), paid], true, 3],
+  ["has one on the first of many pages", () => [paid, ...Array.from({ length: 900 }, () => failed)], true, 1],
+  ["has more that failed than anybody looks through", () => Array.from({ length: 2500 }, () => failed), true, 20]
+] as const) {
+  it.scopedLive(`an account that ${what} ${answer ? "had" : "had no"} payments before`, () =>
+    Effect.gen(function* () {
+      const all = charges()
+      const { provider, scripted } = yield* withObjects((index) => ({ ...all[index] }), all.length)
+      expect(yield* provider.hasCharges(account)).toBe(answer)
+      expect(scripted.calls).toHaveLength(calls)
+      for (const { path } of scripted.calls) expect(path).toMatch(/^\/v1\/charges\?limit=100/)
+    })
+  )
+}
+
+it.scopedLive("a list that never ends is read as far as 20 pages", () =>
+  Effect.gen(function* () {
+    const { provider, scripted } = yield* withObjects(() => ({ object: "item" }), 1)
+    scripted.behave(
+      replying(200, { object: "list", data: [{ id: "il_1", object: "line_item" }], has_more: true, url: "/" })
+    )
+    expect(yield* provider.listInvoiceLines(account, "in_1")).toHaveLength(20)
+    expect(scripted.calls).toHaveLength(20)
   })
 )
