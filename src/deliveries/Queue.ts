@@ -25,6 +25,9 @@ import { maxAutomaticAttempts } from "./RetryPolicy.ts"
  * where a worker dies, the row comes due again when that ends. The attempt is counted at the claim, so that one that a
  * crash cut off is not forgotten; its record in the history, `interrupted`, is written by the claim that finds the
  * abandoned lease.
+ *
+ * A claim names its rows by their place (`ctid`), within one statement that has locked them: by key it costs more. Places
+ * are unique within one table only, so `payments.delivery_queue` must never be partitioned; it holds only what waits.
  */
 
 export type { AttemptTrigger } from "./Claim.ts"
@@ -91,7 +94,8 @@ export class Queue extends Context.Tag("connected-payments/deliveries/Queue")<
     ) => Effect.Effect<ReadonlyMap<EndpointId, Destination>, SqlError.SqlError>
     /**
      * Records attempts and moves their deliveries on, in one statement. An attempt whose lease was lost is recorded in a
-     * second one, and does not move its delivery. Repeated, it changes nothing more.
+     * second one, and moves its delivery only where that has failed and this attempt was a success: see `afterLateRecord`.
+     * Repeated, it changes nothing more.
      */
     readonly finish: (attempts: ReadonlyArray<FinishedAttempt>) => Effect.Effect<void, SqlError.SqlError>
     /** Gives claimed deliveries back without an attempt having been made; they come due after the delay. */
@@ -322,14 +326,21 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
     )
 
   /**
-   * Records attempts that move nothing, since their leases were lost: where another worker has taken one for lost, what
-   * is known replaces what was guessed.
+   * Records attempts whose leases were lost: where another worker has taken one for lost, what is known replaces what
+   * was guessed. They move nothing that waits or is under way; but what has failed since, and was delivered after all,
+   * is delivered.
    */
+  const delivered = sql.literal("d.state = 'failed' AND r.state = 'delivered'")
+
   const recordLate = (attempts: ReadonlyArray<FinishedAttempt>) =>
     sql`
       ${planned()} WITH ${resultOf(attempts)}
       UPDATE payments.deliveries d SET
-        attempts[r.number] = ${attempt}, attempt_count = GREATEST(d.attempt_count, r.number)
+        attempts[r.number] = ${attempt}, attempt_count = GREATEST(d.attempt_count, r.number),
+        state = CASE WHEN ${delivered} THEN 'delivered' ELSE d.state END,
+        finished_at = CASE WHEN ${delivered} THEN now() ELSE d.finished_at END,
+        last_http_status = CASE WHEN ${delivered} THEN r.http_status ELSE d.last_http_status END,
+        last_error_code = CASE WHEN ${delivered} THEN NULL ELSE d.last_error_code END
       FROM result r
       WHERE ${ofDelivery("d")}
         AND COALESCE((d.attempts[r.number]).error_code = 'interrupted', (d.attempts[r.number]).number IS NULL)`

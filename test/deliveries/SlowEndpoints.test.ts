@@ -2,7 +2,7 @@ import { expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
-import { onService, TestService, testSettings } from "../harness/TestService.ts"
+import { onService, testSettings } from "../harness/TestService.ts"
 import { makeTenant, notification, notify, subscribe } from "../inbound/Notifications.ts"
 
 /** An attempt that hangs, hangs for the whole test: whatever waits for it waits too long. */
