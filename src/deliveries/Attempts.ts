@@ -1,26 +1,33 @@
 /**
  * Attempts in flight, as plain callbacks: a fiber for each would cost a quarter of the rate, a fiber and a span half of
  * it. The worker starts attempts here and takes from here what has ended.
+ *
+ * `concurrency` bounds the attempts that are young: those keep the processor busy. One that waits for its answer for
+ * longer than `slowAfterMillis` costs a socket and no more, so it gives its place up and goes on *aside*, of which there
+ * are `placesAside` more. So attempts that hang, of however many endpoints, hold a place for a moment only.
  */
 import { performance } from "node:perf_hooks"
 import { Clock, type Context, Effect, Either, Runtime } from "effect"
 import { localDestinationsAllowed } from "../endpoints/Endpoints.ts"
 import type { DecryptionFailed } from "../kit/Cipher.ts"
-import type { EndpointId } from "../kit/Ids.ts"
+import type { EndpointId, OrganizationId } from "../kit/Ids.ts"
 import type { AttemptOutcome } from "./Attempt.ts"
 import { makeAttemptReports } from "./AttemptReports.ts"
 import type { EndedAttempt } from "./AttemptSpans.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
+import { Deadlines, type Expiring } from "./Deadlines.ts"
 import type { Destinations } from "./Destinations.ts"
+import { EndpointPace, slowAfterMillis } from "./EndpointPace.ts"
 import type { FinishedAttempt } from "./Queue.ts"
+import { firstAttempts, mostMovedAside, mostToSlow } from "./Shares.ts"
 import { signatureHeader, signatureHeaderName } from "./Signature.ts"
 import { nextStep } from "./StateMachine.ts"
 import type { OutcomeReceiver, Transport } from "./Transport.ts"
 
 export interface AttemptsOptions {
-  /** Attempts in flight; what is started beyond waits here for its turn. */
+  /** Attempts in flight that are not aside; what is started beyond waits here for its turn. */
   readonly concurrency: number
-  /** Attempts in flight per endpoint, likewise. */
+  /** Attempts in flight per endpoint at most, likewise. */
   readonly concurrencyPerEndpoint: number
   readonly allowLocalDestinations: boolean
   readonly userAgent: string
@@ -36,19 +43,27 @@ export interface AttemptsListener {
   readonly onTooLate: (delivery: ClaimedDelivery) => void
   /** A bug: what the attempt came to is unknown, and its lease will end. */
   readonly onDefect: (delivery: ClaimedDelivery, defect: unknown) => void
+  /** An endpoint has become a slow one: there may be room for others. What waited for it here is to be given back. */
+  readonly onSlow: (waiting: ReadonlyArray<ClaimedDelivery>) => void
+  /** An endpoint is slow no more. */
+  readonly onQuickAgain: () => void
 }
 
 /** A delivery that waits for its endpoint to have room. */
 interface Waiting {
   readonly delivery: ClaimedDelivery
   readonly startBefore: number
+  readonly aside: boolean
 }
 
 /** What is under way to one endpoint. */
 interface Lane {
+  readonly organizationId: OrganizationId
   /** Those in flight and those that wait. */
   held: number
   inFlight: number
+  /** Those in flight that have not been answered quickly. */
+  overdue: number
   /** Attempts that were answered 2xx since `takeCounts`. */
   delivered: number
   /** Those that wait for this endpoint's cap; while there are any, some of its attempts are in flight or about to be. */
@@ -64,11 +79,16 @@ export class Attempts {
   /** Those that wait for any place, the longest first. */
   readonly #waiting: Array<Waiting> = []
   #size = 0
+  /** Those aside, and those not. */
+  #aside = 0
   #inFlight = 0
   /** Attempts that were answered 2xx since `takeCounts`, and in the time between the two calls before. */
   #delivered = 0
-  #pace = 0
+  #deliveredBefore = 0
   readonly #sent = new Set<Sent>()
+  readonly #young = new Deadlines(slowAfterMillis)
+  /** How quickly endpoints answer. */
+  readonly pace: EndpointPace
   readonly #options: AttemptsOptions
   readonly #transport: Context.Tag.Service<Transport>
   readonly #destinations: Destinations
@@ -88,6 +108,7 @@ export class Attempts {
     }
   ) {
     this.#options = options
+    this.pace = new EndpointPace({ cap: options.concurrencyPerEndpoint, first: firstAttempts(options) })
     this.#transport = services.transport
     this.#destinations = services.destinations
     this.#listener = listener
@@ -116,18 +137,40 @@ export class Attempts {
     return this.#size
   }
 
+  /** How many of them are aside. */
+  get aside(): number {
+    return this.#aside
+  }
+
   /**
    * How many more may be started: the places that are free, and as many ahead as were delivered between the last claims,
    * at most as many as there are places. Where nothing is delivered nothing is held that others could send.
    */
   get room(): number {
-    const ahead = Math.min(Math.max(this.#delivered, this.#pace), this.#options.concurrency)
-    return this.#options.concurrency + ahead - this.#size
+    const ahead = Math.min(Math.max(this.#delivered, this.#deliveredBefore), this.#options.concurrency)
+    return this.#options.concurrency + ahead - (this.#size - this.#aside)
   }
 
   /** How many there are to an endpoint, those that wait included. */
   held(endpointId: EndpointId): number {
     return this.#lanes.get(endpointId)?.held ?? 0
+  }
+
+  /** How many there are to each endpoint that has any. */
+  *lanes(): Generator<readonly [EndpointId, { readonly held: number; readonly organizationId: OrganizationId }]> {
+    for (const entry of this.#lanes) if (entry[1].held > 0) yield entry
+  }
+
+  /** The attempts at once that each endpoint is given to which there are any. */
+  caps(): ReadonlyMap<EndpointId, number> {
+    const caps = new Map<EndpointId, number>()
+    for (const endpointId of this.#lanes.keys()) caps.set(endpointId, this.capOf(endpointId))
+    return caps
+  }
+
+  /** The attempts at once that an endpoint is given. A slow one's share is the claims' to bound. */
+  capOf(endpointId: EndpointId): number {
+    return this.pace.isSlow(endpointId) ? mostToSlow(this.#options) : this.pace.allowed(endpointId)
   }
 
   /**
@@ -137,7 +180,7 @@ export class Attempts {
    */
   takeCounts(): ReadonlyMap<EndpointId, number> {
     const counts = new Map<EndpointId, number>()
-    this.#pace = this.#delivered
+    this.#deliveredBefore = this.#delivered
     this.#delivered = 0
     for (const [endpointId, lane] of this.#lanes) {
       const ahead = Math.min(lane.delivered, maxAhead * this.#options.concurrencyPerEndpoint)
@@ -150,64 +193,86 @@ export class Attempts {
 
   /**
    * Makes an attempt, at once or when its endpoint has room for it. Its destination has been loaded. After `startBefore`
-   * (by `performance.now()`) it is not begun any more.
+   * (by `performance.now()`) it is not begun any more. `aside`: it takes no place of the `concurrency`.
    */
-  start(delivery: ClaimedDelivery, startBefore: number): void {
+  start(delivery: ClaimedDelivery, startBefore: number, aside = false): void {
     this.#size += 1
-    const lane = this.#lanes.get(delivery.endpointId) ?? { held: 0, inFlight: 0, delivered: 0, waiting: [] }
+    if (aside) this.#aside += 1
+    const { endpointId, organizationId } = delivery
+    let lane = this.#lanes.get(endpointId)
+    if (lane === undefined) {
+      lane = { organizationId, held: 0, inFlight: 0, overdue: 0, delivered: 0, waiting: [] }
+      this.#lanes.set(endpointId, lane)
+    }
     lane.held += 1
-    this.#lanes.set(delivery.endpointId, lane)
-    this.#place({ delivery, startBefore }, lane)
+    this.#place({ delivery, startBefore, aside }, lane)
   }
 
   #place(waiting: Waiting, lane: Lane): void {
-    if (lane.inFlight >= this.#options.concurrencyPerEndpoint) lane.waiting.push(waiting)
-    else if (this.#inFlight >= this.#options.concurrency) this.#waiting.push(waiting)
+    if (lane.inFlight >= this.capOf(waiting.delivery.endpointId)) lane.waiting.push(waiting)
+    else if (!waiting.aside && this.#inFlight >= this.#options.concurrency) this.#waiting.push(waiting)
     else this.#begin(waiting, lane)
   }
 
   /** Takes back those that wait: of them no attempt is made. */
   takeWaiting(): ReadonlyArray<ClaimedDelivery> {
     const waiting = [...this.#waiting.splice(0), ...[...this.#lanes.values()].flatMap((lane) => lane.waiting.splice(0))]
+    return this.#takeBack(waiting)
+  }
+
+  #takeWaitingFor(endpointId: EndpointId, lane: Lane): ReadonlyArray<ClaimedDelivery> {
+    const others: Array<Waiting> = []
+    const waiting = lane.waiting.splice(0)
+    for (const one of this.#waiting.splice(0)) (one.delivery.endpointId === endpointId ? waiting : others).push(one)
+    this.#waiting.push(...others)
+    return this.#takeBack(waiting)
+  }
+
+  #takeBack(waiting: ReadonlyArray<Waiting>): ReadonlyArray<ClaimedDelivery> {
     this.#size -= waiting.length
-    for (const { delivery } of waiting) {
+    for (const { aside, delivery } of waiting) {
+      if (aside) this.#aside -= 1
       const lane = this.#lanes.get(delivery.endpointId)
       if (lane !== undefined) lane.held -= 1
     }
     return waiting.map(({ delivery }) => delivery)
   }
 
-  #begin({ delivery, startBefore }: Waiting, lane: Lane): void {
+  #begin({ aside, delivery, startBefore }: Waiting, lane: Lane): void {
     lane.inFlight += 1
-    this.#inFlight += 1
+    if (!aside) this.#inFlight += 1
+    const sent = new Sent(this, delivery, this.#clock.unsafeCurrentTimeMillis(), aside)
     try {
       // After a pause of the machine the lease may be about to end: then another worker's attempt would meet ours
       if (performance.now() > startBefore) {
-        this.#ended(delivery.endpointId)
+        this.#ended(sent)
         this.#listener.onTooLate(delivery)
         return
       }
       const destination = this.#destinations.of(delivery)
       if (Either.isLeft(destination)) {
-        this.#ended(delivery.endpointId)
+        this.#ended(sent)
         this.#listener.onUnsignable(delivery, destination.left)
       } else {
-        this.#send(delivery, destination.right)
+        this.#send(sent, destination.right)
       }
     } catch (defect) {
-      this.#broken(delivery, defect)
+      this.#broken(sent, defect)
     }
   }
 
   /** Breaks all of them off; nobody is told of what they come to. */
   abandonAll(): void {
-    for (const { abandon } of this.#sent) abandon?.()
+    for (const sent of this.#sent) {
+      this.#young.delete(sent)
+      sent.abandon?.()
+    }
     this.#sent.clear()
   }
 
-  #send(delivery: ClaimedDelivery, { secrets, url }: Either.Either.Right<ReturnType<Destinations["of"]>>): void {
-    const startedAt = this.#clock.unsafeCurrentTimeMillis()
-    const timestamp = Math.floor(startedAt / 1000)
+  #send(sent: Sent, { secrets, url }: Either.Either.Right<ReturnType<Destinations["of"]>>): void {
+    const { delivery } = sent
+    const timestamp = Math.floor(sent.startedAt / 1000)
     const request = {
       url,
       body: delivery.payload,
@@ -219,24 +284,42 @@ export class Attempts {
       },
       allowLocal: localDestinationsAllowed(this.#options, delivery)
     }
-    const sent = new Sent(this, delivery, startedAt)
     this.#sent.add(sent)
+    this.#young.add(sent)
     sent.abandon = this.#transport.send(request, sent)
   }
 
   /** For `Sent` alone: an attempt came to this. */
   finish(sent: Sent, outcome: AttemptOutcome): void {
     this.#sent.delete(sent)
-    this.#finish(sent.delivery, sent.startedAt, outcome)
+    this.#young.delete(sent)
+    this.#finish(sent, outcome)
   }
 
   /** For `Sent` alone: an attempt met a bug. */
   break(sent: Sent, defect: unknown): void {
-    this.#sent.delete(sent)
-    this.#broken(sent.delivery, defect)
+    this.#broken(sent, defect)
   }
 
-  #finish(delivery: ClaimedDelivery, startedAt: number, outcome: AttemptOutcome): void {
+  /** For `Sent` alone: an attempt is not answered quickly. */
+  overdue(sent: Sent): void {
+    const { endpointId, organizationId } = sent.delivery
+    const lane = this.#lanes.get(endpointId)
+    if (lane === undefined) return
+    sent.overdue = true
+    lane.overdue += 1
+    if (!sent.aside && this.#aside < mostMovedAside) {
+      sent.aside = true
+      this.#inFlight -= 1
+      this.#aside += 1
+    }
+    this.pace.noteSlow(endpointId, organizationId, performance.now())
+    this.#listener.onSlow(this.#takeWaitingFor(endpointId, lane))
+    this.#goOn()
+  }
+
+  #finish(sent: Sent, outcome: AttemptOutcome): void {
+    const { delivery, startedAt } = sent
     try {
       // The common case needs no randomness, so no effect
       const next =
@@ -249,29 +332,47 @@ export class Attempts {
         lane.delivered += 1
         this.#delivered += 1
       }
-      this.#ended(delivery.endpointId)
+      this.#ended(sent)
       this.#listener.onFinished({ delivery, startedAt, outcome, next })
     } catch (defect) {
-      this.#broken(delivery, defect)
+      this.#broken(sent, defect)
     }
   }
 
   /** A bug must not take the place of the other deliveries. */
-  #broken(delivery: ClaimedDelivery, defect: unknown): void {
-    this.#ended(delivery.endpointId)
-    this.#listener.onDefect(delivery, defect)
+  #broken(sent: Sent, defect: unknown): void {
+    this.#sent.delete(sent)
+    this.#young.delete(sent)
+    this.#ended(sent)
+    this.#listener.onDefect(sent.delivery, defect)
   }
 
-  #ended(endpointId: EndpointId): void {
+  #ended(sent: Sent): void {
+    const { endpointId } = sent.delivery
     this.#size -= 1
-    this.#inFlight -= 1
-    const ended = this.#lanes.get(endpointId)
-    if (ended !== undefined) {
-      ended.held -= 1
-      ended.inFlight -= 1
-      const next = ended.waiting.shift()
-      if (next !== undefined) this.#waiting.push(next)
+    if (sent.aside) this.#aside -= 1
+    else this.#inFlight -= 1
+    const lane = this.#lanes.get(endpointId)
+    if (lane !== undefined) {
+      lane.held -= 1
+      lane.inFlight -= 1
+      if (sent.overdue) lane.overdue -= 1
+      else if (lane.overdue === 0 && this.pace.noteQuick(endpointId)) this.#listener.onQuickAgain()
+      this.#takeNext(endpointId, lane)
     }
+    this.#goOn()
+  }
+
+  /** Those that waited for this endpoint's room wait for any place now, as many as there is room for. */
+  #takeNext(endpointId: EndpointId, lane: Lane): void {
+    const room = this.capOf(endpointId) - lane.inFlight
+    for (const next of lane.waiting.splice(0, Math.max(0, room))) {
+      if (next.aside) this.#place(next, lane)
+      else this.#waiting.push(next)
+    }
+  }
+
+  #goOn(): void {
     while (this.#inFlight < this.#options.concurrency) {
       const next = this.#waiting.shift()
       const lane = next === undefined ? undefined : this.#lanes.get(next.delivery.endpointId)
@@ -282,16 +383,20 @@ export class Attempts {
 }
 
 /** An attempt in flight. A class, since there are very many: of closures each would be an object of its own. */
-class Sent implements OutcomeReceiver {
+class Sent implements OutcomeReceiver, Expiring {
   readonly #attempts: Attempts
   readonly delivery: ClaimedDelivery
   readonly startedAt: number
+  /** Whether it takes a place aside. */
+  aside: boolean
+  overdue = false
   abandon: (() => void) | null = null
 
-  constructor(attempts: Attempts, delivery: ClaimedDelivery, startedAt: number) {
+  constructor(attempts: Attempts, delivery: ClaimedDelivery, startedAt: number, aside: boolean) {
     this.#attempts = attempts
     this.delivery = delivery
     this.startedAt = startedAt
+    this.aside = aside
   }
 
   onOutcome(outcome: AttemptOutcome): void {
@@ -300,5 +405,9 @@ class Sent implements OutcomeReceiver {
 
   onDefect(defect: unknown): void {
     this.#attempts.break(this, defect)
+  }
+
+  expire(): void {
+    this.#attempts.overdue(this)
   }
 }

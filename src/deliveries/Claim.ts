@@ -76,7 +76,16 @@ export interface ClaimOptions {
   /** Attempts in flight per endpoint, those of `inFlight` included. */
   readonly perEndpoint: number
   readonly inFlight: ReadonlyMap<EndpointId, number>
-  /** Where to begin to look. Default `queueStart`. */
+  /** For endpoints of `inFlight` that are given less than `perEndpoint`. */
+  readonly caps?: ReadonlyMap<EndpointId, number>
+  /** For endpoints that are not in `inFlight`. Default `perEndpoint`. */
+  readonly perNewcomer?: number
+  /**
+   * What is looked at, beside the endpoints that are asked for: what is due, the longest due first (the default); what
+   * came due in the last few seconds, the newest first; nothing else.
+   */
+  readonly look?: "oldest" | "newest" | "asked"
+  /** Where to begin to look, for the oldest. Default `queueStart`. */
   readonly from?: QueuePlace
   /** Endpoints that are left out. */
   readonly leftOut?: ReadonlyArray<EndpointId>

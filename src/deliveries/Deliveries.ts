@@ -84,12 +84,10 @@ const makeDeliveries = Effect.gen(function* () {
   }, orUnavailable)
 
   const queueAgain = Effect.fnUntraced(function* (principal: PrincipalShape, id: DeliveryId) {
-    const { requeued, ...was } = yield* Effect.flatMap(repo.resend(principal, id), Effect.mapError(noDelivery))
-    if (!requeued) {
-      return yield* Option.match(resendRefusal(was), {
-        onNone: () => Effect.dieMessage("The statement of a re-send and its rule do not agree"),
-        onSome: (refusal) => Effect.fail(refusal)
-      })
+    const was = yield* Effect.flatMap(repo.resend(principal, id), Effect.catchTag("NoSuchElementException", noDelivery))
+    const refusal = resendRefusal(was)
+    if (Option.isSome(refusal)) {
+      return yield* refusal.value
     }
     yield* audit({
       organizationId: principal.organizationId,

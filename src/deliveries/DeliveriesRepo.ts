@@ -2,11 +2,12 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Duration, Effect, Option } from "effect"
 import type { DeliveryId, EndpointId } from "../kit/Ids.ts"
 import type { Tenant } from "../kit/Tenant.ts"
+import { transaction } from "../storage/Database.ts"
 import { makePreparing } from "../storage/Statements.ts"
 import type { Attempt, Delivery, ListDeliveries } from "./Api.ts"
 import { enqueue } from "./Enqueue.ts"
 import { deliveryWindow, maxAttempts } from "./RetryPolicy.ts"
-import type { ResendCandidate } from "./StateMachine.ts"
+import { type ResendCandidate, resendRefusal } from "./StateMachine.ts"
 
 /** An attempt as JSON of the database. */
 export type StoredAttempt = Omit<Attempt, "startedAt"> & { readonly startedAt: string }
@@ -17,7 +18,7 @@ export interface StoredDetail extends Delivery {
   readonly attempts: ReadonlyArray<StoredAttempt>
 }
 
-/** What a delivery was when a re-send was asked for, and whether it was queued. */
+/** What a delivery was when a re-send was asked for, and whether it was queued: where no rule refuses it, it was. */
 export interface ResendOutcome extends ResendCandidate {
   readonly requeued: boolean
 }
@@ -86,6 +87,25 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
     FROM ${joined}
     WHERE d.organization_id = ${"organization"} AND d.environment = ${"environment"} AND d.id = ${"id"}`)
 
+  const ofResend = (tenant: Tenant, id: DeliveryId) => sql`
+    FROM payments.deliveries d JOIN payments.endpoints p
+      ON p.organization_id = d.organization_id AND p.environment = d.environment AND p.id = d.endpoint_id
+    WHERE ${ofTenant(tenant)} AND d.id = ${id}`
+
+  /** Against other re-sends, the record of an attempt and the endpoint's deletion at the same time. */
+  const lockForResend = (tenant: Tenant, id: DeliveryId) =>
+    sql`SELECT 1 ${ofResend(tenant, id)} FOR UPDATE OF d FOR SHARE OF p`
+
+  const readForResend = (tenant: Tenant, id: DeliveryId) => sql<ResendCandidate>`
+    SELECT d.state, d.attempt_count AS "attemptCount", p.deleted_at IS NOT NULL AS "endpointDeleted",
+      (EXTRACT(EPOCH FROM now() - d.created_at) * 1000)::float8 AS "ageMillis" ${ofResend(tenant, id)}`
+
+  const requeue = (tenant: Tenant, id: DeliveryId) => sql`
+    WITH requeued AS (
+      UPDATE payments.deliveries d SET ${resendSql.requeue} WHERE ${ofTenant(tenant)} AND d.id = ${id} RETURNING d.*
+    )
+    ${enqueue(sql, "requeued", "manual")}`
+
   const exists = (statement: Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError>) =>
     Effect.map(statement, (rows) => rows.length > 0)
 
@@ -126,30 +146,20 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
       Effect.map(detail([tenant.organizationId, tenant.environment, id]), ([row]) => Option.fromNullable(row)),
 
     /**
-     * Queues a failed delivery for one manual attempt, where it may be re-sent: one statement, so that of many at once
-     * one does it. Answers what the delivery was; none where there is no such delivery.
-     *
-     * The endpoint's row is locked too, against its deletion at the same time.
+     * Queues a failed delivery for one manual attempt, where it may be re-sent. Answers what the delivery was; none where
+     * there is no such delivery. One transaction, or a part of the caller's.
      */
     resend: (tenant: Tenant, id: DeliveryId) =>
-      Effect.map(
-        sql<ResendOutcome>`
-          WITH target AS MATERIALIZED (
-            SELECT d.state, d.attempt_count, now() - d.created_at AS age, p.deleted_at IS NOT NULL AS deleted
-            FROM payments.deliveries d JOIN payments.endpoints p
-              ON p.organization_id = d.organization_id AND p.environment = d.environment AND p.id = d.endpoint_id
-            WHERE ${ofTenant(tenant)} AND d.id = ${id}
-            FOR UPDATE OF d FOR SHARE OF p
-          ), requeued AS (
-            UPDATE payments.deliveries d SET ${resendSql.requeue}
-            FROM target
-            WHERE ${ofTenant(tenant)} AND d.id = ${id} AND NOT target.deleted AND ${resendSql.mayBeResent}
-            RETURNING d.*
-          ), queued AS (${enqueue(sql, "requeued", "manual")})
-          SELECT state, attempt_count AS "attemptCount", (EXTRACT(EPOCH FROM age) * 1000)::float8 AS "ageMillis",
-            deleted AS "endpointDeleted", EXISTS (SELECT 1 FROM requeued) AS requeued
-          FROM target`,
-        ([row]) => Option.fromNullable(row)
+      transaction(sql)(
+        Effect.gen(function* () {
+          yield* lockForResend(tenant, id)
+          // A statement of its own: what the first one saw beside the row that it waited for is of before the wait
+          const [candidate] = yield* readForResend(tenant, id)
+          if (candidate === undefined) return Option.none<ResendOutcome>()
+          const requeued = Option.isNone(resendRefusal(candidate))
+          if (requeued) yield* requeue(tenant, id)
+          return Option.some<ResendOutcome>({ ...candidate, requeued })
+        })
       ),
 
     /**

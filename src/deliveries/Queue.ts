@@ -25,6 +25,9 @@ import { maxAutomaticAttempts } from "./RetryPolicy.ts"
  * where a worker dies, the row comes due again when that ends. The attempt is counted at the claim, so that one that a
  * crash cut off is not forgotten; its record in the history, `interrupted`, is written by the claim that finds the
  * abandoned lease.
+ *
+ * A claim names its rows by their place (`ctid`), within one statement that has locked them: by key it costs more. Places
+ * are unique within one table only, so `payments.delivery_queue` must never be partitioned; it holds only what waits.
  */
 
 export type { AttemptTrigger } from "./Claim.ts"
@@ -76,6 +79,10 @@ const connections = 3
 /** How many due rows a claim looks at, as a multiple of its limit, to pick fairly across endpoints. */
 const windowFactor = 2
 
+/** How many rows a claim of the newest looks at, whatever its limit, and how far back it goes. */
+const newestWindow = 1024
+const newestAge = "5 seconds"
+
 export class Queue extends Context.Tag("connected-payments/deliveries/Queue")<
   Queue,
   {
@@ -87,7 +94,8 @@ export class Queue extends Context.Tag("connected-payments/deliveries/Queue")<
     ) => Effect.Effect<ReadonlyMap<EndpointId, Destination>, SqlError.SqlError>
     /**
      * Records attempts and moves their deliveries on, in one statement. An attempt whose lease was lost is recorded in a
-     * second one, and does not move its delivery. Repeated, it changes nothing more.
+     * second one, and moves its delivery only where that has failed and this attempt was a success: see `afterLateRecord`.
+     * Repeated, it changes nothing more.
      */
     readonly finish: (attempts: ReadonlyArray<FinishedAttempt>) => Effect.Effect<void, SqlError.SqlError>
     /** Gives claimed deliveries back without an attempt having been made; they come due after the delay. */
@@ -115,27 +123,43 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
    */
   const planned = () => sql.literal(`/* ${growth} */`)
 
+  /** What is due and may be taken, beside the endpoints that are asked for; at most `window` rows. */
+  const lookedAt = ({ from = queueStart, look }: ClaimOptions, out: ReadonlyArray<EndpointId>, window: number) => {
+    // Not `= ANY`, which compares with one after another: there may be thousands
+    const free = sql`CASE WHEN leased_until IS NULL OR leased_until <= now()
+      THEN endpoint_id NOT IN (SELECT unnest(${arrayOf(out, itself)}::uuid[])) END`
+    return look === "newest"
+      ? sql`
+          SELECT tid, endpoint_id, next_attempt_at FROM (
+            SELECT ctid AS tid, endpoint_id, next_attempt_at, leased_until FROM payments.delivery_queue
+            WHERE next_attempt_at >= ANY (ARRAY[now() - ${newestAge}::interval]) AND next_attempt_at <= now()
+            ORDER BY next_attempt_at DESC LIMIT ${newestWindow}
+          ) AS newest
+          WHERE ${free}
+          ORDER BY next_attempt_at DESC LIMIT ${window}`
+      : sql`
+          SELECT ctid AS tid, endpoint_id, next_attempt_at FROM payments.delivery_queue
+          WHERE next_attempt_at >= ANY (ARRAY[${from}::timestamptz]) AND next_attempt_at <= now() AND ${free}
+          ORDER BY next_attempt_at LIMIT ${window}`
+  }
+
   /**
    * Conditions stand in forms that leave the planner no choice but to follow the index in its order and stop at the
    * limit: it knows little of a table that is empty one minute and full the next. A range written as `>=` and `<=` is
-   * taken for a few rows, which are all read and then sorted; `>= ANY` of one value means the same and is not.
+   * taken for a few rows, which are all read and then sorted; `>= ANY` of one value means the same and is not. A range of
+   * whole rows, ordered so, leaves the index of that order alone.
    */
   const claim = (options: ClaimOptions) => {
     const busy = [...options.inFlight]
-    const { askedFor = [], leftOut = [] } = options
-    const saturated = busy.filter(([, count]) => count >= options.perEndpoint).map(([id]) => id)
+    const { askedFor = [], caps, leftOut = [], perEndpoint, perNewcomer = perEndpoint } = options
+    const capOf = (id: EndpointId) => caps?.get(id) ?? perEndpoint
+    const saturated = busy.filter(([id, count]) => count >= capOf(id)).map(([id]) => id)
+    const window = options.look === "asked" ? 0 : options.limit * windowFactor
     return Effect.suspend(() => {
       const lease = crypto.randomUUID()
       return Effect.map(
         sql<ClaimRow>`
-        ${planned()} WITH next AS MATERIALIZED (
-          SELECT ctid AS tid, endpoint_id, next_attempt_at
-          FROM payments.delivery_queue
-          WHERE next_attempt_at >= ANY (ARRAY[${options.from ?? queueStart}::timestamptz]) AND next_attempt_at <= now()
-            AND (leased_until IS NULL OR leased_until <= now())
-            AND NOT (endpoint_id = ANY (${arrayOf([...saturated, ...leftOut], itself)}::uuid[]))
-          ORDER BY next_attempt_at
-          LIMIT ${options.limit * windowFactor}
+        ${planned()} WITH next AS MATERIALIZED (${lookedAt(options, [...saturated, ...leftOut], window)}
         ), asked AS MATERIALIZED (
           SELECT a.tid, w.endpoint_id, a.next_attempt_at
           FROM unnest(${arrayOf(askedFor, ({ endpointId }) => endpointId)}::uuid[],
@@ -143,21 +167,23 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
             ${arrayOf(askedFor, ({ room }) => room)}::int[]) AS w (endpoint_id, since, room)
           CROSS JOIN LATERAL (
             SELECT ctid AS tid, next_attempt_at FROM payments.delivery_queue
-            WHERE next_attempt_at >= ANY (ARRAY[w.since]) AND next_attempt_at <= now()
-              AND CASE WHEN endpoint_id = w.endpoint_id THEN leased_until IS NULL OR leased_until <= now() END
-            ORDER BY next_attempt_at LIMIT w.room
+            WHERE (endpoint_id, next_attempt_at) >= (w.endpoint_id, w.since)
+              AND (endpoint_id, next_attempt_at) <= (w.endpoint_id, now())
+              AND (leased_until IS NULL OR leased_until <= now())
+            ORDER BY endpoint_id, next_attempt_at LIMIT w.room
           ) AS a
         ), due AS (
           SELECT * FROM next UNION ALL SELECT * FROM asked
         ), chosen AS MATERIALIZED (
           SELECT tid FROM (
-            SELECT due.tid, due.next_attempt_at, COALESCE(busy.attempts, 0)
+            SELECT due.tid, due.next_attempt_at, COALESCE(busy.cap, ${perNewcomer}) AS cap, COALESCE(busy.attempts, 0)
               + row_number() OVER (PARTITION BY due.endpoint_id ORDER BY due.next_attempt_at) AS turn
-            FROM due LEFT JOIN unnest(${arrayOf(busy, ([id]) => id)}::uuid[], ${arrayOf(busy, ([, count]) => count)}::int[])
-              AS busy (endpoint_id, attempts) ON busy.endpoint_id = due.endpoint_id
+            FROM due LEFT JOIN unnest(${arrayOf(busy, ([id]) => id)}::uuid[], ${arrayOf(busy, ([, count]) => count)}::int[],
+              ${arrayOf(busy, ([id]) => capOf(id))}::int[])
+              AS busy (endpoint_id, attempts, cap) ON busy.endpoint_id = due.endpoint_id
           ) AS ranked
-          WHERE turn <= ${options.perEndpoint}
-          ORDER BY turn, next_attempt_at
+          WHERE turn <= cap
+          ORDER BY turn, next_attempt_at ${sql.literal(options.look === "newest" ? "DESC" : "ASC")}
           LIMIT ${options.limit}
         ), locked AS MATERIALIZED (
           -- Rows are named by their place, and through an array: with a join here, a stale plan exceeds the limit
@@ -194,7 +220,7 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
         SELECT json_build_object(
             'claimedAt', date_part('epoch', now()) * 1000,
             'pages', pg_relation_size('payments.deliveries') / 8192,
-            'more', (SELECT count(*) FROM next) >= ${options.limit * windowFactor},
+            'more', (SELECT count(*) FROM next) >= ${window},
             -- A row that is stored late stands at the time when its transaction began: look back a little
             'place', LEAST((SELECT min(next_attempt_at) FROM next), now() - interval '2 seconds')::text,
             'askedFor', (SELECT json_agg(json_build_array(endpoint_id, first)) FROM (
@@ -300,14 +326,21 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
     )
 
   /**
-   * Records attempts that move nothing, since their leases were lost: where another worker has taken one for lost, what
-   * is known replaces what was guessed.
+   * Records attempts whose leases were lost: where another worker has taken one for lost, what is known replaces what
+   * was guessed. They move nothing that waits or is under way; but what has failed since, and was delivered after all,
+   * is delivered.
    */
+  const delivered = sql.literal("d.state = 'failed' AND r.state = 'delivered'")
+
   const recordLate = (attempts: ReadonlyArray<FinishedAttempt>) =>
     sql`
       ${planned()} WITH ${resultOf(attempts)}
       UPDATE payments.deliveries d SET
-        attempts[r.number] = ${attempt}, attempt_count = GREATEST(d.attempt_count, r.number)
+        attempts[r.number] = ${attempt}, attempt_count = GREATEST(d.attempt_count, r.number),
+        state = CASE WHEN ${delivered} THEN 'delivered' ELSE d.state END,
+        finished_at = CASE WHEN ${delivered} THEN now() ELSE d.finished_at END,
+        last_http_status = CASE WHEN ${delivered} THEN r.http_status ELSE d.last_http_status END,
+        last_error_code = CASE WHEN ${delivered} THEN NULL ELSE d.last_error_code END
       FROM result r
       WHERE ${ofDelivery("d")}
         AND COALESCE((d.attempts[r.number]).error_code = 'interrupted', (d.attempts[r.number]).number IS NULL)`

@@ -78,14 +78,18 @@ const makeRetention = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions
     RETURNING 1`
 
   const removeSkipped = sql`
-    DELETE FROM payments.skipped_events WHERE ctid = ANY (ARRAY(
-      SELECT ctid FROM payments.skipped_events WHERE created_at < ${old}
-      ORDER BY created_at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED))
+    WITH old AS MATERIALIZED (
+      SELECT organization_id, environment, endpoint_id, event_id FROM payments.skipped_events WHERE created_at < ${old}
+      ORDER BY created_at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
+    )
+    DELETE FROM payments.skipped_events s USING old
+    WHERE s.organization_id = old.organization_id AND s.environment = old.environment
+      AND s.endpoint_id = old.endpoint_id AND s.event_id = old.event_id
     RETURNING 1`
 
   const removeEvents = sql`
-    DELETE FROM payments.events WHERE ctid = ANY (ARRAY(
-      SELECT e.ctid FROM payments.events e
+    WITH old AS MATERIALIZED (
+      SELECT e.organization_id, e.environment, e.id FROM payments.events e
       -- Not EXISTS, which the planner may turn into a join that reads all deliveries
       WHERE e.created_at < ${old} AND (
         SELECT 1 FROM payments.deliveries d
@@ -94,7 +98,10 @@ const makeRetention = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions
         SELECT 1 FROM payments.skipped_events s
         WHERE s.organization_id = e.organization_id AND s.environment = e.environment AND s.event_id = e.id LIMIT 1
       ) IS NULL
-      ORDER BY e.created_at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED))
+      ORDER BY e.created_at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
+    )
+    DELETE FROM payments.events e USING old
+    WHERE e.organization_id = old.organization_id AND e.environment = old.environment AND e.id = old.id
     RETURNING 1`
 
   /** Repeats a statement until it has removed less than it may. */

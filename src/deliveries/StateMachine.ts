@@ -41,6 +41,15 @@ export const afterAttempt = (
 export const afterAbandonedLease = (delivery: Pick<DeliveryStatus, "attemptCount" | "trigger">): DeliveryState =>
   mayTryAgain(delivery) ? "queued" : "failed"
 
+/**
+ * What an attempt makes of its delivery whose record comes late, after its lease was taken for abandoned: a success ends
+ * well what has failed since. Nothing else moves: where an attempt waits or is under way, that one decides.
+ */
+export const afterLateRecord = (
+  { state }: Pick<DeliveryStatus, "state">,
+  outcome: Pick<AttemptOutcome, "errorCode" | "httpStatus">
+): DeliveryState => (state === "failed" && classify(outcome) === "delivered" ? "delivered" : state)
+
 /** What the deletion of its endpoint makes of a delivery: what still waits has nowhere to go. */
 export const afterEndpointDeletion = ({ state }: Pick<DeliveryStatus, "state">): DeliveryState =>
   state === "queued" ? "failed" : state

@@ -220,10 +220,14 @@ export class Connection {
       socket.on("readable", () => this.onBytes?.())
     }
     socket.on("error", failed)
-    socket.once("connect", () => {
+    // Before TLS says its first word: nothing is sent to an address that is not allowed
+    socket.prependOnceListener("connect", () => {
       connected = true
       const { remoteAddress } = socket
-      if (remoteAddress === undefined || !isAddressAllowed(remoteAddress, this.#policy)) {
+      if (remoteAddress === undefined) {
+        return fail(new ConnectError({ errorCode: "connection_reset", cause: "closed as soon as it was connected" }))
+      }
+      if (!isAddressAllowed(remoteAddress, this.#policy)) {
         return fail(new ConnectError({ errorCode: "destination_blocked", cause: "connected to another address" }))
       }
       if (!secure) ready()

@@ -5,8 +5,10 @@ import type { EndpointId } from "../kit/Ids.ts"
 import { observeMetrics } from "../kit/Metrics.ts"
 import { Attempts } from "./Attempts.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
+import { makeClaimsAside } from "./ClaimsAside.ts"
 import { Destinations } from "./Destinations.ts"
 import { type FinishedAttempt, Queue } from "./Queue.ts"
+import { firstAttempts } from "./Shares.ts"
 import { Signal } from "./Signal.ts"
 import { Transport } from "./Transport.ts"
 import { Turns } from "./Turns.ts"
@@ -17,7 +19,7 @@ export interface WorkerOptions {
   readonly lease: Duration.Duration
   /** How long after its claim an attempt may still begin, so that its lease outlives it. */
   readonly startWithin: Duration.Duration
-  /** Attempts in flight in this process. */
+  /** Attempts in flight in this process, but for those that have waited for their answer for a moment: see `Attempts`. */
   readonly concurrency: number
   /** Attempts in flight per endpoint in this process. */
   readonly concurrencyPerEndpoint: number
@@ -68,6 +70,10 @@ const reconnect = Schedule.exponential("100 millis").pipe(
  * The worker that delivers: one loop claims due deliveries and starts their attempts, one records outcomes, gathering
  * what ends while the flush before is under way. Between the two, attempts are plain callbacks.
  *
+ * A third loop starts attempts aside. It asks for slow endpoints' deliveries, which the first leaves out. And while more
+ * is due than the first has come to, it takes what came due just now, the newest first: so a delivery to an endpoint with
+ * room starts at once, however many of other endpoints stand before it in the queue and hang in flight.
+ *
  * On shutdown it stops claiming, lets attempts in flight end, and records them. What it can't record comes due again
  * when its lease ends: an event is delivered at least once, never lost.
  */
@@ -82,6 +88,7 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   const turns = new Turns({ concurrency: options.concurrency, perEndpoint: options.concurrencyPerEndpoint })
   /** Raised when something may be due or there may be room for it. */
   const worthClaiming = new Signal()
+  const worthClaimingAside = new Signal()
   const toRecord = new Signal()
   const enoughToRecord = new Signal()
   const finished: Array<FinishedAttempt> = []
@@ -90,12 +97,14 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   let lastFlushed = 0
   /** Whether the last claim left something that was due: for want of room, or at an endpoint's cap. */
   let leftSome = false
+  /** Whether more may be due than the claims have come to. */
+  let behind = false
   /** The room that the claiming loop waits for; none while it waits for other news. */
   let roomWanted: number | null = null
   let closing = false
 
   /** Places for attempts, and for those that wait for their record: recording must not hold up sending. */
-  const room = () => Math.min(attempts.room, 5 * options.concurrency - unrecorded, maxClaim)
+  const room = () => Math.min(attempts.room, 5 * options.concurrency - (unrecorded - attempts.aside), maxClaim)
 
   const roomMade = () => {
     if (roomWanted === null ? leftSome : room() >= roomWanted) worthClaiming.raise()
@@ -120,7 +129,17 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
         finished.push(attempt)
         toRecord.raise()
         if (finished.length === gatherRecords.enough) enoughToRecord.raise()
+        if (attempts.pace.isSlow(attempt.delivery.endpointId)) worthClaimingAside.raise()
         roomMade()
+      },
+      onSlow: (waiting) => {
+        if (waiting.length > 0) runFork(giveBack(waiting, Duration.zero))
+        worthClaimingAside.raise()
+        roomMade()
+      },
+      onQuickAgain: () => {
+        turns.startAfresh()
+        worthClaiming.raise()
       },
       onUnsignable: (delivery, error) =>
         void runFork(
@@ -163,25 +182,54 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
     )
   })
 
-  const start = (deliveries: ReadonlyArray<ClaimedDelivery>, claimedAt: number) =>
-    Effect.sync(() => {
-      const startBefore = claimedAt + Duration.toMillis(options.startWithin)
-      for (const delivery of deliveries) attempts.start(delivery, startBefore)
-    })
+  /** Begins what was claimed, or gives it back. */
+  const start = (deliveries: ReadonlyArray<ClaimedDelivery>, claimedAt: number, aside: boolean) => {
+    unrecorded += deliveries.length
+    return destinations.load(deliveries).pipe(
+      Effect.matchEffect({
+        onSuccess: () =>
+          Effect.sync(() => {
+            const startBefore = claimedAt + Duration.toMillis(options.startWithin)
+            for (const delivery of deliveries) attempts.start(delivery, startBefore, aside)
+          }),
+        onFailure: (error) =>
+          Effect.zipRight(
+            Effect.logWarning("The destinations of deliveries can't be read", error),
+            giveBack(deliveries, notBegunDelay)
+          )
+      })
+    )
+  }
+
+  const perNewcomer = firstAttempts(options)
 
   /** The endpoints of which a claim may have left some: those that it and what was in flight before bring to the cap. */
-  const atCap = (before: ReadonlyMap<EndpointId, number>, deliveries: ReadonlyArray<ClaimedDelivery>) => {
+  const atCap = (
+    before: ReadonlyMap<EndpointId, number>,
+    caps: ReadonlyMap<EndpointId, number>,
+    deliveries: ReadonlyArray<ClaimedDelivery>
+  ) => {
     const counts = new Map(before)
     for (const { endpointId } of deliveries) counts.set(endpointId, (counts.get(endpointId) ?? 0) + 1)
-    return [...counts].filter(([, count]) => count >= options.concurrencyPerEndpoint).map(([endpointId]) => endpointId)
+    return [...counts]
+      .filter(([id, count]) => count >= (caps.get(id) ?? perNewcomer) && !attempts.pace.isSlow(id))
+      .map(([endpointId]) => endpointId)
   }
 
   /** Takes in what a claim left; where there is room for it by now, the next claim need not wait for the news. */
   const noteLeft = (capped: ReadonlyArray<EndpointId>, full: boolean) => {
     leftSome = full || turns.apart.size > 0 || capped.length > 0
     const hasRoom = (endpointId: EndpointId) =>
-      attempts.held(endpointId) < options.concurrencyPerEndpoint && !turns.apart.has(endpointId)
+      attempts.held(endpointId) < attempts.capOf(endpointId) && !turns.apart.has(endpointId)
     if (capped.some(hasRoom)) worthClaiming.raise()
+  }
+
+  const known = {
+    get slow() {
+      return attempts.pace.slow.keys()
+    },
+    isSlow: (endpointId: EndpointId) => attempts.pace.isSlow(endpointId),
+    capOf: (endpointId: EndpointId) => attempts.capOf(endpointId)
   }
 
   // One step: a claim that is not followed by its attempts would have to wait for its lease to end
@@ -189,32 +237,30 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
     const limit = room()
     const claimedAt = performance.now()
     const inFlight = attempts.takeCounts()
-    const turn = turns.next(inFlight, claimedAt)
+    const caps = attempts.caps()
+    const turn = turns.next(inFlight, claimedAt, known)
     return queue
       .claim({
         limit,
         lease: options.lease,
         perEndpoint: options.concurrencyPerEndpoint,
+        perNewcomer,
         inFlight,
+        caps,
         ...turn
       })
       .pipe(
         Effect.tap((claimed) => {
-          turns.learn(turn, claimed)
-          unrecorded += claimed.deliveries.length
-          return destinations.load(claimed.deliveries).pipe(
-            Effect.matchEffect({
-              onSuccess: () => start(claimed.deliveries, claimedAt),
-              onFailure: (error) =>
-                Effect.zipRight(
-                  Effect.logWarning("The destinations of deliveries can't be read", error),
-                  giveBack(claimed.deliveries, notBegunDelay)
-                )
-            })
-          )
+          turns.learn(turn, claimed, performance.now() - claimedAt)
+          return start(claimed.deliveries, claimedAt, false)
         }),
-        Effect.tap(({ deliveries }) =>
-          Effect.sync(() => noteLeft(atCap(inFlight, deliveries), deliveries.length >= limit))
+        Effect.tap(({ deliveries, more }) =>
+          Effect.sync(() => {
+            const full = deliveries.length >= limit
+            noteLeft(atCap(inFlight, caps, deliveries), full)
+            behind = full || more
+            if (behind || attempts.pace.slow.size > 0) worthClaimingAside.raise()
+          })
         ),
         Effect.map(({ deliveries, more, nextDueInMillis }) => ({
           found: deliveries.length,
@@ -232,6 +278,15 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
       )
     )
   )
+
+  const claimAside = makeClaimsAside({
+    queue,
+    attempts,
+    options,
+    start,
+    news: worthClaimingAside,
+    isBehind: () => behind
+  })
 
   const pollMillis = Duration.toMillis(options.pollInterval)
   let idleRounds = 0
@@ -252,6 +307,10 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   })
 
   const waitForRoom = Effect.gen(function* () {
+    if (room() < 1) {
+      behind = true
+      worthClaimingAside.raise()
+    }
     const enough = Math.min(maxClaim, Math.ceil(options.concurrency * 0.75))
     const waitedSince = performance.now()
     while (room() < 1 || (room() < enough && performance.now() - waitedSince < gatherRoomFor)) {
@@ -319,9 +378,11 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
     )
   )
   yield* Effect.acquireRelease(loop(listen), (fiber) => fiber.interruptAsFork(fiber.id()))
-  yield* Effect.acquireRelease(loop(claimAndWait), (fiber) =>
-    fiber.interruptAsFork(fiber.id()).pipe(Effect.zipRight(fiber.await))
-  )
+  for (const claiming of [claimAside, claimAndWait]) {
+    yield* Effect.acquireRelease(loop(claiming), (fiber) =>
+      fiber.interruptAsFork(fiber.id()).pipe(Effect.zipRight(fiber.await))
+    )
+  }
 })
 
 const logged = ({ endpointId, id }: ClaimedDelivery) => ({ deliveryId: id, endpointId })

@@ -192,8 +192,8 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     eraseRetiredSecrets: (batchSize: number) =>
       Effect.map(
         sql`
-          DELETE FROM payments.endpoint_secrets WHERE ctid = ANY (ARRAY(
-            SELECT s.ctid FROM payments.endpoint_secrets s
+          WITH old AS MATERIALIZED (
+            SELECT s.organization_id, s.environment, s.id FROM payments.endpoint_secrets s
             WHERE s.retired_at < now() - interval '24 hours' AND (s.retired_at < now() - interval '72 hours' OR (
               SELECT count(*) <= ${mostDeliveriesLookedThrough} AND NOT COALESCE(bool_or(s.id = ANY (d.secret_ids)
                 AND (d.state = 'queued' OR d.state = 'failed' AND d.created_at > now() - interval '72 hours')), false)
@@ -204,7 +204,10 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
                 LIMIT ${mostDeliveriesLookedThrough + 1}
               ) d
             ))
-            ORDER BY s.retired_at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED))
+            ORDER BY s.retired_at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
+          )
+          DELETE FROM payments.endpoint_secrets s USING old
+          WHERE s.organization_id = old.organization_id AND s.environment = old.environment AND s.id = old.id
           RETURNING 1`,
         (rows) => rows.length
       ),

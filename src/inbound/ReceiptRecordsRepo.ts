@@ -121,11 +121,14 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         inBatches(
           Effect.map(
             sql`
-              DELETE FROM payments.receipts WHERE ctid = ANY(ARRAY(
-                SELECT ctid FROM payments.receipts
+              WITH old AS MATERIALIZED (
+                SELECT environment, provider_event_id FROM payments.receipts
                 WHERE environment = ${environment}
                   AND received_at < now() - ${Duration.toSeconds(retention)} * interval '1 second'
-                ORDER BY received_at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED))
+                ORDER BY received_at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
+              )
+              DELETE FROM payments.receipts r USING old
+              WHERE r.environment = old.environment AND r.provider_event_id = old.provider_event_id
               RETURNING 1`,
             (rows) => rows.length
           )

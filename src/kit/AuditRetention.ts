@@ -22,10 +22,13 @@ export class AuditRetention extends Context.Tag("connected-payments/kit/AuditRet
         clean: inBatches(
           Effect.map(
             sql`
-              DELETE FROM payments.audit_log WHERE ctid = ANY(ARRAY(
-                SELECT ctid FROM payments.audit_log
+              WITH old AS MATERIALIZED (
+                SELECT organization_id, id FROM payments.audit_log
                 WHERE at < now() - ${Duration.toSeconds(options.auditRetention)} * interval '1 second'
-                ORDER BY at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED))
+                ORDER BY at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
+              )
+              DELETE FROM payments.audit_log a USING old
+              WHERE a.organization_id = old.organization_id AND a.id = old.id
               RETURNING 1`,
             (rows) => rows.length
           )

@@ -1,6 +1,9 @@
 import { Effect } from "effect"
 
-/** Rows that one statement removes: few enough that nobody waits for its locks. */
+/**
+ * Rows that one statement removes: few enough that nobody waits for its locks. It names them by their primary key, never
+ * by their place (`ctid`), which in a partitioned table is unique within a partition only.
+ */
 export const batchSize = 1000
 
 /**

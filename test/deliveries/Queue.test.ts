@@ -7,6 +7,7 @@ import { maxAutomaticAttempts } from "../../src/deliveries/RetryPolicy.ts"
 import type { Cipher } from "../../src/kit/Cipher.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { claimFrom, finished, idle, QueueBench } from "./QueueBench.ts"
+import { queueAgain } from "./StoredDeliveries.ts"
 
 const only = (claimed: ReadonlyArray<ClaimedDelivery>): Effect.Effect<ClaimedDelivery> => {
   const [first] = claimed
@@ -297,6 +298,41 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
       yield* queues[0].finish([finished(slow, 404, { state: "failed" })])
       expect(yield* delivery(slow.id)).toMatchObject({ state: "queued", lastHttpStatus: 500 })
       expect((yield* attempts(slow.id)).map(({ httpStatus }) => httpStatus)).toEqual([200, 500])
+    })
+  )
+
+  it.effect("that was lost lets a late success end well what has failed since, unless an attempt waits again", () =>
+    Effect.gen(function* () {
+      const { attempts, delivery, elapse, makeEndpoint, queues, seed, sql } = yield* emptyBench
+      const endpoint = yield* makeEndpoint
+      const lose = Effect.gen(function* () {
+        yield* seed(endpoint, { attemptCount: maxAutomaticAttempts - 1 })
+        const slow = yield* claimOne(queues[0])
+        yield* elapse([slow.id])
+        // Taken for lost, the last of its attempts
+        expect(yield* claimFrom(queues[1], idle)).toEqual([])
+        expect(yield* delivery(slow.id)).toMatchObject({ state: "failed", lastErrorCode: "interrupted" })
+        return slow
+      })
+      const delivered = yield* lose
+      yield* queues[0].finish([finished(delivered, 204, { state: "delivered" })])
+      expect(yield* delivery(delivered.id)).toMatchObject({
+        state: "delivered",
+        finished: true,
+        attemptCount: maxAutomaticAttempts,
+        lastHttpStatus: 204,
+        lastErrorCode: null
+      })
+      expect((yield* attempts(delivered.id)).at(-1)).toMatchObject({ httpStatus: 204, errorCode: null })
+
+      const failed = yield* lose
+      yield* queues[0].finish([finished(failed, 503, { state: "failed" })])
+      expect(yield* delivery(failed.id)).toMatchObject({ state: "failed", lastErrorCode: "interrupted" })
+
+      const resent = yield* lose
+      yield* queueAgain(sql, sql`id = ${resent.id}`)
+      yield* queues[0].finish([finished(resent, 204, { state: "delivered" })])
+      expect(yield* delivery(resent.id)).toMatchObject({ state: "queued" })
     })
   )
 

@@ -1,3 +1,4 @@
+import type { Socket } from "node:net"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { certificate, httpConsumer, httpsConsumer, post, tcpConsumer, transport, until } from "./TransportServers.ts"
@@ -86,6 +87,21 @@ describe("an https destination", () => {
     Effect.gen(function* () {
       const consumer = yield* tcpConsumer((socket) => socket.once("data", () => socket.end()))
       expect(yield* post(`https://localhost:${consumer.port}/`)).toMatchObject({ errorCode: "connection_reset" })
+    }).pipe(Effect.provide(trusting))
+  )
+
+  it.scopedLive("a failure that may pass, never destination_blocked: it closes or resets the connection at once", () =>
+    Effect.gen(function* () {
+      const closing = [(socket: Socket) => void socket.destroy(), (socket: Socket) => void socket.resetAndDestroy()]
+      for (const close of closing) {
+        const consumer = yield* tcpConsumer(close)
+        for (const scheme of ["https", "http"]) {
+          for (let attempt = 0; attempt < 20; attempt++) {
+            const { errorCode } = yield* post(`${scheme}://localhost:${consumer.port}/`)
+            expect(errorCode).toBe("connection_reset")
+          }
+        }
+      }
     }).pipe(Effect.provide(trusting))
   )
 

@@ -6,6 +6,7 @@ import { Deliveries } from "../../src/deliveries/Deliveries.ts"
 import { WakeUp } from "../../src/deliveries/WakeUp.ts"
 import { answering, attempted, attemptsIn, send } from "../deliveries/Sending.ts"
 import { endQueued, queueAgain } from "../deliveries/StoredDeliveries.ts"
+import { eventually } from "../harness/Eventually.ts"
 import { type Answer, onService, TestService } from "../harness/TestService.ts"
 import { makeTenant, notification, notify, subscribe, type Tenant } from "../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"
@@ -121,6 +122,65 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
         }
       ])
       yield* Effect.timeout(woken, "10 seconds")
+    })
+  )
+
+  it.effect("that waits for the record of the delivery's attempt is judged by what that says", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const { id, tenant } = yield* failedDelivery()
+      yield* queueAgain(sql, sql`id = ${id}`)
+      const [recorded, answer] = yield* Effect.all(
+        [
+          sql.withTransaction(
+            Effect.zipRight(
+              endQueued(sql, sql`id = ${id}`, "failed"),
+              // Until the re-send stands in line
+              eventually(
+                "a statement that waits for the row",
+                Effect.map(
+                  sql`
+                    SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+                  (rows) => (rows.length > 0 ? Option.some(true) : Option.none())
+                )
+              )
+            )
+          ),
+          Effect.zipRight(Effect.sleep("100 millis"), retry(tenant, id))
+        ],
+        { concurrency: 2 }
+      )
+      expect(recorded).toBe(true)
+      expect(answer.status, answer.text).toBe(200)
+      expect(yield* stored(id)).toMatchObject({ state: "queued", ...waitingFor(6) })
+    })
+  )
+
+  it.effect("that comes at the same time as many others, and as records of attempts, is queued or refused", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const { id, tenant } = yield* failedDelivery()
+      let asking = true
+      const fail = endQueued(sql, sql`id = ${id}`, "failed").pipe(
+        Effect.zipRight(Effect.sleep("2 millis")),
+        Effect.repeat({ while: () => asking })
+      )
+      const ask = Effect.forEach(Array.from({ length: 120 }), () => retry(tenant, id), { concurrency: 20 }).pipe(
+        Effect.ensuring(
+          Effect.sync(() => {
+            asking = false
+          })
+        )
+      )
+      const [answers] = yield* Effect.all([ask, fail], { concurrency: 2 })
+      const statuses = new Set(answers.map(({ status }) => status))
+      expect([...statuses].filter((status) => status !== 200 && status !== 409)).toEqual([])
+      for (const answer of answers.filter(({ status }) => status === 409)) {
+        expectFailure(answer, { status: 409, code: "delivery_not_failed", fields: [] })
+      }
+      const queued = answers.filter(({ status }) => status === 200).length
+      expect(queued).toBeGreaterThan(0)
+      expect(yield* recordsOf(id)).toHaveLength(queued)
     })
   )
 

@@ -1,0 +1,62 @@
+import { expect } from "@effect/vitest"
+import { Duration, Effect } from "effect"
+import { makeConsumer } from "../harness/Consumer.ts"
+import { eventuallyTrue } from "../harness/Eventually.ts"
+import { onService, testSettings } from "../harness/TestService.ts"
+import { makeTenant, notification, notify, subscribe } from "../inbound/Notifications.ts"
+
+/** An attempt that hangs, hangs for the whole test: whatever waits for it waits too long. */
+const hanging = { ...testSettings.delivery, timeout: Duration.minutes(5), pollInterval: Duration.seconds(5) }
+
+const median = (values: ReadonlyArray<number>): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0
+
+/** So many endpoints of organizations of their own, 16 each, that hang with 30 deliveries due each. */
+const makeHanging = Effect.fnUntraced(function* (count: number) {
+  const consumer = yield* makeConsumer
+  consumer.hold()
+  const organizations = Math.ceil(count / 16)
+  yield* Effect.forEach(
+    Array.from({ length: organizations }, (_, index) => Math.min(16, count - 16 * index)),
+    Effect.fnUntraced(function* (endpoints) {
+      const tenant = yield* makeTenant
+      for (let number = 0; number < endpoints; number += 1) {
+        yield* subscribe(tenant, ["payment.succeeded"], consumer.url)
+      }
+      yield* Effect.forEach(Array.from({ length: 30 }), () => notify(notification(tenant.accountId)), {
+        concurrency: 5
+      })
+    })
+  )
+  return consumer
+})
+
+/** How long it takes from an event's storage to the consumer's request, in milliseconds: the median of some. */
+const timeToHealthy = Effect.gen(function* () {
+  const healthy = yield* makeConsumer
+  const tenant = yield* makeTenant
+  yield* subscribe(tenant, ["payment.succeeded"], healthy.url)
+  const times: Array<number> = []
+  for (let event = 1; event <= 5; event += 1) {
+    yield* notify(notification(tenant.accountId))
+    const storedAt = performance.now()
+    yield* eventuallyTrue("the healthy one's delivery", () => healthy.received.length === event, 60_000)
+    times.push(performance.now() - storedAt)
+  }
+  return median(times)
+})
+
+for (const { caps, count, name } of [
+  { name: "three that take up all eight places", count: 3, caps: { concurrency: 8, concurrencyPerEndpoint: 4 } },
+  { name: "many more than there are places", count: 48, caps: { concurrency: 8, concurrencyPerEndpoint: 4 } },
+  { name: "32 at the usual settings", count: 32, caps: { concurrency: 256, concurrencyPerEndpoint: 16 } }
+]) {
+  onService({ delivery: { ...hanging, ...caps } })("endpoints that hang", (it) => {
+    it.scoped(`don't delay a healthy one: ${name}`, () =>
+      Effect.gen(function* () {
+        yield* makeHanging(count)
+        const millis = yield* timeToHealthy
+        expect(millis).toBeLessThan(1000)
+      })
+    )
+  })
+}
