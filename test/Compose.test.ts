@@ -149,6 +149,48 @@ describe("what operators look at", () => {
   })
 })
 
+const LockFile = Schema.Struct({
+  packages: Schema.Record({
+    key: Schema.String,
+    value: Schema.Struct({
+      integrity: Schema.optional(Schema.String),
+      resolved: Schema.optional(Schema.String),
+      optionalDependencies: Schema.optionalWith(Schema.Record({ key: Schema.String, value: Schema.String }), {
+        default: () => ({})
+      })
+    })
+  })
+})
+
+describe("the lock file", () => {
+  const lock = Schema.decodeUnknownSync(Schema.parseJson(LockFile))(text("package-lock.json"))
+  const packages = Object.entries(lock.packages).filter(([path]) => path !== "")
+
+  it("holds the hash of every package, and names no registry but the public one", () => {
+    expect(packages.length).toBeGreaterThan(300)
+    expect(
+      packages.filter(([, { integrity }]) => !/^sha512-[\w+/]{86}==$/.test(integrity ?? "")).map(([path]) => path)
+    ).toEqual([])
+    const elsewhere = packages.filter(
+      ([, { resolved }]) => resolved?.startsWith("https://registry.npmjs.org/") === false
+    )
+    expect(elsewhere.map(([path]) => path)).toEqual([])
+  })
+
+  // Where the registry has not got them yet, npm leaves them out, and other platforms then lack them: take an older
+  // version of the package that asks for them
+  it("has the packages of every platform", () => {
+    const missing = packages.flatMap(([path, { optionalDependencies }]) =>
+      Object.keys(optionalDependencies).filter(
+        (name) =>
+          lock.packages[`node_modules/${name}`] === undefined &&
+          lock.packages[`${path}/node_modules/${name}`] === undefined
+      )
+    )
+    expect(missing).toEqual([])
+  })
+})
+
 const dockerfile = text("Dockerfile").replaceAll("\\\n", " ")
 const stages = dockerfile.split(/^FROM /m).slice(1)
 const lastStage = stages.at(-1) ?? ""
