@@ -15,7 +15,7 @@ import { Api, operations } from "./Api.ts"
 import { checkoutReturnPages } from "./CheckoutPages.ts"
 import { deliveriesHttp } from "./deliveries/Http.ts"
 import { recoveriesHttp } from "./deliveries/RecoveriesHttp.ts"
-import { documentPaths, edge } from "./Edge.ts"
+import { documentPaths, type EdgeOptions, edge } from "./Edge.ts"
 import { errorReferencePage } from "./ErrorReference.ts"
 import { ServiceUnavailable } from "./Errors.ts"
 import { eventSchemaPages } from "./EventSchemas.ts"
@@ -64,7 +64,7 @@ const permissions = new Map(
 )
 
 /** What the HTTP surface asks of the operator's settings. */
-export type HttpOptions = Omit<AuthenticationOptions, "permissionOf">
+export type HttpOptions = Omit<AuthenticationOptions, "permissionOf"> & EdgeOptions
 
 const groups = (options: HttpOptions) => {
   const authentication = {
@@ -137,7 +137,7 @@ export const httpLayer = (options: HttpOptions) =>
     Layer.provide(mcpHttp(options)),
     Layer.provide(eventSchemaPages),
     Layer.provide(errorReferencePage),
-    Layer.provide(edge),
+    Layer.provide(edge(options)),
     Layer.provide(HttpApiBuilder.api(Api)),
     Layer.provide(groups(options)),
     // Paths are taken as they are written. Their parts may be as long as a request line can be, since a schema judges

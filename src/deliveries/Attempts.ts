@@ -219,7 +219,7 @@ export class Attempts {
       },
       allowLocal: localDestinationsAllowed(this.#options, delivery)
     }
-    const sent = new Sent(this, delivery, startedAt)
+    const sent = new Sent(this, delivery, url, startedAt)
     this.#sent.add(sent)
     sent.abandon = this.#transport.send(request, sent)
   }
@@ -227,7 +227,7 @@ export class Attempts {
   /** For `Sent` alone: an attempt came to this. */
   finish(sent: Sent, outcome: AttemptOutcome): void {
     this.#sent.delete(sent)
-    this.#finish(sent.delivery, sent.startedAt, outcome)
+    this.#finish(sent, outcome)
   }
 
   /** For `Sent` alone: an attempt met a bug. */
@@ -236,14 +236,14 @@ export class Attempts {
     this.#broken(sent.delivery, defect)
   }
 
-  #finish(delivery: ClaimedDelivery, startedAt: number, outcome: AttemptOutcome): void {
+  #finish({ delivery, startedAt, url }: Sent, outcome: AttemptOutcome): void {
     try {
       // The common case needs no randomness, so no effect
       const next =
         outcome.errorCode === null
           ? ({ state: "delivered" } as const)
           : Runtime.runSync(this.#runtime)(nextStep(delivery, outcome))
-      this.#report({ delivery, startedAt, outcome, next })
+      this.#report({ delivery, url, startedAt, outcome, next })
       const lane = this.#lanes.get(delivery.endpointId)
       if (lane !== undefined && next.state === "delivered") {
         lane.delivered += 1
@@ -285,12 +285,14 @@ export class Attempts {
 class Sent implements OutcomeReceiver {
   readonly #attempts: Attempts
   readonly delivery: ClaimedDelivery
+  readonly url: string
   readonly startedAt: number
   abandon: (() => void) | null = null
 
-  constructor(attempts: Attempts, delivery: ClaimedDelivery, startedAt: number) {
+  constructor(attempts: Attempts, delivery: ClaimedDelivery, url: string, startedAt: number) {
     this.#attempts = attempts
     this.delivery = delivery
+    this.url = url
     this.startedAt = startedAt
   }
 

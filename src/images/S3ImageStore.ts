@@ -1,6 +1,7 @@
 import { AwsClient } from "aws4fetch"
 import { Data, type Duration, Effect, Layer, Option, Redacted } from "effect"
 import { ServiceUnavailable } from "../Errors.ts"
+import { annotateSpan } from "../kit/Spans.ts"
 import type { ImageStoreSettings } from "../Settings.ts"
 import { contentTypes } from "./ImageFormat.ts"
 import { type ImageName, ImageStore } from "./ImageStore.ts"
@@ -29,6 +30,11 @@ const makeStore = (options: S3ImageStoreOptions): ImageStore["Type"] => {
     retries: 2
   })
   const base = options.url.href.replace(/\/+$/, "")
+  const { hostname, port, protocol } = options.url
+  const server = {
+    "server.address": hostname,
+    "server.port": port === "" ? (protocol === "https:" ? 443 : 80) : Number(port)
+  }
   const timeout = options.timeout ?? "10 seconds"
 
   /** The body of an answer; none where there is no such object. */
@@ -47,6 +53,12 @@ const makeStore = (options: S3ImageStoreOptions): ImageStore["Type"] => {
       })
       return { status: response.status, body: new Uint8Array(await response.arrayBuffer()) }
     }).pipe(
+      Effect.tap(({ status }) =>
+        annotateSpan({
+          "http.response.status_code": status,
+          ...(status < 400 ? {} : { "error.type": String(status) })
+        })
+      ),
       Effect.flatMap(({ body, status }) => {
         if (status === 404 && method !== "PUT") {
           return Effect.succeedNone
@@ -55,7 +67,10 @@ const makeStore = (options: S3ImageStoreOptions): ImageStore["Type"] => {
       }),
       Effect.timeout(timeout),
       Effect.mapError((cause) => new ServiceUnavailable({ cause })),
-      Effect.withSpan(`image store ${method}`, { kind: "client" })
+      Effect.withSpan(`image store ${method}`, {
+        kind: "client",
+        attributes: { "http.request.method": method, ...server }
+      })
     )
 
   return {

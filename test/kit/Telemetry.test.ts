@@ -46,6 +46,7 @@ const anAttempt = (more: { readonly traceparent: string | null; readonly errorCo
     payload: "a payload",
     traceparent: more.traceparent
   },
+  url: "https://hooks.shop.example:8443/a-secret-path?a-secret-query",
   startedAt: Date.now(),
   outcome: {
     httpStatus: more.errorCode === undefined ? 204 : null,

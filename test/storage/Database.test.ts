@@ -7,10 +7,10 @@ import {
   databaseLayer,
   isUnavailable,
   orUnavailable,
-  sqlState,
   transaction,
   violates
 } from "../../src/storage/Database.ts"
+import { sqlState } from "../../src/storage/ServerErrors.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
 
 const connect = (options: DatabaseOptions) =>
