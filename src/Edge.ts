@@ -37,6 +37,7 @@ import {
 import { eventSchemaPaths } from "./EventSchemas.ts"
 import { inboundEntries } from "./inbound/Http.ts"
 import { isIncompleteBody, withBoundedJson } from "./kit/Body.ts"
+import { comesFrom } from "./kit/ClientAddress.ts"
 import { LogLines } from "./kit/LogLines.ts"
 import { Metrics } from "./kit/Metrics.ts"
 import { newRequestId, RequestId, ResponseHeaders } from "./kit/Request.ts"
@@ -44,6 +45,7 @@ import { annotateSpan, RequestFacts } from "./kit/Spans.ts"
 import { isToolServer, mcpPath, rpcError } from "./mcp/RpcError.ts"
 import { matcher, type Operation } from "./Operations.ts"
 import { requestTelemetry } from "./RequestSpan.ts"
+import type { TrustedProxies } from "./SettingsForms.ts"
 
 /** The one place where a failure becomes a response (contract, Errors). */
 
@@ -247,56 +249,69 @@ const report = (error: ApiError, cause: Cause.Cause<unknown>) => {
     : Effect.logWarning(`A request was answered ${error.code}`, error.cause)
 }
 
+/** What the edge asks of the operator's settings. */
+export interface EdgeOptions {
+  readonly trustedProxies: TrustedProxies
+  /** Callers whose traces those of their requests continue; those of all others are linked to. */
+  readonly trustedTraceParents: TrustedProxies
+}
+
 const serverTelemetry = Effect.all({ tracer: Effect.tracer, metrics: Metrics, lines: LogLines })
 
 /**
  * Around everything that is served: gives each request its id, bounds its body, and answers every failure (a decode
  * error, an unknown route, a defect) in the one documented form.
  */
-export const edge = HttpApiBuilder.middleware(
-  Api,
-  Effect.map(Effect.all([serverTelemetry, inboundEntries]), ([telemetry, entries]) => {
-    const observed = requestTelemetry({ ...telemetry, routeOf, quietRoutes: healthRoutes })
-    return (app) =>
-      Effect.flatMap(HttpServerRequest.HttpServerRequest, (original) => {
-        const requestId = newRequestId()
-        const entry = original.method === "POST" ? entries.get(original.url) : undefined
-        // Nothing reads the body of a request that has none by its method, and an entry reads the bytes
-        const request =
-          entry === undefined && HttpMethod.hasBody(original.method) ? withBoundedJson(original) : original
-        const headers: Record<string, string> = { "request-id": requestId }
-        if (pathOf(original.url) === documentPaths.docs) headers["content-security-policy"] = docsPolicy
-        const served: Effect.Effect<
-          HttpServerResponse.HttpServerResponse,
-          ApiError,
-          HttpServerRequest.HttpServerRequest
-        > =
-          entry === undefined
-            ? Effect.zipRight(refuseQuery(request), app)
-            : // As the router makes its handlers
-              Effect.interruptible(entry(request))
-        const answered = Effect.matchCauseEffect(served, {
-          onFailure: (cause) =>
-            isGone(cause)
-              ? Effect.failCause(clientGone)
-              : Effect.gen(function* () {
-                  const error = Cause.isInterruptedOnly(cause)
-                    ? new ServiceUnavailable({ cause: "The request was interrupted" })
-                    : yield* toApiError(Cause.squash(cause), request)
-                  yield* report(error, cause)
-                  yield* annotateSpan({ "error.type": error.code })
-                  return HttpServerResponse.setHeaders(responseTo(request)(error, requestId), headers)
-                }),
-          onSuccess: (response) => Effect.succeed(HttpServerResponse.setHeaders(response, headers))
-        })
-        const facts: RequestFacts["Type"] = { span: null, attributes: {} }
-        return Effect.zipRight(
-          introduce(request, { requestId, facts, headers }),
-          observed(request, requestId, facts, answered)
-        )
+export const edge = (options: EdgeOptions) =>
+  HttpApiBuilder.middleware(
+    Api,
+    Effect.map(Effect.all([serverTelemetry, inboundEntries]), ([telemetry, entries]) => {
+      const observed = requestTelemetry({
+        ...telemetry,
+        routeOf,
+        quietRoutes: healthRoutes,
+        continuesTraceOf: (request) => comesFrom(request, options.trustedTraceParents, options.trustedProxies)
       })
-  })
-)
+      return (app) =>
+        Effect.flatMap(HttpServerRequest.HttpServerRequest, (original) => {
+          const requestId = newRequestId()
+          const entry = original.method === "POST" ? entries.get(original.url) : undefined
+          // Nothing reads the body of a request that has none by its method, and an entry reads the bytes
+          const request =
+            entry === undefined && HttpMethod.hasBody(original.method) ? withBoundedJson(original) : original
+          const headers: Record<string, string> = { "request-id": requestId }
+          if (pathOf(original.url) === documentPaths.docs) headers["content-security-policy"] = docsPolicy
+          const served: Effect.Effect<
+            HttpServerResponse.HttpServerResponse,
+            ApiError,
+            HttpServerRequest.HttpServerRequest
+          > =
+            entry === undefined
+              ? Effect.zipRight(refuseQuery(request), app)
+              : // As the router makes its handlers
+                Effect.interruptible(entry(request))
+          const answered = Effect.matchCauseEffect(served, {
+            onFailure: (cause) =>
+              isGone(cause)
+                ? Effect.failCause(clientGone)
+                : Effect.gen(function* () {
+                    const error = Cause.isInterruptedOnly(cause)
+                      ? new ServiceUnavailable({ cause: "The request was interrupted" })
+                      : yield* toApiError(Cause.squash(cause), request)
+                    yield* report(error, cause)
+                    yield* annotateSpan({ "api.error.code": error.code })
+                    return HttpServerResponse.setHeaders(responseTo(request)(error, requestId), headers)
+                  }),
+            onSuccess: (response) => Effect.succeed(HttpServerResponse.setHeaders(response, headers))
+          })
+          const facts: RequestFacts["Type"] = { span: null, attributes: {} }
+          return Effect.zipRight(
+            introduce(request, { requestId, facts, headers }),
+            observed(request, requestId, facts, answered)
+          )
+        })
+    })
+  )
 
 /** Asked every few seconds by whoever watches the process: their traces and log lines would bury the others. */
 const healthRoutes: ReadonlySet<string> = new Set(["/health/live", "/health/ready"])

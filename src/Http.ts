@@ -14,7 +14,7 @@ import { Api, operations } from "./Api.ts"
 import { checkoutReturnPages } from "./CheckoutPages.ts"
 import { deliveriesHttp } from "./deliveries/Http.ts"
 import { recoveriesHttp } from "./deliveries/RecoveriesHttp.ts"
-import { documentPaths, edge } from "./Edge.ts"
+import { documentPaths, type EdgeOptions, edge } from "./Edge.ts"
 import { errorReferencePage } from "./ErrorReference.ts"
 import { eventSchemaPages } from "./EventSchemas.ts"
 import { endpointsHttp } from "./endpoints/Http.ts"
@@ -64,7 +64,8 @@ const withBody: ReadonlySet<string> = new Set(
 
 /** What the HTTP surface asks of the operator's settings. */
 export type HttpOptions = Omit<AuthenticationOptions, "permissionOf" | "takesBody"> &
-  AdmissionOptions & { readonly http: ImageBounds }
+  AdmissionOptions &
+  EdgeOptions & { readonly http: ImageBounds }
 
 const groups = (options: HttpOptions) => {
   const authentication = {
@@ -140,7 +141,7 @@ export const httpLayer = (options: HttpOptions) =>
     Layer.provide(mcpHttp(options)),
     Layer.provide(eventSchemaPages),
     Layer.provide(errorReferencePage),
-    Layer.provide(edge),
+    Layer.provide(edge(options)),
     Layer.provide(HttpApiBuilder.api(Api)),
     Layer.provide(groups(options)),
     Layer.provide(Admissions.layer(options)),

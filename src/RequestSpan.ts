@@ -1,9 +1,21 @@
 import { performance } from "node:perf_hooks"
-import { HttpServerError, type HttpServerRequest, type HttpServerResponse, HttpTraceContext } from "@effect/platform"
-import { Cause, Context, DefaultServices, Effect, type Exit, FiberRef, HashSet, Exit as Outcome, Tracer } from "effect"
+import { HttpServerError, type HttpServerRequest, type HttpServerResponse } from "@effect/platform"
+import {
+  Cause,
+  Context,
+  DefaultServices,
+  Effect,
+  type Exit,
+  FiberRef,
+  HashSet,
+  Option,
+  Exit as Outcome,
+  Tracer
+} from "effect"
 import type { LineLevel, LogLinesWriter } from "./kit/LogLines.ts"
 import type { MetricsWriter } from "./kit/Metrics.ts"
 import { failedWith, type RequestFacts } from "./kit/Spans.ts"
+import { spanOfTraceparent } from "./kit/TraceContext.ts"
 
 /**
  * What operators see of a request: its span, its metric and its log line, all made by hand. The platform's own span
@@ -22,6 +34,11 @@ export interface RequestTelemetryOptions {
   readonly lines: LogLinesWriter | null
   /** The route's template, e.g. `/v2/organizations/:organizationId/provider/account`, where the path has one. */
   readonly routeOf: (request: HttpServerRequest.HttpServerRequest) => string | undefined
+  /**
+   * Whether a request's trace continues its caller's (`traceparent`). Those of all others begin traces of their own, which
+   * link to their callers': a stranger neither chooses what is exported nor writes into anybody's trace.
+   */
+  readonly continuesTraceOf: (request: HttpServerRequest.HttpServerRequest) => boolean
   /** Routes that are never traced or logged. */
   readonly quietRoutes: ReadonlySet<string>
 }
@@ -59,7 +76,7 @@ const levelOf = (status: number): LineLevel =>
   status < 400 || status === clientGoneStatus ? "INFO" : status < 500 ? "WARN" : "ERROR"
 
 /** What a log line says of a request beside its result, where it is known. */
-const loggedFacts = ["organization.id", "environment", "author.kind", "author.id", "error.type"] as const
+const loggedFacts = ["organization.id", "environment", "author.kind", "author.id", "api.error.code"] as const
 
 interface Served {
   readonly method: string
@@ -73,13 +90,22 @@ interface Served {
  * Runs requests and tells operators of them. Where no tracer is set, or none of its traces was chosen for a request, it
  * runs without any span below it: most of a tracer's cost would go into spans that nobody sees.
  */
-export const requestTelemetry = ({ lines, metrics, quietRoutes, routeOf, tracer }: RequestTelemetryOptions) => {
+export const requestTelemetry = ({
+  continuesTraceOf,
+  lines,
+  metrics,
+  quietRoutes,
+  routeOf,
+  tracer
+}: RequestTelemetryOptions) => {
   const traces = tracer !== Context.get(DefaultServices.liveServices, Tracer.Tracer)
   const logs = lines?.requests === true && (["INFO", "WARN", "ERROR"] as const).some(lines.writes)
   const startSpan = (request: HttpServerRequest.HttpServerRequest, { facts, method, requestId, route }: Served) => {
     const name = route === undefined ? method : `${method} ${route}`
-    const parent = HttpTraceContext.fromHeaders(request.headers)
-    const span = tracer.span(name, parent, Context.empty(), [], nanoseconds(), "server")
+    const caller = spanOfTraceparent(request.headers["traceparent"])
+    const parent = Option.isSome(caller) && continuesTraceOf(request) ? caller : Option.none()
+    const links = Option.isNone(parent) && Option.isSome(caller) ? [linkTo(caller.value)] : []
+    const span = tracer.span(name, parent, Context.empty(), links, nanoseconds(), "server")
     facts.span = span
     if (span.sampled) describe(span, request, { method, requestId, route })
     return span
@@ -91,7 +117,7 @@ export const requestTelemetry = ({ lines, metrics, quietRoutes, routeOf, tracer 
     const millis = performance.now() - startedAt
     if (facts.span?.sampled === true) {
       facts.span.attribute("http.response.status_code", status)
-      if (status >= 500) facts.span.attribute("error.type", facts.attributes["error.type"] ?? String(status))
+      if (status >= 500) facts.span.attribute("error.type", String(status))
       // A refusal is no failure of the service's
       facts.span.end(nanoseconds(), status < 500 ? Outcome.void : failedWith(`HTTP ${status}`))
     }
@@ -159,6 +185,8 @@ const lineOf = (
     attributes
   }
 }
+
+const linkTo = (span: Tracer.ExternalSpan): Tracer.SpanLink => ({ _tag: "SpanLink", span, attributes: {} })
 
 const describe = (
   span: Tracer.Span,

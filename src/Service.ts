@@ -61,6 +61,7 @@ export interface ServiceOptions {
     | "rateLimitPerMinute"
     | "failedAuthenticationsPerMinute"
     | "trustedProxies"
+    | "trustedTraceParents"
     | "trustedOrigins"
     | "mode"
     | "smtpUrl"
@@ -225,5 +226,7 @@ export const rolesLayer = (options: EmbeddedOptions) =>
     recoveriesLayer,
     warningsLayer,
     options.settings.roles.api ? apiLayer(options) : Layer.empty,
-    options.settings.roles.worker ? Layer.merge(deliveryLayer(options), Layer.scopedDiscard(observeQueue)) : Layer.empty
+    options.settings.roles.worker ? deliveryLayer(options) : Layer.empty,
+    // Every process: that deliveries are late is to be seen where no worker runs at all
+    Layer.scopedDiscard(observeQueue)
   )

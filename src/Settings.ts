@@ -123,6 +123,8 @@ export interface SettingsShape {
   readonly failedAuthenticationsPerMinute: number
   /** Proxies whose `X-Forwarded-For` is believed. */
   readonly trustedProxies: TrustedProxies
+  /** Callers whose traces those of their requests continue. */
+  readonly trustedTraceParents: TrustedProxies
   /** Origins, beside the service's own, whose pages may change things in a signed-in person's name. */
   readonly trustedOrigins: ReadonlyArray<string>
   /** Where mail is sent from; without it links go to the console, in `local` mode only. */
@@ -315,6 +317,7 @@ const fromEnvironment: Config.Config<SettingsShape> = Config.literal(
       rateLimitPerMinute: intBetween("RATE_LIMIT_PER_MINUTE", 1, 100_000_000, 600),
       failedAuthenticationsPerMinute: intBetween("FAILED_AUTHENTICATIONS_PER_MINUTE", 1, 1_000_000, 60),
       trustedProxies: trustedProxies("TRUSTED_PROXIES").pipe(Config.withDefault(new BlockList())),
+      trustedTraceParents: trustedProxies("TRUSTED_TRACE_PARENTS").pipe(Config.withDefault(new BlockList())),
       trustedOrigins: nonEmpty("TRUSTED_ORIGINS").pipe(
         Config.mapOrFail((text) => {
           const origins = text.split(",").map((origin) => origin.trim())

@@ -199,9 +199,20 @@ const rows: ReadonlyArray<Row> = [
   },
   { names: ["LOG_REQUESTS"], fallback: "`true`", about: "whether the log has a line for each request" },
   {
+    names: ["TRUSTED_TRACE_PARENTS"],
+    fallback: "none",
+    about:
+      "addresses and networks of callers, comma-separated, whose `traceparent` the traces of their requests continue; those of all others are linked to"
+  },
+  {
     names: ["OTEL_EXPORTER_OTLP_ENDPOINT"],
     fallback: "off",
     about: "where traces, metrics and logs go; with the other standard `OTEL_*` variables"
+  },
+  {
+    names: ["OTEL_EXPORTER_OTLP_PROTOCOL"],
+    fallback: "`http/protobuf`",
+    about: "or `http/json`; another stops the start, `grpc` included"
   }
 ]
 

@@ -71,7 +71,8 @@ const series = new Map(
     const base = `${name.replaceAll(".", "_")}${unit === "s" ? "_seconds" : ""}`
     const labels = new Set([
       ...attributes.map((attribute) => attribute.replaceAll(".", "_")),
-      "service_instance_id",
+      // What every exporter for Prometheus tells processes apart by
+      "instance",
       "le"
     ])
     const names =
@@ -141,11 +142,53 @@ describe("what operators look at", () => {
     })
     const rules = Schema.decodeUnknownSync(Rules)(alerts).groups.flatMap((group) => group.rules)
     expect(rules.map(({ uid }) => uid)).toEqual(
-      expect.arrayContaining(["oldest-due", "attempt-failures", "inbound-unavailable"])
+      expect.arrayContaining(["oldest-due", "queue-unknown", "attempt-failures", "inbound-unavailable"])
     )
     // Each says where in the guide it is told what to do
     const guide = text("src/operations/GUIDE.md")
     for (const { title } of rules) expect(guide).toContain(`### ${title}\n`)
+  })
+})
+
+const LockFile = Schema.Struct({
+  packages: Schema.Record({
+    key: Schema.String,
+    value: Schema.Struct({
+      integrity: Schema.optional(Schema.String),
+      resolved: Schema.optional(Schema.String),
+      optionalDependencies: Schema.optionalWith(Schema.Record({ key: Schema.String, value: Schema.String }), {
+        default: () => ({})
+      })
+    })
+  })
+})
+
+describe("the lock file", () => {
+  const lock = Schema.decodeUnknownSync(Schema.parseJson(LockFile))(text("package-lock.json"))
+  const packages = Object.entries(lock.packages).filter(([path]) => path !== "")
+
+  it("holds the hash of every package, and names no registry but the public one", () => {
+    expect(packages.length).toBeGreaterThan(300)
+    expect(
+      packages.filter(([, { integrity }]) => !/^sha512-[\w+/]{86}==$/.test(integrity ?? "")).map(([path]) => path)
+    ).toEqual([])
+    const elsewhere = packages.filter(
+      ([, { resolved }]) => resolved?.startsWith("https://registry.npmjs.org/") === false
+    )
+    expect(elsewhere.map(([path]) => path)).toEqual([])
+  })
+
+  // Where the registry has not got them yet, npm leaves them out, and other platforms then lack them: take an older
+  // version of the package that asks for them
+  it("has the packages of every platform", () => {
+    const missing = packages.flatMap(([path, { optionalDependencies }]) =>
+      Object.keys(optionalDependencies).filter(
+        (name) =>
+          lock.packages[`node_modules/${name}`] === undefined &&
+          lock.packages[`${path}/node_modules/${name}`] === undefined
+      )
+    )
+    expect(missing).toEqual([])
   })
 })
 

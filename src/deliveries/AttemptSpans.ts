@@ -1,7 +1,6 @@
-import * as Headers from "@effect/platform/Headers"
-import * as HttpTraceContext from "@effect/platform/HttpTraceContext"
 import { Context, DefaultServices, Exit, Option, Tracer } from "effect"
 import { failedWith, KeptSpan } from "../kit/Spans.ts"
+import { spanOfTraceparent } from "../kit/TraceContext.ts"
 import type { AttemptOutcome } from "./Attempt.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
 import type { NextStep } from "./Queue.ts"
@@ -9,6 +8,8 @@ import type { NextStep } from "./Queue.ts"
 /** An attempt that has ended. */
 export interface EndedAttempt {
   readonly delivery: ClaimedDelivery
+  /** Where it went. */
+  readonly url: string
   /** In Unix milliseconds. */
   readonly startedAt: number
   readonly outcome: AttemptOutcome
@@ -32,11 +33,11 @@ const sampled = Context.empty()
  */
 export const attemptSpans = (tracer: Tracer.Tracer): ((attempt: EndedAttempt) => Tracer.Span | null) => {
   if (tracer === discarded) return () => null
-  return ({ delivery, next, outcome, startedAt }) => {
+  return ({ delivery, next, outcome, startedAt, url }) => {
     const failed = outcome.errorCode !== null
     // The common case, without taking the header apart
     if (!failed && delivery.traceparent?.endsWith("-00") === true) return null
-    const origin = originOf(delivery.traceparent)
+    const origin = spanOfTraceparent(delivery.traceparent)
     if (!failed && Option.isSome(origin) && !origin.value.sampled) return null
     const span = tracer.span(
       "deliver",
@@ -56,6 +57,10 @@ export const attemptSpans = (tracer: Tracer.Tracer): ((attempt: EndedAttempt) =>
     span.attribute("organization.id", delivery.organizationId)
     span.attribute("environment", delivery.environment)
     span.attribute("http.request.method", "POST")
+    // Without the path, which may be a secret of the consumer's
+    const { hostname, port, protocol } = new URL(url)
+    span.attribute("server.address", hostname)
+    span.attribute("server.port", port === "" ? (protocol === "https:" ? 443 : 80) : Number(port))
     if (outcome.httpStatus !== null) span.attribute("http.response.status_code", outcome.httpStatus)
     if (delivery.attempt > 1) span.attribute("http.request.resend_count", delivery.attempt - 1)
     if (outcome.errorCode !== null) span.attribute("error.type", outcome.errorCode)
@@ -69,9 +74,6 @@ export const attemptSpans = (tracer: Tracer.Tracer): ((attempt: EndedAttempt) =>
 }
 
 const nanoseconds = (millis: number): bigint => BigInt(Math.round(millis)) * 1_000_000n
-
-const originOf = (traceparent: string | null): Option.Option<Tracer.ExternalSpan> =>
-  traceparent === null ? Option.none() : HttpTraceContext.w3c(Headers.fromInput({ traceparent }))
 
 const linksTo = (origin: Option.Option<Tracer.ExternalSpan>): Array<Tracer.SpanLink> =>
   Option.toArray(origin).map((span) => ({ _tag: "SpanLink" as const, span, attributes: {} }))

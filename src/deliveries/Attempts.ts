@@ -284,6 +284,7 @@ export class Attempts {
       },
       allowLocal: localDestinationsAllowed(this.#options, delivery)
     }
+    sent.url = url
     this.#sent.add(sent)
     this.#young.add(sent)
     sent.abandon = this.#transport.send(request, sent)
@@ -319,14 +320,14 @@ export class Attempts {
   }
 
   #finish(sent: Sent, outcome: AttemptOutcome): void {
-    const { delivery, startedAt } = sent
+    const { delivery, startedAt, url } = sent
     try {
       // The common case needs no randomness, so no effect
       const next =
         outcome.errorCode === null
           ? ({ state: "delivered" } as const)
           : Runtime.runSync(this.#runtime)(nextStep(delivery, outcome))
-      this.#report({ delivery, startedAt, outcome, next })
+      this.#report({ delivery, url, startedAt, outcome, next })
       const lane = this.#lanes.get(delivery.endpointId)
       if (lane !== undefined && next.state === "delivered") {
         lane.delivered += 1
@@ -386,6 +387,8 @@ export class Attempts {
 class Sent implements OutcomeReceiver, Expiring {
   readonly #attempts: Attempts
   readonly delivery: ClaimedDelivery
+  /** Where it goes, once that is known. */
+  url = ""
   readonly startedAt: number
   /** Whether it takes a place aside. */
   aside: boolean

@@ -19,7 +19,8 @@ interface Row {
 
 /**
  * How deep the queue is in each environment and how long its oldest due delivery has waited, looked at before each
- * export by every worker: the numbers are the whole installation's, so of several workers' any one holds.
+ * export by every process: the numbers are the whole installation's, so of several processes' any one holds. While the
+ * database can't be asked there are none: those of before would tell that all is well.
  *
  * Exact while fewer than `window` deliveries wait. Beyond that PostgreSQL's own estimate of the index's size is split
  * as those are; an environment that is not among them has an age of 0, since none of its deliveries is older than
@@ -45,6 +46,7 @@ export const observeQueueWithin = (window: number) =>
     return observeMetrics((metrics) =>
       look.pipe(
         Effect.tap((rows) => Effect.sync(() => setAll(metrics, rows))),
+        Effect.onError(() => Effect.sync(() => forgetAll(metrics))),
         Effect.catchAll((error) => Effect.logDebug("The queue could not be looked at", error))
       )
     )
@@ -53,12 +55,24 @@ export const observeQueueWithin = (window: number) =>
 /** The same with a window of 10,000. */
 export const observeQueue = observeQueueWithin(usualWindow)
 
+const depth = "connected_payments.delivery.queue.depth"
+const age = "connected_payments.delivery.queue.oldest_due_age"
+
+const set = (metrics: MetricsWriter, environment: Environment, value: Omit<Row, "environment">): void => {
+  metrics.set(depth, Math.round(value.due), [environment, "due"])
+  metrics.set(depth, Math.round(value.scheduled), [environment, "scheduled"])
+  metrics.set(age, value.oldest ?? 0, [environment])
+}
+
+const forgetAll = (metrics: MetricsWriter): void => {
+  for (const environment of environments) {
+    set(metrics, environment, { due: Number.NaN, scheduled: Number.NaN, oldest: Number.NaN })
+  }
+}
+
 const setAll = (metrics: MetricsWriter, rows: ReadonlyArray<Row>): void => {
   for (const environment of environments) {
     const row = rows.find((row) => row.environment === environment)
-    const depth = "connected_payments.delivery.queue.depth"
-    metrics.set(depth, Math.round(row?.due ?? 0), [environment, "due"])
-    metrics.set(depth, Math.round(row?.scheduled ?? 0), [environment, "scheduled"])
-    metrics.set("connected_payments.delivery.queue.oldest_due_age", row?.oldest ?? 0, [environment])
+    set(metrics, environment, row ?? { due: 0, scheduled: 0, oldest: null })
   }
 }

@@ -1,6 +1,7 @@
 import { AwsClient } from "aws4fetch"
 import { Data, type Duration, Effect, Layer, Option, Redacted, Stream } from "effect"
 import { ServiceUnavailable } from "../Errors.ts"
+import { annotateSpan } from "../kit/Spans.ts"
 import type { ImageStoreSettings } from "../Settings.ts"
 import { contentTypes } from "./ImageFormat.ts"
 import { type ImageName, ImageStore } from "./ImageStore.ts"
@@ -29,6 +30,11 @@ const makeStore = (options: S3ImageStoreOptions): ImageStore["Type"] => {
     retries: 2
   })
   const base = options.url.href.replace(/\/+$/, "")
+  const { hostname, port, protocol } = options.url
+  const server = {
+    "server.address": hostname,
+    "server.port": port === "" ? (protocol === "https:" ? 443 : 80) : Number(port)
+  }
   const timeout = options.timeout ?? "10 seconds"
 
   /** An answer whose body is read as it is asked for, until the scope closes; none if there is no such object. */
@@ -52,6 +58,10 @@ const makeStore = (options: S3ImageStoreOptions): ImageStore["Type"] => {
               })
         })
       )
+      yield* annotateSpan({
+        "http.response.status_code": response.status,
+        ...(response.status < 400 ? {} : { "error.type": String(response.status) })
+      })
       if (response.status === 404 && method !== "PUT") return Option.none()
       return response.status === 200 || (response.status === 204 && method === "DELETE")
         ? Option.some(response)
@@ -59,7 +69,10 @@ const makeStore = (options: S3ImageStoreOptions): ImageStore["Type"] => {
     }).pipe(
       Effect.timeout(timeout),
       Effect.mapError((cause) => new ServiceUnavailable({ cause })),
-      Effect.withSpan(`image store ${method}`, { kind: "client" })
+      Effect.withSpan(`image store ${method}`, {
+        kind: "client",
+        attributes: { "http.request.method": method, ...server }
+      })
     )
 
   const sizeOf = (response: Response): Effect.Effect<number, ServiceUnavailable> => {

@@ -21,18 +21,30 @@ export const isTrustedProxy = (address: string, proxies: TrustedProxies): boolea
 export const clientAddress = (
   proxies: TrustedProxies
 ): Effect.Effect<string, never, HttpServerRequest.HttpServerRequest> =>
-  Effect.map(HttpServerRequest.HttpServerRequest, (request) => {
-    let address = unmapped(Option.getOrElse(request.remoteAddress, () => "unknown"))
-    const forwarded = (request.headers["x-forwarded-for"] ?? "").split(",").map((part) => unmapped(part.trim()))
-    while (isTrusted(address, proxies)) {
-      const next = forwarded.pop()
-      if (next === undefined || isIP(next) === 0) {
-        break
-      }
-      address = next
+  Effect.map(HttpServerRequest.HttpServerRequest, (request) => addressOf(request, proxies))
+
+const connectionOf = (request: HttpServerRequest.HttpServerRequest): string =>
+  unmapped(Option.getOrElse(request.remoteAddress, () => "unknown"))
+
+const addressOf = (request: HttpServerRequest.HttpServerRequest, proxies: TrustedProxies): string => {
+  let address = connectionOf(request)
+  const forwarded = (request.headers["x-forwarded-for"] ?? "").split(",").map((part) => unmapped(part.trim()))
+  while (isTrusted(address, proxies)) {
+    const next = forwarded.pop()
+    if (next === undefined || isIP(next) === 0) {
+      break
     }
-    return address
-  })
+    address = next
+  }
+  return address
+}
+
+/** Whether a request comes from one of these addresses: its client's, or that of what is connected for the client. */
+export const comesFrom = (
+  request: HttpServerRequest.HttpServerRequest,
+  addresses: TrustedProxies,
+  proxies: TrustedProxies
+): boolean => isTrusted(connectionOf(request), addresses) || isTrusted(addressOf(request, proxies), addresses)
 
 /**
  * What a limit counts a client by: its IPv4 address, or the /64 network of its IPv6 address, which one subscriber has

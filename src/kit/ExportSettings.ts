@@ -9,12 +9,13 @@ export const exporterMillis = (name: string, fallback: number): Effect.Effect<nu
     Effect.orElseSucceed(() => fallback)
   )
 
-/** What is exported. */
-export interface Signals {
-  readonly traces: boolean
-  readonly metrics: boolean
-  readonly logs: boolean
-}
+/** The protocols that are spoken. OTLP has a third, gRPC, which every collector that takes it takes HTTP beside. */
+export const protocols = ["http/protobuf", "http/json"] as const
+
+export type Protocol = (typeof protocols)[number]
+
+/** By which protocol each signal is exported; null where it is not. */
+export type Signals = Readonly<Record<"traces" | "metrics" | "logs", Protocol | null>>
 
 /** A signal that is exported: what the program gets of it, and how what is pending is sent at the end. */
 export interface Export {

@@ -133,6 +133,7 @@ export interface MetricsWriter {
   /** A duration in seconds. */
   readonly record: <Name extends NameOf<"histogram">>(name: Name, value: number, attributes: AttributesOf<Name>) => void
   readonly count: <Name extends NameOf<"counter">>(name: Name, attributes: AttributesOf<Name>) => void
+  /** `NaN` where it is not known now: then it is left out of exports. */
   readonly set: <Name extends NameOf<"gauge">>(name: Name, value: number, attributes: AttributesOf<Name>) => void
   /** Has something looked at right before each export, until the scope closes. */
   readonly observe: (look: Effect.Effect<void>) => Effect.Effect<void, never, Scope.Scope>

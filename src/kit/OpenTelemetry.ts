@@ -1,10 +1,9 @@
-import * as OtelTracer from "@effect/opentelemetry/Tracer"
 import { DiagLogLevel, diag } from "@opentelemetry/api"
-import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http"
 import { detectResources, envDetector, type Resource, resourceFromAttributes } from "@opentelemetry/resources"
 import { AlwaysOnSampler, BasicTracerProvider, BatchSpanProcessor } from "@opentelemetry/sdk-trace-base"
 import { Context, Effect, Layer, Tracer } from "effect"
-import { closing, type Export, type Signals } from "./ExportSettings.ts"
+import { ExportedSpan } from "./ExportedSpan.ts"
+import { closing, type Export, type Protocol, type Signals } from "./ExportSettings.ts"
 import { LogLines } from "./LogLines.ts"
 import { exportLogs } from "./OpenTelemetryLogs.ts"
 import { exportMetrics } from "./OpenTelemetryMetrics.ts"
@@ -38,25 +37,32 @@ const reportFailures = Effect.map(LogLines, (lines) => {
   diag.setLogger({ error: say, warn: quiet, info: quiet, debug: quiet, verbose: quiet }, DiagLogLevel.ERROR)
 })
 
+const traceExporter = (protocol: Protocol) =>
+  Effect.promise(() =>
+    protocol === "http/json"
+      ? import("@opentelemetry/exporter-trace-otlp-http")
+      : import("@opentelemetry/exporter-trace-otlp-proto")
+  ).pipe(Effect.map(({ OTLPTraceExporter }) => new OTLPTraceExporter()))
+
 /** The sampler is that of the environment; spans that are to be kept have a provider without one. */
-const exportTraces = (resource: Resource) =>
-  Effect.gen(function* () {
-    const processor = new BatchSpanProcessor(new OTLPTraceExporter())
-    const make = (sampler: { readonly sampler?: AlwaysOnSampler }) => {
-      const provider = new BasicTracerProvider({ ...sampler, resource, spanProcessors: [processor] })
-      const tracer = provider.getTracer("connected-payments", version)
-      return Effect.provideService(OtelTracer.make, OtelTracer.OtelTracer, tracer)
-    }
-    const sampled = yield* make({})
-    const kept = yield* make({ sampler: new AlwaysOnSampler() })
+const exportTraces = (resource: Resource, protocol: Protocol): Effect.Effect<Export> =>
+  Effect.map(traceExporter(protocol), (exporter) => {
+    const processor = new BatchSpanProcessor(exporter)
+    const tracerWith = (sampler: { readonly sampler?: AlwaysOnSampler }) =>
+      new BasicTracerProvider({ ...sampler, resource, spanProcessors: [processor] }).getTracer(
+        "connected-payments",
+        version
+      )
+    const sampled = tracerWith({})
+    const kept = tracerWith({ sampler: new AlwaysOnSampler() })
     const layer = Layer.setTracer(
       Tracer.make({
         span: (name, parent, context, ...rest) =>
-          (Context.get(context, KeptSpan) ? kept : sampled).span(name, parent, context, ...rest),
-        context: (execution, fiber) => sampled.context(execution, fiber)
+          new ExportedSpan(Context.get(context, KeptSpan) ? kept : sampled, name, parent, context, ...rest),
+        context: (execution) => execution()
       })
     )
-    return { layer, close: () => processor.forceFlush().then(() => processor.shutdown()) } satisfies Export
+    return { layer, close: () => processor.forceFlush().then(() => processor.shutdown()) }
   })
 
 /** What is on, exported until the scope closes. */
@@ -66,9 +72,9 @@ export const openTelemetryLayer = (signals: Signals): Layer.Layer<never> =>
       const named = yield* resource
       yield* reportFailures
       const exports = yield* Effect.all([
-        ...(signals.traces ? [exportTraces(named)] : []),
-        ...(signals.metrics ? [exportMetrics(named)] : []),
-        ...(signals.logs ? [exportLogs(named)] : [])
+        ...(signals.traces === null ? [] : [exportTraces(named, signals.traces)]),
+        ...(signals.metrics === null ? [] : [exportMetrics(named, signals.metrics)]),
+        ...(signals.logs === null ? [] : [exportLogs(named, signals.logs)])
       ])
       yield* Effect.addFinalizer(() => closing(exports))
       return exports.reduce((all: Layer.Layer<never>, { layer }) => Layer.merge(all, layer), Layer.empty)

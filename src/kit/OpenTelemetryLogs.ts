@@ -1,9 +1,8 @@
 import { ROOT_CONTEXT, TraceFlags, trace } from "@opentelemetry/api"
-import { OTLPLogExporter } from "@opentelemetry/exporter-logs-otlp-http"
 import type { Resource } from "@opentelemetry/resources"
 import { BatchLogRecordProcessor, LoggerProvider } from "@opentelemetry/sdk-logs"
 import { Effect, Layer, Logger } from "effect"
-import { type Export, exporterMillis } from "./ExportSettings.ts"
+import { type Export, exporterMillis, type Protocol } from "./ExportSettings.ts"
 import { lineLogger } from "./LogForms.ts"
 import { type LineLevel, type LogLine, LogLines } from "./LogLines.ts"
 import { version } from "./Version.ts"
@@ -26,12 +25,19 @@ const attributesOf = ({ attributes }: LogLine): Record<string, string | number |
     })
   )
 
+const logExporter = (protocol: Protocol) =>
+  Effect.promise(() =>
+    protocol === "http/json"
+      ? import("@opentelemetry/exporter-logs-otlp-http")
+      : import("@opentelemetry/exporter-logs-otlp-proto")
+  ).pipe(Effect.map(({ OTLPLogExporter }) => new OTLPLogExporter()))
+
 /** Exports messages and lines beside writing them. */
-export const exportLogs = (resource: Resource): Effect.Effect<Export> =>
+export const exportLogs = (resource: Resource, protocol: Protocol): Effect.Effect<Export> =>
   Effect.gen(function* () {
     const written = yield* LogLines
     const scheduledDelayMillis = yield* exporterMillis("OTEL_BLRP_SCHEDULE_DELAY", 1000)
-    const exporter = new OTLPLogExporter()
+    const exporter = yield* logExporter(protocol)
     const provider = new LoggerProvider({
       resource,
       processors: [new BatchLogRecordProcessor({ exporter, scheduledDelayMillis })]

@@ -1,12 +1,18 @@
 import * as EffectMetrics from "@effect/opentelemetry/Metrics"
 import * as EffectResource from "@effect/opentelemetry/Resource"
-import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http"
+import type { Attributes } from "@opentelemetry/api"
 import type { Resource } from "@opentelemetry/resources"
-import { type MetricProducer, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics"
+import {
+  DataPointType,
+  type MetricData,
+  type MetricProducer,
+  PeriodicExportingMetricReader
+} from "@opentelemetry/sdk-metrics"
 import { Effect, Layer, Runtime } from "effect"
-import { type Export, exporterMillis } from "./ExportSettings.ts"
+import { type Export, exporterMillis, type Protocol } from "./ExportSettings.ts"
 import { Metrics, makeMetrics, unitTag } from "./Metrics.ts"
 import { eventLoopMetrics } from "./ProcessMetrics.ts"
+import { version } from "./Version.ts"
 
 /** The metrics over OTLP, taken from Effect's registry. */
 
@@ -16,23 +22,52 @@ const lookWithin = "5 seconds"
 /** Effect's own of its fibers, which are registered but not kept: to keep them costs every fiber. */
 const isRuntimes = (name: string): boolean => name.startsWith("effect_fiber_")
 
-/** A producer that looks first, and gives no metric its unit as an attribute. */
+/** Attributes that are numbers; Effect's registry keeps all of them as text. */
+const numbers = ["http.response.status_code"]
+
+const withValues = (metric: MetricData): MetricData =>
+  metric.dataPointType === DataPointType.GAUGE
+    ? { ...metric, dataPoints: metric.dataPoints.filter(({ value }) => !Number.isNaN(value)) }
+    : metric
+
+const complete = (attributes: Attributes): void => {
+  delete attributes[unitTag]
+  for (const name of numbers) {
+    if (attributes[name] !== undefined) attributes[name] = Number(attributes[name])
+  }
+}
+
+/**
+ * A producer that looks first. What Effect's registry gives is put in the protocol's terms: the scope is ours, units are
+ * no attributes, status codes are numbers, and what has no value now (`NaN`) is left out.
+ */
 const lookingFirst = (producer: MetricProducer, look: () => Promise<unknown>): MetricProducer => ({
   collect: async (options) => {
     await look()
     const collected = await producer.collect(options)
     for (const scope of collected.resourceMetrics.scopeMetrics) {
-      scope.metrics = scope.metrics.filter(({ descriptor }) => !isRuntimes(descriptor.name))
+      scope.scope = { name: "connected-payments", version }
+      scope.metrics = scope.metrics
+        .filter(({ descriptor }) => !isRuntimes(descriptor.name))
+        .map(withValues)
+        .filter(({ dataPoints }) => dataPoints.length > 0)
       for (const { dataPoints } of scope.metrics) {
-        for (const { attributes } of dataPoints) delete attributes[unitTag]
+        for (const { attributes } of dataPoints) complete(attributes)
       }
     }
     return collected
   }
 })
 
+const metricExporter = (protocol: Protocol) =>
+  Effect.promise(() =>
+    protocol === "http/json"
+      ? import("@opentelemetry/exporter-metrics-otlp-http")
+      : import("@opentelemetry/exporter-metrics-otlp-proto")
+  ).pipe(Effect.map(({ OTLPMetricExporter }) => new OTLPMetricExporter()))
+
 /** Counts, measures and exports, at `OTEL_METRIC_EXPORT_INTERVAL`. */
-export const exportMetrics = (resource: Resource): Effect.Effect<Export> =>
+export const exportMetrics = (resource: Resource, protocol: Protocol): Effect.Effect<Export> =>
   Effect.gen(function* () {
     const { look, writer } = makeMetrics()
     const exportIntervalMillis = yield* exporterMillis("OTEL_METRIC_EXPORT_INTERVAL", 60_000)
@@ -40,7 +75,7 @@ export const exportMetrics = (resource: Resource): Effect.Effect<Export> =>
     const runPromise = Runtime.runPromise(yield* Effect.runtime<never>())
     const producer = yield* Effect.provideService(EffectMetrics.makeProducer, EffectResource.Resource, resource)
     const reader = new PeriodicExportingMetricReader({
-      exporter: new OTLPMetricExporter(),
+      exporter: yield* metricExporter(protocol),
       exportIntervalMillis,
       // The SDK takes none that is longer than the interval
       exportTimeoutMillis: Math.min(timeout, exportIntervalMillis)

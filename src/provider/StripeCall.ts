@@ -50,6 +50,14 @@ const withoutRepeats = (): HttpClient => {
   }
 }
 
+const portOf = (url: URL): number => (url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port))
+
+/** Who is called, by OpenTelemetry's names. */
+const serverOf = ({ apiUrl }: StripeProviderOptions) => {
+  const url = Option.getOrElse(apiUrl, () => new URL("https://api.stripe.com"))
+  return { "server.address": url.hostname, "server.port": portOf(url) }
+}
+
 const makeClient = (options: StripeProviderOptions, credentials: ProviderCredentials): Stripe => {
   const url = Option.getOrUndefined(options.apiUrl)
   return new Stripe(Redacted.value(credentials.secretKey), {
@@ -61,7 +69,7 @@ const makeClient = (options: StripeProviderOptions, credentials: ProviderCredent
       ? {}
       : {
           host: url.hostname,
-          port: url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port),
+          port: portOf(url),
           protocol: url.protocol === "https:" ? ("https" as const) : ("http" as const)
         })
   })
@@ -122,7 +130,8 @@ const report = (metrics: MetricsWriter | null, operation: string, environment: E
         return annotateSpan({
           ...(facts.status === undefined ? {} : { "http.response.status_code": facts.status }),
           ...(facts.providerRequestId === undefined ? {} : { "provider.request_id": facts.providerRequestId }),
-          "error.type": facts.code ?? facts.type
+          ...(facts.code === undefined ? {} : { "provider.error_code": facts.code }),
+          "error.type": facts.type
         })
       },
       onSuccess: ({ lastResponse }: Stripe.Response<unknown>) => {
@@ -162,6 +171,7 @@ export const makeStripeCall = (options: StripeProviderOptions, metrics: MetricsW
     sandbox: Option.map(options.sandbox, (credentials) => makeClient(options, credentials)),
     production: Option.map(options.production, (credentials) => makeClient(options, credentials))
   } satisfies Record<Environment, Option.Option<Stripe>>
+  const server = serverOf(options)
   const deadline = Duration.decode(options.timeout ?? defaultTimeout)
   const bounded = makeBoundedPerName(options.concurrencyPerAccount ?? defaultConcurrencyPerAccount)
 
@@ -190,6 +200,7 @@ export const makeStripeCall = (options: StripeProviderOptions, metrics: MetricsW
                 "provider.operation": operation,
                 "provider.account": hashed(account.accountId),
                 environment: account.environment,
+                ...server,
                 ...(repeat === 0 ? {} : { "http.request.resend_count": repeat })
               }
             }),

@@ -17,6 +17,7 @@ import {
 import pg from "pg"
 import { ServiceUnavailable } from "../Errors.ts"
 import { observePool } from "../kit/ProcessMetrics.ts"
+import { removeValues, sqlState } from "./ServerErrors.ts"
 
 /** How the service reaches its PostgreSQL. */
 export interface DatabaseOptions {
@@ -44,8 +45,16 @@ const statementName = (text: string): string | undefined => {
   return name
 }
 
-/** A client that names every parameterised statement, so that PostgreSQL parses and plans each text once per connection. */
+/**
+ * A client that names every parameterised statement, so that PostgreSQL parses and plans each text once per connection.
+ * Its errors hold no values of rows: they are logged and traced as they are, by whoever gets them.
+ */
 class PreparingClient extends pg.Client {
+  constructor(config?: string | pg.ClientConfig) {
+    super(config)
+    this.connection.prependListener("errorMessage", removeValues)
+  }
+
   // `pg.Client#query` has a dozen overloads; only the one that `@effect/sql-pg` calls (text, values, callback) is changed
   override query: pg.Client["query"] = ((...args: ReadonlyArray<unknown>) => {
     const [text, values, callback] = args
@@ -157,17 +166,6 @@ export const databaseLayer = (
   Layer.unwrapEffect(
     Effect.map(DatabasePool, (pool) => PgClient.layerFromPool({ acquire: Effect.succeed(pool) }))
   ).pipe(Layer.provideMerge(poolLayer(options)))
-
-/**
- * The SQLSTATE of the PostgreSQL error behind a `SqlError`, e.g. `23505`. None where the server said nothing, as when a
- * socket broke: a server's errors have a severity, while codes of the operating system may look the same (`EPIPE`).
- */
-export const sqlState = (error: SqlError.SqlError): string | undefined =>
-  Predicate.hasProperty(error.cause, "severity") &&
-  Predicate.hasProperty(error.cause, "code") &&
-  typeof error.cause.code === "string"
-    ? error.cause.code
-    : undefined
 
 /** Whether PostgreSQL refused a row because of this unique or other constraint. */
 export const violates = (error: SqlError.SqlError, constraint: string): boolean =>

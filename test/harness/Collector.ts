@@ -1,8 +1,9 @@
 import { createServer } from "node:http"
 import { gunzipSync } from "node:zlib"
 import { Effect, Schema, type Scope } from "effect"
+import { otlpJson } from "./OtlpProtobuf.ts"
 
-/** An OTLP collector over real HTTP, which keeps what it is sent in the protocol's JSON form. */
+/** An OTLP collector over real HTTP, which takes the protocol's binary and JSON forms and keeps what it is sent as JSON. */
 
 const Value = Schema.Struct({
   stringValue: Schema.optional(Schema.String),
@@ -14,6 +15,7 @@ const Attributes = Schema.optionalWith(Schema.Array(Schema.Struct({ key: Schema.
   default: () => []
 })
 const Resource = Schema.Struct({ attributes: Attributes })
+const InstrumentationScope = Schema.Struct({ name: Schema.String, version: Schema.optional(Schema.String) })
 
 const Traces = Schema.Struct({
   resourceSpans: Schema.Array(
@@ -21,6 +23,7 @@ const Traces = Schema.Struct({
       resource: Resource,
       scopeSpans: Schema.Array(
         Schema.Struct({
+          scope: InstrumentationScope,
           spans: Schema.Array(
             Schema.Struct({
               name: Schema.String,
@@ -29,13 +32,20 @@ const Traces = Schema.Struct({
               spanId: Schema.String,
               parentSpanId: Schema.optional(Schema.String),
               attributes: Attributes,
+              events: Schema.optionalWith(
+                Schema.Array(Schema.Struct({ name: Schema.String, attributes: Attributes })),
+                { default: () => [] }
+              ),
               links: Schema.optionalWith(
                 Schema.Array(Schema.Struct({ traceId: Schema.String, spanId: Schema.String })),
                 {
                   default: () => []
                 }
               ),
-              status: Schema.Struct({ code: Schema.optional(Schema.Number), message: Schema.optional(Schema.String) })
+              status: Schema.optionalWith(
+                Schema.Struct({ code: Schema.optional(Schema.Number), message: Schema.optional(Schema.String) }),
+                { default: () => ({}) }
+              )
             })
           )
         })
@@ -59,6 +69,7 @@ const Metrics = Schema.Struct({
       resource: Resource,
       scopeMetrics: Schema.Array(
         Schema.Struct({
+          scope: InstrumentationScope,
           metrics: Schema.Array(
             Schema.Struct({ name: Schema.String, unit: Schema.String, sum: Points, gauge: Points, histogram: Points })
           )
@@ -74,6 +85,7 @@ const Logs = Schema.Struct({
       resource: Resource,
       scopeLogs: Schema.Array(
         Schema.Struct({
+          scope: InstrumentationScope,
           logRecords: Schema.Array(
             Schema.Struct({
               severityText: Schema.String,
@@ -113,10 +125,15 @@ export interface CollectedSpan {
   readonly attributes: Plain
   readonly links: ReadonlyArray<{ readonly traceId: string; readonly spanId: string }>
   readonly failed: boolean
+  /** As the protocol numbers them: 0 is unset, 1 `Ok`, 2 an error. */
+  readonly status: { readonly code: number; readonly message: string | undefined }
+  readonly events: ReadonlyArray<{ readonly name: string; readonly attributes: Plain }>
   readonly resource: Plain
+  readonly scope: string
 }
 
 export interface CollectedPoint {
+  readonly scope: string
   readonly unit: string
   readonly attributes: Plain
   /** A sum's or gauge's value, a histogram's count. */
@@ -124,6 +141,7 @@ export interface CollectedPoint {
 }
 
 export interface CollectedLog {
+  readonly scope: string
   readonly level: string
   readonly severity: number
   readonly message: string
@@ -139,20 +157,23 @@ export interface Collector {
   readonly metric: (name: string) => ReadonlyArray<CollectedPoint>
   readonly metricNames: () => ReadonlySet<string>
   readonly logs: () => ReadonlyArray<CollectedLog>
-  /** The paths of its requests, newest last. */
-  readonly paths: () => ReadonlyArray<string>
+  /** The content types of its requests, newest last. */
+  readonly contentTypes: () => ReadonlyArray<string>
   /** Everything as it came. */
   readonly text: () => string
 }
 
 const spansOf = (body: string): ReadonlyArray<CollectedSpan> =>
   Schema.decodeUnknownSync(Schema.parseJson(Traces))(body).resourceSpans.flatMap(({ resource, scopeSpans }) =>
-    scopeSpans.flatMap(({ spans }) =>
-      spans.map(({ attributes, parentSpanId, status, ...span }) => ({
+    scopeSpans.flatMap(({ scope, spans }) =>
+      spans.map(({ attributes, events, parentSpanId, status, ...span }) => ({
         ...span,
         parentSpanId: parentSpanId === "" ? undefined : parentSpanId,
         attributes: plain(attributes),
+        events: events.map((event) => ({ ...event, attributes: plain(event.attributes) })),
         failed: status.code === 2,
+        status: { code: status.code ?? 0, message: status.message },
+        scope: scope.name,
         resource: plain(resource.attributes)
       }))
     )
@@ -161,11 +182,12 @@ const spansOf = (body: string): ReadonlyArray<CollectedSpan> =>
 const pointsOf = (body: string): ReadonlyMap<string, ReadonlyArray<CollectedPoint>> =>
   new Map(
     Schema.decodeUnknownSync(Schema.parseJson(Metrics))(body).resourceMetrics.flatMap(({ scopeMetrics }) =>
-      scopeMetrics.flatMap(({ metrics }) =>
+      scopeMetrics.flatMap(({ metrics, scope }) =>
         metrics.map(({ gauge, histogram, name, sum, unit }) => [
           name,
           [gauge, histogram, sum].flatMap((kind) =>
             (kind?.dataPoints ?? []).map(({ asDouble, asInt, attributes, count }) => ({
+              scope: scope.name,
               unit,
               attributes: plain(attributes),
               value: Number(count ?? asDouble ?? asInt)
@@ -178,8 +200,9 @@ const pointsOf = (body: string): ReadonlyMap<string, ReadonlyArray<CollectedPoin
 
 const logsOf = (body: string): ReadonlyArray<CollectedLog> =>
   Schema.decodeUnknownSync(Schema.parseJson(Logs))(body).resourceLogs.flatMap(({ scopeLogs }) =>
-    scopeLogs.flatMap(({ logRecords }) =>
+    scopeLogs.flatMap(({ logRecords, scope }) =>
       logRecords.map(({ attributes, body, severityNumber, severityText, traceId }) => ({
+        scope: scope.name,
         level: severityText,
         severity: severityNumber,
         message: body.stringValue ?? "",
@@ -192,16 +215,30 @@ const logsOf = (body: string): ReadonlyArray<CollectedLog> =>
 /** Starts a collector; it ends with the scope. */
 export const makeCollector: Effect.Effect<Collector, never, Scope.Scope> = Effect.acquireRelease(
   Effect.async<Collector & { readonly close: () => void }>((resume) => {
-    const received: Array<{ readonly path: string; readonly body: string }> = []
+    const received: Array<{
+      readonly path: string
+      readonly contentType: string
+      readonly body: string
+      readonly text: string
+    }> = []
     const bodies = (path: string) => received.filter((one) => one.path === path).map(({ body }) => body)
     const server = createServer((request, response) => {
       const chunks: Array<Buffer> = []
       request.on("data", (chunk: Buffer) => chunks.push(chunk))
       request.on("end", () => {
         const bytes = Buffer.concat(chunks)
-        const body = (request.headers["content-encoding"] === "gzip" ? gunzipSync(bytes) : bytes).toString()
-        received.push({ path: request.url ?? "", body })
-        response.writeHead(200, { "content-type": "application/json" }).end("{}")
+        const sent = request.headers["content-encoding"] === "gzip" ? gunzipSync(bytes) : bytes
+        const path = request.url ?? ""
+        const contentType = request.headers["content-type"] ?? ""
+        const text = sent.toString()
+        received.push({
+          path,
+          contentType,
+          text,
+          body: contentType === "application/json" ? text : otlpJson(path, sent)
+        })
+        // An empty answer is the protocol's in both forms
+        response.writeHead(200, { "content-type": contentType }).end(contentType === "application/json" ? "{}" : "")
       })
     })
     const points = () => bodies("/v1/metrics").map(pointsOf)
@@ -218,8 +255,8 @@ export const makeCollector: Effect.Effect<Collector, never, Scope.Scope> = Effec
               ?.get(name) ?? [],
           metricNames: () => new Set(points().flatMap((found) => [...found.keys()])),
           logs: () => bodies("/v1/logs").flatMap(logsOf),
-          paths: () => received.map(({ path }) => path),
-          text: () => received.map(({ body }) => body).join("\n"),
+          contentTypes: () => received.map(({ contentType }) => contentType),
+          text: () => received.map(({ text }) => text).join("\n"),
           close: () => {
             server.closeAllConnections()
             server.close()

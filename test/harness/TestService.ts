@@ -93,6 +93,7 @@ export const testSettings: ServiceOptions["settings"] = {
   rateLimitPerMinute: 10_000_000,
   failedAuthenticationsPerMinute: 1_000_000,
   trustedProxies: new BlockList(),
+  trustedTraceParents: new BlockList(),
   trustedOrigins: [],
   mode: "local",
   smtpUrl: Option.none(),

@@ -42,14 +42,16 @@ const keepLog = (lines: Array<LogLine>) =>
 
 /** Starts the service's API; it ends with the scope. */
 export const startService = (
-  options: Pick<ServiceOptions, "databaseUrl" | "provider">
+  options: Pick<ServiceOptions, "databaseUrl" | "provider"> & {
+    readonly settings?: Partial<ServiceOptions["settings"]>
+  }
 ): Effect.Effect<StartedService, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const log: Array<LogLine> = []
     const complete: ServiceOptions = {
       ...options,
       publicUrl: testPublicUrl,
-      settings: { ...testSettings, roles: { api: true, worker: false } },
+      settings: { ...testSettings, roles: { api: true, worker: false }, ...options.settings },
       masterKeys: [{ id: "test", key: Redacted.make(new Uint8Array(32).fill(7)) }]
     }
     return yield* Effect.gen(function* () {

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto"
+import { BlockList } from "node:net"
 import { expect, it } from "@effect/vitest"
 import { Effect, Option, Tracer } from "effect"
 import { type LineLevel, type LogLine, LogLines } from "../../src/kit/LogLines.ts"
@@ -7,7 +8,7 @@ import { testReturnUrls } from "../harness/TestService.ts"
 import { makeOrganization, startService } from "./StartedService.ts"
 
 /** The service under a tracer that takes every request, or none, for its traces. */
-const traced = (sampled: boolean) =>
+const traced = (sampled: boolean, settings: Parameters<typeof startService>[0]["settings"] = {}) =>
   Effect.gen(function* () {
     const spans: Array<Tracer.Span> = []
     const native = yield* Effect.tracer
@@ -22,8 +23,24 @@ const traced = (sampled: boolean) =>
     })
     const { url: databaseUrl } = yield* createTestDatabase()
     const provider = { sandbox: Option.none(), production: Option.none(), apiUrl: Option.none(), ...testReturnUrls }
-    const service = yield* startService({ databaseUrl, provider }).pipe(Effect.withTracer(tracer))
+    const service = yield* startService({ databaseUrl, provider, settings }).pipe(Effect.withTracer(tracer))
     const { id, key } = yield* makeOrganization(service.services, { name: "traced" })
+    /** The span of a request, of whatever kind. */
+    const requestSpan = (
+      headers: Readonly<Record<string, string>>,
+      { credential = key, method = "GET", path = `/v2/organizations/${id}/integrations/endpoints` } = {}
+    ) =>
+      Effect.gen(function* () {
+        spans.length = 0
+        const { status } = yield* service.request(method, path, { key: credential, headers })
+        const span = spans.find(({ kind }) => kind === "server")
+        return {
+          status,
+          traceId: span?.traceId,
+          parent: Option.getOrUndefined(Option.flatMap(Option.fromNullable(span), ({ parent }) => parent)),
+          links: span?.links.map((link) => link.span)
+        }
+      })
     const spansOf = (path: string, headers: Readonly<Record<string, string>> = {}) =>
       Effect.gen(function* () {
         spans.length = 0
@@ -32,7 +49,7 @@ const traced = (sampled: boolean) =>
         const request = spans.find(({ kind }) => kind === "server")
         return { answer, request, spans: spans.filter(({ traceId }) => traceId === request?.traceId) }
       })
-    return { spansOf, organizationId: id }
+    return { spansOf, requestSpan, organizationId: id }
   })
 
 it.scopedLive("a request that is traced has a span of its own and one of each statement, under its id", () =>
@@ -45,7 +62,73 @@ it.scopedLive("a request that is traced has a span of its own and one of each st
     expect(spans.filter(({ name }) => name === "sql.execute").length).toBeGreaterThanOrEqual(2)
     const refused = yield* spansOf(`endpoints/${randomUUID()}`)
     expect(refused.answer.status).toBe(404)
-    expect(refused.request?.attributes.get("error.type")).toBe("resource_not_found")
+    expect(refused.request?.attributes.get("api.error.code")).toBe("resource_not_found")
+    expect(refused.request?.attributes.has("error.type")).toBe(false)
+  })
+)
+
+const caller = { traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7" }
+const traceparent = `00-${caller.traceId}-${caller.spanId}-01`
+
+it.scopedLive(
+  "a stranger's trace is linked to and not continued, with a credential, without one and with a wrong one",
+  () =>
+    Effect.gen(function* () {
+      const { requestSpan } = yield* traced(true)
+      const cases = [
+        [200, {}],
+        [401, { credential: "" }],
+        [401, { credential: "not a key" }],
+        [400, { credential: "", method: "POST", path: "/webhooks/provider" }],
+        [200, { credential: "", path: "/openapi.json" }],
+        [404, { credential: "", path: "/nowhere" }]
+      ] as const
+      for (const [status, request] of cases) {
+        const span = yield* requestSpan({ traceparent }, request)
+        expect([span.status, span.parent, span.links]).toMatchObject([
+          status,
+          undefined,
+          [{ ...caller, sampled: true }]
+        ])
+        expect(span.traceId).not.toBe(caller.traceId)
+      }
+    })
+)
+
+it.scopedLive("the trace of a caller at a trusted address is continued, and its choice not to be sampled known", () =>
+  Effect.gen(function* () {
+    const trustedTraceParents = new BlockList()
+    trustedTraceParents.addAddress("127.0.0.1")
+    const { requestSpan } = yield* traced(true, { trustedTraceParents })
+    for (const [flags, sampled] of [
+      ["01", true],
+      ["00", false]
+    ] as const) {
+      const span = yield* requestSpan({ traceparent: traceparent.replace(/01$/, flags) })
+      expect(span).toMatchObject({ status: 200, traceId: caller.traceId, parent: { ...caller, sampled }, links: [] })
+    }
+    const many = yield* requestSpan({
+      b3: `${caller.traceId}-${caller.spanId}-1`,
+      "x-b3-traceid": caller.traceId,
+      "x-b3-spanid": caller.spanId,
+      tracestate: "a".repeat(6000),
+      traceparent: "0".repeat(6000)
+    })
+    expect([many.status, many.parent, many.links]).toEqual([200, undefined, []])
+  })
+)
+
+it.scopedLive("the trace of a caller behind a trusted proxy is continued where the caller's address is trusted", () =>
+  Effect.gen(function* () {
+    const trustedProxies = new BlockList()
+    trustedProxies.addAddress("127.0.0.1")
+    const trustedTraceParents = new BlockList()
+    trustedTraceParents.addSubnet("10.0.0.0", 8)
+    const { requestSpan } = yield* traced(true, { trustedProxies, trustedTraceParents })
+    const inside = yield* requestSpan({ traceparent, "x-forwarded-for": "10.1.2.3" })
+    expect(inside.parent).toMatchObject(caller)
+    const outside = yield* requestSpan({ traceparent, "x-forwarded-for": "10.1.2.3, 203.0.113.7" })
+    expect([outside.parent, outside.links]).toMatchObject([undefined, [caller]])
   })
 )
 
@@ -106,13 +189,13 @@ it.scopedLive("a request has one log line, of what it was and came to, without i
       "author.id": expect.stringMatching(/^[0-9a-f-]{36}$/),
       duration_ms: expect.any(Number)
     })
-    expect(lines[1]?.attributes["error.type"]).toBe("validation_failed")
+    expect(lines[1]?.attributes["api.error.code"]).toBe("validation_failed")
     expect(JSON.stringify(lines)).not.toContain("secret-in")
     expect(JSON.stringify(lines)).not.toContain(key)
     // What is known of the database's state is told at its own level
     yield* service.sql`ALTER TABLE payments.endpoints RENAME TO away`
     yield* service.request("GET", endpoints, { key })
-    expect([lines.at(-1)?.level, lines.at(-1)?.attributes["error.type"]]).toEqual(["ERROR", "internal_error"])
+    expect([lines.at(-1)?.level, lines.at(-1)?.attributes["api.error.code"]]).toEqual(["ERROR", "internal_error"])
   })
 )
 

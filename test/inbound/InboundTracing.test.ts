@@ -1,3 +1,4 @@
+import { BlockList } from "node:net"
 import { expect, layer } from "@effect/vitest"
 import { Context, DefaultServices, Effect, Layer, Tracer } from "effect"
 import { TestService } from "../harness/TestService.ts"
@@ -17,7 +18,13 @@ const tracer = Tracer.make({
   context: (execution) => execution()
 })
 
-const service = TestService.layer({ roles: { api: true, worker: false } }).pipe(Layer.provide(Layer.setTracer(tracer)))
+/** The requests of this test come from a caller that may choose. */
+const trustedTraceParents = new BlockList()
+trustedTraceParents.addAddress("127.0.0.1")
+
+const service = TestService.layer({ roles: { api: true, worker: false }, trustedTraceParents }).pipe(
+  Layer.provide(Layer.setTracer(tracer))
+)
 
 /** Sends a notification with a trace of the sender's; answers the spans of that trace and what deliveries link to. */
 const notifyIn = Effect.fnUntraced(function* (traceId: string, sampled: boolean, path = "/webhooks/provider") {

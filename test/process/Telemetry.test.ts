@@ -109,10 +109,40 @@ describe("a process that exports over OTLP", () => {
             "event.id": envelope.id,
             "organization.id": local.organizationId,
             environment: "sandbox",
-            "delivery.id": consumer.received[0]?.headers["service-delivery-id"]
+            "delivery.id": consumer.received[0]?.headers["service-delivery-id"],
+            "server.address": new URL(consumer.url).hostname,
+            "server.port": Number(new URL(consumer.url).port)
           })
         }
         expect(attempts[0]?.attributes["error.type"]).toBe("http_error")
+
+        // By the conventions: whose instrumentation it is, who was called, which statement; no status but an error's
+        expect(new Set(spans.map(({ scope }) => scope))).toEqual(new Set(["connected-payments"]))
+        expect(new Set(spans.map(({ status }) => status.code))).toEqual(new Set([0, 2]))
+        expect(spans.filter(({ status }) => (status.message ?? "") !== "")).toEqual([])
+        const refusals = spans.filter(({ attributes }) => attributes["http.response.status_code"] === 404)
+        expect(
+          refusals
+            .filter(({ kind }) => kind === 2)
+            .map(({ attributes, status }) => [status.code, attributes["error.type"], attributes["api.error.code"]])
+            .toSorted()
+        ).toEqual([
+          [0, undefined, "provider_resource_missing"],
+          [0, undefined, "resource_not_found"]
+        ])
+        const statements = spans.filter(({ attributes }) => attributes["db.query.text"] !== undefined)
+        expect(statements.map(({ attributes }) => attributes["db.operation.name"])).toEqual(
+          expect.arrayContaining(["SELECT", "INSERT", "UPDATE"])
+        )
+        for (const { attributes, kind, name } of statements) {
+          expect([kind, name]).toEqual([3, `${attributes["db.operation.name"]} ${attributes["db.namespace"]}`])
+          expect(attributes["db.operation.name"]).toMatch(/^[A-Z]+$/)
+        }
+        for (const { attributes } of spans.filter(({ kind }) => kind === 3)) {
+          expect(attributes["server.address"]).toEqual(expect.any(String))
+          expect(attributes["server.port"]).toEqual(expect.any(Number))
+        }
+        expect(new Set(collector.contentTypes())).toEqual(new Set(["application/x-protobuf"]))
 
         // And back: from an attempt's link to the notification's request and the provider's id
         const linked = spans.filter(({ traceId }) => traceId === attempts[1]?.links[0]?.traceId)
@@ -156,7 +186,7 @@ describe("a process that exports over OTLP", () => {
                 "http.request.method": "GET",
                 "organization.id": local.organizationId,
                 "author.kind": "api_key",
-                "error.type": "provider_resource_missing"
+                "api.error.code": "provider_resource_missing"
               }
             }
           ]
@@ -166,14 +196,14 @@ describe("a process that exports over OTLP", () => {
         expect([...collector.metricNames()].toSorted()).toEqual(Object.keys(metricTable).toSorted())
         for (const [name, { attributes, unit }] of Object.entries(metricTable)) {
           for (const point of collector.metric(name)) {
-            expect([name, point.unit]).toEqual([name, unit])
+            expect([name, point.unit, point.scope]).toEqual([name, unit, "connected-payments"])
             const allowed: ReadonlyArray<string> = attributes
             expect(Object.keys(point.attributes).filter((attribute) => !allowed.includes(attribute))).toEqual([])
           }
         }
         const of = collector.metric
         expect(sum(of("http.server.request.duration"), { "http.route": "/webhooks/provider" })).toBeGreaterThan(0)
-        expect(sum(of("http.server.request.duration"), { "http.response.status_code": "404" })).toBe(2)
+        expect(sum(of("http.server.request.duration"), { "http.response.status_code": 404 })).toBe(2)
         expect(sum(of("connected_payments.notification.count"), { "notification.outcome": "delivered" })).toBe(1)
         const attempted = of("connected_payments.delivery.attempt.duration")
         expect(sum(attempted, { "delivery.state": "delivered" })).toBe(1)
