@@ -58,11 +58,12 @@ const linkOf = ({ attributes, span }: Tracer.SpanLink) => ({
   attributes: attributesOf(attributes)
 })
 
-/** The first command of a statement. Ours are written in capitals. */
+const commands =
+  /\b(?:SELECT|INSERT|UPDATE|DELETE|MERGE|CREATE|ALTER|DROP|TRUNCATE|ANALYZE|NOTIFY|LISTEN|SET|SHOW|LOCK)\b/
+
+/** The first command of a statement, `WITH` apart. Ours are written in capitals, others begin with it. */
 const operationOf = (statement: string): string | undefined =>
-  /\b(?:SELECT|INSERT|UPDATE|DELETE|MERGE|CREATE|ALTER|DROP|TRUNCATE|ANALYZE|NOTIFY|LISTEN|SET|SHOW|LOCK)\b/.exec(
-    statement
-  )?.[0]
+  commands.exec(statement)?.[0] ?? /^\s*([a-z]+)/i.exec(statement)?.[1]?.toUpperCase()
 
 /** What a failure is called: of few values, and nothing of what it is about. */
 const typeOf = (error: unknown): string => {

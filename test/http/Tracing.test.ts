@@ -108,9 +108,11 @@ it.scopedLive("the trace of a caller at a trusted address is continued, and its 
       expect(span).toMatchObject({ status: 200, traceId: caller.traceId, parent: { ...caller, sampled }, links: [] })
     }
     const many = yield* requestSpan({
+      b3: `${caller.traceId}-${caller.spanId}-1`,
+      "x-b3-traceid": caller.traceId,
+      "x-b3-spanid": caller.spanId,
       tracestate: "a".repeat(6000),
-      baggage: "b".repeat(6000),
-      traceparent: "0".repeat(2000)
+      traceparent: "0".repeat(6000)
     })
     expect([many.status, many.parent, many.links]).toEqual([200, undefined, []])
   })

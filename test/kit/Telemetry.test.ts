@@ -1,8 +1,10 @@
 import { readFileSync } from "node:fs"
+import { SqlError } from "@effect/sql"
 import { afterEach, describe, expect, it, vi } from "@effect/vitest"
-import { Duration, Effect, Tracer } from "effect"
+import { Data, Duration, Effect, Tracer } from "effect"
 import { makeAttemptReports } from "../../src/deliveries/AttemptReports.ts"
 import type { EndedAttempt } from "../../src/deliveries/AttemptSpans.ts"
+import { InternalError, ResourceNotFound } from "../../src/Errors.ts"
 import { DeliveryId, EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
 import { LogLines } from "../../src/kit/LogLines.ts"
 import { Metrics, metricTable } from "../../src/kit/Metrics.ts"
@@ -30,7 +32,11 @@ const turnedOn = Effect.gen(function* () {
   }).pipe(Effect.provide(telemetryLayer))
 })
 
-const anAttempt = (more: { readonly traceparent: string | null; readonly errorCode?: "timeout" }): EndedAttempt => ({
+const anAttempt = (more: {
+  readonly traceparent: string | null
+  readonly errorCode?: "timeout"
+  readonly environment?: "production"
+}): EndedAttempt => ({
   delivery: {
     id: DeliveryId.make("0190a6f0-0000-7000-8000-000000000001"),
     lease: "0190a6f0-0000-7000-8000-000000000002",
@@ -39,7 +45,7 @@ const anAttempt = (more: { readonly traceparent: string | null; readonly errorCo
     endpointId: EndpointId.make("0190a6f0-0000-7000-8000-000000000003"),
     eventId: "svc_evt_1",
     organizationId: OrganizationId.make("0190a6f0-0000-7000-8000-000000000004"),
-    environment: "sandbox",
+    environment: more.environment ?? "sandbox",
     secretIds: [],
     createdAt: 0,
     claimedAt: 0,
@@ -94,6 +100,128 @@ describe("telemetry", () => {
     )
   }
 
+  for (const [variables, contentTypes] of [
+    [{}, ["application/x-protobuf"]],
+    [{ OTEL_EXPORTER_OTLP_PROTOCOL: " " }, ["application/x-protobuf"]],
+    [{ OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" }, ["application/json"]],
+    [
+      { OTEL_EXPORTER_OTLP_PROTOCOL: "http/json", OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: "http/protobuf" },
+      ["application/json", "application/x-protobuf"]
+    ],
+    // Another variable's own goes first, so the common one may be what it likes
+    [
+      {
+        OTEL_EXPORTER_OTLP_PROTOCOL: "grpc",
+        OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: "http/json",
+        OTEL_EXPORTER_OTLP_LOGS_PROTOCOL: "http/json",
+        OTEL_METRICS_EXPORTER: "none"
+      },
+      ["application/json"]
+    ]
+  ] satisfies ReadonlyArray<readonly [Readonly<Record<string, string>>, ReadonlyArray<string>]>) {
+    it.scopedLive(`speaks ${contentTypes.join(" and ")} with ${JSON.stringify(variables)}`, () =>
+      Effect.gen(function* () {
+        const collector = yield* makeCollector
+        withVariables({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...variables })
+        yield* Effect.gen(function* () {
+          const report = yield* makeAttemptReports
+          report(anAttempt({ traceparent: null, errorCode: "timeout", environment: "production" }))
+        }).pipe(Effect.provide(telemetryLayer))
+        expect([...new Set(collector.contentTypes())].toSorted()).toEqual(contentTypes)
+        expect(collector.spans()).toMatchObject([
+          {
+            name: "deliver",
+            status: { code: 2 },
+            attributes: { "error.type": "timeout", "server.address": "hooks.shop.example", "server.port": 8443 }
+          }
+        ])
+        expect(collector.logs()).toMatchObject([{ level: "WARN", traceId: collector.spans()[0]?.traceId }])
+        if (!("OTEL_METRICS_EXPORTER" in variables)) {
+          const [point] = collector
+            .metric("connected_payments.delivery.attempt.duration")
+            .filter(({ attributes }) => attributes["environment"] === "production")
+          expect(point).toMatchObject({
+            scope: "connected-payments",
+            unit: "s",
+            attributes: { "error.type": "timeout" }
+          })
+        }
+        expect(collector.text()).not.toContain("a-secret")
+      })
+    )
+  }
+
+  for (const name of ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL"]) {
+    it.live(`stops the start where ${name} is none that it speaks, and not where nothing is exported`, () =>
+      Effect.gen(function* () {
+        withVariables({ [name]: "grpc" })
+        expect(yield* turnedOn).toEqual({ traces: false, metrics: false, logs: false })
+        withVariables({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint })
+        const error = yield* Effect.flip(turnedOn)
+        expect(error._tag).toBe("SettingsError")
+        expect(error.message).toMatch(new RegExp(`^${name}: must be http/protobuf or http/json`))
+      })
+    )
+  }
+
+  it.scopedLive("exports no span of a trace that its caller left out, and continues one that its caller took", () =>
+    Effect.gen(function* () {
+      const collector = yield* makeCollector
+      withVariables({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/v1/traces` })
+      const spanId = "00f067aa0ba902b7"
+      const under = (traceId: string, sampled: boolean) =>
+        Effect.void.pipe(
+          Effect.withSpan("child"),
+          Effect.withSpan("request", { parent: Tracer.externalSpan({ traceId, spanId, sampled }) })
+        )
+      yield* Effect.all([under("a".repeat(32), false), under("b".repeat(32), true)]).pipe(
+        Effect.provide(telemetryLayer)
+      )
+      expect(collector.spans().map(({ name, traceId }) => [name, traceId[0]])).toEqual([
+        ["child", "b"],
+        ["request", "b"]
+      ])
+      expect(collector.spans()[1]?.parentSpanId).toBe(spanId)
+    })
+  )
+
+  it.scopedLive("says by a code why a span failed, and nothing of what it was about", () =>
+    Effect.gen(function* () {
+      class Rejected extends Data.TaggedError("Rejected")<{ readonly card: string }> {}
+      const collector = yield* makeCollector
+      withVariables({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/v1/traces` })
+      const violation = Object.assign(new Error("a-secret"), { severity: "ERROR", code: "23505" })
+      const ends: Readonly<Record<string, Effect.Effect<unknown, unknown>>> = {
+        well: Effect.void,
+        interrupted: Effect.interrupt,
+        refused: new ResourceNotFound({ message: "There is no a-secret." }),
+        broken: new InternalError({ cause: new Error("a-secret") }),
+        rejected: new Rejected({ card: "a-secret" }),
+        defect: Effect.die(new TypeError("a-secret")),
+        text: Effect.fail("a-secret"),
+        sql: new SqlError.SqlError({ cause: violation, message: "a-secret" }),
+        socket: new SqlError.SqlError({ cause: new Error("a-secret"), message: "a-secret" })
+      }
+      yield* Effect.forEach(Object.entries(ends), ([name, end]) => Effect.exit(Effect.withSpan(end, name))).pipe(
+        Effect.provide(telemetryLayer)
+      )
+      const unset = { status: { code: 0 }, events: [] }
+      const failed = (attributes: Readonly<Record<string, string>>) => ({ status: { code: 2 }, events: [], attributes })
+      expect(Object.fromEntries(collector.spans().map((span) => [span.name, span]))).toMatchObject({
+        well: unset,
+        interrupted: unset,
+        refused: { ...unset, attributes: { "api.error.code": "resource_not_found" } },
+        broken: failed({ "error.type": "internal_error" }),
+        rejected: failed({ "error.type": "Rejected" }),
+        defect: failed({ "error.type": "TypeError" }),
+        text: failed({ "error.type": "_OTHER" }),
+        sql: failed({ "error.type": "23505", "db.response.status_code": "23505" }),
+        socket: failed({ "error.type": "SqlError" })
+      })
+      expect(collector.text()).not.toContain("a-secret")
+    })
+  )
+
   it.scopedLive("keeps every failed attempt and the whole story of sampled notifications, whatever the sampler", () =>
     Effect.gen(function* () {
       const collector = yield* makeCollector
@@ -122,7 +250,9 @@ describe("telemetry", () => {
       ])
       expect(collector.text()).not.toContain("a payload")
       // The last export comes with the end, the interval that is none being the standard's minute
-      const attempts = collector.metric("connected_payments.delivery.attempt.duration")
+      const attempts = collector
+        .metric("connected_payments.delivery.attempt.duration")
+        .filter(({ attributes }) => attributes["environment"] === "sandbox")
       expect(attempts.reduce((total, { value }) => total + value, 0)).toBe(6)
       expect(collector.logs().length).toBe(6)
     })

@@ -1,3 +1,4 @@
+import { inspect } from "node:util"
 import { SqlClient, SqlError } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Context, Data, Deferred, Effect, Exit, Fiber, Layer, Redacted } from "effect"
@@ -24,6 +25,70 @@ const failureOf = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.flip(effec
 
 const raise = (sql: SqlClient.SqlClient, state: string) =>
   sql.unsafe(`DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '${state}'; END $$`)
+
+describe("an error of the server's", () => {
+  const secret = "4111-1111-a-secret"
+  const cases: ReadonlyArray<
+    readonly [string, string, (sql: SqlClient.SqlClient) => Effect.Effect<unknown, SqlError.SqlError>, object]
+  > = [
+    [
+      "a unique violation",
+      "23505",
+      (sql) => sql`INSERT INTO cards VALUES (1, ${secret}, 'open')`,
+      {
+        constraint: "cards_number_key",
+        table: "cards",
+        schema: "public",
+        message: expect.stringContaining("cards_number_key")
+      }
+    ],
+    [
+      "a check violation",
+      "23514",
+      (sql) => sql`INSERT INTO cards VALUES (2, ${secret}, 'odd')`,
+      { constraint: "cards_state_check", table: "cards", message: expect.stringContaining("cards_state_check") }
+    ],
+    [
+      "a null",
+      "23502",
+      (sql) => sql`INSERT INTO cards VALUES (3, ${secret}, NULL)`,
+      { column: "state", table: "cards" }
+    ],
+    [
+      "text that is no uuid",
+      "22P02",
+      (sql) => sql`SELECT ${secret}::uuid`,
+      { message: "A value was refused (SQLSTATE 22P02)" }
+    ],
+    ["text that is no JSON", "22P02", (sql) => sql`SELECT ${secret}::jsonb`, { severity: "ERROR" }],
+    ["a number that is none", "22P02", (sql) => sql.unsafe(`SELECT $1::int`, [secret]), { severity: "ERROR" }],
+    ["an exception in a function", "P0001", (sql) => sql.unsafe(`SELECT refuse('${secret}')`), { message: "refused" }]
+  ]
+
+  it.scopedLive("keeps its code, constraint, table and severity, and no value of a row or a parameter", () =>
+    Effect.gen(function* () {
+      const sql = yield* ownDatabase()
+      yield* sql`CREATE TABLE cards (id int, number text UNIQUE, state text NOT NULL CHECK (state IN ('open', 'closed')))`
+      yield* sql`INSERT INTO cards VALUES (0, ${secret}, 'open')`
+      yield* sql.unsafe(`CREATE FUNCTION refuse(value text) RETURNS void LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'refused' USING DETAIL = value, HINT = value; END $$`)
+      for (const [what, state, run, kept] of cases) {
+        for (const within of [run(sql), transaction(sql)(run(sql))]) {
+          const error = yield* failureOf(within)
+          expect([what, sqlState(error)]).toEqual([what, state])
+          expect(error.cause, what).toMatchObject(kept)
+          const written = [
+            inspect(error, { depth: 10, showHidden: true }),
+            JSON.stringify(error),
+            JSON.stringify(error.cause),
+            Cause.pretty(Cause.fail(error), { renderErrorCause: true })
+          ].join("\n")
+          expect([what, written.includes(secret)]).toEqual([what, false])
+        }
+      }
+    })
+  )
+})
 
 describe("a transaction", () => {
   it.scopedLive("makes a failure at COMMIT a SqlError, and stores nothing", () =>
