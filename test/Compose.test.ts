@@ -71,7 +71,8 @@ const series = new Map(
     const base = `${name.replaceAll(".", "_")}${unit === "s" ? "_seconds" : ""}`
     const labels = new Set([
       ...attributes.map((attribute) => attribute.replaceAll(".", "_")),
-      "service_instance_id",
+      // What every exporter for Prometheus tells processes apart by
+      "instance",
       "le"
     ])
     const names =
@@ -141,7 +142,7 @@ describe("what operators look at", () => {
     })
     const rules = Schema.decodeUnknownSync(Rules)(alerts).groups.flatMap((group) => group.rules)
     expect(rules.map(({ uid }) => uid)).toEqual(
-      expect.arrayContaining(["oldest-due", "attempt-failures", "inbound-unavailable"])
+      expect.arrayContaining(["oldest-due", "queue-unknown", "attempt-failures", "inbound-unavailable"])
     )
     // Each says where in the guide it is told what to do
     const guide = text("src/operations/GUIDE.md")

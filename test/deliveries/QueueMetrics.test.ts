@@ -1,9 +1,11 @@
 import { SqlClient } from "@effect/sql"
-import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Option } from "effect"
 import { observeQueueWithin } from "../../src/deliveries/QueueMetrics.ts"
 import { Metrics, type MetricsWriter } from "../../src/kit/Metrics.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { createTestDatabase } from "../harness/TestDatabase.ts"
+import { onService, TestService, testReturnUrls } from "../harness/TestService.ts"
+import { startService } from "../http/StartedService.ts"
 import { makeTenant, subscribe } from "../inbound/Notifications.ts"
 import { storeDeliveries } from "./StoredDeliveries.ts"
 
@@ -29,6 +31,39 @@ const lookedWithin = Effect.fnUntraced(function* (window: number) {
   )
   yield* look
   return values
+})
+
+/** What is set when a process of these roles looks. */
+const namesSetBy = (roles: { readonly api: boolean; readonly worker: boolean }) =>
+  Effect.gen(function* () {
+    const looks: Array<Effect.Effect<void>> = []
+    const set = new Set<string>()
+    const metrics: MetricsWriter = {
+      record: () => {},
+      count: () => {},
+      set: (name) => void set.add(name),
+      observe: (look) => Effect.sync(() => void looks.push(look))
+    }
+    const { url: databaseUrl } = yield* createTestDatabase()
+    const provider = { sandbox: Option.none(), production: Option.none(), apiUrl: Option.none(), ...testReturnUrls }
+    yield* startService({ databaseUrl, provider, settings: { roles } }).pipe(Effect.provideService(Metrics, metrics))
+    yield* Effect.all(looks)
+    return set
+  })
+
+describe("a process", () => {
+  for (const roles of [
+    { api: true, worker: false },
+    { api: false, worker: true }
+  ]) {
+    it.scopedLive(`reports the queue with ${JSON.stringify(roles)}`, () =>
+      Effect.gen(function* () {
+        const names = yield* namesSetBy(roles)
+        expect(names).toContain("connected_payments.delivery.queue.oldest_due_age")
+        expect(names).toContain("connected_payments.delivery.queue.depth")
+      })
+    )
+  }
 })
 
 onService({ roles: { api: true, worker: false } })("the queue's metrics", (it) => {
@@ -68,6 +103,18 @@ onService({ roles: { api: true, worker: false } })("the queue's metrics", (it) =
       })
       expect(values["oldest_due_age sandbox"]).toBeGreaterThanOrEqual(90)
       expect(values["oldest_due_age sandbox"]).toBeLessThan(150)
+    })
+  )
+
+  it.effect("are not known while the database can't be asked, and are again afterwards", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      yield* sql`ALTER TABLE payments.delivery_queue RENAME TO away`
+      const unknown = yield* lookedWithin(1000)
+      yield* sql`ALTER TABLE payments.away RENAME TO delivery_queue`
+      expect(Object.keys(unknown)).toHaveLength(6)
+      expect(Object.values(unknown).filter((value) => !Number.isNaN(value))).toEqual([])
+      expect(Object.values(yield* lookedWithin(1000)).filter(Number.isNaN)).toEqual([])
     })
   )
 

@@ -222,6 +222,25 @@ describe("telemetry", () => {
     })
   )
 
+  it.scopedLive("exports status codes as numbers, and leaves out what has no value now", () =>
+    Effect.gen(function* () {
+      const collector = yield* makeCollector
+      withVariables({ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: `${collector.url}/v1/metrics` })
+      yield* Effect.gen(function* () {
+        const metrics = yield* Metrics
+        metrics?.record("http.server.request.duration", 0.01, ["GET", "http", "/there", "404", ""])
+        metrics?.set("connected_payments.delivery.queue.oldest_due_age", Number.NaN, ["sandbox"])
+        metrics?.set("connected_payments.delivery.queue.oldest_due_age", 7, ["production"])
+      }).pipe(Effect.provide(telemetryLayer))
+      expect(collector.metric("http.server.request.duration").map(({ attributes }) => attributes)).toEqual([
+        { "http.request.method": "GET", "url.scheme": "http", "http.route": "/there", "http.response.status_code": 404 }
+      ])
+      expect(collector.metric("connected_payments.delivery.queue.oldest_due_age")).toMatchObject([
+        { value: 7, attributes: { environment: "production" } }
+      ])
+    })
+  )
+
   it.scopedLive("keeps every failed attempt and the whole story of sampled notifications, whatever the sampler", () =>
     Effect.gen(function* () {
       const collector = yield* makeCollector
