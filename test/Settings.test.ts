@@ -102,6 +102,12 @@ describe("settings", () => {
     ["TRUSTED_PROXIES", "10.0.0.0/8,::1", (s: SettingsShape) => s.trustedProxies.check("10.9.8.7"), true],
     ["TRUSTED_PROXIES", "10.0.0.0/8,::1", (s: SettingsShape) => s.trustedProxies.check("::1", "ipv6"), true],
     ["TRUSTED_PROXIES", "10.0.0.0/8,::1", (s: SettingsShape) => s.trustedProxies.check("11.0.0.1"), false],
+    [
+      "TRUSTED_TRACE_PARENTS",
+      "10.0.0.0/8,::1",
+      (s: SettingsShape) => ["10.9.8.7", "11.0.0.1"].map((address) => s.trustedTraceParents.check(address)),
+      [true, false]
+    ],
     ["SMTP_URL", "smtp://localhost:1025", (s: SettingsShape) => Option.isSome(s.smtpUrl), true],
     ["DATABASE_URL", "postgres:///payments?host=/run", (s: SettingsShape) => Option.isSome(s.databaseUrl), true],
     ["LOCAL_ACCOUNT_ID", "acct_1", (s: SettingsShape) => Option.getOrNull(s.provider.localAccountId), "acct_1"]
@@ -127,6 +133,7 @@ describe("settings", () => {
     ["ENDPOINT_LIMIT", ["", "0", "1001", "1.5"]],
     ["RATE_LIMIT_PER_MINUTE", ["", "0", "-600", "lots"]],
     ["FAILED_AUTHENTICATIONS_PER_MINUTE", ["", "0"]],
+    ["TRUSTED_TRACE_PARENTS", ["", "gateway.internal", "10.0.0.0/33"]],
     ["TRUSTED_PROXIES", ["", "proxy.internal", "10.0.0.0/33", "10.0.0.0/", "10.0.0.1,", "::/129", "10.0.0.0/8/8"]],
     ["TRUSTED_ORIGINS", ["", "app.example", "https://app.example/", "https://app.example,*", "null"]],
     ["SMTP_URL", ["", "smtp.example:25", "https://smtp.example", "smtp://"]],
