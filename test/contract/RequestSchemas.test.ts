@@ -30,18 +30,18 @@ const cpuMillis = (work: () => void): number => {
   return (user + system) / 1000
 }
 
-const heads = ["", "https://", "prod_", "a@", "a@a.", "svc_evt_", "2026-01-31T09:30:00.", "0a0a0a0a-"]
-const units = ["a", "A", "0", "-", ".", "/", "_", " ", "a.", "a-", " a", "é", "\u2028"]
-const tails = ["", "\n", "\u0000", "<", "[", "@", "!"]
+const heads = ["", "https://", "prod_", "a@a", "2026-01-31T09:30:00."]
+const units = ["a", "0", "_", " ", "a.", "a-", " a", "é"]
+const tails = ["", "\u0000", "<", "["]
 
-/** Far beyond the fields' own bounds, so that a square shows: a line takes a millisecond, a square seconds. */
-const length = 32_768
+/** Far beyond the fields' own bounds, so that a square shows: a line takes less than a millisecond. */
+const length = 16_384
 
 /** Whether there is a long text that a pattern goes back and forth on. */
 const isSlow = (pattern: RegExp): boolean =>
   heads.some((head) =>
     units.some((unit) =>
-      tails.some((tail) => cpuMillis(() => pattern.test(`${head}${unit.repeat(length / unit.length)}${tail}`)) > 200)
+      tails.some((tail) => cpuMillis(() => pattern.test(`${head}${unit.repeat(length / unit.length)}${tail}`)) > 100)
     )
   )
 

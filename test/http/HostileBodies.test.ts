@@ -1,0 +1,158 @@
+import { randomUUID } from "node:crypto"
+import { expect } from "@effect/vitest"
+import { Effect, Option, type Schema, SchemaAST } from "effect"
+import { operations } from "../../src/Api.ts"
+import { maxJsonBytes } from "../../src/kit/Body.ts"
+import { makeTools } from "../../src/mcp/Tools.ts"
+import { operationKey } from "../../src/Operations.ts"
+import { unrefined } from "../contract/RequestParts.ts"
+import { onServiceWithMail, signInOwner } from "../harness/SignIn.ts"
+import { TestService, testPublicUrl } from "../harness/TestService.ts"
+
+/**
+ * The worst bodies that fit into the bound of a body: each is refused without work that others would feel. Measured in
+ * CPU time of the process, this test's own side included.
+ */
+
+/** Generous: ten times what such a body takes on a quiet machine; without bounds each kind takes seconds. */
+const maxMillis = 1_000
+const maxMegabytes = 50
+
+type Body = readonly [name: string, json: string]
+
+/** As many copies of a piece as fit into so many characters. */
+const filled = (room: number, piece: string): string =>
+  Array.from({ length: Math.floor(room / (piece.length + 1)) }, () => piece).join(",")
+
+/** A value that is wrong on as many levels as its bounds let anybody reach. */
+const busy = (ast: SchemaAST.AST): unknown => {
+  const base = unrefined(ast)
+  if (SchemaAST.isTupleType(base)) {
+    return Array.from({ length: 90 }, () => busy(base.rest[0]?.type ?? SchemaAST.unknownKeyword))
+  }
+  if (!SchemaAST.isTypeLiteral(base)) return "\u0000"
+  const known = base.propertySignatures.map(({ name, type }) => [String(name), busy(type)] as const)
+  const pairs = base.indexSignatures.flatMap(() => Array.from({ length: 90 }, (_, n) => [`[${n}`, 0] as const))
+  return Object.fromEntries([...known, ...pairs, ["unknown", 0]])
+}
+
+/** Bodies for an object of these fields, put where the arguments are. */
+const bodiesFor = (schema: Schema.Schema.All, wrap: (json: string) => string): ReadonlyArray<Body> => {
+  const ast = SchemaAST.encodedAST(schema.ast)
+  const base = unrefined(ast)
+  const fields = SchemaAST.isTypeLiteral(base) ? base.propertySignatures.map(({ name }) => String(name)) : []
+  const room = maxJsonBytes - wrap("").length - 64
+  return [
+    [
+      "a long key around half characters",
+      wrap(`{"${"k".repeat(room / 2)}":[${Array.from({ length: 12_000 }, () => '"\\ud800"').join(",")}]}`)
+    ],
+    [
+      "a hundred of those",
+      wrap(`{"${"k".repeat(room - 2_000)}":[${Array.from({ length: 99 }, () => '"\\ud800"').join(",")}]}`)
+    ],
+    ["many keys", wrap(JSON.stringify(Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`k${n}`, n]))))],
+    ["deep arrays", wrap("[".repeat(room / 2) + "]".repeat(room / 2))],
+    ["all that may be wrong at once", wrap(JSON.stringify(busy(ast)))],
+    [
+      "a thousand values of nothing",
+      wrap(JSON.stringify(Array.from({ length: 30 }, () => Array.from({ length: 30 }, () => ({})))))
+    ],
+    ...fields.flatMap(
+      (field): ReadonlyArray<Body> => [
+        ...["1", '"payments:x"', "{}", '{"a":[]}'].map(
+          (piece): Body => [`${field}: many times ${piece}`, wrap(`{"${field}":[${filled(room - 64, piece)}]}`)]
+        ),
+        [
+          `${field}: a hundred objects of unknown keys`,
+          wrap(
+            JSON.stringify({
+              [field]: Array.from({ length: 99 }, () => ({ a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, g: 7, h: 8 }))
+            })
+          )
+        ],
+        [
+          `${field}: a hundred long texts`,
+          wrap(JSON.stringify({ [field]: Array.from({ length: 99 }, () => "x".repeat(room / 100 - 4)) }))
+        ],
+        [`${field}: a long text`, wrap(JSON.stringify({ [field]: "a".repeat(room - field.length - 20) }))],
+        [
+          `${field}: a long text with a wrong end`,
+          wrap(JSON.stringify({ [field]: `${"a".repeat(room - field.length - 20)}<` }))
+        ],
+        [`${field}: blanks`, wrap(JSON.stringify({ [field]: `a${" ".repeat(room - field.length - 20)}a` }))]
+      ]
+    )
+  ]
+}
+
+const attack = (send: Effect.Effect<{ readonly status: number; readonly text: string }>, what: string) =>
+  Effect.gen(function* () {
+    const heap = process.memoryUsage().heapUsed
+    const before = process.cpuUsage()
+    const { status, text } = yield* send
+    const { system, user } = process.cpuUsage(before)
+    const grown = (process.memoryUsage().heapUsed - heap) / 2 ** 20
+    expect((user + system) / 1000, `${what}: CPU in ms`).toBeLessThan(maxMillis)
+    expect(grown, `${what}: MB`).toBeLessThan(maxMegabytes)
+    expect(text.length, `${what}: ${text.slice(0, 200)}`).toBeLessThan(20_000)
+    return { status, text }
+  })
+
+onServiceWithMail({ roles: { api: true, worker: false } })("a body made to cost much", (it) => {
+  const withBody = operations.filter(
+    ({ endpoint, path }) => Option.isSome(endpoint.payloadSchema) && !path.startsWith("/webhooks/")
+  )
+
+  it.effect("is refused by every operation at little cost, in a small answer", () =>
+    Effect.gen(function* () {
+      const { organization, request } = yield* TestService
+      const { cookie } = yield* signInOwner
+      for (const { endpoint, method, path } of withBody) {
+        const id = path.includes("/provider/") ? "prod_nothing" : randomUUID()
+        const url = path.replace(":organizationId", organization.id).replaceAll(/:\w+/g, id)
+        const identity = path.startsWith("/identity")
+        const schema = Option.getOrThrow(endpoint.payloadSchema)
+        for (const [name, raw] of bodiesFor(schema, (json) => json)) {
+          const what = `${operationKey(method, path)}: ${name}`
+          expect(raw.length, what).toBeLessThanOrEqual(maxJsonBytes)
+          const { status, text } = yield* attack(
+            request(method, url, {
+              ...(identity ? {} : { key: organization.testKey }),
+              raw,
+              headers: {
+                "content-type": "application/json",
+                "idempotency-key": randomUUID(),
+                ...(identity ? { cookie, origin: testPublicUrl } : {})
+              }
+            }),
+            what
+          )
+          expect([404, 409, 422], `${what} ${text.slice(0, 200)}`).toContain(status)
+        }
+      }
+    })
+  )
+
+  it.effect("is refused by every tool at little cost, in a small answer", () =>
+    Effect.gen(function* () {
+      const { organization, request, services } = yield* TestService
+      const tools = yield* Effect.provide(makeTools, services)
+      for (const { input, listed } of tools.values()) {
+        const wrap = (json: string) =>
+          `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${listed.name}","arguments":${json}}}`
+        for (const [name, raw] of bodiesFor(input, wrap)) {
+          const what = `${listed.name}: ${name}`
+          yield* attack(
+            request("POST", "/mcp", {
+              key: organization.testKey,
+              raw,
+              headers: { "content-type": "application/json", accept: "application/json, text/event-stream" }
+            }),
+            what
+          )
+        }
+      }
+    })
+  )
+})
