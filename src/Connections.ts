@@ -67,9 +67,9 @@ const isOver = ({ response }: Exchange): boolean => response.writableFinished ||
 
 const isIdle = ({ current }: Connection): boolean => current === undefined || isOver(current)
 
-/** Answers in the documented form, or the tool server's, what no handler ever sees. */
-const writeRefusal = (socket: Socket, error: UnreadableRequest, target: string): void => {
-  if (!socket.writable) {
+/** Answers in the documented form, or the tool server's, what no handler ever sees; nothing to a client that has left. */
+const writeRefusal = (socket: Socket, error: UnreadableRequest | null, target: string): void => {
+  if (!socket.writable || error === null) {
     socket.destroy()
     return
   }
@@ -95,9 +95,10 @@ export interface Connections {
   /**
    * Refuses what could not be read of a connection, once everything before it is answered, and ends the connection.
    *
+   * @param error null where the client has left in the middle of a request
    * @param target of the request line, as far as it is known
    */
-  readonly refuse: (socket: Socket, error: UnreadableRequest, target: string) => void
+  readonly refuse: (socket: Socket, error: UnreadableRequest | null, target: string) => void
 }
 
 /**
@@ -173,9 +174,13 @@ export const boundConnections = (
   }
 
   /** Refuses the request that is worked on, of which not everything has come. */
-  const refuseCurrent = (connection: Connection, { request, response }: Exchange, error: UnreadableRequest): void => {
+  const refuseCurrent = (
+    connection: Connection,
+    { request, response }: Exchange,
+    error: UnreadableRequest | null
+  ): void => {
     endSoon(connection)
-    if (response.headersSent) {
+    if (response.headersSent || error === null) {
       connection.socket.destroy()
       return
     }
@@ -184,7 +189,7 @@ export const boundConnections = (
     if (!request.emit(bodyRefused, error)) writeRefusal(connection.socket, error, request.url ?? "")
   }
 
-  const refuse = (socket: Socket, error: UnreadableRequest, target: string): void => {
+  const refuse = (socket: Socket, error: UnreadableRequest | null, target: string): void => {
     const connection = connections.get(socket)
     if (connection === undefined || (error instanceof RequestTimeout && socket.bytesRead === 0)) {
       // Opened in advance and never used: there is no request to answer

@@ -29,9 +29,13 @@ export interface ServerOptions extends ConnectionBounds {
   readonly shutdownTimeout: Duration.Duration
 }
 
-/** What is said of a request that no handler ever sees. */
-const refusalOf = (error: unknown): UnreadableRequest => {
+/** What is said of a request that could not be read; null where its client has left before its end. */
+const refusalOf = (error: unknown): UnreadableRequest | null => {
   switch (Predicate.hasProperty(error, "code") ? error.code : undefined) {
+    case "HPE_INVALID_EOF_STATE":
+    case "ECONNRESET":
+    case "EPIPE":
+      return null
     case "ERR_HTTP_REQUEST_TIMEOUT":
       return new RequestTimeout()
     case "HPE_HEADER_OVERFLOW":

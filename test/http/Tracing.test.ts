@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto"
-import { BlockList } from "node:net"
+import { BlockList, connect } from "node:net"
 import { expect, it } from "@effect/vitest"
 import { Effect, Option, Tracer } from "effect"
 import { type LineLevel, type LogLine, LogLines } from "../../src/kit/LogLines.ts"
+import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
 import { testReturnUrls } from "../harness/TestService.ts"
 import { makeOrganization, startService } from "./StartedService.ts"
@@ -211,4 +212,53 @@ it.scopedLive("log lines below the level that is written are not made, nor any w
       expect(lines.map(({ level }) => level)).toEqual(expected)
     }
   })
+)
+
+it.scopedLive(
+  "a request whose client goes away is nobody's failure: 499, and no word of it at the level of warnings",
+  () =>
+    Effect.gen(function* () {
+      const { id, key, lines, service } = yield* logged({ least: "INFO", requests: true })
+      const lock = yield* Effect.makeLatch(false)
+      const locked = yield* Effect.makeLatch(false)
+      // What the service waits for while its client leaves
+      yield* Effect.fork(
+        service.sql.withTransaction(
+          Effect.gen(function* () {
+            yield* service.sql`LOCK TABLE payments.endpoints IN ACCESS EXCLUSIVE MODE`
+            yield* locked.open
+            yield* lock.await
+          })
+        )
+      )
+      yield* locked.await
+      const endpoints = `/v2/organizations/${id}/integrations/endpoints`
+      const head = `x-api-key: ${key}\r\nhost: x\r\n`
+      const body = "content-type: application/json\r\ncontent-length: 100\r\n"
+      const left = [
+        // Waiting for the database, half-way through a body, and before the entry has all of a notification
+        `GET ${endpoints} HTTP/1.1\r\n${head}\r\n`,
+        `POST ${endpoints} HTTP/1.1\r\n${head}idempotency-key: ${randomUUID()}\r\n${body}\r\n{"name":`,
+        `POST /webhooks/provider HTTP/1.1\r\n${head}${body}\r\n{"id":`
+      ]
+      const { port } = new URL(service.baseUrl)
+      for (const bytes of left) {
+        const count = lines.length
+        const socket = connect(Number(port), "127.0.0.1", () => socket.write(bytes))
+        socket.on("error", () => {})
+        // Until it is being worked on
+        yield* eventually(
+          "the request",
+          Effect.map(service.request("GET", "/nowhere"), () =>
+            lines.length > count + 2 ? Option.some(socket.destroy()) : Option.none()
+          )
+        )
+      }
+      const gone = () => lines.filter(({ attributes }) => attributes["http.response.status_code"] === 499)
+      yield* eventuallyTrue("their lines", () => gone().length === left.length)
+      yield* lock.open
+      expect(gone().map(({ level }) => level)).toEqual(["INFO", "INFO", "INFO"])
+      expect(lines.filter(({ level }) => level === "ERROR")).toEqual([])
+      expect(service.log.filter(({ level }) => ["WARN", "ERROR", "FATAL"].includes(level))).toEqual([])
+    })
 )
