@@ -213,6 +213,7 @@ const textsAt = (lengths: ReadonlyArray<number>): ReadonlyArray<string> => [
   "https://shop.example/#a",
   "https://localhost/",
   "https://",
+  "https://[/a.png",
   "javascript:alert(1)",
   "ana@example.com",
   "ana@@example.com",

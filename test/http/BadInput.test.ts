@@ -99,6 +99,9 @@ const outOfBounds: Readonly<
     [{ name: "a".repeat(251) }, ["name"]],
     [{ images: Array.from({ length: 9 }, (_, index) => `https://shop.example/${index}.png`) }, ["images"]],
     [{ images: ["http://shop.example/a.png"] }, ["images.0"]],
+    [{ images: ["https://shop.example/a\n.png", "https://shop.example/\u0000"] }, ["images.0", "images.1"]],
+    [{ url: "https://shop.example/a b" }, ["url"]],
+    [{ name: "😀".repeat(251) }, ["name"]],
     [{ images: ["https://shop.example/a.png", "nonsense"] }, ["images.1"]],
     [{ url: "http://shop.example" }, ["url"]],
     [{ url: "javascript:alert(1)" }, ["url"]],
@@ -257,6 +260,8 @@ const outOfBounds: Readonly<
   "POST /v2/organizations/:organizationId/integrations/endpoints/:id/recover": [
     [{ since: "" }, ["since"]],
     [{ since: "yesterday" }, ["since"]],
+    [{ since: "2026-02-31T00:00:00Z" }, ["since"]],
+    [{ since: "9999-12-31T23:59:59-00:01" }, ["since"]],
     [{ since: String(Math.floor(Date.now() / 1000)) }, ["since"]],
     [{ since: new Date().toISOString().slice(0, 10) }, ["since"]],
     [{ since: new Date().toISOString().slice(0, 19) }, ["since"]],
@@ -463,7 +468,7 @@ onService({ roles: { api: true, worker: false } })("bad input", (it) => {
         )
         if (product === undefined) throw new Error("No operation makes products")
         const answer = yield* sendBody(product, {
-          name: "ü".repeat(250),
+          name: "😀".repeat(250),
           images: Array.from({ length: 8 }, (_, index) => `https://shop.example/${index}.png`),
           statement_descriptor: "A".repeat(22),
           metadata: Object.fromEntries(

@@ -51,7 +51,7 @@ const bodiesFor = (schema: Schema.Schema.All, wrap: (json: string) => string): R
       "a hundred of those",
       wrap(`{"${"k".repeat(room - 2_000)}":[${Array.from({ length: 99 }, () => '"\\ud800"').join(",")}]}`)
     ],
-    ["many keys", wrap(JSON.stringify(Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`k${n}`, n]))))],
+    ["many keys", wrap(JSON.stringify(Object.fromEntries(Array.from({ length: 15_000 }, (_, n) => [`k${n}`, n]))))],
     ["deep arrays", wrap("[".repeat(room / 2) + "]".repeat(room / 2))],
     ["all that may be wrong at once", wrap(JSON.stringify(busy(ast)))],
     [
@@ -60,7 +60,7 @@ const bodiesFor = (schema: Schema.Schema.All, wrap: (json: string) => string): R
     ],
     ...fields.flatMap(
       (field): ReadonlyArray<Body> => [
-        ...["1", '"payments:x"', "{}", '{"a":[]}'].map(
+        ...['"payments:x"', "{}"].map(
           (piece): Body => [`${field}: many times ${piece}`, wrap(`{"${field}":[${filled(room - 64, piece)}]}`)]
         ),
         [
@@ -75,12 +75,10 @@ const bodiesFor = (schema: Schema.Schema.All, wrap: (json: string) => string): R
           `${field}: a hundred long texts`,
           wrap(JSON.stringify({ [field]: Array.from({ length: 99 }, () => "x".repeat(room / 100 - 4)) }))
         ],
-        [`${field}: a long text`, wrap(JSON.stringify({ [field]: "a".repeat(room - field.length - 20) }))],
         [
           `${field}: a long text with a wrong end`,
           wrap(JSON.stringify({ [field]: `${"a".repeat(room - field.length - 20)}<` }))
-        ],
-        [`${field}: blanks`, wrap(JSON.stringify({ [field]: `a${" ".repeat(room - field.length - 20)}a` }))]
+        ]
       ]
     )
   ]
