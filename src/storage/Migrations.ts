@@ -8,7 +8,7 @@ import reports from "./migrations/0004_reports.ts"
 import upkeep from "./migrations/0005_upkeep.ts"
 import endpoints from "./migrations/0006_endpoints.ts"
 import deliveryQueue from "./migrations/0007_delivery_queue.ts"
-import queueByEndpoint from "./migrations/0009_queue_by_endpoint.ts"
+import queueAndWarnings from "./migrations/0009_queue_and_warnings.ts"
 
 /**
  * All migrations, in order. They are registered here rather than read from a folder, so that they survive bundling; a
@@ -22,7 +22,7 @@ export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.Sq
   "0005_upkeep": upkeep,
   "0006_endpoints": endpoints,
   "0007_delivery_queue": deliveryQueue,
-  "0009_queue_by_endpoint": queueByEndpoint
+  "0009_queue_and_warnings": queueAndWarnings
 }
 
 /** The schema could not be brought up to date; the message names the migration. For operators. */
