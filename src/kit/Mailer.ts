@@ -90,7 +90,7 @@ const fromCause = (cause: unknown): MailNotSent => {
 }
 
 /** What goes wrong before a mail is handed over. */
-const codesFromBefore = ["ECONNREFUSED", "ECONNECTION", "EDNS", "ENOTFOUND", "ETLS", "EAUTH", "ENOAUTH", "EENVELOPE"]
+const codesFromBefore = ["ECONNREFUSED", "EDNS", "ENOTFOUND", "ETLS", "EAUTH", "ENOAUTH", "EENVELOPE"]
 const messagesFromBefore = ["Connection timeout", "Greeting never received"]
 
 const isFromBefore = (cause: unknown): boolean => {
@@ -108,6 +108,8 @@ const makeSmtp = (url: Redacted.Redacted, from: string) =>
           url: Redacted.value(url),
           pool: true,
           maxConnections: 2,
+          // Of itself it would send a mail again, up to five times, whose connection broke before the server's answer
+          maxRequeues: 0,
           disableFileAccess: true,
           disableUrlAccess: true,
           ...timeouts
