@@ -84,6 +84,10 @@ export class DeliveriesApi extends HttpApiGroup.make("deliveries")
       .addSuccess(DeliveryList)
       .annotate(RequiredPermission, "webhook-endpoints:read")
       .annotate(OpenApi.Summary, "List an endpoint's deliveries, newest first")
+      .annotate(
+        OpenApi.Description,
+        "Filters are looked for from the newest on, for 3 seconds at most. Where they match too little of a long history for that, the answer is 503 `service_unavailable`: begin nearer to what is looked for with `created_lte`."
+      )
   )
   .add(
     HttpApiEndpoint.get("get", "/deliveries/:id")

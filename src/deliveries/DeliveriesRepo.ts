@@ -1,6 +1,6 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Duration, Effect, Option } from "effect"
-import type { DeliveryId, EndpointId } from "../kit/Ids.ts"
+import { type DeliveryId, type EndpointId, firstIdAt } from "../kit/Ids.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import { transaction } from "../storage/Database.ts"
 import { makePreparing } from "../storage/Statements.ts"
@@ -56,6 +56,12 @@ export const makeResendSql = Effect.map(SqlClient.SqlClient, (sql) => {
     currentSecret
   }
 })
+
+/** How long a page of the history may be looked for, in milliseconds; after that the answer is 503. */
+const listTimeout = "3000"
+
+/** How far the clock of a process may be ahead of the database's, in seconds. */
+const clockDifference = 3600
 
 /** The SQL of deliveries' history and of a re-send; nobody outside the slice imports this. */
 export const makeDeliveriesRepo = Effect.gen(function* () {
@@ -131,10 +137,21 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
         ...(query.type === undefined ? [] : [sql`e.type = ${query.type}`]),
         ...(query.created_gte === undefined ? [] : [sql`d.created_at >= to_timestamp(${query.created_gte})`]),
         // The whole second counts, as it does where times are kept in seconds
-        ...(query.created_lte === undefined ? [] : [sql`d.created_at < to_timestamp(${query.created_lte}::bigint + 1)`])
+        ...(query.created_lte === undefined
+          ? []
+          : [
+              sql`d.created_at < to_timestamp(${query.created_lte}::bigint + 1)`,
+              // Ids are made of the time, by the processes' clocks: what is newer is stepped over by the index
+              sql`d.id < ${firstIdAt((query.created_lte + clockDifference) * 1000)}::uuid`
+            ])
       ]
-      return sql<Delivery>`
+      const page = sql<Delivery>`
         SELECT ${columns} FROM ${joined} WHERE ${sql.and(conditions)} ORDER BY d.id DESC LIMIT ${limit}`
+      const isFiltered = [query.state, query.type, query.created_gte].some((filter) => filter !== undefined)
+      // A filter may match little of a long history
+      return isFiltered
+        ? transaction(sql)(Effect.zipRight(sql`SET LOCAL statement_timeout = ${sql.literal(listTimeout)}`, page))
+        : page
     },
 
     find: (tenant: Tenant, id: DeliveryId) =>

@@ -1,6 +1,7 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Duration, Effect, Layer } from "effect"
 import type { ServiceUnavailable } from "../Errors.ts"
+import { firstIdAt } from "../kit/Ids.ts"
 import { orUnavailable } from "../storage/Database.ts"
 import { makeRecoveriesRepo } from "./RecoveriesRepo.ts"
 
@@ -40,12 +41,6 @@ interface Place {
   readonly environment: string
 }
 
-/** Ids are made of the time: every delivery that was made before this one has a smaller id. */
-const idAt = (millis: number): string => {
-  const hex = Math.max(0, Math.floor(millis)).toString(16).padStart(12, "0")
-  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
-}
-
 const makeRetention = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
   const sql = yield* SqlClient.SqlClient
   const recoveries = yield* makeRecoveriesRepo
@@ -69,7 +64,7 @@ const makeRetention = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions
       ) AS w (organization_id, environment) CROSS JOIN LATERAL (
         SELECT d.organization_id, d.environment, d.id FROM payments.deliveries d
         WHERE d.organization_id = w.organization_id AND d.environment = w.environment
-          AND d.id < ${idAt(Date.now() - keepForMillis)}::uuid AND d.state <> 'queued' AND d.finished_at < ${old}
+          AND d.id < ${firstIdAt(Date.now() - keepForMillis)}::uuid AND d.state <> 'queued' AND d.finished_at < ${old}
         ORDER BY d.id LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
       ) d LIMIT ${batchSize}
     )

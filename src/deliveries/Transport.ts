@@ -42,7 +42,7 @@ export interface TransportOptions {
   readonly idleConnections?: number
   /** How long a connection stays open unused. Default 4 seconds, which is less than common servers allow. */
   readonly idleTimeout?: Duration.DurationInput
-  /** How long a connection is used before the name is looked up again. Default 5 minutes. */
+  /** How long after its name was looked up a connection is used for further attempts. Default 1 minute. */
   readonly maxConnectionAge?: Duration.DurationInput
   /** PEM certificates of the authorities to trust, instead of the usual ones. */
   readonly certificateAuthorities?: ReadonlyArray<string>
@@ -86,7 +86,7 @@ const make = Effect.fnUntraced(function* (options: TransportOptions) {
     idlePerOrigin: options.idleConnectionsPerOrigin ?? 8,
     idleInAll: options.idleConnections ?? 256,
     idleMillis: Duration.toMillis(options.idleTimeout ?? Duration.seconds(4)),
-    maxAgeMillis: Duration.toMillis(options.maxConnectionAge ?? Duration.minutes(5))
+    maxAgeMillis: Duration.toMillis(options.maxConnectionAge ?? Duration.minutes(1))
   }
   const maxResponseBytes = options.maxResponseBytes ?? 64 * 1024
   const deadlines = new Deadlines(Duration.toMillis(options.timeout ?? Duration.seconds(10)))

@@ -35,7 +35,7 @@ export interface ConnectionSettings {
   readonly idleInAll: number
   /** How long one stays open unused, in milliseconds. */
   readonly idleMillis: number
-  /** How long one is used before a new look-up is due, in milliseconds. */
+  /** How long after its look-up one is used for further attempts, in milliseconds. */
   readonly maxAgeMillis: number
 }
 
@@ -142,7 +142,7 @@ export class Connection {
   readonly #policy: AddressPolicy
   #socket: Socket | null = null
   #cancelLookup: Runtime.Cancel<unknown, unknown> | null = null
-  #connectedAt = performance.now()
+  #lookedUpAt = performance.now()
 
   constructor(origin: string, settings: ConnectionSettings, policy: AddressPolicy, onDisconnect: () => void) {
     this.origin = origin
@@ -161,9 +161,9 @@ export class Connection {
     }).on("disconnect", onDisconnect)
   }
 
-  /** Milliseconds since it was connected. */
+  /** Milliseconds since its name was looked up. */
   get ageMillis(): number {
-    return performance.now() - this.#connectedAt
+    return performance.now() - this.#lookedUpAt
   }
 
   /** Bytes that arrived so far, all requests together. */
@@ -179,6 +179,7 @@ export class Connection {
   }
 
   #connect(options: buildConnector.Options, callback: buildConnector.Callback): void {
+    this.#lookedUpAt = performance.now()
     this.#cancelLookup = Runtime.runCallback(this.#settings.runtime)(
       resolveDestination(options.hostname, this.#policy).pipe(
         Effect.provideService(DnsResolver, this.#settings.resolver)
@@ -214,7 +215,6 @@ export class Connection {
       fail(new ConnectError({ errorCode: connectErrorCode(cause, secure && connected), cause }))
     const ready = () => {
       socket.off("error", failed)
-      this.#connectedAt = performance.now()
       callback(null, socket)
       // After undici's own listener, so that it has read what there was
       socket.on("readable", () => this.onBytes?.())

@@ -63,6 +63,7 @@ export const warningMail = (
   const history = `${options.publicUrl}/v2/organizations/${organizationId}/integrations/endpoints/${endpointId}/deliveries?state=failed`
   return {
     to: options.to,
+    once: true,
     subject: `Webhook endpoint failing in ${environment}: ${name}`,
     text: `Deliveries to a webhook endpoint of your organization have failed for good.
 

@@ -17,6 +17,9 @@ const interval = "1 minute"
 /** How many reasons a mail names at most. */
 const maxReasons = 5
 
+/** How long a process has from claiming a warning to handing it over, before another one does it. */
+const claimedFor = "5 minutes"
+
 /** How long a warning rests that the mail server will not take: an operator has to mend something first. */
 const refusedFor = "1 hour"
 
@@ -38,8 +41,12 @@ export class Warnings extends Context.Tag("connected-payments/deliveries/Warning
   {
     /**
      * Warns of every endpoint with three or more definitive failures in the last 24 hours, synthetic tests aside, that
-     * was not warned about within a day. Any number of processes may do it: one of them claims each warning before it is
-     * sent. A mail server that can't be reached ends the round; what it did not take is tried again.
+     * was not warned about within a day. Any number of processes may do it: one of them claims each warning for a while.
+     * A mail server that can't be reached ends the round; what it did not take is tried again.
+     *
+     * At most one warning per day and endpoint, whatever happens (contract, Limits): it counts as sent from just before it
+     * is handed over, so a process that dies before that loses nothing, and one that dies within the hand-over, or whose
+     * mail server takes a mail and does not say so in time, does not send it again that day. It may then be lost.
      */
     readonly scan: Effect.Effect<void, ServiceUnavailable>
   }
@@ -48,6 +55,12 @@ export class Warnings extends Context.Tag("connected-payments/deliveries/Warning
     options: WarningsOptions
   ): Layer.Layer<Warnings, never, SqlClient.SqlClient | Mailer | Members> =>
     Layer.effect(Warnings, makeWarnings(options))
+}
+
+/** How long a warning rests, where that changes; and whether it was sent. */
+interface Rest {
+  readonly after?: string
+  readonly sent?: boolean
 }
 
 const makeStatements = Effect.map(SqlClient.SqlClient, (sql) => ({
@@ -85,22 +98,33 @@ const makeStatements = Effect.map(SqlClient.SqlClient, (sql) => ({
       OFFSET ${warningThreshold - 1}
     )`,
 
-  /** Whether this process is the one to send it: from then on nobody else does, for a day. */
+  /** Claims it for this process; answers until when, none where another one has it or it was sent within a day. */
   claim: ({ endpointId, environment, organizationId }: FailingEndpoint) =>
     Effect.map(
-      sql`
+      sql<{ readonly until: string }>`
         INSERT INTO payments.failure_warnings AS w (organization_id, environment, endpoint_id, quiet_until)
-        VALUES (${organizationId}, ${environment}, ${endpointId}, now() + interval '24 hours')
+        VALUES (${organizationId}, ${environment}, ${endpointId}, now() + ${claimedFor}::interval)
         ON CONFLICT (organization_id, environment, endpoint_id) DO UPDATE SET quiet_until = EXCLUDED.quiet_until
         WHERE w.quiet_until <= now()
-        RETURNING 1`,
-      (rows) => rows.length > 0
+        RETURNING quiet_until::text AS until`,
+      ([row]) => Option.fromNullable(row?.until)
     ),
 
-  /** Gives a claim back: the warning is due again at this time. */
-  release: ({ endpointId, environment, organizationId }: FailingEndpoint, after: string) => sql`
-    UPDATE payments.failure_warnings SET quiet_until = now() + ${after}::interval
-    WHERE organization_id = ${organizationId} AND environment = ${environment} AND endpoint_id = ${endpointId}`,
+  /**
+   * Has the warning rest from now on, where it still rests until the time that this process gave it; answers until when.
+   * None where another process has claimed it since. `sent`: the mail server took it.
+   */
+  rest: ({ endpointId, environment, organizationId }: FailingEndpoint, until: string, { after, sent = false }: Rest) =>
+    Effect.map(
+      sql<{ readonly until: string }>`
+        UPDATE payments.failure_warnings SET
+          quiet_until = CASE WHEN ${after ?? null}::text IS NULL THEN quiet_until ELSE now() + ${after ?? null}::interval END,
+          sent_at = CASE WHEN ${sent}::boolean THEN now() ELSE sent_at END
+        WHERE organization_id = ${organizationId} AND environment = ${environment} AND endpoint_id = ${endpointId}
+          AND quiet_until = ${until}::timestamptz
+        RETURNING quiet_until::text AS until`,
+      ([row]) => Option.fromNullable(row?.until)
+    ),
 
   /** What there is to say; none where it has healed meanwhile. */
   failures: ({ endpointId, environment, organizationId }: FailingEndpoint) =>
@@ -135,39 +159,54 @@ const makeWarnings = Effect.fnUntraced(function* (options: WarningsOptions) {
       all.filter(({ role }) => entersEverything(role)).map(({ email }) => email)
     )
 
-  /** Fails where nobody got it. Who did not get it where others did has it sent again in the background. */
-  const send = Effect.fnUntraced(function* (failures: EndpointFailures) {
+  /**
+   * Fails where nobody can have got it. Who did not get it where others may have has it sent again in the background.
+   * Answers whether the mail server took one.
+   */
+  const send = Effect.fnUntraced(function* (failures: EndpointFailures, addresses: ReadonlyArray<string>) {
     const refused: Array<readonly [to: string, error: MailNotSent]> = []
-    const addresses = yield* recipients(failures.organizationId)
+    const taken: Array<boolean> = []
     for (const to of addresses) {
-      yield* Effect.catchAll(mailer.send(warningMail(failures, { to, publicUrl: options.publicUrl })), (error) =>
-        Effect.sync(() => refused.push([to, error]))
+      yield* mailer.send(warningMail(failures, { to, publicUrl: options.publicUrl })).pipe(
+        Effect.tap(() => Effect.sync(() => taken.push(true))),
+        Effect.catchAll((error) =>
+          Effect.sync(() => (error.maybeTaken === true ? taken.push(false) : refused.push([to, error])))
+        )
       )
     }
     const [first] = refused
-    if (first !== undefined && refused.length === addresses.length) {
+    if (first !== undefined && taken.length === 0) {
       return yield* refused.find(([, { permanent }]) => !permanent)?.[1] ?? first[1]
     }
     for (const [to] of refused) {
       yield* mailer.queue(warningMail(failures, { to, publicUrl: options.publicUrl }))
     }
+    return taken.includes(true)
   })
 
   /** Answers whether the round goes on: not where the mail server is out of reach. */
   const warn = Effect.fnUntraced(function* (endpoint: FailingEndpoint) {
-    if (!(yield* statements.claim(endpoint))) {
+    const claim = yield* statements.claim(endpoint)
+    if (Option.isNone(claim)) {
       return true
     }
     const failures = yield* statements.failures(endpoint)
     if (Option.isNone(failures)) {
-      yield* statements.release(endpoint, "0")
+      yield* statements.rest(endpoint, claim.value, { after: "0" })
       return true
     }
-    return yield* send(failures.value).pipe(
+    const addresses = yield* recipients(endpoint.organizationId)
+    // From here on it counts as sent, unless the mail server is known not to have taken it
+    const begun = yield* statements.rest(endpoint, claim.value, { after: "24 hours" })
+    if (Option.isNone(begun)) {
+      return true
+    }
+    return yield* send(failures.value, addresses).pipe(
+      Effect.tap((sent) => statements.rest(endpoint, begun.value, { sent })),
       Effect.as(true),
       Effect.catchTag("MailNotSent", (error) =>
         Effect.logWarning(`A warning of failed deliveries could not be sent: ${error.message}`).pipe(
-          Effect.zipRight(statements.release(endpoint, error.permanent ? refusedFor : "0")),
+          Effect.zipRight(statements.rest(endpoint, begun.value, { after: error.permanent ? refusedFor : "0" })),
           Effect.as(error.permanent)
         )
       ),

@@ -7,7 +7,7 @@
  */
 import { promises as dns } from "node:dns"
 import { isIP } from "node:net"
-import { Context, Data, Duration, Effect, Either, Layer } from "effect"
+import { Context, Data, Duration, Effect, Either, Fiber, Layer } from "effect"
 import {
   type AddressPolicy,
   isAddressAllowed,
@@ -190,6 +190,9 @@ const lookUp = (hostname: string): Effect.Effect<ReadonlyArray<ResolvedAddress>,
     Effect.map((answers) => answers.map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 }) as const))
   )
 
+/** How long the second family is waited for once the first has answered with an address. */
+const otherFamilyWithin = Duration.seconds(1)
+
 /** Both address families at once; one of them is enough. */
 const query = (
   hostname: string,
@@ -199,19 +202,23 @@ const query = (
     // A resolver of its own: `cancel` ends all that a resolver has under way
     const resolver = new dns.Resolver({ timeout: 2000, tries: 2 })
     if (nameServers !== undefined) resolver.setServers(nameServers)
-    return Effect.all(
-      [
-        Effect.either(ask(hostname, 6, () => resolver.resolve6(hostname))),
-        Effect.either(ask(hostname, 4, () => resolver.resolve4(hostname)))
-      ],
-      { concurrency: 2 }
-    ).pipe(
-      Effect.flatMap(([v6, v4]) => {
-        if (Either.isLeft(v6) && Either.isLeft(v4)) return Effect.fail(v4.left)
-        return Effect.succeed([...Either.getOrElse(v6, () => []), ...Either.getOrElse(v4, () => [])])
-      }),
-      Effect.onInterrupt(() => Effect.sync(() => resolver.cancel()))
-    )
+    return Effect.gen(function* () {
+      const v6 = yield* Effect.fork(Effect.either(ask(hostname, 6, () => resolver.resolve6(hostname))))
+      const v4 = yield* Effect.fork(Effect.either(ask(hostname, 4, () => resolver.resolve4(hostname))))
+      const first = yield* Effect.raceFirst(Fiber.join(v6), Fiber.join(v4))
+      // A server may keep silent about one family: the other's addresses, all of them checked, are enough
+      const patience = Either.isRight(first) && first.right.length > 0 ? otherFamilyWithin : Duration.infinity
+      const answer = (fiber: typeof v4) =>
+        Effect.timeoutTo(Fiber.join(fiber), {
+          duration: patience,
+          onSuccess: (either) => either,
+          onTimeout: () => Either.left(new DestinationUnresolvable({ hostname, cause: "timed out" }))
+        })
+      const answers = yield* Effect.all([answer(v6), answer(v4)], { concurrency: 2 })
+      const addresses = answers.flatMap(Either.getOrElse((): ReadonlyArray<ResolvedAddress> => []))
+      const [, last] = answers
+      return answers.every(Either.isLeft) && Either.isLeft(last) ? yield* last.left : addresses
+    }).pipe(Effect.ensuring(Effect.sync(() => resolver.cancel())))
   })
 
 const ask = (

@@ -26,6 +26,12 @@ export type DeliveryId = typeof DeliveryId.Type
 /** A new UUIDv7: ordered by the time of its making. */
 export const newId: Effect.Effect<string> = Effect.sync(() => v7())
 
+/** The smallest UUIDv7 of a time, in Unix milliseconds: every id that was made before it is smaller. */
+export const firstIdAt = (millis: number): string => {
+  const hex = Math.max(0, Math.floor(millis)).toString(16).padStart(12, "0")
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
+}
+
 /** What delivery ids are derived under; never changes, or a repeated event would be delivered twice. */
 const deliveryNamespace = "0192f0c0-7a1e-7c52-9d3b-5f0e6a1c2b4d"
 

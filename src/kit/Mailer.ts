@@ -11,6 +11,8 @@ export interface Mail {
   readonly subject: string
   readonly text: string
   readonly html?: string
+  /** Whether it is better lost than sent twice: it is not tried again where the server may have taken it. */
+  readonly once?: boolean
 }
 
 /**
@@ -21,6 +23,8 @@ export class MailNotSent extends Data.TaggedError("MailNotSent")<{
   readonly message: string
   /** Whether trying again is of no use. */
   readonly permanent: boolean
+  /** Whether the server may have taken it all the same: it did not answer in time, or the connection broke. */
+  readonly maybeTaken?: boolean
   readonly cause?: unknown
 }> {}
 
@@ -80,8 +84,19 @@ const fromCause = (cause: unknown): MailNotSent => {
       ? `The mail server was not reached (${code})`
       : `The mail server answered ${answer} (${code})`,
     permanent: answer >= 500,
+    maybeTaken: Number.isNaN(answer) && !isFromBefore(cause),
     cause
   })
+}
+
+/** What goes wrong before a mail is handed over. */
+const codesFromBefore = ["ECONNREFUSED", "EDNS", "ENOTFOUND", "ETLS", "EAUTH", "ENOAUTH", "EENVELOPE"]
+const messagesFromBefore = ["Connection timeout", "Greeting never received"]
+
+const isFromBefore = (cause: unknown): boolean => {
+  const has = (name: string, values: ReadonlyArray<string>) =>
+    Predicate.hasProperty(cause, name) && values.includes(String(cause[name]))
+  return has("code", codesFromBefore) || has("syscall", ["connect"]) || has("message", messagesFromBefore)
 }
 
 /** Connections are kept and shared; a transport reads no files and no addresses out of a mail. */
@@ -93,6 +108,8 @@ const makeSmtp = (url: Redacted.Redacted, from: string) =>
           url: Redacted.value(url),
           pool: true,
           maxConnections: 2,
+          // Of itself it would send a mail again, up to five times, whose connection broke before the server's answer
+          maxRequeues: 0,
           disableFileAccess: true,
           disableUrlAccess: true,
           ...timeouts
@@ -131,7 +148,7 @@ const makeQueue = Effect.fnUntraced(function* (send: Send, retryAfter: Duration.
   const patiently = (mail: Mail) =>
     send(mail).pipe(
       Effect.retry({
-        while: (error) => !error.permanent,
+        while: (error) => !error.permanent && !(mail.once === true && error.maybeTaken === true),
         schedule: Schedule.exponential(retryAfter, 3).pipe(Schedule.intersect(Schedule.recurs(4)))
       }),
       Effect.catchAll((error) => Effect.logWarning(`A mail was given up: ${error.message}`))

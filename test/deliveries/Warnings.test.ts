@@ -170,6 +170,45 @@ onServiceWithMail({ roles: { api: true, worker: false } })("a warning", (it) => 
     })
   )
 
+  it.effect("that the mail server may have taken, though it did not say so, is not sent again that day", () =>
+    Effect.gen(function* () {
+      const mailbox = yield* TestMailbox
+      const { endpointId, of, people } = yield* makeShop
+      yield* storeDeliveries({ ...of, count: 3 })
+      mailbox.breakOff(true)
+      yield* Effect.ensuring(
+        scan,
+        Effect.sync(() => mailbox.breakOff(false))
+      )
+      yield* later(endpointId, "23 hours 59 minutes")
+      yield* scan
+      expect(yield* counts(people)).toEqual({ ...nobody, owner: 1, admin: 1 })
+      yield* later(endpointId, "1 minute")
+      yield* scan
+      expect(yield* counts(people)).toEqual({ ...nobody, owner: 2, admin: 2 })
+    })
+  )
+
+  it.effect("that a process claimed and died before it sent it is sent by another one soon after", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const { endpointId, of, people } = yield* makeShop
+      yield* storeDeliveries({ ...of, count: 3 })
+      // It gets as far as asking who is to be told
+      yield* sql`ALTER TABLE payments.memberships RENAME TO away`
+      yield* Effect.exit(scan)
+      yield* sql`ALTER TABLE payments.away RENAME TO memberships`
+      yield* scan
+      expect(yield* counts(people)).toEqual(nobody)
+      yield* later(endpointId, "5 minutes")
+      yield* scan
+      expect(yield* counts(people)).toEqual({ ...nobody, owner: 1, admin: 1 })
+      expect(
+        yield* sql`SELECT 1 FROM payments.failure_warnings WHERE endpoint_id = ${endpointId} AND sent_at IS NOT NULL`
+      ).toHaveLength(1)
+    })
+  )
+
   it.effect("that the mail server refuses for good rests for an hour, and keeps nobody else's back", () =>
     Effect.gen(function* () {
       const mailbox = yield* TestMailbox

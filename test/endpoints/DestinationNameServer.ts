@@ -4,20 +4,27 @@ import { isIPv4 } from "node:net"
 import { Effect, type Scope } from "effect"
 import ipaddr from "ipaddr.js"
 
-/** What the server knows: a name's addresses, or `null` where it keeps silent. It denies every other name. */
+/**
+ * What the server knows: a name's addresses, or `null` where it keeps silent. It denies every other name. `silentAbout`:
+ * names of which it says nothing about one family.
+ */
 export type Zone = Readonly<Record<string, ReadonlyArray<string> | null>>
+export type SilentAbout = Readonly<Record<string, "ipv4" | "ipv6">>
 
 const headerBytes = 12
 const recordType = { ipv4: 1, ipv6: 28 }
 const noSuchName = 3
 
 /** Answers questions of type A and AAAA from the zone. `address` is what a resolver takes as its name server. */
-export const nameServer = (zone: Zone): Effect.Effect<{ readonly address: string }, never, Scope.Scope> =>
+export const nameServer = (
+  zone: Zone,
+  silentAbout: SilentAbout = {}
+): Effect.Effect<{ readonly address: string }, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.async<{ readonly address: string; readonly close: () => void }>((resume) => {
       const socket = createSocket("udp4")
       socket.on("message", (message, peer) => {
-        const answer = answerTo(message, zone)
+        const answer = answerTo(message, zone, silentAbout)
         if (answer !== null) socket.send(answer, peer.port, peer.address)
       })
       socket.bind(0, "127.0.0.1", () => {
@@ -28,11 +35,12 @@ export const nameServer = (zone: Zone): Effect.Effect<{ readonly address: string
     ({ close }) => Effect.sync(close)
   )
 
-const answerTo = (message: Buffer, zone: Zone): Buffer | null => {
+const answerTo = (message: Buffer, zone: Zone, silentAbout: SilentAbout): Buffer | null => {
   const { end, name } = readName(message)
   const type = message.readUInt16BE(end)
   const known = zone[name]
-  if (known === null) return null
+  const silent = silentAbout[name]
+  if (known === null || (silent !== undefined && type === recordType[silent])) return null
   const addresses = (known ?? []).filter((address) => type === (isIPv4(address) ? recordType.ipv4 : recordType.ipv6))
   const header = Buffer.alloc(headerBytes)
   message.copy(header, 0, 0, 2)

@@ -324,6 +324,20 @@ describe("a name server's answer", () => {
     })
   )
 
+  it.scopedLive.each([
+    ["ipv6", "8.8.8.8"],
+    ["ipv4", "2606:4700:4700::1111"]
+  ] as const)("is enough without one about %s, on which the server keeps silent", ([silent, address]) =>
+    Effect.gen(function* () {
+      const zone = { "half.example": [address], "inside.example": [silent === "ipv6" ? "10.0.0.1" : "fd00::1"] }
+      const server = yield* nameServer(zone, { "half.example": silent, "inside.example": silent })
+      const resolver = DnsResolver.layerWith({ nameServers: [server.address] })
+      const resolved = (name: string) => Effect.provide(resolveDestination(name, publicAddressesOnly), resolver)
+      expect((yield* resolved("half.example")).map((one) => one.address)).toEqual([address])
+      expect(yield* Effect.flip(resolved("inside.example"))).toMatchObject({ _tag: "DestinationRefusal" })
+    })
+  )
+
   it.scopedLive("refuses the name with one address that is not public", () =>
     Effect.gen(function* () {
       expect(yield* Effect.flip(resolve("inside.example"))).toMatchObject({ _tag: "DestinationRefusal" })

@@ -1,3 +1,4 @@
+import type { Socket } from "node:net"
 import { Context, Effect, Layer, Option, Redacted, type Scope } from "effect"
 import { SMTPServer } from "smtp-server"
 import { eventually } from "./Eventually.ts"
@@ -24,6 +25,8 @@ export interface Mailbox {
   readonly offered: () => number
   /** Answers this to every mail until it is called with nothing. */
   readonly refuse: (refusal?: SmtpRefusal) => void
+  /** From now on takes every mail and breaks the connection off in place of saying so, or no more. */
+  readonly breakOff: (breaks: boolean) => void
   /** Waits for the n-th mail (from 1) to an address. */
   readonly mailTo: (address: string, nth?: number) => Effect.Effect<ReceivedMail>
 }
@@ -60,6 +63,8 @@ export const makeMailbox = (
     const mails: Array<ReceivedMail> = []
     let refusal: SmtpRefusal | undefined
     let offered = 0
+    let breaksOff = false
+    const sockets = new Set<Socket>()
     const server = new SMTPServer({
       disabledCommands: options.user === undefined ? ["STARTTLS", "AUTH"] : ["STARTTLS"],
       authOptional: options.user === undefined,
@@ -84,9 +89,14 @@ export const makeMailbox = (
               session.envelope.rcptTo.map(({ address }) => address)
             )
           )
-          callback()
+          if (breaksOff) for (const socket of sockets) socket.destroy()
+          else callback()
         })
       }
+    })
+    server.server.on("connection", (socket: Socket) => {
+      sockets.add(socket)
+      socket.on("close", () => sockets.delete(socket))
     })
     // A client that goes away in the middle is none of the test's failures
     server.on("error", () => {})
@@ -105,6 +115,9 @@ export const makeMailbox = (
       offered: () => offered,
       refuse: (next) => {
         refusal = next
+      },
+      breakOff: (breaks) => {
+        breaksOff = breaks
       },
       mailTo: (address, nth = 1) =>
         Effect.orDie(
