@@ -66,6 +66,10 @@ const advice: Readonly<Record<string, Advice>> = {
     why: "The organization has as many endpoints in this environment as it may have.",
     remedy: "Delete one that is not needed. Operators raise `ENDPOINT_LIMIT`."
   },
+  ApiKeyLimitReached: {
+    why: "The organization has 100 API keys that were not revoked, of both environments together. Expired keys count.",
+    remedy: "Revoke one that is not needed."
+  },
   DeliveryNotFailed: {
     why: "The delivery is queued or was delivered.",
     remedy: "Read the delivery: nothing has to be sent again."
@@ -133,8 +137,12 @@ const advice: Readonly<Record<string, Advice>> = {
     remedy: "Remove the keys that `fields` lists."
   },
   RateLimitExceeded: {
-    why: "More requests in a minute than one credential, or one client address without a valid one, may send; or too many images up or down at once from one organization or client address.",
+    why: "More requests in a minute than one credential, all of an organization's together, or one client address without a valid one may send; more sign-in links or invitations than an organization or a mailbox may cause; or too many images up or down at once from one organization or client address. The message and `RateLimit-Scope` say which.",
     remedy: "Wait as long as `Retry-After` says. `RateLimit-Remaining` tells beforehand how many are left."
+  },
+  ImageQuotaExceeded: {
+    why: "The organization has uploaded as many bytes of images as it may within an hour in this environment.",
+    remedy: "Wait as long as `Retry-After` says. Operators raise `IMAGE_MEGABYTES_PER_HOUR`."
   },
   TestRateLimitExceeded: {
     why: "More than 5 new test events within a minute for one endpoint.",

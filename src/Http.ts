@@ -22,7 +22,7 @@ import { type AdmissionOptions, Admissions } from "./identity/Admissions.ts"
 import { auditHttp } from "./identity/AuditHttp.ts"
 import {
   type AuthenticationOptions,
-  addressLimitLayer,
+  addressLimitsLayer,
   authenticationLayer,
   sessionAuthenticationLayer
 } from "./identity/AuthenticationLive.ts"
@@ -102,7 +102,7 @@ const groups = (options: HttpOptions) => {
     inboundHttp,
     healthHttp
   ).pipe(
-    Layer.provide([authenticationLayer(authentication), sessionAuthenticationLayer(authentication), addressLimitLayer])
+    Layer.provide([authenticationLayer(authentication), sessionAuthenticationLayer(authentication), addressLimitsLayer])
   )
 }
 

@@ -93,7 +93,7 @@ const rows: ReadonlyArray<Row> = [
     names: ["IMAGE_STORE_URL", "IMAGE_STORE_ACCESS_KEY_ID", "IMAGE_STORE_SECRET_ACCESS_KEY", "IMAGE_STORE_REGION"],
     fallback: "the database",
     about:
-      "a bucket of an S3-compatible store for product images, such as `https://s3.eu-central-1.amazonaws.com/bucket`; the region is `us-east-1` where none is said; the key must be allowed to list the bucket, or a missing image looks like a refusal"
+      "a bucket of an S3-compatible store for product images, such as `https://s3.eu-central-1.amazonaws.com/bucket`; the region is `us-east-1` where none is said; the key must be allowed to list the bucket, or a missing image looks like a refusal, and to delete objects, for `images remove`"
   },
   {
     names: ["ALLOW_LOCAL_DESTINATIONS"],

@@ -40,6 +40,9 @@ const lookUpsAtOnce = 2
 /** Tokens of an organization that a process takes at a time, so that its busy keys don't wait for one row. */
 const aheadOf = ({ limit }: RateLimitPolicy): number => Math.min(100, Math.max(1, Math.floor(limit / 100)))
 
+/** Redemptions of mailed links for each failure that an address may have: most of them are good. */
+const redemptionsPerFailure = 4
+
 interface Organization {
   readonly bucket: BucketView
   /** Tokens taken ahead: they are used within `trustedMillis`, or lost. */
@@ -81,8 +84,10 @@ export class Admissions extends Context.Tag("connected-payments/identity/Admissi
     ) => Effect.Effect<never, E | Refusal, HttpServerRequest.HttpServerRequest>
     /** Counts a failed authentication of the address; fails where it had too many. */
     readonly countFailure: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
-    /** Lets in a request that needs no credential, within the limit of its address. */
-    readonly admitAddress: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
+    /** Lets in a request for a sign-in link, within the limit of its address. */
+    readonly admitSignInLink: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
+    /** Lets in a redemption of a mailed link, within the limit of its address. */
+    readonly admitRedemption: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
   }
 >() {
   static readonly layer = (options: AdmissionOptions): Layer.Layer<Admissions, never, RateLimits> =>
@@ -94,18 +99,20 @@ export class Admissions extends Context.Tag("connected-payments/identity/Admissi
 
 /** What is counted per client address. */
 const makeAddressLimits = (options: AdmissionOptions, limits: RateLimits["Type"]) => {
-  const policy = perMinute(options.failedAuthenticationsPerMinute)
-  const counted = (kind: "failed-authentication" | "without-credential", take: typeof limits.takeHere) =>
+  const failures = perMinute(options.failedAuthenticationsPerMinute)
+  const redemptions = perMinute(redemptionsPerFailure * options.failedAuthenticationsPerMinute)
+  const counted = (kind: string, policy: RateLimitPolicy, take: typeof limits.takeHere) =>
     clientNetwork(options.trustedProxies).pipe(
       Effect.flatMap((address) => take(`${kind}:${address}`, policy)),
       Effect.catchTag("BucketEmpty", ({ retryAfter }) => rateLimitExceeded("address", policy, retryAfter))
     )
   return {
     /** A failed authentication: a good credential is never held up by them. */
-    failure: counted("failed-authentication", (bucket, policy) => limits.take(bucket, policy)),
+    failure: counted("failed-authentication", failures, limits.take),
     /** One that asked the database nothing. */
-    failureHere: counted("failed-authentication", limits.takeHere),
-    request: counted("without-credential", (bucket, policy) => limits.take(bucket, policy))
+    failureHere: counted("failed-authentication", failures, limits.takeHere),
+    signInLink: counted("sign-in-links", failures, limits.take),
+    redemption: counted("redemptions", redemptions, limits.take)
   }
 }
 
@@ -291,6 +298,7 @@ function makeAdmissions(options: AdmissionOptions, limits: RateLimits["Type"]): 
     admit,
     refuse: (error) => Effect.zipRight(addresses.failureHere, Effect.fail(error)),
     countFailure: addresses.failure,
-    admitAddress: addresses.request
+    admitSignInLink: addresses.signInLink,
+    admitRedemption: addresses.redemption
   }
 }

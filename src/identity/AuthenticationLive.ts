@@ -11,7 +11,7 @@ import {
 import { refuseBody } from "../kit/Body.ts"
 import { annotateSpan } from "../kit/Spans.ts"
 import { principalOf, requirePermission, requireTrustedOrigin, requireWorkspace } from "./Access.ts"
-import { AddressLimit } from "./AddressLimit.ts"
+import { RedemptionLimit, SignInLinkLimit } from "./AddressLimit.ts"
 import { Admissions } from "./Admissions.ts"
 import { Authentication, SessionAuthentication, sessionCookie } from "./Authentication.ts"
 import { Keys, keyHash, maxKeyLength } from "./Keys.ts"
@@ -161,10 +161,16 @@ export const authenticationLayer = (
 ): Layer.Layer<Authentication, never, Keys | Sessions | Admissions> =>
   Layer.scoped(Authentication, makeAuthentication(options))
 
-/** `AddressLimit` by the client's address. */
-export const addressLimitLayer: Layer.Layer<AddressLimit, never, Admissions> = Layer.effect(
-  AddressLimit,
-  Effect.map(Admissions, ({ admitAddress }) => admitAddress)
+/** `SignInLinkLimit` and `RedemptionLimit`. */
+export const addressLimitsLayer: Layer.Layer<SignInLinkLimit | RedemptionLimit, never, Admissions> = Layer.merge(
+  Layer.effect(
+    SignInLinkLimit,
+    Effect.map(Admissions, ({ admitSignInLink }) => admitSignInLink)
+  ),
+  Layer.effect(
+    RedemptionLimit,
+    Effect.map(Admissions, ({ admitRedemption }) => admitRedemption)
+  )
 )
 
 /** `SessionAuthentication` by the session cookie. */

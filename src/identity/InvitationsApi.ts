@@ -13,7 +13,7 @@ import {
   SessionInvalid
 } from "../Errors.ts"
 import { NoQuery, optional, strict } from "../kit/Request.ts"
-import { AddressLimit } from "./AddressLimit.ts"
+import { RedemptionLimit } from "./AddressLimit.ts"
 import { SessionAuthentication } from "./Authentication.ts"
 import { Email, Environments, InvitedRole, WorkspaceEnvironment } from "./Schemas.ts"
 import { bySession, SignedIn } from "./SessionApi.ts"
@@ -101,7 +101,7 @@ export class InvitationApi extends HttpApiGroup.make("invitation")
       .addError(errorSchema(OriginNotTrusted))
       .addError(errorSchema(OrganizationAlreadyExists))
       .addError(errorSchema(RateLimitExceeded))
-      .middleware(AddressLimit)
+      .middleware(RedemptionLimit)
       .annotate(OpenApi.Summary, "Accept an invitation; signs in and sets the session cookie")
       .annotate(
         OpenApi.Description,

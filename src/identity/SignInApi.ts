@@ -2,7 +2,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/p
 import { Schema } from "effect"
 import { errorSchema, OriginNotTrusted, RateLimitExceeded, ServiceUnavailable, SessionInvalid } from "../Errors.ts"
 import { NoQuery, strict } from "../kit/Request.ts"
-import { AddressLimit } from "./AddressLimit.ts"
+import { RedemptionLimit, SignInLinkLimit } from "./AddressLimit.ts"
 import { Email, OneTimeToken } from "./Schemas.ts"
 import { SignedIn } from "./SessionApi.ts"
 
@@ -30,7 +30,7 @@ export class SignInApi extends HttpApiGroup.make("signIn")
       .setPayload(RequestSignInLink)
       .addSuccess(SignInLinkRequested, { status: 202 })
       .addError(errorSchema(RateLimitExceeded))
-      .middleware(AddressLimit)
+      .middleware(SignInLinkLimit)
       .annotate(OpenApi.Summary, "Ask for a sign-in link by e-mail")
       .annotate(
         OpenApi.Description,
@@ -54,7 +54,7 @@ export class SignInApi extends HttpApiGroup.make("signIn")
       .addError(errorSchema(SessionInvalid))
       .addError(errorSchema(OriginNotTrusted))
       .addError(errorSchema(RateLimitExceeded))
-      .middleware(AddressLimit)
+      .middleware(RedemptionLimit)
       .annotate(OpenApi.Summary, "Sign in with a link's token; sets the session cookie")
       .annotate(
         OpenApi.Description,

@@ -72,7 +72,7 @@ const refusals: Readonly<Record<RateLimitScope, (limit: number) => string>> = {
   credential: (limit) => `This credential may send ${limit} requests per minute`,
   organization: (limit) => `All keys and sessions of this organization together may send ${limit} requests per minute`,
   address: (limit) =>
-    `Your network address may fail to authenticate, or call without a credential, ${limit} times per minute`
+    `Your network address may fail to authenticate, or ask this without a credential, ${limit} times per minute`
 }
 
 /** The refusal of a request that a bucket has no token for. */

@@ -10,7 +10,6 @@ import endpoints from "./migrations/0006_endpoints.ts"
 import deliveryQueue from "./migrations/0007_delivery_queue.ts"
 import sharedLimits from "./migrations/0008_shared_limits.ts"
 import queueAndWarnings from "./migrations/0009_queue_and_warnings.ts"
-import queueByEndpoint from "./migrations/0009_queue_by_endpoint.ts"
 import unreadableNotifications from "./migrations/0010_unreadable_notifications.ts"
 import idempotencyTries from "./migrations/0011_idempotency_tries.ts"
 
@@ -28,7 +27,6 @@ export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.Sq
   "0007_delivery_queue": deliveryQueue,
   "0008_shared_limits": sharedLimits,
   "0009_queue_and_warnings": queueAndWarnings,
-  "0009_queue_by_endpoint": queueByEndpoint,
   "0010_unreadable_notifications": unreadableNotifications,
   "0011_idempotency_tries": idempotencyTries
 }

@@ -1,10 +1,13 @@
 import { randomUUID } from "node:crypto"
 import { BlockList } from "node:net"
 import { expect } from "@effect/vitest"
-import { Context, Duration, Effect, Redacted } from "effect"
+import { Context, Duration, Effect, Fiber, Redacted } from "effect"
+import pg from "pg"
+import { vi } from "vitest"
+import { Keys } from "../../src/identity/Keys.ts"
 import type { Grant } from "../../src/identity/Permissions.ts"
 import { Sessions } from "../../src/identity/Sessions.ts"
-import { type Answer, onService, type RequestOptions, TestService } from "../harness/TestService.ts"
+import { type Answer, onService, type RequestOptions, TestService, testPublicUrl } from "../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
 
 /** A new key of the first organization: its bucket is full. */
@@ -84,10 +87,10 @@ onService({ ...api, rateLimitPerMinute: 600 })("the request rate of a credential
     Effect.gen(function* () {
       const options = { key: yield* newKey() }
       yield* listEndpoints(options)
-      yield* leave(-20)
+      yield* leave(-600)
       expect(withStatus(yield* many(50, options), 429)).toHaveLength(50)
-      yield* leave(-20)
-      yield* passSeconds(2.5)
+      yield* leave(-600)
+      yield* passSeconds(60.5)
       expect((yield* listEndpoints(options)).status).toBe(200)
     })
   )
@@ -117,9 +120,15 @@ onService({ ...api, rateLimitPerMinute: 600 })("the request rate of a credential
 
   it.effect("is told with every answer of an authenticated request, whatever it is", () =>
     Effect.gen(function* () {
-      const { organization, request, stranger } = yield* TestService
+      const { organization, request, services, sql, stranger } = yield* TestService
       const key = yield* newKey()
       const poor = yield* newKey(["products:read"])
+      const live = organization.liveKey
+      const mcpHeaders = { accept: "application/json, text/event-stream" }
+      const [owner] = yield* sql<{ id: string }>`
+        SELECT person_id AS id FROM payments.memberships WHERE organization_id = ${organization.id}`
+      const session = yield* Effect.orDie(Context.get(services, Sessions).create(owner?.id ?? ""))
+      const cookie = `svc_session=${Redacted.value(session.token)}`
       const base = `/v2/organizations/${organization.id}`
       const endpoints = `${base}/integrations/endpoints`
       const write = { key, headers: { "idempotency-key": randomUUID() } }
@@ -144,6 +153,13 @@ onService({ ...api, rateLimitPerMinute: 600 })("the request rate of a credential
         [415, "POST", endpoints, { ...write, raw: "a=b", headers: { ...write.headers, "content-type": "text/plain" } }],
         [413, "POST", endpoints, { ...write, body: { name: "a".repeat(300_000) } }],
         [403, "GET", endpoints, { key: poor }],
+        [404, "GET", `${base}/integrations/deliveries/${randomUUID()}`, { key }],
+        [409, "POST", `${base}/provider/products`, { key: live, headers: write.headers, body: { name: "Tea" } }],
+        [200, "POST", "/mcp", { key, headers: mcpHeaders, body: { jsonrpc: "2.0", id: 1, method: "tools/list" } }],
+        [422, "POST", "/mcp", { key, headers: mcpHeaders, body: [] }],
+        [200, "GET", "/identity/session", { headers: { cookie } }],
+        [404, "DELETE", `/identity/api-keys/${randomUUID()}`, { headers: { cookie, origin: testPublicUrl } }],
+        [403, "POST", "/identity/api-keys", { headers: { cookie }, body: {} }],
         [403, "GET", endpoints.replace(organization.id, stranger.id), { key }],
         [422, "GET", endpoints.replace(organization.id, "no-uuid"), { key }]
       ]
@@ -245,6 +261,223 @@ onService(api)("failed authentications", (it) => {
       ]) {
         expectFailure(yield* guess(headers), slowedDown)
       }
+    })
+  )
+})
+
+onService({ ...api, rateLimitPerMinute: 600 })("the request rate of an organization", (it) => {
+  /** What a process took ahead of need is gone after a second. */
+  const empty = Effect.zipRight(passSeconds(2), leave(-2000, "organization"))
+
+  it.effect("is that of ten keys, and refuses whichever of its credentials comes next, saying whose limit it is", () =>
+    Effect.gen(function* () {
+      const { stranger } = yield* TestService
+      const [one, other] = [{ key: yield* newKey() }, { key: yield* newKey() }]
+      const passed = yield* listEndpoints(one)
+      expect(passed.headers.get("ratelimit-scope")).toBe("credential")
+      yield* empty
+      for (const options of [one, other]) {
+        const refused = yield* listEndpoints(options)
+        expectFailure(refused, { status: 429, code: "rate_limit_exceeded", fields: [] })
+        expect(refused.json["error"]).toContain("All keys and sessions of this organization together")
+        expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(9)
+        expect(refused.headers.get("ratelimit-scope")).toBe("organization")
+        expect(limitsOf(refused)).toMatchObject({ limit: "6000", remaining: "0" })
+        expect(Number(refused.headers.get("ratelimit-reset"))).toBeGreaterThan(60)
+      }
+      const there = yield* Effect.flatMap(TestService, ({ request }) =>
+        request("GET", `/v2/organizations/${stranger.id}/integrations/endpoints`, { key: stranger.testKey })
+      )
+      expect(there.status).toBe(200)
+      yield* passSeconds(30)
+      expect((yield* listEndpoints(other)).status).toBe(200)
+    })
+  )
+
+  it.effect("is told in place of the credential's own where less of it is left", () =>
+    Effect.gen(function* () {
+      const options = { key: yield* newKey() }
+      yield* listEndpoints(options)
+      yield* passSeconds(2)
+      yield* leave(100, "organization")
+      const answer = yield* listEndpoints(options)
+      expect(answer.status).toBe(200)
+      expect(answer.headers.get("ratelimit-scope")).toBe("organization")
+      expect(limitsOf(answer)).toMatchObject({ limit: "6000" })
+      expect(Number(answer.headers.get("ratelimit-remaining"))).toBeLessThan(110)
+    })
+  )
+
+  it.effect("is not used up by what a credential sends beyond its own", () =>
+    Effect.gen(function* () {
+      const { organization, sql } = yield* TestService
+      const options = { key: yield* newKey() }
+      yield* listEndpoints(options)
+      yield* passSeconds(2)
+      yield* leave(-100)
+      yield* leave(3000, "organization")
+      expect(withStatus(yield* many(100, options), 429)).toHaveLength(100)
+      const [bucket] = yield* sql<{ tokens: number }>`
+        SELECT tokens FROM payments.rate_limits WHERE bucket = ${`organization:${organization.id}`}`
+      expect(bucket?.tokens).toBeGreaterThanOrEqual(3000)
+    })
+  )
+})
+
+/** Statements on credentials and limits that are sent while an effect runs, its clock held. */
+const statementsDuring = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const { clock } = yield* TestService
+    const query = pg.Client.prototype.query
+    const sent: Array<string> = []
+    const spy = vi.spyOn(pg.Client.prototype, "query").mockImplementation(function (
+      this: pg.Client,
+      ...args: ReadonlyArray<unknown>
+    ) {
+      const [first] = args
+      const text = typeof first === "object" && first !== null && "text" in first ? first.text : first
+      if (typeof text === "string" && /payments\.(rate_limits|api_keys|sessions)/.test(text)) sent.push(text)
+      // The many overloads of `query` come down to its arguments as they are
+      return Reflect.apply(query, this, args)
+    } as pg.Client["query"])
+    clock.hold(true)
+    const answer = yield* Effect.ensuring(
+      effect,
+      Effect.sync(() => {
+        spy.mockRestore()
+        clock.hold(false)
+      })
+    )
+    return { answer, sent }
+  })
+
+onService({ ...api, rateLimitPerMinute: 600 })("a refusal", (it) => {
+  it.effect("of a key at its limit asks the database once, and not again before a token can be there", () =>
+    Effect.gen(function* () {
+      const options = { key: yield* newKey() }
+      yield* listEndpoints(options)
+      yield* leave(-600)
+      const { answer: first } = yield* statementsDuring(listEndpoints(options))
+      expect(first.status).toBe(429)
+      const { clock } = yield* TestService
+      clock.hold(true)
+      expect((yield* listEndpoints(options)).status).toBe(429)
+      const { answer, sent } = yield* statementsDuring(many(100, options))
+      expect(withStatus(answer, 429)).toHaveLength(100)
+      for (const refused of answer) {
+        expect(limitsOf(refused)).toMatchObject({ limit: "600", remaining: "0" })
+        expect(Number(refused.headers.get("retry-after"))).toBeGreaterThanOrEqual(1)
+      }
+      expect(sent).toEqual([])
+      yield* passSeconds(61)
+      expect((yield* listEndpoints(options)).status).toBe(200)
+    })
+  )
+
+  it.effect("of a made-up credential asks the database once, however often it is sent", () =>
+    Effect.gen(function* () {
+      const { clock } = yield* TestService
+      const key = `pk_test_${randomUUID()}`
+      const cookie = `svc_session=${"B".repeat(43)}`
+      for (const options of [{ key }, { headers: { cookie } }]) {
+        yield* passSeconds(60)
+        clock.hold(true)
+        expect((yield* listEndpoints(options)).status).toBe(401)
+        const { answer, sent } = yield* statementsDuring(many(100, options))
+        expect(answer.filter(({ status }) => status === 401 || status === 429)).toHaveLength(100)
+        // Counted against the address all the same
+        expect(withStatus(answer, 429).length).toBeGreaterThanOrEqual(95)
+        expect(sent).toEqual([])
+      }
+    })
+  )
+
+  it.effect("of ever other made-up keys looks them up, and counts none of them beyond the address's limit", () =>
+    Effect.gen(function* () {
+      yield* passSeconds(60)
+      for (let n = 0; n < 6; n++) yield* guess()
+      const { answer, sent } = yield* statementsDuring(
+        Effect.all(
+          Array.from({ length: 40 }, () => guess()),
+          { concurrency: 20 }
+        )
+      )
+      expect(withStatus(answer, 429)).toHaveLength(40)
+      expect(sent.filter((text) => !text.includes("api_keys"))).toEqual([])
+      expect(sent).toHaveLength(40)
+    })
+  )
+
+  it.effect("is remembered no longer than a second: revocation and new keys take effect", () =>
+    Effect.gen(function* () {
+      const { organization, services, sql } = yield* TestService
+      const key = yield* newKey()
+      const options = { key }
+      yield* passSeconds(60)
+      expect((yield* listEndpoints(options)).status).toBe(200)
+      const [record] = yield* sql<{ id: string }>`
+        SELECT id FROM payments.api_keys WHERE organization_id = ${organization.id} AND last_four = ${key.slice(-4)}`
+      yield* leave(-600)
+      expect((yield* listEndpoints(options)).status).toBe(429)
+      yield* leave(5)
+      const tenant = { organizationId: organization.id, environment: "sandbox" } as const
+      const author = { kind: "operator", id: "test" } as const
+      yield* Effect.orDie(Context.get(services, Keys).revoke(tenant, record?.id ?? "", author))
+      yield* passSeconds(1)
+      expect((yield* listEndpoints(options)).status).toBe(401)
+      // A key that was brought from elsewhere after somebody had tried it
+      const migrated = `sk_other_${randomUUID()}`
+      expect((yield* listEndpoints({ key: migrated })).status).toBe(401)
+      yield* sql`
+        UPDATE payments.api_keys SET revoked_at = NULL, key_hash = sha256(${migrated}::text::bytea)
+        WHERE organization_id = ${organization.id} AND id = ${record?.id ?? ""}`
+      yield* passSeconds(1)
+      expect((yield* listEndpoints({ key: migrated })).status).toBe(200)
+    })
+  )
+})
+
+onService({ ...api, failedAuthenticationsPerMinute: 3 })("an address without a credential", (it) => {
+  const bodies: ReadonlyArray<RequestOptions> = [
+    { body: {} },
+    { raw: "{", headers: { "content-type": "application/json" } },
+    { raw: "a", headers: { "content-type": "text/plain" } },
+    { body: { email: "a".repeat(300_000) } }
+  ]
+
+  it.effect("is refused beyond its limit before its body is looked at", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      for (const [path, limit] of [
+        ["/identity/sign-in-links", 3],
+        ["/identity/session", 12],
+        ["/identity/invitation", 12]
+      ] as const) {
+        yield* passSeconds(60)
+        for (let n = 0; n < limit; n++) {
+          expect((yield* request("POST", path, { body: {} })).status, path).toBe(422)
+        }
+        for (const options of bodies) {
+          const refused = yield* request("POST", path, options)
+          expectFailure(refused, { status: 429, code: "rate_limit_exceeded", fields: [] }, path)
+          expect(Number(refused.headers.get("retry-after"))).toBeGreaterThanOrEqual(1)
+        }
+      }
+    })
+  )
+})
+
+onService(api)("readiness", (it) => {
+  it.effect("does not wait behind requests for the pool's connections", () =>
+    Effect.gen(function* () {
+      const { request, sql } = yield* TestService
+      const busy = yield* Effect.forkAll(Array.from({ length: 10 }, () => sql`SELECT pg_sleep(4)`))
+      const answers = yield* Effect.all(
+        Array.from({ length: 20 }, () => request("GET", "/health/ready")),
+        { concurrency: "unbounded" }
+      )
+      expect(withStatus(answers, 200)).toHaveLength(20)
+      yield* Fiber.interrupt(busy)
     })
   )
 })

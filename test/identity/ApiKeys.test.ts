@@ -112,6 +112,33 @@ onServiceWithMail(api)("API keys", (it) => {
     })
   )
 
+  it.effect("are at most 100 of an organization, revoked ones aside, however many are made at once", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const owner = yield* signInOwner
+      yield* sql`
+        INSERT INTO payments.api_keys
+          (id, organization_id, environment, name, key_hash, key_prefix, last_four, permissions, revoked_at)
+        SELECT gen_random_uuid(), ${owner.organizationId}, CASE WHEN n % 2 = 0 THEN 'sandbox' ELSE 'production' END, 'Key',
+          sha256(${randomUUID()} || n::text::bytea), CASE WHEN n % 2 = 0 THEN 'pk_test_' ELSE 'pk_live_' END, 'last',
+          ARRAY['*'], CASE WHEN n > 97 THEN now() END
+        FROM generate_series(1, 200) n`
+      const body = { name: "One more", permissions: ["*"] }
+      const answers = yield* Effect.all(
+        Array.from({ length: 8 }, () => create(owner, body)),
+        { concurrency: "unbounded" }
+      )
+      const made = answers.filter(({ status }) => status === 201)
+      expect(made).toHaveLength(3)
+      for (const answer of answers.filter(({ status }) => status !== 201)) {
+        expectFailure(answer, { status: 409, code: "api_key_limit_reached", fields: [] })
+      }
+      expect((yield* owner.request("DELETE", `${path}/${made[0]?.json["id"]}`)).status).toBe(204)
+      expect((yield* create(owner, body)).status).toBe(201)
+      expectFailure(yield* create(owner, body), { status: 409, code: "api_key_limit_reached" })
+    })
+  )
+
   it.effect("expire when they were told to", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestService

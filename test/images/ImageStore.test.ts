@@ -65,6 +65,21 @@ const conforms = (name: string, store: Layer.Layer<ImageStore>) =>
       })
     )
 
+    it.effect("are gone once they are removed, and may be put again", () =>
+      Effect.gen(function* () {
+        const images = yield* ImageStore
+        const bytes = png({ shade: 9 })
+        const image = nameOf(bytes)
+        expect(yield* images.remove(image)).toBe(false)
+        yield* images.put(image, bytes)
+        expect(yield* images.remove(image)).toBe(true)
+        expect(yield* images.get(image)).toEqual(Option.none())
+        expect(yield* images.remove(image)).toBe(false)
+        yield* images.put(image, bytes)
+        expect(Option.isSome(yield* images.get(image))).toBe(true)
+      })
+    )
+
     it.effect("that were never put are none, nor is an image under another format", () =>
       Effect.gen(function* () {
         const images = yield* ImageStore

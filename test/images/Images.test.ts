@@ -1,7 +1,8 @@
 import { createHash, randomUUID } from "node:crypto"
 import { request as httpRequest } from "node:http"
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import { Context, Effect, Option } from "effect"
+import { Images, nameOf } from "../../src/images/Images.ts"
 import { isOwnImage } from "../../src/images/ImageUrl.ts"
 import { onService, TestService, testPublicUrl } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
@@ -278,6 +279,74 @@ onService({ roles: { api: true, worker: false } })("product images", (it) => {
       const product = yield* tenant.post("/products", { name: "Coffee", images: [json["url"]] }, randomUUID())
       expect(product.status, product.text).toBe(200)
       expect(product.json["images"]).toEqual([json["url"]])
+    })
+  )
+})
+
+const operator = { kind: "operator", id: "test" } as const
+
+onService({ roles: { api: true, worker: false } })("a product image", (it) => {
+  it.effect("that an operator removes is nobody's any more, cached or not, and on record for all who uploaded it", () =>
+    Effect.gen(function* () {
+      const { services, sql } = yield* TestService
+      const images = Context.get(services, Images)
+      const [one, other] = [yield* newTenant, yield* newTenant]
+      const bytes = png({ shade: 41 })
+      for (const tenant of [one, other, one]) expect((yield* upload(tenant, bytes)).status).toBe(200)
+      const url = urlOf(bytes, "png")
+      const etag = `"${createHash("sha256").update(bytes).digest("hex")}"`
+      const cached = fetchImage(url, { headers: { "if-none-match": etag } })
+      expect((yield* cached).status).toBe(304)
+      const file = url.slice(url.lastIndexOf("/") + 1)
+      const name = yield* nameOf(file)
+      const removed = yield* Effect.orDie(images.remove(name, operator))
+      expect(Option.getOrThrow(removed).uploadedBy).toHaveLength(2)
+      expect((yield* fetchImage(url)).status).toBe(404)
+      expect((yield* cached).status).toBe(404)
+      const records = yield* sql`
+        SELECT organization_id AS id, author_kind AS by FROM payments.audit_log
+        WHERE target_id = ${file} AND action = 'product_image.removed' ORDER BY organization_id`
+      expect(records).toEqual([one.id, other.id].toSorted().map((id) => ({ id, by: "operator" })))
+      expect(yield* Effect.orDie(images.remove(name, operator))).toEqual(Option.none())
+      expect((yield* upload(one, bytes)).status).toBe(200)
+      expect((yield* fetchImage(url)).status).toBe(200)
+    })
+  )
+
+  it.effect("is not kept where its audit record can't be written", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const tenant = yield* newTenant
+      const bytes = png({ shade: 42 })
+      yield* sql`
+        ALTER TABLE payments.audit_log ADD CONSTRAINT no_uploads CHECK (action <> 'product_image.uploaded') NOT VALID`
+      const answer = yield* upload(tenant, bytes)
+      yield* sql`ALTER TABLE payments.audit_log DROP CONSTRAINT no_uploads`
+      expect(answer.status).toBe(500)
+      expect((yield* fetchImage(urlOf(bytes, "png"))).status).toBe(404)
+    })
+  )
+})
+
+onService({ roles: { api: true, worker: false }, imageMegabytesPerHour: 5 })("the images of a tenant", (it) => {
+  it.effect("are bounded by their bytes within an hour, before they are read, and no other tenant's", () =>
+    Effect.gen(function* () {
+      const { passTime } = yield* TestService
+      const [tenant, neighbour] = [yield* newTenant, yield* newTenant]
+      const large = png({ shade: 43, bytes: 3_000_000 })
+      expect((yield* upload(tenant, large)).status).toBe(200)
+      const refused = yield* upload(tenant, large)
+      expectFailure(refused, { status: 429, code: "image_quota_exceeded", fields: [] })
+      const wait = Number(refused.headers.get("retry-after"))
+      // A million bytes are missing of the five that come back in an hour
+      expect(wait).toBeGreaterThan(700)
+      expect(wait).toBeLessThanOrEqual(720)
+      // What is no image is read and counted all the same
+      expect((yield* upload(tenant, new Uint8Array(1_900_000))).status).toBe(415)
+      expect((yield* upload(tenant, png({ shade: 44, bytes: 200_000 }))).status).toBe(429)
+      expect((yield* upload(neighbour, large)).status).toBe(200)
+      yield* passTime("1 hour")
+      expect((yield* upload(tenant, large)).status).toBe(200)
     })
   )
 })

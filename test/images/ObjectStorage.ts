@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from "node:http"
 import { Effect, type Scope } from "effect"
 
 /**
- * An S3-compatible store of one bucket, in memory: path-style objects, `GET`, `HEAD` and `PUT`, every request's
+ * An S3-compatible store of one bucket, in memory: path-style objects, `GET`, `HEAD`, `PUT` and `DELETE`, every request's
  * Signature Version 4 and body hash checked as the documents of Amazon S3 describe them.
  */
 export interface ObjectStorage {
@@ -82,6 +82,10 @@ export const makeObjectStorage: Effect.Effect<ObjectStorage, never, Scope.Scope>
       if (request.method === "PUT") {
         objects.set(key, { contentType: header(request, "content-type"), bytes: body })
         return [200]
+      }
+      if (request.method === "DELETE") {
+        objects.delete(key)
+        return [204]
       }
       const found = objects.get(key)
       return found === undefined ? [404] : [200, found.bytes]

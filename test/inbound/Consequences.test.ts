@@ -104,6 +104,21 @@ onService()("what a notification leads to", (it) => {
       const accountOf = sql<{ status: string }>`
         SELECT status FROM payments.provider_accounts WHERE account_id = ${tenant.accountId}`
       expect(yield* accountOf).toEqual([{ status: "disconnected" }])
+      const disconnections = sql`
+        SELECT organization_id, environment, author_kind, author_id, action, target_type, request_id LIKE 'req\_%' AS named
+        FROM payments.audit_log WHERE target_id = ${tenant.accountId} AND action = 'account.disconnected'`
+      const recorded = [
+        {
+          organization_id: tenant.id,
+          environment: "sandbox",
+          author_kind: "provider",
+          author_id: "stripe",
+          action: "account.disconnected",
+          target_type: "account",
+          named: true
+        }
+      ]
+      expect(yield* disconnections).toEqual(recorded)
       yield* received(notification(tenant.accountId))
       expect(yield* deliveredTo(endpoint.id)).toEqual([])
 
@@ -113,6 +128,7 @@ onService()("what a notification leads to", (it) => {
         WHERE account_id = ${tenant.accountId}`
       yield* received(body)
       expect(yield* accountOf).toEqual([{ status: "connected" }])
+      expect(yield* disconnections).toEqual(recorded)
     })
   )
 
