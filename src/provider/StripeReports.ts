@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
+import { ProviderUnavailable } from "../Errors.ts"
 import type { Provider } from "./Provider.ts"
 import type { AccountAccessRevoked, ProviderFailure } from "./ProviderErrors.ts"
 import type { ProviderObject } from "./Schemas.ts"
@@ -12,14 +13,25 @@ const pageSize = 100
 
 type Page<A> = Effect.Effect<Stripe.ApiList<A>, ProviderFailure | AccountAccessRevoked>
 
-/** All objects of a list, page by page. An empty page ends it, whatever else it says. */
+/** More pages than any subscription or invoice has: an invoice has at most some hundred lines. */
+const maximumPages = 50
+
+/**
+ * All objects of a list, page by page. An empty page ends it, whatever else it says. A list that never ends, or that comes
+ * back to where it was, is no answer of the provider's.
+ */
 const everyPage = <A extends { readonly id: string }>(
   ask: (params: { readonly limit: number; readonly starting_after?: string }) => Page<A>
 ): Effect.Effect<ReadonlyArray<ProviderObject>, ProviderFailure | AccountAccessRevoked> =>
   Effect.gen(function* () {
     const all: Array<ProviderObject> = []
+    const asked = new Set<string>()
     let last: A | undefined
     do {
+      if (last !== undefined && (asked.has(last.id) || asked.size === maximumPages - 1)) {
+        return yield* new ProviderUnavailable({ cause: "A list of the provider does not end" })
+      }
+      if (last !== undefined) asked.add(last.id)
       const page = yield* ask({ limit: pageSize, ...(last === undefined ? {} : { starting_after: last.id }) })
       all.push(...page.data.map(toJson))
       last = page.has_more ? page.data.at(-1) : undefined

@@ -51,3 +51,18 @@ it.scopedLive("a list that says it goes on after an empty page has ended", () =>
     expect(yield* provider.listInvoiceLines(account, "in_1")).toEqual([])
   })
 )
+
+it.scopedLive(
+  "a list that comes back to where it was, or never ends, is no answer, after a bounded number of pages",
+  () =>
+    Effect.gen(function* () {
+      const { provider, scripted } = yield* withList
+      const page = (id: string) => ({ object: "list", data: [{ id, object: "item" }], has_more: true, url: "/" })
+      scripted.behave(replying(200, page("item_same")))
+      expect((yield* Effect.flip(provider.listInvoiceLines(account, "in_1")))._tag).toBe("ProviderUnavailable")
+      expect(scripted.calls).toHaveLength(2)
+      scripted.behave((call, response) => replying(200, page(`item_${scripted.calls.length}`))(call, response))
+      expect((yield* Effect.flip(provider.listSubscriptionItems(account, "sub_1")))._tag).toBe("ProviderUnavailable")
+      expect(scripted.calls).toHaveLength(52)
+    })
+)
