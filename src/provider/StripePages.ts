@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
+import { ProviderUnavailable } from "../Errors.ts"
 import type { AccountAccessRevoked, ProviderFailure } from "./ProviderErrors.ts"
 
 /** Lists of Stripe beyond their first page. */
@@ -7,8 +8,11 @@ import type { AccountAccessRevoked, ProviderFailure } from "./ProviderErrors.ts"
 /** The largest page of Stripe's lists. */
 const pageSize = 100
 
-/** How many pages are asked for at most, whatever the provider says of there being more. */
-const maxPages = 20
+/** More pages than any subscription or invoice has: an invoice has at most some hundred lines. */
+const maxPagesOfList = 50
+
+/** How many pages are looked through for one object. */
+const maxPagesOfSearch = 20
 
 /** Asks for a page: those after an object where there is one. */
 type AskPage<A> = (params: {
@@ -18,13 +22,15 @@ type AskPage<A> = (params: {
 
 /**
  * Reads a list page by page until a page is the last wanted. An empty page ends it, whatever else it says. Answers whether
- * the list's end, or a page that ended it, was reached within `maxPages`.
+ * the list's end, or a page that ended it, was reached within `maxPages` and without coming back to where it was.
  */
 const readPages = <A extends { readonly id: string }>(
   ask: AskPage<A>,
+  maxPages: number,
   isLastWanted: (page: ReadonlyArray<A>) => boolean
 ): Effect.Effect<boolean, ProviderFailure | AccountAccessRevoked> =>
   Effect.gen(function* () {
+    const asked = new Set<string>()
     let last: A | undefined
     for (let pages = 0; pages < maxPages; pages++) {
       const { data, has_more } = yield* ask({
@@ -33,22 +39,24 @@ const readPages = <A extends { readonly id: string }>(
       })
       last = data.at(-1)
       if (isLastWanted(data) || !has_more || last === undefined) return true
+      if (asked.has(last.id)) return false
+      asked.add(last.id)
     }
     return false
   })
 
-/** All objects of a list, 2,000 at most: lists of an invoice or a subscription are shorter. */
+/** All objects of a list. One that does not end within 50 pages, or comes back to where it was, is no answer. */
 export const everyPage = <A extends { readonly id: string }>(
   ask: AskPage<A>
 ): Effect.Effect<ReadonlyArray<A>, ProviderFailure | AccountAccessRevoked> =>
   Effect.suspend(() => {
     const all: Array<A> = []
-    return Effect.as(
-      readPages(ask, (page) => {
+    return Effect.flatMap(
+      readPages(ask, maxPagesOfList, (page) => {
         all.push(...page)
         return false
       }),
-      all
+      (ended) => (ended ? Effect.succeed(all) : new ProviderUnavailable({ cause: "A list of the provider does not end" }))
     )
   })
 
@@ -61,7 +69,7 @@ export const someOnPages = <A extends { readonly id: string }>(
   Effect.suspend(() => {
     let found = false
     return Effect.map(
-      readPages(ask, (page) => {
+      readPages(ask, maxPagesOfSearch, (page) => {
         found = page.some(isSuch)
         return found
       }),

@@ -80,13 +80,17 @@ for (const [what, charges, answer, calls] of [
   )
 }
 
-it.scopedLive("a list that never ends is read as far as 20 pages", () =>
-  Effect.gen(function* () {
-    const { provider, scripted } = yield* withObjects(() => ({ object: "item" }), 1)
-    scripted.behave(
-      replying(200, { object: "list", data: [{ id: "il_1", object: "line_item" }], has_more: true, url: "/" })
-    )
-    expect(yield* provider.listInvoiceLines(account, "in_1")).toHaveLength(20)
-    expect(scripted.calls).toHaveLength(20)
-  })
+it.scopedLive(
+  "a list that comes back to where it was, or never ends, is no answer, after a bounded number of pages",
+  () =>
+    Effect.gen(function* () {
+      const { provider, scripted } = yield* withList
+      const page = (id: string) => ({ object: "list", data: [{ id, object: "item" }], has_more: true, url: "/" })
+      scripted.behave(replying(200, page("item_same")))
+      expect((yield* Effect.flip(provider.listInvoiceLines(account, "in_1")))._tag).toBe("ProviderUnavailable")
+      expect(scripted.calls).toHaveLength(2)
+      scripted.behave((call, response) => replying(200, page(`item_${scripted.calls.length}`))(call, response))
+      expect((yield* Effect.flip(provider.listSubscriptionItems(account, "sub_1")))._tag).toBe("ProviderUnavailable")
+      expect(scripted.calls).toHaveLength(52)
+    })
 )
