@@ -181,7 +181,7 @@ const advice: Readonly<Record<string, Advice>> = {
     remedy: "Repeat with the same `Idempotency-Key`: it is done once, and the repeat answers the outcome."
   },
   ServiceUnavailable: {
-    why: "The service cannot reach its database, or is just ending.",
+    why: "The service cannot reach its database, serves as many images as it may at once, or is just ending.",
     remedy: "Repeat after `Retry-After`, with the same `Idempotency-Key` where there is one."
   },
   InternalError: {

@@ -14,6 +14,7 @@ import {
   Redacted
 } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
+import { type HttpSettings, httpSettings } from "./HttpSettings.ts"
 import {
   describe,
   durationAbove,
@@ -70,19 +71,7 @@ export interface SettingsShape {
   /** Where integrators reach the service, without a trailing slash. Default: made of host and port. */
   readonly publicUrl: Option.Option<string>
   readonly roles: { readonly api: boolean; readonly worker: boolean }
-  /** What one client can make the process hold open. */
-  readonly http: {
-    /** Open connections of clients per process; one address, unless a trusted proxy's, has half of them at most. */
-    readonly connectionLimit: number
-    /** How long a client may take to send a request. */
-    readonly requestTimeout: Duration.Duration
-    /** How long a client may take to read an answer. */
-    readonly answerTimeout: Duration.Duration
-    /** How long a connection stays open without a request. */
-    readonly keepAliveTimeout: Duration.Duration
-    /** Public images on their way to clients at once per process; one client address has a quarter of them at most. */
-    readonly imageConcurrency: number
-  }
+  readonly http: HttpSettings
   /** How long a shutdown waits for requests and attempts that are under way. */
   readonly shutdownTimeout: Duration.Duration
   /** Where local defaults keep their data. */
@@ -277,13 +266,7 @@ const fromEnvironment: Config.Config<SettingsShape> = Config.literal(
       port: intBetween("PORT", 0, 65_535, 8080),
       publicUrl: optional(httpUrl("PUBLIC_URL").pipe(Config.map((url) => url.href.replace(/\/+$/, "")))),
       roles,
-      http: Config.all({
-        connectionLimit: intBetween("CONNECTION_LIMIT", 16, 100_000, 2000),
-        requestTimeout: durationAbove("REQUEST_TIMEOUT", "1 second", "1 minute"),
-        answerTimeout: durationAbove("ANSWER_TIMEOUT", "1 second", "2 minutes"),
-        keepAliveTimeout: durationAbove("KEEP_ALIVE_TIMEOUT", "1 second", "5 seconds"),
-        imageConcurrency: intBetween("PUBLIC_IMAGE_CONCURRENCY", 1, 10_000, 64)
-      }),
+      http: httpSettings,
       shutdownTimeout: durationAbove("SHUTDOWN_TIMEOUT", "100 millis", "5 seconds"),
       dataDirectory: nonEmpty("DATA_DIR").pipe(Config.withDefault(".data")),
       databaseUrl: optional(

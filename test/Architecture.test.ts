@@ -47,13 +47,13 @@ const byPath = new Map(modules.map((module) => [module.path, module]))
 
 /** The floors, the lowest first: a module may use its own floor and those below. A file that is nowhere fails. */
 const floors: ReadonlyArray<{ readonly name: string; readonly holds: RegExp }> = [
-  { name: "ground", holds: /^(Errors|Settings|SettingsForms)\.ts$|^(bounds|events)\// },
+  { name: "ground", holds: /^(Errors|Settings|SettingsForms|HttpSettings)\.ts$|^(bounds|events)\// },
   { name: "kit and storage", holds: /^(kit|storage)\// },
   { name: "slices", holds: /^(identity|provider|endpoints|deliveries|inbound|outbound|images|mcp)\/(?!\w*Http\.ts$)/ },
   {
     name: "surface",
     holds:
-      /^(Service|Embedding|Contract|Housekeeping|Http|Edge|RequestSpan|Server|Api|Operations|OperationsTable|SettingsTable|ErrorReference|EventReference|AttemptReference|Generated|MasterKeyRotation|CheckoutPages|EventSchemas)\.ts$|^[a-z]+\/\w*Http\.ts$|^client\//
+      /^(Service|Embedding|Contract|Housekeeping|Http|Edge|RequestSpan|Server|Connections|Api|Operations|OperationsTable|SettingsTable|ErrorReference|EventReference|AttemptReference|Generated|MasterKeyRotation|CheckoutPages|EventSchemas)\.ts$|^[a-z]+\/\w*Http\.ts$|^client\//
   },
   { name: "process", holds: /^(main|Run|index|Local\w*)\.ts$|^(cli|testing)\// }
 ]

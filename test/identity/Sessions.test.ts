@@ -97,6 +97,18 @@ onServiceWithMail(api)("a session", (it) => {
       }
     }
 
+    it.effect("ends, revokes and removes nothing by a request with a body, which would be ignored", () =>
+      Effect.gen(function* () {
+        const { owner } = (yield* Fixture).people
+        const id = "01a1fcfb-855f-758a-8a83-c113f9e1051b"
+        for (const path of ["session", `members/${owner.id}`, `invitations/${id}`, `api-keys/${id}`]) {
+          const answer = yield* owner.request("DELETE", `/identity/${path}`, { body: { everywhere: true } })
+          expectFailure(answer, { status: 422, code: "validation_failed", fields: ["everywhere"] }, path)
+        }
+        expect((yield* owner.request("GET", "/identity/session")).status).toBe(200)
+      })
+    )
+
     it.effect("changes nothing without a trusted origin, and reads without one", () =>
       Effect.gen(function* () {
         const { organization, request } = yield* TestService
