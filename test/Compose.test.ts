@@ -125,7 +125,7 @@ describe("what operators look at", () => {
     expect(bases.filter((name) => !shown.includes(name.replaceAll(".", "_")))).toEqual([])
   })
 
-  it("has an alert for late deliveries, failed attempts and notifications that were not stored", () => {
+  it("has an alert for late deliveries, failed attempts and notifications that were not stored or can't be read", () => {
     const Rules = Schema.Struct({
       groups: Schema.Array(
         Schema.Struct({
@@ -142,7 +142,13 @@ describe("what operators look at", () => {
     })
     const rules = Schema.decodeUnknownSync(Rules)(alerts).groups.flatMap((group) => group.rules)
     expect(rules.map(({ uid }) => uid)).toEqual(
-      expect.arrayContaining(["oldest-due", "queue-unknown", "attempt-failures", "inbound-unavailable"])
+      expect.arrayContaining([
+        "oldest-due",
+        "queue-unknown",
+        "attempt-failures",
+        "inbound-unavailable",
+        "unreadable-notifications"
+      ])
     )
     // Each says where in the guide it is told what to do
     const guide = text("src/operations/GUIDE.md")

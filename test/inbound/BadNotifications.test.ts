@@ -2,8 +2,17 @@ import { expect } from "@effect/vitest"
 import { Cause, Context, Effect, Exit, FastCheck as fc, Option } from "effect"
 import { SignatureInvalid } from "../../src/Errors.ts"
 import { Inbound } from "../../src/inbound/Inbound.ts"
+import { charge, checkoutSession, paymentIntent, subscription } from "../events/ProviderEvents.ts"
 import { onService, TestService } from "../harness/TestService.ts"
-import { makeTenant, newEventId, notification, signature, subscribe, thinNotification } from "./Notifications.ts"
+import {
+  makeTenant,
+  newEventId,
+  notification,
+  outcomeOf,
+  signature,
+  subscribe,
+  thinNotification
+} from "./Notifications.ts"
 
 /** What arrives at an entry. */
 interface Arrival {
@@ -206,6 +215,156 @@ onService({ roles: { api: true, worker: false } })("bad notifications", (it) => 
         }
         yield* expectReceiptsOfGenuine([tooLarge])
       }
+    })
+  )
+
+  const deep = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`
+  const depths = [5_000, 200_000, 520_000] as const
+
+  /** Signed bodies that are no event, and so leave nothing. */
+  const noEvents: Readonly<Record<string, string>> = {
+    ...Object.fromEntries(depths.map((levels) => [`${levels} lists in each other`, deep(levels)])),
+    ...Object.fromEntries(depths.map((levels) => [`${levels} lists that don't end`, "[".repeat(levels)])),
+    "objects in each other": `${'{"a":'.repeat(100_000)}1${"}".repeat(100_000)}`,
+    "a list of many": `[${"0,".repeat(500_000)}0]`,
+    "a text as large as may be": JSON.stringify("a".repeat(1_000_000)),
+    "a number beyond all": "1e400",
+    "an object of nothing but a prototype": '{"__proto__":{"id":"evt_1","type":"charge.refunded","livemode":false}}',
+    "NUL alone": JSON.stringify("\u0000")
+  }
+
+  /** Fields of an event that are not what they should be: `field` and what stands in the body for it. */
+  const badFields: ReadonlyArray<readonly [what: string, field: string, json: string]> = [
+    ...depths
+      .slice(0, 2)
+      .flatMap((levels) =>
+        ["id", "type", "created", "livemode"].map((field) => [`${levels} lists`, field, deep(levels)] as const)
+      ),
+    ["a number beyond all", "created", "1e400"],
+    ["a number below all", "created", "-1e400"],
+    ["a fraction", "created", "1.5"],
+    ["many", "created", `[${"0,".repeat(200_000)}0]`],
+    ["NUL", "id", '"evt_\\u0000"'],
+    ["half a character", "id", '"evt_\\ud800"'],
+    ["NUL", "type", '"charge.refunded\\u0000"'],
+    ["half a character", "type", '"\\ud800"']
+  ]
+
+  const sendSigned = (entry: Arrival["entry"], body: string) =>
+    Effect.flatMap(TestService, ({ request }) =>
+      request("POST", paths[entry], { raw: body, headers: { "stripe-signature": signature(body) } })
+    )
+
+  for (const entry of ["snapshot", "thin"] as const) {
+    it.effect(`that are signed and no event are answered 400 at the entry of ${entry}s, and nothing is stored`, () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestService
+        const tenant = yield* makeTenant
+        const count = sql<{ count: number }>`SELECT count(*)::int AS count FROM payments.receipts`
+        const before = yield* count
+        const withField = (field: string, json: string) =>
+          JSON.stringify({
+            ...JSON.parse(genuineBody(entry, tenant.accountId, newEventId(), false)),
+            [field]: "PLACE"
+          }).replace('"PLACE"', () => json)
+        const bodies: ReadonlyArray<readonly [what: string, body: string]> = [
+          ...Object.entries(noEvents),
+          ...badFields.map(([what, field, json]) => [`${what} as ${field}`, withField(field, json)] as const),
+          // The last of two of one name is what is read
+          ["an id twice", withField("id", `"evt_good","id":7`)]
+        ]
+        for (const [what, body] of bodies) {
+          const { json, status } = yield* sendSigned(entry, body)
+          expect([what, status, json["code"]]).toEqual([what, 400, "signature_invalid"])
+        }
+        expect(yield* count).toEqual(before)
+      })
+    )
+  }
+
+  it.effect("that hold what nobody asks for are taken by what they hold beside it", () =>
+    Effect.gen(function* () {
+      const tenant = yield* makeTenant
+      yield* subscribe(tenant)
+      const extras: Readonly<Record<string, string>> = {
+        depth: `"x":${deep(200_000)}`,
+        width: `"x":[${"0,".repeat(300_000)}0]`,
+        "many fields": Array.from({ length: 50_000 }, (_, n) => `"x${n}":0`).join(),
+        "a prototype": '"__proto__":{"livemode":true,"amount_received":1},"constructor":{"prototype":null}',
+        "a number beyond all": '"x":1e400',
+        NUL: '"x\\u0000":"\\u0000"',
+        "half a character": '"x\\ud800":"\\udfff"'
+      }
+      for (const [what, extra] of Object.entries(extras)) {
+        const id = newEventId()
+        const body = notification(tenant.accountId, { id }).replace('"amount": 1500', () => `"amount":1500,${extra}`)
+        expect([what, (yield* sendSigned("snapshot", body)).status]).toEqual([what, 200])
+        expect([what, yield* outcomeOf(id)]).toEqual([what, "delivered"])
+        const thinId = newEventId()
+        const thin = genuineBody("thin", tenant.accountId, thinId, false).replace("{", () => `{${extra},`)
+        expect([what, (yield* sendSigned("thin", thin)).status]).toEqual([what, 200])
+        expect([what, yield* outcomeOf(thinId)]).toEqual([what, "ignored"])
+      }
+    })
+  )
+
+  it.effect("whose object holds what can't be are kept as malformed, or delivered with what is as it should be", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const tenant = yield* makeTenant
+      yield* subscribe(tenant, ["payment.refunded", "payment.succeeded", "checkout.completed", "subscription.created"])
+      const cases: ReadonlyArray<
+        readonly [outcome: string, type: string, object: object, field: string, json: string]
+      > = [
+        ["malformed", "charge.refunded", charge, "currency", deep(200_000)],
+        ["malformed", "charge.refunded", charge, "payment_intent", `{"id":${deep(200_000)}}`],
+        ["malformed", "charge.refunded", charge, "id", `[${"0,".repeat(300_000)}0]`],
+        ["malformed", "charge.refunded", charge, "amount_refunded", "1e400"],
+        ["malformed", "charge.refunded", charge, "amount_refunded", "9007199254740993"],
+        ["delivered", "charge.refunded", charge, "payment_intent", '"pi_\\u0000\\ud800"'],
+        ["delivered", "payment_intent.succeeded", paymentIntent, "metadata", `{"__proto__":"a","b":${deep(200_000)}}`],
+        ["delivered", "checkout.session.completed", checkoutSession, "payment_link", '"plink_\\u0000\\ud800"'],
+        ["delivered", "customer.subscription.created", subscription, "metadata", '{"a":"\\u0000","a":"\\ud800"}']
+      ]
+      for (const [outcome, type, object, field, json] of cases) {
+        const id = newEventId()
+        const body = notification(tenant.accountId, { id, type, object: { ...object, [field]: "PLACE" } }).replace(
+          '"PLACE"',
+          () => json
+        )
+        expect([field, (yield* sendSigned("snapshot", body)).status]).toEqual([field, 200])
+        expect([type, field, yield* outcomeOf(id)]).toEqual([type, field, outcome])
+        const [receipt] = yield* sql<{ reason: string | null }>`
+          SELECT reason FROM payments.receipts WHERE provider_event_id = ${id}`
+        expect(receipt?.reason ?? null).toEqual(
+          outcome === "malformed" ? expect.stringContaining(`event.data.object.${field}`) : null
+        )
+      }
+    })
+  )
+
+  it.effect("with tens of thousands of things to filter by take no longer than others", () =>
+    Effect.gen(function* () {
+      const tenant = yield* makeTenant
+      yield* subscribe(tenant, ["subscription.created"], undefined, { prices: ["price_none"] })
+      const data = Array.from({ length: 18_000 }, (_, n) => ({ price: { id: `price_${n}`, product: `prod_${n}` } }))
+      const id = newEventId()
+      const body = JSON.stringify(
+        JSON.parse(
+          notification(tenant.accountId, {
+            id,
+            type: "customer.subscription.created",
+            object: { ...subscription, items: { object: "list", data, has_more: false } }
+          })
+        )
+      )
+      expect(body.length).toBeLessThan(1024 * 1024)
+      const before = process.cpuUsage()
+      expect((yield* sendSigned("snapshot", body)).status).toBe(200)
+      const { system, user } = process.cpuUsage(before)
+      // Milliseconds; each compared with each other would be seconds
+      expect((user + system) / 1000).toBeLessThan(1500)
+      expect(yield* outcomeOf(id)).toBe("no_subscriber")
     })
   )
 })

@@ -1,12 +1,15 @@
+import { readFile } from "node:fs/promises"
 import { createServer } from "node:net"
+import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Option, Redacted } from "effect"
+import { Effect, Option, Redacted, Schema } from "effect"
 import { metricTable } from "../../src/kit/Metrics.ts"
 import { type CollectedSpan, type Collector, makeCollector } from "../harness/Collector.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
 import { requestTo } from "../harness/TestService.ts"
+import { signature } from "../inbound/Notifications.ts"
 import { databaseSession, integrator, payOn } from "./Integrator.ts"
 import { dataDirectory, type LocalFile, spawnService, startService, stop } from "./ServiceProcess.ts"
 
@@ -54,6 +57,21 @@ const payWithOneFailure = Effect.fnUntraced(function* (local: LocalFile) {
   return { consumer, backend, endpoint, checkout, envelope }
 })
 
+/** What the provider signed and nobody can read. */
+const notifyUnreadable = Effect.fnUntraced(function* (directory: string, baseUrl: string) {
+  const { providerWebhookSecret } = yield* Effect.flatMap(
+    Effect.promise(() => readFile(join(directory, "secrets.json"), "utf8")),
+    Schema.decode(Schema.parseJson(Schema.Struct({ providerWebhookSecret: Schema.String })))
+  )
+  const body = JSON.stringify({ id: "evt_1", api_version: "2030-01-01.next", created: canaryInABody })
+  return yield* requestTo(baseUrl)("POST", "/webhooks/provider", {
+    raw: body,
+    headers: { "stripe-signature": signature(body, { secret: providerWebhookSecret }) }
+  })
+})
+
+const canaryInABody = "canary-in-a-body"
+
 const notificationsOf = (spans: ReadonlyArray<CollectedSpan>, id: string) =>
   spans.filter(({ attributes, name }) => name === "Inbound.receive" && attributes["notification.id"] === id)
 
@@ -75,6 +93,8 @@ describe("a process that exports over OTLP", () => {
         const { local } = service
         const { backend, checkout, consumer, endpoint, envelope } = yield* payWithOneFailure(local)
         const unknown = yield* backend.call("GET", "/provider/products/prod_unknown")
+        const unread = yield* notifyUnreadable(directory, local.baseUrl)
+        expect(unread.status).toBe(400)
         const canary = "canary-in-a-query"
         yield* backend.call("GET", `/no-such-route/${canary}?token=${canary}`)
 
@@ -205,6 +225,20 @@ describe("a process that exports over OTLP", () => {
         expect(sum(of("http.server.request.duration"), { "http.route": "/webhooks/provider" })).toBeGreaterThan(0)
         expect(sum(of("http.server.request.duration"), { "http.response.status_code": 404 })).toBe(2)
         expect(sum(of("connected_payments.notification.count"), { "notification.outcome": "delivered" })).toBe(1)
+        expect(of("connected_payments.notification.unreadable.count")).toMatchObject([
+          { value: 1, attributes: { environment: "sandbox", "unreadable.part": "event" } }
+        ])
+        expect(logs.filter(({ message }) => message.includes("can't be read"))).toMatchObject([
+          {
+            level: "ERROR",
+            attributes: {
+              "request.id": unread.headers.get("request-id"),
+              environment: "sandbox",
+              apiVersion: "2030-01-01.next",
+              reason: expect.stringContaining("event.data")
+            }
+          }
+        ])
         const attempted = of("connected_payments.delivery.attempt.duration")
         expect(sum(attempted, { "delivery.state": "delivered" })).toBe(1)
         expect(sum(attempted, { "delivery.state": "queued", "error.type": "http_error" })).toBe(1)
@@ -225,6 +259,7 @@ describe("a process that exports over OTLP", () => {
           "the consumer's address": new URL(consumer.url).host,
           "a product's name": "Coffee",
           "a query": canary,
+          "a refused value": canaryInABody,
           "a payload's amount": '"amount_received"'
         }
         for (const [where, text] of Object.entries(written)) {
