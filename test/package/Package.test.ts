@@ -82,7 +82,7 @@ describe("the package", () => {
     // What it declares, and nothing else: a package that it forgets to name is missed here
     const declared = { ...manifest.dependencies, ...manifest.peerDependencies, ...manifest.optionalDependencies }
     for (const name of [...Object.keys(declared), "@types/node", "@types/pg"]) link(name, modules)
-  }, 120_000)
+  }, 300_000)
 
   afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
@@ -119,7 +119,9 @@ describe("the package", () => {
     expect(stdout.trim()).toBe("true function function")
   })
 
-  it("is installed by the README's line beside the peers that it takes, not those of their next major", async () => {
+  it("is installed by the README's line beside the peers that it takes, not those of their next major", {
+    timeout: 180_000
+  }, async () => {
     const readme = readFileSync(join(root, "README.md"), "utf8")
     const [line = ""] = /^npm install \.\/connected-payments-\d.*$/m.exec(readme) ?? []
     const fresh = join(directory, "fresh")
