@@ -56,7 +56,8 @@ export const everyPage = <A extends { readonly id: string }>(
         all.push(...page)
         return false
       }),
-      (ended) => (ended ? Effect.succeed(all) : new ProviderUnavailable({ cause: "A list of the provider does not end" }))
+      (ended) =>
+        ended ? Effect.succeed(all) : new ProviderUnavailable({ cause: "A list of the provider does not end" })
     )
   })
 

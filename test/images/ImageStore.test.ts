@@ -73,10 +73,10 @@ const conforms = (name: string, store: Layer.Layer<ImageStore>) =>
         expect(yield* images.remove(image)).toBe(false)
         yield* images.put(image, bytes)
         expect(yield* images.remove(image)).toBe(true)
-        expect(yield* images.get(image)).toEqual(Option.none())
+        expect(yield* images.size(image)).toEqual(Option.none())
         expect(yield* images.remove(image)).toBe(false)
         yield* images.put(image, bytes)
-        expect(Option.isSome(yield* images.get(image))).toBe(true)
+        expect(Option.isSome(yield* images.size(image))).toBe(true)
       })
     )
 
