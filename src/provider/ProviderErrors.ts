@@ -11,11 +11,10 @@ import {
   ProviderRequestRefused,
   ProviderTimeout,
   ProviderUnavailable,
-  ServiceUnavailable,
-  type ValidationFailed
+  ServiceUnavailable
 } from "../Errors.ts"
 
-/** What a call to the provider can come to, but for revoked access. `ValidationFailed`: a cursor that it does not know. */
+/** What a call to the provider can come to, but for revoked access. */
 export type ProviderFailure =
   | ProviderRequestRefused
   | ProviderPaymentRefused
@@ -26,7 +25,6 @@ export type ProviderFailure =
   | ProviderTimeout
   | IdempotencyKeyReused
   | IdempotencyRequestInProgress
-  | ValidationFailed
 
 /** The provider says that this account is not (or no longer) ours to act on. Confirmed by `Accounts` before it counts. */
 export class AccountAccessRevoked extends Data.TaggedError("AccountAccessRevoked")<{ readonly accountId: string }> {}
@@ -37,13 +35,7 @@ export class AccountAccessRevoked extends Data.TaggedError("AccountAccessRevoked
  */
 export const isRefusal = (
   failure: ProviderFailure | AccountAccessRevoked
-): failure is
-  | ProviderRequestRefused
-  | ProviderPaymentRefused
-  | ProviderObjectNotFound
-  | ProviderPermissionDenied
-  | ValidationFailed =>
-  failure._tag === "ValidationFailed" ||
+): failure is ProviderRequestRefused | ProviderPaymentRefused | ProviderObjectNotFound | ProviderPermissionDenied =>
   failure._tag === "ProviderRequestRefused" ||
   failure._tag === "ProviderPaymentRefused" ||
   failure._tag === "ProviderObjectNotFound" ||

@@ -8,8 +8,7 @@ import {
   ProviderRateLimited,
   ProviderRequestRefused,
   ProviderTimeout,
-  ProviderUnavailable,
-  unknownCursor
+  ProviderUnavailable
 } from "../Errors.ts"
 import { AccountAccessRevoked, type ProviderFailure } from "./ProviderErrors.ts"
 import type { FailedCall } from "./RepeatedCalls.ts"
@@ -108,10 +107,6 @@ const classify = (
   }
   if (thrown.code === "idempotency_key_in_use") {
     return new IdempotencyRequestInProgress({ cause: facts })
-  }
-  // The same as an unknown cursor of our own lists
-  if (thrown.code === "resource_missing" && thrown.param === "starting_after") {
-    return unknownCursor(facts)
   }
   switch (facts.status) {
     case 400:

@@ -55,7 +55,7 @@ onService({ roles: { api: true, worker: false } })("payments", (it) => {
         expect([dataOf(second), second["has_more"]]).toEqual([all.slice(1), false])
         expectFailure(yield* tenant.get(`${path}?starting_after=unknown_cursor`), {
           status: 422,
-          code: "validation_failed",
+          code: "provider_resource_missing",
           fields: ["starting_after"]
         })
       }
