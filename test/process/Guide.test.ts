@@ -32,8 +32,8 @@ const setUp = Effect.gen(function* () {
   const program = join(directory, "connected-payments")
   writeFileSync(program, `#!/bin/sh\nexec "${process.execPath}" --import tsx "${join(root, "src/cli/main.ts")}" "$@"\n`)
   chmodSync(program, 0o755)
-  const run = (script: string, settings: Readonly<Record<string, string>> = {}) => {
-    const ended = spawnSync("bash", ["-euo", "pipefail", "-c", script], {
+  const endOf = (script: string, settings: Readonly<Record<string, string>>) =>
+    spawnSync("bash", ["-euo", "pipefail", "-c", script], {
       cwd: root,
       encoding: "utf8",
       env: {
@@ -43,10 +43,18 @@ const setUp = Effect.gen(function* () {
         ...settings
       }
     })
-    expect(ended.status, `${script}\n${ended.stdout}${ended.stderr}`).toBe(0)
-    return ended.stdout
+  const run = (script: string, settings: Readonly<Record<string, string>> = {}) => {
+    const { status, stderr, stdout } = endOf(script, settings)
+    expect(status, `${script}\n${stdout}${stderr}`).toBe(0)
+    return stdout
   }
-  return { database, directory, run }
+  /** What a script that has to fail says of it. */
+  const fail = (script: string, settings: Readonly<Record<string, string>>) => {
+    const { status, stderr, stdout } = endOf(script, settings)
+    expect(status, `${script}\n${stdout}`).toBe(1)
+    return stderr
+  }
+  return { database, directory, run, fail }
 })
 
 describe("the guide's commands", () => {
@@ -54,7 +62,7 @@ describe("the guide's commands", () => {
     "bring a database up to date, make and rotate a master key, and look at what there is",
     () =>
       Effect.gen(function* () {
-        const { run } = yield* setUp
+        const { fail, run } = yield* setUp
         const upgrades = blocks("upgrade")
         expect(upgrades).toHaveLength(1)
         for (const script of upgrades) expect(run(script)).toContain("0001_initial")
@@ -66,6 +74,10 @@ describe("the guide's commands", () => {
         }
         expect(others).toHaveLength(2)
         for (const script of others) expect(run(script)).toContain("no such receipts")
+        const removals = blocks("image")
+        expect(removals).toHaveLength(1)
+        const IMAGE_URL = `https://payments.example/product-images/${"0".repeat(64)}.png`
+        for (const script of removals) expect(fail(script, { IMAGE_URL })).toContain("There is no image 0000")
         const replays = blocks("replay")
         expect(replays).toHaveLength(1)
         for (const script of replays) run(script)
