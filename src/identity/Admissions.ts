@@ -40,6 +40,12 @@ const lookUpsAtOnce = 2
 /** Tokens of an organization that a process takes at a time, so that its busy keys don't wait for one row. */
 const aheadOf = ({ limit }: RateLimitPolicy): number => Math.min(100, Math.max(1, Math.floor(limit / 100)))
 
+/**
+ * How long a refusal waits that is known beforehand: a sender that goes on without heed sends less, and leaves the
+ * processor to the others.
+ */
+const refusalPause = "100 millis"
+
 /** Redemptions of mailed links for each failure that an address may have: most of them are good. */
 const redemptionsPerFailure = 4
 
@@ -286,7 +292,7 @@ function makeAdmissions(options: AdmissionOptions, limits: RateLimits["Type"]): 
     return Effect.flatMap(monotonicMillis, (now) => {
       const refusal = knownRefusal(name, invalid, now)
       if (refusal !== undefined) {
-        return refusal
+        return Effect.delay(refusal, refusalPause)
       }
       const credential = credentials.get(name)
       return credential === undefined ? lookUps.withPermits(1)(judged) : inTurns(credential, judged)

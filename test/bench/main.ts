@@ -3,6 +3,7 @@ import { Console, Effect, Logger, LogLevel } from "effect"
 import { apiBench } from "./api/Api.ts"
 import { type Bench, table } from "./Bench.ts"
 import { deliveriesBench } from "./deliveries/Deliveries.ts"
+import { floodBench } from "./flood/Flood.ts"
 import { growthBench } from "./growth/Growth.ts"
 import { inboundBench } from "./inbound/Inbound.ts"
 import { latencyBench } from "./latency/Latency.ts"
@@ -15,6 +16,7 @@ import { providerBench } from "./provider/Provider.ts"
 
 const benches: ReadonlyArray<Bench> = [
   apiBench,
+  floodBench,
   providerBench,
   inboundBench,
   deliveriesBench,

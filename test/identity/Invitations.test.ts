@@ -237,4 +237,26 @@ onServiceWithMail(api)("an invitation", (it) => {
       expect(Number(answer.headers.get("retry-after"))).toBe(72)
     })
   )
+
+  it.effect("is limited to 200 per organization and day, and 20 to one mailbox, however its address is written", () =>
+    Effect.gen(function* () {
+      const { passTime, sql } = yield* TestService
+      const [owner, other] = [yield* signInOwner, yield* signInOwner]
+      const email = newEmail()
+      const noted = (n: number) => email.replace("@", `+${n}@`)
+      for (let n = 0; n < 20; n++) {
+        expect((yield* invite(n % 2 === 0 ? owner : other, { email: noted(n), role: "viewer" })).status).toBe(201)
+      }
+      const refused = yield* invite(other, { email, role: "viewer" })
+      expectFailure(refused, { status: 429, code: "rate_limit_exceeded", fields: [] })
+      expect(refused.json["error"]).toContain("one mailbox")
+      yield* passTime("1 hour")
+      yield* sql`
+        UPDATE payments.rate_limits SET tokens = 0, refilled_at = now()
+        WHERE bucket = ${`long:invitations-of-day:${owner.organizationId}`}`
+      const spent = yield* invite(owner, { email: newEmail(), role: "viewer" })
+      expectFailure(spent, { status: 429, code: "rate_limit_exceeded", fields: [] })
+      expect(Number(spent.headers.get("retry-after"))).toBe(432)
+    })
+  )
 })

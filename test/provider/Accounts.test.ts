@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Option } from "effect"
 import { Organizations } from "../../src/identity/Organizations.ts"
@@ -159,6 +160,25 @@ onService()("accounts", (it) => {
         `account.linked ${id} operator root sandbox`
       ])
     })
+  )
+
+  it.effect(
+    "that the provider gives no access to any more are disconnected once, on record as the provider's doing",
+    () =>
+      Effect.gen(function* () {
+        const accounts = yield* provide
+        const { emulator, sql } = yield* TestService
+        const { audited, tenant } = yield* makeTenant
+        yield* accounts.link(tenant, yield* emulator.ensureAccount(), operator)
+        const gone = `acct_${randomUUID().replaceAll("-", "")}`
+        yield* sql`
+        UPDATE payments.provider_accounts SET account_id = ${gone} WHERE organization_id = ${tenant.organizationId}`
+        const call = Effect.flip(accounts.use(tenant, () => Effect.fail(new AccountAccessRevoked({ accountId: gone }))))
+        const refused = yield* Effect.all([call, call, call], { concurrency: "unbounded" })
+        expect(refused.map(({ _tag }) => _tag)).toEqual(Array.from({ length: 3 }, () => "ProviderAccountNotConnected"))
+        const disconnections = (yield* audited).filter((entry) => entry.startsWith("account.disconnected"))
+        expect(disconnections).toEqual([`account.disconnected ${gone} provider stripe sandbox`])
+      })
   )
 
   it.effect("stay connected where the provider's word of revoked access is not confirmed", () =>

@@ -36,7 +36,7 @@ const LocalFile = Schema.parseJson(
  * The service's API in a process of its own, as `npm start` has it, its emulator idle beside it. `BENCH_NODE_ARGS` is
  * handed to its Node, e.g. `--cpu-prof --cpu-prof-dir=…` to see where the time goes.
  */
-const startService = Effect.fnUntraced(function* (directory: string, databaseUrl: string, sink: string) {
+export const startService = Effect.fnUntraced(function* (directory: string, databaseUrl: string, sink: string) {
   const started = yield* startScript("../../../src/main.ts", {
     nodeArgs: serviceNodeArgs,
     env: {
@@ -75,7 +75,7 @@ const startBare = Effect.fnUntraced(function* (databaseUrl: string, withRateLimi
 })
 
 /** Keys of the organization, a delivery with two attempts for each, and their paths. */
-const seed = (databaseUrl: string, { apiKey, organizationId }: typeof LocalFile.Type) =>
+export const seed = (databaseUrl: string, { apiKey, organizationId }: typeof LocalFile.Type) =>
   Effect.promise(async () => {
     const client = new pg.Client({ connectionString: databaseUrl })
     await client.connect()
@@ -146,13 +146,15 @@ interface Case {
   readonly server: Server
   readonly keys: ReadonlyArray<string>
   readonly paths: ReadonlyArray<string>
+  /** Default: as many as there are keys. */
+  readonly connections?: number
 }
 
-const measure = ({ keys, name, paths, server }: Case) =>
+export const measure = ({ connections: atOnce = connections, keys, name, paths, server }: Case) =>
   Effect.gen(function* () {
     const before = processorTime(server.pid)
     const started = yield* startScript("./Load.ts", {
-      args: [JSON.stringify({ url: server.baseUrl, keys, paths, connections, warmUpMillis, millis })]
+      args: [JSON.stringify({ url: server.baseUrl, keys, paths, connections: atOnce, warmUpMillis, millis })]
     })
     const line = yield* firstLine(started)
     // Written by our own load generator, in this form
