@@ -306,7 +306,7 @@ export class Attempts {
   overdue(sent: Sent): void {
     const { endpointId, organizationId } = sent.delivery
     const lane = this.#lanes.get(endpointId)
-    if (lane === undefined) return
+    if (lane === undefined || !this.#sent.has(sent)) return
     sent.overdue = true
     lane.overdue += 1
     if (!sent.aside && this.#aside < mostMovedAside) {
@@ -357,8 +357,10 @@ export class Attempts {
     if (lane !== undefined) {
       lane.held -= 1
       lane.inFlight -= 1
-      if (sent.overdue) lane.overdue -= 1
-      else if (lane.overdue === 0 && this.pace.noteQuick(endpointId)) this.#listener.onQuickAgain()
+      if (sent.overdue) {
+        lane.overdue -= 1
+        this.pace.noteEnded(endpointId, performance.now() - sent.begunAt)
+      } else if (lane.overdue === 0 && this.pace.noteQuick(endpointId)) this.#listener.onQuickAgain()
       this.#takeNext(endpointId, lane)
     }
     this.#goOn()
@@ -383,6 +385,8 @@ export class Attempts {
   }
 }
 
+const overdue = (attempts: Attempts, sent: Sent): void => attempts.overdue(sent)
+
 /** An attempt in flight. A class, since there are very many: of closures each would be an object of its own. */
 class Sent implements OutcomeReceiver, Expiring {
   readonly #attempts: Attempts
@@ -393,6 +397,8 @@ class Sent implements OutcomeReceiver, Expiring {
   /** Whether it takes a place aside. */
   aside: boolean
   overdue = false
+  /** By `performance.now()`. */
+  readonly begunAt = performance.now()
   abandon: (() => void) | null = null
 
   constructor(attempts: Attempts, delivery: ClaimedDelivery, startedAt: number, aside: boolean) {
@@ -411,6 +417,7 @@ class Sent implements OutcomeReceiver, Expiring {
   }
 
   expire(): void {
-    this.#attempts.overdue(this)
+    // Where this process itself was busy, the answer may be here and wait to be read: it goes first
+    setImmediate(overdue, this.#attempts, this)
   }
 }

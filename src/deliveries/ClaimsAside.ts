@@ -3,7 +3,7 @@ import { type Context, Effect } from "effect"
 import type { Attempts } from "./Attempts.ts"
 import type { ClaimedDelivery, ClaimOptions } from "./Claim.ts"
 import type { Queue } from "./Queue.ts"
-import { newestRoom, slowRooms } from "./Shares.ts"
+import { newestPerEndpoint, newestRoom, slowRooms } from "./Shares.ts"
 import type { Signal } from "./Signal.ts"
 
 /** Between two rounds, in milliseconds, and as a multiple of what the one before took. */
@@ -35,14 +35,14 @@ export const makeClaimsAside = ({ attempts, isBehind, news, options, queue, star
   const { pace } = attempts
 
   /** Answers how many deliveries. */
-  const claim = (wanted: Pick<ClaimOptions, "look" | "limit" | "askedFor">) => {
+  const claim = (wanted: Pick<ClaimOptions, "look" | "limit" | "askedFor">, mostPerEndpoint: number) => {
     if (wanted.limit < 1) return Effect.succeed(0)
     const claimedAt = performance.now()
     const claimed = queue.claim({
       lease: options.lease,
-      perEndpoint: options.concurrencyPerEndpoint,
+      perEndpoint: Math.min(mostPerEndpoint, options.concurrencyPerEndpoint),
       inFlight: new Map(Array.from(attempts.lanes(), ([endpointId, { held }]) => [endpointId, held])),
-      caps: attempts.caps(),
+      caps: new Map(Array.from(attempts.caps(), ([endpointId, cap]) => [endpointId, Math.min(mostPerEndpoint, cap)])),
       leftOut: [...pace.slow.keys()],
       ...wanted
     })
@@ -51,14 +51,14 @@ export const makeClaimsAside = ({ attempts, isBehind, news, options, queue, star
 
   const claimSlow = Effect.suspend(() => {
     pace.forgetOld(performance.now(), (endpointId) => attempts.held(endpointId) > 0)
-    const askedFor = slowRooms(pace.slow, attempts.lanes(), options)
+    const askedFor = slowRooms(pace.slow, attempts.lanes(), attempts.aside, options)
     pace.noteAsked(askedFor.map(({ endpointId }) => endpointId))
     const room = askedFor.reduce((sum, { room }) => sum + room, 0)
-    return claim({ look: "asked", limit: Math.min(maxClaim, room), askedFor })
+    return claim({ look: "asked", limit: Math.min(maxClaim, room), askedFor }, options.concurrencyPerEndpoint)
   })
 
   const claimNewest = Effect.suspend(() =>
-    isBehind() ? claim({ look: "newest", limit: newestRoom(attempts.aside) }) : Effect.succeed(0)
+    isBehind() ? claim({ look: "newest", limit: newestRoom(attempts.aside) }, newestPerEndpoint) : Effect.succeed(0)
   )
 
   return Effect.gen(function* () {

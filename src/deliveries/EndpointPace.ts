@@ -13,6 +13,9 @@ import type { EndpointId, OrganizationId } from "../kit/Ids.ts"
 /** An attempt that takes longer makes its endpoint a slow one, in milliseconds. */
 export const slowAfterMillis = 250
 
+/** An endpoint that took longer for its last answer hangs: it is no more than slow before that, in milliseconds. */
+const hangsAfterMillis = 2000
+
 /** How long an endpoint stays slow of which nothing more is heard, in milliseconds. */
 const slowFor = 10 * 60 * 1000
 
@@ -20,8 +23,14 @@ const slowFor = 10 * 60 * 1000
 const maxKnown = 10_000
 const maxSlow = 5_000
 
-interface Slow {
+/** A slow endpoint. */
+export interface SlowEndpoint {
   readonly organizationId: OrganizationId
+  /** Whether its last attempt took very long: others go before it. */
+  readonly hangs: boolean
+}
+
+interface Slow extends SlowEndpoint {
   readonly since: number
 }
 
@@ -39,8 +48,8 @@ export class EndpointPace {
     this.#first = Math.min(first, cap)
   }
 
-  /** The slow endpoints with their organizations. */
-  get slow(): ReadonlyMap<EndpointId, { readonly organizationId: OrganizationId }> {
+  /** The slow endpoints, those first that were asked for longest ago. */
+  get slow(): ReadonlyMap<EndpointId, SlowEndpoint> {
     return this.#slow
   }
 
@@ -63,9 +72,15 @@ export class EndpointPace {
 
   /** An attempt is overdue. `now`: milliseconds of a clock that never goes back. */
   noteSlow(endpointId: EndpointId, organizationId: OrganizationId, now: number): void {
-    const { size } = this.#slow
-    this.#slow.set(endpointId, { organizationId, since: now })
-    if (size >= maxSlow) forgetFirst(this.#slow, maxSlow)
+    const hangs = this.#slow.get(endpointId)?.hangs ?? false
+    this.#slow.set(endpointId, { organizationId, hangs, since: now })
+    forgetFirst(this.#slow, maxSlow)
+  }
+
+  /** An attempt that was overdue has ended after so long. */
+  noteEnded(endpointId: EndpointId, tookMillis: number): void {
+    const slow = this.#slow.get(endpointId)
+    if (slow !== undefined) this.#slow.set(endpointId, { ...slow, hangs: tookMillis >= hangsAfterMillis })
   }
 
   /** These have been asked for: the others come first now. */

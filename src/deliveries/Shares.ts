@@ -1,6 +1,6 @@
 import type { EndpointId, OrganizationId } from "../kit/Ids.ts"
-import type { AskedFor } from "./Claim.ts"
-import { queueStart } from "./Claim.ts"
+import { type AskedFor, queueStart } from "./Claim.ts"
+import type { SlowEndpoint } from "./EndpointPace.ts"
 
 /**
  * Who gets how many of a worker's places. The `concurrency` is for attempts that are young; beside it there are places
@@ -23,8 +23,9 @@ const shareOf = { endpoint: 1 / 8, organization: 1 / 4 }
 /** How many slow endpoints are asked for at a time. */
 const maxAsked = 128
 
-/** How many of what has just come due are taken at a time. */
+/** How many of what has just come due are taken at a time, and how many of one endpoint's are in flight then. */
 const maxNewest = 64
+export const newestPerEndpoint = 2
 
 interface Caps {
   readonly concurrency: number
@@ -50,14 +51,17 @@ interface Held {
 }
 
 /**
- * What is to be asked for of slow endpoints, in their order, as far as there is room.
+ * What is to be asked for of slow endpoints, in their order, as far as there is room. Those that hang come last; one that
+ * does not, and has nothing in flight, always gets an attempt out of what is kept for what has just come due.
  *
  * @param slow the slow endpoints, those first whose turn it is
  * @param lanes what is held of each endpoint's deliveries
+ * @param aside how many attempts are aside
  */
 export const slowRooms = (
-  slow: ReadonlyMap<EndpointId, { readonly organizationId: OrganizationId }>,
+  slow: ReadonlyMap<EndpointId, SlowEndpoint>,
   lanes: Iterable<readonly [EndpointId, Held]>,
+  aside: number,
   caps: Caps
 ): ReadonlyArray<AskedFor> => {
   const held = new Map<EndpointId, number>()
@@ -71,15 +75,21 @@ export const slowRooms = (
   }
   const ofEndpoint = Math.min(mostToSlow(caps), Math.max(1, Math.floor(free * shareOf.endpoint)))
   const ofOrganization = Math.max(1, Math.floor(free * shareOf.organization))
+  let kept = newestRoom(aside)
   const asked: Array<AskedFor> = []
-  for (const [endpointId, { organizationId }] of slow) {
-    if (free <= 0 || asked.length >= maxAsked) break
+  const askFor = (endpointId: EndpointId, { hangs, organizationId }: SlowEndpoint) => {
+    const has = held.get(endpointId) ?? 0
     const inOrganization = heldOf.get(organizationId) ?? 0
-    const room = Math.min(ofEndpoint - (held.get(endpointId) ?? 0), ofOrganization - inOrganization, free)
-    if (room <= 0) continue
+    const share = Math.min(ofEndpoint - has, ofOrganization - inOrganization, free)
+    const room = share <= 0 && !hangs && has === 0 && kept > 0 ? 1 : share
+    if (room <= 0 || asked.length >= maxAsked) return
+    if (share <= 0) kept -= 1
     asked.push({ endpointId, from: queueStart, room })
     heldOf.set(organizationId, inOrganization + room)
     free -= room
+  }
+  for (const hanging of [false, true]) {
+    for (const [endpointId, known] of slow) if (known.hangs === hanging) askFor(endpointId, known)
   }
   return asked
 }

@@ -1,0 +1,120 @@
+import { describe, expect, it } from "@effect/vitest"
+import { EndpointPace, type SlowEndpoint } from "../../src/deliveries/EndpointPace.ts"
+import { firstAttempts, mostToSlow, newestRoom, placesAside, slowRooms } from "../../src/deliveries/Shares.ts"
+import { EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
+
+const endpoint = () => EndpointId.make(crypto.randomUUID())
+const organization = () => OrganizationId.make(crypto.randomUUID())
+const caps = { concurrency: 256, concurrencyPerEndpoint: 16 }
+const minutes = 60_000
+
+describe("the pace of an endpoint", () => {
+  it("begins with few attempts at once, and every quick answer allows one more, up to the cap", () => {
+    const pace = new EndpointPace({ cap: 16, first: 4 })
+    const id = endpoint()
+    expect(pace.allowed(id)).toBe(4)
+    for (let answers = 0; answers < 100; answers += 1) expect(pace.noteQuick(id)).toBe(false)
+    expect(pace.allowed(id)).toBe(16)
+  })
+
+  it("begins again with one where the endpoint was slow: quick and slow by turns never gives it much", () => {
+    const pace = new EndpointPace({ cap: 16, first: 4 })
+    const id = endpoint()
+    for (let turn = 0; turn < 100; turn += 1) {
+      pace.noteSlow(id, organization(), turn)
+      expect(pace.isSlow(id)).toBe(true)
+      expect(pace.noteQuick(id)).toBe(true)
+      expect(pace.isSlow(id)).toBe(false)
+      expect(pace.allowed(id)).toBe(1)
+    }
+  })
+
+  it("is forgotten after ten minutes without news, unless attempts are under way", () => {
+    const pace = new EndpointPace({ cap: 16, first: 4 })
+    const [idle, busy] = [endpoint(), endpoint()]
+    for (const id of [idle, busy]) pace.noteSlow(id, organization(), 0)
+    pace.forgetOld(9 * minutes, () => false)
+    expect(pace.slow.size).toBe(2)
+    pace.forgetOld(11 * minutes, (id) => id === busy)
+    expect([...pace.slow.keys()]).toEqual([busy])
+    expect(pace.allowed(idle)).toBe(1)
+  })
+
+  it("is kept of a bounded number of endpoints", () => {
+    const pace = new EndpointPace({ cap: 16, first: 4 })
+    for (let number = 0; number < 12_000; number += 1) pace.noteSlow(endpoint(), organization(), number)
+    expect(pace.slow.size).toBe(5000)
+  })
+})
+
+describe("the shares of the places", () => {
+  it("give an endpoint that is not known few attempts, and fewer where there are few places", () => {
+    const of = (concurrency: number, concurrencyPerEndpoint: number) =>
+      firstAttempts({ concurrency, concurrencyPerEndpoint })
+    expect([of(256, 16), of(64, 16), of(32, 16), of(8, 4), of(1, 1), of(10_000, 2)]).toEqual([4, 4, 2, 1, 1, 2])
+    expect(mostToSlow({ concurrency: 2, concurrencyPerEndpoint: 16 })).toBe(2)
+  })
+
+  it("give a lone slow endpoint its cap", () => {
+    const id = endpoint()
+    const organizationId = organization()
+    const slow = new Map([[id, { organizationId, hangs: true }]])
+    expect(slowRooms(slow, [], 0, caps)).toMatchObject([{ endpointId: id, room: 16 }])
+    expect(slowRooms(slow, [[id, { held: 12, organizationId }]], 12, caps)).toMatchObject([{ room: 4 }])
+    expect(slowRooms(slow, [[id, { held: 16, organizationId }]], 16, caps)).toEqual([])
+  })
+
+  /** Hands out rooms, and has all that is handed out hang, until nobody gets more. */
+  const fill = (slow: ReadonlyMap<EndpointId, SlowEndpoint>) => {
+    const held = new Map<EndpointId, number>()
+    for (let round = 0; round < 1000; round += 1) {
+      const lanes = Array.from(held, ([id, count]) => {
+        const organizationId = slow.get(id)?.organizationId ?? organization()
+        return [id, { held: count, organizationId }] as const
+      })
+      const asked = slowRooms(slow, lanes, sum(held.values()), caps)
+      if (asked.length === 0) return held
+      for (const { endpointId, room } of asked) held.set(endpointId, (held.get(endpointId) ?? 0) + room)
+    }
+    throw new Error("Never full")
+  }
+  const sum = (counts: Iterable<number>) => [...counts].reduce((all, one) => all + one, 0)
+
+  it("never give one organization's slow endpoints more than a fifth, and never all of the places", () => {
+    const greedy = organization()
+    const one = new Map(Array.from({ length: 500 }, () => [endpoint(), { organizationId: greedy, hangs: true }]))
+    expect(sum(fill(one).values())).toBeLessThanOrEqual(placesAside / 2 / 4)
+    const many = new Map(
+      Array.from({ length: 5000 }, () => [endpoint(), { organizationId: organization(), hangs: true }])
+    )
+    expect(sum(fill(many).values())).toBeLessThanOrEqual(placesAside / 2)
+  })
+
+  it("leave room for another organization's beside one with very many", () => {
+    const greedy = organization()
+    const slow = new Map(Array.from({ length: 500 }, () => [endpoint(), { organizationId: greedy, hangs: true }]))
+    const held = fill(slow)
+    const other = endpoint()
+    const lanes = Array.from(held, ([id, count]) => [id, { held: count, organizationId: greedy }] as const)
+    const all = new Map([...slow, [other, { organizationId: organization(), hangs: true }]])
+    expect(slowRooms(all, lanes, sum(held.values()), caps)).toMatchObject([{ endpointId: other, room: 16 }])
+  })
+
+  it("give one that answers, if late, an attempt however many hang, and before those", () => {
+    const hanging = new Map(
+      Array.from({ length: 2000 }, () => [endpoint(), { organizationId: organization(), hangs: true }])
+    )
+    const held = fill(hanging)
+    const late = endpoint()
+    const lanes = Array.from(held, ([id, count]) => [id, { held: count, organizationId: organization() }] as const)
+    const all = new Map([...hanging, [late, { organizationId: organization(), hangs: false }]])
+    expect(slowRooms(all, lanes, sum(held.values()), caps)).toMatchObject([{ endpointId: late, room: 1 }])
+    expect(slowRooms(all, [], 0, caps)[0]).toMatchObject({ endpointId: late, room: 16 })
+  })
+
+  it("always keep some for what comes due now, until every place is taken", () => {
+    expect(newestRoom(0)).toBe(64)
+    expect(newestRoom(placesAside - 1)).toBe(1)
+    expect(newestRoom(placesAside)).toBe(0)
+  })
+})
