@@ -1,5 +1,5 @@
 import type { HttpServerRequest } from "@effect/platform"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Option } from "effect"
 import type { ApiKeyInvalid, RateLimitExceeded, ServiceUnavailable, SessionInvalid } from "../Errors.ts"
 import { BoundedMap } from "../kit/BoundedMap.ts"
 import { clientNetwork } from "../kit/ClientAddress.ts"
@@ -267,10 +267,19 @@ function makeAdmissions(options: AdmissionOptions, limits: RateLimits["Type"]): 
     return yield* Effect.fail(error)
   })
 
-  /** One request at a time asks whether an empty bucket has a token again. */
-  const inTurns = <A, E, R>({ bucket, organization }: Credential, effect: Effect.Effect<A, E, R>) => {
-    const emptied = [organization?.bucket, bucket].filter((view) => view !== undefined && view.tokens < 1)
-    return emptied.reduce((waiting, view) => view?.turn.withPermits(1)(waiting) ?? waiting, effect)
+  const emptied = ({ bucket, organization }: Credential): ReadonlyArray<BucketView> =>
+    [organization?.bucket, bucket].filter((view) => view !== undefined && view.tokens < 1)
+
+  /** One request at a time asks whether an empty bucket has tokens again; where it has, the others go on together. */
+  const inTurns = <A, E, R>(credential: Credential, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
+    const views = emptied(credential)
+    if (views.length === 0) {
+      return effect
+    }
+    const first = Effect.suspend(() => (emptied(credential).length === 0 ? Effect.succeedNone : Effect.asSome(effect)))
+    return views
+      .reduce((waiting, { turn }) => turn.withPermits(1)(waiting), first)
+      .pipe(Effect.flatMap(Option.match({ onNone: () => effect, onSome: Effect.succeed })))
   }
 
   /** Why a credential is refused as things are known here; undefined where the database has to be asked. */

@@ -129,7 +129,7 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
         const disconnected = yield* transaction(sql)(
           Effect.gen(function* () {
             const rows = yield* sql`
-              UPDATE payments.revokedAtProvideraccounts SET status = 'disconnected', disconnected_at = now()
+              UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
               WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
                 AND account_id = ${accountId} AND status = 'connected'
               RETURNING 1`
