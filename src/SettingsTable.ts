@@ -146,7 +146,8 @@ const rows: ReadonlyArray<Row> = [
   {
     names: ["DELIVERY_CONCURRENCY", "DELIVERY_CONCURRENCY_PER_ENDPOINT"],
     fallback: ({ delivery }) => [delivery.concurrency, delivery.concurrencyPerEndpoint],
-    about: "attempts in flight per process"
+    about:
+      "attempts in flight per process, and per endpoint in it; one that has waited for its answer for 250 ms gives its place up, and up to 2048 more go on so"
   },
   {
     names: ["DELIVERY_POLL_INTERVAL"],

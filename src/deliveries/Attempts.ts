@@ -15,14 +15,15 @@ import type { AttemptOutcome } from "./Attempt.ts"
 import { makeAttemptReports } from "./AttemptReports.ts"
 import type { EndedAttempt } from "./AttemptSpans.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
-import { Deadlines, type Expiring } from "./Deadlines.ts"
+import { Deadlines } from "./Deadlines.ts"
 import type { Destinations } from "./Destinations.ts"
 import { EndpointPace, slowAfterMillis } from "./EndpointPace.ts"
 import type { FinishedAttempt } from "./Queue.ts"
+import { Sent, type SentAttempts } from "./Sent.ts"
 import { firstAttempts, mostMovedAside, mostToSlow } from "./Shares.ts"
 import { signatureHeader, signatureHeaderName } from "./Signature.ts"
 import { nextStep } from "./StateMachine.ts"
-import type { OutcomeReceiver, Transport } from "./Transport.ts"
+import type { Transport } from "./Transport.ts"
 
 export interface AttemptsOptions {
   /** Attempts in flight that are not aside; what is started beyond waits here for its turn. */
@@ -74,7 +75,7 @@ interface Lane {
 const maxAhead = 4
 
 /** The attempts of one worker that are in flight, or wait for their endpoint to have room. */
-export class Attempts {
+export class Attempts implements SentAttempts {
   readonly #lanes = new Map<EndpointId, Lane>()
   /** Those that wait for any place, the longest first. */
   readonly #waiting: Array<Waiting> = []
@@ -382,42 +383,5 @@ export class Attempts {
       if (next === undefined || lane === undefined) return
       this.#place(next, lane)
     }
-  }
-}
-
-const overdue = (attempts: Attempts, sent: Sent): void => attempts.overdue(sent)
-
-/** An attempt in flight. A class, since there are very many: of closures each would be an object of its own. */
-class Sent implements OutcomeReceiver, Expiring {
-  readonly #attempts: Attempts
-  readonly delivery: ClaimedDelivery
-  /** Where it goes, once that is known. */
-  url = ""
-  readonly startedAt: number
-  /** Whether it takes a place aside. */
-  aside: boolean
-  overdue = false
-  /** By `performance.now()`. */
-  readonly begunAt = performance.now()
-  abandon: (() => void) | null = null
-
-  constructor(attempts: Attempts, delivery: ClaimedDelivery, startedAt: number, aside: boolean) {
-    this.#attempts = attempts
-    this.delivery = delivery
-    this.startedAt = startedAt
-    this.aside = aside
-  }
-
-  onOutcome(outcome: AttemptOutcome): void {
-    this.#attempts.finish(this, outcome)
-  }
-
-  onDefect(defect: unknown): void {
-    this.#attempts.break(this, defect)
-  }
-
-  expire(): void {
-    // Where this process itself was busy, the answer may be here and wait to be read: it goes first
-    setImmediate(overdue, this.#attempts, this)
   }
 }

@@ -3,6 +3,7 @@ import { Context, Duration, Effect } from "effect"
 import { Queue } from "../../src/deliveries/Queue.ts"
 import { failedPaymentIntent } from "../events/ProviderEvents.ts"
 import { type Answer, onService, TestService } from "../harness/TestService.ts"
+import { expectFailure } from "../http/Refusals.ts"
 import { makeTenant, notification, notify, subscribe, type Tenant } from "../inbound/Notifications.ts"
 import { finished, idle } from "./QueueBench.ts"
 import { endDeliveries } from "./StoredDeliveries.ts"
@@ -153,10 +154,12 @@ onService({ roles: { api: true, worker: false } })("the history of deliveries", 
       const { ids, path, tenant } = yield* endpointWith(3)
       const [newest, middle, oldest] = ids
       yield* endDeliveries([middle ?? ""], "delivered")
+      // Ids are made of the time too: an event is stored after it came in, not before
+      const base = Math.floor(Date.now() / 1000)
       for (const [id, seconds] of [
-        [newest, 2000.999],
-        [middle, 1000.5],
-        [oldest, 1000]
+        [newest, base + 2000.999],
+        [middle, base + 1000.5],
+        [oldest, base + 1000]
       ] as const) {
         yield* sql`UPDATE payments.deliveries SET created_at = to_timestamp(${seconds}) WHERE id = ${id ?? ""}`
       }
@@ -170,12 +173,31 @@ onService({ roles: { api: true, worker: false } })("the history of deliveries", 
       expect(yield* found("state=failed")).toEqual([])
       expect(yield* found("state=queued&type=payment.succeeded")).toEqual([newest, oldest])
       expect(yield* found("type=payment.failed")).toHaveLength(1)
-      expect(yield* found("created_lte=2000")).toEqual([newest, middle, oldest])
-      expect(yield* found("created_lte=1999")).toEqual([middle, oldest])
-      expect(yield* found("created_lte=1000")).toEqual([middle, oldest])
-      expect(yield* found("created_gte=1001&created_lte=2000")).toEqual([newest])
-      expect(yield* found("created_gte=1000&type=payment.succeeded")).toEqual([newest, middle, oldest])
-      expect(yield* found("created_gte=2001&created_lte=1000")).toEqual([])
+      expect(yield* found(`type=payment.succeeded&created_lte=${base + 2000}`)).toEqual([newest, middle, oldest])
+      expect(yield* found(`type=payment.succeeded&created_lte=${base + 1999}`)).toEqual([middle, oldest])
+      expect(yield* found(`type=payment.succeeded&created_lte=${base + 1000}`)).toEqual([middle, oldest])
+      expect(yield* found(`created_gte=${base + 1001}&created_lte=${base + 2000}`)).toEqual([newest])
+      expect(yield* found(`created_gte=${base + 1000}&type=payment.succeeded`)).toEqual([newest, middle, oldest])
+      expect(yield* found(`created_gte=${base + 2001}&created_lte=${base + 1000}`)).toEqual([])
+    })
+  )
+
+  it.scoped("is looked for during a bounded time under filters: then the answer is 503, to be tried again", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const { ids, path, tenant } = yield* endpointWith(1)
+      const startedAt = performance.now()
+      const answer = yield* sql.withTransaction(
+        Effect.zipRight(
+          sql`LOCK TABLE payments.events IN ACCESS EXCLUSIVE MODE`,
+          read(tenant, `${path}?type=payout.paid`)
+        )
+      )
+      expectFailure(answer, { status: 503, code: "service_unavailable" })
+      expect(answer.headers.get("retry-after")).toBe("2")
+      // A statement of the service may take 15 seconds
+      expect(performance.now() - startedAt).toBeLessThan(12_000)
+      expect(idsIn(yield* read(tenant, path))).toEqual(ids)
     })
   )
 

@@ -70,7 +70,7 @@ const exceptions: ReadonlyArray<readonly [why: string, statement: RegExp]> = [
   ["the workers' claim takes what is due, whosever it is", /^\/\* \d+ \*\/ WITH next AS MATERIALIZED/],
   [
     "housekeeping removes what is old, whosever it is",
-    /^DELETE FROM payments\.(receipts|audit_log|skipped_events|events) WHERE ctid = ANY ?\(ARRAY\(/
+    /^WITH old AS MATERIALIZED \( SELECT [^()]* FROM payments\.(receipts|audit_log|skipped_events|events|endpoint_secrets) .* DELETE FROM payments\.\1 \w USING old/
   ],
   ["the same", /^DELETE FROM payments\.(idempotency_keys|recoveries) WHERE [^$]*(created|finished)_at < now\(\)/],
   ["a key tells its organization", /FROM payments\.api_keys WHERE key_hash = \$1/],
