@@ -187,9 +187,15 @@ const rows: ReadonlyArray<Row> = [
       "public images on their way to clients at once per process, 1 to 10000, each with about 0.5 MB of memory; one client address has a quarter of them at most; more wait 10 seconds for their turn"
   },
   {
+    names: ["SHUTDOWN_DELAY"],
+    fallback: ({ http }) => [http.shutdownDelay],
+    about:
+      "how long a shutdown goes on serving with `/health/ready` at 503, before it takes no more connections: what your load balancer needs to notice"
+  },
+  {
     names: ["SHUTDOWN_TIMEOUT"],
     fallback: ({ shutdownTimeout }) => [shutdownTimeout],
-    about: "how long a shutdown waits for requests and attempts under way"
+    about: "how long a shutdown then waits for requests and attempts under way; what is not answered by then gets a 503"
   },
   {
     names: ["LOG_LEVEL"],

@@ -360,6 +360,9 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   yield* Effect.acquireRelease(loop(record), (fiber) => fiber.interruptAsFork(fiber.id()))
   yield* Effect.addFinalizer(() =>
     Effect.suspend(() => giveBack(attempts.takeWaiting(), Duration.zero)).pipe(
+      Effect.zipRight(
+        Effect.suspend(() => Effect.logInfo(`Shutdown: no more attempts begin; in flight: ${unrecorded}`))
+      ),
       Effect.zipRight(waitUntil(() => unrecorded === 0)),
       // A finalizer can't be interrupted, and neither could the wait in it: the time-out would have no effect
       Effect.interruptible,
@@ -367,7 +370,7 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
       Effect.flatMap(
         Option.match({
           onNone: () => Effect.logWarning(`${unrecorded} attempts were in flight at shutdown; their leases will end`),
-          onSome: () => Effect.void
+          onSome: () => Effect.logInfo("Shutdown: every attempt has ended and is recorded")
         })
       ),
       Effect.zipRight(

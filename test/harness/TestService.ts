@@ -86,9 +86,10 @@ export const testSettings: ServiceOptions["settings"] = {
     requestTimeout: Duration.minutes(1),
     answerTimeout: Duration.minutes(2),
     keepAliveTimeout: Duration.seconds(5),
+    shutdownDelay: Duration.zero,
     imageConcurrency: 64
   },
-  shutdownTimeout: Duration.seconds(5),
+  shutdownTimeout: Duration.seconds(2),
   // A suite sends more from one address, with one key, than people do
   rateLimitPerMinute: 10_000_000,
   failedAuthenticationsPerMinute: 1_000_000,
