@@ -134,11 +134,9 @@ export interface Connections {
   readonly refuse: (socket: Socket, error: UnreadableRequest | null, target: string) => void
   /** How many requests are being answered. */
   readonly underWay: () => number
-  /** From now on each answer says that it is its connection's last (`connection: close`). */
-  readonly announceEnd: () => void
   /**
    * Ends every connection without resetting one that can be spared it: those without a request once `grace` is over,
-   * the others with their answer. What is not answered in time is refused with 503. Done when no connection is left.
+   * the others with their answer, which says so (`connection: close`). What is not answered in time is refused with 503. Done when no connection is left.
    *
    * @returns how many requests were refused or cut off
    */
@@ -384,5 +382,5 @@ export const boundConnections = (
   server.setTimeout(Duration.toMillis(stallTimeout), stalled)
   const sweeping = setInterval(sweep, Duration.toMillis(sweepInterval)).unref()
   server.on("close", () => clearInterval(sweeping))
-  return { serve, refuse, underWay: () => busy().length, announceEnd, drain }
+  return { serve, refuse, underWay: () => busy().length, drain }
 }

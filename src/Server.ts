@@ -1,4 +1,4 @@
-import { createServer, type Server } from "node:http"
+import { createServer, type IncomingMessage, type Server } from "node:http"
 import { Server as NetServer, Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { setTimeout as passed } from "node:timers/promises"
@@ -9,6 +9,7 @@ import { boundConnections, type ConnectionBounds, type Connections } from "./Con
 import { HeadersTooLarge, PayloadTooLarge, RequestTimeout, ValidationFailed } from "./Errors.ts"
 import type { UnreadableRequest } from "./kit/Body.ts"
 import { Stopping } from "./kit/Stopping.ts"
+import type { TrustedProxies } from "./SettingsForms.ts"
 
 /** Node's HTTP server with bounds on what a client can make it hold, and on how long. */
 
@@ -93,6 +94,24 @@ const makeFullLog: Effect.Effect<() => void> = Effect.map(Effect.runtime<never>(
   }
 })
 
+/**
+ * Says once that requests look forwarded while no proxy is trusted. Anybody can send the header: it proves nothing, but
+ * behind a proxy that is not named all clients share one address's limits, and nothing else would say so.
+ */
+const warnOfUnknownProxy = (server: Server, proxies: TrustedProxies, runtime: Runtime.Runtime<never>): void => {
+  if (proxies.rules.length > 0) return
+  const look = ({ headers }: IncomingMessage): void => {
+    if (headers["x-forwarded-for"] === undefined) return
+    server.off("request", look)
+    Runtime.runFork(runtime)(
+      Effect.logWarning(
+        "A request has X-Forwarded-For, and no proxy is trusted: if the service is behind a proxy, set TRUSTED_PROXIES to its addresses, or all clients count as one. This is said once"
+      )
+    )
+  }
+  server.on("request", look)
+}
+
 const listen = (
   options: ServerOptions
 ): Effect.Effect<HttpServer.HttpServer, HttpServerError.ServeError, Scope.Scope> =>
@@ -111,6 +130,7 @@ const listen = (
     const stopping = yield* Stopping
     const logFrom = yield* Effect.runtime<never>()
     const { address } = yield* makeNodeServer(() => server, { host: options.host, port: options.port })
+    warnOfUnknownProxy(server, options.trustedProxies, logFrom)
     yield* closeEventually(server, options.shutdownTimeout)
     return HttpServer.make({
       address,
@@ -148,10 +168,10 @@ const drain = async (
 ): Promise<void> => {
   const log = (line: Effect.Effect<void>) => Runtime.runSync(runtime)(line)
   stopping.begun = true
-  connections.announceEnd()
   const delay = Duration.toMillis(shutdownDelay)
   log(Effect.logInfo(`Shutdown: not ready any more; new connections are taken for ${delay} ms (SHUTDOWN_DELAY)`))
   if (delay > 0) await passed(delay)
+  // Connections are kept until here: clients that had to connect anew could meet the end of listening, which resets them
   stopListening(server)
   log(Effect.logInfo(`Shutdown: takes no more connections; requests under way: ${connections.underWay()}`))
   const grace = Duration.min(maxIdleGrace, Duration.times(shutdownTimeout, 0.1))

@@ -102,11 +102,24 @@ const rows: ReadonlyArray<Row> = [
     production: "refused"
   },
   {
+    names: ["ALLOWED_DESTINATION_NETWORKS"],
+    fallback: "none",
+    about:
+      "private networks (within `10.0.0.0/8`, `172.16.0.0/12`, `192.168.0.0/16`, `100.64.0.0/10`, `fc00::/7`), comma-separated, where destinations may be in the sandbox: by address or by a name without a public domain (`receiver`, `host.docker.internal`), with HTTP or HTTPS on any port",
+    production: "refused"
+  },
+  {
     names: ["EMULATOR_HOST", "EMULATOR_PORT"],
     fallback: ({ provider }) => [provider.emulatorHost, provider.emulatorPort],
     about: "where the local emulator listens; port 0 keeps the one that it had"
   },
-  { names: ["SMTP_URL"], fallback: "the log, in `local`", about: "where mail is sent", production: "required" },
+  {
+    names: ["SMTP_URL"],
+    fallback: "the log, in `local`",
+    about:
+      "where mail is sent: `smtps://` is TLS from the start; with `MODE=production`, `smtp://` is STARTTLS or nothing, unless the relay is this machine (`localhost`, `127.0.0.1`, `::1`)",
+    production: "required"
+  },
   { names: ["MAIL_FROM"], fallback: ({ mailFrom }) => [mailFrom], about: "from whom mail is" },
   {
     names: ["RATE_LIMIT_PER_MINUTE"],
@@ -121,7 +134,8 @@ const rows: ReadonlyArray<Row> = [
   {
     names: ["TRUSTED_PROXIES"],
     fallback: "none",
-    about: "addresses and networks whose `X-Forwarded-For` is believed, comma-separated"
+    about:
+      "addresses and networks whose `X-Forwarded-For` is believed, comma-separated; behind a proxy that is not named, all clients count as one"
   },
   {
     names: ["TRUSTED_ORIGINS"],

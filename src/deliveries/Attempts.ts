@@ -1,3 +1,4 @@
+import type { BlockList } from "node:net"
 /**
  * Attempts in flight, as plain callbacks: a fiber for each would cost a quarter of the rate, a fiber and a span half of
  * it. The worker starts attempts here and takes from here what has ended.
@@ -8,7 +9,7 @@
  */
 import { performance } from "node:perf_hooks"
 import { Clock, type Context, Effect, Either, Runtime } from "effect"
-import { localDestinationsAllowed } from "../endpoints/Endpoints.ts"
+import { destinationRules } from "../endpoints/Endpoints.ts"
 import type { DecryptionFailed } from "../kit/Cipher.ts"
 import type { EndpointId, OrganizationId } from "../kit/Ids.ts"
 import type { AttemptOutcome } from "./Attempt.ts"
@@ -30,6 +31,8 @@ export interface AttemptsOptions {
   /** Attempts in flight per endpoint at most, likewise. */
   readonly concurrencyPerEndpoint: number
   readonly allowLocalDestinations: boolean
+  /** Private networks that destinations may be in, in the sandbox only. Default: none. */
+  readonly destinationNetworks?: BlockList
   readonly userAgent: string
 }
 
@@ -282,7 +285,7 @@ export class Attempts {
         "service-delivery-id": delivery.id,
         [signatureHeaderName]: signatureHeader({ timestamp, body: delivery.payload, secrets })
       },
-      allowLocal: localDestinationsAllowed(this.#options, delivery)
+      ...destinationRules(this.#options, delivery)
     }
     sent.url = url
     this.#sent.add(sent)

@@ -1,3 +1,4 @@
+import type { BlockList } from "node:net"
 import { performance } from "node:perf_hooks"
 import { Cause, Duration, Effect, Layer, Option, Runtime, Schedule } from "effect"
 import { Cipher } from "../kit/Cipher.ts"
@@ -28,6 +29,8 @@ export interface WorkerOptions {
   /** How long a shutdown waits for attempts in flight. */
   readonly drainTimeout: Duration.Duration
   readonly allowLocalDestinations: boolean
+  /** Private networks that destinations may be in, in the sandbox only. Default: none. */
+  readonly destinationNetworks?: BlockList
   readonly userAgent: string
 }
 

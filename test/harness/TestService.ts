@@ -79,6 +79,7 @@ export const testSettings: ServiceOptions["settings"] = {
   roles: { api: true, worker: true },
   databasePoolSize: 5,
   allowLocalDestinations: true,
+  destinationNetworks: new BlockList(),
   endpointLimit: 16,
   imageMegabytesPerHour: 1_000_000,
   http: {
