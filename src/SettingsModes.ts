@@ -1,10 +1,24 @@
 import { Option, Redacted } from "effect"
-import type { SettingsShape } from "./Settings.ts"
+import type { TrustedProxies } from "./SettingsForms.ts"
 
 /** What a mode asks for beyond the form of each setting: a line for each problem, by the setting's name. */
 
+/** The settings that a mode has a say in. */
+export interface ModeSettings {
+  readonly mode: "local" | "production"
+  readonly publicUrl: Option.Option<string>
+  readonly databaseUrl: Option.Option<unknown>
+  readonly masterKeys: Option.Option<unknown>
+  readonly checkoutSuccessUrl: Option.Option<unknown>
+  readonly checkoutCancelUrl: Option.Option<unknown>
+  readonly smtpUrl: Option.Option<Redacted.Redacted>
+  readonly allowLocalDestinations: boolean
+  readonly destinationNetworks: TrustedProxies
+  readonly provider: Readonly<Record<"sandbox" | "production" | "apiUrl", Option.Option<unknown>>>
+}
+
 /** What is only for a developer's machine. */
-const refusedInProduction = (settings: SettingsShape): ReadonlyArray<string> => [
+const refusedInProduction = (settings: ModeSettings): ReadonlyArray<string> => [
   ...(settings.allowLocalDestinations
     ? ["ALLOW_LOCAL_DESTINATIONS: is for local development; it can't be on with MODE=production"]
     : []),
@@ -23,7 +37,7 @@ const weakensTls = /[?&](?:ignoreTLS|requireTLS|opportunisticTLS|secure|tls\.[^=
 const queryOf = (url: string): string => `?${new URLSearchParams(/\?.*/.exec(url)?.[0] ?? "").toString()}`
 
 /** API keys and session cookies, and mails that sign their readers in, travel encrypted or not at all. */
-const plainInProduction = ({ publicUrl, smtpUrl }: SettingsShape): ReadonlyArray<string> => [
+const plainInProduction = ({ publicUrl, smtpUrl }: ModeSettings): ReadonlyArray<string> => [
   ...(Option.exists(publicUrl, (url) => !url.startsWith("https://"))
     ? ["PUBLIC_URL: must start with https:// with MODE=production"]
     : []),
@@ -32,7 +46,7 @@ const plainInProduction = ({ publicUrl, smtpUrl }: SettingsShape): ReadonlyArray
     : [])
 ]
 
-const productionProblems = (settings: SettingsShape): ReadonlyArray<string> => {
+const productionProblems = (settings: ModeSettings): ReadonlyArray<string> => {
   const required: ReadonlyArray<readonly [name: string, value: Option.Option<unknown>]> = [
     ["DATABASE_URL", settings.databaseUrl],
     ["MASTER_KEYS", settings.masterKeys],
@@ -54,7 +68,7 @@ const productionProblems = (settings: SettingsShape): ReadonlyArray<string> => {
 }
 
 /** What is wrong with settings that are each of the right form, in the mode that they are for. */
-export const modeProblems = (settings: SettingsShape): ReadonlyArray<string> => {
+export const modeProblems = (settings: ModeSettings): ReadonlyArray<string> => {
   if (settings.mode === "production") return productionProblems(settings)
   return Option.isSome(settings.provider.production)
     ? ["PROVIDER_PRODUCTION_SECRET_KEY: live keys are taken with MODE=production only"]

@@ -129,7 +129,7 @@ describe("settings", () => {
     ["PUBLIC_URL", ["", "shop.example", "ftp://shop.example", "javascript:alert(1)"]],
     ["ROLES", ["", "both", "API"]],
     ["SHUTDOWN_TIMEOUT", ["", "soon", "1 millis"]],
-    ["SHUTDOWN_DELAY", ["", "soon", "-1 second"]],
+    ["SHUTDOWN_DELAY", ["", "soon", "1"]],
     [
       "ALLOWED_DESTINATION_NETWORKS",
       [

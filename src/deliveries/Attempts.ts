@@ -1,4 +1,3 @@
-import type { BlockList } from "node:net"
 /**
  * Attempts in flight, as plain callbacks: a fiber for each would cost a quarter of the rate, a fiber and a span half of
  * it. The worker starts attempts here and takes from here what has ended.
@@ -9,7 +8,7 @@ import type { BlockList } from "node:net"
  */
 import { performance } from "node:perf_hooks"
 import { Clock, type Context, Effect, Either, Runtime } from "effect"
-import { destinationRules } from "../endpoints/Endpoints.ts"
+import { type DestinationSettings, destinationRules } from "../endpoints/Endpoints.ts"
 import type { DecryptionFailed } from "../kit/Cipher.ts"
 import type { EndpointId, OrganizationId } from "../kit/Ids.ts"
 import type { AttemptOutcome } from "./Attempt.ts"
@@ -25,14 +24,11 @@ import { signatureHeader, signatureHeaderName } from "./Signature.ts"
 import { nextStep } from "./StateMachine.ts"
 import type { OutcomeReceiver, Transport } from "./Transport.ts"
 
-export interface AttemptsOptions {
+export interface AttemptsOptions extends DestinationSettings {
   /** Attempts in flight that are not aside; what is started beyond waits here for its turn. */
   readonly concurrency: number
   /** Attempts in flight per endpoint at most, likewise. */
   readonly concurrencyPerEndpoint: number
-  readonly allowLocalDestinations: boolean
-  /** Private networks that destinations may be in, in the sandbox only. Default: none. */
-  readonly destinationNetworks?: BlockList
   readonly userAgent: string
 }
 

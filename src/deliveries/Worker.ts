@@ -1,6 +1,6 @@
-import type { BlockList } from "node:net"
 import { performance } from "node:perf_hooks"
 import { Cause, Duration, Effect, Layer, Option, Runtime, Schedule } from "effect"
+import type { DestinationSettings } from "../endpoints/Endpoints.ts"
 import { Cipher } from "../kit/Cipher.ts"
 import type { EndpointId } from "../kit/Ids.ts"
 import { observeMetrics } from "../kit/Metrics.ts"
@@ -15,7 +15,7 @@ import { Transport } from "./Transport.ts"
 import { Turns } from "./Turns.ts"
 import { WakeUp } from "./WakeUp.ts"
 
-export interface WorkerOptions {
+export interface WorkerOptions extends DestinationSettings {
   /** The transport's time-out for one exchange, plus what recording its outcome may take. */
   readonly lease: Duration.Duration
   /** How long after its claim an attempt may still begin, so that its lease outlives it. */
@@ -28,9 +28,6 @@ export interface WorkerOptions {
   readonly pollInterval: Duration.Duration
   /** How long a shutdown waits for attempts in flight. */
   readonly drainTimeout: Duration.Duration
-  readonly allowLocalDestinations: boolean
-  /** Private networks that destinations may be in, in the sandbox only. Default: none. */
-  readonly destinationNetworks?: BlockList
   readonly userAgent: string
 }
 

@@ -41,18 +41,22 @@ import {
 import { makeEndpointsRepo } from "./EndpointsRepo.ts"
 import { newSigningSecret, secretContext } from "./Secrets.ts"
 
-export interface EndpointsOptions {
-  /** Endpoints per organization and environment. */
-  readonly limit: number
+/** Where an operator lets destinations be beside the internet. */
+export interface DestinationSettings {
   /** Loopback and plain HTTP destinations, in the sandbox only. */
   readonly allowLocalDestinations: boolean
   /** Private networks that destinations may be in, in the sandbox only. Default: none. */
   readonly destinationNetworks?: BlockList
 }
 
+export interface EndpointsOptions extends DestinationSettings {
+  /** Endpoints per organization and environment. */
+  readonly limit: number
+}
+
 /** How a tenant's destinations are judged: local ones are where the operator allows them, and never in production. */
 export const destinationRules = (
-  { allowLocalDestinations, destinationNetworks }: Omit<EndpointsOptions, "limit">,
+  { allowLocalDestinations, destinationNetworks }: DestinationSettings,
   { environment }: Pick<Tenant, "environment">
 ): DestinationOptions =>
   environment === "sandbox"
