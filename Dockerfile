@@ -1,5 +1,8 @@
 # syntax=docker/dockerfile:1
-FROM node:20-bookworm-slim AS build
+# To build on an image that nobody can change, name its digest: --build-arg NODE_IMAGE=node:24-bookworm-slim@sha256:…
+ARG NODE_IMAGE=node:24-bookworm-slim
+
+FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN --mount=type=cache,target=/root/.npm npm ci --ignore-scripts
@@ -8,12 +11,12 @@ COPY src ./src
 RUN npm run build
 
 # What the service needs when it runs, and nothing to build or test with; the database is never the embedded one
-FROM node:20-bookworm-slim AS dependencies
+FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN --mount=type=cache,target=/root/.npm npm ci --ignore-scripts --omit=dev --omit=optional
 
-FROM node:20-bookworm-slim
+FROM ${NODE_IMAGE}
 ENV NODE_ENV=production MODE=production HOST=0.0.0.0 PORT=8080
 WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
@@ -21,7 +24,8 @@ COPY --from=build /app/dist ./dist
 COPY package.json LICENSE ./
 # The command line: docker exec … connected-payments migrate
 RUN ln -s /app/dist/cli/main.js /usr/local/bin/connected-payments && chmod +x dist/cli/main.js
-USER node
+# The image's user `node`, by number: Kubernetes' runAsNonRoot can't judge a name
+USER 1000:1000
 EXPOSE 8080
 # A worker alone serves nothing: start it with --no-healthcheck
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \

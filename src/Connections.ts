@@ -1,7 +1,7 @@
 import { type IncomingMessage, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
 import { Duration } from "effect"
-import { errorBody, RequestTimeout } from "./Errors.ts"
+import { errorBody, RequestTimeout, ServiceUnavailable } from "./Errors.ts"
 import { bodyRefused, type UnreadableRequest } from "./kit/Body.ts"
 import { isTrustedProxy, networkOf } from "./kit/ClientAddress.ts"
 import { newRequestId } from "./kit/Request.ts"
@@ -37,6 +37,12 @@ const sweepInterval = Duration.seconds(1)
 /** How long a client has to take the refusal of a request that it has not sent to its end. */
 const refusalTimeout = Duration.seconds(10)
 
+/** How often a drain looks at what is left, in milliseconds. */
+const drainInterval = 20
+
+/** How long a client has to take the refusal of a request that a drain did not wait for, in milliseconds. */
+const lastWords = 200
+
 /** A request and where its answer goes. */
 interface Exchange {
   readonly request: IncomingMessage
@@ -67,25 +73,52 @@ const isOver = ({ response }: Exchange): boolean => response.writableFinished ||
 
 const isIdle = ({ current }: Connection): boolean => current === undefined || isOver(current)
 
-/** Answers in the documented form, or the tool server's, what no handler ever sees; nothing to a client that has left. */
+/** The documented form of a refusal, or the tool server's, as the last answer of a connection. */
+const refusalOf = (error: UnreadableRequest, target: string) => {
+  const requestId = newRequestId()
+  const body = JSON.stringify((isToolServer(target) ? rpcError : errorBody)(error, requestId))
+  return {
+    body,
+    headers: {
+      "content-type": "application/json",
+      "content-length": String(Buffer.byteLength(body)),
+      "request-id": requestId,
+      ...(error.retryAfter === null ? {} : { "retry-after": String(Math.ceil(Duration.toSeconds(error.retryAfter))) }),
+      connection: "close"
+    }
+  }
+}
+
+/** Answers what no handler ever sees; nothing to a client that has left. */
 const writeRefusal = (socket: Socket, error: UnreadableRequest | null, target: string): void => {
   if (!socket.writable || error === null) {
     socket.destroy()
     return
   }
-  const requestId = newRequestId()
-  const body = JSON.stringify((isToolServer(target) ? rpcError : errorBody)(error, requestId))
+  const { body, headers } = refusalOf(error, target)
   socket.end(
     [
       `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status] ?? "Refused"}`,
-      "content-type: application/json",
-      `content-length: ${Buffer.byteLength(body)}`,
-      `request-id: ${requestId}`,
-      "connection: close",
+      ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
       "",
       body
     ].join("\r\n")
   )
+}
+
+/** What is said to requests that come too late, or take too long, to be served by a process that stops. */
+const stopping = () =>
+  new ServiceUnavailable({
+    message: "This process is stopping; try again, on a new connection.",
+    retryAfter: "1 second"
+  })
+
+/** How a drain ends. */
+export interface DrainOptions {
+  /** How long a connection without a request is still served if one comes. */
+  readonly grace: Duration.Duration
+  /** How long requests under way are waited for. */
+  readonly timeout: Duration.Duration
 }
 
 /** The connections of a server. */
@@ -99,6 +132,15 @@ export interface Connections {
    * @param target of the request line, as far as it is known
    */
   readonly refuse: (socket: Socket, error: UnreadableRequest | null, target: string) => void
+  /** How many requests are being answered. */
+  readonly underWay: () => number
+  /**
+   * Ends every connection without resetting one that can be spared it: those without a request once `grace` is over,
+   * the others with their answer, which says so (`connection: close`). What is not answered in time is refused with 503. Done when no connection is left.
+   *
+   * @returns how many requests were refused or cut off
+   */
+  readonly drain: (options: DrainOptions) => Promise<number>
 }
 
 /**
@@ -114,6 +156,10 @@ export const boundConnections = (
   const connections = new Map<Socket, Connection>()
   const owned = new Map<string, number>()
   const share = Math.ceil(connectionLimit / 2)
+  /** Each answer is its connection's last. */
+  let ending = false
+  /** Nothing more is served. */
+  let late = false
 
   const forget = (connection: Connection): void => {
     connection.waiting = []
@@ -268,6 +314,12 @@ export const boundConnections = (
     return (request, response) => {
       const connection = connections.get(request.socket)
       if (connection === undefined || connection.ending) return
+      if (late) {
+        const { body, headers } = refusalOf(stopping(), request.url ?? "")
+        response.writeHead(503, headers).end(body)
+        return
+      }
+      if (ending) response.setHeader("connection", "close")
       // Nothing here is upgraded, but what the client sends after such a request can't be told to be another one
       if (request.headers.upgrade !== undefined) response.setHeader("connection", "close")
       const { current, waiting } = connection
@@ -280,9 +332,55 @@ export const boundConnections = (
     }
   }
 
+  const busy = () => [...connections.values()].filter((connection) => !isIdle(connection))
+
+  const announceEnd = (): void => {
+    ending = true
+    for (const { current, waiting } of busy()) {
+      // Those that wait are answered as well: the last of them ends the connection
+      const last = waiting.at(-1) ?? current
+      if (last?.response.headersSent === false) last.response.setHeader("connection", "close")
+    }
+  }
+
+  /** Refuses what is not answered. Of an answer that has begun, the rest will not come. */
+  const refuseAll = (): number => {
+    const left = busy()
+    for (const connection of left) {
+      if (connection.current !== undefined) refuseCurrent(connection, connection.current, stopping())
+    }
+    return left.length
+  }
+
+  const drain = ({ grace, timeout }: DrainOptions): Promise<number> =>
+    new Promise((resolve) => {
+      announceEnd()
+      const begunAt = Date.now()
+      const [graceMillis, timeoutMillis] = [Duration.toMillis(grace), Duration.toMillis(timeout)]
+      let refused: number | undefined
+      const look = (): void => {
+        const millis = Date.now() - begunAt
+        if (millis >= graceMillis) {
+          late = true
+          for (const connection of connections.values()) {
+            if (isIdle(connection) && !connection.ending) connection.socket.destroySoon()
+          }
+        }
+        if (millis >= timeoutMillis) refused ??= refuseAll()
+        if (millis >= timeoutMillis + lastWords) {
+          for (const { socket } of connections.values()) socket.destroy()
+        }
+        if (connections.size > 0) return
+        clearInterval(looking)
+        resolve(refused ?? 0)
+      }
+      const looking = setInterval(look, drainInterval)
+      look()
+    })
+
   server.on("connection", open)
   server.setTimeout(Duration.toMillis(stallTimeout), stalled)
   const sweeping = setInterval(sweep, Duration.toMillis(sweepInterval)).unref()
   server.on("close", () => clearInterval(sweeping))
-  return { serve, refuse }
+  return { serve, refuse, underWay: () => busy().length, drain }
 }

@@ -91,7 +91,7 @@ export const embeddedEventsLayer = (
       )
       const services = Layer.mergeAll(
         OutboundEvents.layer(options),
-        Endpoints.layer({ limit: settings.endpointLimit, allowLocalDestinations: settings.allowLocalDestinations }),
+        Endpoints.layer({ limit: settings.endpointLimit, ...settings }),
         Deliveries.layer,
         Organizations.layer
       )

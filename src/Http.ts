@@ -16,6 +16,7 @@ import { deliveriesHttp } from "./deliveries/Http.ts"
 import { recoveriesHttp } from "./deliveries/RecoveriesHttp.ts"
 import { documentPaths, type EdgeOptions, edge } from "./Edge.ts"
 import { errorReferencePage } from "./ErrorReference.ts"
+import { ServiceUnavailable } from "./Errors.ts"
 import { eventSchemaPages } from "./EventSchemas.ts"
 import { endpointsHttp } from "./endpoints/Http.ts"
 import { type AdmissionOptions, Admissions } from "./identity/Admissions.ts"
@@ -34,6 +35,7 @@ import { sessionHttp } from "./identity/SessionHttp.ts"
 import { signInHttp } from "./identity/SignInHttp.ts"
 import { type ImageBounds, productImagesHttp, publicImagesHttp } from "./images/Http.ts"
 import { inboundHttp } from "./inbound/Http.ts"
+import { Stopping } from "./kit/Stopping.ts"
 import { mcpHttp } from "./mcp/Http.ts"
 import { operationKey, takesBody } from "./Operations.ts"
 import { accountHttp, balanceTransactionsHttp, payoutsHttp } from "./provider/AccountHttp.ts"
@@ -45,10 +47,14 @@ import { servingUntraced } from "./RequestSpan.ts"
 import { makeReadiness } from "./storage/Readiness.ts"
 
 const healthHttp = HttpApiBuilder.group(Api, "health", (handlers) =>
-  Effect.map(makeReadiness, (ready) =>
+  Effect.map(Effect.zip(makeReadiness, Stopping), ([ready, stopping]) =>
     handlers
       .handle("live", () => Effect.succeed({ status: "live" as const }))
-      .handle("ready", () => Effect.as(ready, { status: "ready" as const }))
+      .handle("ready", () =>
+        stopping.begun
+          ? new ServiceUnavailable({ message: "This process is stopping." })
+          : Effect.as(ready, { status: "ready" as const })
+      )
   )
 )
 

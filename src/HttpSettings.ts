@@ -11,6 +11,8 @@ export interface HttpSettings {
   readonly answerTimeout: Duration.Duration
   /** How long a connection stays open without a request. */
   readonly keepAliveTimeout: Duration.Duration
+  /** How long a shutdown goes on serving, not ready any more, before it takes no more connections. */
+  readonly shutdownDelay: Duration.Duration
   /** Public images on their way to clients at once; one client address has a quarter of them at most. */
   readonly imageConcurrency: number
 }
@@ -21,5 +23,6 @@ export const httpSettings: Config.Config<HttpSettings> = Config.all({
   requestTimeout: durationAbove("REQUEST_TIMEOUT", "1 second", "1 minute"),
   answerTimeout: durationAbove("ANSWER_TIMEOUT", "1 second", "2 minutes"),
   keepAliveTimeout: durationAbove("KEEP_ALIVE_TIMEOUT", "1 second", "5 seconds"),
+  shutdownDelay: durationAbove("SHUTDOWN_DELAY", 0, "0 millis"),
   imageConcurrency: intBetween("PUBLIC_IMAGE_CONCURRENCY", 1, 10_000, 64)
 })

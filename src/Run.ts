@@ -50,9 +50,12 @@ const service = Effect.gen(function* () {
       yield* writeLocalFile(local.file, local.content)
       yield* Effect.sync(() => process.stdout.write(welcome(local.content)))
     }
-    yield* Effect.never
+    yield* Effect.onInterrupt(Effect.never, () => Effect.logInfo("Shutdown: begun"))
   }).pipe(Effect.provide(services), Effect.provide(storage))
-}).pipe(Effect.scoped)
+}).pipe(
+  Effect.scoped,
+  Effect.onInterrupt(() => Effect.logInfo("Shutdown: done"))
+)
 
 /** Headers that carry credentials or signatures, which spans show as redacted, beside those that always are. */
 const secretHeaders = ["stripe-signature", "service-signature", "idempotency-key"]

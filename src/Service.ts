@@ -54,6 +54,7 @@ export interface ServiceOptions {
     | "http"
     | "databasePoolSize"
     | "allowLocalDestinations"
+    | "destinationNetworks"
     | "endpointLimit"
     | "imageMegabytesPerHour"
     | "delivery"
@@ -134,7 +135,8 @@ export const servicesWithProviderLayer = <E, R>(
   options: EmbeddedOptions,
   provider: Layer.Layer<Provider, E, R>
 ): Layer.Layer<Services, E, PgClient.PgClient | SqlClient.SqlClient | R> => {
-  const { allowLocalDestinations, endpointLimit, imageMegabytesPerHour, mailFrom, mode, smtpUrl } = options.settings
+  const { allowLocalDestinations, destinationNetworks, endpointLimit, imageMegabytesPerHour, mailFrom, mode, smtpUrl } =
+    options.settings
   const foundations = Layer.mergeAll(
     Cipher.layer(options.masterKeys),
     DnsResolver.layer,
@@ -147,7 +149,7 @@ export const servicesWithProviderLayer = <E, R>(
     Layer.provideMerge(Prices.layer)
   )
   // Links in mails sign people in: only a developer's own log may show them
-  const mailer = Mailer.layer({ smtpUrl, from: mailFrom, toLog: mode === "local" })
+  const mailer = Mailer.layer({ smtpUrl, from: mailFrom, toLog: mode === "local", requireTls: mode === "production" })
   const identity = Layer.mergeAll(SignIn.layer(options), Invitations.layer(options)).pipe(
     Layer.provideMerge(Layer.mergeAll(mailer, Sessions.layer, RateLimits.layer))
   )
@@ -162,7 +164,7 @@ export const servicesWithProviderLayer = <E, R>(
       imageStoreLayer(options.imageStore),
       RateLimits.layer
     ]),
-    Endpoints.layer({ limit: endpointLimit, allowLocalDestinations }),
+    Endpoints.layer({ limit: endpointLimit, allowLocalDestinations, destinationNetworks }),
     SyntheticTests.layer,
     Deliveries.layer,
     Recoveries.layer,
@@ -192,12 +194,12 @@ export const apiLayer = (options: EmbeddedOptions) =>
 /** What the worker asks of the settings. */
 export type DeliverySettings = Pick<
   ServiceOptions["settings"],
-  "allowLocalDestinations" | "delivery" | "shutdownTimeout"
+  "allowLocalDestinations" | "destinationNetworks" | "delivery" | "shutdownTimeout"
 >
 
 /** The worker that delivers. */
 export const deliveryLayer = (options: { readonly settings: DeliverySettings }) => {
-  const { allowLocalDestinations, delivery, shutdownTimeout } = options.settings
+  const { allowLocalDestinations, delivery, destinationNetworks, shutdownTimeout } = options.settings
   return workerLayer({
     lease: Duration.sum(delivery.timeout, delivery.leaseMargin),
     startWithin: delivery.leaseMargin,
@@ -206,6 +208,7 @@ export const deliveryLayer = (options: { readonly settings: DeliverySettings }) 
     pollInterval: delivery.pollInterval,
     drainTimeout: shutdownTimeout,
     allowLocalDestinations,
+    destinationNetworks,
     userAgent: `connected-payments/${version}`
   }).pipe(
     Layer.provide(

@@ -22,10 +22,12 @@ import {
   intBetween,
   nonEmpty,
   optional,
+  privateNetworks,
   type TrustedProxies,
   trustedProxies,
   validated
 } from "./SettingsForms.ts"
+import { modeProblems } from "./SettingsModes.ts"
 
 /**
  * Every setting of the service, read once from the environment, typed; secrets are `Redacted`.
@@ -102,6 +104,8 @@ export interface SettingsShape {
   readonly masterKeys: Option.Option<NonEmptyReadonlyArray<MasterKey>>
   /** Loopback and plain HTTP destinations, in the sandbox only. */
   readonly allowLocalDestinations: boolean
+  /** Private networks that destinations may be in, in the sandbox only; empty: none. */
+  readonly destinationNetworks: TrustedProxies
   /** Endpoints per organization and environment. */
   readonly endpointLimit: number
   /** Megabytes of product images that an organization may upload within an hour, per environment. */
@@ -295,6 +299,7 @@ const fromEnvironment: Config.Config<SettingsShape> = Config.literal(
       imageStore,
       masterKeys,
       allowLocalDestinations: optional(Config.boolean("ALLOW_LOCAL_DESTINATIONS")),
+      destinationNetworks: privateNetworks("ALLOWED_DESTINATION_NETWORKS").pipe(Config.withDefault(new BlockList())),
       endpointLimit: intBetween("ENDPOINT_LIMIT", 1, 1000, 16),
       imageMegabytesPerHour: intBetween("IMAGE_MEGABYTES_PER_HOUR", 5, 1_000_000, 250),
       rateLimitPerMinute: intBetween("RATE_LIMIT_PER_MINUTE", 1, 100_000_000, 600),
@@ -345,43 +350,6 @@ function urlTemplate(url: URL): string {
   return url.href.replaceAll("%7BCHECKOUT_SESSION_ID%7D", "{CHECKOUT_SESSION_ID}")
 }
 
-/** What `MODE=production` asks for beyond the form of each setting. */
-const productionProblems = (settings: SettingsShape): ReadonlyArray<string> => {
-  if (settings.mode !== "production") {
-    return []
-  }
-  const required: ReadonlyArray<readonly [name: string, value: Option.Option<unknown>]> = [
-    ["DATABASE_URL", settings.databaseUrl],
-    ["MASTER_KEYS", settings.masterKeys],
-    ["PUBLIC_URL", settings.publicUrl],
-    ["CHECKOUT_SUCCESS_URL", settings.checkoutSuccessUrl],
-    ["CHECKOUT_CANCEL_URL", settings.checkoutCancelUrl],
-    ["SMTP_URL", settings.smtpUrl]
-  ]
-  const missing = required.flatMap(([name, value]) =>
-    Option.isNone(value) ? [`${name}: is required with MODE=production`] : []
-  )
-  const provider =
-    Option.isNone(settings.provider.sandbox) && Option.isNone(settings.provider.production)
-      ? [
-          "PROVIDER_PRODUCTION_SECRET_KEY: the provider's keys are required with MODE=production; no emulator is started"
-        ]
-      : []
-  const local = settings.allowLocalDestinations
-    ? ["ALLOW_LOCAL_DESTINATIONS: is for local development; it can't be on with MODE=production"]
-    : []
-  const apiUrl = Option.isSome(settings.provider.apiUrl)
-    ? ["PROVIDER_API_URL: is for emulators; it can't be set with MODE=production"]
-    : []
-  return [...missing, ...provider, ...local, ...apiUrl]
-}
-
-/** What holds in every mode. */
-const generalProblems = (settings: SettingsShape): ReadonlyArray<string> =>
-  settings.mode === "local" && Option.isSome(settings.provider.production)
-    ? ["PROVIDER_PRODUCTION_SECRET_KEY: live keys are taken with MODE=production only"]
-    : []
-
 /** `LOG_LEVEL`: the least that is logged; read by itself, so that a wrong setting elsewhere is still logged. */
 export const logLevel: Effect.Effect<LogLevel.LogLevel, SettingsError> = Config.logLevel("LOG_LEVEL").pipe(
   Config.withDefault(LogLevel.Info),
@@ -392,9 +360,8 @@ export const logLevel: Effect.Effect<LogLevel.LogLevel, SettingsError> = Config.
 export const readSettings: Effect.Effect<SettingsShape, SettingsError> = fromEnvironment.pipe(
   Effect.mapError((error) => new SettingsError({ message: describe(error).join("\n") })),
   Effect.filterOrElse(
-    (settings) => [...productionProblems(settings), ...generalProblems(settings)].length === 0,
-    (settings) =>
-      new SettingsError({ message: [...productionProblems(settings), ...generalProblems(settings)].join("\n") })
+    (settings) => modeProblems(settings).length === 0,
+    (settings) => new SettingsError({ message: modeProblems(settings).join("\n") })
   )
 )
 

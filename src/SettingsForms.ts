@@ -1,5 +1,6 @@
 import { BlockList, isIP } from "node:net"
 import { Config, ConfigError, Duration, Either } from "effect"
+import { isPrivateAddress } from "./bounds/PrivateNetworks.ts"
 
 /** The forms that settings come in: each refuses by the setting's name and never repeats a secret. */
 
@@ -77,6 +78,18 @@ export const trustedProxies = (name: string): Config.Config<TrustedProxies> =>
   nonEmpty(name).pipe(
     Config.mapOrFail((text) =>
       Either.mapLeft(parseTrustedProxies(text), (message) => ConfigError.InvalidData([name], message))
+    )
+  )
+
+/** Private networks, comma-separated. */
+export const privateNetworks = (name: string): Config.Config<TrustedProxies> =>
+  trustedProxies(name).pipe(
+    validated(
+      name,
+      "must be a list of private networks: within 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, 100.64.0.0/10 or fc00::/7",
+      ({ rules }) =>
+        // A rule reads `Subnet: IPv4 10.0.0.0/8` or `Address: IPv6 fd00::1`
+        rules.every((rule) => isPrivateAddress(/ ([^ /]+)(?:\/\d+)?$/.exec(rule)?.[1] ?? ""))
     )
   )
 

@@ -102,11 +102,24 @@ const rows: ReadonlyArray<Row> = [
     production: "refused"
   },
   {
+    names: ["ALLOWED_DESTINATION_NETWORKS"],
+    fallback: "none",
+    about:
+      "private networks (within `10.0.0.0/8`, `172.16.0.0/12`, `192.168.0.0/16`, `100.64.0.0/10`, `fc00::/7`), comma-separated, where destinations may be in the sandbox: by address or by a name without a public domain (`receiver`, `host.docker.internal`), with HTTP or HTTPS on any port",
+    production: "refused"
+  },
+  {
     names: ["EMULATOR_HOST", "EMULATOR_PORT"],
     fallback: ({ provider }) => [provider.emulatorHost, provider.emulatorPort],
     about: "where the local emulator listens; port 0 keeps the one that it had"
   },
-  { names: ["SMTP_URL"], fallback: "the log, in `local`", about: "where mail is sent", production: "required" },
+  {
+    names: ["SMTP_URL"],
+    fallback: "the log, in `local`",
+    about:
+      "where mail is sent: `smtps://` is TLS from the start; with `MODE=production`, `smtp://` is STARTTLS or nothing, unless the relay is this machine (`localhost`, `127.0.0.1`, `::1`)",
+    production: "required"
+  },
   { names: ["MAIL_FROM"], fallback: ({ mailFrom }) => [mailFrom], about: "from whom mail is" },
   {
     names: ["RATE_LIMIT_PER_MINUTE"],
@@ -121,7 +134,8 @@ const rows: ReadonlyArray<Row> = [
   {
     names: ["TRUSTED_PROXIES"],
     fallback: "none",
-    about: "addresses and networks whose `X-Forwarded-For` is believed, comma-separated"
+    about:
+      "addresses and networks whose `X-Forwarded-For` is believed, comma-separated; behind a proxy that is not named, all clients count as one"
   },
   {
     names: ["TRUSTED_ORIGINS"],
@@ -188,9 +202,15 @@ const rows: ReadonlyArray<Row> = [
       "public images on their way to clients at once per process, 1 to 10000, each with about 0.5 MB of memory; one client address has a quarter of them at most; more wait 10 seconds for their turn"
   },
   {
+    names: ["SHUTDOWN_DELAY"],
+    fallback: ({ http }) => [http.shutdownDelay],
+    about:
+      "how long a shutdown goes on serving with `/health/ready` at 503, before it takes no more connections: what your load balancer needs to notice"
+  },
+  {
     names: ["SHUTDOWN_TIMEOUT"],
     fallback: ({ shutdownTimeout }) => [shutdownTimeout],
-    about: "how long a shutdown waits for requests and attempts under way"
+    about: "how long a shutdown then waits for requests and attempts under way; what is not answered by then gets a 503"
   },
   {
     names: ["LOG_LEVEL"],

@@ -47,7 +47,7 @@ const byPath = new Map(modules.map((module) => [module.path, module]))
 
 /** The floors, the lowest first: a module may use its own floor and those below. A file that is nowhere fails. */
 const floors: ReadonlyArray<{ readonly name: string; readonly holds: RegExp }> = [
-  { name: "ground", holds: /^(Errors|Settings|SettingsForms|HttpSettings)\.ts$|^(bounds|events)\// },
+  { name: "ground", holds: /^(Errors|Settings|SettingsForms|SettingsModes|HttpSettings)\.ts$|^(bounds|events)\// },
   { name: "kit and storage", holds: /^(kit|storage)\// },
   { name: "slices", holds: /^(identity|provider|endpoints|deliveries|inbound|outbound|images|mcp)\/(?!\w*Http\.ts$)/ },
   {

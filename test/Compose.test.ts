@@ -215,11 +215,19 @@ const healthCheck = (port: number) => {
 describe("the Dockerfile", () => {
   it("ends with an ordinary user, without what only building needs", () => {
     expect(stages.length).toBeGreaterThan(1)
-    expect(lastStage).toMatch(/^USER node$/m)
-    expect(lastStage.indexOf("USER node")).toBeLessThan(lastStage.indexOf("CMD"))
+    expect(lastStage).toMatch(/^USER [1-9]\d*:[1-9]\d*$/m)
+    expect(lastStage.indexOf("USER ")).toBeLessThan(lastStage.indexOf("CMD"))
     expect(lastStage).not.toMatch(/npm (ci|install|run)/)
     expect(lastStage).toMatch(/MODE=production/)
     expect(stages[1]).toMatch(/npm ci .*--omit=dev --omit=optional/)
+  })
+
+  it("is built on one image, of the Node that `engines` says is tested last, by an argument that can be a digest", () => {
+    const [, image = ""] = /^ARG NODE_IMAGE=(\S+)$/m.exec(dockerfile) ?? []
+    const major = /^node:(\d+)-/.exec(image)?.[1]
+    expect(stages.filter((stage) => !stage.startsWith("${NODE_IMAGE}"))).toEqual([])
+    expect(services["data-owner"]?.image).toBe(image)
+    expect(text("package.json")).toMatch(new RegExp(`"node": "[^"]*\\|\\| \\^?${major}\\b`))
   })
 
   it("copies what is there and what is not kept from it", () => {

@@ -89,6 +89,13 @@ describe("settings", () => {
     ["SHUTDOWN_TIMEOUT", "2 seconds", (s: SettingsShape) => Duration.toMillis(s.shutdownTimeout), 2000],
     ["DATABASE_POOL_SIZE", "2", (s: SettingsShape) => s.databasePoolSize, 2],
     ["ALLOW_LOCAL_DESTINATIONS", "false", (s: SettingsShape) => s.allowLocalDestinations, false],
+    [
+      "ALLOWED_DESTINATION_NETWORKS",
+      "172.16.0.0/12, fd00::/8,10.1.2.3",
+      (s: SettingsShape) => ["172.18.0.2", "10.1.2.3", "10.1.2.4"].map((one) => s.destinationNetworks.check(one)),
+      [true, true, false]
+    ],
+    ["SHUTDOWN_DELAY", "5 seconds", (s: SettingsShape) => Duration.toMillis(s.http.shutdownDelay), 5000],
     ["ENDPOINT_LIMIT", "1000", (s: SettingsShape) => s.endpointLimit, 1000],
     ["DELIVERY_TIMEOUT", "100 millis", (s: SettingsShape) => Duration.toMillis(s.delivery.timeout), 100],
     ["DELIVERY_CONCURRENCY", "1", (s: SettingsShape) => s.delivery.concurrency, 1],
@@ -122,6 +129,21 @@ describe("settings", () => {
     ["PUBLIC_URL", ["", "shop.example", "ftp://shop.example", "javascript:alert(1)"]],
     ["ROLES", ["", "both", "API"]],
     ["SHUTDOWN_TIMEOUT", ["", "soon", "1 millis"]],
+    ["SHUTDOWN_DELAY", ["", "soon", "1"]],
+    [
+      "ALLOWED_DESTINATION_NETWORKS",
+      [
+        "",
+        "receiver",
+        "172.16.0.0/33",
+        "0.0.0.0/0",
+        "169.254.0.0/16",
+        "100.100.100.200",
+        "127.0.0.0/8",
+        "8.8.8.8",
+        "::/0"
+      ]
+    ],
     ["DATA_DIR", ["", " "]],
     ["DATABASE_URL", ["", "payments", "mysql://user:s3cr3t@host/db", "postgresql:payments"]],
     ["DATABASE_POOL_SIZE", ["", "1", "501"]],
@@ -261,6 +283,35 @@ describe("production", () => {
     expect(refusal(noProvider)[0]).toMatch(/^PROVIDER_PRODUCTION_SECRET_KEY: .*emulator/)
     expect(refusal({ ...production, PROVIDER_API_URL: "http://127.0.0.1:12111" })[0]).toMatch(/^PROVIDER_API_URL: /)
     expect(refusal({ ...production, ALLOW_LOCAL_DESTINATIONS: "true" })[0]).toMatch(/^ALLOW_LOCAL_DESTINATIONS: /)
+    expect(refusal({ ...production, ALLOWED_DESTINATION_NETWORKS: "172.16.0.0/12" })[0]).toMatch(
+      /^ALLOWED_DESTINATION_NETWORKS: /
+    )
+  })
+
+  it("does not start with a public URL that is not encrypted, nor with mail whose TLS is turned off", () => {
+    expect(refusal({ ...production, PUBLIC_URL: "http://payments.example" })).toEqual([
+      "PUBLIC_URL: must start with https:// with MODE=production"
+    ])
+    for (const query of [
+      "ignoreTLS=true",
+      "secure=false",
+      "pool=1&requireTLS=false",
+      "tls.rejectUnauthorized=false",
+      "%69gnoreTLS=true"
+    ]) {
+      const problems = refusal({ ...production, SMTP_URL: `smtp://mailer:m4il@smtp.example:587?${query}` })
+      expect(
+        problems.map((line) => line.split(":")[0]),
+        query
+      ).toEqual(["SMTP_URL"])
+      expect(problems.join()).not.toContain("m4il")
+    }
+    for (const url of ["smtp://smtp.example:587", "smtp://u:100%25@smtp.example", "smtps://u:50%@smtp.example"]) {
+      expect(good({ ...production, SMTP_URL: url }).mode, url).toBe("production")
+    }
+    expect(good({ SMTP_URL: "smtp://mail:1025?ignoreTLS=true", PUBLIC_URL: "http://127.0.0.1:8080" }).mode).toBe(
+      "local"
+    )
   })
 
   it("names everything that is missing at once", () => {

@@ -49,7 +49,11 @@ describe("the table of settings", () => {
 
   it("says which settings production refuses: a start with them names the same", () => {
     const refused = documentedInProduction("refused")
-    const values = { ALLOW_LOCAL_DESTINATIONS: "true", PROVIDER_API_URL: "http://127.0.0.1:1" }
+    const values = {
+      ALLOW_LOCAL_DESTINATIONS: "true",
+      PROVIDER_API_URL: "http://127.0.0.1:1",
+      ALLOWED_DESTINATION_NETWORKS: "10.0.0.0/8"
+    }
     expect(Object.keys(values).toSorted()).toEqual(refused.toSorted())
     const without = refusals({ MODE: "production" })
     const more = refusals({ MODE: "production", ...values }).filter((name) => !without.includes(name))

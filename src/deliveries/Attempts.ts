@@ -8,7 +8,7 @@
  */
 import { performance } from "node:perf_hooks"
 import { Clock, type Context, Effect, Either, Runtime } from "effect"
-import { localDestinationsAllowed } from "../endpoints/Endpoints.ts"
+import { type DestinationSettings, destinationRules } from "../endpoints/Endpoints.ts"
 import type { DecryptionFailed } from "../kit/Cipher.ts"
 import type { EndpointId, OrganizationId } from "../kit/Ids.ts"
 import type { AttemptOutcome } from "./Attempt.ts"
@@ -25,12 +25,11 @@ import { signatureHeader, signatureHeaderName } from "./Signature.ts"
 import { nextStep } from "./StateMachine.ts"
 import type { Transport } from "./Transport.ts"
 
-export interface AttemptsOptions {
+export interface AttemptsOptions extends DestinationSettings {
   /** Attempts in flight that are not aside; what is started beyond waits here for its turn. */
   readonly concurrency: number
   /** Attempts in flight per endpoint at most, likewise. */
   readonly concurrencyPerEndpoint: number
-  readonly allowLocalDestinations: boolean
   readonly userAgent: string
 }
 
@@ -283,7 +282,7 @@ export class Attempts implements SentAttempts {
         "service-delivery-id": delivery.id,
         [signatureHeaderName]: signatureHeader({ timestamp, body: delivery.payload, secrets })
       },
-      allowLocal: localDestinationsAllowed(this.#options, delivery)
+      ...destinationRules(this.#options, delivery)
     }
     sent.url = url
     this.#sent.add(sent)

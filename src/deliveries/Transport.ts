@@ -1,3 +1,4 @@
+import type { BlockList } from "node:net"
 /**
  * The guarded transport: one HTTP request to an address that a customer chose (contract, Delivery; Limits).
  *
@@ -9,8 +10,13 @@ import { performance } from "node:perf_hooks"
 import { createSecureContext } from "node:tls"
 import { Context, Duration, Effect, Either, Layer } from "effect"
 import type { Dispatcher } from "undici"
-import { loopbackToo, publicAddressesOnly } from "../endpoints/AddressPolicy.ts"
-import { addressPolicyFor, DnsResolver, parseDestination } from "../endpoints/DestinationUrl.ts"
+import { type AddressPolicy, loopbackToo, publicAddressesOnly } from "../endpoints/AddressPolicy.ts"
+import {
+  addressPolicyFor,
+  type DestinationOptions,
+  DnsResolver,
+  parseDestination
+} from "../endpoints/DestinationUrl.ts"
 import { refusedHeaderName } from "../events/DeliveryHeaders.ts"
 import { type AttemptErrorCode, type AttemptOutcome, refusedCode } from "./Attempt.ts"
 import { Deadlines, type Expiring } from "./Deadlines.ts"
@@ -19,15 +25,13 @@ import { type Connection, Connections, maxHeaderBytes } from "./TransportConnect
 import { attemptErrorCode, isTransportBug } from "./TransportError.ts"
 
 /** One request to a destination. */
-export interface TransportRequest {
+export interface TransportRequest extends DestinationOptions {
   /** The destination, as `parseDestinationUrl` gave it. */
   readonly url: string
   /** The exact bytes that were signed; text is sent as UTF-8. */
   readonly body: string | Uint8Array
   /** Sent as they are; `host`, `connection` and `content-length` are added. */
   readonly headers: Readonly<Record<string, string>>
-  /** Whether this machine is a destination: only in the sandbox, where the setting for local development allows it. */
-  readonly allowLocal: boolean
 }
 
 /** The transport's bounds; each has a default. */
@@ -90,18 +94,14 @@ const make = Effect.fnUntraced(function* (options: TransportOptions) {
   }
   const maxResponseBytes = options.maxResponseBytes ?? 64 * 1024
   const deadlines = new Deadlines(Duration.toMillis(options.timeout ?? Duration.seconds(10)))
-  const toPublic = new Connections(settings, publicAddressesOnly)
-  const toLocal = new Connections(settings, loopbackToo)
+  const routes = new Routes((policy) => new Connections(settings, policy))
   let closed = false
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
       closed = true
-      toPublic.discardAll()
-      toLocal.discardAll()
+      routes.discardAll()
     })
   )
-
-  const routes = new Routes(toPublic, toLocal)
 
   const send = (request: TransportRequest, receiver: OutcomeReceiver): (() => void) => {
     const route = closed ? null : routes.of(request)
@@ -138,32 +138,61 @@ interface Route {
 /** How many destinations' routes are remembered. */
 const maxRoutes = 10_000
 
-/** Routes by destination, so that one URL is judged once; `null` for those that are refused. */
+/** What a destination was judged by. */
+interface Judgement {
+  readonly allowLocal: boolean
+  readonly networks: BlockList | undefined
+  readonly known: Map<string, Route | null>
+  readonly toNetworks: Connections | undefined
+}
+
+/** Routes by destination and rules, so that one URL is judged once; `null` for those that are refused. */
 class Routes {
+  readonly #connectionsUnder: (policy: AddressPolicy) => Connections
   readonly #toPublic: Connections
   readonly #toLocal: Connections
-  readonly #known = { allowed: new Map<string, Route | null>(), forbidden: new Map<string, Route | null>() }
+  /** As many as there are environments with rules of their own. */
+  readonly #judgements: Array<Judgement> = []
 
-  constructor(toPublic: Connections, toLocal: Connections) {
-    this.#toPublic = toPublic
-    this.#toLocal = toLocal
+  constructor(connectionsUnder: (policy: AddressPolicy) => Connections) {
+    this.#connectionsUnder = connectionsUnder
+    this.#toPublic = connectionsUnder(publicAddressesOnly)
+    this.#toLocal = connectionsUnder(loopbackToo)
+  }
+
+  discardAll(): void {
+    this.#toPublic.discardAll()
+    this.#toLocal.discardAll()
+    for (const { toNetworks } of this.#judgements) toNetworks?.discardAll()
+  }
+
+  #judgementBy({ allowLocal, networks }: DestinationOptions): Judgement {
+    const found = this.#judgements.find((one) => one.allowLocal === allowLocal && one.networks === networks)
+    if (found !== undefined) return found
+    const toNetworks = networks === undefined ? undefined : this.#connectionsUnder({ allowLoopback: false, networks })
+    const made = { allowLocal, networks, known: new Map<string, Route | null>(), toNetworks }
+    this.#judgements.push(made)
+    return made
   }
 
   of(request: TransportRequest): Route | null {
-    const known = request.allowLocal ? this.#known.allowed : this.#known.forbidden
+    const judgement = this.#judgementBy(request)
+    const { known } = judgement
     let route = known.get(request.url)
     if (route === undefined) {
-      route = this.#judge(request)
+      route = this.#judge(request, judgement)
       if (known.size >= maxRoutes) known.clear()
       known.set(request.url, route)
     }
     return route
   }
 
-  #judge(request: TransportRequest): Route | null {
+  #judge(request: TransportRequest, { toNetworks }: Judgement): Route | null {
     const url = Either.getOrNull(parseDestination(request.url, request))
     if (url === null) return null
-    const connections = addressPolicyFor(url.hostname, request).allowLoopback ? this.#toLocal : this.#toPublic
+    const policy = addressPolicyFor(url.hostname, request)
+    const toPrivate = policy.networks === undefined ? undefined : toNetworks
+    const connections = toPrivate ?? (policy.allowLoopback ? this.#toLocal : this.#toPublic)
     return { connections, origin: url.origin, path: url.pathname }
   }
 }

@@ -1,5 +1,6 @@
 import { performance } from "node:perf_hooks"
 import { Cause, Duration, Effect, Layer, Option, Runtime, Schedule } from "effect"
+import type { DestinationSettings } from "../endpoints/Endpoints.ts"
 import { Cipher } from "../kit/Cipher.ts"
 import type { EndpointId } from "../kit/Ids.ts"
 import { observeMetrics } from "../kit/Metrics.ts"
@@ -14,7 +15,7 @@ import { Transport } from "./Transport.ts"
 import { Turns } from "./Turns.ts"
 import { WakeUp } from "./WakeUp.ts"
 
-export interface WorkerOptions {
+export interface WorkerOptions extends DestinationSettings {
   /** The transport's time-out for one exchange, plus what recording its outcome may take. */
   readonly lease: Duration.Duration
   /** How long after its claim an attempt may still begin, so that its lease outlives it. */
@@ -27,7 +28,6 @@ export interface WorkerOptions {
   readonly pollInterval: Duration.Duration
   /** How long a shutdown waits for attempts in flight. */
   readonly drainTimeout: Duration.Duration
-  readonly allowLocalDestinations: boolean
   readonly userAgent: string
 }
 
@@ -360,6 +360,9 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   yield* Effect.acquireRelease(loop(record), (fiber) => fiber.interruptAsFork(fiber.id()))
   yield* Effect.addFinalizer(() =>
     Effect.suspend(() => giveBack(attempts.takeWaiting(), Duration.zero)).pipe(
+      Effect.zipRight(
+        Effect.suspend(() => Effect.logInfo(`Shutdown: no more attempts begin; in flight: ${unrecorded}`))
+      ),
       Effect.zipRight(waitUntil(() => unrecorded === 0)),
       // A finalizer can't be interrupted, and neither could the wait in it: the time-out would have no effect
       Effect.interruptible,
@@ -367,7 +370,7 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
       Effect.flatMap(
         Option.match({
           onNone: () => Effect.logWarning(`${unrecorded} attempts were in flight at shutdown; their leases will end`),
-          onSome: () => Effect.void
+          onSome: () => Effect.logInfo("Shutdown: every attempt has ended and is recorded")
         })
       ),
       Effect.zipRight(

@@ -6,11 +6,14 @@
  * what is allowed, because its special ranges, and the forms that carry an IPv4 address inside, keep growing.
  */
 import { BlockList, isIP } from "node:net"
+import { isPrivateAddress } from "../bounds/PrivateNetworks.ts"
 
 /** Whether loopback counts as a destination. */
 export interface AddressPolicy {
   /** True only for a local destination where the setting for local development allows those; never in production. */
   readonly allowLoopback: boolean
+  /** Nothing but these private networks, which the operator opened for development; never in production. */
+  readonly networks?: BlockList
 }
 
 /** The policy of every destination that strangers can choose: public addresses and nothing else. */
@@ -90,6 +93,12 @@ export const isLoopbackAddress = (address: string): boolean => {
   return family !== 0 && loopback.check(address, family === 6 ? "ipv6" : "ipv4")
 }
 
+/** Whether the address is in one of these networks and private: cloud metadata, loopback and the like never are. */
+export const isInNetworks = (address: string, networks: BlockList): boolean =>
+  isPrivateAddress(address) && networks.check(address, isIP(address) === 6 ? "ipv6" : "ipv4")
+
 /** Whether a connection to the address is allowed. */
 export const isAddressAllowed = (address: string, policy: AddressPolicy): boolean =>
-  isPublicAddress(address) || (policy.allowLoopback && isLoopbackAddress(address))
+  policy.networks !== undefined
+    ? isInNetworks(address, policy.networks)
+    : isPublicAddress(address) || (policy.allowLoopback && isLoopbackAddress(address))

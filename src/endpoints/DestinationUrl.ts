@@ -6,11 +6,12 @@
  * octal, percent-encoded, full-width) are one host here and in the connection that follows.
  */
 import { promises as dns } from "node:dns"
-import { isIP } from "node:net"
+import { type BlockList, isIP } from "node:net"
 import { Context, Data, Duration, Effect, Either, Fiber, Layer } from "effect"
 import {
   type AddressPolicy,
   isAddressAllowed,
+  isInNetworks,
   isLoopbackAddress,
   isPublicAddress,
   loopbackToo,
@@ -56,6 +57,8 @@ export class DestinationUnresolvable extends Data.TaggedError("DestinationUnreso
 export interface DestinationOptions {
   /** Whether `localhost` and loopback addresses are allowed, by http or https and on any port (local development). */
   readonly allowLocal: boolean
+  /** Private networks whose hosts are allowed as well, by http or https and on any port (local development). */
+  readonly networks?: BlockList
 }
 
 const messages: Record<DestinationRefusalReason, string> = {
@@ -81,16 +84,33 @@ export const bareHostname = (hostname: string): string =>
 export const isLocalHost = (hostname: string): boolean =>
   hostname === "localhost" || isLoopbackAddress(bareHostname(hostname))
 
-/**
- * The policy for the addresses that a host may lead to. Loopback is open to local hosts alone: a public name that
- * resolves to loopback is refused in development too.
- */
-export const addressPolicyFor = (hostname: string, options: DestinationOptions): AddressPolicy =>
-  options.allowLocal && isLocalHost(hostname) ? loopbackToo : publicAddressesOnly
-
 const privateSuffixes = [".localhost", ".localdomain", ".local", ".internal", ".home.arpa"]
 
 const domainName = /^(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+$/
+
+const plainName = /^[a-z0-9_-]{1,63}$/
+
+/** Whether a host is a name that nobody can own on the internet: `receiver`, `host.docker.internal`. */
+const isPrivateName = (hostname: string): boolean =>
+  hostname !== "localhost" &&
+  (plainName.test(hostname) ||
+    (domainName.test(hostname) && privateSuffixes.some((suffix) => hostname.endsWith(suffix))))
+
+/** The networks that a host may be in: those of the options, where it is one of their addresses or a private name. */
+const networksFor = (hostname: string, { networks }: DestinationOptions): BlockList | undefined => {
+  if (networks === undefined || networks.rules.length === 0) return undefined
+  return isPrivateName(hostname) || isInNetworks(bareHostname(hostname), networks) ? networks : undefined
+}
+
+/**
+ * The policy for the addresses that a host may lead to. Loopback is open to local hosts alone, and private networks to
+ * private names and addresses: a public name that resolves to either is refused in development too.
+ */
+export const addressPolicyFor = (hostname: string, options: DestinationOptions): AddressPolicy => {
+  if (options.allowLocal && isLocalHost(hostname)) return loopbackToo
+  const networks = networksFor(hostname, options)
+  return networks === undefined ? publicAddressesOnly : { allowLoopback: false, networks }
+}
 
 const refuseHost = (hostname: string): DestinationRefusalReason | null => {
   const bare = bareHostname(hostname)
@@ -100,7 +120,7 @@ const refuseHost = (hostname: string): DestinationRefusalReason | null => {
 }
 
 const refuseUrl = (url: URL, options: DestinationOptions): DestinationRefusalReason | null => {
-  const local = options.allowLocal && isLocalHost(url.hostname)
+  const local = (options.allowLocal && isLocalHost(url.hostname)) || networksFor(url.hostname, options) !== undefined
   if (url.protocol !== "https:" && !(local && url.protocol === "http:")) return "scheme"
   if (url.username !== "" || url.password !== "") return "credentials"
   // An empty query or fragment leaves its mark in `href` but not in `search` and `hash`
@@ -165,12 +185,15 @@ export class DnsResolver extends Context.Tag("connected-payments/endpoints/DnsRe
    * They are asked by the resolver built into Node, not by the system's `getaddrinfo`: that one blocks one of the
    * process's four worker threads for as long as a name server keeps silent, so that a few dead names would hold up
    * everybody's deliveries. It also tries the cluster's own search domains first. `localhost` is not a DNS name and is
-   * the system's to resolve.
+   * the system's to resolve; so are private names, which may be in the hosts file and are asked for in development alone.
    */
   static readonly layerWith = (options: DnsResolverOptions): Layer.Layer<DnsResolver> =>
     Layer.succeed(this, {
       resolve: (hostname) =>
-        (hostname === "localhost" ? lookUp(hostname) : query(hostname, options.nameServers)).pipe(
+        (hostname === "localhost" || isPrivateName(hostname)
+          ? lookUp(hostname)
+          : query(hostname, options.nameServers)
+        ).pipe(
           Effect.timeoutFail({
             duration: options.timeout ?? Duration.seconds(5),
             onTimeout: () => new DestinationUnresolvable({ hostname, cause: "timed out" })

@@ -1,3 +1,4 @@
+import type { BlockList } from "node:net"
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Either, Layer, Option, Redacted } from "effect"
 import {
@@ -30,22 +31,40 @@ import type {
   SkippedEventList,
   UpdateEndpoint
 } from "./Api.ts"
-import { addressPolicyFor, DnsResolver, parseDestination, resolveDestination } from "./DestinationUrl.ts"
+import {
+  addressPolicyFor,
+  type DestinationOptions,
+  DnsResolver,
+  parseDestination,
+  resolveDestination
+} from "./DestinationUrl.ts"
 import { makeEndpointsRepo } from "./EndpointsRepo.ts"
 import { newSigningSecret, secretContext } from "./Secrets.ts"
 
-export interface EndpointsOptions {
-  /** Endpoints per organization and environment. */
-  readonly limit: number
+/** Where an operator lets destinations be beside the internet. */
+export interface DestinationSettings {
   /** Loopback and plain HTTP destinations, in the sandbox only. */
   readonly allowLocalDestinations: boolean
+  /** Private networks that destinations may be in, in the sandbox only. Default: none. */
+  readonly destinationNetworks?: BlockList
 }
 
-/** Whether a tenant's destinations may be local: where the operator allows it, and never in production. */
-export const localDestinationsAllowed = (
-  options: { readonly allowLocalDestinations: boolean },
-  tenant: Tenant
-): boolean => options.allowLocalDestinations && tenant.environment === "sandbox"
+export interface EndpointsOptions extends DestinationSettings {
+  /** Endpoints per organization and environment. */
+  readonly limit: number
+}
+
+/** How a tenant's destinations are judged: local ones are where the operator allows them, and never in production. */
+export const destinationRules = (
+  { allowLocalDestinations, destinationNetworks }: DestinationSettings,
+  { environment }: Pick<Tenant, "environment">
+): DestinationOptions =>
+  environment === "sandbox"
+    ? {
+        allowLocal: allowLocalDestinations,
+        ...(destinationNetworks === undefined ? {} : { networks: destinationNetworks })
+      }
+    : { allowLocal: false }
 
 /** Why an endpoint was not made. */
 export type CreateEndpointError =
@@ -154,7 +173,7 @@ const makeEndpoints = Effect.fnUntraced(function* (options: EndpointsOptions) {
 
   const judgeDestination = Effect.fnUntraced(
     function* (tenant: Tenant, text: string) {
-      const rules = { allowLocal: localDestinationsAllowed(options, tenant) }
+      const rules = destinationRules(options, tenant)
       const url = yield* parseDestination(text, rules)
       yield* resolveDestination(url.hostname, addressPolicyFor(url.hostname, rules)).pipe(
         Effect.provideService(DnsResolver, resolver)

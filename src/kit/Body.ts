@@ -9,6 +9,7 @@ import {
   isApiError,
   PayloadTooLarge,
   type RequestTimeout,
+  type ServiceUnavailable,
   UnsupportedMediaType,
   ValidationFailed
 } from "../Errors.ts"
@@ -24,8 +25,13 @@ export const maxJsonBytes = 256 * 1024
 /** How much beyond its bound a body is read and thrown away, so that the answer reaches a caller that is still sending. */
 const maxDiscardedBytes = 16 * 1024 * 1024
 
-/** Why a request can't be read: it takes too long, or is not within what HTTP or the server allow. */
-export type UnreadableRequest = RequestTimeout | HeadersTooLarge | PayloadTooLarge | ValidationFailed
+/** Why a request can't be read: it takes too long, for the process ends, or is not within what HTTP or the server allow. */
+export type UnreadableRequest =
+  | RequestTimeout
+  | HeadersTooLarge
+  | PayloadTooLarge
+  | ValidationFailed
+  | ServiceUnavailable
 
 /**
  * The event of a request, with an `UnreadableRequest`, by which the server says that the rest of its body will not come: it took

@@ -14,6 +14,12 @@ const isTrusted = (address: string, proxies: TrustedProxies): boolean => {
 export const isTrustedProxy = (address: string, proxies: TrustedProxies): boolean =>
   isTrusted(unmapped(address), proxies)
 
+/** One entry of the header, without the port that some proxies add: `203.0.113.9:4711`, `[2001:db8::9]:4711`. */
+const forwardedAddress = (entry: string): string => {
+  const [, v6, v4] = /^(?:\[([^\]]*)\]|([\d.]+))(?::\d{1,5})?$/.exec(entry) ?? []
+  return unmapped(v6 ?? v4 ?? entry)
+}
+
 /**
  * The client's address: the connection's, or, behind trusted proxies, the last one in `X-Forwarded-For` that is not a
  * trusted proxy's. What an untrusted sender writes into that header counts for nothing.
@@ -28,7 +34,7 @@ const connectionOf = (request: HttpServerRequest.HttpServerRequest): string =>
 
 const addressOf = (request: HttpServerRequest.HttpServerRequest, proxies: TrustedProxies): string => {
   let address = connectionOf(request)
-  const forwarded = (request.headers["x-forwarded-for"] ?? "").split(",").map((part) => unmapped(part.trim()))
+  const forwarded = (request.headers["x-forwarded-for"] ?? "").split(",").map((part) => forwardedAddress(part.trim()))
   while (isTrusted(address, proxies)) {
     const next = forwarded.pop()
     if (next === undefined || isIP(next) === 0) {

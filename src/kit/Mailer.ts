@@ -35,6 +35,11 @@ export interface MailerOptions {
   readonly from: string
   /** Without a server: whether mails are written to the log, links included (local mode), or refused. */
   readonly toLog: boolean
+  /**
+   * Whether `smtp://` is STARTTLS or nothing: without it, no mail is handed over. A relay on this machine is spared it,
+   * since nothing leaves the machine on the way there. Default false.
+   */
+  readonly requireTls?: boolean
   /** Wait before the first retry of a queued mail, tripled for each of the three after it. Default 2 s. */
   readonly retryAfter?: Duration.DurationInput
 }
@@ -59,7 +64,7 @@ export class Mailer extends Context.Tag("connected-payments/kit/Mailer")<
       Mailer,
       Effect.gen(function* () {
         const send = yield* Option.match(options.smtpUrl, {
-          onSome: (url) => makeSmtp(url, options.from),
+          onSome: (url) => makeSmtp(url, options),
           onNone: () => Effect.succeed(options.toLog ? writeToLog : refuse)
         })
         return { send, queue: yield* makeQueue(send, Duration.decode(options.retryAfter ?? "2 seconds")) }
@@ -99,13 +104,17 @@ const isFromBefore = (cause: unknown): boolean => {
   return has("code", codesFromBefore) || has("syscall", ["connect"]) || has("message", messagesFromBefore)
 }
 
+const isOnThisMachine = (url: string): boolean =>
+  URL.canParse(url) && /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(new URL(url).hostname)
+
 /** Connections are kept and shared; a transport reads no files and no addresses out of a mail. */
-const makeSmtp = (url: Redacted.Redacted, from: string) =>
+const makeSmtp = (url: Redacted.Redacted, { from, requireTls = false }: MailerOptions) =>
   Effect.map(
     Effect.acquireRelease(
       Effect.sync(() =>
         createTransport({
           url: Redacted.value(url),
+          requireTLS: requireTls && !isOnThisMachine(Redacted.value(url)),
           pool: true,
           maxConnections: 2,
           // Of itself it would send a mail again, up to five times, whose connection broke before the server's answer

@@ -1,5 +1,8 @@
+import { BlockList } from "node:net"
+import { networkInterfaces } from "node:os"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
+import { isPrivateAddress } from "../../src/bounds/PrivateNetworks.ts"
 import { DestinationUnresolvable, DnsResolver, type ResolvedAddress } from "../../src/endpoints/DestinationUrl.ts"
 import { httpConsumer, post, transport, until } from "./TransportServers.ts"
 
@@ -206,5 +209,40 @@ describe("a name", () => {
       const exit = yield* Effect.exit(post("https://hooks.example.com/"))
       expect(Exit.isFailure(exit) && exit.cause._tag).toBe("Die")
     }).pipe(Effect.provide(transport({}, Layer.succeed(DnsResolver, { resolve: () => Effect.dieMessage("a bug") }))))
+  )
+})
+
+/** An address of this machine in a private network, as a sibling container's would be. */
+const privateAddress = Object.values(networkInterfaces())
+  .flatMap((addresses) => addresses ?? [])
+  .find(({ address }) => isPrivateAddress(address))
+
+describe("a private network that is open", () => {
+  const networks = new BlockList()
+  if (privateAddress !== undefined) {
+    networks.addAddress(privateAddress.address, privateAddress.family === "IPv6" ? "ipv6" : "ipv4")
+  }
+  const address = privateAddress?.address ?? ""
+  const { asked, layer } = answering([address], [address], ["127.0.0.1"])
+
+  it.scopedLive.skipIf(privateAddress === undefined)(
+    "is delivered to, by a name that is resolved and checked for each connection (skipped without such an address)",
+    () =>
+      Effect.gen(function* () {
+        const consumer = yield* httpConsumer((_, response) => response.end("ok"), address)
+        const url = `http://receiver:${consumer.port}/hook`
+        expect(yield* post(url, { allowLocal: false, networks })).toMatchObject(success)
+        expect(yield* post(url, { allowLocal: false })).toMatchObject(blocked)
+        expect(yield* post(url, { allowLocal: true })).toMatchObject(blocked)
+        expect(consumer.requests).toHaveLength(1)
+        for (const socket of consumer.sockets) socket.destroy()
+        yield* until(() => consumer.sockets.every((socket) => socket.destroyed))
+        expect(yield* post(url, { allowLocal: false, networks })).toMatchObject(success)
+        for (const socket of consumer.sockets) socket.destroy()
+        yield* until(() => consumer.sockets.every((socket) => socket.destroyed))
+        expect(yield* post(url, { allowLocal: true, networks })).toMatchObject(blocked)
+        expect(consumer.requests).toHaveLength(2)
+        expect(asked).toEqual(["receiver", "receiver", "receiver"])
+      }).pipe(Effect.provide(transport({}, layer)))
   )
 })

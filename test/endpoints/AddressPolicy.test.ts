@@ -1,3 +1,4 @@
+import { BlockList } from "node:net"
 import { describe, expect, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import {
@@ -179,5 +180,49 @@ describe("local development", () => {
 
   it.each(["::1%lo", "::127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "localhost"])("does not add %s", (address) => {
     expect(isAddressAllowed(address, loopbackToo)).toBe(false)
+  })
+})
+
+const networksOf = (...networks: ReadonlyArray<readonly [network: string, prefix: number]>) => {
+  const list = new BlockList()
+  for (const [network, prefix] of networks) list.addSubnet(network, prefix, network.includes(":") ? "ipv6" : "ipv4")
+  return { allowLoopback: false, networks: list }
+}
+
+describe("private networks that are opened for development", () => {
+  const opened = networksOf(["172.16.0.0", 12], ["fd12::", 16])
+
+  it.each(["172.16.0.1", "172.31.255.254", "::ffff:172.20.0.2", "fd12::9"])("are reached: %s", (address) => {
+    expect(isAddressAllowed(address, opened)).toBe(true)
+    expect(isAddressAllowed(address, publicAddressesOnly)).toBe(false)
+    expect(isAddressAllowed(address, loopbackToo)).toBe(false)
+  })
+
+  it.each(["172.32.0.1", "10.0.0.1", "192.168.0.1", "fd13::1", "8.8.8.8", "127.0.0.1", "::1", "169.254.169.254"])(
+    "open nothing beside them: %s",
+    (address) => {
+      expect(isAddressAllowed(address, opened)).toBe(false)
+    }
+  )
+
+  it.each([
+    "169.254.169.254",
+    "::ffff:169.254.169.254",
+    "100.100.100.200",
+    "::ffff:100.100.100.200",
+    "168.63.129.16",
+    "192.0.0.192",
+    "fd00:ec2::254",
+    "fd20:ce::254",
+    "fe80::1",
+    "fd00::1%eth0",
+    "127.0.0.1",
+    "0.0.0.0",
+    "224.0.0.1",
+    "255.255.255.255",
+    "8.8.8.8",
+    "receiver"
+  ])("never open cloud metadata or what is not private, however wide they are: %s", (address) => {
+    expect(isAddressAllowed(address, networksOf(["0.0.0.0", 0], ["::", 0]))).toBe(false)
   })
 })

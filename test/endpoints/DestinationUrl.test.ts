@@ -1,3 +1,4 @@
+import { BlockList } from "node:net"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Either, FastCheck as fc, Layer } from "effect"
 import { isLoopbackAddress, loopbackToo, publicAddressesOnly } from "../../src/endpoints/AddressPolicy.ts"
@@ -196,6 +197,62 @@ const answering = (...addresses: ReadonlyArray<string>) =>
     resolve: () =>
       Effect.succeed(addresses.map((address): ResolvedAddress => ({ address, family: address.includes(":") ? 6 : 4 })))
   })
+
+const networks = new BlockList()
+networks.addSubnet("172.16.0.0", 12, "ipv4")
+
+describe("where private networks are open", () => {
+  const inNetworks = (text: string, options: { readonly networks?: BlockList } = { networks }) =>
+    Either.match(parseDestinationUrl(text, { allowLocal: false, ...options }), {
+      onLeft: ({ reason }) => reason,
+      onRight: (url) => url
+    })
+
+  it.each([
+    "http://receiver:9000/hook",
+    "https://receiver/hook",
+    "http://host.docker.internal:9000/",
+    "http://172.17.0.1:9000/hook",
+    "http://[::ffff:ac11:1]:9000/hook"
+  ])("takes %s, and nowhere else", (text) => {
+    expect(inNetworks(text)).toBe(text)
+    expect(inNetworks(text, {})).toMatch(/^(scheme|host|port)$/)
+    expect(inNetworks(text, { networks: new BlockList() })).toMatch(/^(scheme|host|port)$/)
+  })
+
+  it.each([
+    ["scheme", "http://example.com/"],
+    ["port", "https://example.com:8443/"],
+    ["scheme", "http://10.0.0.1/"],
+    ["address", "https://10.0.0.1/"],
+    ["address", "https://169.254.169.254/latest/meta-data/"],
+    ["address", "https://100.100.100.200/"],
+    ["scheme", "http://localhost:9000/"],
+    ["host", "https://localhost/"],
+    ["scheme", "ftp://receiver/"],
+    ["credentials", "http://user@receiver/"],
+    ["query", "http://receiver/?a=b"],
+    ["port", "http://receiver:0/"]
+  ])("refuses for its %s: %s", (reason, text) => {
+    expect(inNetworks(text)).toBe(reason)
+  })
+
+  it.effect.each(["169.254.169.254", "127.0.0.1", "10.0.0.1", "100.100.100.200", "8.8.8.8", "fd00:ec2::254"])(
+    "refuses a private name that leads to %s",
+    (address) =>
+      Effect.gen(function* () {
+        const policy = addressPolicyFor("receiver", { allowLocal: true, networks })
+        expect(yield* Effect.flip(resolveDestination("receiver", policy))).toMatchObject({ reason: "address" })
+      }).pipe(Effect.provide(answering("172.17.0.2", address)))
+  )
+
+  it.effect("refuses a public name that leads into them", () =>
+    Effect.gen(function* () {
+      const policy = addressPolicyFor("example.com", { allowLocal: true, networks })
+      expect(yield* Effect.flip(resolveDestination("example.com", policy))).toMatchObject({ reason: "address" })
+    }).pipe(Effect.provide(answering("172.17.0.2")))
+  )
+})
 
 const resolverThatMustNotBeAsked = Layer.succeed(DnsResolver, {
   resolve: (hostname) => Effect.dieMessage(`asked for ${hostname}`)

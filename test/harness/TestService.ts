@@ -79,6 +79,7 @@ export const testSettings: ServiceOptions["settings"] = {
   roles: { api: true, worker: true },
   databasePoolSize: 5,
   allowLocalDestinations: true,
+  destinationNetworks: new BlockList(),
   endpointLimit: 16,
   imageMegabytesPerHour: 1_000_000,
   http: {
@@ -86,9 +87,10 @@ export const testSettings: ServiceOptions["settings"] = {
     requestTimeout: Duration.minutes(1),
     answerTimeout: Duration.minutes(2),
     keepAliveTimeout: Duration.seconds(5),
+    shutdownDelay: Duration.zero,
     imageConcurrency: 64
   },
-  shutdownTimeout: Duration.seconds(5),
+  shutdownTimeout: Duration.seconds(2),
   // A suite sends more from one address, with one key, than people do
   rateLimitPerMinute: 10_000_000,
   failedAuthenticationsPerMinute: 1_000_000,

@@ -55,7 +55,7 @@ describe("a client's address", () => {
   })
 
   it("stops at what is no address: a proxy that does not say who called is itself the client", () => {
-    for (const header of [undefined, "", "unknown", "203.0.113.9, unknown", "203.0.113.9, 198.51.100.1:4711", ", "]) {
+    for (const header of [undefined, "", "unknown", "203.0.113.9, unknown", "203.0.113.9, [198.51.100.1", ", "]) {
       expect(addressOf("10.0.0.1", header), header).toBe("10.0.0.1")
     }
     expect(addressOf("10.0.0.1", "203.0.113.9, nonsense, 10.0.0.2")).toBe("10.0.0.2")
@@ -69,6 +69,23 @@ describe("a client's address", () => {
     expect(addressOf("::ffff:203.0.113.9", undefined, none)).toBe("203.0.113.9")
     expect(addressOf("::ffff:10.0.0.1", "::ffff:203.0.113.9")).toBe("203.0.113.9")
     expect(addressOf("::FFFF:10.0.0.1", "::FFFF:203.0.113.9")).toBe("203.0.113.9")
+  })
+
+  it("may come with the port that some proxies add", () => {
+    expect(addressOf("10.0.0.1", "203.0.113.9, 198.51.100.1:4711")).toBe("198.51.100.1")
+    expect(addressOf("10.0.0.1", "198.51.100.1:4711, 10.0.0.2:80")).toBe("198.51.100.1")
+    expect(addressOf("10.0.0.1", "[2001:db8::9]:4711")).toBe("2001:db8::9")
+    expect(addressOf("10.0.0.1", "[2001:db8::9]")).toBe("2001:db8::9")
+    expect(addressOf("10.0.0.1", "[::ffff:203.0.113.9]:1")).toBe("203.0.113.9")
+    for (const header of [
+      "198.51.100.1:",
+      "198.51.100.1:x",
+      "198.51.100.1:123456",
+      "[2001:db8::9]x",
+      "2001:db8::9:80:x"
+    ]) {
+      expect(addressOf("10.0.0.1", header), header).toBe("10.0.0.1")
+    }
   })
 
   it("may be an IPv6 address", () => {

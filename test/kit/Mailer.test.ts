@@ -41,6 +41,22 @@ const withLog = <A, E, R>(effect: (lines: ReadonlyArray<string>) => Effect.Effec
 }
 
 describe("mail over SMTP", () => {
+  it.scopedLive("is not handed over without TLS where that is required, but to a relay on this machine", () =>
+    Effect.gen(function* () {
+      const mailbox = yield* makeMailbox()
+      const here = yield* makeMailer(Option.some(mailbox.url), { requireTls: true })
+      yield* here.send(mail)
+      // The same server by an address that need not be this machine
+      const elsewhere = Redacted.make(Redacted.value(mailbox.url).replace("127.0.0.1", "0.0.0.0"))
+      const there = yield* makeMailer(Option.some(elsewhere), { requireTls: true })
+      expect(yield* Effect.flip(there.send(mail))).toMatchObject({ _tag: "MailNotSent", maybeTaken: false })
+      expect(mailbox.mails).toHaveLength(1)
+      const plain = yield* makeMailer(Option.some(elsewhere))
+      yield* plain.send(mail)
+      expect(mailbox.mails).toHaveLength(2)
+    })
+  )
+
   it.scopedLive(
     "arrives with its sender, recipient, subject and text, and with HTML beside it where there is some",
     () =>

@@ -27,10 +27,56 @@ const keptConnection = ({ baseUrl }: LocalFile) =>
     (agent) => Effect.sync(() => agent.destroy())
   )
 
+/** What one request of a busy client came to. */
+interface Outcome {
+  readonly path: string
+  readonly status?: number
+  /** What the answer says of its connection. */
+  readonly connection?: string | undefined
+  /** Why there was no answer: the code, and whether the connection had served before. */
+  readonly error?: string
+  readonly isReused?: boolean
+}
+
+const askOnce = (agent: Agent, { apiKey, baseUrl }: LocalFile, path: string): Promise<Outcome> =>
+  new Promise((resolve) => {
+    const asked = request(`${baseUrl}${path}`, { agent, headers: { "x-api-key": apiKey } }, (response) => {
+      const { connection } = response.headers
+      response.resume().on("end", () => resolve({ path, status: response.statusCode ?? 0, connection }))
+    })
+    asked.on("error", (error: NodeJS.ErrnoException) =>
+      resolve({ path, error: error.code ?? error.message, isReused: asked.reusedSocket })
+    )
+    asked.end()
+  })
+
+/** Clients that ask again as soon as they are answered, each on a connection that it keeps, until there is no answer. */
+const busyClients = (local: LocalFile, count: number) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const outcomes: Array<Outcome> = []
+      const agents = Array.from({ length: count }, () => new Agent({ keepAlive: true, maxSockets: 1 }))
+      const paths = [`/v2/organizations/${local.organizationId}/provider/products?limit=1`, "/health/ready"]
+      const clients = agents.map(async (agent) => {
+        let outcome: Outcome | undefined
+        for (let asked = 0; outcome?.error === undefined; asked++) {
+          outcome = await askOnce(agent, local, paths[asked % 2] ?? "")
+          outcomes.push(outcome)
+        }
+      })
+      return { outcomes, agents, done: Promise.all(clients) }
+    }),
+    ({ agents }) =>
+      Effect.sync(() => {
+        for (const agent of agents) agent.destroy()
+      })
+  )
+
 /** A client that never sends the rest of its request. */
 const hangingRequest = ({ apiKey, baseUrl, organizationId }: LocalFile) =>
   Effect.acquireRelease(
-    Effect.async<{ readonly destroy: () => void }>((resume) => {
+    Effect.async<{ readonly destroy: () => void; readonly received: () => string }>((resume) => {
+      let received = ""
       const socket = connect(Number(new URL(baseUrl).port), "127.0.0.1", () => {
         socket.write(
           [
@@ -43,12 +89,15 @@ const hangingRequest = ({ apiKey, baseUrl, organizationId }: LocalFile) =>
             "",
             '{"name":'
           ].join("\r\n"),
-          () => resume(Effect.succeed(socket))
+          () => resume(Effect.succeed({ destroy: () => socket.destroy(), received: () => received }))
         )
+      })
+      socket.on("data", (chunk: Buffer) => {
+        received += chunk.toString()
       })
       socket.on("error", () => {})
     }),
-    (socket) => Effect.sync(() => socket.destroy())
+    ({ destroy }) => Effect.sync(destroy)
   )
 
 const refusesConnections = ({ baseUrl }: LocalFile) =>
@@ -94,7 +143,7 @@ describe("a busy service", () => {
           yield* payOn((yield* backend.openCheckout).url)
           yield* eventuallyTrue("an attempt in flight", () => consumer.received.length === 1)
           yield* keptConnection(service.local)
-          yield* hangingRequest(service.local)
+          const hanging = yield* hangingRequest(service.local)
           const database = yield* databasePid(directory)
           expect(yield* isAlive(database)).toBe(true)
 
@@ -110,8 +159,45 @@ describe("a busy service", () => {
           // The others of its group (npm, its shell, the loader's helper) end with it
           yield* eventuallyTrue("the end of its group", () => !groupIsAlive(service), 5000)
           expect(service.output.stderr).not.toContain("defect")
+          expect(hanging.received()).toMatch(/^HTTP\/1\.1 503 .*"code":"service_unavailable"/s)
         }),
       60_000
     )
   }
+})
+
+describe("a service with clients that keep their connections", () => {
+  it.scopedLive(
+    "says that it is not ready, answers what they ask, closes without a reset, and does not wait for its time-out",
+    () =>
+      Effect.gen(function* () {
+        const directory = yield* dataDirectory
+        const service = yield* startService(directory, { SHUTDOWN_DELAY: "1 second", SHUTDOWN_TIMEOUT: "60 seconds" })
+        yield* keptConnection(service.local)
+        const { done, outcomes } = yield* busyClients(service.local, 3)
+        yield* eventuallyTrue("busy clients", () => outcomes.length >= 12)
+        expect(outcomes.every(({ status }) => status === 200)).toBe(true)
+
+        const { code } = yield* stop(service, "SIGTERM")
+        yield* Effect.promise(() => done)
+        expect(code).toBe(0)
+        // After their last answers they connect anew, which is refused; no request is lost on a kept connection
+        const errors = outcomes.filter(({ error }) => error !== undefined)
+        expect(errors).toEqual(errors.map(({ path }) => ({ path, error: "ECONNREFUSED", isReused: false })))
+        const last = outcomes.filter(({ connection }) => connection === "close")
+        expect(last.filter(({ path, status }) => path !== "/health/ready" && status !== 200)).toEqual([])
+        expect(new Set(last.map(({ path, status }) => path === "/health/ready" && status))).toEqual(
+          new Set([false, 503])
+        )
+        const steps = [...service.output.stderr.matchAll(/Shutdown: ([a-z ]+)/g)].map(([, step = ""]) => step)
+        expect(steps.filter((step) => !step.includes("attempt"))).toEqual([
+          "begun",
+          "not ready any more",
+          "takes no more connections",
+          "every request is answered",
+          "done"
+        ])
+      }),
+    90_000
+  )
 })

@@ -1,0 +1,31 @@
+import { BlockList, isIP } from "node:net"
+
+/** The networks that an operator may open to destinations for development, and what stays closed in them. */
+
+const privateNetworks = new BlockList()
+for (const [network, prefix] of [
+  ["10.0.0.0", 8],
+  ["100.64.0.0", 10],
+  ["172.16.0.0", 12],
+  ["192.168.0.0", 16]
+] as const) {
+  privateNetworks.addSubnet(network, prefix, "ipv4")
+}
+privateNetworks.addSubnet("fc00::", 7, "ipv6")
+
+/** Clouds hand out credentials here. */
+const metadata = new BlockList()
+metadata.addAddress("100.100.100.200", "ipv4")
+metadata.addAddress("fd00:ec2::254", "ipv6")
+metadata.addAddress("fd20:ce::254", "ipv6")
+
+/**
+ * Whether an address is in one of the private networks, cloud metadata aside: never loopback, link-local, multicast or
+ * a public address. An IPv4 address may be written as one mapped into IPv6.
+ */
+export const isPrivateAddress = (address: string): boolean => {
+  const family = isIP(address)
+  if (family === 0 || address.includes("%")) return false
+  const type = family === 6 ? "ipv6" : "ipv4"
+  return privateNetworks.check(address, type) && !metadata.check(address, type)
+}
