@@ -23,6 +23,7 @@ import {
 import { Api, operations } from "./Api.ts"
 import { boundedRefusals } from "./bounds/Refusals.ts"
 import { checkoutReturnPaths } from "./CheckoutPages.ts"
+import { makeCrossOrigin } from "./CrossOrigin.ts"
 import { errorReferencePath } from "./ErrorReference.ts"
 import {
   type ApiError,
@@ -176,18 +177,21 @@ const methodsOf = (methods: ReadonlyArray<string>): ReadonlyArray<string> => [
   ...new Set(methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])))
 ]
 
-const fromUnknownRoute = (request: HttpServerRequest.HttpServerRequest): ApiError => {
-  const path = pathOf(request.url)
-  const found = operationsAt(path)
-  const allow = methodsOf([
-    ...found.map(({ operation }) => operation.method),
+/** The methods of the operations and pages at a path; none where nothing is served. */
+const methodsAt = (path: string): ReadonlyArray<string> =>
+  methodsOf([
+    ...operationsAt(path).map(({ operation }) => operation.method),
     ...(pages.has(path.replace(/\/$/, "")) ? ["GET"] : [])
   ])
+
+const fromUnknownRoute = (request: HttpServerRequest.HttpServerRequest): ApiError => {
+  const path = pathOf(request.url)
+  const allow = methodsAt(path)
   if (allow.length === 0) {
     return new ResourceNotFound({ message: "There is no such route." })
   }
   // The router passes over a path whose escapes can't be decoded
-  const undecodable = found.flatMap(({ params }) =>
+  const undecodable = operationsAt(path).flatMap(({ params }) =>
     Object.keys(params).filter((key) => decodePart(params[key] ?? "") === null)
   )
   return undecodable.length === 0
@@ -254,6 +258,8 @@ export interface EdgeOptions {
   readonly trustedProxies: TrustedProxies
   /** Callers whose traces those of their requests continue; those of all others are linked to. */
   readonly trustedTraceParents: TrustedProxies
+  /** Origins whose pages may act in a signed-in person's name, and read what is answered. */
+  readonly trustedOrigins: ReadonlySet<string>
 }
 
 const serverTelemetry = Effect.all({ tracer: Effect.tracer, metrics: Metrics, lines: LogLines })
@@ -262,8 +268,9 @@ const serverTelemetry = Effect.all({ tracer: Effect.tracer, metrics: Metrics, li
  * Around everything that is served: gives each request its id, bounds its body, and answers every failure (a decode
  * error, an unknown route, a defect) in the one documented form.
  */
-export const edge = (options: EdgeOptions) =>
-  HttpApiBuilder.middleware(
+export const edge = (options: EdgeOptions) => {
+  const crossOrigin = makeCrossOrigin(options.trustedOrigins, methodsAt)
+  return HttpApiBuilder.middleware(
     Api,
     Effect.map(Effect.all([serverTelemetry, inboundEntries]), ([telemetry, entries]) => {
       const observed = requestTelemetry({
@@ -279,17 +286,24 @@ export const edge = (options: EdgeOptions) =>
           // Nothing reads the body of a request that has none by its method, and an entry reads the bytes
           const request =
             entry === undefined && HttpMethod.hasBody(original.method) ? withBoundedJson(original) : original
-          const headers: Record<string, string> = { "request-id": requestId }
-          if (pathOf(original.url) === documentPaths.docs) headers["content-security-policy"] = docsPolicy
+          const path = pathOf(original.url)
+          const headers: Record<string, string> = {
+            "request-id": requestId,
+            ...crossOrigin.headersOf(original, path)
+          }
+          if (path === documentPaths.docs) headers["content-security-policy"] = docsPolicy
+          const preflight = crossOrigin.preflight(original, path)
           const served: Effect.Effect<
             HttpServerResponse.HttpServerResponse,
             ApiError,
             HttpServerRequest.HttpServerRequest
           > =
-            entry === undefined
-              ? Effect.zipRight(refuseQuery(request), app)
-              : // As the router makes its handlers
-                Effect.interruptible(entry(request))
+            preflight !== undefined
+              ? Effect.succeed(preflight)
+              : entry === undefined
+                ? Effect.zipRight(refuseQuery(request), app)
+                : // As the router makes its handlers
+                  Effect.interruptible(entry(request))
           const answered = Effect.matchCauseEffect(served, {
             onFailure: (cause) =>
               isGone(cause)
@@ -312,6 +326,7 @@ export const edge = (options: EdgeOptions) =>
         })
     })
   )
+}
 
 /** Asked every few seconds by whoever watches the process: their traces and log lines would bury the others. */
 const healthRoutes: ReadonlySet<string> = new Set(["/health/live", "/health/ready"])

@@ -105,7 +105,7 @@ const advice: Readonly<Record<string, Advice>> = {
     remedy: "Send less."
   },
   UnsupportedMediaType: {
-    why: "The body is not JSON, it comes without `content-type: application/json`, or an image's bytes are no JPEG, PNG or WebP.",
+    why: "The body is not JSON, it comes without `content-type: application/json`, or an image's bytes are no whole JPEG, PNG or WebP file.",
     remedy: "Send JSON with `content-type: application/json`, or an image in one of these forms."
   },
   ValidationFailed: {

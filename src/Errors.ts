@@ -320,7 +320,7 @@ export class PayloadTooLarge extends documented("PayloadTooLarge", {
   message: "The request body is too large."
 }) {}
 
-/** Not JSON where JSON is due; an image whose bytes are no JPEG, PNG or WebP. */
+/** Not JSON where JSON is due; an image whose bytes are no whole JPEG, PNG or WebP. */
 export class UnsupportedMediaType extends documented("UnsupportedMediaType", {
   status: 415,
   code: "unsupported_media_type",

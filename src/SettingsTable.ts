@@ -140,7 +140,8 @@ const rows: ReadonlyArray<Row> = [
   {
     names: ["TRUSTED_ORIGINS"],
     fallback: "`PUBLIC_URL`'s",
-    about: "origins, comma-separated, whose pages may change things for a signed-in person"
+    about:
+      "origins, comma-separated, whose pages may act for a signed-in person and read the answers (CORS, on `/v2` and `/identity`); their host must be of `PUBLIC_URL`'s site, since browsers send the session's cookie nowhere else"
   },
   {
     names: ["IMAGE_MEGABYTES_PER_HOUR"],

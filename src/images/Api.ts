@@ -46,7 +46,7 @@ export class ProductImagesApi extends HttpApiGroup.make("productImages")
       .annotate(OpenApi.Summary, "Upload a product image")
       .annotate(
         OpenApi.Description,
-        "One image, JPEG, PNG or WebP by its bytes, up to 4 MiB: as the body itself, or as the part `file` of a form. The same bytes have the same URL, so a repeat needs no key. Whoever knows the URL sees the image. What an organization uploads in an hour is bounded; an upload without `Content-Length` counts as 4 MiB."
+        "One whole image, JPEG, PNG or WebP by its bytes, up to 4 MiB: as the body itself, or as the part `file` of a form. The same bytes have the same URL, so a repeat needs no key. Whoever knows the URL sees the image. What an organization uploads in an hour is bounded; an upload without `Content-Length` counts as 4 MiB."
       )
       .annotate(OpenApi.Override, { requestBody: uploadBody })
   )

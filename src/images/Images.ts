@@ -120,7 +120,7 @@ const makeImages = Effect.fnUntraced(function* (options: ImagesOptions) {
   const store = Effect.fn("Images.store")(function* (bytes: Uint8Array, uploading: Uploading) {
     const header = readImageHeader(bytes)
     if (Option.isNone(header)) {
-      return yield* new UnsupportedMediaType({ message: "The image must be a JPEG, PNG or WebP." })
+      return yield* new UnsupportedMediaType({ message: "The image must be a whole JPEG, PNG or WebP file." })
     }
     const name = { sha256: createHash("sha256").update(bytes).digest("hex"), format: header.value.format }
     const recorded = recordUpload(fileOf(name), uploading)

@@ -29,13 +29,50 @@ export const png = (options: { readonly shade?: number; readonly width?: number;
   return new Uint8Array(Buffer.concat([image, Buffer.alloc(Math.max(0, bytes - image.length))]))
 }
 
-/** The head of a baseline JPEG of 3 by 2 pixels: what a decoder reads the size from. */
-export const jpeg = new Uint8Array(
-  Buffer.from(
-    "ffd8ffe000104a46494600010100000100010000ffc0001108000200030301220002110103110100ffd9".replace(/\s/g, ""),
-    "hex"
-  )
+const picture = (base64: string) => new Uint8Array(Buffer.from(base64, "base64"))
+
+/** A baseline JPEG of 3 by 2 pixels. */
+export const jpeg = picture(
+  "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDABsSFBcUERsXFhceHBsgKEIrKCUlKFE6PTBCYFVlZF9VXVtqeJmBanGQc1tdhbWGkJ6jq62rZ4C8ybqmx5moq6T/2wBDARweHigjKE4rK06kbl1upKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKT/wAARCAACAAMDASIAAhEBAxEB/8QAFQABAQAAAAAAAAAAAAAAAAAAAAL/xAAZEAADAQEBAAAAAAAAAAAAAAABAgMAESH/xAAVAQEBAAAAAAAAAAAAAAAAAAAEBf/EABoRAAICAwAAAAAAAAAAAAAAAAABAgMyM3H/2gAMAwEAAhEDEQA/AIlKbwkzzRmM16SoJPgzM1KnXHiATyZ//9k="
+)
+
+/** A progressive JPEG of 3 by 2 pixels: its scans have tables between them. */
+export const progressiveJpeg = picture(
+  "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDABsSFBcUERsXFhceHBsgKEIrKCUlKFE6PTBCYFVlZF9VXVtqeJmBanGQc1tdhbWGkJ6jq62rZ4C8ybqmx5moq6T/2wBDARweHigjKE4rK06kbl1upKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKSkpKT/wgARCAACAAMDASIAAhEBAxEB/8QAFQABAQAAAAAAAAAAAAAAAAAAAAL/xAAUAQEAAAAAAAAAAAAAAAAAAAAE/9oADAMBAAIQAxAAAAGQk/8A/8QAFRABAQAAAAAAAAAAAAAAAAAAARH/2gAIAQEAAQUCAn//xAAWEQADAAAAAAAAAAAAAAAAAAAAATH/2gAIAQMBAT8BdP/EABcRAAMBAAAAAAAAAAAAAAAAAAABAjL/2gAIAQIBAT8BjKP/xAAXEAADAQAAAAAAAAAAAAAAAAAAASFB/9oACAEBAAY/AlMP/8QAFxABAAMAAAAAAAAAAAAAAAAAAQARQf/aAAgBAQABPyFDIWmT/9oADAMBAAIAAwAAABD3/8QAFREBAQAAAAAAAAAAAAAAAAAAADH/2gAIAQMBAT8Qs//EABYRAAMAAAAAAAAAAAAAAAAAAAABof/aAAgBAgEBPxCBH//EABcQAQADAAAAAAAAAAAAAAAAAAEAESH/2gAIAQEAAT8Qd1LFCuE//9k="
 )
 
 /** A lossless WebP of 1 by 1 pixel. */
-export const webp = new Uint8Array(Buffer.from("UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA==", "base64"))
+export const webp = picture("UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA==")
+
+/** A lossy WebP of 3 by 2 pixels. */
+export const lossyWebp = picture(
+  "UklGRkwAAABXRUJQVlA4IEAAAADwAQCdASoDAAIABUB8JagCdLoAAwkG+4AA/bMTqBkvI4C04Dap35Mp2/P+hlxPWdPr/oP/eWXzaMR8tOVcIAAA"
+)
+
+/** A WebP of 3 by 2 pixels whose transparency is a chunk of its own. */
+export const transparentWebp = picture(
+  "UklGRm4AAABXRUJQVlA4WAoAAAAQAAAAAgAAAQAAQUxQSAcAAAAAZGRkZGRkAFZQOCBAAAAA8AEAnQEqAwACAAVAfCWoAnS6AAMJBvuAAP2zE6gZLyOAtOA2qd+TKdvz/oZcT1nT6/6D/3ll82jEfLTlXCAAAA=="
+)
+
+/** A WebP of two frames, each of 3 by 2 pixels. */
+export const animatedWebp = picture(
+  "UklGRjYBAABXRUJQVlA4WAoAAAACAAAAAgAAAQAAQU5JTQYAAAAAAAAAAABBTk1GuAAAAAAAAAAAAAIAAAEAAGQAAAJWUDggoAAAAFABAJ0BKgMAAgABQCYlqAAEdAAA/bOj+w//aufMPcrO/i2SF0X//n/v/R+lz/DX+64P4m5fkKn/8Nf7Gi/30Wf/4a/2NF/vos//w1/saL/fT//+E7f4xf7f6f/8J2/xi/3Dz//hO3+MX+4ef//Q8/8I6v2j/xf//97Bf/4PP/COr9o/8X//VD//+Vft+Pr/8G///Gkf6r2/H1/+Df9D4ABBTk1GSgAAAAAAAAAAAAIAAAEAAGQAAABWUDggMgAAADQBAJ0BKgMAAgAAACYloAADcAD+8ut///mwP/bz/wR6Af//0uD//pcH//S4P/SkAAAA"
+)
+
+const box = (type: string, ...parts: ReadonlyArray<Buffer>): Buffer => {
+  const data = Buffer.concat(parts)
+  const length = Buffer.alloc(4)
+  length.writeUInt32BE(8 + data.length)
+  return Buffer.concat([length, Buffer.from(type, "latin1"), data])
+}
+
+/** An AVIF that says a million times nothing of its items: what collects all of that runs out of its stack. */
+export const craftedAvif = (): Uint8Array => {
+  const count = 1_000_000
+  const head = Buffer.alloc(8)
+  head.writeUInt32BE(count, 4)
+  const associations = box("iprp", box("ipma", head, Buffer.alloc(3 * count)))
+  return new Uint8Array(
+    Buffer.concat([box("ftyp", Buffer.from("avif\0\0\0\0avif", "latin1")), box("meta", Buffer.alloc(4), associations)])
+  )
+}
