@@ -268,7 +268,7 @@ function makeAdmissions(options: AdmissionOptions, limits: RateLimits["Type"]): 
   })
 
   const emptied = ({ bucket, organization }: Credential): ReadonlyArray<BucketView> =>
-    [organization?.bucket, bucket].filter((view) => view !== undefined && view.tokens < 1)
+    [organization?.bucket, bucket].flatMap((view) => (view !== undefined && view.tokens < 1 ? [view] : []))
 
   /** One request at a time asks whether an empty bucket has tokens again; where it has, the others go on together. */
   const inTurns = <A, E, R>(credential: Credential, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
