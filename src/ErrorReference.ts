@@ -1,5 +1,5 @@
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
-import { documentedErrors } from "./Errors.ts"
+import { type ApiError, documentedErrors } from "./Errors.ts"
 import { withGenerated } from "./Generated.ts"
 
 /** The reference of errors for integrators: each code, why it comes and what to do (contract, Errors). */
@@ -190,8 +190,20 @@ const advice: Readonly<Record<string, Advice>> = {
   }
 }
 
+const snakeCase = (tag: string): string => tag.replaceAll(/(?!^)[A-Z]/g, "_$&").toLowerCase()
+
+/** By tag, the name that links to an error lead to: its code, or for the provider's own codes one of ours. */
+const anchors: ReadonlyMap<string, string> = new Map(
+  documentedErrors.map(({ documentation: { code }, tag }) => [tag, code.includes("<") ? snakeCase(tag) : code])
+)
+
+/** Where the reference tells of an error, as a URL's fragment without the `#`: `validation_failed`. */
+export const anchorOf = ({ _tag }: Pick<ApiError, "_tag">): string => anchors.get(_tag) ?? ""
+
 /** A documented error as the reference shows it. */
 export interface ReferencedError extends Advice {
+  /** Its place on the page: `/docs/errors#validation_failed`. */
+  readonly anchor: string
   readonly status: number
   readonly code: string
   readonly message: string
@@ -204,7 +216,7 @@ export const errorReference: ReadonlyArray<ReferencedError> = documentedErrors
   .map(({ documentation, tag }) => {
     const { code, message, retryAfter, status } = documentation
     const { remedy, why } = advice[tag] ?? { remedy: "", why: "" }
-    return { status, code, message, retryAfter: retryAfter !== undefined, why, remedy }
+    return { anchor: anchorOf({ _tag: tag }), status, code, message, retryAfter: retryAfter !== undefined, why, remedy }
   })
   .sort((a, b) => a.status - b.status)
 
@@ -229,11 +241,7 @@ const escaped = (text: string): string =>
 /** The texts above mark code in backquotes. */
 const marked = (text: string): string => escaped(text).replaceAll(/`([^`]+)`/g, "<code>$1</code>")
 
-/** A name for links to a code: `/docs/errors#validation_failed`. Of two with one code the first has it. */
-const anchorOf = ({ code }: ReferencedError, index: number): string =>
-  errorReference.findIndex((other) => other.code === code) === index ? ` id="${escaped(code)}"` : ""
-
-const sectionOf = (error: ReferencedError, index: number): string => `<section${anchorOf(error, index)}>
+const sectionOf = (error: ReferencedError): string => `<section id="${error.anchor}">
 <h2><code>${escaped(error.code)}</code> <small>${error.status}</small></h2>
 <p><q>${marked(error.message)}</q></p>
 <p>${marked(error.why)}</p>

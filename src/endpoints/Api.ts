@@ -167,7 +167,12 @@ export const ListSkipped = strict(
   Schema.Struct({
     limit: pageFields.limit,
     starting_after: optional(
-      text({ min: 72, max: 72, pattern: /^svc_evt_[0-9a-f]{64}$/ }).annotations({
+      text({
+        min: 72,
+        max: 72,
+        pattern: /^svc_evt_[0-9a-f]{64}$/,
+        rule: "must be an event's id: svc_evt_ and 64 hexadecimal digits"
+      }).annotations({
         description: "The last event id of the page before"
       })
     )

@@ -1,5 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Either, Layer, Option, Redacted } from "effect"
+import { refusal } from "../bounds/Refusals.ts"
 import {
   DestinationRejected,
   DestinationUnresolvable,
@@ -72,8 +73,10 @@ const judgeFilters = (
   filters: Readonly<Record<string, unknown>>
 ): Effect.Effect<Filters, IntegrationFilterUnknown | IntegrationFilterInvalid> =>
   Either.match(parseFilters(filters), {
-    onLeft: ({ fields, reason }): Effect.Effect<never, IntegrationFilterUnknown | IntegrationFilterInvalid> =>
-      reason === "unknown" ? new IntegrationFilterUnknown({ fields }) : new IntegrationFilterInvalid({ fields }),
+    onLeft: ({ reason, reasons }): Effect.Effect<never, IntegrationFilterUnknown | IntegrationFilterInvalid> =>
+      reason === "unknown"
+        ? new IntegrationFilterUnknown(refusal(reasons))
+        : new IntegrationFilterInvalid(refusal(reasons)),
     onRight: (judged) => Effect.succeed(judged)
   })
 
