@@ -92,7 +92,7 @@ const refusedBy = (
 
 const inPath = { where: "in the path" }
 const inHeaders = { where: "in the headers" }
-const inQuery = { where: "in the query", array: "several values" }
+const inQuery = { where: "in the query", array: "given more than once" }
 
 /** How many parameters a query may have: no operation takes more than ten. */
 const maxQueryParameters = 100

@@ -62,7 +62,7 @@ const fieldsOf = (issue: ParseResult.ParseIssue | undefined): ReadonlyArray<stri
 const kindNames: Record<Exclude<Kind, "array">, string> = {
   string: "a string",
   number: "a number",
-  boolean: "true or false",
+  boolean: "a boolean",
   object: "an object",
   null: "null"
 }
@@ -82,7 +82,7 @@ const outside = (count: number, range: { readonly min: number; readonly max: num
 const factOf = (ast: SchemaAST.AST, value: unknown, array: string): string => {
   const { items, kinds, lengths, options } = takenBy(ast)
   const kind = kindOf(value)
-  if (kinds.size > 0 && !kinds.has(kind)) return `, not ${kind === "array" ? array : kindNames[kind]}`
+  if (kinds.size > 0 && !kinds.has(kind)) return `; it is ${kind === "array" ? array : kindNames[kind]}`
   if (typeof value === "string") {
     if (value === "" && !options.includes("")) return "; it is empty"
     return outside([...value.slice(0, 2 * countedCharacters + 2)].length, lengths)

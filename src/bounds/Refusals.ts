@@ -1,5 +1,6 @@
 import type { ParseResult } from "effect"
 import { type Found, reasonOf } from "./Reasons.ts"
+import { enumerated } from "./Rules.ts"
 
 /**
  * What an error says of refused fields, within bounds: however much of a request is wrong, its answer stays small, and
@@ -75,7 +76,7 @@ export interface RefusalNames {
   readonly root?: string
   /** Put between a field and its reason: "in the query". Absent, nothing. */
   readonly where?: string
-  /** What several values are called in place of one: "several values". Default: an array. */
+  /** What several values are called in place of one: "given more than once". Default: an array. */
   readonly array?: string
 }
 
@@ -116,10 +117,8 @@ const grouped = (reasons: Reasons, whole: string): ReadonlyArray<Group> => {
   return groups
 }
 
-const sentence = ({ fields, reason }: Group): string => {
-  const names = [fields.slice(0, -1).join(", "), ...fields.slice(-1)].filter((part) => part !== "").join(" and ")
-  return `${names} ${reason}${/[.?]$/.test(reason) ? "" : "."}`
-}
+const sentence = ({ fields, reason }: Group): string =>
+  `${enumerated(fields)} ${reason}${/[.?]$/.test(reason) ? "" : "."}`
 
 /** Room for what is said of the fields that no longer fit. */
 const remainder = 50

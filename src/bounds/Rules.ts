@@ -83,6 +83,9 @@ const behind = (ast: SchemaAST.AST): SchemaAST.AST | undefined => {
 const wordsBehind = (ast: SchemaAST.AST | undefined, id: symbol): string | undefined =>
   ast === undefined ? undefined : (ownWords(ast, id) ?? wordsBehind(behind(ast), id))
 
+const requiredOf = ({ propertySignatures }: SchemaAST.TypeLiteral): ReadonlyArray<string> =>
+  propertySignatures.filter(({ isOptional }) => !isOptional).map(({ name }) => String(name))
+
 const keywordsOf = (ast: SchemaAST.AST): Keywords => {
   const own: Keywords = { ...Option.getOrElse(SchemaAST.getJSONSchemaAnnotation(ast), () => ({})) }
   const from = behind(ast)
@@ -98,7 +101,7 @@ const keywordsOf = (ast: SchemaAST.AST): Keywords => {
     case "TupleType":
       return { type: "array", ...own }
     case "TypeLiteral":
-      return { type: "object", ...own }
+      return { type: "object", required: requiredOf(ast), ...own }
     default:
       return own
   }
@@ -110,6 +113,10 @@ const membersOf = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.AST> => {
   if (from !== undefined && ast._tag !== "Refinement") return membersOf(from)
   return ast._tag === "Union" ? ast.types.flatMap(membersOf) : [ast]
 }
+
+/** Names in a sentence: "a, b and c". */
+export const enumerated = (names: ReadonlyArray<string>): string =>
+  [names.slice(0, -1).join(", "), ...names.slice(-1)].filter((part) => part !== "").join(" and ")
 
 const numberOf = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined)
 
@@ -139,9 +146,12 @@ const arrayWords = ({ maxItems, minItems, uniqueItems }: Keywords): string => {
   return `an array${size}${uniqueItems === true ? ", each of them once" : ""}`
 }
 
-const objectWords = ({ maxProperties }: Keywords): string => {
+/** The fields that an object needs are said of one that is none. */
+const objectWords = ({ maxProperties, required }: Keywords): string => {
   const max = numberOf(maxProperties)
-  return max === undefined ? "an object" : `an object with at most ${max} keys`
+  if (max !== undefined) return `an object with at most ${max} keys`
+  const names = Array.isArray(required) ? required.map(String) : []
+  return names.length === 0 ? "an object" : `an object with ${enumerated(names)}`
 }
 
 const kindWords = (keywords: Keywords): string | undefined => {
@@ -162,16 +172,26 @@ const kindWords = (keywords: Keywords): string | undefined => {
   }
 }
 
-const kindsOf = ({ type }: Keywords): ReadonlyArray<Kind> => {
-  switch (type) {
-    case "integer":
-    case "number":
+/** The kinds of JSON that a schema takes on the wire: a number in a query is a string there. */
+const kindsOf = (ast: SchemaAST.AST): ReadonlyArray<Kind> => {
+  const from = behind(ast)
+  if (from !== undefined) return kindsOf(from)
+  switch (ast._tag) {
+    case "StringKeyword":
+    case "TemplateLiteral":
+      return ["string"]
+    case "NumberKeyword":
       return ["number"]
-    case "string":
-    case "boolean":
-    case "array":
-    case "object":
-      return [type]
+    case "BooleanKeyword":
+      return ["boolean"]
+    case "TupleType":
+      return ["array"]
+    case "TypeLiteral":
+      return ["object"]
+    case "Literal":
+      return [kindOf(ast.literal)]
+    case "Union":
+      return ast.types.flatMap(kindsOf)
     default:
       return []
   }
@@ -196,7 +216,7 @@ const takenByOne = (ast: SchemaAST.AST): Taken => {
   const words = kindWords(keywords)
   return {
     words: words === undefined ? anyForm : `must be ${words}`,
-    kinds: new Set(kindsOf(keywords)),
+    kinds: new Set(kindsOf(ast)),
     options: [],
     lengths: keywords["type"] === "string" ? bounds(keywords["minLength"], keywords["maxLength"]) : null,
     items: keywords["type"] === "array" ? bounds(keywords["minItems"], keywords["maxItems"]) : null
@@ -205,9 +225,7 @@ const takenByOne = (ast: SchemaAST.AST): Taken => {
 
 const takenByMembers = (members: ReadonlyArray<SchemaAST.AST>): Taken => ({
   words: `must be ${listed(members.map(memberWords))}`,
-  kinds: new Set(
-    members.flatMap((member) => (SchemaAST.isLiteral(member) ? [kindOf(member.literal)] : [...takenBy(member).kinds]))
-  ),
+  kinds: new Set(members.flatMap(kindsOf)),
   options: members.flatMap((member) =>
     SchemaAST.isLiteral(member) && typeof member.literal === "string" ? [member.literal] : []
   ),

@@ -58,7 +58,7 @@ export const ProviderId = text({
   min: 3,
   max: 255,
   pattern: /^[a-zA-Z0-9_]+$/,
-  rule: "must be an id of the provider's: 3 to 255 letters, digits and underscores, such as prod_Q1w2E3r4T5y6"
+  rule: "must be the id of an object of the provider's: 3 to 255 letters, digits and underscores"
 }).annotations({
   description: "The provider's object id",
   examples: ["prod_Q1w2E3r4T5y6"]

@@ -1,5 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { rule } from "../bounds/Rules.ts"
 import { text } from "../bounds/Text.ts"
 import { Authentication } from "../identity/Authentication.ts"
 import { RequiredPermission } from "../identity/Permissions.ts"
@@ -49,7 +50,10 @@ export const Discount = Schema.Struct({
   currency: optional(Currency)
 })
   .pipe(Schema.filter(discountRules))
-  .annotations({ description: "`percent_off`, or `amount_off` with `currency`" })
+  .annotations({
+    ...rule("must be an object with percent_off, or with amount_off and currency"),
+    description: "`percent_off`, or `amount_off` with `currency`"
+  })
 
 const durationRules = (code: {
   readonly duration: string

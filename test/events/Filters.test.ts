@@ -222,7 +222,7 @@ describe("filters that are refused", () => {
   ])("hold a value of the wrong form in %s: %j", (key, value) => {
     const refused = refusal({ [key]: value })
     expect(refused).toMatchObject({ reason: "invalid" })
-    expect(typeof refused === "string" ? [] : refused.fields.every((field) => field.startsWith(`filters.${key}`))).toBe(
+    expect(typeof refused === "string" ? [] : [...refused.reasons.keys()].every((field) => field.startsWith(`filters.${key}`))).toBe(
       true
     )
   })
