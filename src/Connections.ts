@@ -2,6 +2,7 @@ import { type IncomingMessage, type RequestListener, type Server, type ServerRes
 import type { Socket } from "node:net"
 import { Duration } from "effect"
 import { errorBody, RequestTimeout } from "./Errors.ts"
+import { errorLink } from "./kit/ErrorLink.ts"
 import { bodyRefused, type UnreadableRequest } from "./kit/Body.ts"
 import { isTrustedProxy, networkOf } from "./kit/ClientAddress.ts"
 import { newRequestId } from "./kit/Request.ts"
@@ -81,6 +82,7 @@ const writeRefusal = (socket: Socket, error: UnreadableRequest | null, target: s
       "content-type: application/json",
       `content-length: ${Buffer.byteLength(body)}`,
       `request-id: ${requestId}`,
+      `link: ${errorLink(error)}`,
       "connection: close",
       "",
       body

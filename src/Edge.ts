@@ -23,7 +23,6 @@ import {
 import { Api, operations } from "./Api.ts"
 import { boundedRefusals, maxRefusedFields, type Reasons, type RefusalNames, refusal } from "./bounds/Refusals.ts"
 import { checkoutReturnPaths } from "./CheckoutPages.ts"
-import { anchorOf, errorReferencePath } from "./ErrorReference.ts"
 import {
   type ApiError,
   errorBody,
@@ -38,6 +37,7 @@ import { eventSchemaPaths } from "./EventSchemas.ts"
 import { inboundEntries } from "./inbound/Http.ts"
 import { isIncompleteBody, withBoundedJson } from "./kit/Body.ts"
 import { comesFrom } from "./kit/ClientAddress.ts"
+import { errorLink, errorReferencePath } from "./kit/ErrorLink.ts"
 import { LogLines } from "./kit/LogLines.ts"
 import { Metrics } from "./kit/Metrics.ts"
 import { newRequestId, RequestId, ResponseHeaders } from "./kit/Request.ts"
@@ -180,7 +180,8 @@ const fromDecodeError = Effect.fnUntraced(function* (
     : new InternalError({ cause: error })
 })
 
-const badEscapes = "in the path has escapes that can't be decoded: each % needs two hexadecimal digits, all of them UTF-8"
+const badEscapes =
+  "in the path has escapes that can't be decoded: each % needs two hexadecimal digits, all of them UTF-8"
 
 /** A part of a path, decoded; null where its escapes are none, which no schema takes. */
 const decodePart = (part: string): string | null => {
@@ -249,7 +250,7 @@ const headersOf = (error: ApiError): Record<string, string> => ({
     ? {}
     : { "retry-after": String(Math.max(1, Math.ceil(Duration.toSeconds(error.retryAfter)))) }),
   ...(error.allow.length === 0 ? {} : { allow: error.allow.join(", ") }),
-  link: `<${errorReferencePath}#${anchorOf(error)}>; rel="help"`,
+  link: errorLink(error),
   // What was not read of a body would be taken for the next request
   ...(error.status === 413 ? { connection: "close" } : {})
 })

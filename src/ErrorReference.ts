@@ -1,6 +1,7 @@
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
-import { type ApiError, documentedErrors } from "./Errors.ts"
+import { documentedErrors } from "./Errors.ts"
 import { withGenerated } from "./Generated.ts"
+import { anchorOf, errorReferencePath } from "./kit/ErrorLink.ts"
 
 /** The reference of errors for integrators: each code, why it comes and what to do (contract, Errors). */
 
@@ -190,16 +191,6 @@ const advice: Readonly<Record<string, Advice>> = {
   }
 }
 
-const snakeCase = (tag: string): string => tag.replaceAll(/(?!^)[A-Z]/g, "_$&").toLowerCase()
-
-/** By tag, the name that links to an error lead to: its code, or for the provider's own codes one of ours. */
-const anchors: ReadonlyMap<string, string> = new Map(
-  documentedErrors.map(({ documentation: { code }, tag }) => [tag, code.includes("<") ? snakeCase(tag) : code])
-)
-
-/** Where the reference tells of an error, as a URL's fragment without the `#`: `validation_failed`. */
-export const anchorOf = ({ _tag }: Pick<ApiError, "_tag">): string => anchors.get(_tag) ?? ""
-
 /** A documented error as the reference shows it. */
 export interface ReferencedError extends Advice {
   /** Its place on the page: `/docs/errors#validation_failed`. */
@@ -216,7 +207,7 @@ export const errorReference: ReadonlyArray<ReferencedError> = documentedErrors
   .map(({ documentation, tag }) => {
     const { code, message, retryAfter, status } = documentation
     const { remedy, why } = advice[tag] ?? { remedy: "", why: "" }
-    return { anchor: anchorOf({ _tag: tag }), status, code, message, retryAfter: retryAfter !== undefined, why, remedy }
+    return { anchor: anchorOf({ code, status }), status, code, message, retryAfter: retryAfter !== undefined, why, remedy }
   })
   .sort((a, b) => a.status - b.status)
 
@@ -231,9 +222,6 @@ export const errorTable = (): string =>
 
 /** A text with the table of errors between its markers brought up to date. */
 export const withErrorTable = (text: string): string => withGenerated(text, "errors", errorTable())
-
-/** Where the reference is served, to everybody. */
-export const errorReferencePath = "/docs/errors"
 
 const escaped = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;")

@@ -240,8 +240,7 @@ export const takenBy = (ast: SchemaAST.AST): Taken => {
   const before = known.get(ast)
   if (before !== undefined) return before
   const members = membersOf(ast)
-  const made =
-    members.length > 1 || members.some(SchemaAST.isLiteral) ? takenByMembers(members) : takenByOne(ast)
+  const made = members.length > 1 || members.some(SchemaAST.isLiteral) ? takenByMembers(members) : takenByOne(ast)
   const remarks = wordsBehind(ast, RemarkId)
   const words = wordsBehind(ast, RuleId) ?? (remarks === undefined ? made.words : `${made.words} ${remarks}`)
   const taken = { ...made, words }

@@ -43,9 +43,7 @@ const ofLength = (min: number, max: number) =>
 
 /** Text of `min` to `max` characters, of one form where a pattern says which. */
 export const text = ({ max, min = 0, pattern, rule: words }: TextBounds): Schema.Schema<string> =>
-  pattern === undefined
-    ? ofLength(min, max)
-    : ofLength(min, max).pipe(Schema.pattern(pattern)).annotations(rule(words))
+  pattern === undefined ? ofLength(min, max) : ofLength(min, max).pipe(Schema.pattern(pattern)).annotations(rule(words))
 
 /** Control characters, as a part of a pattern's class: Unicode's `Cc`, which JSON Schema has no portable name for. */
 export const controls = "\\u0000-\\u001f\\u007f-\\u009f"

@@ -38,7 +38,7 @@ const Amount = Schema.Number.pipe(
     jsonSchema: { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
     arbitrary: () => (fc) => fc.maxSafeNat()
   })
-).annotations(remark("in the smallest unit of the currency: 1500 is R$15.00"))
+).annotations(remark("in the smallest unit of the currency: 1500 is R$15.00, or ¥1500 if the currency has no cents"))
 
 /** PostgreSQL takes no NUL in text. */
 const nul = "\\u0000"

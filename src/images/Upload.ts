@@ -23,7 +23,11 @@ const fromForm = (body: Buffer, contentType: string): Effect.Effect<Uint8Array, 
   Effect.gen(function* () {
     const form = yield* Effect.tryPromise({
       try: () => new Response(new Uint8Array(body), { headers: { "content-type": contentType } }).formData(),
-      catch: () => new ValidationFailed({ fields: [filePart], message: "The form could not be read; send the image as its part file." })
+      catch: () =>
+        new ValidationFailed({
+          fields: [filePart],
+          message: "The form could not be read; send the image as its part file."
+        })
     })
     const file = form.get(filePart)
     const refused = [...new Set(form.keys())].filter((name) => name !== filePart)

@@ -76,7 +76,9 @@ const keyDescription = "Makes repeats safe: 8 to 255 printable characters, a new
  * An idempotency key: 8 to 255 printable characters, spaces within included, as text. The same key with the same
  * operation and parameters repeats safely.
  */
-export const IdempotencyKey = text({ min: 8, max: 255, pattern: keyForm, rule: keyRule }).annotations({ description: keyDescription })
+export const IdempotencyKey = text({ min: 8, max: 255, pattern: keyForm, rule: keyRule }).annotations({
+  description: keyDescription
+})
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
@@ -113,13 +115,13 @@ export const IdempotencyHeaders = Schema.Struct({ "idempotency-key": Idempotency
 export const OptionalIdempotencyHeaders = Schema.Struct({ "idempotency-key": optional(IdempotencyKeyHeader) })
 
 /** A whole number in a query, in decimal digits alone: no signs, exponents, blanks or other bases. */
-const integerFromQuery = (minimum: number, maximum: number, description: string) =>
+const integerFromQuery = (minimum: number, maximum: number, description: string, unit = "") =>
   Schema.compose(
     text({
       min: 1,
       max: 15,
       pattern: /^\d+$/,
-      rule: `must be a whole number from ${minimum} to ${maximum}, in digits alone`
+      rule: `must be a whole number from ${minimum} to ${maximum}${unit}, in digits alone`
     }).annotations({
       description,
       jsonSchema: { type: "integer", minimum, maximum }
@@ -140,7 +142,7 @@ export const pageFields = {
 export const BooleanFromQuery = Schema.BooleanFromString.annotations({ description: "true or false" })
 
 /** Unix seconds in a query, within the contract's bounds. */
-export const UnixSecondsFromQuery = integerFromQuery(0, 4_102_444_800, "Unix seconds, inclusive")
+export const UnixSecondsFromQuery = integerFromQuery(0, 4_102_444_800, "Unix seconds, inclusive", " of Unix seconds")
 
 /**
  * An object without fields: every one is unknown and refused by its name. A struct without fields alone would take
@@ -149,9 +151,7 @@ export const UnixSecondsFromQuery = integerFromQuery(0, 4_102_444_800, "Unix sec
  * @param message what is said of each: "is unknown: …"
  */
 export const noFields = (message: string) =>
-  strict(
-    Schema.Struct({}).pipe(Schema.filter((given) => Object.keys(given).map((key) => ({ path: [key], message }))))
-  )
+  strict(Schema.Struct({}).pipe(Schema.filter((given) => Object.keys(given).map((key) => ({ path: [key], message })))))
 
 /** An operation without query parameters. */
 export const NoQuery = noFields("is unknown: this operation takes no query parameters")

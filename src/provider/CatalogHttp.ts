@@ -16,7 +16,9 @@ const requireImages = (
   { images = [] }: { readonly images?: ReadonlyArray<string> }
 ): Effect.Effect<void, ValidationFailed> => {
   const refused = images.flatMap((url, index) => (/^https:/i.test(url) || isOwn(url) ? [] : [`images.${index}`]))
-  return refused.length === 0 ? Effect.void : new ValidationFailed(refusal(new Map(refused.map((field) => [field, imageRule]))))
+  return refused.length === 0
+    ? Effect.void
+    : new ValidationFailed(refusal(new Map(refused.map((field) => [field, imageRule]))))
 }
 
 /** Serves `ProductsApi`. */

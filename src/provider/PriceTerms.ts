@@ -28,7 +28,12 @@ const withinThreeYears = (recurring: {
 }) =>
   (recurring.interval_count ?? 1) <= maximumIntervalCount[recurring.interval]
     ? []
-    : [broken("must not make a period of more than three years: 1095 days, 156 weeks, 36 months or 3 years", "interval_count")]
+    : [
+        broken(
+          "must not make a period of more than three years: 1095 days, 156 weeks, 36 months or 3 years",
+          "interval_count"
+        )
+      ]
 
 /** Recurrence every `interval_count` intervals, at most three years. */
 export const Recurring = Schema.Struct(recurringFields).pipe(Schema.filter(withinThreeYears))
@@ -55,7 +60,9 @@ export const CustomUnitAmount = Schema.Struct({
 }).pipe(
   Schema.filter(({ maximum = Number.POSITIVE_INFINITY, minimum = 0, preset }) => [
     ...(minimum > maximum ? [broken("must not be less than the minimum", "maximum")] : []),
-    ...(preset !== undefined && (preset < minimum || preset > maximum) ? [broken("must be between the minimum and the maximum", "preset")] : [])
+    ...(preset !== undefined && (preset < minimum || preset > maximum)
+      ? [broken("must be between the minimum and the maximum", "preset")]
+      : [])
   ])
 )
 
@@ -115,16 +122,29 @@ export const amountRules = (price: Described): ReadonlyArray<RuleBroken> => {
   const rules: ReadonlyArray<readonly [isBroken: boolean, message: string, field: keyof Described]> = [
     [given.length === 0, "is missing; a price needs it, custom_unit_amount or tiers", "unit_amount"],
     ...given.map(
-      (field) => [given.length > 1, `is not taken together with ${given.filter((other) => other !== field).join(" or ")}: send one of them`, field] as const
+      (field) =>
+        [
+          given.length > 1,
+          `is not taken together with ${given.filter((other) => other !== field).join(" or ")}: send one of them`,
+          field
+        ] as const
     ),
-    [price.tiers !== undefined && price.tiers_mode === undefined, "is missing; tiers need it: graduated or volume", "tiers_mode"],
+    [
+      price.tiers !== undefined && price.tiers_mode === undefined,
+      "is missing; tiers need it: graduated or volume",
+      "tiers_mode"
+    ],
     [price.tiers === undefined && price.tiers_mode !== undefined, "is taken together with tiers alone", "tiers_mode"],
     [
       price.transform_quantity !== undefined && given.length > 0 && price.unit_amount === undefined,
       "is taken together with unit_amount alone",
       "transform_quantity"
     ],
-    [price.custom_unit_amount !== undefined && price.recurring !== undefined, "is not taken together with recurring: what the payer chooses does not recur", "custom_unit_amount"]
+    [
+      price.custom_unit_amount !== undefined && price.recurring !== undefined,
+      "is not taken together with recurring: what the payer chooses does not recur",
+      "custom_unit_amount"
+    ]
   ]
   const fields = new Map(rules.flatMap(([isBroken, message, field]) => (isBroken ? [[field, message] as const] : [])))
   return [...fields].map(([field, message]) => broken(message, field))

@@ -51,7 +51,9 @@ const productRules = (price: {
       ? [{ path: ["product"], message: "is missing; a price needs it or product_data" }]
       : []
   }
-  return price.product_data === undefined ? [] : [{ path: ["product_data"], message: "is not taken together with product: send one of the two" }]
+  return price.product_data === undefined
+    ? []
+    : [{ path: ["product_data"], message: "is not taken together with product: send one of the two" }]
 }
 
 /** Body of `POST P/prices` (contract, Request shapes and Write operations). */

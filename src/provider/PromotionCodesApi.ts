@@ -1,6 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { rule } from "../bounds/Rules.ts"
+import { remark, rule } from "../bounds/Rules.ts"
 import { text } from "../bounds/Text.ts"
 import { Authentication } from "../identity/Authentication.ts"
 import { RequiredPermission } from "../identity/Permissions.ts"
@@ -62,9 +62,14 @@ const durationRules = (code: {
   const given = code.duration_in_months !== undefined
   return given === (code.duration === "repeating")
     ? []
-    : [{ path: ["duration_in_months"], message: given
-          ? "is taken with the duration repeating alone"
-          : "is missing; the duration repeating needs it: a whole number from 1 to 36" }]
+    : [
+        {
+          path: ["duration_in_months"],
+          message: given
+            ? "is taken with the duration repeating alone"
+            : "is missing; the duration repeating needs it: a whole number from 1 to 36"
+        }
+      ]
 }
 
 /** Body of `POST P/promotion-codes` (contract, Promotion code): makes the coupon and the code in one step. */
@@ -86,14 +91,19 @@ export const CreatePromotionCode = strict(
     ),
     max_redemptions: optional(Schema.Int.pipe(Schema.between(1, 1_000_000))),
     expires_at: optional(
-      Schema.Int.pipe(Schema.between(0, 4_102_444_800)).annotations({ description: "Unix seconds" })
+      Schema.Int.pipe(Schema.between(0, 4_102_444_800)).annotations({
+        ...remark("of Unix seconds"),
+        description: "Unix seconds"
+      })
     ),
     products: optional(
-      Schema.Array(text({
+      Schema.Array(
+        text({
           max: 255,
           pattern: /^prod_[a-zA-Z0-9_]+$/,
           rule: "must be a product's id: prod_ and letters, digits or underscores, at most 255 characters"
-        }))
+        })
+      )
         .pipe(Schema.minItems(1), Schema.maxItems(100))
         .annotations({ description: "The products that the discount is on; without it, all" })
     )

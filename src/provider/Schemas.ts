@@ -40,7 +40,7 @@ export const maximumAmount = 999_999_999_999
 
 /** What is said of every amount that was refused. */
 export const amountRemark = remark(
-  "in the smallest unit of the currency: 1500 is R$15.00, and ¥1500 in a currency without cents"
+  "in the smallest unit of the currency: 1500 is R$15.00, or ¥1500 if the currency has no cents"
 )
 
 /** An amount in the smallest unit of its currency: 500 means 5.00 BRL. */

@@ -1,6 +1,12 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Either, ParseResult, Schema, SchemaAST } from "effect"
-import { boundedRefusals, explained, maxMessageLength, maxRefusedFields, type Reasons } from "../../src/bounds/Refusals.ts"
+import {
+  boundedRefusals,
+  explained,
+  maxMessageLength,
+  maxRefusedFields,
+  type Reasons
+} from "../../src/bounds/Refusals.ts"
 import { anyForm } from "../../src/bounds/Rules.ts"
 import { Filters } from "../../src/events/Filters.ts"
 import { requestParts } from "./RequestParts.ts"
@@ -118,7 +124,10 @@ describe("a refusal", () => {
 
   it("stays within its bound, however much is wrong, and says how many fields it leaves out", () => {
     const reasons = new Map(
-      Array.from({ length: maxRefusedFields }, (_, n) => [`${n}`.padEnd(200, "k"), `must be ${`${n}`.padEnd(500, "w")}`])
+      Array.from({ length: maxRefusedFields }, (_, n) => [
+        `${n}`.padEnd(200, "k"),
+        `must be ${`${n}`.padEnd(500, "w")}`
+      ])
     )
     const text = explained(reasons)
     expect(text.length).toBeLessThanOrEqual(maxMessageLength)
@@ -138,7 +147,12 @@ describe("a refused field", () => {
     [price, { recurring: { intervall: "day" } }, "recurring.intervall", /; did you mean interval\?$/],
     [price, { zzz: 1 }, "zzz", /^is not a field that is known here$/],
     [price, { unit_amount: 1, tiers: [] }, "tiers", /^must be an array of 1 to 25 items; it has 0 items$/],
-    [price, { nickname: "a".repeat(251) }, "nickname", /^must be a string of 1 to 250 characters; it has 251 characters$/],
+    [
+      price,
+      { nickname: "a".repeat(251) },
+      "nickname",
+      /^must be a string of 1 to 250 characters; it has 251 characters$/
+    ],
     [price, { nickname: "" }, "nickname", /; it is empty$/],
     [price, { currency: "BRL" }, "currency", /^must be a lowercase ISO 4217 code, such as brl$/],
     [price, { tax_behavior: "Inclusive" }, "tax_behavior", /; did you mean inclusive\?$/],
