@@ -4,6 +4,7 @@ import { Duration } from "effect"
 import { errorBody, RequestTimeout, ServiceUnavailable } from "./Errors.ts"
 import { bodyRefused, type UnreadableRequest } from "./kit/Body.ts"
 import { isTrustedProxy, networkOf } from "./kit/ClientAddress.ts"
+import { errorLink } from "./kit/ErrorLink.ts"
 import { newRequestId } from "./kit/Request.ts"
 import { isToolServer, rpcError } from "./mcp/RpcError.ts"
 import type { TrustedProxies } from "./SettingsForms.ts"
@@ -83,6 +84,7 @@ const refusalOf = (error: UnreadableRequest, target: string) => {
       "content-type": "application/json",
       "content-length": String(Buffer.byteLength(body)),
       "request-id": requestId,
+      link: errorLink(error),
       ...(error.retryAfter === null ? {} : { "retry-after": String(Math.ceil(Duration.toSeconds(error.retryAfter))) }),
       connection: "close"
     }

@@ -21,10 +21,9 @@ import {
   type Schema
 } from "effect"
 import { Api, operations } from "./Api.ts"
-import { boundedRefusals } from "./bounds/Refusals.ts"
+import { boundedRefusals, maxRefusedFields, type Reasons, type RefusalNames, refusal } from "./bounds/Refusals.ts"
 import { checkoutReturnPaths } from "./CheckoutPages.ts"
 import { makeCrossOrigin } from "./CrossOrigin.ts"
-import { errorReferencePath } from "./ErrorReference.ts"
 import {
   type ApiError,
   errorBody,
@@ -39,6 +38,7 @@ import { eventSchemaPaths } from "./EventSchemas.ts"
 import { inboundEntries } from "./inbound/Http.ts"
 import { isIncompleteBody, withBoundedJson } from "./kit/Body.ts"
 import { comesFrom } from "./kit/ClientAddress.ts"
+import { errorLink, errorReferencePath } from "./kit/ErrorLink.ts"
 import { LogLines } from "./kit/LogLines.ts"
 import { Metrics } from "./kit/Metrics.ts"
 import { newRequestId, RequestId, ResponseHeaders } from "./kit/Request.ts"
@@ -76,15 +76,24 @@ const pathOf = (url: string): string => {
   return end === -1 ? url : url.slice(0, end)
 }
 
-const refusedBy = (schema: Option.Option<Schema.Schema<never, unknown>>, input: unknown): ReadonlyArray<string> =>
+/** Why each refused field of one part of a request was refused. */
+const refusedBy = (
+  schema: Option.Option<Schema.Schema<never, unknown>>,
+  input: unknown,
+  where: RefusalNames = {}
+): Reasons =>
   Option.match(schema, {
-    onNone: () => [],
+    onNone: (): Reasons => new Map(),
     onSome: (schema) =>
       Either.match(ParseResult.decodeUnknownEither(schema, { errors: "all" })(input), {
-        onLeft: (issue) => [...boundedRefusals(issue).keys()],
-        onRight: () => []
+        onLeft: (issue) => boundedRefusals(issue, where),
+        onRight: (): Reasons => new Map()
       })
   })
+
+const inPath = { where: "in the path" }
+const inHeaders = { where: "in the headers" }
+const inQuery = { where: "in the query", array: "given more than once" }
 
 /** How many parameters a query may have: no operation takes more than ten. */
 const maxQueryParameters = 100
@@ -111,20 +120,27 @@ const refusedFields = Effect.fnUntraced(function* (
 ) {
   const { endpoint } = operation
   const payload = Option.isNone(endpoint.payloadSchema)
-    ? []
+    ? new Map<string, string>()
     : yield* Effect.match(request.json, {
-        onFailure: () => [],
+        onFailure: (): Reasons => new Map(),
         onSuccess: (json) => refusedBy(endpoint.payloadSchema, json)
       })
-  return [
-    ...new Set([
-      ...refusedBy(endpoint.pathSchema, Record.map(params, decodePart)),
-      ...refusedBy(endpoint.headersSchema, request.headers),
-      ...refusedBy(endpoint.urlParamsSchema, queryOf(request.url)),
-      ...payload
-    ])
-  ]
+  return firstOfEach([
+    refusedBy(endpoint.pathSchema, Record.map(params, decodePart), inPath),
+    refusedBy(endpoint.headersSchema, request.headers, inHeaders),
+    refusedBy(endpoint.urlParamsSchema, queryOf(request.url), inQuery),
+    payload
+  ])
 })
+
+/** A name that is refused in several parts of a request is said of the first of them. */
+const firstOfEach = (parts: ReadonlyArray<Reasons>): Reasons => {
+  const reasons = new Map<string, string>()
+  for (const [field, reason] of parts.flatMap((part) => [...part])) {
+    if (!reasons.has(field) && reasons.size < maxRefusedFields) reasons.set(field, reason)
+  }
+  return reasons
+}
 
 /** The operation that a request is for, HEAD being its GET. */
 const operationOf = (request: HttpServerRequest.HttpServerRequest) => {
@@ -147,7 +163,7 @@ const refuseQuery = (request: HttpServerRequest.HttpServerRequest): Effect.Effec
   const schema = Option.flatMapNullable(Option.fromNullable(operationOf(request)), ({ operation }) =>
     Option.getOrUndefined(operation.endpoint.urlParamsSchema)
   )
-  return Option.isNone(schema) ? Effect.void : new ValidationFailed({ fields: refusedBy(schema, parameters) })
+  return Option.isNone(schema) ? Effect.void : new ValidationFailed(refusal(refusedBy(schema, parameters, inQuery)))
 }
 
 /** A request that a schema refused; a *response* that its schema refuses arrives as the same error, and is a bug. */
@@ -156,12 +172,17 @@ const fromDecodeError = Effect.fnUntraced(function* (
   request: HttpServerRequest.HttpServerRequest
 ) {
   const found = operationOf(request)
-  const fields = found === undefined ? [] : yield* refusedFields(found.operation, found.params, request)
+  const reasons: Reasons =
+    found === undefined ? new Map() : yield* refusedFields(found.operation, found.params, request)
   const emptyBody = error.issues.length > 0 && error.issues.every(({ path }) => path.length === 0)
-  return fields.length > 0 || emptyBody
-    ? new ValidationFailed({ fields: fields.filter((field) => field !== "") })
+  if (reasons.size > 0) return new ValidationFailed(refusal(reasons))
+  return emptyBody
+    ? new ValidationFailed({ message: "The request body is not what the operation takes." })
     : new InternalError({ cause: error })
 })
+
+const badEscapes =
+  "in the path has escapes that can't be decoded: each % needs two hexadecimal digits, all of them UTF-8"
 
 /** A part of a path, decoded; null where its escapes are none, which no schema takes. */
 const decodePart = (part: string): string | null => {
@@ -196,7 +217,7 @@ const fromUnknownRoute = (request: HttpServerRequest.HttpServerRequest): ApiErro
   )
   return undecodable.length === 0
     ? new MethodNotAllowed({ allow })
-    : new ValidationFailed({ fields: [...new Set(undecodable)] })
+    : new ValidationFailed(refusal(new Map(undecodable.map((name) => [name, badEscapes]))))
 }
 
 const toApiError = (failure: unknown, request: HttpServerRequest.HttpServerRequest): Effect.Effect<ApiError> => {
@@ -233,6 +254,7 @@ const headersOf = (error: ApiError): Record<string, string> => ({
     ? {}
     : { "retry-after": String(Math.max(1, Math.ceil(Duration.toSeconds(error.retryAfter)))) }),
   ...(error.allow.length === 0 ? {} : { allow: error.allow.join(", ") }),
+  link: errorLink(error),
   // What was not read of a body would be taken for the next request
   ...(error.status === 413 ? { connection: "close" } : {})
 })

@@ -1,6 +1,7 @@
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { documentedErrors } from "./Errors.ts"
 import { withGenerated } from "./Generated.ts"
+import { anchorOf, errorReferencePath } from "./kit/ErrorLink.ts"
 
 /** The reference of errors for integrators: each code, why it comes and what to do (contract, Errors). */
 
@@ -192,6 +193,8 @@ const advice: Readonly<Record<string, Advice>> = {
 
 /** A documented error as the reference shows it. */
 export interface ReferencedError extends Advice {
+  /** Its place on the page: `/docs/errors#validation_failed`. */
+  readonly anchor: string
   readonly status: number
   readonly code: string
   readonly message: string
@@ -204,7 +207,7 @@ export const errorReference: ReadonlyArray<ReferencedError> = documentedErrors
   .map(({ documentation, tag }) => {
     const { code, message, retryAfter, status } = documentation
     const { remedy, why } = advice[tag] ?? { remedy: "", why: "" }
-    return { status, code, message, retryAfter: retryAfter !== undefined, why, remedy }
+    return { anchor: anchorOf({ code, status }), status, code, message, retryAfter: retryAfter !== undefined, why, remedy }
   })
   .sort((a, b) => a.status - b.status)
 
@@ -220,20 +223,13 @@ export const errorTable = (): string =>
 /** A text with the table of errors between its markers brought up to date. */
 export const withErrorTable = (text: string): string => withGenerated(text, "errors", errorTable())
 
-/** Where the reference is served, to everybody. */
-export const errorReferencePath = "/docs/errors"
-
 const escaped = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;")
 
 /** The texts above mark code in backquotes. */
 const marked = (text: string): string => escaped(text).replaceAll(/`([^`]+)`/g, "<code>$1</code>")
 
-/** A name for links to a code: `/docs/errors#validation_failed`. Of two with one code the first has it. */
-const anchorOf = ({ code }: ReferencedError, index: number): string =>
-  errorReference.findIndex((other) => other.code === code) === index ? ` id="${escaped(code)}"` : ""
-
-const sectionOf = (error: ReferencedError, index: number): string => `<section${anchorOf(error, index)}>
+const sectionOf = (error: ReferencedError): string => `<section id="${error.anchor}">
 <h2><code>${escaped(error.code)}</code> <small>${error.status}</small></h2>
 <p><q>${marked(error.message)}</q></p>
 <p>${marked(error.why)}</p>

@@ -102,6 +102,15 @@ const responseHeaders = {
   "request-id": { description: "The request's id, also in error bodies", schema: { type: "string" } }
 }
 
+/** The headers of every error. */
+const errorHeaders = {
+  ...responseHeaders,
+  link: {
+    description: 'Where the error is documented: `</docs/errors#code>; rel="help"`',
+    schema: { type: "string" }
+  }
+}
+
 /**
  * Completes the OpenAPI document: the permission of each operation, the request id on every response, and without the
  * platform's own decode error, which the edge never answers.
@@ -131,8 +140,8 @@ export const documentOperations =
           responses["400"] = documented
         }
       }
-      for (const response of Object.values(responses).filter(isObject)) {
-        response["headers"] = responseHeaders
+      for (const [status, response] of Object.entries(responses)) {
+        if (isObject(response)) response["headers"] = Number(status) < 400 ? responseHeaders : errorHeaders
       }
     }
     const components = at(described, "components") ?? {}

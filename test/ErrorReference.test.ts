@@ -1,8 +1,9 @@
 import { readFile } from "node:fs/promises"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { errorReference, errorReferencePath, errorTable, withErrorTable } from "../src/ErrorReference.ts"
-import { documentedErrors } from "../src/Errors.ts"
+import { errorReference, errorTable, withErrorTable } from "../src/ErrorReference.ts"
+import { documentedErrors, ImageQuotaExceeded, ProviderPaymentRefused, ProviderRequestRefused } from "../src/Errors.ts"
+import { anchorOf, errorReferencePath } from "../src/kit/ErrorLink.ts"
 import { onService, TestService } from "./harness/TestService.ts"
 
 describe("the reference of errors", () => {
@@ -47,20 +48,41 @@ onService({ roles: { api: true, worker: false } })("the page of errors", (it) =>
       expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8")
       expect(page.headers.get("content-security-policy")).toContain("default-src 'none'")
       const anchors = [...page.text.matchAll(/<section id="([^"]+)"/g)].map(([, anchor]) => anchor)
-      const codes = new Set(errorReference.map(({ code }) => code.replace("<", "&lt;").replace(">", "&gt;")))
-      expect(anchors.toSorted()).toEqual([...codes].toSorted())
+      expect(anchors).toEqual(errorReference.map(({ anchor }) => anchor))
+      expect(new Set(anchors).size).toBe(errorReference.length)
+      for (const anchor of anchors) expect(anchor).toMatch(/^[a-z_]+$/)
       expect(page.text).not.toMatch(/<script|<provider code|`/)
       const posted = yield* request("POST", errorReferencePath, { body: {} })
       expect([posted.status, posted.json["code"]]).toEqual([405, "method_not_allowed"])
     })
   )
 
-  it.effect("has the code of a failure that one has met", () =>
+  it.effect("is where the link of every failure leads, to the place of its code", () =>
     Effect.gen(function* () {
-      const { request } = yield* TestService
-      const failed = yield* request("GET", "/v2/organizations/x/provider/products")
+      const { organization, request } = yield* TestService
       const page = yield* request("GET", errorReferencePath)
-      expect(page.text).toContain(`id="${String(failed.json["code"])}"`)
+      const key = organization.testKey
+      const failures = [
+        yield* request("GET", "/v2/organizations/x/provider/products"),
+        yield* request("GET", "/v2/organizations/x/provider/products", { key }),
+        yield* request("GET", `/v2/organizations/${organization.id}/provider/products/prod_nothing`, { key }),
+        yield* request("GET", "/nothing"),
+        yield* request("POST", errorReferencePath, { body: {} }),
+        yield* request("POST", "/mcp", { body: [] }),
+        yield* request("GET", "/v2/organizations/%zz/provider/products", { key })
+      ]
+      for (const { headers, text } of failures) {
+        const [, path, anchor] = /^<([^#>]+)#([^>]+)>; rel="help"$/.exec(headers.get("link") ?? "") ?? []
+        expect(path, text).toBe(errorReferencePath)
+        expect(page.text, text).toContain(`<section id="${anchor}">`)
+        expect(text).toContain(`"code":"${anchor}"`)
+      }
     })
   )
+
+  it("has a place for the provider's own codes too, apart for refused requests and refused payments", () => {
+    expect(anchorOf(new ProviderRequestRefused({ code: "provider_amount_too_small" }))).toBe("provider_request_refused")
+    expect(anchorOf(new ProviderPaymentRefused({ code: "provider_card_declined" }))).toBe("provider_payment_refused")
+    expect(anchorOf(new ImageQuotaExceeded())).not.toBe("")
+  })
 })

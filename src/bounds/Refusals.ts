@@ -1,4 +1,6 @@
 import type { ParseResult } from "effect"
+import { type Found, reasonOf } from "./Reasons.ts"
+import { enumerated } from "./Rules.ts"
 
 /**
  * What an error says of refused fields, within bounds: however much of a request is wrong, its answer stays small, and
@@ -12,7 +14,10 @@ export const maxRefusedFields = 20
 export const maxFieldLength = 200
 
 /** The length of an error's message, in characters, at most. */
-const maxMessageLength = 1000
+export const maxMessageLength = 2000
+
+/** How many characters of a field's name its reason repeats. */
+const maxNameInReason = 80
 
 /** A text of at most so many characters; one that was cut ends in an ellipsis. */
 const cut = (text: string, max: number): string => {
@@ -43,36 +48,107 @@ export const boundedMessage = (message: string): string => cut(message, maxMessa
 /** The innermost issues of a refused value, each under its path, one by one: whoever asks may stop. */
 function* leaves(
   issue: ParseResult.ParseIssue,
-  path: ReadonlyArray<PropertyKey>
-): Generator<readonly [path: ReadonlyArray<PropertyKey>, issue: ParseResult.ParseIssue]> {
+  path: ReadonlyArray<PropertyKey>,
+  around: Pick<Found, "field" | "parent">
+): Generator<readonly [path: ReadonlyArray<PropertyKey>, found: Found]> {
   switch (issue._tag) {
     case "Pointer":
-      return yield* leaves(issue.issue, path.concat(issue.path))
+      return yield* leaves(issue.issue, path.concat(issue.path), { ...around, field: issue.issue })
     case "Composite":
-      for (const part of "_tag" in issue.issues ? [issue.issues] : issue.issues) yield* leaves(part, path)
+      for (const part of "_tag" in issue.issues ? [issue.issues] : issue.issues) {
+        yield* leaves(part, path, { ...around, parent: issue })
+      }
       return
     case "Refinement":
     case "Transformation":
-      return yield* leaves(issue.issue, path)
+      return yield* leaves(issue.issue, path, around)
     default:
-      yield [path, issue]
+      yield [path, { ...around, issue }]
   }
 }
 
+/** Why each field was refused, by its dotted path; "" for the whole of what was refused. */
+export type Reasons = ReadonlyMap<string, string>
+
+/** What refused fields are called. */
+export interface RefusalNames {
+  /** What the refused value itself is called, in front of every path; absent, it has no name. */
+  readonly root?: string
+  /** Put between a field and its reason: "in the query". Absent, nothing. */
+  readonly where?: string
+  /** What several values are called in place of one: "given more than once". Default: an array. */
+  readonly array?: string
+}
+
 /**
- * The fields that a schema refused, at most `maxRefusedFields` of them, each with the first issue found there.
- *
- * @param root what the refused value itself is called, in front of every path; absent, it has no name
+ * The fields that a schema refused, at most `maxRefusedFields` of them, each with the reason that was found first.
  */
 export const boundedRefusals = (
   issue: ParseResult.ParseIssue,
-  root?: string
-): ReadonlyMap<string, ParseResult.ParseIssue> => {
-  const refused = new Map<string, ParseResult.ParseIssue>()
-  for (const [path, leaf] of leaves(issue, root === undefined ? [] : [root])) {
+  { array = "an array", root, where }: RefusalNames = {}
+): Reasons => {
+  const refused = new Map<string, string>()
+  for (const [path, found] of leaves(issue, root === undefined ? [] : [root], { field: issue, parent: undefined })) {
     const name = fieldName(path)
-    if (!refused.has(name)) refused.set(name, leaf)
+    if (!refused.has(name)) {
+      const reason = reasonOf(found, { name: path.at(-1), array })
+      refused.set(name, where === undefined ? reason : `${where} ${reason}`)
+    }
     if (refused.size >= maxRefusedFields) break
   }
   return refused
 }
+
+/** Fields that are refused for one reason, in a row. */
+interface Group {
+  readonly fields: Array<string>
+  readonly reason: string
+}
+
+/** Fields that have to be the same, one after another, are said together. */
+const grouped = (reasons: Reasons, whole: string): ReadonlyArray<Group> => {
+  const groups: Array<Group> = []
+  for (const [field, reason] of reasons) {
+    const name = field === "" ? whole : cut(field, maxNameInReason)
+    const last = groups.at(-1)
+    if (last?.reason === reason && /^(?:in the \w+ )?must /.test(reason)) last.fields.push(name)
+    else groups.push({ fields: [name], reason })
+  }
+  return groups
+}
+
+const sentence = ({ fields, reason }: Group): string =>
+  `${enumerated(fields)} ${reason}${/[.?]$/.test(reason) ? "" : "."}`
+
+/** Room for what is said of the fields that no longer fit. */
+const remainder = 50
+
+/**
+ * Why fields were refused, as sentences in the order of the fields, within the bound of a message.
+ *
+ * @param whole what has no name is called
+ */
+export const explained = (reasons: Reasons, whole = "The request body"): string => {
+  let text = ""
+  let said = 0
+  for (const group of grouped(reasons, whole)) {
+    const longer = `${text}${text === "" ? "" : " "}${cut(sentence(group), maxMessageLength - remainder)}`
+    if (longer.length > maxMessageLength - remainder) return `${text} \`fields\` names ${reasons.size - said} more.`
+    text = longer
+    said += group.fields.length
+  }
+  return text
+}
+
+/**
+ * What an error says of refused fields: its message and its `fields`.
+ *
+ * @param whole what is refused under no name, e.g. "The request body"
+ */
+export const refusal = (
+  reasons: Reasons,
+  whole?: string
+): { readonly message: string; readonly fields: ReadonlyArray<string> } => ({
+  message: explained(reasons, whole),
+  fields: [...reasons.keys()].filter((field) => field !== "")
+})

@@ -1,18 +1,28 @@
 import { Schema } from "effect"
+import { rule } from "./Rules.ts"
 
 /**
  * Text within bounds. A length is judged before anything else, so that no pattern ever runs on more than the field
  * takes. Characters are Unicode code points, as JSON Schema counts them: an emoji is one. Holds no server code.
  */
 
-/** How long a text may be, in characters, and which form it has. */
-export interface TextBounds {
+/** How long a text may be, in characters. */
+export interface TextLength {
   /** Default 0. */
   readonly min?: number
   readonly max: number
-  /** Runs on at most `max` characters. Without flags, since JSON Schema has none. */
-  readonly pattern?: RegExp
 }
+
+/** Which form a text has. */
+export interface TextForm {
+  /** Runs on at most `max` characters. Without flags, since JSON Schema has none. */
+  readonly pattern: RegExp
+  /** The form and the length in words, for whoever sent something else: "must be 3 capital letters". */
+  readonly rule: string
+}
+
+/** How long a text may be, and which form it has. */
+export type TextBounds = TextLength & (TextForm | { readonly pattern?: never; readonly rule?: never })
 
 /** Whether a text has `min` to `max` characters; looks at no more than `2 * max` units of it. */
 const hasLength = (text: string, min: number, max: number): boolean => {
@@ -32,8 +42,8 @@ const ofLength = (min: number, max: number) =>
   )
 
 /** Text of `min` to `max` characters, of one form where a pattern says which. */
-export const text = ({ max, min = 0, pattern }: TextBounds): Schema.Schema<string> =>
-  pattern === undefined ? ofLength(min, max) : ofLength(min, max).pipe(Schema.pattern(pattern))
+export const text = ({ max, min = 0, pattern, rule: words }: TextBounds): Schema.Schema<string> =>
+  pattern === undefined ? ofLength(min, max) : ofLength(min, max).pipe(Schema.pattern(pattern)).annotations(rule(words))
 
 /** Control characters, as a part of a pattern's class: Unicode's `Cc`, which JSON Schema has no portable name for. */
 export const controls = "\\u0000-\\u001f\\u007f-\\u009f"
@@ -44,19 +54,27 @@ const withoutControls = new RegExp(`^[^${controls}]*$`)
  * Text of ours that people read: 1 to `max` characters without control characters, which PostgreSQL (NUL) and logs do
  * not take. Blanks around it are cut off before it is judged.
  */
-export const PrintableText = (max: number) =>
-  Schema.transform(
+export const PrintableText = (max: number) => {
+  const words = `must be text of 1 to ${max} characters, without control characters such as line breaks`
+  return Schema.transform(
     Schema.String.annotations({
+      ...rule(words),
       jsonSchema: { type: "string", minLength: 1, maxLength: max, pattern: `^(?!\\s*$)[^${controls}]*$` }
     }),
-    text({ min: 1, max, pattern: withoutControls }),
+    text({ min: 1, max, pattern: withoutControls, rule: words }),
     { strict: true, decode: (written) => written.trim(), encode: (trimmed) => trimmed }
   )
+}
 
 const uuidForm = /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$/
 
 /** A UUID of any version, in either case. */
-export const Uuid = text({ min: 36, max: 36, pattern: uuidForm }).annotations({
+export const Uuid = text({
+  min: 36,
+  max: 36,
+  pattern: uuidForm,
+  rule: "must be a UUID, such as 0192f0c0-7a1e-7c52-9d3b-5f0e6a1c2b4d"
+}).annotations({
   description: "A UUID",
   jsonSchema: { format: "uuid", pattern: uuidForm.source },
   arbitrary: () => (fc) => fc.uuid()
@@ -85,7 +103,12 @@ const isInYears = (written: string): boolean => {
  * has, in the years 1 to 9999 UTC.
  */
 export const Instant = Schema.compose(
-  text({ min: 20, max: 35, pattern: momentForm }).pipe(
+  text({
+    min: 20,
+    max: 35,
+    pattern: momentForm,
+    rule: "must be a time in ISO 8601 with its zone, such as 2026-01-31T09:30:00Z"
+  }).pipe(
     Schema.filter((written) => isDay(written) && isInYears(written), {
       jsonSchema: { format: "date-time", examples: ["2026-01-31T09:30:00.000Z"] }
     })

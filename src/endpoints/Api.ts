@@ -1,5 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { rule } from "../bounds/Rules.ts"
 import { PrintableText, text } from "../bounds/Text.ts"
 import { DeliveryState } from "../deliveries/Api.ts"
 import {
@@ -44,6 +45,7 @@ const EndpointName = PrintableText(100)
  * service takes local destinations, those may be `http`.
  */
 const DestinationText = text({ min: 1, max: 2048 }).annotations({
+  ...rule("must be a public https URL of 1 to 2048 characters, such as https://shop.example/events"),
   jsonSchema: { minLength: 1, maxLength: 2048, pattern: "^[hH][tT][tT][pP][sS]://[^\\s\\\\/?#@]+(?:/[^\\s\\\\?#]*)?$" }
 })
 
@@ -167,7 +169,12 @@ export const ListSkipped = strict(
   Schema.Struct({
     limit: pageFields.limit,
     starting_after: optional(
-      text({ min: 72, max: 72, pattern: /^svc_evt_[0-9a-f]{64}$/ }).annotations({
+      text({
+        min: 72,
+        max: 72,
+        pattern: /^svc_evt_[0-9a-f]{64}$/,
+        rule: "must be an event's id: svc_evt_ and 64 hexadecimal digits"
+      }).annotations({
         description: "The last event id of the page before"
       })
     )

@@ -62,15 +62,17 @@ export interface DestinationOptions {
 }
 
 const messages: Record<DestinationRefusalReason, string> = {
-  malformed: "The destination is not a valid absolute URL.",
+  malformed:
+    "The destination URL is not a valid absolute URL without blanks and backslashes, such as https://shop.example/events.",
   too_long: `The destination URL is longer than ${maxDestinationUrlLength} characters.`,
   scheme: "The destination URL must start with https://.",
-  port: "The destination URL must use port 443.",
+  port: "The destination URL must use port 443, which https has by itself: leave the port out.",
   credentials: "The destination URL must not contain a user name or a password.",
-  query: "The destination URL must not contain a query string.",
+  query: "The destination URL must not contain a query string: what identifies the receiver belongs in the path.",
   fragment: "The destination URL must not contain a fragment.",
-  host: "The destination's host must be a public domain name.",
-  address: "The destination's address is not a public internet address."
+  host: "The destination URL must have a public domain name as its host, such as shop.example.",
+  address:
+    "The destination URL leads to an address that is not public: private, loopback, link-local and reserved addresses are refused."
 }
 
 const refusal = (reason: DestinationRefusalReason): DestinationRefusal =>

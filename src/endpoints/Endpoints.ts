@@ -1,6 +1,7 @@
 import type { BlockList } from "node:net"
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Either, Layer, Option, Redacted } from "effect"
+import { refusal } from "../bounds/Refusals.ts"
 import {
   DestinationRejected,
   DestinationUnresolvable,
@@ -91,8 +92,10 @@ const judgeFilters = (
   filters: Readonly<Record<string, unknown>>
 ): Effect.Effect<Filters, IntegrationFilterUnknown | IntegrationFilterInvalid> =>
   Either.match(parseFilters(filters), {
-    onLeft: ({ fields, reason }): Effect.Effect<never, IntegrationFilterUnknown | IntegrationFilterInvalid> =>
-      reason === "unknown" ? new IntegrationFilterUnknown({ fields }) : new IntegrationFilterInvalid({ fields }),
+    onLeft: ({ reason, reasons }): Effect.Effect<never, IntegrationFilterUnknown | IntegrationFilterInvalid> =>
+      reason === "unknown"
+        ? new IntegrationFilterUnknown(refusal(reasons))
+        : new IntegrationFilterInvalid(refusal(reasons)),
     onRight: (judged) => Effect.succeed(judged)
   })
 

@@ -115,7 +115,10 @@ const judge = Effect.fnUntraced(function* (tenant: Tenant, candidate: TestCandid
     return yield* new EndpointPaused()
   }
   if (!candidate.events.includes(type)) {
-    return yield* new EventTypeNotSubscribed({ fields: ["type"] })
+    return yield* new EventTypeNotSubscribed({
+      message: `type is an event type that the endpoint does not subscribe to; it subscribes to ${candidate.events.join(", ")}.`,
+      fields: ["type"]
+    })
   }
   if (candidate.testsInLastMinute >= testsPerMinute) {
     return yield* new TestRateLimitExceeded({ retryAfter: Duration.seconds(candidate.secondsToNextTest) })

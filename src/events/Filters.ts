@@ -3,7 +3,9 @@
  * at an event's `data` and at what else is known of the provider's object; what it looks at is never delivered.
  */
 import { Either, JSONSchema, ParseResult, Schema } from "effect"
-import { boundedRefusals } from "../bounds/Refusals.ts"
+import { suggestion } from "../bounds/Reasons.ts"
+import { boundedRefusals, fieldName, maxRefusedFields, type Reasons } from "../bounds/Refusals.ts"
+import { remark } from "../bounds/Rules.ts"
 import { controls, text } from "../bounds/Text.ts"
 
 const list = (item: Schema.Schema<string>, max: number, description: string) =>
@@ -14,25 +16,48 @@ const list = (item: Schema.Schema<string>, max: number, description: string) =>
       jsonSchema: { maxItems: max }
     })
 
-const Currency = text({ min: 3, max: 3, pattern: /^[a-z]{3}$/ })
-const ProductIdText = text({ max: 255, pattern: /^prod_[A-Za-z0-9_]+$/ })
-const PriceIdText = text({ max: 255, pattern: /^price_[A-Za-z0-9_]+$/ })
+const Currency = text({
+  min: 3,
+  max: 3,
+  pattern: /^[a-z]{3}$/,
+  rule: "must be a lowercase ISO 4217 code, such as brl"
+})
+const ProductIdText = text({
+  max: 255,
+  pattern: /^prod_[A-Za-z0-9_]+$/,
+  rule: "must be a product's id: prod_ and letters, digits or underscores, at most 255 characters"
+})
+const PriceIdText = text({
+  max: 255,
+  pattern: /^price_[A-Za-z0-9_]+$/,
+  rule: "must be a price's id: price_ and letters, digits or underscores, at most 255 characters"
+})
 
 const Amount = Schema.Number.pipe(
   Schema.filter((amount) => Number.isSafeInteger(amount) && amount >= 0, {
     jsonSchema: { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
     arbitrary: () => (fc) => fc.maxSafeNat()
   })
-)
+).annotations(remark("in the smallest unit of the currency: 1500 is R$15.00, or ¥1500 if the currency has no cents"))
 
 /** PostgreSQL takes no NUL in text. */
 const nul = "\\u0000"
 
 const MetadataPairs = Schema.Record({
-  key: text({ min: 1, max: 40, pattern: new RegExp(`^[^\\s[\\]${controls}]+$`) }),
-  value: text({ min: 1, max: 500, pattern: new RegExp(`^[^${nul}]*$`) })
+  key: text({
+    min: 1,
+    max: 40,
+    pattern: new RegExp(`^[^\\s[\\]${controls}]+$`),
+    rule: "must have a key of 1 to 40 characters, without blanks, [ and ]"
+  }),
+  value: text({
+    min: 1,
+    max: 500,
+    pattern: new RegExp(`^[^${nul}]*$`),
+    rule: "must be text of 1 to 500 characters, without the character U+0000"
+  })
 }).pipe(
-  Schema.filter((pairs) => Object.keys(pairs).length <= 10 || "up to 10 pairs", {
+  Schema.filter((pairs) => Object.keys(pairs).length <= 10 || "must have at most 10 pairs", {
     description: "All pairs, up to 10, must be in the metadata of the origin object; `{}` is no filter",
     jsonSchema: { maxProperties: 10 }
   })
@@ -60,13 +85,19 @@ const { $schema: _, ...inOnePiece } = JSONSchema.make(Schema.Struct(filterFields
 /** What a request may say, as JSON Schema: `parseFilters` judges it, since its errors have codes of their own. */
 export const filtersJsonSchema: object = inOnePiece
 
-/** Why filters are refused: keys that do not exist, or values of the wrong form; `fields` as dotted paths. */
+/** Why filters are refused: keys that do not exist, or values of the wrong form, each under its dotted path. */
 export interface FiltersRefused {
   readonly reason: "unknown" | "invalid"
-  readonly fields: ReadonlyArray<string>
+  readonly reasons: Reasons
 }
 
-const known: ReadonlySet<string> = new Set(Object.keys(Filters.fields))
+const filterNames = Object.keys(Filters.fields)
+const known: ReadonlySet<string> = new Set(filterNames)
+
+const unknownFilter = (key: string): readonly [field: string, reason: string] => [
+  fieldName(["filters", key]),
+  `is no filter${suggestion(key, filterNames) || `; there are ${filterNames.join(", ")}`}`
+]
 
 const decode = ParseResult.decodeUnknownEither(Filters, { errors: "all", onExcessProperty: "error" })
 
@@ -83,19 +114,27 @@ const withoutEmpty = ({ currencies, metadata, prices, products, ...amounts }: Fi
   ...(holdsSome(metadata) ? { metadata } : {})
 })
 
+const amountsCrossed: Reasons = new Map([
+  ["filters.amountMin", "must not be greater than filters.amountMax"],
+  ["filters.amountMax", "must not be less than filters.amountMin"]
+])
+
 /** Judges filters as a caller wrote them: unknown keys first, then the form of each, then the amounts' order. */
 export const parseFilters = (input: Readonly<Record<string, unknown>>): Either.Either<Filters, FiltersRefused> => {
   const unknown = Object.keys(input).filter((key) => !known.has(key))
   if (unknown.length > 0) {
-    return Either.left({ reason: "unknown", fields: unknown.map((key) => `filters.${key}`) })
+    return Either.left({
+      reason: "unknown",
+      reasons: new Map(unknown.slice(0, maxRefusedFields).map(unknownFilter))
+    })
   }
   const decoded = decode(input)
   if (Either.isLeft(decoded)) {
-    return Either.left({ reason: "invalid", fields: [...boundedRefusals(decoded.left, "filters").keys()] })
+    return Either.left({ reason: "invalid", reasons: boundedRefusals(decoded.left, { root: "filters" }) })
   }
   const { amountMax, amountMin } = decoded.right
   return amountMin !== undefined && amountMax !== undefined && amountMin > amountMax
-    ? Either.left({ reason: "invalid", fields: ["filters.amountMin", "filters.amountMax"] })
+    ? Either.left({ reason: "invalid", reasons: amountsCrossed })
     : Either.right(withoutEmpty(decoded.right))
 }
 

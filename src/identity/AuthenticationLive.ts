@@ -1,5 +1,6 @@
 import { HttpRouter, HttpServerRequest } from "@effect/platform"
 import { Effect, Layer, Redacted, Schedule, Schema } from "effect"
+import { takenBy } from "../bounds/Rules.ts"
 import {
   ApiKeyInvalid,
   AuthenticationRequired,
@@ -9,6 +10,7 @@ import {
   ValidationFailed
 } from "../Errors.ts"
 import { refuseBody } from "../kit/Body.ts"
+import { OrganizationId } from "../kit/Ids.ts"
 import { annotateSpan } from "../kit/Spans.ts"
 import { principalOf, requirePermission, requireTrustedOrigin, requireWorkspace } from "./Access.ts"
 import { RedemptionLimit, SignInLinkLimit } from "./AddressLimit.ts"
@@ -36,7 +38,10 @@ const checkOrganization = Effect.fnUntraced(function* (principal: PrincipalShape
   const { params } = yield* HttpRouter.RouteContext
   const organizationId = params["organizationId"]
   if (!isUuid(organizationId)) {
-    return yield* new ValidationFailed({ fields: ["organizationId"] })
+    return yield* new ValidationFailed({
+      message: `organizationId in the path ${takenBy(OrganizationId.ast).words}.`,
+      fields: ["organizationId"]
+    })
   }
   if (organizationId.toLowerCase() !== principal.organizationId) {
     return yield* new OrganizationAccessDenied()

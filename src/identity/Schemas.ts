@@ -10,7 +10,11 @@ const label = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 const emailForm = new RegExp(`^[A-Za-z0-9.!#$%&'*+/=?^_\`{|}~-]{1,64}@${label}(?:\\.${label})*$`)
 
 /** An e-mail address: at most 254 characters; capitals are no difference. */
-export const Email = text({ max: 254, pattern: emailForm })
+export const Email = text({
+  max: 254,
+  pattern: emailForm,
+  rule: "must be an e-mail address of at most 254 characters, such as ana@example.com"
+})
   .annotations({ description: "An e-mail address", examples: ["ana@example.com"] })
   .pipe(Schema.compose(Schema.Lowercase))
 

@@ -1,5 +1,6 @@
 import type { HttpServerRequest } from "@effect/platform"
 import { Effect } from "effect"
+import { fieldName, refusal } from "../bounds/Refusals.ts"
 import { PayloadTooLarge, ValidationFailed } from "../Errors.ts"
 import { readBytes, type UnreadableRequest } from "../kit/Body.ts"
 
@@ -13,12 +14,20 @@ const maxFormOverhead = 16 * 1024
 
 const filePart = "file"
 
+/** Why a part of a form is refused. */
+const partReason = (name: string): string =>
+  name === filePart ? "must be one part of the form, with the image as its file" : "is not a part that is known here"
+
 /** A form whose one part is the image. */
 const fromForm = (body: Buffer, contentType: string): Effect.Effect<Uint8Array, ValidationFailed | PayloadTooLarge> =>
   Effect.gen(function* () {
     const form = yield* Effect.tryPromise({
       try: () => new Response(new Uint8Array(body), { headers: { "content-type": contentType } }).formData(),
-      catch: () => new ValidationFailed({ fields: [filePart], message: "The form could not be read." })
+      catch: () =>
+        new ValidationFailed({
+          fields: [filePart],
+          message: "The form could not be read; send the image as its part file."
+        })
     })
     const file = form.get(filePart)
     const refused = [...new Set(form.keys())].filter((name) => name !== filePart)
@@ -26,7 +35,7 @@ const fromForm = (body: Buffer, contentType: string): Effect.Effect<Uint8Array, 
       refused.push(filePart)
     }
     if (!(file instanceof File) || refused.length > 0) {
-      return yield* new ValidationFailed({ fields: refused })
+      return yield* new ValidationFailed(refusal(new Map(refused.map((name) => [fieldName([name]), partReason(name)]))))
     }
     if (file.size > maxImageBytes) {
       return yield* new PayloadTooLarge({ message: `The image is larger than ${maxImageBytes} bytes.` })

@@ -3,7 +3,7 @@ import { HttpMethod, HttpServerError, type HttpServerRequest } from "@effect/pla
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect, Predicate } from "effect"
 import { type BoundBroken, brokenBound, jsonBounds } from "../bounds/JsonBounds.ts"
-import { fieldName, maxRefusedFields } from "../bounds/Refusals.ts"
+import { fieldName, maxRefusedFields, type Reasons, refusal } from "../bounds/Refusals.ts"
 import {
   type HeadersTooLarge,
   isApiError,
@@ -89,48 +89,62 @@ const decode = (bytes: Buffer): Effect.Effect<string, ValidationFailed> =>
   })
 
 const notWellFormed = /\p{Cs}/u
+const halfPair = "has half of a surrogate pair, which is no character; send text in UTF-8"
 
 /**
  * The paths of what no operation takes, wherever it stands: `__proto__` as a key, which the schemas would drop without
  * a word; half of a surrogate pair, which has no UTF-8 and so can't be sent on or stored. One by one: whoever asks may
  * stop. The depth is bounded by then.
  */
-function* refusedParts(value: unknown, path: ReadonlyArray<string>): Generator<ReadonlyArray<string>> {
+function* refusedParts(
+  value: unknown,
+  path: ReadonlyArray<string>
+): Generator<readonly [path: ReadonlyArray<string>, reason: string]> {
   if (typeof value === "string") {
-    if (notWellFormed.test(value)) yield path
+    if (notWellFormed.test(value)) yield [path, halfPair]
     return
   }
   if (typeof value !== "object" || value === null) return
   for (const [key, part] of Object.entries(value)) {
-    if (key === "__proto__" || notWellFormed.test(key)) {
-      yield [...path, key]
+    if (key === "__proto__") {
+      yield [[...path, key], "is a key that no field has"]
+    } else if (notWellFormed.test(key)) {
+      yield [[...path, key], halfPair]
     } else {
       yield* refusedParts(part, [...path, key])
     }
   }
 }
 
-/** The names of refused parts, as many as an error says. */
-const refusedNames = (json: unknown): ReadonlyArray<string> => {
-  const names = new Set<string>()
-  for (const path of refusedParts(json, [])) {
-    names.add(fieldName(path).replaceAll(/\p{Cs}/gu, "\ufffd"))
-    if (names.size >= maxRefusedFields) break
+/** The name of a place in a body, fit for an answer. */
+const nameOf = (path: ReadonlyArray<PropertyKey>): string => fieldName(path).replaceAll(/\p{Cs}/gu, "\ufffd")
+
+/** The refused parts, as many as an error says. */
+const refusalsOf = (json: unknown): Reasons => {
+  const reasons = new Map<string, string>()
+  for (const [path, reason] of refusedParts(json, [])) {
+    reasons.set(nameOf(path), reason)
+    if (reasons.size >= maxRefusedFields) break
   }
-  return [...names]
+  return reasons
+}
+
+const boundReasons: Record<BoundBroken["bound"], string> = {
+  depth: `is nested too deep: a request body has at most ${jsonBounds.depth} levels`,
+  members: `has more than ${jsonBounds.members} items or keys`,
+  values: `is one too many: a request body has at most ${jsonBounds.values} values`
 }
 
 const boundMessages: Record<BoundBroken["bound"], string> = {
   depth: `The request body is nested deeper than ${jsonBounds.depth} levels.`,
-  members: `The request body has an array with more than ${jsonBounds.members} items, or an object with more keys than that.`,
+  members: `The request body has more than ${jsonBounds.members} items or keys.`,
   values: `The request body has more than ${jsonBounds.values} values.`
 }
 
 const tooMuch = ({ bound, path }: BoundBroken): ValidationFailed =>
-  new ValidationFailed({
-    message: boundMessages[bound],
-    fields: path.length === 0 ? [] : [fieldName(path).replaceAll(/\p{Cs}/gu, "\ufffd")]
-  })
+  new ValidationFailed(
+    path.length === 0 ? { message: boundMessages[bound] } : refusal(new Map([[nameOf(path), boundReasons[bound]]]))
+  )
 
 const parse = (bytes: Buffer): Effect.Effect<unknown, ValidationFailed> =>
   Effect.suspend((): Effect.Effect<unknown, ValidationFailed> => {
@@ -144,8 +158,8 @@ const parse = (bytes: Buffer): Effect.Effect<unknown, ValidationFailed> =>
     )
   }).pipe(
     Effect.flatMap((json) => {
-      const fields = refusedNames(json)
-      return fields.length === 0 ? Effect.succeed(json) : new ValidationFailed({ fields })
+      const reasons = refusalsOf(json)
+      return reasons.size === 0 ? Effect.succeed(json) : new ValidationFailed(refusal(reasons))
     })
   )
 

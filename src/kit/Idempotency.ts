@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from "node:crypto"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Context, Duration, Effect, Layer, Option, Redacted } from "effect"
+import { Context, Duration, Effect, Layer, Option, Predicate, Redacted } from "effect"
 import {
   errorBody,
   IdempotencyKeyReused,
@@ -12,6 +12,7 @@ import {
 } from "../Errors.ts"
 import { orUnavailable, transaction } from "../storage/Database.ts"
 import { Cipher } from "./Cipher.ts"
+import { errorLink } from "./ErrorLink.ts"
 import { RequestId } from "./Request.ts"
 import type { Tenant } from "./Tenant.ts"
 
@@ -96,6 +97,14 @@ type Keyed = Pick<IdempotentOperation<never>, "tenant" | "key" | "operation">
 
 /** Lets go of a key that a try holds by its lease; does nothing where the try no longer holds it. */
 type Release = (operation: Keyed, lease: string, settles: Settlement) => Effect.Effect<void>
+
+/** A stored error leads to its documentation, as it did at first. */
+const linkOf = (status: number, text: string): Record<string, string> => {
+  const answer: unknown = status < 400 ? null : JSON.parse(text)
+  return Predicate.hasProperty(answer, "code") && Predicate.isString(answer.code)
+    ? { link: errorLink({ code: answer.code, status }) }
+    : {}
+}
 
 /** The failure itself is what the caller has to hear. */
 const orLeaseEnds = (statement: Effect.Effect<unknown, SqlError.SqlError>): Effect.Effect<void> =>
@@ -191,7 +200,7 @@ export class Idempotency extends Context.Tag("connected-payments/kit/Idempotency
         if (operation.mayReplay !== undefined && status < 400) {
           yield* operation.mayReplay(JSON.parse(text))
         }
-        return json(status, text, { "idempotent-replayed": "true" })
+        return json(status, text, { "idempotent-replayed": "true", ...linkOf(status, text) })
       })
 
       /** Stores the answer under the lease; fails where another request has taken the key in the meantime. */

@@ -1,4 +1,5 @@
 import { Context, Schema } from "effect"
+import { rule } from "../bounds/Rules.ts"
 import { controls, text } from "../bounds/Text.ts"
 import { OrganizationId } from "./Ids.ts"
 
@@ -38,17 +39,27 @@ export const uniqueArray = <A extends string, I extends string>(
 ) =>
   Schema.Array(item).pipe(
     Schema.maxItems(max),
-    Schema.filter((items) => items.length >= min || `at least ${min}`, {
-      jsonSchema: { minItems: min }
-    }),
-    Schema.filter((items) => new Set(items).size === items.length || "each once", { jsonSchema: { uniqueItems: true } })
+    Schema.filter((items) => items.length >= min, { jsonSchema: { minItems: min } }),
+    Schema.filter(
+      (items) => {
+        // A literal of the contract's own, which may be said
+        const repeated = items.find((item, index) => items.indexOf(item) !== index)
+        return repeated === undefined || `must have each item once; ${repeated} is there more than once`
+      },
+      { jsonSchema: { uniqueItems: true } }
+    )
   )
 
 /** The path of operations on the organization itself. */
 export const OrganizationPath = Schema.Struct({ organizationId: OrganizationId })
 
 /** An object id of the provider's, as the contract bounds it in paths and queries. */
-export const ProviderId = text({ min: 3, max: 255, pattern: /^[a-zA-Z0-9_]+$/ }).annotations({
+export const ProviderId = text({
+  min: 3,
+  max: 255,
+  pattern: /^[a-zA-Z0-9_]+$/,
+  rule: "must be the id of an object of the provider's: 3 to 255 letters, digits and underscores"
+}).annotations({
   description: "The provider's object id",
   examples: ["prod_Q1w2E3r4T5y6"]
 })
@@ -58,13 +69,16 @@ export const ProviderObjectPath = Schema.Struct({ organizationId: OrganizationId
 
 // Blanks at its ends would not survive a header
 const keyForm = new RegExp(`^[^\\s${controls}](?:[^${controls}]*[^\\s${controls}])?$`)
+const keyRule = "must be 8 to 255 printable characters, without blanks at its ends"
 const keyDescription = "Makes repeats safe: 8 to 255 printable characters, a new one per intended effect"
 
 /**
  * An idempotency key: 8 to 255 printable characters, spaces within included, as text. The same key with the same
  * operation and parameters repeats safely.
  */
-export const IdempotencyKey = text({ min: 8, max: 255, pattern: keyForm }).annotations({ description: keyDescription })
+export const IdempotencyKey = text({ min: 8, max: 255, pattern: keyForm, rule: keyRule }).annotations({
+  description: keyDescription
+})
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
@@ -92,7 +106,7 @@ const IdempotencyKeyHeader = Schema.transform(
   ),
   IdempotencyKey,
   { strict: true, decode: fromHeader, encode: toHeader }
-)
+).annotations(rule(keyRule))
 
 /** The header of financial mutations and of what repeats only under a key. */
 export const IdempotencyHeaders = Schema.Struct({ "idempotency-key": IdempotencyKeyHeader })
@@ -101,9 +115,14 @@ export const IdempotencyHeaders = Schema.Struct({ "idempotency-key": Idempotency
 export const OptionalIdempotencyHeaders = Schema.Struct({ "idempotency-key": optional(IdempotencyKeyHeader) })
 
 /** A whole number in a query, in decimal digits alone: no signs, exponents, blanks or other bases. */
-const integerFromQuery = (minimum: number, maximum: number, description: string) =>
+const integerFromQuery = (minimum: number, maximum: number, description: string, unit = "") =>
   Schema.compose(
-    text({ min: 1, max: 15, pattern: /^\d+$/ }).annotations({
+    text({
+      min: 1,
+      max: 15,
+      pattern: /^\d+$/,
+      rule: `must be a whole number from ${minimum} to ${maximum}${unit}, in digits alone`
+    }).annotations({
       description,
       jsonSchema: { type: "integer", minimum, maximum }
     }),
@@ -123,14 +142,16 @@ export const pageFields = {
 export const BooleanFromQuery = Schema.BooleanFromString.annotations({ description: "true or false" })
 
 /** Unix seconds in a query, within the contract's bounds. */
-export const UnixSecondsFromQuery = integerFromQuery(0, 4_102_444_800, "Unix seconds, inclusive")
+export const UnixSecondsFromQuery = integerFromQuery(0, 4_102_444_800, "Unix seconds, inclusive", " of Unix seconds")
 
 /**
- * An operation without query parameters: every one is unknown and refused by its name. A struct without fields alone
- * would take anything.
+ * An object without fields: every one is unknown and refused by its name. A struct without fields alone would take
+ * anything.
+ *
+ * @param message what is said of each: "is unknown: …"
  */
-export const NoQuery = strict(
-  Schema.Struct({}).pipe(
-    Schema.filter((query) => Object.keys(query).map((key) => ({ path: [key], message: "is unknown" })))
-  )
-)
+export const noFields = (message: string) =>
+  strict(Schema.Struct({}).pipe(Schema.filter((given) => Object.keys(given).map((key) => ({ path: [key], message })))))
+
+/** An operation without query parameters. */
+export const NoQuery = noFields("is unknown: this operation takes no query parameters")

@@ -1,4 +1,5 @@
 import { Effect, Schema } from "effect"
+import { remark } from "../bounds/Rules.ts"
 import { Delivery, DeliveryDetail, DeliveryList, DeliveryState } from "../deliveries/Api.ts"
 import { Deliveries } from "../deliveries/Deliveries.ts"
 import { EventType } from "../events/Catalog.ts"
@@ -11,7 +12,7 @@ import { makeTool, type Tool } from "./Tool.ts"
 const deliveryId = DeliveryId.annotations({ description: "The delivery's id, as list_webhook_deliveries answers it" })
 
 const unixSeconds = (description: string) =>
-  optional(Schema.Int.pipe(Schema.between(0, 4_102_444_800)).annotations({ description }))
+  optional(Schema.Int.pipe(Schema.between(0, 4_102_444_800)).annotations({ ...remark("of Unix seconds"), description }))
 
 /** The query of the history, in JSON's own types. */
 const ListArguments = strict(

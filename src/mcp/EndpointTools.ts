@@ -12,13 +12,13 @@ import { Endpoints } from "../endpoints/Endpoints.ts"
 import { makeEndpointMutations } from "../endpoints/Mutations.ts"
 import { EventType, eventTypes } from "../events/Catalog.ts"
 import { EndpointId } from "../kit/Ids.ts"
-import { IdempotencyKey, NoQuery, optional, strict } from "../kit/Request.ts"
+import { IdempotencyKey, noFields, optional, strict } from "../kit/Request.ts"
 import { makeTool, type Tool } from "./Tool.ts"
 
 /** Tools over webhook destinations (contract, Webhook management). */
 
-/** As `NoQuery` judges: a struct without fields alone would take anything, and says so in its JSON Schema. */
-const NoArguments = NoQuery.annotations({
+/** A struct without fields says in its JSON Schema that it takes anything. */
+const NoArguments = noFields("is unknown: this tool takes no arguments").annotations({
   jsonSchema: { type: "object", properties: {}, required: [], additionalProperties: false }
 })
 

@@ -1,7 +1,7 @@
 import { HttpServerResponse } from "@effect/platform"
 import type { CallToolResult, Tool as ListedTool, ToolAnnotations } from "@modelcontextprotocol/sdk/types.js"
 import { Cause, Duration, Effect, type ParseResult, Predicate, Schema } from "effect"
-import { boundedRefusals } from "../bounds/Refusals.ts"
+import { boundedRefusals, refusal } from "../bounds/Refusals.ts"
 import { type ApiError, errorBody, InternalError, isApiError, ValidationFailed } from "../Errors.ts"
 import { requirePermission } from "../identity/Access.ts"
 import type { WebhookPermission } from "../identity/Permissions.ts"
@@ -62,10 +62,7 @@ const fromResponse = (response: HttpServerResponse.HttpServerResponse): Effect.E
   )
 
 const invalidArguments = ({ issue }: ParseResult.ParseError): ValidationFailed =>
-  new ValidationFailed({
-    message: "The tool's arguments are not valid; `fields` lists what was refused.",
-    fields: [...boundedRefusals(issue).keys()].filter((field) => field !== "")
-  })
+  new ValidationFailed(refusal(boundedRefusals(issue), "The object of the arguments"))
 
 const fromFailure = (cause: Cause.Cause<ApiError>): Effect.Effect<CallToolResult> => {
   if (Cause.isInterruptedOnly(cause)) {

@@ -1,12 +1,14 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { Api } from "../Api.ts"
+import { refusal } from "../bounds/Refusals.ts"
 import { ValidationFailed } from "../Errors.ts"
 import { Principal } from "../identity/Principal.ts"
 import { Images } from "../images/Images.ts"
 import { onAccount, write, writeOnAccount } from "./AccountOperations.ts"
 import { Products, requireKeyForPrice } from "./Products.ts"
 import { Provider } from "./Provider.ts"
+import { imageRule } from "./Schemas.ts"
 
 /** Images by https, or the service's own by whatever way it is reached: a local start has http alone. */
 const requireImages = (
@@ -14,7 +16,9 @@ const requireImages = (
   { images = [] }: { readonly images?: ReadonlyArray<string> }
 ): Effect.Effect<void, ValidationFailed> => {
   const refused = images.flatMap((url, index) => (/^https:/i.test(url) || isOwn(url) ? [] : [`images.${index}`]))
-  return refused.length === 0 ? Effect.void : new ValidationFailed({ fields: refused })
+  return refused.length === 0
+    ? Effect.void
+    : new ValidationFailed(refusal(new Map(refused.map((field) => [field, imageRule]))))
 }
 
 /** Serves `ProductsApi`. */

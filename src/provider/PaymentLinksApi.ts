@@ -24,7 +24,9 @@ const AdjustableQuantity = Schema.Struct({
   maximum: optional(Quantity)
 }).pipe(
   Schema.filter(({ maximum = 99, minimum = 0 }) =>
-    minimum <= maximum ? [] : [{ path: ["minimum"], message: "is above the maximum" }]
+    minimum <= maximum
+      ? []
+      : [{ path: ["minimum"], message: "must not be greater than the maximum, which is 99 where none is sent" }]
   )
 )
 

@@ -28,7 +28,12 @@ const withinThreeYears = (recurring: {
 }) =>
   (recurring.interval_count ?? 1) <= maximumIntervalCount[recurring.interval]
     ? []
-    : [broken("is longer than three years", "interval_count")]
+    : [
+        broken(
+          "must not make a period of more than three years: 1095 days, 156 weeks, 36 months or 3 years",
+          "interval_count"
+        )
+      ]
 
 /** Recurrence every `interval_count` intervals, at most three years. */
 export const Recurring = Schema.Struct(recurringFields).pipe(Schema.filter(withinThreeYears))
@@ -54,8 +59,10 @@ export const CustomUnitAmount = Schema.Struct({
   preset: optional(UnitAmount)
 }).pipe(
   Schema.filter(({ maximum = Number.POSITIVE_INFINITY, minimum = 0, preset }) => [
-    ...(minimum > maximum ? [broken("is below the minimum", "maximum")] : []),
-    ...(preset !== undefined && (preset < minimum || preset > maximum) ? [broken("is out of bounds", "preset")] : [])
+    ...(minimum > maximum ? [broken("must not be less than the minimum", "maximum")] : []),
+    ...(preset !== undefined && (preset < minimum || preset > maximum)
+      ? [broken("must be between the minimum and the maximum", "preset")]
+      : [])
   ])
 )
 
@@ -68,7 +75,7 @@ const Tier = Schema.Struct({
 }).pipe(
   Schema.filter((tier) =>
     tier.unit_amount === undefined && tier.flat_amount === undefined
-      ? [broken("is required where there is no flat_amount", "unit_amount")]
+      ? [broken("is missing; each tier needs it or flat_amount", "unit_amount")]
       : []
   )
 )
@@ -80,12 +87,12 @@ export const Tiers = Schema.Array(Tier).pipe(
   Schema.filter((tiers) =>
     tiers.flatMap(({ up_to }, index) => {
       if (index === tiers.length - 1) {
-        return up_to === "inf" ? [] : [broken("must be inf in the last tier", index, "up_to")]
+        return up_to === "inf" ? [] : [broken("must be inf, since this is the last tier", index, "up_to")]
       }
       const next = tiers[index + 1]?.up_to
       return up_to !== "inf" && (next === undefined || next === "inf" || next > up_to)
         ? []
-        : [broken("must rise from tier to tier", index, "up_to")]
+        : [broken("must be a number that rises from tier to tier; only the last tier has inf", index, "up_to")]
     })
   )
 )
@@ -113,18 +120,31 @@ interface Described {
 export const amountRules = (price: Described): ReadonlyArray<RuleBroken> => {
   const given = (["unit_amount", "custom_unit_amount", "tiers"] as const).filter((field) => price[field] !== undefined)
   const rules: ReadonlyArray<readonly [isBroken: boolean, message: string, field: keyof Described]> = [
-    [given.length === 0, "is required where there are no custom_unit_amount and no tiers", "unit_amount"],
+    [given.length === 0, "is missing; a price needs it, custom_unit_amount or tiers", "unit_amount"],
     ...given.map(
-      (field) => [given.length > 1, "cannot stand beside another way of saying what the price costs", field] as const
+      (field) =>
+        [
+          given.length > 1,
+          `is not taken together with ${given.filter((other) => other !== field).join(" or ")}: send one of them`,
+          field
+        ] as const
     ),
-    [price.tiers !== undefined && price.tiers_mode === undefined, "is required with tiers", "tiers_mode"],
-    [price.tiers === undefined && price.tiers_mode !== undefined, "needs tiers", "tiers_mode"],
+    [
+      price.tiers !== undefined && price.tiers_mode === undefined,
+      "is missing; tiers need it: graduated or volume",
+      "tiers_mode"
+    ],
+    [price.tiers === undefined && price.tiers_mode !== undefined, "is taken together with tiers alone", "tiers_mode"],
     [
       price.transform_quantity !== undefined && given.length > 0 && price.unit_amount === undefined,
-      "needs unit_amount",
+      "is taken together with unit_amount alone",
       "transform_quantity"
     ],
-    [price.custom_unit_amount !== undefined && price.recurring !== undefined, "cannot recur", "custom_unit_amount"]
+    [
+      price.custom_unit_amount !== undefined && price.recurring !== undefined,
+      "is not taken together with recurring: what the payer chooses does not recur",
+      "custom_unit_amount"
+    ]
   ]
   const fields = new Map(rules.flatMap(([isBroken, message, field]) => (isBroken ? [[field, message] as const] : [])))
   return [...fields].map(([field, message]) => broken(message, field))

@@ -2,7 +2,6 @@ import { Context, Effect, Layer, Predicate } from "effect"
 import {
   PermissionDenied,
   type ProviderAccountNotConnected,
-  ProviderRequestRefused,
   type ServiceUnavailable
 } from "../Errors.ts"
 import type { PrincipalShape } from "../identity/Principal.ts"
@@ -10,6 +9,7 @@ import type { Tenant } from "../kit/Tenant.ts"
 import { Accounts } from "./Accounts.ts"
 import { type ConnectedAccount, Provider } from "./Provider.ts"
 import type { ProviderFailure } from "./ProviderErrors.ts"
+import { requestRefused } from "./RefusalReasons.ts"
 import type { ProviderObject } from "./Schemas.ts"
 
 /** What of a price decides how it can be sold; it never changes. */
@@ -51,7 +51,7 @@ export class Prices extends Context.Tag("connected-payments/provider/Prices")<
               Effect.map((price) => known.set(key, readTerms(price))),
               Effect.mapError((failure) =>
                 failure._tag === "ProviderObjectNotFound"
-                  ? new ProviderRequestRefused({
+                  ? requestRefused({
                       code: failure.code,
                       fields: [`line_items.${line}.price`],
                       cause: failure.cause

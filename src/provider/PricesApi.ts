@@ -48,10 +48,12 @@ const productRules = (price: {
 }): ReadonlyArray<RuleBroken> => {
   if (price.product === undefined) {
     return price.product_data === undefined
-      ? [{ path: ["product"], message: "is required where there is no product_data" }]
+      ? [{ path: ["product"], message: "is missing; a price needs it or product_data" }]
       : []
   }
-  return price.product_data === undefined ? [] : [{ path: ["product_data"], message: "cannot stand beside product" }]
+  return price.product_data === undefined
+    ? []
+    : [{ path: ["product_data"], message: "is not taken together with product: send one of the two" }]
 }
 
 /** Body of `POST P/prices` (contract, Request shapes and Write operations). */

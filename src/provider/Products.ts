@@ -1,16 +1,12 @@
 import { Context, Effect, Layer } from "effect"
-import {
-  type ProviderAccountNotConnected,
-  ProviderObjectNotFound,
-  type ServiceUnavailable,
-  ValidationFailed
-} from "../Errors.ts"
+import { type ProviderAccountNotConnected, type ServiceUnavailable, ValidationFailed } from "../Errors.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import { Accounts } from "./Accounts.ts"
 import type { UpdateProduct } from "./ProductsApi.ts"
 import { type ConnectedAccount, Provider } from "./Provider.ts"
 import { type AccountAccessRevoked, isRefusal, type ProviderFailure } from "./ProviderErrors.ts"
 import { providerIdempotencyKey } from "./ProviderIdempotency.ts"
+import { objectNotFound } from "./RefusalReasons.ts"
 import { inOurNames } from "./RefusedFields.ts"
 import type { ProviderObject } from "./Schemas.ts"
 
@@ -85,7 +81,7 @@ const asOfTheProduct = (failure: ProviderFailure | AccountAccessRevoked): Provid
   failure._tag === "ProviderRequestRefused" &&
   failure.code === "provider_resource_missing" &&
   failure.fields.includes("product")
-    ? new ProviderObjectNotFound({ fields: ["id"], cause: failure.cause })
+    ? objectNotFound({ fields: ["id"], cause: failure.cause })
     : inOurNames({ "": "default_price_data" })(failure)
 
 /** A new price is a financial mutation, which needs a key (contract, Authentication, rule 9). */
@@ -95,7 +91,8 @@ export const requireKeyForPrice = (
 ): Effect.Effect<void, ValidationFailed> =>
   params.default_price_data !== undefined && callerKey === undefined
     ? new ValidationFailed({
-        message: "A new default price is a financial mutation: send an Idempotency-Key.",
+        message:
+          "idempotency-key in the headers is missing; default_price_data needs it, since a new price is a financial mutation.",
         fields: ["idempotency-key"]
       })
     : Effect.void

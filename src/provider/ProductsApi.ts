@@ -70,7 +70,7 @@ const priceRule = (product: {
   readonly default_price_data?: object
 }): ReadonlyArray<RuleBroken> =>
   product.default_price !== undefined && product.default_price_data !== undefined
-    ? [{ path: ["default_price_data"], message: "cannot stand beside default_price" }]
+    ? [{ path: ["default_price_data"], message: "is not taken together with default_price: send one of the two" }]
     : []
 
 /**

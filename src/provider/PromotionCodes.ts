@@ -159,7 +159,7 @@ const couponIdOf = ({ coupon }: ProviderObject): unknown => (Predicate.isRecord(
 const alreadyExists = (cause?: unknown) =>
   new ProviderRequestRefused({
     code: "provider_resource_already_exists",
-    message: "This promotion code is active already.",
+    message: "code is taken already: another promotion code that is active has it, whatever its case.",
     fields: ["code"],
     cause
   })

@@ -1,5 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { remark, rule } from "../bounds/Rules.ts"
 import { text } from "../bounds/Text.ts"
 import { Authentication } from "../identity/Authentication.ts"
 import { RequiredPermission } from "../identity/Permissions.ts"
@@ -25,17 +26,17 @@ const discountRules = (discount: {
 }): ReadonlyArray<RuleBroken> => {
   const { amount_off, currency, percent_off } = discount
   if (percent_off === undefined && amount_off === undefined) {
-    return [{ path: [], message: "needs percent_off, or amount_off with currency" }]
+    return [{ path: [], message: "must have percent_off, or amount_off with currency" }]
   }
   return [
     ...(percent_off !== undefined && amount_off !== undefined
-      ? [{ path: ["amount_off"], message: "cannot stand beside percent_off" }]
+      ? [{ path: ["amount_off"], message: "is not taken together with percent_off: send one of the two" }]
       : []),
     ...(amount_off !== undefined && currency === undefined
-      ? [{ path: ["currency"], message: "is required with amount_off" }]
+      ? [{ path: ["currency"], message: "is missing; amount_off needs it: a lowercase ISO 4217 code, such as brl" }]
       : []),
     ...(amount_off === undefined && currency !== undefined
-      ? [{ path: ["currency"], message: "belongs to amount_off" }]
+      ? [{ path: ["currency"], message: "is taken together with amount_off alone" }]
       : [])
   ]
 }
@@ -49,7 +50,10 @@ export const Discount = Schema.Struct({
   currency: optional(Currency)
 })
   .pipe(Schema.filter(discountRules))
-  .annotations({ description: "`percent_off`, or `amount_off` with `currency`" })
+  .annotations({
+    ...rule("must be an object with percent_off, or with amount_off and currency"),
+    description: "`percent_off`, or `amount_off` with `currency`"
+  })
 
 const durationRules = (code: {
   readonly duration: string
@@ -58,13 +62,25 @@ const durationRules = (code: {
   const given = code.duration_in_months !== undefined
   return given === (code.duration === "repeating")
     ? []
-    : [{ path: ["duration_in_months"], message: given ? "belongs to repeating" : "is required with repeating" }]
+    : [
+        {
+          path: ["duration_in_months"],
+          message: given
+            ? "is taken with the duration repeating alone"
+            : "is missing; the duration repeating needs it: a whole number from 1 to 36"
+        }
+      ]
 }
 
 /** Body of `POST P/promotion-codes` (contract, Promotion code): makes the coupon and the code in one step. */
 export const CreatePromotionCode = strict(
   Schema.Struct({
-    code: text({ min: 3, max: 40, pattern: /^[A-Za-z0-9]+$/ }).annotations({
+    code: text({
+      min: 3,
+      max: 40,
+      pattern: /^[A-Za-z0-9]+$/,
+      rule: "must be 3 to 40 letters from A to Z and digits, such as SUMMER25"
+    }).annotations({
       description: "What payers enter; letters and digits, unique among the active codes whatever its case",
       examples: ["SUMMER25"]
     }),
@@ -75,10 +91,19 @@ export const CreatePromotionCode = strict(
     ),
     max_redemptions: optional(Schema.Int.pipe(Schema.between(1, 1_000_000))),
     expires_at: optional(
-      Schema.Int.pipe(Schema.between(0, 4_102_444_800)).annotations({ description: "Unix seconds" })
+      Schema.Int.pipe(Schema.between(0, 4_102_444_800)).annotations({
+        ...remark("of Unix seconds"),
+        description: "Unix seconds"
+      })
     ),
     products: optional(
-      Schema.Array(text({ max: 255, pattern: /^prod_[a-zA-Z0-9_]+$/ }))
+      Schema.Array(
+        text({
+          max: 255,
+          pattern: /^prod_[a-zA-Z0-9_]+$/,
+          rule: "must be a product's id: prod_ and letters, digits or underscores, at most 255 characters"
+        })
+      )
         .pipe(Schema.minItems(1), Schema.maxItems(100))
         .annotations({ description: "The products that the discount is on; without it, all" })
     )

@@ -4,7 +4,7 @@ import { Authentication } from "../identity/Authentication.ts"
 import { RequiredPermission } from "../identity/Permissions.ts"
 import { IdempotencyHeaders, NoQuery, OrganizationPath, optional, strict } from "../kit/Request.ts"
 import { providerErrors } from "./ProviderErrors.ts"
-import { Metadata, maximumAmount, ProviderObject, Reference } from "./Schemas.ts"
+import { amountRemark, Metadata, maximumAmount, ProviderObject, Reference } from "./Schemas.ts"
 
 /** Body of `POST P/refunds`: what is refunded, by exactly one of its payment intent and its charge. */
 export const CreateRefund = strict(
@@ -13,6 +13,7 @@ export const CreateRefund = strict(
     charge: optional(Reference.annotations({ description: "The charge to refund; or else `payment_intent`" })),
     amount: optional(
       Schema.Int.pipe(Schema.between(1, maximumAmount)).annotations({
+        ...amountRemark,
         description: "Smallest currency unit. Default: all that has not been refunded yet"
       })
     ),
@@ -22,10 +23,10 @@ export const CreateRefund = strict(
     .pipe(
       Schema.filter(({ charge, payment_intent }) => {
         if (charge !== undefined && payment_intent !== undefined) {
-          return [{ path: ["charge"], message: "is either this or payment_intent" }]
+          return [{ path: ["charge"], message: "is not taken together with payment_intent: send one of the two" }]
         }
         return charge === undefined && payment_intent === undefined
-          ? [{ path: ["payment_intent"], message: "is required where there is no charge" }]
+          ? [{ path: ["payment_intent"], message: "is missing; a refund needs it or charge" }]
           : []
       })
     )

@@ -1,5 +1,6 @@
-import { ProviderObjectNotFound, ProviderRequestRefused } from "../Errors.ts"
+import type { ProviderObjectNotFound, ProviderRequestRefused } from "../Errors.ts"
 import type { AccountAccessRevoked, ProviderFailure } from "./ProviderErrors.ts"
+import { objectNotFound, requestRefused } from "./RefusalReasons.ts"
 
 /**
  * Other names for the fields of a refusal, by the path that they begin with: what the provider calls
@@ -49,12 +50,12 @@ export const inOurNames =
     failure: E
   ): E | ProviderRequestRefused | ProviderObjectNotFound => {
     if (failure._tag === "ProviderRequestRefused") {
-      const { cause, code, fields, message } = failure
-      return new ProviderRequestRefused({ cause, code, message, fields: renamed(fields, names) })
+      const { cause, code, fields } = failure
+      return requestRefused({ cause, code, fields: renamed(fields, names) })
     }
     if (failure._tag === "ProviderObjectNotFound") {
-      const { cause, fields, message } = failure
-      return new ProviderObjectNotFound({ cause, message, fields: renamed(fields, names) })
+      const { cause, fields } = failure
+      return objectNotFound({ cause, fields: renamed(fields, names) })
     }
     return failure
   }

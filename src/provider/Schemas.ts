@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import { remark } from "../bounds/Rules.ts"
 import { controls, text } from "../bounds/Text.ts"
 import { imageForm } from "../images/ImageUrl.ts"
 import { optional, ProviderId, UnixSecondsFromQuery } from "../kit/Request.ts"
@@ -20,7 +21,12 @@ export const ProviderPage = Schema.Struct(
 export type ProviderPage = typeof ProviderPage.Type
 
 /** Lowercase ISO 4217 code. */
-export const Currency = text({ min: 3, max: 3, pattern: /^[a-z]{3}$/ }).annotations({
+export const Currency = text({
+  min: 3,
+  max: 3,
+  pattern: /^[a-z]{3}$/,
+  rule: "must be a lowercase ISO 4217 code, such as brl"
+}).annotations({
   description: "Lowercase ISO 4217 code",
   examples: ["brl"]
 })
@@ -32,8 +38,14 @@ export const Currency = text({ min: 3, max: 3, pattern: /^[a-z]{3}$/ }).annotati
  */
 export const maximumAmount = 999_999_999_999
 
+/** What is said of every amount that was refused. */
+export const amountRemark = remark(
+  "in the smallest unit of the currency: 1500 is R$15.00, or ¥1500 if the currency has no cents"
+)
+
 /** An amount in the smallest unit of its currency: 500 means 5.00 BRL. */
 export const UnitAmount = Schema.Int.pipe(Schema.between(0, maximumAmount)).annotations({
+  ...amountRemark,
   description:
     "Smallest currency unit: 500 means 5.00. The provider takes twelve digits in IDR, eight in other currencies",
   examples: [500]
@@ -41,11 +53,16 @@ export const UnitAmount = Schema.Int.pipe(Schema.between(0, maximumAmount)).anno
 
 /** Key-value pairs kept on the object, within the provider's own bounds: 50 pairs, keys of 40, values of 500. */
 export const Metadata = Schema.Record({
-  key: text({ min: 1, max: 40, pattern: /^[^[\]]+$/ }),
+  key: text({
+    min: 1,
+    max: 40,
+    pattern: /^[^[\]]+$/,
+    rule: "must have a key of 1 to 40 characters, without [ and ]"
+  }),
   value: text({ max: 500 })
 })
   .pipe(
-    Schema.filter((pairs) => Object.keys(pairs).length <= 50 || "at most 50 pairs", {
+    Schema.filter((pairs) => Object.keys(pairs).length <= 50 || "must have at most 50 pairs", {
       jsonSchema: { maxProperties: 50 }
     })
   )
@@ -61,26 +78,43 @@ export const Reference = ProviderId
 const httpsForm = new RegExp(`^[hH][tT][tT][pP][sS]://[^\\s${controls}]+$`)
 
 /** An https URL, as the provider takes for images and product pages. */
-export const HttpsUrl = text({ max: 2048, pattern: httpsForm }).pipe(
-  Schema.filter((written) => URL.canParse(written) || "must be an https URL", {
+export const HttpsUrl = text({
+  max: 2048,
+  pattern: httpsForm,
+  rule: "must be an https URL of at most 2048 characters, without blanks, such as https://shop.example/coffee"
+}).pipe(
+  Schema.filter((written) => URL.canParse(written), {
     description: "An https URL",
     arbitrary: () => (fc) => fc.webUrl({ validSchemes: ["https"] })
   })
 )
 
+/** What is said of an image's URL that was refused. */
+export const imageRule =
+  "must be an https URL of at most 2048 characters, without blanks, or the url that POST product-images answered"
+
 /**
  * The URL of a product's image: https, or one of the service's own, which a local start serves by http. That an http URL is
  * the service's own is the handler's to check, who knows where the service is reached.
  */
-export const ImageUrl = text({ max: 2048, pattern: new RegExp(`${httpsForm.source}|${imageForm.source}`) }).pipe(
-  Schema.filter((written) => URL.canParse(written) || "must be an https URL, or one that an upload answered", {
+export const ImageUrl = text({
+  max: 2048,
+  pattern: new RegExp(`${httpsForm.source}|${imageForm.source}`),
+  rule: imageRule
+}).pipe(
+  Schema.filter((written) => URL.canParse(written), {
     description: "An https URL, or the `url` that `POST product-images` answered",
     arbitrary: () => (fc) => fc.webUrl({ validSchemes: ["https"] })
   })
 )
 
 /** What a payer's statement shows: up to 22 characters with at least one Latin letter. */
-export const StatementDescriptor = text({ min: 1, max: 22, pattern: /^[^<>\\'"*]*$/ }).pipe(Schema.pattern(/[A-Za-z]/))
+export const StatementDescriptor = text({
+  min: 1,
+  max: 22,
+  pattern: /^[^<>\\'"*]*$/,
+  rule: "must be 1 to 22 characters with at least one Latin letter, without < > \\ ' \" *"
+}).pipe(Schema.pattern(/[A-Za-z]/))
 
 /** Whether a price includes taxes. */
 export const TaxBehavior = Schema.Literal("inclusive", "exclusive", "unspecified")
@@ -98,9 +132,9 @@ export const checkoutMarker = { key: "svc_source", value: "connected-payments" }
 export const CheckoutMetadata = Metadata.pipe(
   Schema.filter(
     (pairs) => [
-      ...(Object.keys(pairs).length > 49 ? [{ path: [], message: "at most 49 pairs" }] : []),
+      ...(Object.keys(pairs).length > 49 ? [{ path: [], message: "must have at most 49 pairs" }] : []),
       ...(Object.hasOwn(pairs, checkoutMarker.key)
-        ? [{ path: [checkoutMarker.key], message: "is the service's own" }]
+        ? [{ path: [checkoutMarker.key], message: "is a key that the service keeps for itself" }]
         : [])
     ],
     { jsonSchema: { maxProperties: 49, not: { required: [checkoutMarker.key] } } }

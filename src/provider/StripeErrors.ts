@@ -2,15 +2,14 @@ import Stripe from "stripe"
 import {
   IdempotencyKeyReused,
   IdempotencyRequestInProgress,
-  ProviderObjectNotFound,
-  ProviderPaymentRefused,
   ProviderPermissionDenied,
   ProviderRateLimited,
-  ProviderRequestRefused,
+  type ProviderRequestRefused,
   ProviderTimeout,
   ProviderUnavailable
 } from "../Errors.ts"
 import { AccountAccessRevoked, type ProviderFailure } from "./ProviderErrors.ts"
+import { objectNotFound, paymentRefused, requestRefused } from "./RefusalReasons.ts"
 import type { FailedCall } from "./RepeatedCalls.ts"
 
 /**
@@ -114,7 +113,7 @@ const classify = (
         ? new IdempotencyKeyReused({ cause: facts })
         : refused(thrown, facts)
     case 402:
-      return new ProviderPaymentRefused({
+      return paymentRefused({
         // The package makes an absent decline code the empty string
         code: `provider_${safeCode(thrown.decline_code || thrown.code || facts.type)}`,
         cause: facts
@@ -125,7 +124,7 @@ const classify = (
         : new ProviderPermissionDenied({ cause: facts })
     case 404:
       return thrown.code === "resource_missing"
-        ? new ProviderObjectNotFound({ fields: fieldsOf(thrown), cause: facts })
+        ? objectNotFound({ fields: fieldsOf(thrown), cause: facts })
         : new ProviderUnavailable({ cause: facts })
     default:
       return new ProviderUnavailable({ cause: facts })
@@ -136,7 +135,7 @@ const fieldsOf = (thrown: Stripe.errors.StripeError): ReadonlyArray<string> =>
   thrown.param === undefined ? [] : [dottedPath(thrown.param)]
 
 const refused = (thrown: Stripe.errors.StripeError, facts: ProviderErrorFacts): ProviderRequestRefused =>
-  new ProviderRequestRefused({
+  requestRefused({
     code: `provider_${safeCode(thrown.code ?? facts.type)}`,
     fields: fieldsOf(thrown),
     cause: facts

@@ -13,7 +13,12 @@ export const ListBalanceTransactions = strict(
     ...pageFields,
     ...createdFields,
     type: optional(
-      text({ min: 1, max: 64, pattern: /^[a-z_]+$/ }).annotations({
+      text({
+        min: 1,
+        max: 64,
+        pattern: /^[a-z_]+$/,
+        rule: "must be 1 to 64 lowercase letters and underscores, such as charge"
+      }).annotations({
         description: "Only this type, e.g. `charge`, `refund` or `payout`"
       })
     ),

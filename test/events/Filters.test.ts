@@ -7,7 +7,7 @@ import { parseProviderEvent, translate } from "../../src/events/Translate.ts"
 import { snapshot } from "./ProviderEvents.ts"
 
 const refusal = (input: Record<string, unknown>) =>
-  Either.match(parseFilters(input), { onLeft: (refused) => refused, onRight: () => "accepted" })
+  Either.match(parseFilters(input), { onLeft: (refused) => refused, onRight: () => "accepted" as const })
 
 const metadata = { shop: "north" }
 const price = { id: "price_1", product: "prod_1" }
@@ -186,16 +186,22 @@ describe("the origin of metadata", () => {
 
 describe("filters that are refused", () => {
   it("name every unknown key", () => {
-    expect(refusal({ tags: 1, currencies: ["brl"], Amount: 2 })).toEqual({
+    expect(refusal({ tags: 1, currencies: ["brl"], amount_min: 2 })).toEqual({
       reason: "unknown",
-      fields: ["filters.tags", "filters.Amount"]
+      reasons: new Map([
+        ["filters.tags", "is no filter; there are currencies, amountMin, amountMax, products, prices, metadata"],
+        ["filters.amount_min", "is no filter; did you mean amountMin?"]
+      ])
     })
   })
 
   it("have amountMin above amountMax", () => {
     expect(refusal({ amountMin: 2, amountMax: 1 })).toEqual({
       reason: "invalid",
-      fields: ["filters.amountMin", "filters.amountMax"]
+      reasons: new Map([
+        ["filters.amountMin", "must not be greater than filters.amountMax"],
+        ["filters.amountMax", "must not be less than filters.amountMin"]
+      ])
     })
     expect(refusal({ amountMin: 1, amountMax: 1 })).toBe("accepted")
   })
@@ -222,9 +228,11 @@ describe("filters that are refused", () => {
   ])("hold a value of the wrong form in %s: %j", (key, value) => {
     const refused = refusal({ [key]: value })
     expect(refused).toMatchObject({ reason: "invalid" })
-    expect(typeof refused === "string" ? [] : refused.fields.every((field) => field.startsWith(`filters.${key}`))).toBe(
-      true
-    )
+    expect(
+      typeof refused === "string"
+        ? []
+        : [...refused.reasons.keys()].every((field) => field.startsWith(`filters.${key}`))
+    ).toBe(true)
   })
 
   it.each([

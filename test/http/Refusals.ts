@@ -3,6 +3,14 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Answer } from "../harness/TestService.ts"
 
+/** Codes whose message says of each field why it was refused. */
+const reasoned = new Set(["validation_failed", "integration_filter_invalid", "integration_filter_unknown"])
+
+/** A message that names a field and says something of it, unless so much is wrong that not all of it fits. */
+const expectReason = (error: string, field: string, context: string): void => {
+  if (!/`fields` names \d+ more/.test(error)) expect(error, context).toContain(field.slice(0, 79))
+}
+
 /** The documented form of a failure: these keys and no others, under the id of the response's own header. */
 export const expectFailure = (
   answer: Pick<Answer, "status" | "headers" | "text" | "json">,
@@ -19,6 +27,10 @@ export const expectFailure = (
   expect(Array.isArray(fields), context).toBe(true)
   expect(requestId, context).toMatch(/^req_[0-9a-f]{32}$/)
   expect(answer.headers.get("request-id"), context).toBe(requestId)
+  expect(answer.headers.get("link"), context).toMatch(/^<\/docs\/errors#[a-z_]+>; rel="help"$/)
+  if (reasoned.has(expected.code) && Array.isArray(fields)) {
+    for (const field of fields) expectReason(String(error), String(field), context)
+  }
   if (expected.fields !== undefined) {
     expect(Array.isArray(fields) ? fields.toSorted() : fields, context).toEqual(expected.fields.toSorted())
   }

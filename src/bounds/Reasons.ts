@@ -1,0 +1,130 @@
+import { type ParseResult, SchemaAST } from "effect"
+import { type Kind, kindOf, takenBy } from "./Rules.ts"
+
+/**
+ * Why a field of a request was refused: what was wrong, as far as that can be said without the value, and what is right.
+ * Values are never repeated: they may be secrets, a payer's data, or as long as the request. Holds no server code.
+ */
+
+/** Where the innermost issue of a refused value was found. */
+export interface Found {
+  /** What the schema found wrong. */
+  readonly issue: ParseResult.ParseIssue
+  /** The issue of the whole field: its schema and its value as they are on the wire. */
+  readonly field: ParseResult.ParseIssue
+  /** The issue of the object that has the field, if one has. */
+  readonly parent: ParseResult.ParseIssue | undefined
+}
+
+/** How many characters of a text are counted. */
+const countedCharacters = 10_000
+
+/** The longest name that another is suggested for, in UTF-16 units. */
+const longestSuggested = 40
+
+/** How many changes of a character apart two names may be that are taken for each other. */
+const maxDistance = 2
+
+/** How many characters have to be added, taken away or replaced to make one text of the other. */
+const distance = (a: string, b: string): number => {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= a.length; i += 1) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j += 1) {
+      const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[b.length] ?? 0
+}
+
+/** Names that differ in this alone are the same to a reader. */
+const folded = (name: string): string => name.toLowerCase().replaceAll(/[\s_-]/g, "")
+
+/** What follows a name that is like one of those that are known: "; did you mean amountMin?"; else nothing. */
+export const suggestion = (name: unknown, known: ReadonlyArray<string>): string => {
+  if (typeof name !== "string" || name.length < 3 || name.length > longestSuggested) return ""
+  const mine = folded(name)
+  const nearest = known
+    .map((other) => ({ other, away: distance(mine, folded(other)) }))
+    .filter(({ away }) => away <= Math.min(maxDistance, mine.length / 3))
+    .toSorted((a, b) => a.away - b.away)[0]
+  return nearest === undefined ? "" : `; did you mean ${nearest.other}?`
+}
+
+/** The fields that the object of an issue may have. */
+const fieldsOf = (issue: ParseResult.ParseIssue | undefined): ReadonlyArray<string> =>
+  issue?._tag === "Composite" && SchemaAST.isTypeLiteral(issue.ast)
+    ? issue.ast.propertySignatures.map(({ name }) => String(name))
+    : []
+
+const kindNames: Record<Exclude<Kind, "array">, string> = {
+  string: "a string",
+  number: "a number",
+  boolean: "a boolean",
+  object: "an object",
+  null: "null"
+}
+
+/** How long a text is, as people count, or that it is far longer than any may be. */
+const lengthWords = (text: string): string => {
+  if (text === "") return "it is empty"
+  const characters = [...text.slice(0, 2 * countedCharacters + 2)].length
+  if (characters > countedCharacters) return `it has more than ${countedCharacters} characters`
+  return `it has ${characters} ${characters === 1 ? "character" : "characters"}`
+}
+
+const outside = (count: number, range: { readonly min: number; readonly max: number } | null): boolean =>
+  range !== null && (count < range.min || count > range.max)
+
+/** What can be said of a refused value without saying it. */
+const factOf = (ast: SchemaAST.AST, value: unknown, array: string): string => {
+  const { items, kinds, lengths, options } = takenBy(ast)
+  const kind = kindOf(value)
+  if (kinds.size > 0 && !kinds.has(kind)) return `; it is ${kind === "array" ? array : kindNames[kind]}`
+  if (typeof value === "string") {
+    if (value === "" && !options.includes("")) return "; it is empty"
+    return outside([...value.slice(0, 2 * countedCharacters + 2)].length, lengths)
+      ? `; ${lengthWords(value)}`
+      : suggestion(value, options)
+  }
+  return Array.isArray(value) && outside(value.length, items)
+    ? `; it has ${value.length} ${value.length === 1 ? "item" : "items"}`
+    : ""
+}
+
+/** A rule of ours that a schema was given as a filter, in the filter's words; the library's own may repeat the value. */
+const ruleBroken = (issue: ParseResult.ParseIssue): string | undefined =>
+  issue._tag === "Type" && SchemaAST.isRefinement(issue.ast) ? issue.message : undefined
+
+const astOf = (issue: ParseResult.ParseIssue): SchemaAST.AST | undefined => {
+  switch (issue._tag) {
+    case "Missing":
+      return issue.ast.type
+    case "Type":
+    case "Forbidden":
+    case "Refinement":
+    case "Transformation":
+    case "Composite":
+      return issue.ast
+    default:
+      return undefined
+  }
+}
+
+/** Why a field was refused, without its name: "must be a whole number from 1 to 100, not a string". */
+export const reasonOf = (
+  { field, issue, parent }: Found,
+  { array, name }: { readonly name: PropertyKey | undefined; readonly array: string }
+): string => {
+  if (issue._tag === "Unexpected") {
+    return `is not a field that is known here${suggestion(name, fieldsOf(parent))}`
+  }
+  const ast = astOf(field)
+  const taken = ast === undefined ? "is not valid" : takenBy(ast).words
+  if (issue._tag === "Missing") return `is missing; it ${taken}`
+  const broken = ruleBroken(issue)
+  if (broken !== undefined) return broken
+  return ast === undefined ? taken : `${taken}${factOf(ast, field.actual, array)}`
+}

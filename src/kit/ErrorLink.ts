@@ -1,0 +1,35 @@
+import { documentedErrors } from "../Errors.ts"
+
+/** Where each error is documented: what the `Link` header of its answer says. */
+
+/** Where the reference of errors is served, to everybody. */
+export const errorReferencePath = "/docs/errors"
+
+/** What of an error decides on its place. */
+interface CodeAndStatus {
+  readonly code: string
+  readonly status: number
+}
+
+const snakeCase = (tag: string): string => tag.replaceAll(/(?!^)[A-Z]/g, "_$&").toLowerCase()
+
+const isOpen = (code: string): boolean => code.includes("<")
+
+const placeOf = ({ code, status }: CodeAndStatus): string => `${status} ${code}`
+
+const anchors: ReadonlyMap<string, string> = new Map(
+  documentedErrors.map(({ documentation, tag }) => [
+    isOpen(documentation.code) ? `${documentation.status}` : placeOf(documentation),
+    isOpen(documentation.code) ? snakeCase(tag) : documentation.code
+  ])
+)
+
+/**
+ * Where the reference tells of an error, as a URL's fragment without the `#`: its code, or for the provider's own codes
+ * `provider_request_refused` (422) and `provider_payment_refused` (402).
+ */
+export const anchorOf = (error: CodeAndStatus): string =>
+  anchors.get(placeOf(error)) ?? anchors.get(`${error.status}`) ?? error.code
+
+/** The `Link` header of an error's answer. */
+export const errorLink = (error: CodeAndStatus): string => `<${errorReferencePath}#${anchorOf(error)}>; rel="help"`

@@ -1,0 +1,85 @@
+import { ProviderObjectNotFound, ProviderPaymentRefused, ProviderRequestRefused } from "../Errors.ts"
+
+/**
+ * Why the provider refused, in our own words: by its code, and the field in the names that callers know. The provider's
+ * messages are never passed on, since some of them carry a part of a key or a payer's data.
+ */
+
+/** What follows the name of the refused field, by the provider's code. */
+const reasons: ReadonlyMap<string, string> = new Map([
+  ["amount_too_large", "is more than the provider takes in this currency"],
+  ["amount_too_small", "is less than the provider takes in this currency"],
+  ["charge_already_refunded", "has been refunded in full already"],
+  ["charge_disputed", "is disputed by its payer, and can't be refunded"],
+  ["charge_not_refundable", "can't be refunded"],
+  ["coupon_expired", "has expired"],
+  ["parameter_invalid_empty", "must not be empty"],
+  ["parameter_invalid_integer", "must be a whole number within what the provider takes"],
+  ["parameter_invalid_string_blank", "must not be blank"],
+  ["parameter_invalid_string_empty", "must not be empty"],
+  ["parameter_missing", "is missing, and the provider needs it with the other fields that were sent"],
+  ["parameter_unknown", "is not taken by the provider"],
+  ["parameters_exclusive", "is not taken together with another field that was sent"],
+  ["product_inactive", "leads to a product that is inactive; activate the product first"],
+  ["resource_already_exists", "is taken already"],
+  [
+    "resource_missing",
+    "names no object of the connected account in this environment; sandbox and production are apart"
+  ],
+  ["url_invalid", "must be a URL that the provider takes"]
+])
+
+/** Why a payment was refused, by the provider's code or the issuer's. */
+const payments: ReadonlyMap<string, string> = new Map([
+  ["authentication_required", "the payer has to confirm it with the bank"],
+  ["card_declined", "the card was declined"],
+  ["expired_card", "the card has expired"],
+  ["generic_decline", "the card was declined"],
+  ["incorrect_cvc", "the card's security code is wrong"],
+  ["insufficient_funds", "the card has too little on it"],
+  ["lost_card", "the card was declined"],
+  ["processing_error", "the card could not be processed; it may work in a while"],
+  ["stolen_card", "the card was declined"]
+])
+
+const providerCode = (code: string): string => code.replace(/^provider_/, "")
+
+const requestMessage = (code: string, fields: ReadonlyArray<string>): string => {
+  const known = reasons.get(providerCode(code))
+  if (fields.length === 0) return `The payment provider refused the request; its code is ${providerCode(code)}.`
+  const reason = known ?? `was refused by the payment provider; its code is ${providerCode(code)}`
+  return fields.map((field) => `${field} ${reason}.`).join(" ")
+}
+
+/** What is known of a refusal: the API's code, the refused fields, and for operators what the provider said. */
+export interface ProviderRefusal {
+  readonly code: string
+  readonly fields: ReadonlyArray<string>
+  readonly cause?: unknown
+}
+
+/** Refused parameters, with the reason as its message. */
+export const requestRefused = ({ cause, code, fields }: ProviderRefusal): ProviderRequestRefused =>
+  new ProviderRequestRefused({ code, fields, cause, message: requestMessage(code, fields) })
+
+/** An object that the account does not have, named by the id in the path. */
+export const objectNotFound = ({ cause, fields }: Omit<ProviderRefusal, "code">): ProviderObjectNotFound =>
+  new ProviderObjectNotFound({
+    fields,
+    cause,
+    ...(fields.length === 0
+      ? {}
+      : {
+          message: fields
+            .map((field) => `${field === "id" ? "id in the path" : field} ${reasons.get("resource_missing")}.`)
+            .join(" ")
+        })
+  })
+
+/** A refused payment. */
+export const paymentRefused = ({ cause, code }: Omit<ProviderRefusal, "fields">): ProviderPaymentRefused =>
+  new ProviderPaymentRefused({
+    code,
+    cause,
+    message: `The payment provider refused the payment: ${payments.get(providerCode(code)) ?? `its code is ${providerCode(code)}`}.`
+  })
