@@ -41,11 +41,11 @@ export class AuditApi extends HttpApiGroup.make("audit")
       .setUrlParams(ListAudit)
       .addSuccess(AuditPage)
       .addError(errorSchema(ServiceUnavailable))
-      .annotate(RequiredPermission, "webhook-endpoints:read")
+      .annotate(RequiredPermission, "audit-log:read")
       .annotate(OpenApi.Summary, "List recorded changes, newest first")
       .annotate(
         OpenApi.Description,
-        "Changes in the credential's environment and those of the organization as a whole. Of signed-in people, owners and admins may read it."
+        "Changes in the credential's environment and those of the organization as a whole. Owners and admins may read it, and keys to which one of them gave `audit-log:read`; no wildcard includes it."
       )
   )
   .middleware(Authentication)
