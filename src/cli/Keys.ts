@@ -125,7 +125,7 @@ const list = described(
         yield* show(json, {
           json: found,
           text: table(
-            ["ID", "NAME", "ENVIRONMENT", "KEY", "PERMISSIONS", "EXPIRES", "LAST USED"],
+            ["ID", "NAME", "ENVIRONMENT", "KEY", "PERMISSIONS", "EXPIRES", "LAST USED", "CREATED BY"],
             found.map((key) => [
               key.id,
               key.name,
@@ -133,7 +133,8 @@ const list = described(
               `${key.prefix}…${key.lastFour}`,
               key.permissions.join(","),
               time(key.expiresAt),
-              time(key.lastUsedAt)
+              time(key.lastUsedAt),
+              key.createdBy === null ? "-" : `${key.createdBy.kind} ${key.createdBy.id}`
             ]),
             "There are no keys."
           )

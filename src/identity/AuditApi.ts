@@ -5,6 +5,7 @@ import { errorSchema, ServiceUnavailable } from "../Errors.ts"
 import { OrganizationPath, optional, pageFields, strict } from "../kit/Request.ts"
 import { Authentication } from "./Authentication.ts"
 import { RequiredPermission } from "./Permissions.ts"
+import { AuthorShown } from "./Schemas.ts"
 
 /** A recorded change: who, what, which object, when, under which request. */
 export const AuditRecord = Schema.Struct({
@@ -12,7 +13,7 @@ export const AuditRecord = Schema.Struct({
   environment: Schema.NullOr(Schema.Literal("sandbox", "production")).annotations({
     description: "Null where the change concerns the organization as a whole"
   }),
-  author: Schema.Struct({ kind: Schema.Literal("api_key", "person", "operator", "provider"), id: Schema.String }),
+  author: AuthorShown,
   action: Schema.String.annotations({ examples: ["endpoint.created"] }),
   target: Schema.Struct({ type: Schema.String, id: Schema.String }),
   requestId: Schema.String,

@@ -47,6 +47,7 @@ onServiceWithMail(api)("API keys", (it) => {
         lastFour: String(key).slice(-4),
         permissions: body.permissions,
         createdAt: expect.stringMatching(/Z$/),
+        createdBy: { kind: "person", id: owner.id },
         expiresAt: null,
         lastUsedAt: null
       })
