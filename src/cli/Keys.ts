@@ -2,7 +2,7 @@ import { Command, Options } from "@effect/cli"
 import { Duration, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { type KeyRecord, Keys } from "../identity/Keys.ts"
 import { Organizations } from "../identity/Organizations.ts"
-import { Grant, PaymentPermission, WebhookPermission } from "../identity/Permissions.ts"
+import { Grant, grants } from "../identity/Permissions.ts"
 import { environments } from "../Settings.ts"
 import { CommandFailed } from "./Failure.ts"
 import {
@@ -27,17 +27,10 @@ const services = Layer.merge(Keys.layer, Organizations.layer).pipe(
   Layer.provide(Installation.layer)
 )
 
-const grants: ReadonlyArray<Grant> = [
-  ...PaymentPermission.literals,
-  "*",
-  ...WebhookPermission.literals,
-  "webhook-endpoints:*"
-]
-
 const permissionsOption = Options.text("permission").pipe(
   Options.withPseudoName("PERMISSION"),
   Options.withDescription(
-    `What the key may do; once per permission: ${grants.join(", ")}. '*' is everything but webhook management.`
+    `What the key may do; once per permission: ${grants.join(", ")}. '*' is everything on payments: neither webhook management nor the audit log.`
   ),
   Options.atLeast(1),
   Options.map((permissions) => [...new Set(permissions)]),
@@ -132,7 +125,7 @@ const list = described(
         yield* show(json, {
           json: found,
           text: table(
-            ["ID", "NAME", "ENVIRONMENT", "KEY", "PERMISSIONS", "EXPIRES", "LAST USED"],
+            ["ID", "NAME", "ENVIRONMENT", "KEY", "PERMISSIONS", "EXPIRES", "LAST USED", "CREATED BY"],
             found.map((key) => [
               key.id,
               key.name,
@@ -140,7 +133,8 @@ const list = described(
               `${key.prefix}…${key.lastFour}`,
               key.permissions.join(","),
               time(key.expiresAt),
-              time(key.lastUsedAt)
+              time(key.lastUsedAt),
+              key.createdBy === null ? "-" : `${key.createdBy.kind} ${key.createdBy.id}`
             ]),
             "There are no keys."
           )

@@ -29,6 +29,12 @@ const environmentsOption = Options.choice("environment", environments).pipe(
   Options.withDescription("An environment that a developer or viewer may enter; once per environment.")
 )
 
+const keepKeysOption = Options.boolean("keep-keys").pipe(
+  Options.withDescription(
+    "Leave the API keys that the member created; else those are revoked that they could not give any more."
+  )
+)
+
 const memberOption = emailOption("email").pipe(Options.withDescription("The member's e-mail address."))
 
 const exampleMember = `--organization ${exampleOrganization} --email dev@acme.example`
@@ -106,9 +112,10 @@ const setRole = described(
       email: memberOption,
       role: roleOption,
       environments: environmentsOption,
+      keepKeys: keepKeysOption,
       json: jsonOption
     },
-    ({ email, environments, json, organization, role }) =>
+    ({ email, environments, json, keepKeys, organization, role }) =>
       Effect.gen(function* () {
         const members = yield* Members
         const { personId } = yield* findMember(organization, email)
@@ -117,6 +124,7 @@ const setRole = described(
           personId,
           // Environments that are not named stay as they are
           change: environments.length === 0 ? { role } : { role, environments },
+          keepKeys,
           author: yield* operator
         })
         yield* show(json, { json: changed, text: membersTable([changed]) })
@@ -132,12 +140,12 @@ const setRole = described(
 const remove = described(
   Command.make(
     "remove",
-    { organization: organizationOption, email: memberOption, json: jsonOption },
-    ({ email, json, organization }) =>
+    { organization: organizationOption, email: memberOption, keepKeys: keepKeysOption, json: jsonOption },
+    ({ email, json, keepKeys, organization }) =>
       Effect.gen(function* () {
         const members = yield* Members
         const { personId } = yield* findMember(organization, email)
-        yield* members.remove({ organizationId: organization, personId, author: yield* operator })
+        yield* members.remove({ organizationId: organization, personId, keepKeys, author: yield* operator })
         yield* show(json, {
           json: { organizationId: organization, personId, email, removed: true },
           text: `${email} is no longer a member of organization ${organization}.`
@@ -146,7 +154,7 @@ const remove = described(
   ).pipe(Command.provide(services)),
   {
     command: "members remove",
-    summary: "Remove a member; their sessions lose the organization at once.",
+    summary: "Remove a member: their sessions lose the organization; their open invitations and keys are revoked.",
     example: exampleMember
   }
 )

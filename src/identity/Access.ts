@@ -7,18 +7,29 @@ import {
   PermissionDenied,
   WorkspaceAccessRequired
 } from "../Errors.ts"
-import { isWebhookPermission, PaymentPermission, type Permission, WebhookPermission } from "./Permissions.ts"
+import {
+  AuditPermission,
+  isWebhookPermission,
+  PaymentPermission,
+  type Permission,
+  WebhookPermission
+} from "./Permissions.ts"
 import type { PrincipalShape, Role } from "./Principal.ts"
 import type { Session } from "./Sessions.ts"
 
 /** What a signed-in person may do: the rules of roles, workspaces and origins (contract, Authentication, rules 7 and 8). */
 
-const everything: ReadonlySet<Permission> = new Set([...PaymentPermission.literals, ...WebhookPermission.literals])
+const working: ReadonlySet<Permission> = new Set([...PaymentPermission.literals, ...WebhookPermission.literals])
 
-const reading: ReadonlySet<Permission> = new Set([...everything].filter((permission) => permission.endsWith(":read")))
+const byRole: Readonly<Record<Role, ReadonlySet<Permission>>> = {
+  owner: new Set([...working, ...AuditPermission.literals]),
+  admin: new Set([...working, ...AuditPermission.literals]),
+  developer: working,
+  viewer: new Set([...working].filter((permission) => permission.endsWith(":read")))
+}
 
-/** The permissions of a role, in the workspaces that its person may enter. */
-export const permissionsOf = (role: Role): ReadonlySet<Permission> => (role === "viewer" ? reading : everything)
+/** The permissions of a role, in the workspaces that its person may enter. Of people, owners and admins read the audit log. */
+export const permissionsOf = (role: Role): ReadonlySet<Permission> => byRole[role]
 
 /** The caller that a session stands for: in its person's organization, in the environment of the selected workspace. */
 export const principalOf = (

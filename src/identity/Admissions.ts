@@ -179,13 +179,12 @@ function makeAdmissions(options: AdmissionOptions, limits: RateLimits["Type"]): 
 
   const credentialOf = (name: string, organizationId: string | null, now: number): Credential => {
     const known = credentials.get(name)
-    if (known !== undefined) {
+    const organization = organizationId === null ? null : organizationOf(organizationId, now)
+    // A person joins an organization and leaves it while their session goes on
+    if (known !== undefined && known.organization === organization) {
       return known
     }
-    const made = {
-      bucket: unknownBucket(policies.own, now),
-      organization: organizationId === null ? null : organizationOf(organizationId, now)
-    }
+    const made = { bucket: known?.bucket ?? unknownBucket(policies.own, now), organization }
     credentials.set(name, made)
     return made
   }

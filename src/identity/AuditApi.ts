@@ -5,6 +5,7 @@ import { errorSchema, ServiceUnavailable } from "../Errors.ts"
 import { OrganizationPath, optional, pageFields, strict } from "../kit/Request.ts"
 import { Authentication } from "./Authentication.ts"
 import { RequiredPermission } from "./Permissions.ts"
+import { AuthorShown } from "./Schemas.ts"
 
 /** A recorded change: who, what, which object, when, under which request. */
 export const AuditRecord = Schema.Struct({
@@ -12,7 +13,7 @@ export const AuditRecord = Schema.Struct({
   environment: Schema.NullOr(Schema.Literal("sandbox", "production")).annotations({
     description: "Null where the change concerns the organization as a whole"
   }),
-  author: Schema.Struct({ kind: Schema.Literal("api_key", "person", "operator", "provider"), id: Schema.String }),
+  author: AuthorShown,
   action: Schema.String.annotations({ examples: ["endpoint.created"] }),
   target: Schema.Struct({ type: Schema.String, id: Schema.String }),
   requestId: Schema.String,
@@ -41,11 +42,11 @@ export class AuditApi extends HttpApiGroup.make("audit")
       .setUrlParams(ListAudit)
       .addSuccess(AuditPage)
       .addError(errorSchema(ServiceUnavailable))
-      .annotate(RequiredPermission, "webhook-endpoints:read")
+      .annotate(RequiredPermission, "audit-log:read")
       .annotate(OpenApi.Summary, "List recorded changes, newest first")
       .annotate(
         OpenApi.Description,
-        "Changes in the credential's environment and those of the organization as a whole. Of signed-in people, owners and admins may read it."
+        "Changes in the credential's environment and those of the organization as a whole. Owners and admins may read it, and keys to which one of them gave `audit-log:read`; no wildcard includes it."
       )
   )
   .middleware(Authentication)

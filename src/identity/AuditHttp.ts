@@ -2,7 +2,7 @@ import { HttpApiBuilder } from "@effect/platform"
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { Api } from "../Api.ts"
-import { PermissionDenied, unknownCursor } from "../Errors.ts"
+import { unknownCursor } from "../Errors.ts"
 import { defaultPageSize } from "../kit/Request.ts"
 import { orUnavailable } from "../storage/Database.ts"
 import type { AuditRecord } from "./AuditApi.ts"
@@ -15,9 +15,6 @@ export const auditHttp = HttpApiBuilder.group(Api, "audit", (handlers) =>
       "list",
       Effect.fnUntraced(function* ({ urlParams }) {
         const principal = yield* Principal
-        if (principal.role === "developer" || principal.role === "viewer") {
-          return yield* new PermissionDenied({ message: "Only owners and admins may read the audit log." })
-        }
         const limit = urlParams.limit ?? defaultPageSize
         const after = urlParams.starting_after ?? null
         const visible = sql`organization_id = ${principal.organizationId}

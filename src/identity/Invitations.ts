@@ -31,6 +31,8 @@ export interface Invitation {
   readonly role: InvitedRole
   readonly environments: ReadonlyArray<Environment>
   readonly createdAt: Date
+  /** Null where it was created before this was recorded. */
+  readonly createdBy: Author | null
   readonly expiresAt: Date
 }
 
@@ -64,7 +66,8 @@ export class Invitations extends Context.Tag("connected-payments/identity/Invita
     ) => Effect.Effect<void, PermissionDenied | ResourceNotFound | ServiceUnavailable>
     /**
      * Makes the invited person a member and begins their session: the token came by mail, as a sign-in link does. One
-     * answer for unknown, accepted, revoked and expired ones. A person with an organization is refused, and the
+     * answer for unknown, accepted, revoked and expired ones, and for those of an inviter who could not send them any
+     * more. A person with an organization is refused, and the
      * invitation stays open.
      */
     readonly accept: (
@@ -87,7 +90,9 @@ const makeInvitations = Effect.fnUntraced(function* (publicUrl: string) {
   const audit = yield* makeAudit
   const memberships = yield* makeMemberships
 
-  const columns = sql.literal(`id, email, role, environments, created_at AS "createdAt", expires_at AS "expiresAt"`)
+  const columns = sql.literal(`id, email, role, environments, created_at AS "createdAt", expires_at AS "expiresAt",
+    CASE WHEN created_by_id IS NOT NULL THEN json_build_object('kind', created_by_kind, 'id', created_by_id) END
+      AS "createdBy"`)
   const open = sql.literal("accepted_at IS NULL AND revoked_at IS NULL")
 
   const record = ({ author, organizationId }: Acting, action: AuditAction, id: string) =>
@@ -110,7 +115,7 @@ const makeInvitations = Effect.fnUntraced(function* (publicUrl: string) {
     )
 
   const insert = Effect.fnUntraced(function* (options: NewInvitation, token: Redacted.Redacted) {
-    const { email, environments, organizationId, role } = options
+    const { author, email, environments, organizationId, role } = options
     yield* memberships.lock(organizationId)
     yield* requireManages(yield* requireInviter(options), role)
     const members = yield* memberships.list(organizationId)
@@ -120,9 +125,10 @@ const makeInvitations = Effect.fnUntraced(function* (publicUrl: string) {
     yield* replaceOpen(options, email)
     const id = yield* newId
     const [invitation] = yield* sql<Invitation>`
-      INSERT INTO payments.invitations (organization_id, id, email, role, environments, token_hash, expires_at)
+      INSERT INTO payments.invitations
+        (organization_id, id, email, role, environments, token_hash, expires_at, created_by_kind, created_by_id)
       VALUES (${organizationId}, ${id}, ${email}, ${role}, ${environments}::text[], ${tokenHash(token)},
-        now() + ${invitationDays} * interval '1 day') RETURNING ${columns}`
+        now() + ${invitationDays} * interval '1 day', ${author.kind}, ${author.id}) RETURNING ${columns}`
     yield* record(options, "invitation.created", id)
     const [organization] = yield* sql<{ readonly name: string }>`
       SELECT name FROM payments.organizations WHERE id = ${organizationId}`
@@ -168,19 +174,41 @@ const makeInvitations = Effect.fnUntraced(function* (publicUrl: string) {
     )
   }, orUnavailable)
 
+  const invalid = () =>
+    new SessionInvalid({
+      message:
+        "The invitation is not valid: it is unknown, was used or revoked, has expired, or who sent it may no longer invite."
+    })
+
+  /** Who invited must be allowed to still; of invitations from before this was recorded it is not known. */
+  const requireInvited = ({ createdBy, role }: Invitation, organizationId: OrganizationId) =>
+    createdBy === null
+      ? Effect.void
+      : memberships.roleOf(organizationId, createdBy).pipe(
+          Effect.flatMap((inviter) => requireManages(inviter, role)),
+          Effect.catchTag("PermissionDenied", invalid)
+        )
+
   const accept = Effect.fn("Invitations.accept")(function* (token: Redacted.Redacted) {
     return yield* transaction(sql)(
       Effect.gen(function* () {
+        const [found] = yield* sql<{ readonly organizationId: OrganizationId }>`
+          SELECT organization_id AS "organizationId" FROM payments.invitations
+          WHERE token_hash = ${tokenHash(token)} AND ${open} AND expires_at > now()`
+        if (found === undefined) {
+          return yield* invalid()
+        }
+        // Against a removal of the inviter at the same time: one of the two comes first
+        yield* memberships.lock(found.organizationId)
         const [accepted] = yield* sql<Invitation & { readonly organizationId: OrganizationId }>`
           UPDATE payments.invitations SET accepted_at = now()
           WHERE token_hash = ${tokenHash(token)} AND ${open} AND expires_at > now()
           RETURNING ${columns}, organization_id AS "organizationId"`
         if (accepted === undefined) {
-          return yield* new SessionInvalid({
-            message: "The invitation is not valid: it is unknown, was used or revoked, or has expired."
-          })
+          return yield* invalid()
         }
         const { environments, organizationId, role } = accepted
+        yield* requireInvited(accepted, organizationId)
         const personId = yield* memberships.ensurePerson(accepted.email)
         yield* memberships.insert({ organizationId, personId, role, environments })
         const author = { kind: "person", id: personId } as const

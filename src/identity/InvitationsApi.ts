@@ -15,7 +15,7 @@ import {
 import { NoQuery, optional, strict } from "../kit/Request.ts"
 import { RedemptionLimit } from "./AddressLimit.ts"
 import { SessionAuthentication } from "./Authentication.ts"
-import { Email, Environments, InvitedRole, WorkspaceEnvironment } from "./Schemas.ts"
+import { CreatedBy, Email, Environments, InvitedRole, WorkspaceEnvironment } from "./Schemas.ts"
 import { bySession, SignedIn } from "./SessionApi.ts"
 import { LinkPage, RedeemToken } from "./SignInApi.ts"
 
@@ -26,6 +26,7 @@ export const Invitation = Schema.Struct({
   role: InvitedRole,
   environments: Schema.Array(WorkspaceEnvironment),
   createdAt: Schema.Date,
+  createdBy: CreatedBy,
   expiresAt: Schema.Date
 }).annotations({ identifier: "Invitation" })
 
@@ -105,7 +106,7 @@ export class InvitationApi extends HttpApiGroup.make("invitation")
       .annotate(OpenApi.Summary, "Accept an invitation; signs in and sets the session cookie")
       .annotate(
         OpenApi.Description,
-        "A person has one organization: who has one leaves it first, and may then use the same link."
+        "A person has one organization: who has one leaves it first, and may then use the same link. An invitation ends with its sender's right to invite to its role: it is revoked when they are removed or demoted, and is refused like any that is not valid."
       )
   )
   .addError(errorSchema(ServiceUnavailable))

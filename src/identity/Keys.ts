@@ -1,7 +1,13 @@
 import { createHash, randomBytes } from "node:crypto"
 import { SqlClient, type Statement } from "@effect/sql"
 import { Context, Effect, Layer, Redacted } from "effect"
-import { ApiKeyInvalid, ApiKeyLimitReached, type ServiceUnavailable } from "../Errors.ts"
+import {
+  ApiKeyInvalid,
+  ApiKeyLimitReached,
+  PermissionDenied,
+  type ServiceUnavailable,
+  type WorkspaceAccessRequired
+} from "../Errors.ts"
 import { makeAudit } from "../kit/Audit.ts"
 import { newId, type OrganizationId } from "../kit/Ids.ts"
 import type { Environment } from "../Settings.ts"
@@ -15,6 +21,8 @@ import {
   takeCredentialTokens,
   toCredentialLimits
 } from "./CredentialLimits.ts"
+import { requireKeyGiver } from "./Giving.ts"
+import { makeMemberships } from "./MembershipsRepo.ts"
 import { expandGrants, type Grant } from "./Permissions.ts"
 import type { Author, PrincipalShape, Tenant } from "./Principal.ts"
 
@@ -29,6 +37,8 @@ export interface KeyRecord {
   readonly lastFour: string
   readonly permissions: ReadonlyArray<Grant>
   readonly createdAt: Date
+  /** Null where it was created before this was recorded. */
+  readonly createdBy: Author | null
   readonly expiresAt: Date | null
   /** To the minute; null where it was never used. */
   readonly lastUsedAt: Date | null
@@ -43,7 +53,7 @@ export interface NewKey {
   /** A key created without a mode is a test key (contract, Authentication, rule 3). */
   readonly mode?: "test" | "live"
   readonly expiresAt?: Date
-  /** Who makes it, for the audit log. */
+  /** Who creates it. Where it is a person, it carries no more than they may do in the organization. */
   readonly author: Author
 }
 
@@ -70,13 +80,14 @@ export class Keys extends Context.Tag("connected-payments/identity/Keys")<
   {
     /**
      * Makes a key: its prefix, then 32 random bytes as base64url. The key itself is in this answer only. An organization
-     * has at most `maxKeys` that were not revoked, also under concurrency.
+     * has at most `maxKeys` that were not revoked, also under concurrency. What its creator may do is judged in the
+     * transaction, so that none comes after their removal.
      */
     readonly create: (
       options: NewKey
     ) => Effect.Effect<
       { readonly record: KeyRecord; readonly key: Redacted.Redacted },
-      ApiKeyLimitReached | ServiceUnavailable
+      ApiKeyLimitReached | PermissionDenied | WorkspaceAccessRequired | ServiceUnavailable
     >
     /** The caller that a key stands for. One answer for unknown, revoked and expired keys. One round trip. */
     readonly authenticate: (key: Redacted.Redacted) => Effect.Effect<PrincipalShape, ApiKeyInvalid | ServiceUnavailable>
@@ -100,7 +111,7 @@ export class Keys extends Context.Tag("connected-payments/identity/Keys")<
   static readonly layer: Layer.Layer<Keys, never, SqlClient.SqlClient> = Layer.effect(
     Keys,
     Effect.gen(function* () {
-      return makeKeys(yield* SqlClient.SqlClient, yield* makePreparing, yield* makeAudit)
+      return makeKeys(yield* SqlClient.SqlClient, yield* makePreparing, yield* makeAudit, yield* makeMemberships)
     })
   )
 }
@@ -126,26 +137,40 @@ const toPrincipal = (key: Redacted.Redacted, row: KeyRow | undefined): Effect.Ef
 function makeKeys(
   sql: SqlClient.SqlClient,
   prepare: Effect.Effect.Success<typeof makePreparing>,
-  audit: Effect.Effect.Success<typeof makeAudit>
+  audit: Effect.Effect.Success<typeof makeAudit>,
+  memberships: Effect.Effect.Success<typeof makeMemberships>
 ): Keys["Type"] {
   const columns = sql.literal(`
     id, organization_id AS "organizationId", environment, name, key_prefix AS prefix, last_four AS "lastFour",
-    permissions, created_at AS "createdAt", expires_at AS "expiresAt", last_used_at AS "lastUsedAt"`)
+    permissions, created_at AS "createdAt", expires_at AS "expiresAt", last_used_at AS "lastUsedAt",
+    CASE WHEN created_by_id IS NOT NULL THEN json_build_object('kind', created_by_kind, 'id', created_by_id) END
+      AS "createdBy"`)
 
   const usable = (hash: Buffer | Statement.Fragment) => sql`
     SELECT id, organization_id AS "organizationId", environment, permissions
     FROM payments.api_keys
     WHERE key_hash = ${hash} AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`
 
-  /** In the transaction of a new key: creations of an organization's keys wait for each other. */
+  /** In the transaction of a new key, under the lock of the organization. */
   const requireRoom = Effect.fnUntraced(function* (organizationId: OrganizationId) {
-    yield* sql`SELECT 1 FROM payments.organizations WHERE id = ${organizationId} FOR NO KEY UPDATE`
     const beyond = yield* sql`
       SELECT 1 FROM payments.api_keys WHERE organization_id = ${organizationId} AND revoked_at IS NULL
       OFFSET ${maxKeys - 1} LIMIT 1`
     if (beyond.length > 0) {
       return yield* new ApiKeyLimitReached()
     }
+  })
+
+  /** A person's place, as it is now; others act on the operator's word. */
+  const requireGiver = Effect.fnUntraced(function* ({ environment, organizationId }: Tenant, options: NewKey) {
+    if (options.author.kind !== "person") {
+      return
+    }
+    const member = yield* memberships.find(organizationId, options.author.id)
+    if (member === undefined) {
+      return yield* new PermissionDenied({ message: "Only members create keys of an organization." })
+    }
+    yield* requireKeyGiver(member, environment, options.permissions)
   })
 
   const create = Effect.fn("Keys.create")(function* (options: NewKey) {
@@ -156,18 +181,28 @@ function makeKeys(
     const tenant = { organizationId: options.organizationId, environment: keyEnvironment(text) }
     const insert = sql<KeyRecord>`
       INSERT INTO payments.api_keys
-        (id, organization_id, environment, name, key_hash, key_prefix, last_four, permissions, expires_at)
+        (id, organization_id, environment, name, key_hash, key_prefix, last_four, permissions, expires_at,
+          created_by_kind, created_by_id)
       VALUES (${id}, ${tenant.organizationId}, ${tenant.environment}, ${options.name}, ${keyHash(key)}, ${prefix},
-        ${text.slice(-4)}, ${options.permissions}::text[], ${options.expiresAt ?? null})
+        ${text.slice(-4)}, ${options.permissions}::text[], ${options.expiresAt ?? null},
+        ${options.author.kind}, ${options.author.id})
       RETURNING ${columns}`
     const [record] = yield* transaction(sql)(
-      Effect.zipRight(
-        requireRoom(options.organizationId),
-        Effect.zipLeft(
-          insert,
-          audit({ ...tenant, author: options.author, action: "api_key.created", targetType: "api_key", targetId: id })
-        )
-      )
+      Effect.gen(function* () {
+        // With it creations of the organization's keys wait for each other, and for changes of its members
+        yield* memberships.lock(options.organizationId)
+        yield* requireGiver(tenant, options)
+        yield* requireRoom(options.organizationId)
+        const inserted = yield* insert
+        yield* audit({
+          ...tenant,
+          author: options.author,
+          action: "api_key.created",
+          targetType: "api_key",
+          targetId: id
+        })
+        return inserted
+      })
     )
     return record === undefined ? yield* Effect.dieMessage("INSERT … RETURNING answered no row") : { key, record }
   }, orUnavailable)

@@ -13,7 +13,7 @@ import {
 import { NoQuery, optional, strict, uniqueArray } from "../kit/Request.ts"
 import { SessionAuthentication } from "./Authentication.ts"
 import { Grant, grants } from "./Permissions.ts"
-import { WorkspaceEnvironment } from "./Schemas.ts"
+import { CreatedBy, WorkspaceEnvironment } from "./Schemas.ts"
 import { bySession } from "./SessionApi.ts"
 
 /** An API key as it is shown: never the key itself (contract, Authentication). */
@@ -25,6 +25,7 @@ export const ApiKey = Schema.Struct({
   lastFour: Schema.String,
   permissions: Schema.Array(Grant),
   createdAt: Schema.Date,
+  createdBy: CreatedBy,
   expiresAt: Schema.NullOr(Schema.Date),
   lastUsedAt: Schema.NullOr(Schema.Date).annotations({ description: "To the minute; null where it was never used" })
 }).annotations({ identifier: "ApiKey" })
@@ -63,7 +64,7 @@ export class KeysApi extends HttpApiGroup.make("apiKeys")
       .annotate(OpenApi.Summary, "Create an API key, shown this once")
       .annotate(
         OpenApi.Description,
-        "A test key unless `mode` is `live`. Its maker must be allowed into the workspace of its environment, and it carries no more than they may do. An organization has at most 100 keys that were not revoked."
+        "A test key unless `mode` is `live`. Its creator must be allowed into the workspace of its environment, and it carries no more than they may do: only owners and admins give `audit-log:read`. It is revoked when its creator is removed, or may not give it any more, unless `keep_keys` says otherwise. An organization has at most 100 keys that were not revoked."
       )
   )
   .add(

@@ -12,6 +12,7 @@ import type { OrganizationId } from "../kit/Ids.ts"
 import type { Author } from "../kit/Tenant.ts"
 import type { Environment } from "../Settings.ts"
 import { orUnavailable, transaction } from "../storage/Database.ts"
+import { makeEndGiven } from "./Giving.ts"
 import { entersEverything, type Member, makeMemberships, manages } from "./MembershipsRepo.ts"
 import type { Role } from "./Principal.ts"
 
@@ -30,6 +31,9 @@ export interface MemberChange {
  * Who may change whom: an owner everybody, an admin developers and viewers, and nobody gives a role that they could not
  * take; the operator acts as an owner does. An organization keeps at least one owner. All of it takes effect with the
  * next request of the member's sessions, which stay: who was removed is signed in without an organization.
+ *
+ * With a member's right to give them end the open invitations that they sent and the keys that they created: all of them
+ * with a removal, and with a change those that they could not give any more.
  */
 export class Members extends Context.Tag("connected-payments/identity/Members")<
   Members,
@@ -53,19 +57,23 @@ export class Members extends Context.Tag("connected-payments/identity/Members")<
       readonly personId: string
       readonly change: MemberChange
       readonly author: Author
+      /** Leaves the member's keys as they are. Nobody says so of their own. Default: false. */
+      readonly keepKeys?: boolean
     }) => Effect.Effect<Member, PermissionDenied | ResourceNotFound | ValidationFailed | ServiceUnavailable>
     /** Removes a member; any member may remove themselves. */
     readonly remove: (options: {
       readonly organizationId: OrganizationId
       readonly personId: string
       readonly author: Author
+      /** Leaves the member's keys as they are. Nobody says so of their own. Default: false. */
+      readonly keepKeys?: boolean
     }) => Effect.Effect<void, PermissionDenied | ResourceNotFound | ServiceUnavailable>
   }
 >() {
   static readonly layer: Layer.Layer<Members, never, SqlClient.SqlClient> = Layer.effect(
     Members,
     Effect.gen(function* () {
-      return makeMembers(yield* SqlClient.SqlClient, yield* makeAudit, yield* makeMemberships)
+      return makeMembers(yield* SqlClient.SqlClient, yield* makeAudit, yield* makeMemberships, yield* makeEndGiven)
     })
   )
 }
@@ -94,7 +102,8 @@ const sameEnvironments = (a: ReadonlyArray<Environment>, b: ReadonlyArray<Enviro
 function makeMembers(
   sql: SqlClient.SqlClient,
   audit: Effect.Effect.Success<typeof makeAudit>,
-  memberships: Effect.Effect.Success<typeof makeMemberships>
+  memberships: Effect.Effect.Success<typeof makeMemberships>,
+  endGiven: Effect.Effect.Success<typeof makeEndGiven>
 ): Members["Type"] {
   const record = (organizationId: OrganizationId, author: Author, action: AuditAction, personId: string) =>
     audit({ organizationId, environment: null, author, action, targetType: "member", targetId: personId })
@@ -113,6 +122,12 @@ function makeMembers(
           ? Effect.void
           : new PermissionDenied({ message: "An organization keeps at least one owner; name another one first." })
     )
+
+  /** Who loses a right would keep it by their keys. */
+  const requireMayKeep = (author: Author, personId: string, keepKeys: boolean) =>
+    keepKeys && author.kind === "person" && author.id === personId
+      ? new PermissionDenied({ message: "Whether your own keys stay is for another owner or admin to say." })
+      : Effect.void
 
   const list = Effect.fn("Members.list")(function* (organizationId: OrganizationId) {
     return yield* memberships.list(organizationId)
@@ -137,7 +152,8 @@ function makeMembers(
   }, orUnavailable)
 
   const update: Members["Type"]["update"] = Effect.fn("Members.update")(function* (options) {
-    const { author, change, organizationId, personId } = options
+    const { author, change, keepKeys = false, organizationId, personId } = options
+    yield* requireMayKeep(author, personId, keepKeys)
     return yield* transaction(sql)(
       Effect.gen(function* () {
         yield* memberships.lock(organizationId)
@@ -161,13 +177,16 @@ function makeMembers(
         yield* memberships.grant(organizationId, personId, environments)
         yield* requireOwner(organizationId)
         yield* record(organizationId, author, "member.updated", personId)
-        return yield* find(organizationId, personId)
+        const place = yield* find(organizationId, personId)
+        yield* endGiven({ organizationId, personId, place, keepKeys, author })
+        return place
       })
     )
   }, orUnavailable)
 
   const remove: Members["Type"]["remove"] = Effect.fn("Members.remove")(function* (options) {
-    const { author, organizationId, personId } = options
+    const { author, keepKeys = false, organizationId, personId } = options
+    yield* requireMayKeep(author, personId, keepKeys)
     yield* transaction(sql)(
       Effect.gen(function* () {
         yield* memberships.lock(organizationId)
@@ -184,6 +203,7 @@ function makeMembers(
           DELETE FROM payments.memberships WHERE organization_id = ${organizationId} AND person_id = ${personId}`
         yield* requireOwner(organizationId)
         yield* record(organizationId, author, "member.removed", personId)
+        yield* endGiven({ organizationId, personId, place: undefined, keepKeys, author })
       })
     )
   }, orUnavailable)

@@ -8,7 +8,7 @@ import {
   ResourceNotFound,
   ServiceUnavailable
 } from "../Errors.ts"
-import { NoQuery, optional, strict } from "../kit/Request.ts"
+import { BooleanFromQuery, NoQuery, optional, strict } from "../kit/Request.ts"
 import { SessionAuthentication } from "./Authentication.ts"
 import { Environments, MemberRole, WorkspaceEnvironment } from "./Schemas.ts"
 import { bySession } from "./SessionApi.ts"
@@ -36,6 +36,18 @@ export const UpdateMember = strict(
   }).annotations({ identifier: "UpdateMember" })
 )
 
+/** Query of what takes rights from a member. */
+export const MemberKeys = strict(
+  Schema.Struct({
+    keep_keys: optional(
+      BooleanFromQuery.annotations({
+        description:
+          "true leaves the API keys that the member created, which else are revoked where they could not give them any more; not for one's own"
+      })
+    )
+  })
+)
+
 const MemberPath = Schema.Struct({ personId: Uuid.annotations({ description: "The person's id (UUID)" }) })
 
 /** The members of the signed-in person's organization (contract, Authentication, rules 7 and 8). */
@@ -49,7 +61,7 @@ export class MembersApi extends HttpApiGroup.make("members")
   .add(
     HttpApiEndpoint.patch("update", "/identity/members/:personId")
       .setPath(MemberPath)
-      .setUrlParams(NoQuery)
+      .setUrlParams(MemberKeys)
       .setPayload(UpdateMember)
       .addSuccess(Member)
       .addError(errorSchema(PermissionDenied))
@@ -57,19 +69,19 @@ export class MembersApi extends HttpApiGroup.make("members")
       .annotate(OpenApi.Summary, "Change a member's role and access to workspaces")
       .annotate(
         OpenApi.Description,
-        "Owners change everybody, admins developers and viewers; only owners make owners and admins. The last owner stays one. Takes effect with the member's next request."
+        "Owners change everybody, admins developers and viewers; only owners make owners and admins. The last owner stays one. Takes effect with the member's next request. Open invitations that the member sent and API keys that they created are revoked where they could not give them any more; `keep_keys` leaves the keys."
       )
   )
   .add(
     HttpApiEndpoint.del("remove", "/identity/members/:personId")
       .setPath(MemberPath)
-      .setUrlParams(NoQuery)
+      .setUrlParams(MemberKeys)
       .addError(errorSchema(PermissionDenied))
       .addError(errorSchema(ResourceNotFound))
       .annotate(OpenApi.Summary, "Remove a member, or leave")
       .annotate(
         OpenApi.Description,
-        "Every member may leave but the last owner; others are removed by who may change them. Sessions lose the organization at once."
+        "Every member may leave but the last owner; others are removed by who may change them. Sessions lose the organization at once. The open invitations that the member sent and the API keys that they created are revoked; `keep_keys` leaves the keys."
       )
   )
   .addError(errorSchema(OrganizationAccessDenied))

@@ -3,6 +3,13 @@ import { Effect } from "effect"
 import { Api } from "../Api.ts"
 import { currentMember } from "./CurrentMember.ts"
 import { Members } from "./Members.ts"
+import type { MemberKeys } from "./MembersApi.ts"
+
+/** Of whom a request speaks, and whether their keys stay. */
+const about = ({ personId }: { readonly personId: string }, { keep_keys = false }: typeof MemberKeys.Type) => ({
+  personId: personId.toLowerCase(),
+  keepKeys: keep_keys
+})
 
 /** Serves `MembersApi`. */
 export const membersHttp = HttpApiBuilder.group(Api, "members", (handlers) =>
@@ -14,14 +21,14 @@ export const membersHttp = HttpApiBuilder.group(Api, "members", (handlers) =>
           Effect.map(members.list(organizationId), (data) => ({ data }))
         )
       )
-      .handle("update", ({ path, payload }) =>
+      .handle("update", ({ path, payload, urlParams }) =>
         Effect.flatMap(currentMember, ({ author, organizationId }) =>
-          members.update({ organizationId, author, personId: path.personId.toLowerCase(), change: payload })
+          members.update({ ...about(path, urlParams), organizationId, author, change: payload })
         )
       )
-      .handle("remove", ({ path }) =>
+      .handle("remove", ({ path, urlParams }) =>
         Effect.flatMap(currentMember, ({ author, organizationId }) =>
-          members.remove({ organizationId, author, personId: path.personId.toLowerCase() })
+          members.remove({ ...about(path, urlParams), organizationId, author })
         )
       )
   })

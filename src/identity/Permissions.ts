@@ -18,11 +18,18 @@ export type PaymentPermission = typeof PaymentPermission.Type
 export const WebhookPermission = Schema.Literal("webhook-endpoints:read", "webhook-endpoints:write")
 export type WebhookPermission = typeof WebhookPermission.Type
 
+/** What reading the audit log needs: of people only owners and admins have it, and only they give it to a key. */
+export const AuditPermission = Schema.Literal("audit-log:read")
+export type AuditPermission = typeof AuditPermission.Type
+
 /** What one operation needs. */
-export const Permission = Schema.Union(PaymentPermission, WebhookPermission)
+export const Permission = Schema.Union(PaymentPermission, WebhookPermission, AuditPermission)
 export type Permission = typeof Permission.Type
 
-/** What a key can be given: permissions, `*` for all but webhook management, `webhook-endpoints:*` for both scopes. */
+/**
+ * What a key can be given: permissions, `*` for all those of payments, `webhook-endpoints:*` for both scopes of webhook
+ * management. No wildcard includes `audit-log:read`.
+ */
 export const Grant = Schema.Union(Permission, Schema.Literal("*", "webhook-endpoints:*")).annotations({
   identifier: "Grant"
 })
@@ -32,6 +39,7 @@ export type Grant = typeof Grant.Type
 export const grants: ReadonlyArray<Grant> = [
   ...PaymentPermission.literals,
   ...WebhookPermission.literals,
+  ...AuditPermission.literals,
   "*",
   "webhook-endpoints:*"
 ]
@@ -47,7 +55,7 @@ const permissionsOf = (grant: Grant): ReadonlyArray<Permission> => {
   }
 }
 
-/** The permissions that grants amount to. `*` does not include webhook management. */
+/** The permissions that grants amount to. `*` includes neither webhook management nor the audit log. */
 export const expandGrants = (grants: Iterable<Grant>): ReadonlySet<Permission> => {
   const permissions = new Set<Permission>()
   for (const grant of grants) {

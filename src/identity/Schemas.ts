@@ -37,5 +37,16 @@ export type InvitedRole = typeof InvitedRole.Type
 
 export const WorkspaceEnvironment = Schema.Literal("sandbox", "production")
 
+/** Who is on record as the author of a change. An operator acts at the service's own console. */
+export const AuthorShown = Schema.Struct({
+  kind: Schema.Literal("api_key", "person", "operator", "provider"),
+  id: Schema.String
+})
+
+/** Who created something; null where it is older than the record of it. */
+export const CreatedBy = Schema.NullOr(AuthorShown).annotations({
+  description: "Who created it; null where it was created before this was recorded"
+})
+
 /** The environments whose workspaces a member may enter, each once. */
 export const Environments = uniqueArray(WorkspaceEnvironment, { max: 2 })

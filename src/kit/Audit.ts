@@ -14,6 +14,8 @@ export type AuditAction =
   | "invitation.created"
   | "invitation.revoked"
   | "invitation.accepted"
+  | "session.started"
+  | "session.ended"
   | "api_key.created"
   | "api_key.revoked"
   | "account.linked"
@@ -67,5 +69,35 @@ export const makeAudit = Effect.map(
             (organization_id, id, environment, author_kind, author_id, action, target_type, target_id, request_id)
           VALUES (${entry.organizationId}, ${id}, ${entry.environment}, ${entry.author.kind}, ${entry.author.id},
             ${entry.action}, ${entry.targetType}, ${entry.targetId}, ${requestId})`
+      })
+)
+
+/** Changes of one kind, by one author. */
+export type AuditEntries = Omit<AuditEntry, "environment" | "targetId">
+
+/** What was changed. */
+export interface AuditTarget {
+  readonly environment: Environment | null
+  readonly id: string
+}
+
+/** Records a change of each of these, in one statement; otherwise as `makeAudit`. */
+export const makeAuditAll = Effect.map(
+  SqlClient.SqlClient,
+  (sql) =>
+    (entries: AuditEntries, targets: ReadonlyArray<AuditTarget>): Effect.Effect<void, SqlError.SqlError> =>
+      Effect.gen(function* () {
+        if (targets.length === 0) {
+          return
+        }
+        const ids = yield* Effect.forEach(targets, () => newId)
+        const requestId = yield* RequestId
+        yield* sql`
+          INSERT INTO payments.audit_log
+            (organization_id, id, environment, author_kind, author_id, action, target_type, target_id, request_id)
+          SELECT ${entries.organizationId}, t.id, t.environment, ${entries.author.kind}, ${entries.author.id},
+            ${entries.action}, ${entries.targetType}, t.target, ${requestId}
+          FROM unnest(${ids}::uuid[], ${targets.map(({ environment }) => environment)}::text[],
+            ${targets.map(({ id }) => id)}::text[]) AS t (id, environment, target)`
       })
 )

@@ -199,7 +199,7 @@ const makeTestService = Effect.fnUntraced(function* (
     yield* accounts.link({ organizationId: id, environment: "sandbox" }, accountId)
     // As an account that had payments before: the milestone of a first one is a matter of its own test
     yield* sql`UPDATE payments.provider_accounts SET had_payments_before = true WHERE account_id = ${accountId}`
-    const everything = ["*", "webhook-endpoints:*"] as const
+    const everything = ["*", "webhook-endpoints:*", "audit-log:read"] as const
     const testKey = yield* makeKey(id, everything)
     const liveKey = yield* makeKey(id, everything, { mode: "live" })
     return { id, accountId, testKey, liveKey }

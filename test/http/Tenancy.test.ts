@@ -2,7 +2,13 @@ import { createHash } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Layer, Option, SchemaAST } from "effect"
 import { operations } from "../../src/Api.ts"
-import { type Grant, PaymentPermission, type Permission, WebhookPermission } from "../../src/identity/Permissions.ts"
+import {
+  AuditPermission,
+  type Grant,
+  PaymentPermission,
+  type Permission,
+  WebhookPermission
+} from "../../src/identity/Permissions.ts"
 import { type Operation, operationKey } from "../../src/Operations.ts"
 import { onService, type RequestOptions, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
@@ -18,7 +24,11 @@ import {
   type Things
 } from "./Samples.ts"
 
-const allPermissions: ReadonlyArray<Permission> = [...PaymentPermission.literals, ...WebhookPermission.literals]
+const allPermissions: ReadonlyArray<Permission> = [
+  ...PaymentPermission.literals,
+  ...WebhookPermission.literals,
+  ...AuditPermission.literals
+]
 
 /** What the tenants have before the first test. */
 class Fixture extends Context.Tag("test/Tenancy/Fixture")<

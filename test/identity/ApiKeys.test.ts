@@ -47,6 +47,7 @@ onServiceWithMail(api)("API keys", (it) => {
         lastFour: String(key).slice(-4),
         permissions: body.permissions,
         createdAt: expect.stringMatching(/Z$/),
+        createdBy: { kind: "person", id: owner.id },
         expiresAt: null,
         lastUsedAt: null
       })
@@ -183,6 +184,25 @@ onServiceWithMail(api)("API keys", (it) => {
       const noOrganization = { status: 403, code: "organization_access_denied", fields: [] }
       expectFailure(yield* create(nobody, body), noOrganization)
       expectFailure(yield* nobody.request("GET", path), noOrganization)
+    })
+  )
+
+  it.effect("read the audit log where an owner or admin said so; a developer can't give them that", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      const owner = yield* signInOwner
+      const organizationId = OrganizationId.make(owner.organizationId)
+      const admin = yield* signInMember(organizationId, "admin")
+      const developer = yield* signInMember(organizationId, "developer", ["sandbox", "production"])
+      const body = { name: "Auditor", permissions: ["audit-log:read"] }
+      expectFailure(yield* create(developer, body), denied)
+      expectFailure(yield* create(developer, { ...body, permissions: ["*", "audit-log:read"] }), denied)
+      expect(yield* listed(owner)).toEqual([])
+      for (const giver of [owner, admin]) {
+        const { key } = (yield* create(giver, body)).json
+        const log = `/v2/organizations/${owner.organizationId}/integrations/audit-log`
+        expect((yield* request("GET", log, { key: String(key) })).status).toBe(200)
+      }
     })
   )
 

@@ -60,6 +60,7 @@ onServiceWithMail(api)("an invitation", (it) => {
         role: "developer",
         environments: ["production"],
         createdAt: expect.any(String),
+        createdBy: { kind: "person", id: owner.id },
         expiresAt: expect.any(String)
       })
       const days = Date.parse(String(answer.json["expiresAt"])) - Date.parse(String(answer.json["createdAt"]))

@@ -87,7 +87,7 @@ onServiceWithMail(api)("a session", (it) => {
             }
             yield* changesNothing(
               Effect.gen(function* () {
-                const managesWebhooks = permission.startsWith("webhook-endpoints:") && !auditLog
+                const managesWebhooks = permission.startsWith("webhook-endpoints:")
                 const code = managesWebhooks ? "endpoint_management_forbidden" : "permission_denied"
                 expectFailure(yield* attempt, { status: 403, code, fields: [] })
               })
