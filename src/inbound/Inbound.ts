@@ -150,10 +150,11 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
       /** In a transaction: endpoints and the account itself may have changed while the provider was asked. */
       const concludeAnew = (
         base: ReceiptBase,
-        event: ProviderEvent & { readonly account: string },
+        event: ProviderEvent,
+        { organizationId }: InboundContext,
         fetched: Fetched
       ): Effect.Effect<Attempt<StoredReport>, SqlError.SqlError> =>
-        receipts.lockAccount(base.environment, event.account).pipe(
+        receipts.lockAccount({ organizationId, environment: base.environment }).pipe(
           Effect.zipRight(contextOf(base.environment, event, soldItemsReference(event))),
           Effect.map((context) => judge(base.environment, event, context)),
           Effect.flatMap((judged) =>
@@ -165,9 +166,9 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
 
       const takeSnapshot = (base: ReceiptBase, event: ProviderEvent, context: InboundContext) =>
         untilConcluded((fetched) =>
-          fetched === nothingFetched || event.account === null
+          fetched === nothingFetched
             ? concludeAndStore(base, event, context, fetched)
-            : transaction(sql)(concludeAnew(base, { ...event, account: event.account }, fetched))
+            : transaction(sql)(concludeAnew(base, event, context, fetched))
         )
 
       /** A signed body that can't be read is refused, for the provider to send again; an operator has to know of it. */

@@ -7,6 +7,7 @@ import type { EventType } from "../events/Catalog.ts"
 import type { SoldItems, SoldItemsReference } from "../events/Translate.ts"
 import { newId, type OrganizationId } from "../kit/Ids.ts"
 import { RequestId } from "../kit/Request.ts"
+import type { Tenant } from "../kit/Tenant.ts"
 import { recordDisconnection } from "../provider/Accounts.ts"
 import type { Environment } from "../Settings.ts"
 import { makePreparing, parametersOf } from "../storage/Statements.ts"
@@ -255,11 +256,11 @@ export const makeReceiptsRepo = Effect.gen(function* () {
       })
     },
 
-    /** In a transaction: nobody links, unlinks or disconnects the account until that ends. */
-    lockAccount: (environment: Environment, accountId: string): Effect.Effect<void, SqlError.SqlError> =>
+    /** In a transaction: nobody links, unlinks or disconnects the tenant's account until that ends. */
+    lockAccount: ({ environment, organizationId }: Tenant): Effect.Effect<void, SqlError.SqlError> =>
       Effect.asVoid(sql`
         SELECT 1 FROM payments.provider_accounts
-        WHERE environment = ${environment} AND account_id = ${accountId} FOR UPDATE`)
+        WHERE organization_id = ${organizationId} AND environment = ${environment} FOR UPDATE`)
   }
 })
 

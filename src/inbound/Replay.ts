@@ -122,13 +122,13 @@ export const makeReplay = Effect.gen(function* () {
     author: Author,
     fetched: Parameters<typeof conclude>[3]
   ) {
-    const { accountId, environment } = receipt
-    if (accountId !== null) yield* receipts.lockAccount(environment, accountId)
-    const context = yield* contextOf(receipt, soldItemsReference(event))
-    const attempt = conclude(environment, event, context, fetched)
+    const { organizationId } = yield* contextOf(receipt, null)
+    const tenant = { organizationId, environment: receipt.environment }
+    yield* receipts.lockAccount(tenant)
+    const context = yield* contextOf({ ...receipt, organizationId }, soldItemsReference(event))
+    const attempt = conclude(tenant.environment, event, context, fetched)
     if (attempt._tag === "Lacking") return attempt
     const consequence = yield* requireReadable(attempt.value)
-    const tenant = { organizationId: context.organizationId, environment }
     return { _tag: "Concluded", value: yield* store(tenant, receipt, consequence, author) } as const
   })
 

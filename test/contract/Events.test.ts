@@ -268,6 +268,27 @@ describe("made-up objects of the provider", () => {
   })
 })
 
+const reasons = [
+  "automatic_pending_invoice_item_invoice",
+  "manual",
+  "quote_accept",
+  "subscription",
+  "subscription_create",
+  "subscription_cycle",
+  "subscription_threshold",
+  "subscription_update",
+  "upcoming"
+]
+
+/** Whether nobody knows if an invoice is news: its reason and its subscription don't fit, or its reason is a new one. */
+const isUnclear = (providerType: string, object: Json): boolean => {
+  if (!providerType.startsWith("invoice.")) return false
+  const reason = object["billing_reason"]
+  return invoice(object) === null
+    ? String(reason).startsWith("subscription")
+    : providerType === "invoice.paid" && reason !== null && !reasons.includes(String(reason))
+}
+
 describe.each(origins)("$providerType", ({ data, object: name, providerType, type }) => {
   it(`becomes ${type} with exactly the catalog's fields, as its schema says, in both forms of the payload`, () => {
     FastCheck.assert(
@@ -280,7 +301,7 @@ describe.each(origins)("$providerType", ({ data, object: name, providerType, typ
         const older = outcomeOf(providerType, inOlderForm(name, object), sold)
         for (const { translation } of [present, older]) {
           if (expected === null) {
-            expect(translation).toEqual({ _tag: "Ignored" })
+            expect(translation._tag).toBe(isUnclear(providerType, object) ? "Malformed" : "Ignored")
             continue
           }
           expect(translation).toMatchObject({ _tag: "Translated", events: [{ type }] })
