@@ -110,7 +110,7 @@ const advice: Readonly<Record<string, Advice>> = {
     remedy: "Send JSON with `content-type: application/json`, or an image in one of these forms."
   },
   ValidationFailed: {
-    why: "The body, the path, the query or a header is not valid. Keys that are not known are refused too.",
+    why: "The body, the path, the query or a header is not valid. Keys that are not known are refused too. The message says of each field what was wrong and what is right.",
     remedy: "Correct every place that `fields` lists. The same request never succeeds."
   },
   HeadersTooLarge: {
@@ -122,7 +122,7 @@ const advice: Readonly<Record<string, Advice>> = {
     remedy: "Choose a type that it has, or add the type to its `events`."
   },
   DestinationRejected: {
-    why: "The URL is no public HTTPS address on port 443, or has credentials or a query.",
+    why: "The URL is no public HTTPS address on port 443, or has credentials or a query; the message says which rule it breaks.",
     remedy: "Give a public HTTPS URL. What identifies the receiver belongs in the path."
   },
   DestinationUnresolvable: {
@@ -154,7 +154,7 @@ const advice: Readonly<Record<string, Advice>> = {
     remedy: "Operators check the signing secrets in `PROVIDER_…_WEBHOOK_SECRETS` and the machine's clock."
   },
   ProviderRequestRefused: {
-    why: "The provider refused parameters; the code carries its own, and `fields` says which where it names them.",
+    why: "The provider refused parameters; the code carries its own, `fields` says which where it names them, and the message what we know of the reason.",
     remedy: "Correct them and send the request again; its `Idempotency-Key` is free."
   },
   ProviderPaymentRefused: {
@@ -207,7 +207,15 @@ export const errorReference: ReadonlyArray<ReferencedError> = documentedErrors
   .map(({ documentation, tag }) => {
     const { code, message, retryAfter, status } = documentation
     const { remedy, why } = advice[tag] ?? { remedy: "", why: "" }
-    return { anchor: anchorOf({ code, status }), status, code, message, retryAfter: retryAfter !== undefined, why, remedy }
+    return {
+      anchor: anchorOf({ code, status }),
+      status,
+      code,
+      message,
+      retryAfter: retryAfter !== undefined,
+      why,
+      remedy
+    }
   })
   .sort((a, b) => a.status - b.status)
 
@@ -247,7 +255,9 @@ small { color: #666 } section:target { background: #fff7d6 }</style>
 </head>
 <body><main><h1>Errors</h1>
 <p>Every failure answers <code>{error, code, fields, requestId}</code>: a sentence, a stable code, the refused fields as
-dotted paths, and the id to quote when you ask us. Go by the code; sentences may change.</p>
+dotted paths, and the id to quote when you ask us. The sentence says of each refused field, in the same order, what was
+wrong and what is right; it never repeats what was sent. The <code>Link</code> header of every error leads here. Go by the
+code; sentences may change.</p>
 ${errorReference.map(sectionOf).join("\n")}
 </main></body>
 </html>

@@ -3,7 +3,8 @@ import { HttpMethod, HttpServerError, type HttpServerRequest } from "@effect/pla
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect, Predicate } from "effect"
 import { type BoundBroken, brokenBound, jsonBounds } from "../bounds/JsonBounds.ts"
-import { fieldName, maxRefusedFields, type Reasons, refusal } from "../bounds/Refusals.ts"
+import { boundedFields, fieldName, maxRefusedFields, type Reasons, refusal } from "../bounds/Refusals.ts"
+import { enumerated } from "../bounds/Rules.ts"
 import {
   type HeadersTooLarge,
   isApiError,
@@ -205,9 +206,6 @@ export const withBoundedJson = (request: HttpServerRequest.HttpServerRequest): H
   })
 }
 
-/** How many unknown keys of a body are named. */
-const maxNamedKeys = 20
-
 const isSent = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
   headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0
 
@@ -222,11 +220,14 @@ export const refuseBody = (
   const { json } = HttpMethod.hasBody(request.method) ? request : withBoundedJson(request)
   return Effect.flatMap(json, (body) => {
     const keys = Predicate.isReadonlyRecord(body) ? Object.keys(body) : undefined
-    return body === null || keys?.length === 0
-      ? Effect.void
-      : new ValidationFailed({
-          message: "This operation takes no body; `fields` lists what it would ignore.",
-          fields: (keys ?? []).slice(0, maxNamedKeys)
-        })
+    if (body === null || keys?.length === 0) return Effect.void
+    const fields = boundedFields(keys ?? [])
+    return new ValidationFailed({
+      message:
+        fields.length === 0
+          ? "This operation takes no body."
+          : `This operation takes no body; it would ignore ${enumerated(fields)}.`,
+      fields
+    })
   })
 }
