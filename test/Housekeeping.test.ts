@@ -11,8 +11,8 @@ onService({ roles: { api: true, worker: false } })("housekeeping", (it) => {
       const { organization, services, sql } = yield* TestService
       const [person] = yield* sql<{ id: string }>`SELECT person_id AS id FROM payments.memberships LIMIT 1`
       const sessions = Context.get(services, Sessions)
-      const ended = yield* sessions.create(person?.id ?? "")
-      const current = yield* sessions.create(person?.id ?? "")
+      const ended = yield* sessions.create(person?.id ?? "", null)
+      const current = yield* sessions.create(person?.id ?? "", null)
       yield* sql`UPDATE payments.sessions SET expires_at = now() - interval '1 second' WHERE id = ${ended.session.id}`
       yield* sql`
         INSERT INTO payments.login_tokens (token_hash, email, expires_at) VALUES

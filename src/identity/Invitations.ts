@@ -36,6 +36,15 @@ export interface Invitation {
   readonly expiresAt: Date
 }
 
+/** What an invitation is for, as who holds its link sees it. */
+export interface InvitationPreview {
+  readonly email: string
+  /** The organization's name. */
+  readonly organization: string
+  readonly role: InvitedRole
+  readonly expiresAt: Date
+}
+
 /** Who acts, on whose invitations. */
 interface Acting {
   readonly organizationId: OrganizationId
@@ -64,6 +73,10 @@ export class Invitations extends Context.Tag("connected-payments/identity/Invita
     readonly revoke: (
       options: Acting & { readonly id: string }
     ) => Effect.Effect<void, PermissionDenied | ResourceNotFound | ServiceUnavailable>
+    /** What an invitation is for; uses nothing up. Refused as `accept` refuses it. */
+    readonly preview: (
+      token: Redacted.Redacted
+    ) => Effect.Effect<InvitationPreview, SessionInvalid | ServiceUnavailable>
     /**
      * Makes the invited person a member and begins their session: the token came by mail, as a sign-in link does. One
      * answer for unknown, accepted, revoked and expired ones, and for those of an inviter who could not send them any
@@ -71,7 +84,8 @@ export class Invitations extends Context.Tag("connected-payments/identity/Invita
      * invitation stays open.
      */
     readonly accept: (
-      token: Redacted.Redacted
+      token: Redacted.Redacted,
+      client: string | null
     ) => Effect.Effect<BegunSession, SessionInvalid | OrganizationAlreadyExists | ServiceUnavailable>
   }
 >() {
@@ -189,7 +203,20 @@ const makeInvitations = Effect.fnUntraced(function* (publicUrl: string) {
           Effect.catchTag("PermissionDenied", invalid)
         )
 
-  const accept = Effect.fn("Invitations.accept")(function* (token: Redacted.Redacted) {
+  const preview = Effect.fn("Invitations.preview")(function* (token: Redacted.Redacted) {
+    const [found] = yield* sql<Invitation & { readonly organizationId: OrganizationId; readonly organization: string }>`
+      SELECT ${columns}, organization_id AS "organizationId",
+        (SELECT name FROM payments.organizations o WHERE o.id = organization_id) AS organization
+      FROM payments.invitations WHERE token_hash = ${tokenHash(token)} AND ${open} AND expires_at > now()`
+    if (found === undefined) {
+      return yield* invalid()
+    }
+    yield* requireInvited(found, found.organizationId)
+    const { email, expiresAt, organization, role } = found
+    return { email, organization, role, expiresAt }
+  }, orUnavailable)
+
+  const accept = Effect.fn("Invitations.accept")(function* (token: Redacted.Redacted, client: string | null) {
     return yield* transaction(sql)(
       Effect.gen(function* () {
         const [found] = yield* sql<{ readonly organizationId: OrganizationId }>`
@@ -213,10 +240,10 @@ const makeInvitations = Effect.fnUntraced(function* (publicUrl: string) {
         yield* memberships.insert({ organizationId, personId, role, environments })
         const author = { kind: "person", id: personId } as const
         yield* record({ organizationId, author }, "invitation.accepted", accepted.id)
-        return yield* sessions.create(personId)
+        return yield* sessions.create(personId, client)
       })
     )
   }, orUnavailable)
 
-  return { create, list, revoke, accept }
+  return { create, list, revoke, preview, accept }
 })

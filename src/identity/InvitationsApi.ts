@@ -34,6 +34,14 @@ export const InvitationList = Schema.Struct({ data: Schema.Array(Invitation) }).
   identifier: "InvitationList"
 })
 
+/** What an invitation is for, as who holds its link sees it. */
+export const InvitationPreview = Schema.Struct({
+  email: Schema.String,
+  organization: Schema.String.annotations({ description: "The organization's name" }),
+  role: InvitedRole,
+  expiresAt: Schema.Date
+}).annotations({ identifier: "InvitationPreview" })
+
 /** Body of `POST /identity/invitations`. */
 export const CreateInvitation = strict(
   Schema.Struct({
@@ -90,8 +98,20 @@ export class InvitationApi extends HttpApiGroup.make("invitation")
       .annotate(OpenApi.Summary, "The page that an invitation's link opens")
       .annotate(
         OpenApi.Description,
-        "Accepts nothing by itself: its button sends the token, which is behind the link's #, to `POST /identity/invitation`."
+        "Accepts nothing by itself: it says whom the link signs in and where, and its button sends the token, which is behind the link's #, to `POST /identity/invitation`."
       )
+  )
+  .add(
+    HttpApiEndpoint.post("preview", "/identity/invitation/preview")
+      .setUrlParams(NoQuery)
+      .setPayload(RedeemToken)
+      .addSuccess(InvitationPreview)
+      .addError(errorSchema(SessionInvalid))
+      .addError(errorSchema(OriginNotTrusted))
+      .addError(errorSchema(RateLimitExceeded))
+      .middleware(RedemptionLimit)
+      .annotate(OpenApi.Summary, "Read whom an invitation signs in, and where")
+      .annotate(OpenApi.Description, "Accepts nothing: the link's page says so before its button does.")
   )
   .add(
     HttpApiEndpoint.post("accept", "/identity/invitation")

@@ -34,9 +34,10 @@ export const invitationHttp = (options: RedemptionOptions) =>
   HttpApiBuilder.group(Api, "invitation", (handlers) =>
     Effect.gen(function* () {
       const invitations = yield* Invitations
-      const redeem = yield* makeRedemption(options)
+      const { preview, redeem } = yield* makeRedemption(options)
       return handlers
         .handle("page", () => Effect.succeed(invitationPage))
-        .handle("accept", ({ payload }) => redeem(invitations.accept(payload.token)))
+        .handle("preview", ({ payload }) => preview(invitations.preview(payload.token)))
+        .handle("accept", ({ payload }) => redeem((client) => invitations.accept(payload.token, client)))
     })
   )

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { type OriginNotTrusted, type RateLimitExceeded, type ServiceUnavailable, SessionInvalid } from "../Errors.ts"
 import { requireTrustedOrigin } from "./Access.ts"
 import { Admissions } from "./Admissions.ts"
+import { describeClient } from "./ClientDescription.ts"
 import { makeSessionAnswer } from "./SessionAnswer.ts"
 import type { SignedIn } from "./SessionApi.ts"
 import { setSessionCookie } from "./SessionCookie.ts"
@@ -12,6 +13,8 @@ import type { BegunSession } from "./SignIn.ts"
 export interface RedemptionOptions {
   readonly trustedOrigins: ReadonlySet<string>
 }
+
+type Refusal = SessionInvalid | OriginNotTrusted | RateLimitExceeded | ServiceUnavailable
 
 /**
  * A program may redeem a link without an `Origin`; where a browser sends one, it must be trusted: a foreign page must
@@ -25,26 +28,29 @@ const refuseForeignOrigin = (
   )
 
 /**
- * Redeems a mailed token: sets the session's cookie and answers the session. Tokens that are not good count against
- * the client's address, together with its other failed authentications.
+ * What the holder of a mailed token may ask: `preview` reads what it is for; `redeem` redeems it, sets the session's
+ * cookie and answers the session. Tokens that are not good count against the client's address, together with its other
+ * failed authentications.
  */
 export const makeRedemption = (options: RedemptionOptions) =>
   Effect.gen(function* () {
     const { countFailure } = yield* Admissions
     const answer = yield* makeSessionAnswer
-    return <E>(
-      redeem: Effect.Effect<BegunSession, E | SessionInvalid>
-    ): Effect.Effect<
-      SignedIn,
-      E | SessionInvalid | OriginNotTrusted | RateLimitExceeded | ServiceUnavailable,
-      HttpServerRequest.HttpServerRequest
-    > =>
+    const preview = <A, E>(
+      ask: Effect.Effect<A, E | SessionInvalid>
+    ): Effect.Effect<A, E | Refusal, HttpServerRequest.HttpServerRequest> =>
+      Effect.zipRight(
+        refuseForeignOrigin(options.trustedOrigins),
+        Effect.tapError(ask, (error) => (error instanceof SessionInvalid ? countFailure : Effect.void))
+      )
+    const redeem = <E>(
+      begin: (client: string | null) => Effect.Effect<BegunSession, E | SessionInvalid>
+    ): Effect.Effect<SignedIn, E | Refusal, HttpServerRequest.HttpServerRequest> =>
       Effect.gen(function* () {
-        yield* refuseForeignOrigin(options.trustedOrigins)
-        const { session, token } = yield* redeem.pipe(
-          Effect.tapError((error) => (error instanceof SessionInvalid ? countFailure : Effect.void))
-        )
+        const { headers } = yield* HttpServerRequest.HttpServerRequest
+        const { session, token } = yield* preview(begin(describeClient(headers["user-agent"])))
         yield* setSessionCookie(token)
         return yield* answer(session)
       })
+    return { preview, redeem }
   })

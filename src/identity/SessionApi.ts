@@ -1,6 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { errorSchema, ServiceUnavailable, WorkspaceAccessRequired } from "../Errors.ts"
+import { Uuid } from "../bounds/Text.ts"
+import { errorSchema, ResourceNotFound, ServiceUnavailable, WorkspaceAccessRequired } from "../Errors.ts"
 import { OrganizationId } from "../kit/Ids.ts"
 import { NoQuery, strict } from "../kit/Request.ts"
 import { SessionAuthentication } from "./Authentication.ts"
@@ -16,9 +17,31 @@ export const SignedIn = Schema.Struct({
   workspaces: Schema.Array(Schema.Struct({ environment: WorkspaceEnvironment })).annotations({
     description: "The workspaces that the person may enter"
   }),
-  expiresAt: Schema.Date.annotations({ description: "12 hours after the last request" })
+  expiresAt: Schema.Date.annotations({
+    description: "12 hours after the last request, and at most 30 days after signing in"
+  })
 }).annotations({ identifier: "Session" })
 export type SignedIn = typeof SignedIn.Type
+
+/** One of the signed-in person's sessions. */
+export const SessionShown = Schema.Struct({
+  id: Schema.UUID,
+  current: Schema.Boolean.annotations({ description: "Whether this request came with it" }),
+  environment: WorkspaceEnvironment,
+  createdAt: Schema.Date,
+  lastUsedAt: Schema.Date.annotations({ description: "To the minute" }),
+  expiresAt: Schema.Date,
+  client: Schema.NullOr(Schema.String).annotations({
+    description: "What signed in; null where it is no browser that the service knows",
+    examples: ["Firefox on Linux"]
+  })
+}).annotations({ identifier: "SessionShown" })
+
+export const SessionList = Schema.Struct({ data: Schema.Array(SessionShown) }).annotations({
+  identifier: "SessionList"
+})
+
+const SessionPath = Schema.Struct({ id: Uuid.annotations({ description: "The session's id (UUID)" }) })
 
 /** What the OpenAPI document says of operations that take a person's session and no key. */
 export const bySession = { security: [{ session: [] }] }
@@ -49,6 +72,32 @@ export class SessionApi extends HttpApiGroup.make("session")
       .addSuccess(SignedIn)
       .addError(errorSchema(WorkspaceAccessRequired))
       .annotate(OpenApi.Summary, "Select the workspace to work in")
+  )
+  .add(
+    HttpApiEndpoint.get("list", "/identity/sessions")
+      .setUrlParams(NoQuery)
+      .addSuccess(SessionList)
+      .annotate(OpenApi.Summary, "List one's own sessions, the last used first")
+      .annotate(
+        OpenApi.Description,
+        "Those that have not ended, at most 100: a person's next sign-in ends the one that was not used for the longest time."
+      )
+  )
+  .add(
+    HttpApiEndpoint.del("endAll", "/identity/sessions")
+      .setUrlParams(NoQuery)
+      .annotate(OpenApi.Summary, "Sign out everywhere")
+      .annotate(
+        OpenApi.Description,
+        "Ends all of the person's sessions, this one included, and their open sign-in links."
+      )
+  )
+  .add(
+    HttpApiEndpoint.del("endOne", "/identity/sessions/:id")
+      .setPath(SessionPath)
+      .setUrlParams(NoQuery)
+      .addError(errorSchema(ResourceNotFound))
+      .annotate(OpenApi.Summary, "End one of one's own sessions")
   )
   .addError(errorSchema(ServiceUnavailable))
   .middleware(SessionAuthentication)

@@ -1,6 +1,7 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { Api } from "../Api.ts"
+import { ResourceNotFound } from "../Errors.ts"
 import { CurrentSession } from "./Authentication.ts"
 import { makeSessionAnswer } from "./SessionAnswer.ts"
 import { clearSessionCookie } from "./SessionCookie.ts"
@@ -17,8 +18,36 @@ export const sessionHttp = HttpApiBuilder.group(Api, "session", (handlers) =>
         "end",
         Effect.fnUntraced(function* () {
           const session = yield* CurrentSession
-          yield* sessions.end(session.id)
+          yield* sessions.end(session, session.id)
           yield* clearSessionCookie
+        })
+      )
+      .handle(
+        "list",
+        Effect.fnUntraced(function* () {
+          const { id, personId } = yield* CurrentSession
+          const found = yield* sessions.list(personId)
+          return { data: found.map((session) => ({ ...session, current: session.id === id })) }
+        })
+      )
+      .handle(
+        "endAll",
+        Effect.fnUntraced(function* () {
+          yield* sessions.endAll(yield* CurrentSession)
+          yield* clearSessionCookie
+        })
+      )
+      .handle(
+        "endOne",
+        Effect.fnUntraced(function* ({ path }) {
+          const session = yield* CurrentSession
+          const id = path.id.toLowerCase()
+          if (!(yield* sessions.end(session, id))) {
+            return yield* new ResourceNotFound({ message: "You have no such session." })
+          }
+          if (id === session.id) {
+            yield* clearSessionCookie
+          }
         })
       )
       .handle(

@@ -2,9 +2,10 @@ import { createHash, randomBytes } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { type ServiceUnavailable, SessionInvalid, WorkspaceAccessRequired } from "../Errors.ts"
+import { type AuditAction, makeAuditAll } from "../kit/Audit.ts"
 import { newId, type OrganizationId } from "../kit/Ids.ts"
 import type { Environment } from "../Settings.ts"
-import { orUnavailable } from "../storage/Database.ts"
+import { orUnavailable, transaction } from "../storage/Database.ts"
 import {
   type CredentialLimits,
   type CredentialLimitsRow,
@@ -38,6 +39,24 @@ export interface Session {
 /** How long a session lasts without a request. */
 export const sessionHours = 12
 
+/** Days after which a session ends, however much it is used. */
+export const sessionDays = 30
+
+/** Sessions of one person at a time: a new one ends the one that was not used for the longest time. */
+export const maxSessions = 100
+
+/** A session as its person sees it in a list: never its token. */
+export interface SessionRecord {
+  readonly id: string
+  readonly environment: Environment
+  readonly createdAt: Date
+  /** To the minute. */
+  readonly lastUsedAt: Date
+  readonly expiresAt: Date
+  /** What signed in, such as `Firefox on Linux`; null where it did not say, or is no browser that we know. */
+  readonly client: string | null
+}
+
 /** What is stored of a one-time or session token: 256 random bits, so a plain hash can't be guessed back. */
 export const tokenHash = (token: Redacted.Redacted): Buffer =>
   createHash("sha256").update(Redacted.value(token)).digest()
@@ -54,14 +73,18 @@ export const isToken = (text: string): boolean => tokenForm.test(text)
 export class Sessions extends Context.Tag("connected-payments/identity/Sessions")<
   Sessions,
   {
-    /** Begins a session for a person; the token is in this answer only. */
+    /**
+     * Begins a session for a person, on the record of their organization's audit log, and ends their open sign-in links;
+     * the token is in this answer only. To be run in a transaction that holds the person's row, as `ensurePerson` does.
+     */
     readonly create: (
-      personId: string
+      personId: string,
+      client: string | null
     ) => Effect.Effect<{ readonly token: Redacted.Redacted; readonly session: Session }, ServiceUnavailable>
     /**
      * The session of a token, with a token taken from its rate limit and up to `organizationTokens` from its
-     * organization's, in one round trip. Refuses nothing for want of them. Extends the session by its 12 hours when the
-     * last extension is more than a minute old; `extended` says so.
+     * organization's, in one round trip. Refuses nothing for want of them. Extends the session by its 12 hours, within
+     * its 30 days, when the last extension is more than a minute old; `extended` says so.
      */
     readonly admit: (
       token: Redacted.Redacted,
@@ -71,7 +94,12 @@ export class Sessions extends Context.Tag("connected-payments/identity/Sessions"
       CredentialLimits & { readonly session: Session; readonly extended: boolean },
       SessionInvalid | ServiceUnavailable
     >
-    readonly end: (sessionId: string) => Effect.Effect<void, ServiceUnavailable>
+    /** The sessions of a person that have not ended, the last used first: at most `maxSessions`. */
+    readonly list: (personId: string) => Effect.Effect<ReadonlyArray<SessionRecord>, ServiceUnavailable>
+    /** Ends one of a person's sessions, their present one or another; answers whether there was such a session. */
+    readonly end: (session: Session, id: string) => Effect.Effect<boolean, ServiceUnavailable>
+    /** Ends all of a person's sessions, their present one included, and their open sign-in links. */
+    readonly endAll: (session: Session) => Effect.Effect<void, ServiceUnavailable>
     /** Selects the workspace that the session works in from now on. */
     readonly selectWorkspace: (
       session: Session,
@@ -83,7 +111,9 @@ export class Sessions extends Context.Tag("connected-payments/identity/Sessions"
 >() {
   static readonly layer: Layer.Layer<Sessions, never, SqlClient.SqlClient> = Layer.effect(
     Sessions,
-    Effect.map(SqlClient.SqlClient, makeSessions)
+    Effect.gen(function* () {
+      return makeSessions(yield* SqlClient.SqlClient, yield* makeAuditAll)
+    })
   )
 }
 
@@ -102,14 +132,21 @@ const toSession = ({ environments, organizationId, role, ...session }: SessionRo
   membership: organizationId === null ? null : { organizationId, role, environments }
 })
 
-function makeSessions(sql: SqlClient.SqlClient): Sessions["Type"] {
-  const columns = sql.literal(`
-    s.id, s.person_id AS "personId", p.email, s.environment, s.expires_at AS "expiresAt",
+function makeSessions(
+  sql: SqlClient.SqlClient,
+  auditAll: Effect.Effect.Success<typeof makeAuditAll>
+): Sessions["Type"] {
+  // A process of the version before extends sessions without the limit of their days
+  const expiresAt = sql.literal(`LEAST(s.expires_at, s.created_at + interval '${sessionDays} days')`)
+  const lasts = sql`s.expires_at > now() AND s.created_at > now() - ${sessionDays} * interval '1 day'`
+
+  const columns = sql`
+    s.id, s.person_id AS "personId", p.email, s.environment, ${expiresAt} AS "expiresAt",
     m.organization_id AS "organizationId", m.role,
     CASE WHEN m.role IN ('owner', 'admin') THEN ARRAY['sandbox', 'production'] ELSE ARRAY(
       SELECT a.environment FROM payments.workspace_access a
       WHERE a.organization_id = m.organization_id AND a.person_id = m.person_id ORDER BY a.environment DESC
-    ) END AS environments`)
+    ) END AS environments`
 
   const joined = sql.literal(`
     payments.sessions s JOIN payments.people p ON p.id = s.person_id
@@ -120,13 +157,43 @@ function makeSessions(sql: SqlClient.SqlClient): Sessions["Type"] {
       Option.map(Option.fromNullable(row), toSession)
     )
 
-  const create = Effect.fn("Sessions.create")(function* (personId: string) {
+  /** In the log of the person's organization, as it concerns all of it; who has none has no log. */
+  const record = (
+    { membership, personId }: Pick<Session, "membership" | "personId">,
+    action: AuditAction,
+    ids: ReadonlyArray<string>
+  ) =>
+    membership === null
+      ? Effect.void
+      : auditAll(
+          {
+            organizationId: membership.organizationId,
+            author: { kind: "person", id: personId },
+            action,
+            targetType: "session"
+          },
+          ids.map((id) => ({ environment: null, id }))
+        )
+
+  const endLinks = (personId: string) => sql`
+    UPDATE payments.login_tokens SET used_at = now()
+    WHERE email = (SELECT email FROM payments.people WHERE id = ${personId}) AND used_at IS NULL`
+
+  const makeRoom = (personId: string) => sql`
+    DELETE FROM payments.sessions WHERE id IN (
+      SELECT id FROM payments.sessions WHERE person_id = ${personId}
+      ORDER BY last_used_at DESC, id DESC OFFSET ${maxSessions - 1})`
+
+  const create = Effect.fn("Sessions.create")(function* (personId: string, client: string | null) {
     const token = newToken()
     const id = yield* newId
+    yield* endLinks(personId)
+    yield* makeRoom(personId)
     yield* sql`
-      INSERT INTO payments.sessions (id, token_hash, person_id, expires_at)
-      VALUES (${id}, ${tokenHash(token)}, ${personId}, now() + ${sessionHours} * interval '1 hour')`
+      INSERT INTO payments.sessions (id, token_hash, person_id, expires_at, client)
+      VALUES (${id}, ${tokenHash(token)}, ${personId}, now() + ${sessionHours} * interval '1 hour', ${client})`
     const session = yield* Effect.orDie(Effect.flatten(find(id).pipe(Effect.orDie)))
+    yield* record(session, "session.started", [id])
     // The sandbox is selected first, but a person may have been granted production alone
     const [only] = session.membership?.environments ?? []
     if (only === undefined || session.membership?.environments.includes(session.environment) === true) {
@@ -146,12 +213,15 @@ function makeSessions(sql: SqlClient.SqlClient): Sessions["Type"] {
     }
     const [row] = yield* sql<SessionRow & CredentialLimitsRow & { readonly extended: boolean }>`
       WITH caller AS MATERIALIZED (
-        SELECT ${columns} FROM ${joined} WHERE s.token_hash = ${tokenHash(token)} AND s.expires_at > now()
+        SELECT ${columns} FROM ${joined} WHERE s.token_hash = ${tokenHash(token)} AND ${lasts}
       ), extension AS (
-        UPDATE payments.sessions SET expires_at = now() + ${sessionHours} * interval '1 hour'
-        WHERE id = (SELECT id FROM caller)
-          AND expires_at < now() + ${sessionHours} * interval '1 hour' - interval '1 minute'
-        RETURNING expires_at
+        UPDATE payments.sessions s SET last_used_at = now(),
+          expires_at = LEAST(now() + ${sessionHours} * interval '1 hour',
+            s.created_at + ${sessionDays} * interval '1 day')
+        WHERE s.id = (SELECT id FROM caller) AND (s.last_used_at < now() - interval '1 minute'
+          OR s.expires_at < LEAST(now() + ${sessionHours} * interval '1 hour' - interval '1 minute',
+            s.created_at + ${sessionDays} * interval '1 day'))
+        RETURNING s.expires_at
       ), ${takeCredentialTokens(sql, "session", policies, sql`${organizationTokens}`)}
       SELECT caller.*, ${credentialLimitColumns(sql)}, extension.expires_at IS NOT NULL AS extended,
         COALESCE(extension.expires_at, caller."expiresAt") AS "expiresAt"
@@ -162,8 +232,40 @@ function makeSessions(sql: SqlClient.SqlClient): Sessions["Type"] {
     return { session: toSession(row), extended: row.extended, ...toCredentialLimits(row) }
   }, orUnavailable)
 
-  const end = Effect.fn("Sessions.end")(function* (sessionId: string) {
-    yield* sql`DELETE FROM payments.sessions WHERE id = ${sessionId}`
+  const list = Effect.fn("Sessions.list")(function* (personId: string) {
+    return yield* sql<SessionRecord>`
+      SELECT s.id, s.environment, s.created_at AS "createdAt", date_trunc('minute', s.last_used_at) AS "lastUsedAt",
+        ${expiresAt} AS "expiresAt", s.client
+      FROM payments.sessions s WHERE s.person_id = ${personId} AND ${lasts}
+      ORDER BY s.last_used_at DESC, s.id DESC LIMIT ${maxSessions}`
+  }, orUnavailable)
+
+  const end = Effect.fn("Sessions.end")(function* (session: Session, id: string) {
+    return yield* transaction(sql)(
+      Effect.gen(function* () {
+        const ended = yield* sql`
+          DELETE FROM payments.sessions WHERE id = ${id} AND person_id = ${session.personId} RETURNING 1`
+        yield* record(session, "session.ended", ended.length === 0 ? [] : [id])
+        return ended.length > 0
+      })
+    )
+  }, orUnavailable)
+
+  const endAll = Effect.fn("Sessions.endAll")(function* (session: Session) {
+    yield* transaction(sql)(
+      Effect.gen(function* () {
+        // No sign-in of theirs comes between
+        yield* sql`SELECT 1 FROM payments.people WHERE id = ${session.personId} FOR NO KEY UPDATE`
+        yield* endLinks(session.personId)
+        const ended = yield* sql<{ readonly id: string }>`
+          DELETE FROM payments.sessions WHERE person_id = ${session.personId} RETURNING id`
+        yield* record(
+          session,
+          "session.ended",
+          ended.map(({ id }) => id)
+        )
+      })
+    )
   }, orUnavailable)
 
   const selectWorkspace = Effect.fn("Sessions.selectWorkspace")(function* (session: Session, environment: Environment) {
@@ -176,5 +278,5 @@ function makeSessions(sql: SqlClient.SqlClient): Sessions["Type"] {
 
   const clean = sql`DELETE FROM payments.sessions WHERE expires_at < now()`.pipe(Effect.asVoid, orUnavailable)
 
-  return { create, admit, end, selectWorkspace, clean }
+  return { create, admit, list, end, endAll, selectWorkspace, clean }
 }

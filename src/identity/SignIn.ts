@@ -15,6 +15,12 @@ export interface BegunSession {
   readonly session: Session
 }
 
+/** What a sign-in link is for. */
+export interface LinkPreview {
+  readonly email: string
+  readonly expiresAt: Date
+}
+
 /** Sign-in by e-mail link (the contract leaves the session's login open). */
 export class SignIn extends Context.Tag("connected-payments/identity/SignIn")<
   SignIn,
@@ -24,8 +30,18 @@ export class SignIn extends Context.Tag("connected-payments/identity/SignIn")<
      * person is made when their first link is redeemed. Within `signInLinkLimits`.
      */
     readonly requestLink: (email: string) => Effect.Effect<void, RateLimitExceeded | ServiceUnavailable>
-    /** Begins a session with a link's token. One answer for unknown, used and expired ones. */
-    readonly redeem: (token: Redacted.Redacted) => Effect.Effect<BegunSession, SessionInvalid | ServiceUnavailable>
+    /** Whom a link signs in; uses nothing up. One answer for unknown, used and expired ones. */
+    readonly preview: (token: Redacted.Redacted) => Effect.Effect<LinkPreview, SessionInvalid | ServiceUnavailable>
+    /**
+     * Begins a session with a link's token, and ends the person's other open links. One answer for unknown, used and
+     * expired ones.
+     *
+     * @param client what signs in, as `describeClient` says
+     */
+    readonly redeem: (
+      token: Redacted.Redacted,
+      client: string | null
+    ) => Effect.Effect<BegunSession, SessionInvalid | ServiceUnavailable>
     /** Removes the tokens of links that have expired. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
@@ -52,25 +68,41 @@ export class SignIn extends Context.Tag("connected-payments/identity/SignIn")<
           yield* mailer.queue(signInMail({ publicUrl: options.publicUrl, to: email, token }))
         }, orUnavailable)
 
-        const redeem = Effect.fn("SignIn.redeem")(function* (token: Redacted.Redacted) {
+        const invalid = () =>
+          new SessionInvalid({
+            message:
+              "The sign-in link is not valid: it is unknown, was used, has expired, or another one was used after it was sent. Ask for a new one."
+          })
+
+        const find = Effect.fnUntraced(function* (token: Redacted.Redacted) {
+          const [found] = yield* sql<LinkPreview>`
+            SELECT email, expires_at AS "expiresAt" FROM payments.login_tokens
+            WHERE token_hash = ${tokenHash(token)} AND used_at IS NULL AND expires_at > now()`
+          return found ?? (yield* invalid())
+        })
+
+        const preview = Effect.fn("SignIn.preview")(find, orUnavailable)
+
+        const redeem = Effect.fn("SignIn.redeem")(function* (token: Redacted.Redacted, client: string | null) {
           return yield* transaction(sql)(
             Effect.gen(function* () {
-              const [used] = yield* sql<{ readonly email: string }>`
+              const { email } = yield* find(token)
+              // Holds the person's row: of their links that are used at the same time the first one ends the others
+              const personId = yield* memberships.ensurePerson(email)
+              const [used] = yield* sql`
                 UPDATE payments.login_tokens SET used_at = now()
-                WHERE token_hash = ${tokenHash(token)} AND used_at IS NULL AND expires_at > now() RETURNING email`
+                WHERE token_hash = ${tokenHash(token)} AND used_at IS NULL AND expires_at > now() RETURNING 1`
               if (used === undefined) {
-                return yield* new SessionInvalid({
-                  message: "The sign-in link is not valid: it is unknown, was used or has expired. Ask for a new one."
-                })
+                return yield* invalid()
               }
-              return yield* sessions.create(yield* memberships.ensurePerson(used.email))
+              return yield* sessions.create(personId, client)
             })
           )
         }, orUnavailable)
 
         const clean = sql`DELETE FROM payments.login_tokens WHERE expires_at < now()`.pipe(Effect.asVoid, orUnavailable)
 
-        return { requestLink, redeem, clean }
+        return { requestLink, preview, redeem, clean }
       })
     )
 }

@@ -19,6 +19,11 @@ export const SignInLinkRequested = Schema.Struct({ sent: Schema.Literal(true) })
 /** Body of operations that redeem a mailed link. */
 export const RedeemToken = strict(Schema.Struct({ token: OneTimeToken }).annotations({ identifier: "RedeemToken" }))
 
+/** Whom a sign-in link signs in. */
+export const SignInPreview = Schema.Struct({ email: Schema.String, expiresAt: Schema.Date }).annotations({
+  identifier: "SignInPreview"
+})
+
 /** A page for a person, who came by a mailed link. */
 export const LinkPage = HttpApiSchema.Text({ contentType: "text/html" })
 
@@ -43,8 +48,20 @@ export class SignInApi extends HttpApiGroup.make("signIn")
       .annotate(OpenApi.Summary, "The page that a sign-in link opens")
       .annotate(
         OpenApi.Description,
-        "Redeems nothing by itself: its button sends the token, which is behind the link's #, to `POST /identity/session`."
+        "Redeems nothing by itself: it says whom the link signs in, and its button sends the token, which is behind the link's #, to `POST /identity/session`."
       )
+  )
+  .add(
+    HttpApiEndpoint.post("preview", "/identity/sign-in/preview")
+      .setUrlParams(NoQuery)
+      .setPayload(RedeemToken)
+      .addSuccess(SignInPreview)
+      .addError(errorSchema(SessionInvalid))
+      .addError(errorSchema(OriginNotTrusted))
+      .addError(errorSchema(RateLimitExceeded))
+      .middleware(RedemptionLimit)
+      .annotate(OpenApi.Summary, "Read whom a sign-in link signs in")
+      .annotate(OpenApi.Description, "Uses nothing up: the link's page says so before its button signs anybody in.")
   )
   .add(
     HttpApiEndpoint.post("redeem", "/identity/session")
@@ -58,7 +75,7 @@ export class SignInApi extends HttpApiGroup.make("signIn")
       .annotate(OpenApi.Summary, "Sign in with a link's token; sets the session cookie")
       .annotate(
         OpenApi.Description,
-        "A token works once, within 15 minutes. An `Origin` may be absent here; where it is sent, it must be a trusted one."
+        "A token works once, within 15 minutes, and ends the person's other open sign-in links. An `Origin` may be absent here; where it is sent, it must be a trusted one."
       )
   )
   .addError(errorSchema(ServiceUnavailable))

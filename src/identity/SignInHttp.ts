@@ -10,7 +10,7 @@ export const signInHttp = (options: RedemptionOptions) =>
   HttpApiBuilder.group(Api, "signIn", (handlers) =>
     Effect.gen(function* () {
       const signIn = yield* SignIn
-      const redeem = yield* makeRedemption(options)
+      const { preview, redeem } = yield* makeRedemption(options)
       return handlers
         .handle(
           "requestLink",
@@ -20,6 +20,7 @@ export const signInHttp = (options: RedemptionOptions) =>
           })
         )
         .handle("page", () => Effect.succeed(signInPage))
-        .handle("redeem", ({ payload }) => redeem(signIn.redeem(payload.token)))
+        .handle("preview", ({ payload }) => preview(signIn.preview(payload.token)))
+        .handle("redeem", ({ payload }) => redeem((client) => signIn.redeem(payload.token, client)))
     })
   )

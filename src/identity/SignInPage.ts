@@ -10,11 +10,16 @@ import { HttpServerResponse } from "@effect/platform"
 
 interface PageText {
   readonly title: string
+  /** While it is not known yet what the link is for. */
+  readonly wait: string
+  /** What the link is for; in braces, fields of the preview. */
   readonly intro: string
   readonly button: string
   readonly done: string
   /** Where the token goes, relative to the page: the service may stand behind a path of a proxy's. */
   readonly action: string
+  /** Where it is asked what the token is for. */
+  readonly preview: string
 }
 
 const sha256 = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`
@@ -22,22 +27,37 @@ const sha256 = (text: string): string => `'sha256-${createHash("sha256").update(
 const style =
   "body{font:1.1rem/1.5 system-ui,sans-serif;max-width:34rem;margin:15vh auto;padding:0 1rem;color:#1a1a1a;background:#fff}button{font:inherit;padding:.6rem 1.4rem;cursor:pointer}"
 
-const scriptOf = ({ action, done }: PageText): string => `
+const scriptOf = ({ action, done, intro, preview }: PageText): string => `
 const button = document.querySelector("button")
 const status = document.querySelector("[role=status]")
+const intro = document.querySelector("p")
 const token = location.hash.slice(1)
-const lost = "This link is not complete. Open it again from the mail."
-if (token === "") status.textContent = lost
-else button.hidden = false
+const send = (path) => fetch(path, {
+  method: "POST",
+  headers: { "content-type": "application/json" },
+  body: JSON.stringify({ token })
+})
+const showWhom = async () => {
+  try {
+    const response = await send(${JSON.stringify(preview)})
+    const link = await response.json()
+    if (!response.ok) {
+      status.textContent = link.error
+      return
+    }
+    intro.textContent = ${JSON.stringify(intro)}.replace(/{([a-z]+)}/g, (_, field) => link[field])
+    button.hidden = false
+  } catch {
+    status.textContent = "The service could not be reached. Reload the page."
+  }
+}
+if (token === "") status.textContent = "This link is not complete. Open it again from the mail."
+else showWhom()
 button.addEventListener("click", async () => {
   button.disabled = true
   status.textContent = "One moment…"
   try {
-    const response = await fetch(${JSON.stringify(action)}, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ token })
-    })
+    const response = await send(${JSON.stringify(action)})
     const answer = await response.json()
     if (response.ok) {
       history.replaceState(null, "", location.pathname)
@@ -66,7 +86,7 @@ const render = (text: PageText, script: string): string => `<!doctype html>
 <body>
 <main>
 <h1>${text.title}</h1>
-<p>${text.intro}</p>
+<p>${text.wait}</p>
 <p><button type="button" hidden>${text.button}</button></p>
 <p role="status" aria-live="polite"></p>
 <noscript><p>This page needs JavaScript: it sends what follows the # in the link, which your browser keeps to itself.</p></noscript>
@@ -92,17 +112,22 @@ const page = (text: PageText): HttpServerResponse.HttpServerResponse => {
 /** The page of a sign-in link. */
 export const signInPage = page({
   title: "Sign in",
-  intro: "Sign in to connected-payments in this browser.",
+  wait: "Sign in to connected-payments in this browser.",
+  intro: "Sign in to connected-payments in this browser as {email}.",
   button: "Sign in",
   done: "You are signed in as {email}. You can close this page.",
-  action: "session"
+  action: "session",
+  preview: "sign-in/preview"
 })
 
 /** The page of an invitation's link. */
 export const invitationPage = page({
   title: "Invitation",
-  intro: "Accept the invitation and sign in to connected-payments in this browser.",
+  wait: "Accept the invitation and sign in to connected-payments in this browser.",
+  intro:
+    "Accept the invitation to the organization “{organization}” with the role {role}, and sign in to connected-payments in this browser as {email}.",
   button: "Accept the invitation",
   done: "You are a member now, signed in as {email}. You can close this page.",
-  action: "invitation"
+  action: "invitation",
+  preview: "invitation/preview"
 })

@@ -103,7 +103,7 @@ onService({ ...api, rateLimitPerMinute: 600 })("the request rate of a credential
       const [owner] = yield* sql<{ id: string }>`
         SELECT person_id AS id FROM payments.memberships WHERE organization_id = ${organization.id}`
       const sessions = Context.get(services, Sessions)
-      const newSession = Effect.map(Effect.orDie(sessions.create(owner?.id ?? "")), ({ token }) => ({
+      const newSession = Effect.map(Effect.orDie(sessions.create(owner?.id ?? "", null)), ({ token }) => ({
         headers: { cookie: `svc_session=${Redacted.value(token)}` }
       }))
       const [here, there] = [yield* newSession, yield* newSession]
@@ -128,7 +128,7 @@ onService({ ...api, rateLimitPerMinute: 600 })("the request rate of a credential
       const mcpHeaders = { accept: "application/json, text/event-stream" }
       const [owner] = yield* sql<{ id: string }>`
         SELECT person_id AS id FROM payments.memberships WHERE organization_id = ${organization.id}`
-      const session = yield* Effect.orDie(Context.get(services, Sessions).create(owner?.id ?? ""))
+      const session = yield* Effect.orDie(Context.get(services, Sessions).create(owner?.id ?? "", null))
       const cookie = `svc_session=${Redacted.value(session.token)}`
       const base = `/v2/organizations/${organization.id}`
       const endpoints = `${base}/integrations/endpoints`

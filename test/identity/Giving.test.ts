@@ -71,7 +71,7 @@ const audited = (organizationId: string, action: string) =>
     TestService,
     ({ sql }) => sql<{ id: string; author: string; environment: string | null }>`
       SELECT target_id AS id, author_id AS author, environment FROM payments.audit_log
-      WHERE organization_id = ${organizationId} AND action = ${action} ORDER BY id`
+      WHERE organization_id = ${organizationId} AND action = ${action} ORDER BY audit_log.id`
   )
 
 onServiceWithMail(api)("what a member gave", (it) => {

@@ -283,6 +283,24 @@ onServiceWithMail(api)("a session lasts", (it) => {
     })
   )
 
+  it.effect("30 days at most, however much it is used", () =>
+    Effect.gen(function* () {
+      const { request, sql } = yield* TestService
+      const owner = yield* signInOwner
+      const began = (days: string) => sql`
+        UPDATE payments.sessions SET created_at = now() - ${days}::interval WHERE token_hash = ${hashOf(owner)}`
+      yield* began("29 days 23 hours")
+      const { json } = yield* owner.request("GET", "/identity/session")
+      expect((Date.parse(String(json["expiresAt"])) - Date.now()) / 3_600_000).toBeCloseTo(1, 1)
+      yield* began("30 days")
+      // As a process of the version before would have extended it
+      yield* shift(owner, "12 hours")
+      for (const path of ["/identity/session", endpointsOf(owner.organizationId)]) {
+        expectFailure(yield* request("GET", path, { headers: { cookie: owner.cookie } }), invalid, path)
+      }
+    })
+  )
+
   it.effect("no longer: an expired, unknown or malformed one is refused everywhere alike", () =>
     Effect.gen(function* () {
       const { request } = yield* TestService

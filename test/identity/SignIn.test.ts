@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Option, Tracer } from "effect"
 import { TestMailbox } from "../harness/Mailbox.ts"
-import { cookieOf, newEmail, onServiceWithMail, personOf, signIn, tokenIn } from "../harness/SignIn.ts"
+import { cookieOf, newEmail, onServiceWithMail, personOf, signIn, signInOwner, tokenIn } from "../harness/SignIn.ts"
 import { type RequestOptions, TestService, testPublicUrl } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 
@@ -81,22 +81,29 @@ onServiceWithMail(api)("signing in", (it) => {
     })
   )
 
-  it.effect("makes a person at the first redemption, not before, and one for all ways to write the address", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* TestService
-      const email = newEmail()
-      const people = sql<{ count: number }>`SELECT count(*)::int AS count FROM payments.people WHERE email = ${email}`
-      const mailbox = yield* TestMailbox
-      yield* askForLink(email.toUpperCase())
-      const first = tokenIn(yield* mailbox.mailTo(email))
-      expect(yield* people).toEqual([{ count: 0 }])
-      yield* askForLink(email)
-      const second = tokenIn(yield* mailbox.mailTo(email, 2))
-      const answers = yield* Effect.all([redeem(first), redeem(second)], { concurrency: 2 })
-      expect(answers.map(({ status }) => status)).toEqual([200, 200])
-      expect(new Set(answers.map(({ json }) => JSON.stringify(json["person"]))).size).toBe(1)
-      expect(yield* people).toEqual([{ count: 1 }])
-    })
+  it.effect(
+    "makes a person at the first redemption, not before, and one for all ways to write the address; it ends their other links",
+    () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestService
+        const email = newEmail()
+        const people = sql<{ count: number }>`SELECT count(*)::int AS count FROM payments.people WHERE email = ${email}`
+        const mailbox = yield* TestMailbox
+        yield* askForLink(email.toUpperCase())
+        const first = tokenIn(yield* mailbox.mailTo(email))
+        expect(yield* people).toEqual([{ count: 0 }])
+        yield* askForLink(email)
+        const second = tokenIn(yield* mailbox.mailTo(email, 2))
+        const other = yield* mailedToken(newEmail())
+        const answers = yield* Effect.all([redeem(first), redeem(second)], { concurrency: 2 })
+        expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 401])
+        expect(yield* people).toEqual([{ count: 1 }])
+        expect((yield* redeem(other)).status).toBe(200)
+        yield* askForLink(email)
+        const again = yield* redeem(tokenIn(yield* mailbox.mailTo(email, 3)))
+        const [before] = answers.filter(({ status }) => status === 200)
+        expect(again.json["person"]).toEqual(before?.json["person"])
+      })
   )
 
   it.effect("takes a token once, also when it is sent ten times at once", () =>
@@ -273,11 +280,25 @@ onServiceWithMail(api)("the page that a link opens", (it) => {
 /** Runs a page's script as a browser would, against the service itself; answers what the page says when it is done. */
 const pressButton = (baseUrl: string, path: string, script: string, hash: string) =>
   Effect.promise(async () => {
-    const page = { said: "", hidden: true, disabled: false, removed: false, address: `${path}${hash}`, cookies: 0 }
+    const page = {
+      said: "",
+      whom: "",
+      hidden: true,
+      disabled: false,
+      removed: false,
+      address: `${path}${hash}`,
+      cookies: 0
+    }
+    // What the page says, or shows, once it has asked what its link is for
+    let ready = () => {}
+    const isReady = new Promise<void>((resolve) => {
+      ready = resolve
+    })
     let press = () => Promise.resolve()
     const button = {
       set hidden(hidden: boolean) {
         page.hidden = hidden
+        ready()
       },
       set disabled(disabled: boolean) {
         page.disabled = disabled
@@ -292,8 +313,15 @@ const pressButton = (baseUrl: string, path: string, script: string, hash: string
     const status = {
       set textContent(text: string) {
         page.said = text
+        ready()
       }
     }
+    const intro = {
+      set textContent(text: string) {
+        page.whom = text
+      }
+    }
+    const elements: Readonly<Record<string, object>> = { button, "[role=status]": status, p: intro }
     const send = async (url: string, init: RequestInit) => {
       const headers = { ...init.headers, origin: testPublicUrl }
       const response = await fetch(new URL(url, `${baseUrl}${path}`), { ...init, headers })
@@ -301,7 +329,7 @@ const pressButton = (baseUrl: string, path: string, script: string, hash: string
       return response
     }
     new Function("document", "location", "history", "fetch", script)(
-      { querySelector: (selector: string) => (selector === "button" ? button : status) },
+      { querySelector: (selector: string) => elements[selector] },
       { hash, pathname: path },
       {
         replaceState: (_state: unknown, _title: string, address: string) => {
@@ -310,6 +338,7 @@ const pressButton = (baseUrl: string, path: string, script: string, hash: string
       },
       send
     )
+    await isReady
     if (!page.hidden) await press()
     return page
   })
@@ -329,10 +358,54 @@ onServiceWithMail(api)("the button of that page", (it) => {
       const script = yield* scriptOf(path)
       const done = yield* pressButton(baseUrl, path, script, `#${token}`)
       expect(done).toMatchObject({ removed: true, address: path, cookies: 1 })
+      expect(done.whom).toBe(`Sign in to connected-payments in this browser as ${email}.`)
       expect(done.said).toBe(`You are signed in as ${email}. You can close this page.`)
       const again = yield* pressButton(baseUrl, path, script, `#${token}`)
-      expect(again).toMatchObject({ removed: false, disabled: true, cookies: 0 })
+      expect(again).toMatchObject({ whom: "", hidden: true, removed: false, cookies: 0 })
       expect(again.said).toMatch(/not valid/)
+    })
+  )
+
+  it.effect("says beforehand what an invitation is to, and whom it signs in", () =>
+    Effect.gen(function* () {
+      const { baseUrl } = yield* TestService
+      const owner = yield* signInOwner
+      const email = newEmail()
+      yield* owner.request("POST", "/identity/invitations", { body: { email, role: "viewer" } })
+      const token = tokenIn(yield* (yield* TestMailbox).mailTo(email))
+      const path = "/identity/invitation"
+      const done = yield* pressButton(baseUrl, path, yield* scriptOf(path), `#${token}`)
+      expect(done.whom).toContain("to the organization “Bakery” with the role viewer")
+      expect(done.whom).toContain(`as ${email}.`)
+      expect(done).toMatchObject({ removed: true, cookies: 1 })
+    })
+  )
+
+  it.effect("asks what its link is for without using it up; refuses tokens that are not good", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      const email = newEmail()
+      const token = yield* mailedToken(email)
+      const preview = (path: string, body: unknown, headers: Readonly<Record<string, string>> = {}) =>
+        request("POST", `/identity/${path}/preview`, { body, headers })
+      for (let n = 0; n < 3; n++) {
+        const answer = yield* preview("sign-in", { token })
+        expect(answer.status, answer.text).toBe(200)
+        expect(answer.json).toEqual({ email, expiresAt: expect.stringMatching(/Z$/) })
+        expect(answer.headers.getSetCookie()).toEqual([])
+      }
+      const foreign = { status: 403, code: "origin_not_trusted", fields: [] }
+      expectFailure(yield* preview("sign-in", { token }, { origin: "https://evil.example" }), foreign)
+      expect((yield* redeem(token)).status).toBe(200)
+      for (const [path, bad] of [
+        ["sign-in", token],
+        ["sign-in", "nonsense"],
+        ["invitation", token]
+      ] as const) {
+        expectFailure(yield* preview(path, { token: bad }), invalid, path)
+      }
+      const long = { status: 422, code: "validation_failed", fields: ["token"] }
+      expectFailure(yield* preview("sign-in", { token: "a".repeat(257) }), long)
     })
   )
 
@@ -371,8 +444,11 @@ onServiceWithMail({ ...api, failedAuthenticationsPerMinute: 8 })("signing in is 
     Effect.gen(function* () {
       yield* Effect.flatMap(TestService, ({ passTime }) => passTime("1 minute"))
       const token = yield* mailedToken(newEmail())
-      for (let n = 1; n <= 8; n++) {
+      const { request } = yield* TestService
+      for (let n = 1; n <= 4; n++) {
         expectFailure(yield* redeem("A".repeat(43)), invalid)
+        const preview = request("POST", "/identity/sign-in/preview", { body: { token: "A".repeat(43) } })
+        expectFailure(yield* preview, invalid)
       }
       const refused = yield* redeem("A".repeat(43))
       expectFailure(refused, { status: 429, code: "rate_limit_exceeded", fields: [] })

@@ -1,0 +1,121 @@
+import { createHash } from "node:crypto"
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestMailbox } from "../harness/Mailbox.ts"
+import { cookieOf, onServiceWithMail, type Person, personOf, signInOwner, tokenIn } from "../harness/SignIn.ts"
+import { TestService } from "../harness/TestService.ts"
+import { expectFailure } from "../http/Refusals.ts"
+
+const api = { roles: { api: true, worker: false } } as const
+const invalid = { status: 401, code: "session_invalid", fields: [] }
+const untrusted = { status: 403, code: "origin_not_trusted", fields: [] }
+
+const hashOf = (person: Person) => createHash("sha256").update(person.cookie.replace("svc_session=", "")).digest()
+
+onServiceWithMail(api)("the sessions of a person", (it) => {
+  const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+
+  /** Signs in with a browser of this name. */
+  const signInWith = (email: string, userAgent: string) =>
+    Effect.gen(function* () {
+      const service = yield* TestService
+      const mailbox = yield* TestMailbox
+      const before = mailbox.mails.filter(({ to }) => to.includes(email)).length
+      yield* service.request("POST", "/identity/sign-in-links", { body: { email } })
+      const token = tokenIn(yield* mailbox.mailTo(email, before + 1))
+      const headers = { "user-agent": userAgent }
+      const answer = yield* service.request("POST", "/identity/session", { body: { token }, headers })
+      expect(answer.status, answer.text).toBe(200)
+      return personOf(service, cookieOf(answer), answer)
+    })
+
+  const sessionsOf = (person: Person) =>
+    Effect.map(person.request("GET", "/identity/sessions"), (answer) => {
+      expect(answer.status, answer.text).toBe(200)
+      expect(answer.text).not.toContain(person.cookie.replace("svc_session=", ""))
+      return Array.from(Object(answer.json["data"]), (item): Readonly<Record<string, unknown>> => Object(item))
+    })
+
+  const recorded = (organizationId: string) =>
+    Effect.flatMap(
+      TestService,
+      ({ sql }) => sql<{ action: string; author: string; id: string }>`
+        SELECT action, author_id AS author, target_id AS id FROM payments.audit_log
+        WHERE organization_id = ${organizationId} AND target_type = 'session' ORDER BY audit_log.id`
+    )
+
+  it.effect("are listed to them alone, ended one by one, and on the record of their organization", () =>
+    Effect.gen(function* () {
+      const owner = yield* signInOwner
+      const stranger = yield* signInOwner
+      const second = yield* signInWith(owner.email, firefox)
+      const [latest, first, ...others] = yield* sessionsOf(second)
+      const shown = {
+        id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+        environment: "sandbox",
+        createdAt: expect.stringMatching(/Z$/),
+        lastUsedAt: expect.stringMatching(/:00\.000Z$/),
+        expiresAt: expect.stringMatching(/Z$/)
+      }
+      expect(others).toEqual([])
+      expect(latest).toEqual({ ...shown, current: true, client: "Firefox on Linux" })
+      expect(first).toEqual({ ...shown, current: false, client: null })
+      const missing = { status: 404, code: "resource_not_found", fields: [] }
+      const of = `/identity/sessions/${String(first?.["id"])}`
+      expectFailure(yield* stranger.request("DELETE", of), missing)
+      expect((yield* second.request("DELETE", of)).status).toBe(204)
+      expectFailure(yield* owner.request("GET", "/identity/session"), invalid)
+      expectFailure(yield* second.request("DELETE", of), missing)
+      const malformed = { status: 422, code: "validation_failed", fields: ["id"] }
+      expectFailure(yield* second.request("DELETE", "/identity/sessions/nonsense"), malformed)
+      expect(yield* sessionsOf(second)).toHaveLength(1)
+      const author = owner.id
+      // The first one began before its person had an organization
+      expect(yield* recorded(owner.organizationId)).toEqual([
+        { action: "session.started", author, id: latest?.["id"] },
+        { action: "session.ended", author, id: first?.["id"] }
+      ])
+    })
+  )
+
+  it.effect("end all at once, with their open links, and nobody else's", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      const mailbox = yield* TestMailbox
+      const owner = yield* signInOwner
+      const stranger = yield* signInOwner
+      const others = [yield* signInWith(owner.email, firefox), yield* signInWith(owner.email, "curl/8.9.1")]
+      yield* request("POST", "/identity/sign-in-links", { body: { email: owner.email } })
+      const token = tokenIn(yield* mailbox.mailTo(owner.email, 4))
+      const cookie = { cookie: owner.cookie }
+      expectFailure(yield* request("DELETE", "/identity/sessions", { headers: cookie }), untrusted)
+      const answer = yield* owner.request("DELETE", "/identity/sessions")
+      expect(answer.status, answer.text).toBe(204)
+      expect(answer.headers.getSetCookie()[0]).toMatch(/^svc_session=; Max-Age=0/)
+      for (const person of [owner, ...others]) {
+        expectFailure(yield* person.request("GET", "/identity/session"), invalid)
+      }
+      expectFailure(yield* request("POST", "/identity/session", { body: { token } }), invalid)
+      expect((yield* stranger.request("GET", "/identity/session")).status).toBe(200)
+      const ended = (yield* recorded(owner.organizationId)).filter(({ action }) => action === "session.ended")
+      expect(ended).toHaveLength(3)
+    })
+  )
+
+  it.effect("are at most 100: the next one ends the one that was not used for the longest time", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const owner = yield* signInOwner
+      yield* sql`
+        INSERT INTO payments.sessions (id, token_hash, person_id, expires_at, last_used_at)
+        SELECT gen_random_uuid(), sha256(gen_random_uuid()::text::bytea), ${owner.id}, now() + interval '1 hour',
+          now() - n * interval '1 minute'
+        FROM generate_series(1, 100) AS n`
+      yield* sql`
+        UPDATE payments.sessions SET last_used_at = now() - interval '1 day' WHERE token_hash = ${hashOf(owner)}`
+      const next = yield* signInWith(owner.email, firefox)
+      expect(yield* sessionsOf(next)).toHaveLength(100)
+      expectFailure(yield* owner.request("GET", "/identity/session"), invalid)
+    })
+  )
+})
