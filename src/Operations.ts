@@ -1,5 +1,6 @@
 import { HttpApi, type HttpApiEndpoint, type HttpApiGroup, type HttpMethod, OpenApi } from "@effect/platform"
 import { Array as Arr, Context, Option, Predicate } from "effect"
+import { publishedSchema } from "./bounds/PublishedSchema.ts"
 import { sessionCookie } from "./identity/Authentication.ts"
 import { type Permission, RequiredPermission } from "./identity/Permissions.ts"
 
@@ -104,14 +105,15 @@ const responseHeaders = {
 
 /**
  * Completes the OpenAPI document: the permission of each operation, the request id on every response, and without the
- * platform's own decode error, which the edge never answers.
+ * platform's own decode error, which the edge never answers. Its schemas are closed for what is taken, open for what is
+ * sent.
  */
 export const documentOperations =
   (operations: ReadonlyArray<Operation>) =>
   (spec: Record<string, unknown>): Record<string, unknown> => {
     const described = structuredClone(spec)
     for (const { method, path, permission } of operations) {
-      const operation = at(described, "paths", path.replaceAll(/:(\w+)/g, "{$1}"), method.toLowerCase())
+      const operation = at(described, ...placeOf(method, path))
       if (operation === undefined) {
         continue
       }
@@ -141,8 +143,56 @@ export const documentOperations =
     for (const unused of ["HttpApiDecodeError", "Issue", "PropertyKey"]) {
       delete schemas?.[unused]
     }
+    publishSchemas(operations, described)
     return described
   }
+
+/** The names of components that a part of the document refers to, and those that they refer to. */
+const referredFrom = (part: unknown, schemas: Readonly<Record<string, unknown>>): ReadonlySet<string> => {
+  const namesIn = (value: unknown) =>
+    [...JSON.stringify(value ?? null).matchAll(/"#\/components\/schemas\/([^"]+)"/g)].flatMap(([, name]) => name ?? [])
+  const found = new Set(namesIn(part))
+  for (const name of found) {
+    for (const further of namesIn(schemas[name])) found.add(further)
+  }
+  return found
+}
+
+/** Each schema in its published form, in place. A component that is both taken and sent stays closed. */
+const publishSchemas = (operations: ReadonlyArray<Operation>, document: Record<string, unknown>): void => {
+  const schemas = at(document, "components", "schemas") ?? {}
+  const described = operations
+    .map(({ method, path }) => at(document, ...placeOf(method, path)))
+    .filter(Predicate.isNotUndefined)
+  const taken = referredFrom(
+    described.map((operation) => [operation["parameters"], operation["requestBody"]]),
+    schemas
+  )
+  for (const [name, schema] of Object.entries(schemas)) {
+    schemas[name] = publishedSchema(schema, { open: !taken.has(name) })
+  }
+  for (const operation of described) {
+    for (const body of Object.values(at(operation, "requestBody", "content") ?? {}).filter(isObject)) {
+      body["schema"] = publishedSchema(body["schema"], { open: false })
+    }
+    const parameters: unknown = operation["parameters"]
+    for (const parameter of Array.isArray(parameters) ? parameters.filter(isObject) : []) {
+      parameter["schema"] = publishedSchema(parameter["schema"], { open: false })
+    }
+    for (const response of Object.values(at(operation, "responses") ?? {}).filter(isObject)) {
+      for (const body of Object.values(at(response, "content") ?? {}).filter(isObject)) {
+        body["schema"] = publishedSchema(body["schema"], { open: true })
+      }
+    }
+  }
+}
+
+/** Where the document describes an operation. */
+const placeOf = (method: string, path: string): ReadonlyArray<string> => [
+  "paths",
+  path.replaceAll(/:(\w+)/g, "{$1}"),
+  method.toLowerCase()
+]
 
 const isObject = (u: unknown): u is Record<string, unknown> => typeof u === "object" && u !== null && !Array.isArray(u)
 

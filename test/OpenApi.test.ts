@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import addFormats from "ajv-formats"
-import { Effect, Option, Schema, SchemaAST } from "effect"
+import { Effect, Option, Predicate, Schema, SchemaAST } from "effect"
 import { operations } from "../src/Api.ts"
 import { documentedErrors } from "../src/Errors.ts"
 import { EventType } from "../src/events/Catalog.ts"
@@ -330,11 +330,7 @@ onService({ roles: { api: true, worker: false } })("the documents", (it) => {
     Effect.gen(function* () {
       const { json } = yield* document
       const ajv = addFormats.default(new Ajv2020({ strict: false, allErrors: true }))
-      // The platform gives schemas of anything one and the same id, which a validator refuses
-      const schemas = Object.fromEntries(
-        Object.entries(json.components.schemas).filter(([, schema]) => !JSON.stringify(schema).includes('"$id"'))
-      )
-      ajv.addSchema({ $id: "openapi", components: { schemas } })
+      ajv.addSchema({ $id: "openapi", components: { schemas: json.components.schemas } })
       const bodyOf = (type: EventType) =>
         ajv.compile({ $ref: `openapi${json.webhooks[type]?.post.requestBody.content["application/json"].schema.$ref}` })
       const fits = bodyOf("payment.succeeded")
@@ -348,6 +344,56 @@ onService({ roles: { api: true, worker: false } })("the documents", (it) => {
       for (const type of EventType.literals.filter((type) => type !== "payment.succeeded")) {
         expect(bodyOf(type)(envelope), type).toBe(false)
       }
+    })
+  )
+
+  it.effect("are closed for what the service takes, and open for what it sends", () =>
+    Effect.gen(function* () {
+      const { json } = yield* document
+      const component = (reference: string) => json.components.schemas[reference.replace("#/components/schemas/", "")]
+      /** All objects with fields in a schema, those that it refers to included. */
+      const objectsOf = (
+        value: unknown,
+        seen = new Set<string>()
+      ): ReadonlyArray<Readonly<Record<string, unknown>>> => {
+        if (Array.isArray(value)) return value.flatMap((part) => objectsOf(part, seen))
+        if (!Predicate.isRecord(value)) return []
+        const { $ref } = value
+        if (Predicate.isString($ref)) {
+          if (seen.has($ref)) return []
+          seen.add($ref)
+          return objectsOf(component($ref), seen)
+        }
+        const fields = Predicate.isRecord(value["properties"]) ? Object.keys(value["properties"]) : []
+        return [...(fields.length > 0 ? [value] : []), ...Object.values(value).flatMap((part) => objectsOf(part, seen))]
+      }
+      const all = Object.values(json.paths).flatMap((path) => Object.values(path))
+      const sent = objectsOf([all.map(({ responses }) => responses), json.webhooks])
+      expect(sent.length).toBeGreaterThan(100)
+      expect(sent.filter((object) => object["additionalProperties"] === false)).toEqual([])
+      const taken = all
+        .filter(({ tags }) => !tags.includes("inbound"))
+        .flatMap(({ requestBody }) => objectsOf(requestBody))
+      expect(taken.length).toBeGreaterThan(20)
+      expect(taken.filter((object) => object["additionalProperties"] !== false)).toEqual([])
+    })
+  )
+
+  it.effect("can be read by other languages' tools: portable patterns, no ids and no names of the library's own", () =>
+    Effect.gen(function* () {
+      const { json, text } = yield* document
+      const patterns = [...text.matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)].map(([, quoted]) =>
+        String(JSON.parse(quoted ?? '""'))
+      )
+      expect(patterns.length).toBeGreaterThan(20)
+      for (const pattern of patterns) {
+        expect(pattern).not.toMatch(/\\[pP]\{/)
+        expect(() => new RegExp(pattern, "u")).not.toThrow()
+      }
+      expect(text).not.toContain('"$id"')
+      expect(text).not.toContain('"patternProperties"')
+      expect(text).not.toMatch(/"title":"(?:unknown|int|finite|maxItems|nonNegative)/)
+      expect(JSON.stringify(json.components.schemas)).not.toMatch(/"description":"an? (?:string|array|finite)/)
     })
   )
 
