@@ -23,6 +23,7 @@ import {
 import { Api, operations } from "./Api.ts"
 import { boundedRefusals } from "./bounds/Refusals.ts"
 import { checkoutReturnPaths } from "./CheckoutPages.ts"
+import { documentPaths } from "./Docs.ts"
 import { errorReferencePath } from "./ErrorReference.ts"
 import {
   type ApiError,
@@ -50,13 +51,6 @@ import type { TrustedProxies } from "./SettingsForms.ts"
 /** The one place where a failure becomes a response (contract, Errors). */
 
 const operationsAt = matcher(operations)
-
-/** Where the contract's documents are served. */
-export const documentPaths = { openApi: "/openapi.json", docs: "/docs" } as const
-
-/** The page of the documents carries all that it needs, and asks this service alone: a key typed into it stays here. */
-const docsPolicy =
-  "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; style-src 'unsafe-inline'; img-src 'self' data:; font-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 /** What is served beside the operations, by GET alone. */
 const pages: ReadonlySet<string> = new Set<string>([
@@ -280,7 +274,6 @@ export const edge = (options: EdgeOptions) =>
           const request =
             entry === undefined && HttpMethod.hasBody(original.method) ? withBoundedJson(original) : original
           const headers: Record<string, string> = { "request-id": requestId }
-          if (pathOf(original.url) === documentPaths.docs) headers["content-security-policy"] = docsPolicy
           const served: Effect.Effect<
             HttpServerResponse.HttpServerResponse,
             ApiError,

@@ -3,6 +3,7 @@ import { Array as Arr, Context, Option, Predicate } from "effect"
 import { publishedSchema } from "./bounds/PublishedSchema.ts"
 import { sessionCookie } from "./identity/Authentication.ts"
 import { type Permission, RequiredPermission } from "./identity/Permissions.ts"
+import { exampleIdempotencyKey, operationExamples } from "./OperationExamples.ts"
 
 /** The operations of a contract as a list: for the authentication, the documents and the tests over all of them. */
 
@@ -144,8 +145,25 @@ export const documentOperations =
       delete schemas?.[unused]
     }
     publishSchemas(operations, described)
+    addExamples(operations, described)
     return described
   }
+
+/** Gives bodies, answers and idempotency keys their examples, in place. */
+const addExamples = (operations: ReadonlyArray<Operation>, document: Record<string, unknown>): void => {
+  for (const { group, method, name, path } of operations) {
+    const operation = at(document, ...placeOf(method, path)) ?? {}
+    const { answer, request } = operationExamples[`${group}.${name}`] ?? {}
+    const body = at(operation, "requestBody", "content", "application/json")
+    if (body !== undefined && request !== undefined) body["example"] = request
+    const answered = at(operation, "responses", "200", "content", "application/json")
+    if (answered !== undefined && answer !== undefined) answered["example"] = answer
+    const parameters: unknown = operation["parameters"]
+    for (const parameter of Array.isArray(parameters) ? parameters.filter(isObject) : []) {
+      if (parameter["name"] === "idempotency-key") parameter["example"] = exampleIdempotencyKey(group, name)
+    }
+  }
+}
 
 /** The names of components that a part of the document refers to, and those that they refer to. */
 const referredFrom = (part: unknown, schemas: Readonly<Record<string, unknown>>): ReadonlySet<string> => {
