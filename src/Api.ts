@@ -15,6 +15,7 @@ import {
 } from "./Errors.ts"
 import { EndpointsApi } from "./endpoints/Api.ts"
 import { documentWebhooks } from "./events/OpenApiWebhooks.ts"
+import { introduction } from "./Introduction.ts"
 import { AuditApi } from "./identity/AuditApi.ts"
 import { InvitationApi, InvitationsApi } from "./identity/InvitationsApi.ts"
 import { KeysApi } from "./identity/KeysApi.ts"
@@ -88,10 +89,7 @@ class Contract extends HttpApi.make("connected-payments")
   .addError(errorSchema(InternalError))
   .annotate(OpenApi.Title, "connected-payments")
   .annotate(OpenApi.Version, "2")
-  .annotate(
-    OpenApi.Description,
-    "Payments on top of one connected provider account per organization and environment, and signed webhook events."
-  ) {}
+  .annotate(OpenApi.Description, introduction) {}
 
 /** Every operation of the contract, with the permission that it needs. */
 export const operations: ReadonlyArray<Operation> = operationsOf(Contract)

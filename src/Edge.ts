@@ -24,6 +24,7 @@ import { Api, operations } from "./Api.ts"
 import { boundedRefusals, maxRefusedFields, type Reasons, type RefusalNames, refusal } from "./bounds/Refusals.ts"
 import { checkoutReturnPaths } from "./CheckoutPages.ts"
 import { makeCrossOrigin } from "./CrossOrigin.ts"
+import { documentPaths } from "./Docs.ts"
 import {
   type ApiError,
   errorBody,
@@ -51,13 +52,6 @@ import type { TrustedProxies } from "./SettingsForms.ts"
 /** The one place where a failure becomes a response (contract, Errors). */
 
 const operationsAt = matcher(operations)
-
-/** Where the contract's documents are served. */
-export const documentPaths = { openApi: "/openapi.json", docs: "/docs" } as const
-
-/** The page of the documents carries all that it needs, and asks this service alone: a key typed into it stays here. */
-const docsPolicy =
-  "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; style-src 'unsafe-inline'; img-src 'self' data:; font-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 /** What is served beside the operations, by GET alone. */
 const pages: ReadonlySet<string> = new Set<string>([
@@ -313,7 +307,6 @@ export const edge = (options: EdgeOptions) => {
             "request-id": requestId,
             ...crossOrigin.headersOf(original, path)
           }
-          if (path === documentPaths.docs) headers["content-security-policy"] = docsPolicy
           const preflight = crossOrigin.preflight(original, path)
           const served: Effect.Effect<
             HttpServerResponse.HttpServerResponse,

@@ -1,7 +1,8 @@
-import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
+import { HttpApiBuilder } from "@effect/platform"
 import { documentedErrors } from "./Errors.ts"
 import { withGenerated } from "./Generated.ts"
 import { anchorOf, errorReferencePath } from "./kit/ErrorLink.ts"
+import { publishedDocument } from "./kit/PublishedDocument.ts"
 
 /** The reference of errors for integrators: each code, why it comes and what to do (contract, Errors). */
 
@@ -267,12 +268,12 @@ ${errorReference.map(sectionOf).join("\n")}
 export const errorReferencePage = HttpApiBuilder.Router.use((router) =>
   router.get(
     errorReferencePath,
-    HttpServerResponse.raw(page, {
+    publishedDocument({
+      body: page,
+      contentType: "text/html; charset=utf-8",
+      cacheControl: "public, max-age=3600",
       headers: {
-        "content-type": "text/html; charset=utf-8",
-        "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'",
-        "cache-control": "public, max-age=3600",
-        "x-content-type-options": "nosniff"
+        "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
       }
     })
   )

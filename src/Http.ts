@@ -2,7 +2,6 @@ import {
   Etag,
   FileSystem,
   HttpApiBuilder,
-  HttpApiScalar,
   HttpMiddleware,
   HttpPlatform,
   HttpRouter,
@@ -12,9 +11,10 @@ import {
 import { Context, Effect, Layer, Scope } from "effect"
 import { Api, operations } from "./Api.ts"
 import { checkoutReturnPages } from "./CheckoutPages.ts"
+import { documentPages } from "./Docs.ts"
 import { deliveriesHttp } from "./deliveries/Http.ts"
 import { recoveriesHttp } from "./deliveries/RecoveriesHttp.ts"
-import { documentPaths, type EdgeOptions, edge } from "./Edge.ts"
+import { type EdgeOptions, edge } from "./Edge.ts"
 import { errorReferencePage } from "./ErrorReference.ts"
 import { ServiceUnavailable } from "./Errors.ts"
 import { eventSchemaPages } from "./EventSchemas.ts"
@@ -141,8 +141,7 @@ type RequestContext = HttpServer.HttpServer | HttpRouter.HttpRouter.DefaultServi
  */
 export const httpLayer = (options: HttpOptions) =>
   served.pipe(
-    Layer.provide(HttpApiBuilder.middlewareOpenApi({ path: documentPaths.openApi })),
-    Layer.provide(HttpApiScalar.layer({ path: documentPaths.docs, scalar: { withDefaultFonts: false } })),
+    Layer.provide(documentPages),
     Layer.provide(checkoutReturnPages),
     Layer.provide(mcpHttp(options)),
     Layer.provide(eventSchemaPages),

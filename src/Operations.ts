@@ -1,7 +1,9 @@
 import { HttpApi, type HttpApiEndpoint, type HttpApiGroup, type HttpMethod, OpenApi } from "@effect/platform"
 import { Array as Arr, Context, Option, Predicate } from "effect"
+import { publishedSchema } from "./bounds/PublishedSchema.ts"
 import { sessionCookie } from "./identity/Authentication.ts"
 import { type Permission, RequiredPermission } from "./identity/Permissions.ts"
+import { exampleIdempotencyKey, operationExamples } from "./OperationExamples.ts"
 
 /** The operations of a contract as a list: for the authentication, the documents and the tests over all of them. */
 
@@ -113,14 +115,15 @@ const errorHeaders = {
 
 /**
  * Completes the OpenAPI document: the permission of each operation, the request id on every response, and without the
- * platform's own decode error, which the edge never answers.
+ * platform's own decode error, which the edge never answers. Its schemas are closed for what is taken, open for what is
+ * sent.
  */
 export const documentOperations =
   (operations: ReadonlyArray<Operation>) =>
   (spec: Record<string, unknown>): Record<string, unknown> => {
     const described = structuredClone(spec)
     for (const { method, path, permission } of operations) {
-      const operation = at(described, "paths", path.replaceAll(/:(\w+)/g, "{$1}"), method.toLowerCase())
+      const operation = at(described, ...placeOf(method, path))
       if (operation === undefined) {
         continue
       }
@@ -150,8 +153,73 @@ export const documentOperations =
     for (const unused of ["HttpApiDecodeError", "Issue", "PropertyKey"]) {
       delete schemas?.[unused]
     }
+    publishSchemas(operations, described)
+    addExamples(operations, described)
     return described
   }
+
+/** Gives bodies, answers and idempotency keys their examples, in place. */
+const addExamples = (operations: ReadonlyArray<Operation>, document: Record<string, unknown>): void => {
+  for (const { group, method, name, path } of operations) {
+    const operation = at(document, ...placeOf(method, path)) ?? {}
+    const { answer, request } = operationExamples[`${group}.${name}`] ?? {}
+    const body = at(operation, "requestBody", "content", "application/json")
+    if (body !== undefined && request !== undefined) body["example"] = request
+    const answered = at(operation, "responses", "200", "content", "application/json")
+    if (answered !== undefined && answer !== undefined) answered["example"] = answer
+    const parameters: unknown = operation["parameters"]
+    for (const parameter of Array.isArray(parameters) ? parameters.filter(isObject) : []) {
+      if (parameter["name"] === "idempotency-key") parameter["example"] = exampleIdempotencyKey(group, name)
+    }
+  }
+}
+
+/** The names of components that a part of the document refers to, and those that they refer to. */
+const referredFrom = (part: unknown, schemas: Readonly<Record<string, unknown>>): ReadonlySet<string> => {
+  const namesIn = (value: unknown) =>
+    [...JSON.stringify(value ?? null).matchAll(/"#\/components\/schemas\/([^"]+)"/g)].flatMap(([, name]) => name ?? [])
+  const found = new Set(namesIn(part))
+  for (const name of found) {
+    for (const further of namesIn(schemas[name])) found.add(further)
+  }
+  return found
+}
+
+/** Each schema in its published form, in place. A component that is both taken and sent stays closed. */
+const publishSchemas = (operations: ReadonlyArray<Operation>, document: Record<string, unknown>): void => {
+  const schemas = at(document, "components", "schemas") ?? {}
+  const described = operations
+    .map(({ method, path }) => at(document, ...placeOf(method, path)))
+    .filter(Predicate.isNotUndefined)
+  const taken = referredFrom(
+    described.map((operation) => [operation["parameters"], operation["requestBody"]]),
+    schemas
+  )
+  for (const [name, schema] of Object.entries(schemas)) {
+    schemas[name] = publishedSchema(schema, { open: !taken.has(name) })
+  }
+  for (const operation of described) {
+    for (const body of Object.values(at(operation, "requestBody", "content") ?? {}).filter(isObject)) {
+      body["schema"] = publishedSchema(body["schema"], { open: false })
+    }
+    const parameters: unknown = operation["parameters"]
+    for (const parameter of Array.isArray(parameters) ? parameters.filter(isObject) : []) {
+      parameter["schema"] = publishedSchema(parameter["schema"], { open: false })
+    }
+    for (const response of Object.values(at(operation, "responses") ?? {}).filter(isObject)) {
+      for (const body of Object.values(at(response, "content") ?? {}).filter(isObject)) {
+        body["schema"] = publishedSchema(body["schema"], { open: true })
+      }
+    }
+  }
+}
+
+/** Where the document describes an operation. */
+const placeOf = (method: string, path: string): ReadonlyArray<string> => [
+  "paths",
+  path.replaceAll(/:(\w+)/g, "{$1}"),
+  method.toLowerCase()
+]
 
 const isObject = (u: unknown): u is Record<string, unknown> => typeof u === "object" && u !== null && !Array.isArray(u)
 

@@ -1,12 +1,15 @@
+import { get as httpGet, type IncomingHttpHeaders } from "node:http"
+import { brotliDecompressSync, gunzipSync } from "node:zlib"
 import { expect } from "@effect/vitest"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import addFormats from "ajv-formats"
-import { Effect, Option, Schema, SchemaAST } from "effect"
+import { Effect, Either, Option, ParseResult, Predicate, Schema, SchemaAST } from "effect"
 import { operations } from "../src/Api.ts"
 import { documentedErrors } from "../src/Errors.ts"
 import { EventType } from "../src/events/Catalog.ts"
 import { refusedReasons } from "../src/events/DeliveryHeaders.ts"
 import { Envelope, encodeEnvelope, makeEnvelope, makeTestEnvelope } from "../src/events/Envelope.ts"
+import { operationExamples } from "../src/OperationExamples.ts"
 import { onService, TestService } from "./harness/TestService.ts"
 import { expectFailure } from "./http/Refusals.ts"
 
@@ -14,12 +17,13 @@ import { expectFailure } from "./http/Refusals.ts"
 const Reference = Schema.Struct({ $ref: Schema.String })
 const JsonSchema = Schema.Record({ key: Schema.String, value: Schema.Unknown })
 /** JSON, but for images and the pages of links in mails. */
+const example = { example: Schema.optional(Schema.Unknown) }
 const MediaType = Schema.Literal("application/json", "image/jpeg", "image/png", "image/webp", "multipart/form-data")
-const RequestContent = Schema.Record({ key: MediaType, value: Schema.Struct({ schema: JsonSchema }) }).pipe(
+const RequestContent = Schema.Record({ key: MediaType, value: Schema.Struct({ schema: JsonSchema, ...example }) }).pipe(
   Schema.partial
 )
 const Content = Schema.Struct({
-  "application/json": Schema.optional(Schema.Struct({ schema: JsonSchema })),
+  "application/json": Schema.optional(Schema.Struct({ schema: JsonSchema, ...example })),
   "text/html": Schema.optional(Schema.Struct({ schema: JsonSchema })),
   "image/*": Schema.optional(Schema.Struct({ schema: JsonSchema }))
 })
@@ -28,7 +32,8 @@ const Parameter = Schema.Struct({
   in: Schema.Literal("path", "query", "header"),
   required: Schema.Boolean,
   schema: JsonSchema,
-  description: Schema.optional(Schema.String)
+  description: Schema.optional(Schema.String),
+  ...example
 })
 const Response = Schema.Struct({
   description: Schema.NonEmptyString,
@@ -330,11 +335,7 @@ onService({ roles: { api: true, worker: false } })("the documents", (it) => {
     Effect.gen(function* () {
       const { json } = yield* document
       const ajv = addFormats.default(new Ajv2020({ strict: false, allErrors: true }))
-      // The platform gives schemas of anything one and the same id, which a validator refuses
-      const schemas = Object.fromEntries(
-        Object.entries(json.components.schemas).filter(([, schema]) => !JSON.stringify(schema).includes('"$id"'))
-      )
-      ajv.addSchema({ $id: "openapi", components: { schemas } })
+      ajv.addSchema({ $id: "openapi", components: { schemas: json.components.schemas } })
       const bodyOf = (type: EventType) =>
         ajv.compile({ $ref: `openapi${json.webhooks[type]?.post.requestBody.content["application/json"].schema.$ref}` })
       const fits = bodyOf("payment.succeeded")
@@ -348,6 +349,170 @@ onService({ roles: { api: true, worker: false } })("the documents", (it) => {
       for (const type of EventType.literals.filter((type) => type !== "payment.succeeded")) {
         expect(bodyOf(type)(envelope), type).toBe(false)
       }
+    })
+  )
+
+  it.effect("show examples of the main flow that the operations' own schemas take, each with a key of its own", () =>
+    Effect.gen(function* () {
+      const { json } = yield* document
+      const ajv = addFormats.default(new Ajv2020({ strict: false, allErrors: true }))
+      ajv.addSchema({ $id: "openapi", components: { schemas: json.components.schemas } })
+      const keys = new Set<unknown>()
+      const shown = new Set<string>()
+      for (const { name, operation, said } of yield* documented) {
+        const body = said?.requestBody?.content["application/json"]
+        const answer = said?.responses["200"]?.content?.["application/json"]
+        for (const media of [body, answer]) {
+          if (media?.example === undefined) continue
+          shown.add(`${operation.group}.${operation.name}`)
+          const fits = ajv.compile(JSON.parse(JSON.stringify(media.schema).replaceAll('"#/', '"openapi#/')))
+          expect([name, fits(media.example), fits.errors]).toEqual([name, true, null])
+        }
+        const { headersSchema, payloadSchema } = operation.endpoint
+        if (body?.example !== undefined && Option.isSome(payloadSchema)) {
+          expect(Either.isRight(ParseResult.decodeUnknownEither(payloadSchema.value)(body.example)), name).toBe(true)
+        }
+        for (const parameter of said?.parameters ?? []) {
+          if (parameter.name !== "idempotency-key" || Option.isNone(headersSchema)) continue
+          expect(keys.has(parameter.example), name).toBe(false)
+          keys.add(parameter.example)
+          const headers = { "idempotency-key": parameter.example }
+          expect(Either.isRight(ParseResult.decodeUnknownEither(headersSchema.value)(headers)), name).toBe(true)
+        }
+      }
+      expect(Object.keys(operationExamples).filter((operation) => !shown.has(operation))).toEqual([])
+      const money = operations.filter(({ method, path }) => method !== "GET" && /^\/v2\/.*\/provider\//.test(path))
+      const bare = money.filter(
+        ({ endpoint, group, name }) => Option.isSome(endpoint.payloadSchema) && !shown.has(`${group}.${name}`)
+      )
+      expect(bare.map(({ path }) => path)).toEqual([])
+    })
+  )
+
+  it.effect("show examples of products, prices and endpoints that succeed as they stand", () =>
+    Effect.gen(function* () {
+      const { organization, request } = yield* TestService
+      const { json } = yield* document
+      const send = (path: string, change: (body: object) => object = (body) => body) => {
+        const said = json.paths[`/v2/organizations/{organizationId}/${path}`]?.["post"]
+        const key = said?.parameters.find(({ name }) => name === "idempotency-key")?.example
+        return request("POST", `/v2/organizations/${organization.id}/${path}`, {
+          key: organization.testKey,
+          headers: { "idempotency-key": String(key) },
+          body: change(Object(said?.requestBody?.content["application/json"]?.example))
+        })
+      }
+      expect((yield* send("provider/products")).status).toBe(200)
+      const price = yield* send("provider/prices")
+      expect(price.status).toBe(200)
+      const session = yield* send("provider/checkout/sessions", (body) => ({
+        ...body,
+        line_items: [{ price: price.json["id"], quantity: 2 }]
+      }))
+      expect([session.status, session.json["url"]]).toEqual([200, expect.stringMatching(/^http/)])
+      expect((yield* send("provider/promotion-codes")).status).toBe(200)
+    })
+  )
+
+  it.effect("are compressed once for whoever takes that, and 304 for whoever has them", () =>
+    Effect.gen(function* () {
+      const { baseUrl } = yield* TestService
+      const get = (path: string, headers: Record<string, string>) =>
+        Effect.async<{ readonly status: number; readonly headers: IncomingHttpHeaders; readonly bytes: Buffer }>(
+          (resume) => {
+            httpGet(`${baseUrl}${path}`, { headers }, (response) => {
+              const parts: Array<Buffer> = []
+              response.on("data", (part: Buffer) => parts.push(part))
+              response.on("end", () =>
+                resume(
+                  Effect.succeed({
+                    status: response.statusCode ?? 0,
+                    headers: response.headers,
+                    bytes: Buffer.concat(parts)
+                  })
+                )
+              )
+            }).on("error", (error) => resume(Effect.die(error)))
+          }
+        )
+      for (const path of ["/docs", "/docs/reference.js", "/openapi.json", "/docs/errors", "/schemas/events.json"]) {
+        const plain = yield* get(path, {})
+        expect([path, plain.status, plain.headers["content-encoding"]]).toEqual([path, 200, undefined])
+        const tags = new Set([plain.headers.etag])
+        for (const [accepted, coding, decode] of [
+          ["gzip, deflate, br;q=0.5", "br", brotliDecompressSync],
+          ["GZIP ;q=0.1, br;q=0", "gzip", gunzipSync],
+          ["gzip;q=0.0, identity, *;q=1", undefined, (bytes: Buffer) => bytes]
+        ] as const) {
+          const answer = yield* get(path, { "accept-encoding": accepted })
+          expect([path, answer.headers["content-encoding"], answer.headers.vary]).toEqual([
+            path,
+            coding,
+            "accept-encoding"
+          ])
+          expect(decode(answer.bytes).equals(plain.bytes), path).toBe(true)
+          if (coding !== undefined && path !== "/docs") {
+            expect(answer.bytes.length, path).toBeLessThan(plain.bytes.length / 2)
+          }
+          tags.add(answer.headers.etag)
+          const again = yield* get(path, {
+            "accept-encoding": accepted,
+            "if-none-match": String(answer.headers.etag)
+          })
+          expect([path, again.status, again.bytes.length]).toEqual([path, 304, 0])
+        }
+        expect(tags.size, path).toBe(3)
+      }
+    })
+  )
+
+  it.effect("are closed for what the service takes, and open for what it sends", () =>
+    Effect.gen(function* () {
+      const { json } = yield* document
+      const component = (reference: string) => json.components.schemas[reference.replace("#/components/schemas/", "")]
+      /** All objects with fields in a schema, those that it refers to included. */
+      const objectsOf = (
+        value: unknown,
+        seen = new Set<string>()
+      ): ReadonlyArray<Readonly<Record<string, unknown>>> => {
+        if (Array.isArray(value)) return value.flatMap((part) => objectsOf(part, seen))
+        if (!Predicate.isRecord(value)) return []
+        const { $ref } = value
+        if (Predicate.isString($ref)) {
+          if (seen.has($ref)) return []
+          seen.add($ref)
+          return objectsOf(component($ref), seen)
+        }
+        const fields = Predicate.isRecord(value["properties"]) ? Object.keys(value["properties"]) : []
+        return [...(fields.length > 0 ? [value] : []), ...Object.values(value).flatMap((part) => objectsOf(part, seen))]
+      }
+      const all = Object.values(json.paths).flatMap((path) => Object.values(path))
+      const sent = objectsOf([all.map(({ responses }) => responses), json.webhooks])
+      expect(sent.length).toBeGreaterThan(100)
+      expect(sent.filter((object) => object["additionalProperties"] === false)).toEqual([])
+      const taken = all
+        .filter(({ tags }) => !tags.includes("inbound"))
+        .flatMap(({ requestBody }) => objectsOf(requestBody))
+      expect(taken.length).toBeGreaterThan(20)
+      expect(taken.filter((object) => object["additionalProperties"] !== false)).toEqual([])
+    })
+  )
+
+  it.effect("can be read by other languages' tools: portable patterns, no ids and no names of the library's own", () =>
+    Effect.gen(function* () {
+      const { json, text } = yield* document
+      const patterns = [...text.matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)].map(([, quoted]) =>
+        String(JSON.parse(quoted ?? '""'))
+      )
+      expect(patterns.length).toBeGreaterThan(20)
+      for (const pattern of patterns) {
+        expect(pattern).not.toMatch(/\\[pP]\{/)
+        expect(() => new RegExp(pattern, "u")).not.toThrow()
+      }
+      expect(text).not.toContain('"$id"')
+      expect(text).not.toContain('"patternProperties"')
+      expect(text).not.toMatch(/"title":"(?:unknown|int|finite|maxItems|nonNegative)/)
+      expect(JSON.stringify(json.components.schemas)).not.toMatch(/"description":"an? (?:string|array|finite)/)
     })
   )
 
@@ -369,7 +534,7 @@ onService({ roles: { api: true, worker: false } })("the documents", (it) => {
       expect(status).toBe(200)
       expect(headers.get("content-type")).toMatch(/^text\/html/)
       expect(text).toMatch(/^<!doctype html>/i)
-      expect(text).toContain('"openapi":"3.1')
+      expect(text).toContain('src="/docs/reference.js"')
       expect(
         text.match(/<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)\s*=\s*["']?(?:https?:)?\/\/[^>]*>/gi)
       ).toBeNull()
@@ -380,6 +545,7 @@ onService({ roles: { api: true, worker: false } })("the documents", (it) => {
         })
       )
       expect(policy.get("default-src")).toEqual(["'none'"])
+      expect(policy.get("script-src")).toEqual(["'self'"])
       expect(policy.get("connect-src")).toEqual(["'self'"])
       expect([...policy.values()].flat().filter((source) => /^https?:|^\*|^\/\//.test(source))).toEqual([])
     })

@@ -3,6 +3,7 @@
  * of the very schemas that the service's own events are checked against. Pure.
  */
 import { JSONSchema, Predicate, type Schema } from "effect"
+import { publishedSchema } from "../bounds/PublishedSchema.ts"
 import { EventType, eventTypes } from "./Catalog.ts"
 import { Envelope } from "./EnvelopeSchema.ts"
 
@@ -14,26 +15,14 @@ export interface JsonSchema {
 /** The path at the service's public URL where a type's schema is served; also the schema's `$id`. */
 export const eventSchemaPath = (type: EventType) => `/schemas/events/${type}.json` as const
 
-/** The path of the schema of any event, which refers to those of all types; also its `$id`. */
+/** The path of the schema of any event, which holds those of all types; also its `$id`. */
 export const anyEventSchemaPath = "/schemas/events.json"
 
 /** The dialect of all of them: 2020-12, which is OpenAPI 3.1's own. */
 const dialect = "https://json-schema.org/draft/2020-12/schema"
 
-/** Titles that are made of the names of checks (`minLength(1)`) say nothing that the keywords do not. */
-const withoutTitles = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.map(withoutTitles)
-  return Predicate.isRecord(value)
-    ? Object.fromEntries(
-        Object.entries(value)
-          .filter(([key, part]) => key !== "title" || typeof part !== "string")
-          .map(([key, part]) => [key, withoutTitles(part)])
-      )
-    : value
-}
-
 const schemaOf = (input: JSONSchema.JsonSchema7): JsonSchema => {
-  const schema = withoutTitles(input)
+  const schema = publishedSchema(input, { open: true })
   return Predicate.isRecord(schema) ? schema : {}
 }
 
@@ -43,7 +32,7 @@ const envelopes = new Map<EventType, Schema.Schema.AnyNoContext>(
 
 const envelopeOf = (type: EventType): Schema.Schema.AnyNoContext => envelopes.get(type) ?? Envelope
 
-/** The schema of a type's envelope that stands alone: nothing of it is elsewhere. */
+/** The schema of a type's envelope, complete in one file. */
 const standalone = (type: EventType, description: string): JsonSchema => {
   const definitions: Record<string, JSONSchema.JsonSchema7> = {}
   const envelope = JSONSchema.fromAST(envelopeOf(type).ast, {
@@ -62,21 +51,12 @@ const standalone = (type: EventType, description: string): JsonSchema => {
 }
 
 /**
- * The schema of each type's envelope, version 1 (contract, Event envelope): exactly the fields that are sent, the
- * synthetic event's `test` among them. It refers to nothing outside itself.
+ * The schema of each type's envelope, version 1 (contract, Event envelope): the fields that are sent, the
+ * synthetic event's `test` among them. It refers to nothing outside itself, and takes fields that later versions add.
  */
 export const eventJsonSchemas: ReadonlyMap<EventType, JsonSchema> = new Map(
   eventTypes.map(({ description, type }) => [type, standalone(type, description)])
 )
-
-/** The schema of an event of any type: one of the others, by their paths. */
-export const anyEventJsonSchema: JsonSchema = {
-  $schema: dialect,
-  $id: anyEventSchemaPath,
-  title: "Event",
-  description: "A signed event, told apart by its type",
-  oneOf: eventTypes.map(({ description, type }) => ({ $ref: eventSchemaPath(type), description }))
-}
 
 /** The same schemas as parts of another document, which keeps all definitions in one place. */
 export const eventSchemaComponents = (
@@ -97,4 +77,16 @@ export const eventSchemaComponents = (
     definitions: Object.fromEntries(Object.entries(definitions).map(([name, part]) => [name, schemaOf(part)])),
     referenceTo: (type) => references.get(type) ?? {}
   }
+}
+
+const allTypes = eventSchemaComponents("#/$defs/")
+
+/** The schema of an event of any type, complete in one file: it works from wherever it is kept. */
+export const anyEventJsonSchema: JsonSchema = {
+  $schema: dialect,
+  $id: anyEventSchemaPath,
+  title: "Event",
+  description: "A signed event, told apart by its type",
+  oneOf: eventTypes.map(({ description, type }) => ({ ...allTypes.referenceTo(type), description })),
+  $defs: allTypes.definitions
 }

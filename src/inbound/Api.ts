@@ -8,12 +8,18 @@ export const Received = Schema.Struct({ received: Schema.Literal(true) }).annota
 /** Where the provider's notifications arrive. */
 export const entryPaths = { receive: "/webhooks/provider", receiveThin: "/webhooks/provider/thin" } as const
 
+/** What every notification has; the rest of it is the provider's business. */
+const notification = Schema.Struct(
+  { id: Schema.String, type: Schema.String },
+  Schema.Record({ key: Schema.String, value: Schema.Unknown })
+)
+
 /** The provider's entries (contract, What the service does, rule 8). Not for integrators. */
 export class InboundApi extends HttpApiGroup.make("inbound")
   .add(
     HttpApiEndpoint.post("receive", entryPaths.receive)
       // Documented, but not decoded: the handler reads the exact bytes, which are what is signed
-      .setPayload(Schema.Struct({ id: Schema.String, type: Schema.String }).annotations({ identifier: "Notification" }))
+      .setPayload(notification.annotations({ identifier: "Notification" }))
       .addSuccess(Received)
       .addError(errorSchema(SignatureInvalid))
       .addError(errorSchema(PayloadTooLarge))
@@ -26,9 +32,7 @@ export class InboundApi extends HttpApiGroup.make("inbound")
   )
   .add(
     HttpApiEndpoint.post("receiveThin", entryPaths.receiveThin)
-      .setPayload(
-        Schema.Struct({ id: Schema.String, type: Schema.String }).annotations({ identifier: "ThinNotification" })
-      )
+      .setPayload(notification.annotations({ identifier: "ThinNotification" }))
       .addSuccess(Received)
       .addError(errorSchema(SignatureInvalid))
       .addError(errorSchema(PayloadTooLarge))

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js"
 import addFormats from "ajv-formats"
-import { Either, FastCheck, Predicate } from "effect"
+import { Either, FastCheck, Predicate, Schema } from "effect"
 import type { EventType } from "../../src/events/Catalog.ts"
-import { type Envelope, encodeEnvelope, makeEnvelope } from "../../src/events/Envelope.ts"
+import { Envelope, encodeEnvelope, makeEnvelope } from "../../src/events/Envelope.ts"
 import { type FoundSubjects, filterSubjects } from "../../src/events/FilterSubjects.ts"
 import { eventJsonSchemas } from "../../src/events/JsonSchemas.ts"
 import {
@@ -241,9 +241,14 @@ const expectNoLeak = (envelope: Envelope, data: Json): void => {
   expect(rest).not.toContain(canary)
 }
 
+const isExact = Schema.is(Envelope, { onExcessProperty: "error" })
+
+/** As published, and without any field beyond what the catalog says: the published schema is open for later versions. */
 const expectPublished = (envelope: Envelope): void => {
   const validate = validators.get(envelope.type)
-  validate?.(JSON.parse(encodeEnvelope(envelope)))
+  const sent: unknown = JSON.parse(encodeEnvelope(envelope))
+  expect([envelope.type, isExact(sent)]).toEqual([envelope.type, true])
+  validate?.(sent)
   expect([envelope.type, validate?.errors]).toEqual([envelope.type, null])
 }
 

@@ -153,7 +153,7 @@ const fieldsOf = (field: Field): ReadonlyArray<Field> => {
       ),
       ...base.indexSignatures.flatMap(({ parameter, type }) => [
         ...within(" key", parameter, at(field.said, "propertyNames")),
-        ...within(".*", type, at(field.said, "patternProperties", ""))
+        ...within(".*", type, at(field.said, "additionalProperties"))
       ])
     ]
   }

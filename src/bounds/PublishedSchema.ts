@@ -1,0 +1,51 @@
+/**
+ * How JSON Schemas are published (contract, Versioning: changes are added without a new path). What the service takes is
+ * closed, since it refuses unknown keys. What it sends is open: a client that is generated from today's document goes on
+ * working when an answer or an event gets a field. Pure.
+ */
+import { Predicate } from "effect"
+
+/** Keywords whose keys are names and not keywords. */
+const named: ReadonlySet<string> = new Set(["properties", "patternProperties", "$defs"])
+
+/** Keywords that hold values and not schemas. */
+const literal: ReadonlySet<string> = new Set(["enum", "const", "default", "example", "examples"])
+
+/** Ids, titles and sentences that the library makes up: they repeat the keywords beside them, or its own names. */
+const isMadeUp = (keyword: string, value: unknown): boolean =>
+  keyword === "$id" ||
+  (keyword === "title" && Predicate.isString(value)) ||
+  (keyword === "description" && Predicate.isString(value) && /^an? /.test(value))
+
+/** A record's values, for which other tools know `additionalProperties` and not a pattern that everything matches. */
+const isAnyName = (value: unknown): value is { readonly "": unknown } =>
+  Predicate.isRecord(value) && Object.keys(value).join() === "" && "" in value
+
+/**
+ * A JSON Schema that the library made, as it is published.
+ *
+ * @param options.open whether objects may have further keys: for what the service sends
+ */
+export const publishedSchema = (schema: unknown, options: { readonly open: boolean }): unknown => {
+  if (Array.isArray(schema)) return schema.map((part) => publishedSchema(part, options))
+  if (!Predicate.isRecord(schema)) return schema
+  return Object.fromEntries(
+    Object.entries(schema).flatMap(([keyword, value]): ReadonlyArray<readonly [string, unknown]> => {
+      if (isMadeUp(keyword, value)) return []
+      if (literal.has(keyword)) return [[keyword, value]]
+      if (keyword === "additionalProperties" && value === false && options.open) return []
+      if (keyword === "patternProperties" && isAnyName(value)) {
+        return [["additionalProperties", publishedSchema(value[""], options)]]
+      }
+      if (named.has(keyword) && Predicate.isRecord(value)) {
+        return [
+          [
+            keyword,
+            Object.fromEntries(Object.entries(value).map(([name, part]) => [name, publishedSchema(part, options)]))
+          ]
+        ]
+      }
+      return [[keyword, publishedSchema(value, options)]]
+    })
+  )
+}
