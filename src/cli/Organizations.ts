@@ -1,12 +1,13 @@
-import { Command } from "@effect/cli"
-import { Effect, Layer, Option } from "effect"
+import { Command, Options } from "@effect/cli"
+import { Effect, Layer, Option, Schema } from "effect"
 import { Members } from "../identity/Members.ts"
+import { maxOrganizationName, OrganizationName } from "../identity/OrganizationName.ts"
 import { Organizations } from "../identity/Organizations.ts"
 import { OrganizationId } from "../kit/Ids.ts"
 import { Accounts } from "../provider/Accounts.ts"
 import { accountLine } from "./Accounts.ts"
 import { CommandFailed } from "./Failure.ts"
-import { emailOption, idArgument, textOption } from "./Fields.ts"
+import { emailOption, formOption, idArgument } from "./Fields.ts"
 import { database, Installation, noProvider } from "./Installation.ts"
 import { operator } from "./Operator.ts"
 import { fields, jsonOption, show, table } from "./Output.ts"
@@ -19,10 +20,16 @@ const services = Layer.mergeAll(Organizations.layer, Members.layer, Layer.provid
   Layer.provide(Installation.layer)
 )
 
+const nameOption = formOption(
+  "name",
+  (text) => Schema.decodeOption(OrganizationName)(text),
+  `must have 1 to ${maxOrganizationName} characters, all visible, and no link or mail address: it stands in mails to people who are invited`
+).pipe(Options.withPseudoName("TEXT"))
+
 const create = described(
   Command.make(
     "create",
-    { name: textOption("name", 200), ownerEmail: emailOption("owner-email"), json: jsonOption },
+    { name: nameOption, ownerEmail: emailOption("owner-email"), json: jsonOption },
     ({ json, name, ownerEmail }) =>
       Effect.gen(function* () {
         const organizations = yield* Organizations

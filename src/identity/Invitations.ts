@@ -157,10 +157,14 @@ const makeInvitations = Effect.fnUntraced(function* (publicUrl: string) {
     yield* requireGrantable(options.role, options.environments)
     // Judged again in the transaction: who may not invite takes nothing of the organization's limit
     yield* requireInviter(options)
-    yield* takeInvitation(limits, options.organizationId, options.email)
+    const [connected] = yield* sql`
+      SELECT 1 FROM payments.provider_accounts
+      WHERE organization_id = ${options.organizationId} AND environment IN ('sandbox', 'production')
+        AND status = 'connected' LIMIT 1`
+    yield* takeInvitation(limits, { ...options, vouched: connected !== undefined })
     const token = newToken()
     const { invitation, ...mail } = yield* transaction(sql)(insert(options, token))
-    yield* mailer.queue(invitationMail({ ...mail, publicUrl, to: options.email, token, role: options.role }))
+    yield* mailer.queue(invitationMail({ ...mail, publicUrl, to: options.email, token, ...options }))
     return invitation
   }, orUnavailable)
 

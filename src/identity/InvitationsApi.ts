@@ -67,7 +67,7 @@ export class InvitationsApi extends HttpApiGroup.make("invitations")
       .annotate(OpenApi.Summary, "Invite a person by e-mail")
       .annotate(
         OpenApi.Description,
-        "Mails a link that works once, within 7 days, and takes the place of an open invitation of the same address. Owners and admins invite; only owners invite admins. At most 50 per organization in an hour and 200 in a day, and 20 in a day to one mailbox, by all organizations together."
+        "Mails a link that works once, within 7 days, and takes the place of an open invitation of the same address. Owners and admins invite; only owners invite admins. At most 50 per organization in an hour and 200 in a day, 30 per inviter in an hour, and 5 in a day to one mailbox; organizations without a connected account send one mailbox at most 20 in a day, all of them together."
       )
   )
   .add(

@@ -3,6 +3,7 @@ import { Duration, Effect } from "effect"
 import { RateLimitExceeded, type ServiceUnavailable } from "../Errors.ts"
 import type { OrganizationId } from "../kit/Ids.ts"
 import type { RateLimits } from "../kit/RateLimit.ts"
+import type { Author } from "../kit/Tenant.ts"
 import type { RateLimitPolicy } from "../kit/TokenBucket.ts"
 
 /** Bounds on mail that anybody can have sent: nobody's mailbox is filled through the service, and no tenant mails the world. */
@@ -10,10 +11,15 @@ import type { RateLimitPolicy } from "../kit/TokenBucket.ts"
 /** Sign-in links to one mailbox. */
 export const signInLinkLimits = { perQuarterHour: 5, perDay: 30 } as const
 
-/** Invitations of one organization, and to one mailbox by all organizations together. */
+/**
+ * Invitations of one organization, of one of its inviters, and of one organization to one mailbox. What one of them uses
+ * up is its own: only organizations without a connected account, which anybody can create, share a limit per mailbox.
+ */
 export const invitationLimits = {
   perOrganizationAndHour: 50,
   perOrganizationAndDay: 200,
+  perInviterAndHour: 30,
+  perOrganizationAndMailboxAndDay: 5,
   perMailboxAndDay: 20
 } as const
 
@@ -72,10 +78,45 @@ export const takeSignInLink = (limits: RateLimits["Type"], email: string) => {
   ])
 }
 
-/** Takes an invitation from the limits of its organization and of the invited mailbox. */
-export const takeInvitation = (limits: RateLimits["Type"], organizationId: OrganizationId, email: string) => {
-  const { perMailboxAndDay, perOrganizationAndDay, perOrganizationAndHour } = invitationLimits
-  return takeFrom(limits, [
+/** Takes an invitation from the limits of its sender, its organization and the invited mailbox. */
+export const takeInvitation = (
+  limits: RateLimits["Type"],
+  invitation: {
+    readonly organizationId: OrganizationId
+    readonly author: Author
+    readonly email: string
+    /** Whether the operator has connected an account for the organization. */
+    readonly vouched: boolean
+  }
+) => {
+  const { author, email, organizationId, vouched } = invitation
+  const mailbox = mailboxOf(email)
+  const ofOrganization = limitsOfOrganization(organizationId, mailbox)
+  const perInviter = {
+    bucket: `invitations-by:${organizationId}:${author.kind}:${author.id}`,
+    limit: invitationLimits.perInviterAndHour,
+    per: Duration.hours(1),
+    message: `One person sends at most ${invitationLimits.perInviterAndHour} invitations in an hour`
+  }
+  const shared = {
+    bucket: `invitations-to:${mailbox}`,
+    limit: invitationLimits.perMailboxAndDay,
+    per: Duration.days(1),
+    message: `At most ${invitationLimits.perMailboxAndDay} invitations are sent to one mailbox in a day by organizations without a connected account`
+  }
+  // What is shared comes last: who is beyond their own limits takes nothing of it
+  return takeFrom(limits, [perInviter, ...ofOrganization, ...(vouched ? [] : [shared])])
+}
+
+const limitsOfOrganization = (organizationId: OrganizationId, mailbox: string): ReadonlyArray<MailLimit> => {
+  const { perOrganizationAndDay, perOrganizationAndHour, perOrganizationAndMailboxAndDay } = invitationLimits
+  return [
+    {
+      bucket: `invitations-of:${organizationId}:to:${mailbox}`,
+      limit: perOrganizationAndMailboxAndDay,
+      per: Duration.days(1),
+      message: `An organization sends at most ${perOrganizationAndMailboxAndDay} invitations to one mailbox in a day`
+    },
     {
       bucket: `invitations:${organizationId}`,
       limit: perOrganizationAndHour,
@@ -87,12 +128,6 @@ export const takeInvitation = (limits: RateLimits["Type"], organizationId: Organ
       limit: perOrganizationAndDay,
       per: Duration.days(1),
       message: `An organization sends at most ${perOrganizationAndDay} invitations in a day`
-    },
-    {
-      bucket: `invitations-to:${mailboxOf(email)}`,
-      limit: perMailboxAndDay,
-      per: Duration.days(1),
-      message: `At most ${perMailboxAndDay} invitations are sent to one mailbox in a day`
     }
-  ])
+  ]
 }

@@ -1,5 +1,7 @@
 import { Redacted } from "effect"
+import type { OrganizationId } from "../kit/Ids.ts"
 import type { Mail } from "../kit/Mailer.ts"
+import { unlinked } from "./OrganizationName.ts"
 import type { InvitedRole } from "./Schemas.ts"
 
 /**
@@ -42,14 +44,22 @@ export const invitationMail = (options: {
   readonly publicUrl: string
   readonly to: string
   readonly token: Redacted.Redacted
+  readonly organizationId: OrganizationId
+  /** The organization's name. */
   readonly organization: string
   readonly role: InvitedRole
   /** Who invites; null for the operator. */
   readonly inviter: string | null
 }): Mail => ({
   to: options.to,
-  subject: `Invitation to ${options.organization}`,
-  text: `${options.inviter ?? "The operator"} invites you to the organization "${options.organization}" on connected-payments, with the role ${options.role}.
+  sender: options.organizationId,
+  // Without the name, which strangers chose: a subject is read before it is clear whose mail it is
+  subject: "Invitation to an organization on connected-payments",
+  text: `${options.inviter ?? "The operator"} invites you to an organization on connected-payments, with the role ${options.role}.
+
+The organization's name, which its owner chose:
+
+    ${unlinked(options.organization)}
 
 Open this link to accept and to sign in:
 

@@ -1,16 +1,18 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { PrintableText } from "../bounds/Text.ts"
 import { errorSchema, OrganizationAlreadyExists, ServiceUnavailable } from "../Errors.ts"
 import { OrganizationId } from "../kit/Ids.ts"
 import { NoQuery, strict } from "../kit/Request.ts"
 import { SessionAuthentication } from "./Authentication.ts"
+import { OrganizationName, organizationNameRule } from "./OrganizationName.ts"
 import { WorkspaceEnvironment } from "./Schemas.ts"
 import { bySession } from "./SessionApi.ts"
 
 /** Body of `POST /identity/organizations`. */
 export const CreateOrganization = strict(
-  Schema.Struct({ name: PrintableText(200) }).annotations({ identifier: "CreateOrganization" })
+  Schema.Struct({ name: OrganizationName.annotations({ description: organizationNameRule }) }).annotations({
+    identifier: "CreateOrganization"
+  })
 )
 
 /** A new organization with its workspaces. */

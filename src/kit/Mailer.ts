@@ -11,6 +11,8 @@ export interface Mail {
   readonly subject: string
   readonly text: string
   readonly html?: string
+  /** In whose name it is sent, such as an organization's id: the mails of one wait for each other, not for others'. */
+  readonly sender?: string
   /** Whether it is better lost than sent twice: it is not tried again where the server may have taken it. */
   readonly once?: boolean
 }
@@ -54,7 +56,8 @@ export class Mailer extends Context.Tag("connected-payments/kit/Mailer")<
     readonly send: Send
     /**
      * Sends in the background, with up to 4 retries: the caller neither waits nor learns of a failure, which is logged
-     * without the mail. What is queued when the service stops gets 5 more seconds.
+     * without the mail. What is queued when the service stops gets 5 more seconds. A sender's mails are sent one at a
+     * time, and at most 100 of them wait.
      */
     readonly queue: (mail: Mail) => Effect.Effect<void>
   }
@@ -146,7 +149,16 @@ const makeSmtp = (url: Redacted.Redacted, { from, requireTls = false }: MailerOp
 /** Mails that wait at most; beyond them something is wrong with the mail server, and more would only fill memory. */
 const maxQueued = 1000
 
+/** Those of one sender. */
+const maxQueuedOfSender = 100
+
 const drainTimeout = "5 seconds"
+
+/** What a sender has in the queue; forgotten with the last of it. */
+interface SenderQueue {
+  readonly turn: Effect.Semaphore
+  waiting: number
+}
 
 const makeQueue = Effect.fnUntraced(function* (send: Send, retryAfter: Duration.Duration) {
   const sending = yield* FiberSet.make<void>()
@@ -154,8 +166,29 @@ const makeQueue = Effect.fnUntraced(function* (send: Send, retryAfter: Duration.
     // Finalizers can't be interrupted, and so would outlast any time-out
     FiberSet.awaitEmpty(sending).pipe(Effect.interruptible, Effect.timeoutOption(drainTimeout))
   )
+  const senders = new Map<string, SenderQueue>()
+  const queueOf = (sender: string): SenderQueue => {
+    const known = senders.get(sender)
+    if (known !== undefined) {
+      return known
+    }
+    const made = { turn: Effect.unsafeMakeSemaphore(1), waiting: 0 }
+    senders.set(sender, made)
+    return made
+  }
+  const leave = (sender: string) =>
+    Effect.sync(() => {
+      const queue = queueOf(sender)
+      queue.waiting -= 1
+      if (queue.waiting === 0) {
+        senders.delete(sender)
+      }
+    })
+  /** The turn is for each try alone: a mail that waits to be tried again holds up nothing. */
+  const inTurn = (mail: Mail) =>
+    mail.sender === undefined ? send(mail) : queueOf(mail.sender).turn.withPermits(1)(send(mail))
   const patiently = (mail: Mail) =>
-    send(mail).pipe(
+    inTurn(mail).pipe(
       Effect.retry({
         while: (error) => !error.permanent && !(mail.once === true && error.maybeTaken === true),
         schedule: Schedule.exponential(retryAfter, 3).pipe(Schedule.intersect(Schedule.recurs(4)))
@@ -167,6 +200,19 @@ const makeQueue = Effect.fnUntraced(function* (send: Send, retryAfter: Duration.
       yield* Effect.logWarning(`A mail was dropped: ${maxQueued} others wait for the mail server`)
       return
     }
-    yield* FiberSet.run(sending, patiently(mail))
+    const { sender } = mail
+    if (sender === undefined) {
+      yield* FiberSet.run(sending, patiently(mail))
+      return
+    }
+    const queue = queueOf(sender)
+    if (queue.waiting >= maxQueuedOfSender) {
+      yield* Effect.logWarning(
+        `A mail was dropped: ${maxQueuedOfSender} others of its sender's wait for the mail server`
+      )
+      return
+    }
+    queue.waiting += 1
+    yield* FiberSet.run(sending, Effect.ensuring(patiently(mail), leave(sender)))
   })
 })

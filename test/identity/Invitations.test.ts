@@ -1,7 +1,8 @@
 import { createHash, randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import { Context, Duration, Effect } from "effect"
 import { OrganizationId } from "../../src/kit/Ids.ts"
+import { RateLimits } from "../../src/kit/RateLimit.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
 import {
   cookieOf,
@@ -66,8 +67,9 @@ onServiceWithMail(api)("an invitation", (it) => {
       const days = Date.parse(String(answer.json["expiresAt"])) - Date.parse(String(answer.json["createdAt"]))
       expect(days / 86_400_000).toBe(7)
       expect(answer.text).not.toContain(token)
-      expect(mail.headers.get("subject")).toBe("Invitation to Bakery")
-      expect(mail.text).toContain(`${owner.email} invites you to the organization "Bakery"`)
+      expect(mail.headers.get("subject")).toBe("Invitation to an organization on connected-payments")
+      expect(mail.text).toContain(`${owner.email} invites you to an organization on connected-payments`)
+      expect(mail.text).toContain("which its owner chose:\n\n    Bakery\n")
       expect(mail.text).toMatch(/once, within 7 days/)
       expect(mail.text).toContain(`${testPublicUrl}/identity/invitation#`)
       expect(yield* openIds(owner)).toEqual([id])
@@ -108,7 +110,7 @@ onServiceWithMail(api)("an invitation", (it) => {
     })
   )
 
-  it.effect("is replaced by a new one of the same address, also when ten are sent at once", () =>
+  it.effect("is replaced by a new one of the same address, also when five are sent at once", () =>
     Effect.gen(function* () {
       const owner = yield* signInOwner
       const email = newEmail()
@@ -116,11 +118,12 @@ onServiceWithMail(api)("an invitation", (it) => {
       const second = yield* invited(owner, { email, role: "admin" })
       expect(yield* openIds(owner)).toEqual([second.id])
       expectFailure(yield* accept(first.token), invalid)
+      yield* (yield* TestService).passTime("1 day")
       const answers = yield* Effect.all(
-        Array.from({ length: 10 }, () => invite(owner, { email, role: "viewer" })),
-        { concurrency: 10 }
+        Array.from({ length: 5 }, () => invite(owner, { email, role: "viewer" })),
+        { concurrency: 5 }
       )
-      expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 201))
+      expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 5 }, () => 201))
       expect(yield* openIds(owner)).toHaveLength(1)
       expectFailure(yield* accept(second.token), invalid)
     })
@@ -222,6 +225,50 @@ onServiceWithMail(api)("an invitation", (it) => {
         expectFailure(yield* invite(owner, body), refused(fields), JSON.stringify(body))
       }
       expect(yield* openIds(owner)).toEqual([])
+    })
+  )
+
+  it.effect("shows the organization's name without a link, also one from before names had a rule", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const owner = yield* signInOwner
+      for (const [name, shown] of [
+        ["Amazon.com Inc.", "Amazon.\u2060com Inc."],
+        ["Pay at http://evil.example/now", "Pay at http:\u2060/\u2060/\u2060evil.\u2060example/\u2060now"]
+      ] as const) {
+        yield* sql`UPDATE payments.organizations SET name = ${name} WHERE id = ${owner.organizationId}`
+        const { mail } = yield* invited(owner, { email: newEmail(), role: "viewer" })
+        expect(mail.text).toContain(`\n    ${shown}\n`)
+        expect(mail.headers.get("subject")).not.toContain(name)
+      }
+    })
+  )
+
+  it.effect("leaves others their own: of an organization, an inviter and a mailbox", () =>
+    Effect.gen(function* () {
+      const { organization, passTime, services } = yield* TestService
+      yield* passTime("1 day")
+      const tooMany = { status: 429, code: "rate_limit_exceeded", fields: [] }
+      const email = newEmail()
+      const send = (person: Person, times: number) =>
+        Effect.forEach(Array.from({ length: times }), () => invite(person, { email, role: "viewer" }))
+      const strangers = [yield* signInOwner, yield* signInOwner, yield* signInOwner, yield* signInOwner]
+      for (const stranger of strangers) {
+        const answers = yield* send(stranger, 6)
+        expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201, 201, 429])
+      }
+      // The shared limit of those whom nobody vouches for is used up, and one with an account has its own
+      expectFailure(yield* invite(yield* signInOwner, { email, role: "viewer" }), tooMany)
+      const connected = yield* signInMember(organization.id, "admin")
+      expect((yield* invite(connected, { email, role: "viewer" })).status).toBe(201)
+      const busy = yield* signInMember(organization.id, "admin")
+      const limits = Context.get(services, RateLimits)
+      const own = { limit: 30, per: Duration.hours(1) }
+      yield* Effect.forEach(Array.from({ length: 30 }), () =>
+        limits.take(`invitations-by:${organization.id}:person:${busy.id}`, own)
+      )
+      expectFailure(yield* invite(busy, { email: newEmail(), role: "viewer" }), tooMany)
+      expect((yield* invite(connected, { email: newEmail(), role: "viewer" })).status).toBe(201)
     })
   )
 

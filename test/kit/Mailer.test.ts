@@ -57,6 +57,45 @@ describe("mail over SMTP", () => {
     })
   )
 
+  it.scopedLive("of one sender waits for that sender's others, and no other's waits for all of them", () =>
+    Effect.gen(function* () {
+      const mailbox = yield* makeMailbox()
+      const mailer = yield* makeMailer(Option.some(mailbox.url))
+      yield* Effect.forEach(Array.from({ length: 50 }), (_, n) =>
+        mailer.queue({ ...mail, to: `guest-${n}@example.com`, sender: "busy" })
+      )
+      yield* mailer.queue(mail)
+      yield* mailer.queue({ ...mail, to: "other@example.com", sender: "other" })
+      yield* eventuallyTrue(
+        "all mails",
+        Effect.sync(() => mailbox.mails.length === 52)
+      )
+      const order = mailbox.mails.map(({ to }) => to[0])
+      expect(order.indexOf("ana@example.com")).toBeLessThan(10)
+      expect(order.indexOf("other@example.com")).toBeLessThan(10)
+    })
+  )
+
+  it.scopedLive("is dropped beyond 100 that wait of one sender, and leaves the others their place", () =>
+    Effect.gen(function* () {
+      const mailbox = yield* makeMailbox()
+      const mailer = yield* makeMailer(Option.some(mailbox.url))
+      const queueAll = Effect.forEach(Array.from({ length: 150 }), () => mailer.queue({ ...mail, sender: "busy" }))
+      const lines = yield* withLog((written) => Effect.as(queueAll, written))
+      yield* mailer.queue({ ...mail, to: "other@example.com", sender: "other" })
+      yield* eventuallyTrue(
+        "the mails that were not dropped",
+        Effect.sync(() => mailbox.mails.length === 101)
+      )
+      expect(lines.filter((line) => line.includes("100 others of its sender's"))).toHaveLength(50)
+      yield* mailer.queue({ ...mail, sender: "busy" })
+      yield* eventuallyTrue(
+        "a mail of the sender after the others",
+        Effect.sync(() => mailbox.mails.length === 102)
+      )
+    })
+  )
+
   it.scopedLive(
     "arrives with its sender, recipient, subject and text, and with HTML beside it where there is some",
     () =>
