@@ -80,6 +80,21 @@ onService({ roles: { api: true, worker: false } })("the page of errors", (it) =>
     })
   )
 
+  it.effect("is said in the README with an answer that the service gives", () =>
+    Effect.gen(function* () {
+      const { organization, request } = yield* TestService
+      const { json, status } = yield* request("POST", `/v2/organizations/${organization.id}/provider/prices`, {
+        key: organization.testKey,
+        body: { product: "prod_1", currency: "brl", unit_amount: "1500", nickame: "Small" }
+      })
+      const readme = yield* Effect.promise(() => readFile(new URL("../README.md", import.meta.url), "utf8"))
+      expect(status).toBe(422)
+      const example = /```json\n(\{\s+"error".+?)```/s.exec(readme)?.[1] ?? "{}"
+      const { error, fields } = json
+      expect(JSON.parse(example)).toMatchObject({ error, fields })
+    })
+  )
+
   it("has a place for the provider's own codes too, apart for refused requests and refused payments", () => {
     expect(anchorOf(new ProviderRequestRefused({ code: "provider_amount_too_small" }))).toBe("provider_request_refused")
     expect(anchorOf(new ProviderPaymentRefused({ code: "provider_card_declined" }))).toBe("provider_payment_refused")
