@@ -8,10 +8,10 @@ export const documentPaths = { openApi: "/openapi.json", docs: "/docs", script: 
 
 /**
  * The page takes its script and the document from this service, and asks nobody else: a key typed into it stays here.
- * The styles are the script's own, which adds them as it runs.
+ * The styles are the script's own, which adds them as it runs, and it compiles WebAssembly of its own.
  */
 const policy =
-  "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src 'self' data:; font-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+  "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'unsafe-inline'; img-src 'self' data:; font-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 const icon =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Crect width='32' height='32' rx='7' fill='%231f2937'/%3E%3Cpath d='M7 12h18v2H7zm0 5h10v2H7z' fill='%23fff'/%3E%3C/svg%3E"
@@ -23,6 +23,7 @@ const configuration = {
   withDefaultFonts: false,
   // What leads to other services
   hideClientButton: true,
+  showToolbar: "never",
   documentDownloadType: "direct",
   telemetry: false
 }

@@ -166,7 +166,7 @@ const addExamples = (operations: ReadonlyArray<Operation>, document: Record<stri
     const body = at(operation, "requestBody", "content", "application/json")
     if (body !== undefined && request !== undefined) body["example"] = request
     const answered = at(operation, "responses", "200", "content", "application/json")
-    if (answered !== undefined && answer !== undefined) answered["example"] = answer
+    if (answered !== undefined && answer !== undefined) answered["examples"] = { example: { value: answer } }
     const parameters: unknown = operation["parameters"]
     for (const parameter of Array.isArray(parameters) ? parameters.filter(isObject) : []) {
       if (parameter["name"] === "idempotency-key") parameter["example"] = exampleIdempotencyKey(group, name)

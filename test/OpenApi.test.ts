@@ -23,7 +23,12 @@ const RequestContent = Schema.Record({ key: MediaType, value: Schema.Struct({ sc
   Schema.partial
 )
 const Content = Schema.Struct({
-  "application/json": Schema.optional(Schema.Struct({ schema: JsonSchema, ...example })),
+  "application/json": Schema.optional(
+    Schema.Struct({
+      schema: JsonSchema,
+      examples: Schema.optional(Schema.Struct({ example: Schema.Struct({ value: Schema.Unknown }) }))
+    })
+  ),
   "text/html": Schema.optional(Schema.Struct({ schema: JsonSchema })),
   "image/*": Schema.optional(Schema.Struct({ schema: JsonSchema }))
 })
@@ -362,11 +367,14 @@ onService({ roles: { api: true, worker: false } })("the documents", (it) => {
       for (const { name, operation, said } of yield* documented) {
         const body = said?.requestBody?.content["application/json"]
         const answer = said?.responses["200"]?.content?.["application/json"]
-        for (const media of [body, answer]) {
-          if (media?.example === undefined) continue
+        for (const [schema, shownExample] of [
+          [body?.schema, body?.example],
+          [answer?.schema, answer?.examples?.example.value]
+        ] as const) {
+          if (shownExample === undefined) continue
           shown.add(`${operation.group}.${operation.name}`)
-          const fits = ajv.compile(JSON.parse(JSON.stringify(media.schema).replaceAll('"#/', '"openapi#/')))
-          expect([name, fits(media.example), fits.errors]).toEqual([name, true, null])
+          const fits = ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"openapi#/')))
+          expect([name, fits(shownExample), fits.errors]).toEqual([name, true, null])
         }
         const { headersSchema, payloadSchema } = operation.endpoint
         if (body?.example !== undefined && Option.isSome(payloadSchema)) {
@@ -545,7 +553,7 @@ onService({ roles: { api: true, worker: false } })("the documents", (it) => {
         })
       )
       expect(policy.get("default-src")).toEqual(["'none'"])
-      expect(policy.get("script-src")).toEqual(["'self'"])
+      expect(policy.get("script-src")).toEqual(["'self'", "'wasm-unsafe-eval'"])
       expect(policy.get("connect-src")).toEqual(["'self'"])
       expect([...policy.values()].flat().filter((source) => /^https?:|^\*|^\/\//.test(source))).toEqual([])
     })

@@ -62,7 +62,7 @@ onService({ roles: { api: true, worker: false } })("every failure", (it) => {
         const concrete = path.replaceAll(/:\w+/g, "00000000-0000-7000-8000-000000000000")
         paths.set(concrete, [...(paths.get(concrete) ?? []), ...(method === "GET" ? ["GET", "HEAD"] : [method])])
       }
-      for (const page of ["/docs", "/openapi.json", "/checkout/success", "/checkout/canceled"]) {
+      for (const page of ["/docs", "/docs/reference.js", "/openapi.json", "/checkout/success", "/checkout/canceled"]) {
         paths.set(page, ["GET", "HEAD"])
       }
       for (const [path, methods] of paths) {
