@@ -121,7 +121,7 @@ export const welcome = (content: LocalFile): string => {
   const key = `-H 'x-api-key: ${content.apiKey}'`
   const post = (path: string, body: string) =>
     `curl -s '${provider}${path}' ${key} \\
-  -H 'content-type: application/json' -H "Idempotency-Key: $(date +%s%N)" \\
+  -H 'content-type: application/json' -H "Idempotency-Key: $(od -An -N8 -tx1 /dev/urandom | tr -d ' ')" \\
   -d "${body.replaceAll('"', '\\"')}"`
   // Shows the answer and keeps the id for the next command
   const keep = (variable: string, prefix: string, command: string) =>

@@ -80,43 +80,55 @@ describe("the change log", () => {
   })
 })
 
-const hasShell = ["bash", "curl"].every((file) => spawnSync(file, ["--version"], { stdio: "ignore" }).status === 0)
+const isThere = (file: string) => spawnSync(file, ["-c", "true"], { stdio: "ignore" }).status === 0
+const hasCurl = spawnSync("curl", ["--version"], { stdio: "ignore" }).status === 0
+
+/** Shells that people paste into, each as it stops at a failure. */
+const shells = [
+  ["sh", "-euc"],
+  ["bash", "-euo", "pipefail", "-c"],
+  ["zsh", "-euo", "pipefail", "-c"]
+] as const
 
 onService()("the first requests of the README", (it) => {
-  it.scoped.skipIf(!hasShell)("do what they say, and twice the same (skipped without bash and curl)", () =>
-    Effect.gen(function* () {
-      const { baseUrl, organization, sql } = yield* TestService
-      const directory = mkdtempSync(join(tmpdir(), "connected-payments-readme-"))
-      yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(directory, { recursive: true, force: true })))
-      mkdirSync(join(directory, ".data"))
-      const local = { baseUrl, organizationId: organization.id, apiKey: organization.testKey }
-      writeFileSync(join(directory, ".data/local.json"), JSON.stringify(local))
-      const [script = ""] = blocksOf("README.md", /^sh requests$/)
-      const run = Effect.promise(async () => {
-        const child = spawn("bash", ["-euo", "pipefail", "-c", script], {
-          cwd: directory,
-          env: { PATH: process.env["PATH"] ?? "" }
+  it.scoped.each(shells.filter(([file]) => hasCurl && isThere(file)))(
+    "do what they say in %s, and twice the same",
+    ([file, ...args]) =>
+      Effect.gen(function* () {
+        const { baseUrl, organization, sql } = yield* TestService
+        const directory = mkdtempSync(join(tmpdir(), "connected-payments-readme-"))
+        yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(directory, { recursive: true, force: true })))
+        mkdirSync(join(directory, ".data"))
+        const local = { baseUrl, organizationId: organization.id, apiKey: organization.testKey }
+        writeFileSync(join(directory, ".data/local.json"), JSON.stringify(local))
+        const [script = ""] = blocksOf("README.md", /^sh requests$/)
+        const run = Effect.promise(async () => {
+          const child = spawn(file, [...args, script], {
+            cwd: directory,
+            env: { PATH: process.env["PATH"] ?? "" }
+          })
+          const output = { stdout: "", stderr: "" }
+          child.stdout.on("data", (chunk: Buffer) => {
+            output.stdout += chunk.toString()
+          })
+          child.stderr.on("data", (chunk: Buffer) => {
+            output.stderr += chunk.toString()
+          })
+          const [code] = await once(child, "close")
+          expect(code, output.stdout + output.stderr).toBe(0)
+          return output.stdout.trim().split("\n")
         })
-        const output = { stdout: "", stderr: "" }
-        child.stdout.on("data", (chunk: Buffer) => {
-          output.stdout += chunk.toString()
-        })
-        child.stderr.on("data", (chunk: Buffer) => {
-          output.stderr += chunk.toString()
-        })
-        const [code] = await once(child, "close")
-        expect(code, output.stdout + output.stderr).toBe(0)
-        return output.stdout.trim().split("\n")
-      })
-      const [secret, url, list = ""] = yield* run
-      expect(secret).toMatch(/^whsec_/)
-      expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\//)
-      expect(JSON.parse(list)).toMatchObject({ data: [] })
-      expect((yield* run).slice(0, 2)).toEqual([secret, url])
-      const [made] = yield* sql<{ count: number }>`
+        const [secret, url, list = ""] = yield* run
+        expect(secret).toMatch(/^whsec_/)
+        expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\//)
+        expect(JSON.parse(list)).toMatchObject({ data: [] })
+        expect((yield* run).slice(0, 2)).toEqual([secret, url])
+        // What curls of before 7.76 and 7.82 lack, and what shells that are not bash do
+        expect(script).not.toMatch(/--fail-with-body|--json|\$\{@|\[\[| # /)
+        const [made] = yield* sql<{ count: number }>`
         SELECT count(*)::int AS count FROM payments.endpoints
         WHERE organization_id = ${organization.id} AND environment = 'sandbox'`
-      expect(made?.count).toBe(1)
-    })
+        expect(made?.count).toBe(1)
+      })
   )
 })

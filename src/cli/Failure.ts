@@ -36,7 +36,7 @@ export const explain = (error: unknown): string => {
   let cause: unknown = Predicate.hasProperty(error, "cause") && !isRefusal(error) ? error.cause : undefined
   for (let depth = 0; depth < maxCauses && cause !== undefined; depth++) {
     const words = wordsOf(cause)
-    if (words !== "" && !lines.includes(words)) {
+    if (words !== "" && !lines.some((line) => line.includes(words))) {
       lines.push(words)
     }
     cause = Predicate.hasProperty(cause, "cause") ? cause.cause : undefined

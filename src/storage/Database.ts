@@ -105,6 +105,21 @@ const closePool = (pool: pg.Pool) =>
 /** The connections of this process; none where an embedding team brings its own `PgClient`. */
 export class DatabasePool extends Context.Tag("connected-payments/storage/DatabasePool")<DatabasePool, pg.Pool>() {}
 
+/** Where a URL leads; nothing of what may be a password with a sign in it that should have been escaped. */
+const hostOf = (text: string): string => {
+  if (!URL.canParse(text)) return "its host"
+  const { host, pathname, search, searchParams } = new URL(text)
+  return `${pathname}${search}`.includes("@")
+    ? "its host"
+    : (searchParams.get("host") ?? (host === "" ? "localhost" : host))
+}
+
+const notReached = (url: Redacted.Redacted, cause: unknown): string => {
+  const first = cause instanceof AggregateError && cause.message === "" ? cause.errors[0] : cause
+  const reason = first instanceof Error ? first.message : String(first)
+  return `The database cannot be reached. DATABASE_URL leads to ${hostOf(Redacted.value(url))}: ${reason}`
+}
+
 const poolLayer = (options: DatabaseOptions): Layer.Layer<DatabasePool, SqlError.SqlError> =>
   Layer.scoped(
     DatabasePool,
@@ -118,7 +133,7 @@ const poolLayer = (options: DatabaseOptions): Layer.Layer<DatabasePool, SqlError
           })
           return pool
         },
-        catch: (cause) => new SqlError.SqlError({ cause, message: "The database cannot be reached" })
+        catch: (cause) => new SqlError.SqlError({ cause, message: notReached(options.url, cause) })
       }),
       closePool
     ).pipe(Effect.tap(observePool))

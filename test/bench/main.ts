@@ -41,6 +41,7 @@ const run = Effect.gen(function* () {
     process.exitCode = 2
     return
   }
+  yield* Console.log(`Node ${process.version}`)
   const figures = yield* bench.run
   yield* Console.log(`\n${table(figures)}\n`)
   for (const figure of figures) yield* Console.log(JSON.stringify(figure))

@@ -77,7 +77,10 @@ describe("a start", () => {
     [{ MASTER_KEYS: "c2VjcmV0LW9mLXRoZS1vcGVyYXRvcg==" }, ["MASTER_KEYS"]],
     [{ PORT: "http", DELIVERY_TIMEOUT: "never", ROLES: "both" }, ["PORT", "DELIVERY_TIMEOUT", "ROLES"]],
     [{ MODE: "production" }, ["DATABASE_URL", "MASTER_KEYS", "PUBLIC_URL", "PROVIDER_PRODUCTION_SECRET_KEY"]],
-    [{ DATABASE_URL: "postgresql://payments:secret-of-the-operator@127.0.0.1:1/payments" }, ["database"]]
+    [
+      { DATABASE_URL: "postgresql://payments:secret-of-the-operator@127.0.0.1:1/payments" },
+      ["DATABASE_URL", "127.0.0.1:1", "ECONNREFUSED"]
+    ]
   ]
   for (const [settings, names] of wrong) {
     it.scopedLive(`with ${Object.keys(settings).join(", ")} wrong ends with 1 and a message that names it`, () =>
