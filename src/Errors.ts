@@ -571,6 +571,9 @@ export const errorBody = (error: ApiError, requestId: string): ErrorBody => ({
   requestId
 })
 
+/** How long to wait before a repeat, as `Retry-After` says it: whole seconds, at least one. */
+export const retrySeconds = (wait: Duration.Duration): number => Math.max(1, Math.ceil(Duration.toSeconds(wait)))
+
 const wireSchema = (documentation: Documentation<string>, identifier: string) =>
   Schema.Struct({
     error: Schema.String.annotations({ description: "English message", examples: [documentation.message] }),

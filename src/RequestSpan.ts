@@ -72,11 +72,22 @@ const statusOf = (exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown
     ? clientGoneStatus
     : HttpServerError.exitResponse(exit).status
 
-const levelOf = (status: number): LineLevel =>
-  status < 400 || status === clientGoneStatus ? "INFO" : status < 500 ? "WARN" : "ERROR"
+/** A tool's refusal is answered 200, with its code among what is known of the request. */
+const levelOf = (status: number, { attributes }: RequestFacts["Type"]): LineLevel => {
+  if (status === clientGoneStatus) return "INFO"
+  if (status < 400) return attributes["api.error.code"] === undefined ? "INFO" : "WARN"
+  return status < 500 ? "WARN" : "ERROR"
+}
 
 /** What a log line says of a request beside its result, where it is known. */
-const loggedFacts = ["organization.id", "environment", "author.kind", "author.id", "api.error.code"] as const
+const loggedFacts = [
+  "organization.id",
+  "environment",
+  "author.kind",
+  "author.id",
+  "gen_ai.tool.name",
+  "api.error.code"
+] as const
 
 interface Served {
   readonly method: string
@@ -129,7 +140,7 @@ export const requestTelemetry = ({
       status < 500 ? "" : String(status)
     ])
     if (logs && !(route !== undefined && quietRoutes.has(route))) {
-      const level = levelOf(status)
+      const level = levelOf(status, facts)
       if (lines.writes(level)) lines.write(lineOf(served, { level, millis, status }))
     }
   }

@@ -164,22 +164,18 @@ export const SkippedEventList = Schema.Struct({
 }).annotations({ identifier: "SkippedEventList" })
 export type SkippedEventList = typeof SkippedEventList.Type
 
+/** Where a page of skipped events begins. */
+export const SkippedCursor = text({
+  min: 72,
+  max: 72,
+  pattern: /^svc_evt_[0-9a-f]{64}$/,
+  rule: "must be an event's id: svc_evt_ and 64 hexadecimal digits"
+}).annotations({
+  description: "The last event id of the page before"
+})
+
 /** Query of an endpoint's skipped events. */
-export const ListSkipped = strict(
-  Schema.Struct({
-    limit: pageFields.limit,
-    starting_after: optional(
-      text({
-        min: 72,
-        max: 72,
-        pattern: /^svc_evt_[0-9a-f]{64}$/,
-        rule: "must be an event's id: svc_evt_ and 64 hexadecimal digits"
-      }).annotations({
-        description: "The last event id of the page before"
-      })
-    )
-  })
-)
+export const ListSkipped = strict(Schema.Struct({ limit: pageFields.limit, starting_after: optional(SkippedCursor) }))
 export type ListSkipped = typeof ListSkipped.Type
 
 const EndpointPath = Schema.Struct({ organizationId: OrganizationId, id: EndpointId })

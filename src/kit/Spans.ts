@@ -35,6 +35,18 @@ export const annotateSpan = (attributes: Readonly<Record<string, unknown>>): Eff
     return Effect.void
   })
 
+/** Adds attributes to the request's own span, from within any of those below it, and to what is known of the request. */
+export const annotateRequest = (attributes: Readonly<Record<string, unknown>>): Effect.Effect<void> =>
+  Effect.withFiberRuntime((fiber) => {
+    const facts = factsOf(fiber)
+    if (facts === undefined) return Effect.void
+    if (facts.span?.sampled === true) {
+      for (const name of Object.keys(attributes)) facts.span.attribute(name, attributes[name])
+    }
+    Object.assign(facts.attributes, attributes)
+    return Effect.void
+  })
+
 /**
  * `Effect.fn` for what every request passes: where nobody traces the request it runs without the span, which would be
  * made, ended and thrown away.

@@ -2,12 +2,20 @@ import { Effect, Schema } from "effect"
 import { remark } from "../bounds/Rules.ts"
 import { Delivery, DeliveryDetail, DeliveryList, DeliveryState } from "../deliveries/Api.ts"
 import { Deliveries } from "../deliveries/Deliveries.ts"
+import { Recoveries } from "../deliveries/Recoveries.ts"
+import { Recovery, RecoveryId, RecoveryList, StartRecovery } from "../deliveries/RecoveriesApi.ts"
 import { EventType } from "../events/Catalog.ts"
 import { DeliveryId, EndpointId } from "../kit/Ids.ts"
 import { optional, strict } from "../kit/Request.ts"
 import { makeTool, type Tool } from "./Tool.ts"
 
 /** Tools over deliveries (contract, Delivery). */
+
+const endpointId = EndpointId.annotations({ description: "The endpoint's id, as list_webhook_endpoints answers it" })
+
+const limit = optional(
+  Schema.Int.pipe(Schema.between(1, 100)).annotations({ description: "How many: 1 to 100, default 10" })
+)
 
 const deliveryId = DeliveryId.annotations({ description: "The delivery's id, as list_webhook_deliveries answers it" })
 
@@ -17,10 +25,8 @@ const unixSeconds = (description: string) =>
 /** The query of the history, in JSON's own types. */
 const ListArguments = strict(
   Schema.Struct({
-    endpointId: EndpointId.annotations({ description: "The endpoint's id, as list_webhook_endpoints answers it" }),
-    limit: optional(
-      Schema.Int.pipe(Schema.between(1, 100)).annotations({ description: "How many: 1 to 100, default 10" })
-    ),
+    endpointId,
+    limit,
     starting_after: optional(DeliveryId.annotations({ description: "The last id of the page before" })),
     state: optional(DeliveryState),
     type: optional(EventType),
@@ -29,10 +35,19 @@ const ListArguments = strict(
   })
 )
 
+const RecoveriesArguments = strict(
+  Schema.Struct({
+    endpointId,
+    limit,
+    starting_after: optional(RecoveryId.annotations({ description: "The last id of the page before" }))
+  })
+)
+
 /** All of them. */
-export const makeDeliveryTools: Effect.Effect<ReadonlyArray<Tool>, never, Deliveries> = Effect.map(
+export const makeDeliveryTools: Effect.Effect<ReadonlyArray<Tool>, never, Deliveries | Recoveries> = Effect.zipWith(
   Deliveries,
-  (deliveries) => [
+  Recoveries,
+  (deliveries, recoveries) => [
     makeTool({
       name: "list_webhook_deliveries",
       title: "List an endpoint's deliveries",
@@ -64,6 +79,28 @@ export const makeDeliveryTools: Effect.Effect<ReadonlyArray<Tool>, never, Delive
       input: strict(Schema.Struct({ deliveryId })),
       output: Delivery,
       run: (principal, { deliveryId }) => deliveries.retry(principal, deliveryId)
+    }),
+    makeTool({
+      name: "recover_webhook_endpoint",
+      title: "Re-send all that failed at an endpoint",
+      description:
+        "Queues every delivery that failed for good at an endpoint since a time (`since`, at most 72 hours back) for one more attempt, in the background, without test events. Only do this once the endpoint works again. An endpoint has one running recovery: asking again answers it. See how far it is with list_webhook_recoveries.",
+      permission: "webhook-endpoints:write",
+      annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
+      input: strict(Schema.extend(Schema.Struct({ endpointId }), StartRecovery)),
+      output: Recovery,
+      run: (principal, { endpointId, since }) => recoveries.start(principal, endpointId, since)
+    }),
+    makeTool({
+      name: "list_webhook_recoveries",
+      title: "List an endpoint's recoveries",
+      description:
+        "Lists the recoveries of an endpoint, newest first: how many deliveries had failed, how many of them were queued again or could not be, and whether it is finished. `has_more` says that there is another page: pass the last id as `starting_after`.",
+      permission: "webhook-endpoints:read",
+      annotations: { readOnlyHint: true, openWorldHint: false },
+      input: RecoveriesArguments,
+      output: RecoveryList,
+      run: (principal, { endpointId, ...query }) => recoveries.list(principal, endpointId, query)
     })
   ]
 )

@@ -6,7 +6,10 @@ import {
   Endpoint,
   EndpointList,
   QueuedTest,
-  RotatedEndpoint
+  RotatedEndpoint,
+  SkippedCursor,
+  SkippedEventList,
+  UpdateEndpoint
 } from "../endpoints/Api.ts"
 import { Endpoints } from "../endpoints/Endpoints.ts"
 import { makeEndpointMutations } from "../endpoints/Mutations.ts"
@@ -34,6 +37,20 @@ const endpointId = EndpointId.annotations({ description: "The endpoint's id, as 
 const EventTypeList = Schema.Struct({ data: EndpointList.fields.eventTypes })
 
 const ListedEndpoints = Schema.Struct({ data: EndpointList.fields.data })
+
+/** The query of the skipped events, in JSON's own types. */
+const SkippedArguments = strict(
+  Schema.Struct({
+    endpointId,
+    limit: optional(
+      Schema.Int.pipe(Schema.between(1, 100)).annotations({ description: "How many: 1 to 100, default 10" })
+    ),
+    starting_after: optional(SkippedCursor)
+  })
+)
+
+/** What is answered of an endpoint that is no more. */
+const DeletedEndpoint = Schema.Struct({ id: EndpointId, deleted: Schema.Literal(true) })
 
 const CreateArguments = strict(Schema.extend(CreateEndpoint, Schema.Struct({ idempotencyKey })))
 
@@ -93,6 +110,40 @@ export const makeEndpointTools: Effect.Effect<
       ),
       output: Endpoint,
       run: (principal, { active, endpointId }) => endpoints.update(principal, endpointId, { active })
+    }),
+    makeTool({
+      name: "update_webhook_endpoint",
+      title: "Change a webhook endpoint",
+      description:
+        "Changes an endpoint's name, subscribed events or filters, or whether it is active; what is absent stays. `events` and `filters` replace those before as a whole, and count for events from now on: what is queued already is still sent. The URL never changes: create another endpoint for that.",
+      permission: "webhook-endpoints:write",
+      annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+      input: strict(Schema.extend(Schema.Struct({ endpointId }), UpdateEndpoint)),
+      output: Endpoint,
+      run: (principal, { endpointId, ...change }) => endpoints.update(principal, endpointId, change)
+    }),
+    makeTool({
+      name: "delete_webhook_endpoint",
+      title: "Delete a webhook endpoint",
+      description:
+        "Deletes an endpoint for good: its secrets are erased, and what still waits for it is never sent (`failed` with `endpoint_deleted`). Its deliveries stay readable. It can't be undone: only do this when asked, and pause an endpoint (set_webhook_endpoint_active) if it may be needed again.",
+      permission: "webhook-endpoints:write",
+      annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+      input: strict(Schema.Struct({ endpointId })),
+      output: DeletedEndpoint,
+      run: (principal, { endpointId }) =>
+        Effect.as(endpoints.delete(principal, endpointId), { id: endpointId, deleted: true as const })
+    }),
+    makeTool({
+      name: "list_skipped_webhook_events",
+      title: "List events that an endpoint missed",
+      description:
+        "Lists the events that matched an endpoint while it was paused, newest first, each as it would have been sent. There are no deliveries of them, so they can't be re-sent: whoever receives the events takes them from here. `has_more` says that there is another page: pass the last `eventId` as `starting_after`.",
+      permission: "webhook-endpoints:read",
+      annotations: { readOnlyHint: true, openWorldHint: false },
+      input: SkippedArguments,
+      output: SkippedEventList,
+      run: (principal, { endpointId, ...query }) => endpoints.listSkipped(principal, endpointId, query)
     }),
     makeTool({
       name: "send_webhook_test_event",

@@ -16,16 +16,33 @@ import { makeTools } from "./Tools.ts"
 /** What the operator's settings say of callers. */
 export type McpOptions = Pick<AuthenticationOptions, "trustedOrigins">
 
-/** The headers that the protocol reads; the key is none of them. */
-const protocolHeaders = ["accept", "content-type", "mcp-protocol-version", "mcp-session-id"]
+/** The headers that the protocol reads as they are; the key is none of them. */
+const protocolHeaders = ["content-type", "mcp-protocol-version", "mcp-session-id"]
 
-const headersOf = (request: HttpServerRequest.HttpServerRequest): Record<string, string> =>
-  Object.fromEntries(
-    protocolHeaders.flatMap((name) => {
-      const value = request.headers[name]
+/** What the protocol wants clients to take. */
+const bothForms = "application/json, text/event-stream"
+
+/** Every answer is JSON: whoever takes that is answered, though the protocol wants clients to name both of its forms. */
+const takesJson = (accept: string): boolean =>
+  /(?:^|,)\s*(?:\*\/\*|application\/(?:\*|json))\s*(?:[;,]|$)/i.test(accept)
+
+const headersOf = ({ headers }: HttpServerRequest.HttpServerRequest): Record<string, string> => {
+  const { accept = "*/*" } = headers
+  return Object.fromEntries([
+    ["accept", takesJson(accept) ? bothForms : accept],
+    ...protocolHeaders.flatMap((name) => {
+      const value = headers[name]
       return value === undefined ? [] : [[name, value]]
     })
-  )
+  ])
+}
+
+/**
+ * The key of a request: in `x-api-key`, or as the bearer's token, which is all that some clients can send. The former
+ * decides where there are both.
+ */
+const keyOf = ({ headers }: HttpServerRequest.HttpServerRequest): string =>
+  headers["x-api-key"] || (/^bearer +(\S+) *$/i.exec(headers["authorization"] ?? "")?.[1] ?? "")
 
 /** A page of anybody's, reaching a service that only its user can reach, comes with an `Origin` (DNS rebinding). */
 const requireKnownOrigin = (trusted: ReadonlySet<string>, { headers }: HttpServerRequest.HttpServerRequest) => {
@@ -48,9 +65,11 @@ const makeHandler = Effect.fnUntraced(function* (options: McpOptions) {
       return yield* new MethodNotAllowed({ allow: ["POST"] })
     }
     yield* requireKnownOrigin(options.trustedOrigins, request)
-    const key = request.headers["x-api-key"] ?? ""
+    const key = keyOf(request)
     if (key === "") {
-      return yield* new AuthenticationRequired({ message: "Send an API key in the x-api-key header." })
+      return yield* new AuthenticationRequired({
+        message: "Send an API key in the x-api-key header, or as `Authorization: Bearer`."
+      })
     }
     const principal = yield* admit(key)
     yield* annotateSpan({

@@ -1,9 +1,22 @@
 import { Server } from "@modelcontextprotocol/sdk/server/index.js"
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js"
-import { CallToolRequestSchema, ErrorCode, ListToolsRequestSchema, McpError } from "@modelcontextprotocol/sdk/types.js"
-import { Effect, Runtime } from "effect"
+import {
+  CallToolRequestSchema,
+  ErrorCode,
+  InitializeRequestSchema,
+  JSONRPCMessageSchema,
+  ListToolsRequestSchema,
+  McpError,
+  PingRequestSchema
+} from "@modelcontextprotocol/sdk/types.js"
+import { Effect, Predicate, Runtime } from "effect"
+import { fieldName, maxRefusedFields } from "../bounds/Refusals.ts"
+import { ValidationFailed } from "../Errors.ts"
 import type { Principal } from "../identity/Principal.ts"
+import { RequestId } from "../kit/Request.ts"
+import { annotateSpan } from "../kit/Spans.ts"
 import { version } from "../kit/Version.ts"
+import { invalidParams, type MessageId } from "./RpcError.ts"
 import type { Tools } from "./Tools.ts"
 
 /** The protocol's side of the tool server, by its official SDK. */
@@ -11,6 +24,8 @@ import type { Tools } from "./Tools.ts"
 /** What the client's model is told of the tools as a whole. */
 const instructions =
   "Manages where connected-payments sends an organization's signed webhook events, and what became of them. The API key decides the organization and the environment: a pk_live_ key works in production, every other one in the sandbox. Signing secrets are shown once: hand them over, never repeat them. A failed call answers {error, code, fields, requestId}."
+
+const noSuchTool = "There is no such tool; tools/list answers those that there are."
 
 /** @param runtime the request's own: its caller, its id, its span */
 const makeServer = (tools: Tools, runtime: Runtime.Runtime<Principal>): Server => {
@@ -22,7 +37,8 @@ const makeServer = (tools: Tools, runtime: Runtime.Runtime<Principal>): Server =
   server.setRequestHandler(CallToolRequestSchema, ({ params }, { signal }) => {
     const tool = tools.get(params.name)
     if (tool === undefined) {
-      throw new McpError(ErrorCode.InvalidParams, "There is no such tool; tools/list answers those that there are.")
+      // Refused before it came here
+      throw new McpError(ErrorCode.InvalidParams, noSuchTool)
     }
     return Runtime.runPromise(runtime)(tool.call(params.arguments ?? {}), { signal })
   })
@@ -41,11 +57,73 @@ export interface MessageAnswer {
   readonly text: string
 }
 
+/** As much of the protocol's schemas as is asked of them. */
+interface RequestSchema {
+  readonly safeParse: (message: unknown) =>
+    | { readonly success: true }
+    | {
+        readonly success: false
+        readonly error: { readonly issues: ReadonlyArray<{ readonly path: ReadonlyArray<PropertyKey> }> }
+      }
+}
+
+/** What the messages are whose `params` are looked into; to all others the protocol's server has its own answer. */
+const requestSchemas = new Map<unknown, RequestSchema>([
+  ["initialize", InitializeRequestSchema],
+  ["ping", PingRequestSchema],
+  ["tools/list", ListToolsRequestSchema],
+  ["tools/call", CallToolRequestSchema]
+])
+
+const isId = (value: unknown): value is MessageId => Predicate.isString(value) || Number.isSafeInteger(value)
+
+/** Why the parameters of a request are refused; undefined if they are not. The protocol's server has no words for it. */
+const refusedParams = (tools: Tools, request: Readonly<Record<string, unknown>>): ValidationFailed | undefined => {
+  const { method, params } = request
+  if (params !== undefined && !Predicate.isRecord(params)) {
+    return new ValidationFailed({ message: "`params` must be an object.", fields: ["params"] })
+  }
+  const parsed = requestSchemas.get(method)?.safeParse(request)
+  if (parsed?.success === false) {
+    const fields = new Set(parsed.error.issues.slice(0, maxRefusedFields).map(({ path }) => fieldName(path)))
+    return new ValidationFailed({
+      message: "The message's parameters are not valid; `fields` lists what was refused.",
+      fields: [...fields]
+    })
+  }
+  return method === "tools/call" && !tools.has(String(params?.["name"]))
+    ? new ValidationFailed({ message: noSuchTool, fields: ["params.name"] })
+    : undefined
+}
+
+/** Judges a message before the protocol's server does; answers those whose parameters are refused. */
+const judge = Effect.fnUntraced(function* (tools: Tools, json: unknown) {
+  if (Predicate.isRecord(json) && json["jsonrpc"] === "2.0" && isId(json["id"]) && Predicate.isString(json["method"])) {
+    const refused = refusedParams(tools, json)
+    if (refused !== undefined) {
+      yield* annotateSpan({ "api.error.code": refused.code })
+      return { status: 200, text: JSON.stringify(invalidParams(refused, yield* RequestId, json["id"])) }
+    }
+  }
+  if (!JSONRPCMessageSchema.safeParse(json).success) {
+    return yield* new ValidationFailed({ message: "The body is no message of JSON-RPC 2.0." })
+  }
+  return undefined
+})
+
 /**
  * Answers one message, by a server of its own: without sessions, so that any process can answer any of a client's
  * messages. A call that nobody waits for any more is interrupted.
  */
-export const answerMessage = (tools: Tools, message: Message): Effect.Effect<MessageAnswer, never, Principal> =>
+export const answerMessage = (
+  tools: Tools,
+  message: Message
+): Effect.Effect<MessageAnswer, ValidationFailed, Principal> =>
+  Effect.flatMap(judge(tools, message.json), (refusal) =>
+    refusal === undefined ? serve(tools, message) : Effect.succeed(refusal)
+  )
+
+const serve = (tools: Tools, message: Message): Effect.Effect<MessageAnswer, never, Principal> =>
   Effect.flatMap(Effect.runtime<Principal>(), (runtime) =>
     Effect.acquireUseRelease(
       Effect.sync(() => makeServer(tools, runtime)),

@@ -1,4 +1,4 @@
-import { type ApiError, type ErrorBody, errorBody } from "../Errors.ts"
+import { type ApiError, type ErrorBody, errorBody, retrySeconds } from "../Errors.ts"
 import { MalformedJson } from "../kit/Body.ts"
 
 /** Where the tool server is. */
@@ -7,15 +7,24 @@ export const mcpPath = "/mcp"
 /** Whether a request line's target is the tool server, which is answered in its protocol whatever goes wrong. */
 export const isToolServer = (target: string): boolean => /^\/mcp\/?(?:[?;#]|$)/.test(target)
 
-/** A refusal of the tool server before a message is known: JSON-RPC 2.0's error object, which answers no id. */
+/** A message's own id, which its answer carries. */
+export type MessageId = string | number
+
+/** A refusal of the tool server as JSON-RPC 2.0's error object. */
 export interface RpcError {
   readonly jsonrpc: "2.0"
-  readonly id: null
-  readonly error: { readonly code: number; readonly message: string; readonly data: ErrorBody }
+  /** Null before a message is known. */
+  readonly id: MessageId | null
+  readonly error: {
+    readonly code: number
+    readonly message: string
+    /** With the seconds to wait if there is a time: those of the header `Retry-After`. */
+    readonly data: ErrorBody & { readonly retryAfterSeconds?: number }
+  }
 }
 
 /** The protocol's own codes. */
-const codes = { parseError: -32_700, invalidRequest: -32_600, internalError: -32_603 }
+const codes = { parseError: -32_700, invalidRequest: -32_600, invalidParams: -32_602, internalError: -32_603 }
 
 /** The first of those that the protocol leaves to servers: who calls, how often, and whether we can serve. */
 const serverError = -32_000
@@ -37,9 +46,15 @@ const codeOf = (error: ApiError): number => {
   }
 }
 
+const refusal = (error: ApiError, requestId: string, id: MessageId | null, code: number): RpcError => {
+  const data = errorBody(error, requestId)
+  const wait = error.retryAfter === null ? {} : { retryAfterSeconds: retrySeconds(error.retryAfter) }
+  return { jsonrpc: "2.0", id, error: { code, message: data.error, data: { ...data, ...wait } } }
+}
+
 /** A documented error as the protocol says it: its body, as every operation answers it, is the error's `data`. */
-export const rpcError = (error: ApiError, requestId: string): RpcError => ({
-  jsonrpc: "2.0",
-  id: null,
-  error: { code: codeOf(error), message: error.message, data: errorBody(error, requestId) }
-})
+export const rpcError = (error: ApiError, requestId: string): RpcError => refusal(error, requestId, null, codeOf(error))
+
+/** The answer to a message whose `params` are not those of its method. */
+export const invalidParams = (error: ApiError, requestId: string, id: MessageId): RpcError =>
+  refusal(error, requestId, id, codes.invalidParams)

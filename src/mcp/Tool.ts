@@ -1,12 +1,13 @@
 import { HttpServerResponse } from "@effect/platform"
 import type { CallToolResult, Tool as ListedTool, ToolAnnotations } from "@modelcontextprotocol/sdk/types.js"
-import { Cause, Duration, Effect, type ParseResult, Predicate, Schema } from "effect"
+import { Cause, type Duration, Effect, type ParseResult, Predicate, Schema } from "effect"
 import { boundedRefusals, refusal } from "../bounds/Refusals.ts"
-import { type ApiError, errorBody, InternalError, isApiError, ValidationFailed } from "../Errors.ts"
+import { type ApiError, errorBody, InternalError, isApiError, retrySeconds, ValidationFailed } from "../Errors.ts"
 import { requirePermission } from "../identity/Access.ts"
 import type { WebhookPermission } from "../identity/Permissions.ts"
 import { Principal, type PrincipalShape } from "../identity/Principal.ts"
 import { RequestId } from "../kit/Request.ts"
+import { annotateRequest, annotateSpan } from "../kit/Spans.ts"
 import { type ObjectSchema, objectSchema } from "./JsonSchema.ts"
 
 /** A tool as the tool server lists and calls it. */
@@ -49,17 +50,23 @@ const refused = (text: string, retryAfter: Duration.Duration | null = null): Cal
   isError: true,
   content: [{ type: "text", text }],
   // A tool's answer has no header for it
-  ...(retryAfter === null
-    ? {}
-    : { _meta: { "connected-payments/retryAfterSeconds": Math.ceil(Duration.toSeconds(retryAfter)) } })
+  ...(retryAfter === null ? {} : { _meta: { "connected-payments/retryAfterSeconds": retrySeconds(retryAfter) } })
 })
 
+/** A refusal is no failure of HTTP's: the tool's span, the request's and its log line say it by its code. */
+const noteRefusal = (code: string): Effect.Effect<void> =>
+  Effect.zipRight(annotateSpan({ "api.error.code": code }), annotateRequest({ "api.error.code": code }))
+
+/** The code of a refusal that an operation answered before. */
+const codeOf = Schema.decodeUnknown(Schema.parseJson(Schema.Struct({ code: Schema.String })))
+
 /** The answer of the first call with the same key, or of this one: byte for byte as HTTP gives it, refusals included. */
-const fromResponse = (response: HttpServerResponse.HttpServerResponse): Effect.Effect<CallToolResult> =>
-  Effect.map(
-    Effect.promise(() => HttpServerResponse.toWeb(response).text()),
-    (text) => (response.status < 400 ? answered(JSON.parse(text)) : refused(text))
-  )
+const fromResponse = Effect.fnUntraced(function* (response: HttpServerResponse.HttpServerResponse) {
+  const text = yield* Effect.promise(() => HttpServerResponse.toWeb(response).text())
+  if (response.status < 400) return answered(JSON.parse(text))
+  yield* noteRefusal((yield* Effect.orDie(codeOf(text))).code)
+  return refused(text)
+})
 
 const invalidArguments = ({ issue }: ParseResult.ParseError): ValidationFailed =>
   new ValidationFailed(refusal(boundedRefusals(issue), "The object of the arguments"))
@@ -76,6 +83,7 @@ const fromFailure = (cause: Cause.Cause<ApiError>): Effect.Effect<CallToolResult
     } else if (error.status >= 500) {
       yield* Effect.logWarning(`A tool was answered ${error.code}`, error.cause)
     }
+    yield* noteRefusal(error.code)
     return refused(JSON.stringify(errorBody(error, yield* RequestId)), error.retryAfter)
   })
 }
@@ -99,6 +107,7 @@ export const makeTool = <A, I, B, J>(definition: ToolDefinition<A, I, B, J>): To
     call: (args) =>
       Effect.gen(function* () {
         const principal = yield* Principal
+        yield* annotateRequest({ "gen_ai.tool.name": name })
         yield* requirePermission(principal, permission)
         const decoded = yield* Effect.mapError(decode(args), invalidArguments)
         const result = yield* run(principal, decoded)

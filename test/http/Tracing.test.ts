@@ -50,7 +50,15 @@ const traced = (sampled: boolean, settings: Parameters<typeof startService>[0]["
         const request = spans.find(({ kind }) => kind === "server")
         return { answer, request, spans: spans.filter(({ traceId }) => traceId === request?.traceId) }
       })
-    return { spansOf, requestSpan, organizationId: id }
+    const callTool = (name: string, args: Readonly<Record<string, unknown>>) =>
+      Effect.gen(function* () {
+        spans.length = 0
+        const body = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } }
+        const answer = yield* service.request("POST", "/mcp", { key, body })
+        const request = spans.find(({ kind }) => kind === "server")
+        return { answer, spans: spans.filter(({ traceId }) => traceId === request?.traceId) }
+      })
+    return { spansOf, requestSpan, callTool, organizationId: id }
   })
 
 it.scopedLive("a request that is traced has a span of its own and one of each statement, under its id", () =>
@@ -65,6 +73,21 @@ it.scopedLive("a request that is traced has a span of its own and one of each st
     expect(refused.answer.status).toBe(404)
     expect(refused.request?.attributes.get("api.error.code")).toBe("resource_not_found")
     expect(refused.request?.attributes.has("error.type")).toBe(false)
+  })
+)
+
+it.scopedLive("a tool's refusal has its code on the request's span and on its own, and fails neither", () =>
+  Effect.gen(function* () {
+    const { callTool } = yield* traced(true)
+    const { answer, spans } = yield* callTool("get_webhook_delivery", { deliveryId: randomUUID() })
+    for (const name of ["POST /mcp", "tools/call get_webhook_delivery"]) {
+      const span = spans.find((one) => one.name === name)
+      expect([name, span?.attributes.get("api.error.code")]).toEqual([name, "resource_not_found"])
+      expect(span?.status).toMatchObject({ exit: { _tag: "Success" } })
+    }
+    const request = spans.find(({ kind }) => kind === "server")
+    expect(request?.attributes.get("request.id")).toBe(answer.headers.get("request-id"))
+    expect(request?.attributes.get("gen_ai.tool.name")).toBe("get_webhook_delivery")
   })
 )
 
@@ -198,6 +221,36 @@ it.scopedLive("a request has one log line, of what it was and came to, without i
     yield* service.request("GET", endpoints, { key })
     expect([lines.at(-1)?.level, lines.at(-1)?.attributes["api.error.code"]]).toEqual(["ERROR", "internal_error"])
   })
+)
+
+it.scopedLive(
+  "a tool's refusal, which HTTP answers 200, is a warning in the log, by its tool, its code and its id",
+  () =>
+    Effect.gen(function* () {
+      const { key, lines, service } = yield* logged({ least: "INFO", requests: true })
+      const call = (name: string, args: Readonly<Record<string, unknown>>) =>
+        service.request("POST", "/mcp", {
+          key,
+          body: { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } }
+        })
+      const refused = yield* call("get_webhook_delivery", { deliveryId: randomUUID() })
+      const unknown = yield* call("drop_tables", {})
+      yield* call("list_webhook_endpoints", {})
+      expect(
+        lines.map(({ attributes, level, message }) => [
+          level,
+          message,
+          attributes["gen_ai.tool.name"],
+          attributes["api.error.code"],
+          attributes["request.id"]
+        ])
+      ).toEqual([
+        ["WARN", "POST /mcp 200", "get_webhook_delivery", "resource_not_found", refused.headers.get("request-id")],
+        ["WARN", "POST /mcp 200", undefined, "validation_failed", unknown.headers.get("request-id")],
+        ["INFO", "POST /mcp 200", "list_webhook_endpoints", undefined, expect.stringMatching(/^req_/)]
+      ])
+      expect(refused.text).toContain(String(refused.headers.get("request-id")))
+    })
 )
 
 it.scopedLive("log lines below the level that is written are not made, nor any where they are turned off", () =>

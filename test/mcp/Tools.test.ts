@@ -1,8 +1,11 @@
 import { readFileSync } from "node:fs"
+import { OpenApi } from "@effect/platform"
 import { expect } from "@effect/vitest"
 import { Effect, Option, Predicate } from "effect"
+import { Api } from "../../src/Api.ts"
 import { eventTypes } from "../../src/events/Catalog.ts"
 import { verifyWebhook } from "../../src/webhooks/index.ts"
+import { makeDestination, payment } from "../endpoints/Delivering.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { onService, TestService } from "../harness/TestService.ts"
@@ -36,6 +39,73 @@ const rows = (json: Record<string, unknown>): ReadonlyArray<Record<string, unkno
   return Array.isArray(data) ? data.filter(Predicate.isRecord) : []
 }
 
+/** The operation of the HTTP API that a tool with arguments stands for. */
+const operationOfTool: Readonly<Record<string, readonly [method: string, path: string]>> = {
+  create_webhook_endpoint: ["post", "/endpoints"],
+  update_webhook_endpoint: ["patch", "/endpoints/{id}"],
+  set_webhook_endpoint_active: ["patch", "/endpoints/{id}"],
+  delete_webhook_endpoint: ["delete", "/endpoints/{id}"],
+  list_skipped_webhook_events: ["get", "/endpoints/{id}/skipped"],
+  send_webhook_test_event: ["post", "/endpoints/{id}/test"],
+  rotate_webhook_secret: ["post", "/endpoints/{id}/rotate-secret"],
+  list_webhook_deliveries: ["get", "/endpoints/{id}/deliveries"],
+  get_webhook_delivery: ["get", "/deliveries/{id}"],
+  retry_webhook_delivery: ["post", "/deliveries/{id}/retry"],
+  recover_webhook_endpoint: ["post", "/endpoints/{id}/recover"],
+  list_webhook_recoveries: ["get", "/endpoints/{id}/recoveries"]
+}
+
+/** What an argument is called in HTTP, where it is called something else. */
+const nameInHttp: Readonly<Record<string, string>> = {
+  endpointId: "id",
+  deliveryId: "id",
+  idempotencyKey: "idempotency-key"
+}
+
+const document = JSON.parse(JSON.stringify(OpenApi.fromApi(Api)))
+
+/** The schemas of an operation's fields: of its body, and of its parameters wherever they are. */
+const fieldsOf = (method: string, path: string): Record<string, unknown> => {
+  const operation = Object(document.paths[`/v2/organizations/{organizationId}/integrations${path}`])[method]
+  const body = resolved(operation?.requestBody?.content?.["application/json"]?.schema)
+  const parameters: ReadonlyArray<{ readonly name: string; readonly schema: unknown }> = operation.parameters
+  return {
+    ...Object.fromEntries(parameters.map(({ name, schema }) => [name, schema])),
+    ...Object(Object(body)["properties"])
+  }
+}
+
+const resolved = (schema: unknown): unknown => {
+  const reference = Predicate.isRecord(schema) ? schema["$ref"] : undefined
+  return Predicate.isString(reference)
+    ? { ...document.components.schemas[reference.slice("#/components/schemas/".length)], ...Object(schema) }
+    : schema
+}
+
+const boundKeywords = new Set(
+  "type enum format pattern minLength maxLength minimum maximum minItems maxItems uniqueItems maxProperties".split(" ")
+)
+
+const structuralKeywords = new Set(["items", "properties", "required", "additionalProperties", "allOf", "anyOf"])
+
+/** A schema without what it says to people. */
+const boundsIn = (schema: unknown): unknown => {
+  if (Array.isArray(schema)) return schema.map(boundsIn)
+  const whole = resolved(schema)
+  if (!Predicate.isRecord(whole)) return whole
+  return Object.fromEntries(
+    Object.entries(whole).flatMap(([keyword, value]): ReadonlyArray<readonly [string, unknown]> => {
+      if (keyword === "properties") {
+        return [
+          [keyword, Object.fromEntries(Object.entries(Object(value)).map(([key, part]) => [key, boundsIn(part)]))]
+        ]
+      }
+      if (structuralKeywords.has(keyword)) return [[keyword, boundsIn(value)]]
+      return boundKeywords.has(keyword) ? [[keyword, value]] : []
+    })
+  )
+}
+
 const start = Effect.gen(function* () {
   const service = yield* TestService
   const { organization } = service
@@ -52,14 +122,19 @@ onService()("the tool server", (it) => {
       const names = tools.map(({ name }) => name)
       expect(names.toSorted()).toEqual([
         "create_webhook_endpoint",
+        "delete_webhook_endpoint",
         "get_webhook_delivery",
         "list_event_types",
+        "list_skipped_webhook_events",
         "list_webhook_deliveries",
         "list_webhook_endpoints",
+        "list_webhook_recoveries",
+        "recover_webhook_endpoint",
         "retry_webhook_delivery",
         "rotate_webhook_secret",
         "send_webhook_test_event",
-        "set_webhook_endpoint_active"
+        "set_webhook_endpoint_active",
+        "update_webhook_endpoint"
       ])
       const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8")
       const documented = [...readme.matchAll(/^\| `([a-z_]+)` \| `(webhook-endpoints:\w+)` \|/gm)]
@@ -78,8 +153,10 @@ onService()("the tool server", (it) => {
       }
       const destructive = tools.filter(({ annotations }) => annotations?.destructiveHint === true)
       expect(destructive.map(({ name }) => name).toSorted()).toEqual([
+        "delete_webhook_endpoint",
         "rotate_webhook_secret",
-        "set_webhook_endpoint_active"
+        "set_webhook_endpoint_active",
+        "update_webhook_endpoint"
       ])
       const shown = tools.find(({ name }) => name === "create_webhook_endpoint")?.inputSchema
       expect(shown?.required).toEqual(["name", "url", "events"])
@@ -140,6 +217,101 @@ onService()("the tool server", (it) => {
         const event = verifyWebhook({ body: received?.body ?? "", header, secret: key, livemode: false })
         expect(event.test).toBe(true)
       }
+    })
+  )
+
+  it.scoped("says every bound of its arguments, as the HTTP API's document does", () =>
+    Effect.gen(function* () {
+      const { mcp } = yield* start
+      const { tools } = yield* Effect.promise(() => mcp.client.listTools())
+      const compared: Array<string> = []
+      for (const { inputSchema, name } of tools) {
+        const operation = operationOfTool[name]
+        if (operation === undefined) continue
+        const documented = fieldsOf(...operation)
+        for (const [argument, schema] of Object.entries(inputSchema.properties ?? {})) {
+          const field = documented[nameInHttp[argument] ?? argument]
+          expect([name, argument, boundsIn(schema)]).toEqual([name, argument, boundsIn(field)])
+          if (JSON.stringify(boundsIn(schema)) !== "{}") compared.push(`${name}.${argument}`)
+        }
+      }
+      const withoutArguments = ["list_event_types", "list_webhook_endpoints"]
+      expect(Object.keys(operationOfTool).toSorted()).toEqual(
+        tools
+          .map(({ name }) => name)
+          .filter((name) => !withoutArguments.includes(name))
+          .toSorted()
+      )
+      for (const some of [
+        "create_webhook_endpoint.name",
+        "create_webhook_endpoint.url",
+        "create_webhook_endpoint.events",
+        "create_webhook_endpoint.filters",
+        "create_webhook_endpoint.idempotencyKey",
+        "list_webhook_deliveries.limit",
+        "recover_webhook_endpoint.since",
+        "list_skipped_webhook_events.starting_after"
+      ]) {
+        expect(compared).toContain(some)
+      }
+    })
+  )
+
+  it.scoped("shows what a destination missed while it was paused", () =>
+    Effect.gen(function* () {
+      const { baseUrl } = yield* TestService
+      const { id: endpointId, send, tenant } = yield* makeDestination()
+      const mcp = yield* overHttp(baseUrl, tenant.key)
+      yield* mcp.call("set_webhook_endpoint_active", { endpointId, active: false })
+      yield* payment(tenant)
+      const skipped = yield* mcp.call("list_skipped_webhook_events", { endpointId, limit: 5 })
+      expect(skipped.json).toMatchObject({ data: [{ type: "payment.succeeded" }], has_more: false })
+      expect(skipped.json).toEqual((yield* send("GET", "/skipped")).json)
+      const after = yield* mcp.call("list_skipped_webhook_events", {
+        endpointId,
+        starting_after: rows(skipped.json)[0]?.["eventId"]
+      })
+      expect(after.json["data"]).toEqual([])
+    })
+  )
+
+  it.scoped("changes and deletes a destination", () =>
+    Effect.gen(function* () {
+      const { mcp, organization, service } = yield* start
+      const consumer = yield* makeConsumer
+      const { id: endpointId } = yield* create(mcp, consumer.url)
+      const change = { name: "Bakery", events: ["payout.paid"], filters: { currencies: ["brl"] }, active: false }
+      const changed = yield* mcp.call("update_webhook_endpoint", { endpointId, ...change })
+      expect(changed.json).toMatchObject({ id: endpointId, url: consumer.url, ...change })
+      const path = `/v2/organizations/${organization.id}/integrations/endpoints/${endpointId}`
+      expect((yield* service.request("GET", path, { key: organization.testKey })).json).toEqual(changed.json)
+
+      const deleted = yield* mcp.call("delete_webhook_endpoint", { endpointId })
+      expect(deleted).toMatchObject({ isError: false, json: { id: endpointId, deleted: true } })
+      expect((yield* service.request("GET", path, { key: organization.testKey })).status).toBe(404)
+      const again = yield* mcp.call("delete_webhook_endpoint", { endpointId })
+      expect(again).toMatchObject({ isError: true, json: { code: "resource_not_found" } })
+    })
+  )
+
+  it.scoped("recovers a destination that was out of order, and shows how far that is", () =>
+    Effect.gen(function* () {
+      const { mcp } = yield* start
+      const consumer = yield* makeConsumer
+      const { id: endpointId } = yield* create(mcp, consumer.url)
+      const since = new Date(Date.now() - 3_600_000).toISOString()
+      const recovery = yield* mcp.call("recover_webhook_endpoint", { endpointId, since })
+      // Test events are not recovered, and nothing else has failed
+      expect(recovery.json).toMatchObject({ endpointId, since, total: 0 })
+      const finished = yield* eventually(
+        "the recovery is finished",
+        Effect.map(mcp.call("list_webhook_recoveries", { endpointId }), ({ json }) =>
+          Option.liftPredicate(rows(json), ([first]) => first?.["state"] === "finished")
+        )
+      )
+      expect(finished).toMatchObject([{ id: recovery.json["id"], queued: 0, skipped: 0 }])
+      const old = yield* mcp.call("recover_webhook_endpoint", { endpointId, since: "2020-01-01T00:00:00Z" })
+      expect(old).toMatchObject({ isError: true, json: { code: "validation_failed", fields: ["since"] } })
     })
   )
 
@@ -252,7 +424,27 @@ onService()("the tool server", (it) => {
         ["get_webhook_delivery", { deliveryId: nobody }, "resource_not_found", []],
         ["get_webhook_delivery", {}, "validation_failed", ["deliveryId"]],
         ["retry_webhook_delivery", { deliveryId: nobody }, "resource_not_found", []],
-        ["retry_webhook_delivery", { deliveryId: null }, "validation_failed", ["deliveryId"]]
+        ["retry_webhook_delivery", { deliveryId: null }, "validation_failed", ["deliveryId"]],
+        ["update_webhook_endpoint", { endpointId: nobody, name: "x" }, "resource_not_found", []],
+        [
+          "update_webhook_endpoint",
+          { endpointId: 1, url: "https://shop.example/", events: [] },
+          "validation_failed",
+          ["url", "endpointId", "events"]
+        ],
+        ["delete_webhook_endpoint", {}, "validation_failed", ["endpointId"]],
+        ["delete_webhook_endpoint", { endpointId: nobody }, "resource_not_found", []],
+        ["list_skipped_webhook_events", { endpointId: nobody }, "resource_not_found", []],
+        [
+          "list_skipped_webhook_events",
+          { endpointId: nobody, limit: 0, starting_after: "svc_evt_x" },
+          "validation_failed",
+          ["limit", "starting_after"]
+        ],
+        ["recover_webhook_endpoint", { endpointId: nobody, since: "today" }, "validation_failed", ["since"]],
+        ["recover_webhook_endpoint", { endpointId: nobody, since: new Date().toISOString() }, "resource_not_found", []],
+        ["list_webhook_recoveries", { endpointId: nobody }, "resource_not_found", []],
+        ["list_webhook_recoveries", { endpointId: nobody, starting_after: 1 }, "validation_failed", ["starting_after"]]
       ]
       for (const [tool, args, code, fields] of cases) {
         const { isError, json } = yield* mcp.call(tool, args)
@@ -294,13 +486,18 @@ onService()("the tool server", (it) => {
         ["list_webhook_endpoints", {}],
         ["list_webhook_deliveries", { endpointId: nobody }],
         ["get_webhook_delivery", { deliveryId: nobody }],
+        ["list_skipped_webhook_events", { endpointId: nobody }],
+        ["list_webhook_recoveries", { endpointId: nobody }],
         ["create_webhook_endpoint", { name: "Shop", url: consumer.url, events: ["payout.paid"] }],
+        ["update_webhook_endpoint", { endpointId: nobody, name: "x" }],
+        ["delete_webhook_endpoint", { endpointId: nobody }],
+        ["recover_webhook_endpoint", { endpointId: nobody, since: new Date().toISOString() }],
         ["set_webhook_endpoint_active", { endpointId: nobody, active: true }],
         ["send_webhook_test_event", { endpointId: nobody, type: "payout.paid" }],
         ["rotate_webhook_secret", { endpointId: nobody }],
         ["retry_webhook_delivery", { deliveryId: nobody }]
       ]
-      const readers = 4
+      const readers = 6
       const grants = [
         ["*", [], []],
         ["webhook-endpoints:read", calls.slice(0, readers), calls.slice(readers)],

@@ -1,6 +1,7 @@
 import { PassThrough } from "node:stream"
 import { expect } from "@effect/vitest"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
+import { LATEST_PROTOCOL_VERSION } from "@modelcontextprotocol/sdk/types.js"
 import { Effect, Redacted } from "effect"
 import { bridge } from "../../src/cli/McpBridge.ts"
 import type { Grant } from "../../src/identity/Permissions.ts"
@@ -29,9 +30,13 @@ const start = Effect.gen(function* () {
 const refusalOf = (answer: Answer) => {
   const { error, ...envelope } = answer.json
   const { code, data, message, ...rest } = Object(error)
+  const { retryAfterSeconds, ...body } = Object(data)
+  const wait = answer.headers.get("retry-after")
+  expect(retryAfterSeconds).toBe(wait === null ? undefined : Number(wait))
+  expect(message).toBe(body.error)
   expect([envelope, rest, typeof message]).toEqual([{ jsonrpc: "2.0", id: null }, {}, "string"])
   expect(answer.headers.get("content-type")).toBe("application/json")
-  expect(Object.keys(data)).toEqual(["error", "code", "fields", "requestId"])
+  expect(Object.keys(body)).toEqual(["error", "code", "fields", "requestId"])
   expect(data.requestId).toBe(answer.headers.get("request-id"))
   return { status: answer.status, rpc: code, code: data.code }
 }
@@ -39,7 +44,7 @@ const refusalOf = (answer: Answer) => {
 /** What `node` is given to run the command. */
 const mcpCommand = [...program("src/cli/main.ts"), "mcp"]
 
-onService({ rateLimitPerMinute: 30 })("the tool server", (it) => {
+onService({ rateLimitPerMinute: 60 })("the tool server", (it) => {
   it.effect("answers each message by itself, under a request id, and keeps no session", () =>
     Effect.gen(function* () {
       const { post } = yield* start
@@ -52,11 +57,16 @@ onService({ rateLimitPerMinute: 30 })("the tool server", (it) => {
         jsonrpc: "2.0",
         id: "two",
         method: "initialize",
-        params: { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "test", version: "1" } }
+        params: {
+          protocolVersion: LATEST_PROTOCOL_VERSION,
+          capabilities: {},
+          clientInfo: { name: "test", version: "1" }
+        }
       })
+      expect(LATEST_PROTOCOL_VERSION >= "2025-11-25").toBe(true)
       expect(initialized.json).toMatchObject({
         id: "two",
-        result: { protocolVersion: "2025-06-18", capabilities: { tools: {} } }
+        result: { protocolVersion: LATEST_PROTOCOL_VERSION, capabilities: { tools: {} } }
       })
       const notified = yield* post({ jsonrpc: "2.0", method: "notifications/initialized" })
       expect([notified.status, notified.text]).toEqual([202, ""])
@@ -65,7 +75,7 @@ onService({ rateLimitPerMinute: 30 })("the tool server", (it) => {
     })
   )
 
-  it.effect("takes an API key in x-api-key alone", () =>
+  it.effect("takes an API key in x-api-key or as the bearer's token, and no other credential", () =>
     Effect.gen(function* () {
       const { key, makeKey, post, service } = yield* start
       const revoked = yield* makeKey("webhook-endpoints:*")
@@ -74,7 +84,14 @@ onService({ rateLimitPerMinute: 30 })("the tool server", (it) => {
       )
       const cases: ReadonlyArray<readonly [string, RequestOptions]> = [
         ["authentication_required", { key: "" }],
-        ["authentication_required", { key: "", headers: { authorization: `Bearer ${key}` } }],
+        ["authentication_required", { key: "", headers: { authorization: key } }],
+        ["authentication_required", { key: "", headers: { authorization: "Bearer " } }],
+        ["authentication_required", { key: "", headers: { authorization: `Bearer ${key} ${key}` } }],
+        ["authentication_required", { key: "", headers: { authorization: `Basic ${btoa(`${key}:`)}` } }],
+        ["api_key_invalid", { key: "", headers: { authorization: `Bearer ${key}x` } }],
+        ["api_key_invalid", { key: "", headers: { authorization: `Bearer ${"x".repeat(10_000)}` } }],
+        // The API's own header decides
+        ["api_key_invalid", { key: `${key}x`, headers: { authorization: `Bearer ${key}` } }],
         ["authentication_required", { key: "", headers: { cookie: "svc_session=abc" } }],
         ["api_key_invalid", { key: `${key}x` }],
         ["api_key_invalid", { key: key.replace("_test_", "_live_") }],
@@ -85,6 +102,14 @@ onService({ rateLimitPerMinute: 30 })("the tool server", (it) => {
         const answer = yield* post(listTools, options)
         expect(refusalOf(answer)).toEqual({ status: 401, rpc: -32_000, code })
       }
+      for (const authorization of [`Bearer ${key}`, `bearer   ${key} `]) {
+        expect((yield* post(listTools, { key: "", headers: { authorization } })).status).toBe(200)
+      }
+      // The API itself has one header for keys (contract, Authentication, rule 1)
+      const rest = yield* service.request("GET", `/v2/organizations/${service.organization.id}/provider/account`, {
+        headers: { authorization: `Bearer ${key}` }
+      })
+      expect([rest.status, rest.json["code"]]).toEqual([401, "authentication_required"])
     })
   )
 
@@ -122,6 +147,10 @@ onService({ rateLimitPerMinute: 30 })("the tool server", (it) => {
         [422, -32_700, "validation_failed", { raw: Uint8Array.of(0xff), headers: json }],
         [422, -32_600, "validation_failed", { raw: `{"jsonrpc":"2.0","params":${deep}}`, headers: json }],
         [422, -32_600, "validation_failed", { raw: JSON.stringify([listTools, listTools]), headers: json }],
+        [422, -32_600, "validation_failed", { body: { hello: "world" } }],
+        [422, -32_600, "validation_failed", { body: null }],
+        [422, -32_600, "validation_failed", { body: { ...listTools, id: null } }],
+        [422, -32_600, "validation_failed", { body: { ...listTools, jsonrpc: "1.0" } }],
         [415, -32_600, "unsupported_media_type", { raw: "{}", headers: { "content-type": "text/plain" } }],
         [415, -32_600, "unsupported_media_type", { raw: Buffer.from(JSON.stringify(listTools)) }]
       ]
@@ -138,9 +167,9 @@ onService({ rateLimitPerMinute: 30 })("the tool server", (it) => {
       }
       // What the protocol itself has words for is answered in its words
       const protocol: ReadonlyArray<readonly [number, unknown, Record<string, string>]> = [
-        [400, { hello: "world" }, {}],
-        [400, null, {}],
-        [406, listTools, { accept: "application/json" }],
+        [406, listTools, { accept: "text/html" }],
+        [406, listTools, { accept: "text/event-stream" }],
+        [406, listTools, { accept: "application/jsonp" }],
         [400, listTools, { "mcp-protocol-version": "1999-01-01" }]
       ]
       for (const [status, body, headers] of protocol) {
@@ -151,15 +180,68 @@ onService({ rateLimitPerMinute: 30 })("the tool server", (it) => {
     })
   )
 
+  it.effect("answers whoever takes JSON, in whatever words", () =>
+    Effect.gen(function* () {
+      const { key, post, service } = yield* start
+      for (const words of ["*/*", "application/json", "text/html, application/*;q=0.8", "APPLICATION/JSON"]) {
+        const answer = yield* post(listTools, { headers: { accept: words } })
+        expect([words, answer.status, answer.headers.get("content-type")]).toEqual([words, 200, "application/json"])
+      }
+      const body = JSON.stringify(listTools)
+      const head = `host: x\r\nx-api-key: ${key}\r\ncontent-type: application/json\r\nconnection: close\r\n`
+      const silent = `POST /mcp HTTP/1.1\r\n${head}content-length: ${body.length}\r\n\r\n${body}`
+      expect((yield* sendBytes(service.baseUrl, silent)).status).toBe(200)
+    })
+  )
+
+  it.effect("says which parameters of a message it does not take", () =>
+    Effect.gen(function* () {
+      const { post } = yield* start
+      const clientInfo = { name: "test", version: "1" }
+      const cases: ReadonlyArray<readonly [method: string, params: unknown, fields: ReadonlyArray<string>]> = [
+        ["tools/call", undefined, ["params"]],
+        ["tools/call", [], ["params"]],
+        ["tools/call", 5, ["params"]],
+        ["tools/call", {}, ["params.name"]],
+        ["tools/call", { name: 1, arguments: [] }, ["params.name", "params.arguments"]],
+        ["tools/call", { name: "drop_tables" }, ["params.name"]],
+        ["tools/call", { name: "__proto__" }, ["params.name"]],
+        ["tools/list", { cursor: 1 }, ["params.cursor"]],
+        ["ping", "now", ["params"]],
+        ["initialize", { protocolVersion: 1, capabilities: {}, clientInfo }, ["params.protocolVersion"]],
+        ["initialize", { clientInfo: { name: 1 } }, ["params.protocolVersion", "params.capabilities"]],
+        ["resources/list", [], ["params"]]
+      ]
+      for (const [method, params, fields] of cases) {
+        for (const id of [7, "seven"]) {
+          const answer = yield* post({ jsonrpc: "2.0", id, method, params })
+          const { data, ...error } = Object(answer.json["error"])
+          const what = [method, params]
+          expect([what, answer.status, answer.json["jsonrpc"], answer.json["id"]]).toEqual([what, 200, "2.0", id])
+          expect([what, error]).toEqual([what, { code: -32_602, message: data.error }])
+          expect([what, data.code, data.requestId]).toEqual([
+            what,
+            "validation_failed",
+            answer.headers.get("request-id")
+          ])
+          expect(data.fields).toEqual(expect.arrayContaining([...fields]))
+        }
+      }
+      const many = { name: Object.fromEntries(Array.from({ length: 90 }, (_, index) => [`k${index}`, index])) }
+      const bounded = yield* post({ jsonrpc: "2.0", id: 1, method: "tools/call", params: many })
+      expect(bounded.text.length).toBeLessThan(2000)
+    })
+  )
+
   it.effect("counts every message against the key's rate limit", () =>
     Effect.gen(function* () {
       const { makeKey, post } = yield* start
       const key = yield* makeKey("webhook-endpoints:read")
       const first = yield* post(listTools, { key })
-      expect(first.headers.get("ratelimit-limit")).toBe("30")
-      expect(first.headers.get("ratelimit-remaining")).toBe("29")
+      expect(first.headers.get("ratelimit-limit")).toBe("60")
+      expect(first.headers.get("ratelimit-remaining")).toBe("59")
       const answers = yield* Effect.all(
-        Array.from({ length: 40 }, () => post(listTools, { key })),
+        Array.from({ length: 80 }, () => post(listTools, { key })),
         { concurrency: 8 }
       )
       const limited = answers.filter(({ status }) => status === 429)
