@@ -22,6 +22,11 @@ const unsaid: ReadonlyArray<{ readonly field: RegExp; readonly document: "wider"
       why: "blanks around a name are cut off before it is judged"
     },
     {
+      field: /organizations body\.name$/,
+      document: "wider",
+      why: "what reads as a link, in any of Unicode's forms of its characters, is in words in the description"
+    },
+    {
       field: /products(\/:id)? body\.(images\[\]|url)$/,
       document: "wider",
       why: "whether a host and a port are such is the URL parser's to say"

@@ -66,10 +66,7 @@ describe("mail over SMTP", () => {
       )
       yield* mailer.queue(mail)
       yield* mailer.queue({ ...mail, to: "other@example.com", sender: "other" })
-      yield* eventuallyTrue(
-        "all mails",
-        Effect.sync(() => mailbox.mails.length === 52)
-      )
+      yield* eventuallyTrue("all mails", () => mailbox.mails.length === 52)
       const order = mailbox.mails.map(({ to }) => to[0])
       expect(order.indexOf("ana@example.com")).toBeLessThan(10)
       expect(order.indexOf("other@example.com")).toBeLessThan(10)
@@ -83,16 +80,10 @@ describe("mail over SMTP", () => {
       const queueAll = Effect.forEach(Array.from({ length: 150 }), () => mailer.queue({ ...mail, sender: "busy" }))
       const lines = yield* withLog((written) => Effect.as(queueAll, written))
       yield* mailer.queue({ ...mail, to: "other@example.com", sender: "other" })
-      yield* eventuallyTrue(
-        "the mails that were not dropped",
-        Effect.sync(() => mailbox.mails.length === 101)
-      )
+      yield* eventuallyTrue("the mails that were not dropped", () => mailbox.mails.length === 101)
       expect(lines.filter((line) => line.includes("100 others of its sender's"))).toHaveLength(50)
       yield* mailer.queue({ ...mail, sender: "busy" })
-      yield* eventuallyTrue(
-        "a mail of the sender after the others",
-        Effect.sync(() => mailbox.mails.length === 102)
-      )
+      yield* eventuallyTrue("a mail of the sender after the others", () => mailbox.mails.length === 102)
     })
   )
 
