@@ -12,7 +12,7 @@ import sharedLimits from "./migrations/0008_shared_limits.ts"
 import queueAndWarnings from "./migrations/0009_queue_and_warnings.ts"
 import unreadableNotifications from "./migrations/0010_unreadable_notifications.ts"
 import idempotencyTries from "./migrations/0011_idempotency_tries.ts"
-import provenanceAndSessions from "./migrations/0013_provenance_and_sessions.ts"
+import provenanceAndSessions from "./migrations/0012_provenance_and_sessions.ts"
 
 /**
  * All migrations, in order. They are registered here rather than read from a folder, so that they survive bundling; a
@@ -30,7 +30,7 @@ export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.Sq
   "0009_queue_and_warnings": queueAndWarnings,
   "0010_unreadable_notifications": unreadableNotifications,
   "0011_idempotency_tries": idempotencyTries,
-  "0013_provenance_and_sessions": provenanceAndSessions
+  "0012_provenance_and_sessions": provenanceAndSessions
 }
 
 /** The schema could not be brought up to date; the message names the migration. For operators. */
