@@ -4,6 +4,7 @@ import { publishedSchema } from "./bounds/PublishedSchema.ts"
 import { sessionCookie } from "./identity/Authentication.ts"
 import { type Permission, RequiredPermission } from "./identity/Permissions.ts"
 import { exampleIdempotencyKey, operationExamples } from "./OperationExamples.ts"
+import { providerResources, resourcePage } from "./ProviderResources.ts"
 
 /** The operations of a contract as a list: for the authentication, the documents and the tests over all of them. */
 
@@ -153,10 +154,27 @@ export const documentOperations =
     for (const unused of ["HttpApiDecodeError", "Issue", "PropertyKey"]) {
       delete schemas?.[unused]
     }
+    describeResources(operations, described)
     publishSchemas(operations, described)
     addExamples(operations, described)
     return described
   }
+
+/** Says of the provider's objects in answers which resource they are, in place. */
+const describeResources = (operations: ReadonlyArray<Operation>, document: Record<string, unknown>): void => {
+  const schemas = at(document, "components", "schemas") ?? {}
+  for (const { group, method, path } of operations) {
+    const answered = at(document, ...placeOf(method, path), "responses", "200", "content", "application/json")
+    const resource = providerResources[group]
+    if (answered === undefined || resource === undefined) continue
+    const { name, schema } = resource
+    const isPage = mentions(answered, "ProviderPage")
+    if (!isPage && !mentions(answered, "ProviderObject")) continue
+    schemas[name] = schema
+    if (isPage) schemas[`${name}Page`] = resourcePage(name)
+    answered["schema"] = { $ref: reference(isPage ? `${name}Page` : name) }
+  }
+}
 
 /** Gives bodies, answers and idempotency keys their examples, in place. */
 const addExamples = (operations: ReadonlyArray<Operation>, document: Record<string, unknown>): void => {

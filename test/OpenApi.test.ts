@@ -410,7 +410,15 @@ onService({ roles: { api: true, worker: false } })("the documents", (it) => {
           body: change(Object(said?.requestBody?.content["application/json"]?.example))
         })
       }
-      expect((yield* send("provider/products")).status).toBe(200)
+      const ajv = addFormats.default(new Ajv2020({ strict: false, allErrors: true, allowUnionTypes: true }))
+      ajv.addSchema({ $id: "openapi", components: { schemas: json.components.schemas } })
+      const expectDocumented = (resource: string, answer: unknown) => {
+        const fits = ajv.compile({ $ref: `openapi#/components/schemas/${resource}` })
+        expect([resource, fits(answer), fits.errors]).toEqual([resource, true, null])
+      }
+      const product = yield* send("provider/products")
+      expect(product.status).toBe(200)
+      expectDocumented("Product", product.json)
       const price = yield* send("provider/prices")
       expect(price.status).toBe(200)
       const session = yield* send("provider/checkout/sessions", (body) => ({
@@ -418,7 +426,23 @@ onService({ roles: { api: true, worker: false } })("the documents", (it) => {
         line_items: [{ price: price.json["id"], quantity: 2 }]
       }))
       expect([session.status, session.json["url"]]).toEqual([200, expect.stringMatching(/^http/)])
-      expect((yield* send("provider/promotion-codes")).status).toBe(200)
+      const code = yield* send("provider/promotion-codes")
+      expect(code.status).toBe(200)
+      expectDocumented("Price", price.json)
+      expectDocumented("CheckoutSession", session.json)
+      expectDocumented("PromotionCode", code.json)
+      for (const [path, page] of [
+        ["products", "ProductPage"],
+        ["prices", "PricePage"],
+        ["checkout/sessions", "CheckoutSessionPage"],
+        ["promotion-codes", "PromotionCodePage"]
+      ] as const) {
+        const list = yield* request("GET", `/v2/organizations/${organization.id}/provider/${path}`, {
+          key: organization.testKey
+        })
+        expect(list.json["data"], path).not.toEqual([])
+        expectDocumented(page, list.json)
+      }
     })
   )
 
