@@ -9,7 +9,6 @@ import {
 import {
   Cause,
   Context,
-  Duration,
   Effect,
   Either,
   FiberRef,
@@ -32,10 +31,12 @@ import {
   isApiError,
   MethodNotAllowed,
   ResourceNotFound,
+  retrySeconds,
   ServiceUnavailable,
   ValidationFailed
 } from "./Errors.ts"
 import { eventSchemaPaths } from "./EventSchemas.ts"
+import { frontPagePath } from "./FrontPage.ts"
 import { inboundEntries } from "./inbound/Http.ts"
 import { isIncompleteBody, withBoundedJson } from "./kit/Body.ts"
 import { comesFrom } from "./kit/ClientAddress.ts"
@@ -55,11 +56,15 @@ const operationsAt = matcher(operations)
 
 /** What is served beside the operations, by GET alone. */
 const pages: ReadonlySet<string> = new Set<string>([
+  frontPagePath,
   ...Object.values(documentPaths),
   errorReferencePath,
   ...Object.values(checkoutReturnPaths),
   ...eventSchemaPaths
 ])
+
+/** As for the router, a slash at the end makes no difference. */
+const isPage = (path: string): boolean => pages.has(path.replace(/\/$/, "") || frontPagePath)
 
 /** Where a request's path ends and its query begins, as the router sees it. */
 const endOfPath = /[?;#]/
@@ -194,10 +199,7 @@ const methodsOf = (methods: ReadonlyArray<string>): ReadonlyArray<string> => [
 
 /** The methods of the operations and pages at a path; none where nothing is served. */
 const methodsAt = (path: string): ReadonlyArray<string> =>
-  methodsOf([
-    ...operationsAt(path).map(({ operation }) => operation.method),
-    ...(pages.has(path.replace(/\/$/, "")) ? ["GET"] : [])
-  ])
+  methodsOf([...operationsAt(path).map(({ operation }) => operation.method), ...(isPage(path) ? ["GET"] : [])])
 
 const fromUnknownRoute = (request: HttpServerRequest.HttpServerRequest): ApiError => {
   const path = pathOf(request.url)
@@ -244,9 +246,7 @@ const rpcErrorResponse = (error: ApiError, requestId: string): HttpServerRespons
   HttpServerResponse.unsafeJson(rpcError(error, requestId), { status: error.status, headers: headersOf(error) })
 
 const headersOf = (error: ApiError): Record<string, string> => ({
-  ...(error.retryAfter === null
-    ? {}
-    : { "retry-after": String(Math.max(1, Math.ceil(Duration.toSeconds(error.retryAfter)))) }),
+  ...(error.retryAfter === null ? {} : { "retry-after": String(retrySeconds(error.retryAfter)) }),
   ...(error.allow.length === 0 ? {} : { allow: error.allow.join(", ") }),
   link: errorLink(error),
   // What was not read of a body would be taken for the next request

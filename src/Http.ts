@@ -19,6 +19,7 @@ import { errorReferencePage } from "./ErrorReference.ts"
 import { ServiceUnavailable } from "./Errors.ts"
 import { eventSchemaPages } from "./EventSchemas.ts"
 import { endpointsHttp } from "./endpoints/Http.ts"
+import { frontPage } from "./FrontPage.ts"
 import { type AdmissionOptions, Admissions } from "./identity/Admissions.ts"
 import { auditHttp } from "./identity/AuditHttp.ts"
 import {
@@ -137,12 +138,13 @@ type RequestContext = HttpServer.HttpServer | HttpRouter.HttpRouter.DefaultServi
 
 /**
  * Serves the whole HTTP surface on the `HttpServer` in its context: the API, the provider's entry, `/openapi.json`,
- * `/docs` with the reference of errors, the schemas of events, health and the pages that a payer returns to.
+ * `/docs` with the reference of errors, the schemas of events, health, the page at `/` and those that a payer returns to.
  */
 export const httpLayer = (options: HttpOptions) =>
   served.pipe(
     Layer.provide(documentPages),
     Layer.provide(checkoutReturnPages),
+    Layer.provide(frontPage),
     Layer.provide(mcpHttp(options)),
     Layer.provide(eventSchemaPages),
     Layer.provide(errorReferencePage),

@@ -47,7 +47,11 @@ th, td { text-align: left; padding: .5rem 0; border-bottom: 1px solid #767676 }
 th:last-child, td:last-child { text-align: right }
 label { display: block; margin: 1rem 0 }
 input { display: block; width: 100%; box-sizing: border-box; padding: .5rem; font: inherit }
-button { font: inherit; padding: .6rem 1.4rem; margin: 0 .5rem .5rem 0; cursor: pointer }
+button { font: inherit; padding: .6rem 1.4rem; margin: 0 .5rem .5rem 0; cursor: pointer; border: 1px solid #767676; border-radius: .3rem; color: inherit; background: #fff }
+button[value=pay] { display: block; width: 100%; padding: .8rem; font-weight: 600; border-color: #4b32c3; color: #fff; background: #4b32c3 }
+fieldset { margin: 2rem 0 1rem; border: 1px dashed #6b4eff; padding: .5rem 1rem 1rem }
+legend { padding: 0 .4rem; font-weight: 600 }
+fieldset p { margin: 0 0 .5rem }
 .note { border-left: .3rem solid #6b4eff; padding: .2rem .8rem }
 .refusal { border-left: .3rem solid #b00020; padding: .2rem .8rem }
 </style>`
@@ -98,10 +102,17 @@ const codeField = (session: Session, code: string): Html =>
 `
     : nothing
 
+/** Whether the payer can still change the total on the page. */
+const isChangeable = (session: Session, order: Order): boolean =>
+  session.allow_promotion_codes === true ||
+  order.items.some(
+    ({ adjustable_quantity, price }) => adjustable_quantity !== null || price.custom_unit_amount !== null
+  )
+
 /** Where something can be chosen, the total can be had before it is paid. */
 const applyButton = (session: Session, order: Order): Html =>
-  session.allow_promotion_codes === true || order.items.some((item) => item.adjustable_quantity !== null)
-    ? html`<button name="action" value="apply" formnovalidate>Apply</button>
+  isChangeable(session, order)
+    ? html`<button name="action" value="apply" formnovalidate>Update the total</button>
 `
     : nothing
 
@@ -116,20 +127,35 @@ const amountField = (session: Session, order: Order): Html => {
 `
 }
 
+/** What the payer is about to do; without an amount if it can be another by then. */
+const payLabel = (session: Session, order: Order): string => {
+  if (isChangeable(session, order)) return "Pay"
+  return session.amount_total === 0 ? "Complete the order" : `Pay ${money(session.amount_total, session.currency)}`
+}
+
 /** Methods that pay later, where the order can be paid by them. */
 const laterButtons = (session: Session): Html =>
   canPayLater(session)
-    ? html`<button name="action" value="boleto">Take a bank slip</button>
-<button name="action" value="pix">Take an instant transfer's code</button>
+    ? html`<button name="action" value="pix">Pay by Pix</button>
+<button name="action" value="boleto">Pay by boleto</button>
 `
     : nothing
+
+/** What no payer chooses, apart from what they do. */
+const testChoices = (session: Session): Html => html`<fieldset>
+<legend>Test mode: choose what happens</legend>
+<p>No card is asked for. Pay succeeds at once${
+  canPayLater(session) ? ", and Pix and boleto wait until they are triggered" : ""
+}; or let the card be refused:</p>
+<button name="action" value="decline">Decline the card</button>
+</fieldset>
+`
 
 const forms = (session: Session, order: Order, code: string): Html => html`<form method="post" id="order">
 ${amountField(session, order)}${codeField(session, code)}<label>E-mail (optional)
 <input name="email" type="email" autocomplete="email" value="${session.customer_email ?? ""}"></label>
-<button name="action" value="pay">Pay</button>
-<button name="action" value="decline">Decline the card</button>
-${laterButtons(session)}${applyButton(session, order)}</form>
+<button name="action" value="pay">${payLabel(session, order)}</button>
+${laterButtons(session)}${applyButton(session, order)}${testChoices(session)}</form>
 ${session.cancel_url === null ? nothing : html`<p><a href="${session.cancel_url}" rel="noreferrer">Back to the shop</a></p>`}`
 
 /** What the page shows beside the order itself. */

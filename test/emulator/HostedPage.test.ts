@@ -112,7 +112,8 @@ describe("the hosted page", () => {
       const { stripe } = yield* connected()
       const session = yield* someSession(stripe)
       const page = yield* raw(new URL(session.url ?? "").origin, new URL(session.url ?? "").pathname)
-      for (const method of ["boleto", "pix"]) expect(page.text).toContain(`value="${method}"`)
+      expect(page.text).toContain('value="boleto">Pay by boleto</button>')
+      expect(page.text).toContain('value="pix">Pay by Pix</button>')
       expect((yield* submit(session.url, { action: "decline" })).status).toBe(402)
       expect((yield* submit(session.url, { action: "pix", email: "payer@example.com" })).status).toBe(303)
       expect(
@@ -212,7 +213,12 @@ describe("the hosted page", () => {
       expect(page.text).not.toContain("<script")
       expect(page.text).toContain('href="https://shop.example/cart?a=&quot;b&quot;&amp;c"')
       expect(page.text).toContain("$59.97")
-      expect(page.text).toContain('<button name="action" value="pay">')
+      expect(page.text).toContain('<button name="action" value="pay">Pay $59.97</button>')
+      // Only a test chooses that its card is declined
+      expect(page.text.slice(page.text.indexOf("<fieldset>"), page.text.indexOf("</fieldset>"))).toContain(
+        'value="decline"'
+      )
+      expect(page.text.match(/value="decline"/g)).toHaveLength(1)
       expect(session.url).toBe(`${emulator.url}/c/pay/${session.id}`)
     })
   )

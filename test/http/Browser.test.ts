@@ -43,10 +43,35 @@ onService()(`in a browser${browserNote}`, (it) => {
           .getByText(/declined/i)
           .first()
           .waitFor()
-        await page.getByRole("button", { name: /pay/i }).click()
+        await page.getByRole("button", { name: "Pay R$30.00" }).click()
         await page.waitForURL(`https://shop.example/thanks?session_id=${session["id"]}`)
       })
       yield* eventuallyTrue("the shop's event", () => consumer.received.length === 1)
+    })
+  )
+
+  it.scoped.skipIf(!hasBrowser)("the front page leads to the documents, within its policy", () =>
+    Effect.gen(function* () {
+      const { baseUrl } = yield* TestService
+      const browser = yield* openBrowser
+      yield* Effect.promise(async () => {
+        const page = await browser.newPage()
+        const complaints: Array<string> = []
+        page.on("console", (message) => complaints.push(message.text()))
+        const answer = await page.goto(baseUrl)
+        expect(await answer?.headerValue("content-security-policy")).toMatch(/^default-src 'none'; style-src 'sha256-/)
+        expect(await answer?.headerValue("request-id")).toMatch(/^req_/)
+        expect(await page.locator("script").count()).toBe(0)
+        // The policy has let the page's own style through
+        expect(await page.evaluate("getComputedStyle(document.body).maxWidth")).not.toBe("none")
+        expect(complaints.filter((text) => /policy/i.test(text))).toEqual([])
+        for (const link of await page.getByRole("link").all()) {
+          const target = new URL((await link.getAttribute("href")) ?? "", page.url())
+          expect([target.pathname, (await fetch(target)).status]).toEqual([target.pathname, 200])
+        }
+        await page.getByRole("link", { name: "the errors" }).click()
+        await page.getByRole("heading", { name: "Errors", exact: true }).waitFor()
+      })
     })
   )
 
