@@ -19,6 +19,7 @@ const requestHeaders = ["content-type", "idempotency-key", "traceparent", "x-req
 const responseHeaders = [
   "allow",
   "idempotent-replayed",
+  "link",
   "ratelimit-limit",
   "ratelimit-remaining",
   "ratelimit-reset",

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
-import { errorReferencePath } from "./ErrorReference.ts"
+import { errorReferencePath } from "./kit/ErrorLink.ts"
 import { mcpPath } from "./mcp/RpcError.ts"
 
 /** Where whoever opens the service's address in a browser arrives. */
