@@ -1,4 +1,5 @@
-import { type HttpMethod, HttpServerRequest } from "@effect/platform"
+import type { HttpMethod } from "@effect/platform"
+import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import { Effect } from "effect"
 import {
   EndpointManagementForbidden,

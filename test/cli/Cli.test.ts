@@ -199,7 +199,7 @@ onService()("connected-payments", (it) => {
           "organizations",
           "create",
           "--name",
-          " Açaí \u202b& Co ",
+          " Açaí & Co ",
           "--owner-email",
           owner.toUpperCase(),
           "--json"
@@ -210,10 +210,10 @@ onService()("connected-payments", (it) => {
           { concurrency: 2 }
         )
         expectRefused(again, 1, /^This person already has an organization\.\n$/)
-        expect(expectDone(list).json).toContainEqual({ id, name: "Açaí \u202b& Co" })
+        expect(expectDone(list).json).toContainEqual({ id, name: "Açaí & Co" })
         expect(expectDone(shown).json).toEqual({
           id,
-          name: "Açaí \u202b& Co",
+          name: "Açaí & Co",
           owners: [owner],
           accounts: { sandbox: null, production: null }
         })

@@ -73,6 +73,10 @@ const exceptions: ReadonlyArray<readonly [why: string, statement: RegExp]> = [
     /^WITH old AS MATERIALIZED \( SELECT [^()]* FROM payments\.(receipts|audit_log|skipped_events|events|endpoint_secrets) .* DELETE FROM payments\.\1 \w USING old/
   ],
   ["the same", /^DELETE FROM payments\.(idempotency_keys|recoveries) WHERE [^$]*(created|finished)_at < now\(\)/],
+  [
+    "the keys of both environments count towards one limit",
+    /^SELECT 1 FROM payments\.api_keys WHERE organization_id = \$1 AND revoked_at IS NULL OFFSET/
+  ],
   ["a key tells its organization", /FROM payments\.api_keys WHERE key_hash = \$1/],
   [
     "a receipt is known by the provider's id of its event",
