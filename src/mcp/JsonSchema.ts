@@ -1,4 +1,5 @@
 import { JSONSchema, Predicate, type Schema } from "effect"
+import { publishedSchema } from "../bounds/PublishedSchema.ts"
 
 /**
  * JSON Schema as clients of the tool server understand it: in one piece, since not all of them follow references; and
@@ -19,39 +20,26 @@ const times: Readonly<Record<string, object>> = {
   DateFromString: { type: "string", format: "date-time" }
 }
 
-/** Titles and ids are the library's own; of unknown values they are all that there is. */
-const omitted: ReadonlySet<string> = new Set(["$schema", "$defs", "$ref", "$id", "title"])
+const isReference = (keyword: string): boolean => keyword === "$schema" || keyword === "$defs" || keyword === "$ref"
 
-/** Unicode classes are JavaScript's own; a description that the library makes up says what the keywords beside it say. */
-const isTelling = (keyword: string, value: unknown): boolean => {
-  switch (keyword) {
-    case "pattern":
-      return !String(value).includes("\\p{")
-    case "description":
-      return !/^(a string|an array|an integer|a number)\b/.test(String(value))
-    default:
-      return !omitted.has(keyword)
-  }
-}
-
-const inlined = (node: unknown, definitions: Readonly<Record<string, unknown>>, open: boolean): unknown => {
+/** The same with every reference replaced by what it refers to. */
+const inlined = (node: unknown, definitions: Readonly<Record<string, unknown>>): unknown => {
   if (Array.isArray(node)) {
-    return node.map((item) => inlined(item, definitions, open))
+    return node.map((item) => inlined(item, definitions))
   }
   if (!Predicate.isRecord(node)) {
     return node
   }
   const reference = node["$ref"]
   const name = Predicate.isString(reference) ? reference.slice("#/$defs/".length) : undefined
-  const target = name === undefined ? {} : (times[name] ?? inlined(definitions[name], definitions, open))
+  const target = name === undefined ? {} : (times[name] ?? inlined(definitions[name], definitions))
   const own = Object.entries(node)
-    .filter(([keyword, value]) => isTelling(keyword, value))
-    .filter(([keyword, value]) => !(open && keyword === "additionalProperties" && value === false))
+    .filter(([keyword]) => !isReference(keyword))
     .map(([keyword, value]) => [
       keyword,
       keyword === "properties" && Predicate.isRecord(value)
-        ? Object.fromEntries(Object.entries(value).map(([key, part]) => [key, inlined(part, definitions, open)]))
-        : inlined(value, definitions, open)
+        ? Object.fromEntries(Object.entries(value).map(([key, part]) => [key, inlined(part, definitions)]))
+        : inlined(value, definitions)
     ])
   return { ...(Predicate.isRecord(target) ? target : {}), ...Object.fromEntries(own) }
 }
@@ -66,7 +54,7 @@ const isObjectSchema = (schema: unknown): schema is ObjectSchema =>
  */
 export const objectSchema = <A, I>(schema: Schema.Schema<A, I>, options: { readonly open: boolean }): ObjectSchema => {
   const { $defs = {}, ...root } = JSONSchema.make(schema)
-  const made = inlined(root, { ...$defs }, options.open)
+  const made = publishedSchema(inlined(root, { ...$defs }), options)
   if (!isObjectSchema(made)) {
     throw new TypeError("A tool takes and answers objects alone")
   }

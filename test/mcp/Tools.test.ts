@@ -572,7 +572,7 @@ onService()("the tool server", (it) => {
       const log = yield* service.request(
         "GET",
         `/v2/organizations/${organization.id}/integrations/audit-log?limit=100`,
-        { key }
+        { key: organization.testKey }
       )
       const entries = rows(log.json).filter(({ target }) => Object(target).id === endpoint.id)
       expect(entries.map(({ action }) => action)).toEqual([

@@ -28,7 +28,7 @@ export const newTenant = Effect.gen(function* () {
   const { id } = yield* Context.get(services, Organizations).create({ name, ownerEmail: `${name}@example.com` })
   const accountId = yield* emulator.ensureAccount()
   yield* Context.get(services, Accounts).link({ organizationId: id, environment: "sandbox" }, accountId)
-  const key = yield* makeKey(id, ["*"])
+  const key = yield* makeKey(id, ["*", "audit-log:read"])
   const secretKey = Option.match(options.provider.sandbox, {
     onNone: () => "",
     onSome: ({ secretKey }) => Redacted.value(secretKey)
