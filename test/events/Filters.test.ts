@@ -168,7 +168,8 @@ describe("the origin of metadata", () => {
       priceIds: ["price_1"],
       productIds: ["prod_1"],
       metadata: { shop: "north", plan: "gold" },
-      truncated: true
+      truncated: true,
+      missing: { items: null, metadata: null }
     })
   })
 

@@ -105,7 +105,9 @@ onService({ roles: { api: true, worker: false } })("an endpoint", (it) => {
             })
           )
           expect(detail).toMatchObject({
-            ...endedByDeletion,
+            ...(status === 204
+              ? { state: "delivered", lastHttpStatus: 204, lastErrorCode: null, nextAttemptAt: null }
+              : endedByDeletion),
             attemptCount: 1,
             attempts: [{ number: 1, trigger: "automatic", httpStatus: status }]
           })
