@@ -58,8 +58,11 @@ export const readPrivateFile = (file: string): Effect.Effect<Option.Option<strin
     )
   )
 
-const localSecrets = Effect.fnUntraced(function* (directory: string) {
-  const file = join(directory, "secrets.json")
+/** The file in the data directory that keeps the local defaults' secrets. */
+export const localSecretsPath = (settings: Pick<SettingsShape, "dataDirectory">): string =>
+  join(resolve(settings.dataDirectory), "secrets.json")
+
+const localSecrets = Effect.fnUntraced(function* (file: string) {
   const known = yield* readPrivateFile(file)
   if (Option.isSome(known)) {
     return yield* Schema.decode(LocalSecrets)(known.value).pipe(
@@ -160,7 +163,7 @@ export const completeSettings = (
           Effect.mapError((cause) => new LocalDefaultsFailed({ message: cause.message, cause }))
         )
     })
-    const secrets = needsFiles ? Option.some(yield* localSecrets(directory)) : Option.none()
+    const secrets = needsFiles ? Option.some(yield* localSecrets(localSecretsPath(settings))) : Option.none()
     const emulator =
       needsEmulator && Option.isSome(secrets)
         ? Option.some(yield* startEmulator(directory, settings.provider, secrets.value))

@@ -1,4 +1,4 @@
-import { join, resolve } from "node:path"
+import { dirname, join, resolve } from "node:path"
 import { Effect, Either, Option, Redacted, Schema } from "effect"
 import type { Emulator } from "./emulator/Emulator.ts"
 import { Keys } from "./identity/Keys.ts"
@@ -7,6 +7,7 @@ import { OrganizationId } from "./kit/Ids.ts"
 import { type Environment, LocalDefaultsFailed, readPrivateFile, writePrivateFile } from "./Local.ts"
 import { Accounts } from "./provider/Accounts.ts"
 import type { SettingsShape } from "./Settings.ts"
+import { acquireLock } from "./storage/EmbeddedLock.ts"
 
 /** The organization that a local start makes, so that the first request can be sent at once. */
 
@@ -79,20 +80,47 @@ const linkAccount = Effect.fnUntraced(function* (
 })
 
 /**
+ * The organization that an earlier start made, if its file is gone or another data directory has it. Its account is known
+ * to this emulator afterwards, which may be another than the one that made it.
+ */
+const recover = Effect.fnUntraced(function* (settings: SettingsShape, { emulator }: Environment) {
+  const found = yield* Effect.flatMap(Organizations, ({ ofMember }) => ofMember(defaultOwnerEmail))
+  if (Option.isNone(found)) {
+    return yield* new LocalDefaultsFailed({
+      message: `The local organization can't be created: ${defaultOwnerEmail} is on record without an organization`
+    })
+  }
+  const organizationId = found.value
+  const account = yield* Effect.flatMap(Accounts, ({ show }) => show({ organizationId, environment: "sandbox" }))
+  yield* Option.match(Option.all({ account, emulator }), {
+    onSome: ({ account, emulator }) => emulator.ensureAccount(account.accountId),
+    onNone: () =>
+      Option.isNone(account) ? linkAccount(organizationId, settings.provider.localAccountId, emulator) : Effect.void
+  })
+  yield* Effect.logInfo(`The local organization ${organizationId} was found in the database: it gets a new API key`)
+  return organizationId
+})
+
+const create = Effect.fnUntraced(function* (settings: SettingsShape, environment: Environment) {
+  const organizations = yield* Organizations
+  const { id } = yield* organizations.create({ name: "Local organization", ownerEmail: defaultOwnerEmail })
+  yield* linkAccount(id, settings.provider.localAccountId, environment.emulator)
+  return id
+})
+
+/**
  * Finds the local organization and its key again, or makes them: an owner, a linked sandbox account, and a key with `*`
- * and `webhook-endpoints:*`. Writes and answers `local.json`.
+ * and `webhook-endpoints:*`. An organization whose `local.json` is gone gets a new key. Answers what `local.json` holds.
  */
 export const ensureLocalOrganization = Effect.fn("ensureLocalOrganization")(
   function* (settings: SettingsShape, environment: Environment) {
-    const organizations = yield* Organizations
     const file = localFilePath(settings)
     const found = yield* known(file)
     const organizationId = Option.isSome(found)
       ? found.value.organizationId
-      : (yield* organizations.create({ name: "Local organization", ownerEmail: defaultOwnerEmail })).id
-    if (Option.isNone(found)) {
-      yield* linkAccount(organizationId, settings.provider.localAccountId, environment.emulator)
-    }
+      : yield* create(settings, environment).pipe(
+          Effect.catchTag("OrganizationAlreadyExists", () => recover(settings, environment))
+        )
     const key = Option.flatMap(found, ({ apiKey }) => apiKey)
     const content: LocalFile = {
       baseUrl: environment.baseUrl,
@@ -107,13 +135,34 @@ export const ensureLocalOrganization = Effect.fn("ensureLocalOrganization")(
   Effect.catchAll((cause) =>
     cause instanceof LocalDefaultsFailed
       ? Effect.fail(cause)
-      : Effect.fail(new LocalDefaultsFailed({ message: "The local organization can't be made", cause }))
+      : Effect.fail(
+          new LocalDefaultsFailed({ message: `The local organization can't be created: ${cause.message}`, cause })
+        )
   )
 )
 
-/** Writes `local.json`: its presence says that the service serves. */
-export const writeLocalFile = (file: string, content: LocalFile) =>
-  Effect.flatMap(Effect.orDie(Schema.encode(LocalFile)(content)), (text) => writePrivateFile(file, `${text}\n`))
+/**
+ * Writes `local.json`: its presence says that the service serves. It belongs to the process that wrote it while that one
+ * lives; a process that shares its data directory leaves it as it is, and says where it listens itself.
+ */
+export const writeLocalFile = Effect.fnUntraced(function* (file: string, content: LocalFile) {
+  const isOurs = yield* acquireLock(dirname(file)).pipe(
+    Effect.as(true),
+    Effect.catchIf(
+      ({ reason }) => reason === "in_use",
+      () => Effect.succeed(false)
+    ),
+    Effect.mapError((cause) => new LocalDefaultsFailed({ message: `The file ${file} can't be written`, cause }))
+  )
+  if (!isOurs) {
+    yield* Effect.logWarning(
+      `${file} is not changed: it is that of another process, which runs on the same DATA_DIR. This one serves on ${content.baseUrl}`
+    )
+    return
+  }
+  const text = yield* Effect.orDie(Schema.encode(LocalFile)(content))
+  yield* writePrivateFile(file, `${text}\n`)
+})
 
 /** What a person reads at the start: the commands can be pasted as they are, all at once or one by one. */
 export const welcome = (content: LocalFile): string => {

@@ -2,8 +2,9 @@ import { currentRedactedNames } from "@effect/platform/Headers"
 import { Cause, Data, Effect, Layer, Option, Predicate } from "effect"
 import { loggingLayer } from "./kit/Logging.ts"
 import { telemetryLayer } from "./kit/Telemetry.ts"
-import { completeSettings } from "./Local.ts"
+import { completeSettings, localSecretsPath } from "./Local.ts"
 import { ensureLocalOrganization, welcome, writeLocalFile } from "./LocalOrganization.ts"
+import { checkMasterKeys } from "./MasterKeyCheck.ts"
 import { rolesLayer, servicesLayer, storageLayer } from "./Service.ts"
 import { readSettings } from "./Settings.ts"
 
@@ -30,6 +31,10 @@ const service = Effect.gen(function* () {
   const settings = yield* readSettings
   const environment = yield* completeSettings(settings)
   const storage = yield* Layer.build(storageLayer(environment.service))
+  yield* checkMasterKeys({
+    masterKeys: environment.service.masterKeys,
+    ...(Option.isNone(settings.masterKeys) ? { secretsFile: localSecretsPath(settings) } : {})
+  }).pipe(Effect.provide(storage))
   const services = yield* Layer.build(servicesLayer(environment.service)).pipe(Effect.provide(storage))
   yield* Effect.gen(function* () {
     const local = settings.mode === "local" ? yield* ensureLocalOrganization(settings, environment) : undefined

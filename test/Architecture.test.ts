@@ -53,7 +53,7 @@ const floors: ReadonlyArray<{ readonly name: string; readonly holds: RegExp }> =
   {
     name: "surface",
     holds:
-      /^(Service|Embedding|Contract|Housekeeping|Http|Edge|CrossOrigin|RequestSpan|Server|Connections|Api|Operations|OperationsTable|SettingsTable|ErrorReference|EventReference|AttemptReference|Generated|MasterKeyRotation|CheckoutPages|FrontPage|EventSchemas|Docs|OperationExamples|ProviderResources|Introduction)\.ts$|^[a-z]+\/\w*Http\.ts$|^client\//
+      /^(Service|Embedding|Contract|Housekeeping|Http|Edge|CrossOrigin|RequestSpan|Server|Connections|Api|Operations|OperationsTable|SettingsTable|ErrorReference|EventReference|AttemptReference|Generated|MasterKeyRotation|MasterKeyCheck|CheckoutPages|FrontPage|EventSchemas|Docs|OperationExamples|ProviderResources|Introduction)\.ts$|^[a-z]+\/\w*Http\.ts$|^client\//
   },
   { name: "process", holds: /^(main|Run|index|Local\w*)\.ts$|^(cli|testing)\// }
 ]

@@ -29,7 +29,7 @@ const accountOption = formOption(
   "account",
   Schema.decodeOption(Schema.String.pipe(Schema.pattern(/^acct_\w{1,64}$/))),
   "must be the id of a provider account (acct_…)"
-).pipe(Options.withPseudoName("ACCT"), Options.withDescription("The connected account's id at the provider."))
+).pipe(Options.withPseudoName("<acct_…>"), Options.withDescription("The connected account's id at the provider."))
 
 const tenantOptions = { organization: organizationOption, environment: environmentOption, json: jsonOption }
 

@@ -1,12 +1,12 @@
-import { CliConfig, Command, HelpDoc, ValidationError } from "@effect/cli"
+import { CliConfig, Command, ValidationError } from "@effect/cli"
 import { NodeContext } from "@effect/platform-node"
 import { Cause, Console, Effect, Layer, Logger, LogLevel, Option } from "effect"
 import { version } from "../kit/Version.ts"
 import { accountCommands, accounts } from "./Accounts.ts"
-import { commandWords, normalize, understand } from "./CommandLine.ts"
+import { asksForHelp, commandWords, normalize, understand } from "./CommandLine.ts"
 import { emulator, emulatorCommands } from "./Emulator.ts"
 import { exitCodes, explain, explainDefect, WrongUsage } from "./Failure.ts"
-import { helpFooter, overview, programName } from "./Help.ts"
+import { commandHelp, overview, programName } from "./Help.ts"
 import { imageCommands, imagesCommand } from "./Images.ts"
 import { keyCommands, keys } from "./Keys.ts"
 import { mcp, mcpCommands } from "./Mcp.ts"
@@ -52,9 +52,9 @@ const logger = Layer.merge(
   Logger.minimumLogLevel(LogLevel.Warning)
 )
 
-const parseAndRun = (args: ReadonlyArray<string>, footer: HelpDoc.HelpDoc) =>
+const parseAndRun = (args: ReadonlyArray<string>) =>
   // The first two are dropped, as the paths of Node and of the script are
-  Command.run(root, { name: programName, version, executable: programName, footer })(["", "", ...args])
+  Command.run(root, { name: programName, version, executable: programName })(["", "", ...args])
 
 const execute = Effect.fnUntraced(function* (args: ReadonlyArray<string>) {
   const understood = understand(commands, args)
@@ -64,9 +64,9 @@ const execute = Effect.fnUntraced(function* (args: ReadonlyArray<string>) {
     case "Overview":
       return yield* Console.log(overview(understood.of))
     case "Program":
-      return yield* parseAndRun(args, HelpDoc.empty)
+      return yield* parseAndRun(args)
     case "Command":
-      return yield* parseAndRun(args, helpFooter(understood.command))
+      return yield* asksForHelp(args) ? Console.log(commandHelp(understood.command)) : parseAndRun(args)
   }
 }, withPlainConsole)
 

@@ -27,7 +27,7 @@ const accountOption = formOption(
   Schema.decodeOption(Schema.String.pipe(Schema.pattern(/^acct_\w{1,64}$/))),
   "must be the id of a provider account (acct_…)"
 ).pipe(
-  Options.withPseudoName("ACCT"),
+  Options.withPseudoName("<acct_…>"),
   Options.withDescription("The connected account that it happens on. Default: the only one."),
   Options.optional
 )
@@ -37,7 +37,7 @@ const urlOption = formOption(
   (text) => Option.filter(Schema.decodeOption(Schema.URL)(text), ({ protocol }) => /^https?:$/.test(protocol)),
   "must be an http or https URL"
 ).pipe(
-  Options.withPseudoName("URL"),
+  Options.withPseudoName("<url>"),
   Options.withDescription("The emulator. Default: that of the service that runs on DATA_DIR."),
   Options.optional
 )
@@ -54,7 +54,7 @@ const optionsOption = formOption(
     ),
   "must be a JSON object of the trigger's own options"
 ).pipe(
-  Options.withPseudoName("JSON"),
+  Options.withPseudoName("<JSON object>"),
   Options.withDescription(
     "The trigger's own options, as `emulator triggers --json` explains them: '{\"amount\": 2500}'."
   ),

@@ -22,6 +22,9 @@ export const parsedOption = <A, B>(name: string, parse: (value: A) => Option.Opt
 export const formOption = <A>(name: string, parse: (text: string) => Option.Option<A>, refusal: string) =>
   Options.text(name).pipe(parsedOption(name, parse, refusal))
 
+/** How the help names a value that is a duration or an instant. */
+export const durationOrTime = "<duration|ISO 8601 date or time>"
+
 /** What people leave out of an instant: its time, in UTC then, or its seconds. */
 const shortened: ReadonlyArray<readonly [form: RegExp, full: string]> = [
   [/^(\d{4}-\d\d-\d\d)$/, "$1T00:00:00Z"],
@@ -37,7 +40,7 @@ export const organizationOption = formOption(
   "organization",
   Schema.decodeOption(OrganizationId),
   "must be an organization's id (a UUID)"
-).pipe(Options.withPseudoName("ID"), Options.withDescription("The organization's id."))
+).pipe(Options.withPseudoName("<uuid>"), Options.withDescription("The organization's id."))
 
 /** `--environment`. */
 export const environmentOption = Options.choice("environment", environments).pipe(
@@ -46,7 +49,7 @@ export const environmentOption = Options.choice("environment", environments).pip
 
 /** An e-mail address, in lower case. */
 export const emailOption = (name: string) =>
-  formOption(name, Schema.decodeOption(Email), "must be an e-mail address").pipe(Options.withPseudoName("ADDRESS"))
+  formOption(name, Schema.decodeOption(Email), "must be an e-mail address").pipe(Options.withPseudoName("<address>"))
 
 /** A name as the API takes it: 1 to `max` printable characters once the blanks around them are gone. */
 export const textOption = (name: string, max: number) =>
@@ -54,7 +57,7 @@ export const textOption = (name: string, max: number) =>
     name,
     (text) => Schema.decodeOption(PrintableText(max))(text),
     `must have 1 to ${max} characters, all printable`
-  ).pipe(Options.withPseudoName("TEXT"))
+  ).pipe(Options.withPseudoName(`<text of 1 to ${max} characters>`))
 
 /** An id as the command's argument. */
 export const idArgument = <A extends string>(schema: Schema.Schema<A, string>, description: string) =>

@@ -24,11 +24,25 @@ export const overview = (commands: ReadonlyArray<KnownCommand>): string =>
     notes.join("\n")
   ].join("\n\n")
 
-/** What follows the parser's own help of one command. */
-export const helpFooter = (command: KnownCommand): HelpDoc.HelpDoc =>
-  HelpDoc.blocks([
-    HelpDoc.h1("EXAMPLE"),
-    HelpDoc.p(exampleOf(command)),
-    HelpDoc.h1("NOTES"),
-    ...notes.map((note) => HelpDoc.p(note))
-  ])
+/** What the parser says of a value whose form the option's line names already. */
+const formless = /^ *A (?:user-defined piece of text|true or false value)\.\n\n/gm
+
+/** The words to choose from, as the parser writes them: they look as if the pipe separated options. */
+const choices = /(--[a-z-]+ )(\w+(?: \| \w+)+)/g
+
+/** One command: how it is written, its options with the forms of their values, and an example. */
+export const commandHelp = (command: KnownCommand): string =>
+  HelpDoc.toAnsiText(
+    HelpDoc.blocks([
+      HelpDoc.p(`${programName} ${version}`),
+      HelpDoc.h1("USAGE"),
+      HelpDoc.p(`$ ${programName} ${command.usage}`),
+      command.details,
+      HelpDoc.h1("EXAMPLE"),
+      HelpDoc.p(exampleOf(command)),
+      HelpDoc.h1("NOTES"),
+      ...notes.map((note) => HelpDoc.p(note))
+    ])
+  )
+    .replaceAll(formless, "")
+    .replaceAll(choices, (_, option: string, words: string) => `${option}<${words.replaceAll(" | ", "|")}>`)

@@ -6,6 +6,7 @@ import { Grant, grants } from "../identity/Permissions.ts"
 import { environments } from "../Settings.ts"
 import { CommandFailed } from "./Failure.ts"
 import {
+  durationOrTime,
   environmentOption,
   idArgument,
   moment,
@@ -28,7 +29,7 @@ const services = Layer.merge(Keys.layer, Organizations.layer).pipe(
 )
 
 const permissionsOption = Options.text("permission").pipe(
-  Options.withPseudoName("PERMISSION"),
+  Options.withPseudoName("<permission>"),
   Options.withDescription(
     `What the key may do; once per permission: ${grants.join(", ")}. '*' is everything on payments: neither webhook management nor the audit log.`
   ),
@@ -55,7 +56,7 @@ const momentOf = (text: string, now: number): Option.Option<Date> =>
   ).pipe(Option.filter((date) => date.getTime() > now && date.getUTCFullYear() < 10_000))
 
 const expiresOption = Options.text("expires").pipe(
-  Options.withPseudoName("WHEN"),
+  Options.withPseudoName(durationOrTime),
   Options.withDescription("When the key stops working: '90 days', 2030-01-31 or 2030-01-31T12:00:00Z. Default: never."),
   parsedOption(
     "expires",

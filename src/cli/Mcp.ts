@@ -21,7 +21,7 @@ const parseUrl = (text: string): Option.Option<URL> =>
   )
 
 const urlOption = formOption("url", parseUrl, "must be an https URL, or an http one of this machine").pipe(
-  Options.withPseudoName("URL"),
+  Options.withPseudoName("<url>"),
   Options.withDefault(new URL("http://127.0.0.1:8080")),
   Options.withDescription("Where the service is: its PUBLIC_URL. Default: http://127.0.0.1:8080.")
 )
@@ -31,7 +31,7 @@ const keyOption = formOption(
   (name) => (/^[A-Za-z_]\w*$/.test(name) ? Option.some(name) : Option.none()),
   "must be the name of an environment variable"
 ).pipe(
-  Options.withPseudoName("NAME"),
+  Options.withPseudoName("<name>"),
   Options.withDefault("CONNECTED_PAYMENTS_API_KEY"),
   Options.withDescription(
     "The environment variable that holds the API key, with a webhook-endpoints scope. Default: CONNECTED_PAYMENTS_API_KEY."

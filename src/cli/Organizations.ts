@@ -24,7 +24,7 @@ const nameOption = formOption(
   "name",
   (text) => Schema.decodeOption(OrganizationName)(text),
   `must have 1 to ${maxOrganizationName} characters, all visible, and no link or mail address: it stands in mails to people who are invited`
-).pipe(Options.withPseudoName("TEXT"))
+).pipe(Options.withPseudoName(`<text of 1 to ${maxOrganizationName} characters>`))
 
 const create = described(
   Command.make(

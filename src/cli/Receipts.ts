@@ -7,6 +7,7 @@ import { Accounts } from "../provider/Accounts.ts"
 import { CheckoutSessions } from "../provider/CheckoutSessions.ts"
 import { Prices } from "../provider/Prices.ts"
 import {
+  durationOrTime,
   environmentOption,
   formOption,
   moment,
@@ -57,7 +58,7 @@ const eventArgument = Args.text({ name: "event" }).pipe(
 )
 
 const typeOption = formOption("type", providerName, "must be an event type of the provider's").pipe(
-  Options.withPseudoName("TYPE"),
+  Options.withPseudoName("<event type>"),
   Options.withDescription("Only this type, by the provider's name, such as payment_intent.succeeded."),
   Options.optional
 )
@@ -74,7 +75,7 @@ const timeAgo = (text: string, now: number): Option.Option<Date> =>
   )
 
 const sinceOption = Options.text("since").pipe(
-  Options.withPseudoName("WHEN"),
+  Options.withPseudoName(durationOrTime),
   Options.withDescription("Only those received since then: '2 hours' ago, 2030-01-31 or 2030-01-31T12:00:00Z."),
   parsedOption(
     "since",
@@ -85,13 +86,14 @@ const sinceOption = Options.text("since").pipe(
 )
 
 const limitOption = Options.integer("limit").pipe(
+  Options.withPseudoName("<1 to 100>"),
   Options.withDescription("How many at most: 1 to 100, default 10."),
   Options.withDefault(10),
   parsedOption("limit", Schema.decodeOption(Schema.Int.pipe(Schema.between(1, 100))), "must be 1 to 100")
 )
 
 const beforeOption = formOption("before", providerName, "must be the id of an event at the provider").pipe(
-  Options.withPseudoName("EVENT"),
+  Options.withPseudoName("<evt_…>"),
   Options.withDescription("The page that follows this one: the last event's id of the page before."),
   Options.optional
 )

@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from "node:util"
-import { Command, HelpDoc, Usage } from "@effect/cli"
+import { CliConfig, Command, HelpDoc, Usage } from "@effect/cli"
 
 /** A command as the help shows it. */
 export interface Synopsis {
@@ -14,6 +14,10 @@ export interface Synopsis {
 /** A synopsis with the options that the command takes, such as `--json`. */
 export interface KnownCommand extends Synopsis {
   readonly options: ReadonlySet<string>
+  /** The whole command with its options and the forms of their values, in a line. */
+  readonly usage: string
+  /** The parser's own help: what the command does, its arguments and its options. */
+  readonly details: HelpDoc.HelpDoc
 }
 
 /** Stands for an organization's id in examples. */
@@ -24,9 +28,17 @@ export const described = <Name extends string, R, E, A>(
   self: Command.Command<Name, R, E, A>,
   synopsis: Synopsis
 ): { readonly command: Command.Command<Name, R, E, A>; readonly known: KnownCommand } => {
-  const usage = stripVTControlCharacters(HelpDoc.toAnsiText(Usage.getHelp(Command.getUsage(self))))
+  const command = Command.withDescription(self, synopsis.summary)
+  const usage = stripVTControlCharacters(HelpDoc.toAnsiText(Usage.getHelp(Command.getUsage(self)))).trim()
+  const noun = synopsis.command.split(" ").slice(0, -1)
   return {
-    command: Command.withDescription(self, synopsis.summary),
-    known: { ...synopsis, options: new Set(usage.match(/--[a-z][a-z-]*/g)) }
+    command,
+    known: {
+      ...synopsis,
+      options: new Set(usage.match(/--[a-z][a-z-]*/g)),
+      // The parser knows a command by its last word alone
+      usage: [...noun, usage].join(" "),
+      details: Command.getHelp(command, CliConfig.make({ showBuiltIns: false, isCaseSensitive: true }))
+    }
   }
 }

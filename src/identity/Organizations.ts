@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Option } from "effect"
 import { type OrganizationAlreadyExists, ResourceNotFound, type ServiceUnavailable } from "../Errors.ts"
 import { makeAudit } from "../kit/Audit.ts"
 import { newId, OrganizationId } from "../kit/Ids.ts"
@@ -44,6 +44,8 @@ export class Organizations extends Context.Tag("connected-payments/identity/Orga
     /** Every organization, the oldest first: for the operator. */
     readonly list: Effect.Effect<ReadonlyArray<Organization>, ServiceUnavailable>
     readonly exists: (id: OrganizationId) => Effect.Effect<boolean, ServiceUnavailable>
+    /** The organization of the person with this e-mail address, if they are a member of one. For the operator. */
+    readonly ofMember: (email: string) => Effect.Effect<Option.Option<OrganizationId>, ServiceUnavailable>
   }
 >() {
   static readonly layer: Layer.Layer<Organizations, never, SqlClient.SqlClient> = Layer.effect(
@@ -112,7 +114,14 @@ export class Organizations extends Context.Tag("connected-payments/identity/Orga
         return rows.length > 0
       }, orUnavailable)
 
-      return { create, adopt, get, list, exists }
+      const ofMember = Effect.fn("Organizations.ofMember")(function* (email: string) {
+        const [found] = yield* sql<{ id: OrganizationId }>`
+          SELECT m.organization_id AS id FROM payments.memberships m JOIN payments.people p ON p.id = m.person_id
+          WHERE p.email = ${email.toLowerCase()}`
+        return Option.map(Option.fromNullable(found), ({ id }) => id)
+      }, orUnavailable)
+
+      return { create, adopt, get, list, exists, ofMember }
     })
   )
 }

@@ -344,8 +344,10 @@ onService()("connected-payments", (it) => {
         expect(expectDone(keys).stdout).toContain("  keys revoke  ")
         expect(keys.stdout).not.toContain("accounts")
         for (const words of [
-          "--organization ID",
-          "--expires WHEN",
+          "$ connected-payments keys create --organization <uuid> ",
+          "--organization <uuid>",
+          "--mode <test|live>",
+          "--expires <duration|ISO 8601 date or time>",
           "--json",
           "$ connected-payments keys create --org"
         ]) {

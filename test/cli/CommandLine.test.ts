@@ -1,3 +1,4 @@
+import { HelpDoc } from "@effect/cli"
 import { describe, expect, it } from "@effect/vitest"
 import { FastCheck } from "effect"
 import { normalize, understand } from "../../src/cli/CommandLine.ts"
@@ -8,7 +9,9 @@ const known = (command: string, ...options: ReadonlyArray<string>): KnownCommand
   command,
   summary: "",
   example: "",
-  options: new Set(options)
+  options: new Set(options),
+  usage: command,
+  details: HelpDoc.empty
 })
 
 const commands = [

@@ -6,7 +6,7 @@ import { createServer, request as forwardRequest } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Option, Redacted, Schema, type Scope } from "effect"
+import { Context, Effect, Layer, Redacted, Schema, type Scope } from "effect"
 import { type Emulator, makeEmulator } from "../../src/emulator/Emulator.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
 import { eventually } from "../harness/Eventually.ts"
@@ -126,13 +126,15 @@ const end = (child: ChildProcess, signal: NodeJS.Signals) =>
     }
   })
 
-const startProcess = (environment: Readonly<Record<string, string>>, localFile: string, known: ReadonlyArray<string>) =>
+/** A process of the installation with a data directory of its own, whose `local.json` is this process's. */
+const startProcess = (environment: Readonly<Record<string, string>>) =>
   Effect.gen(function* () {
+    const directory = yield* temporaryDirectory
     let log = ""
     const child = yield* Effect.acquireRelease(
       Effect.sync(() => {
         const started = spawn(process.execPath, program("src/main.ts"), {
-          env: { PATH: process.env["PATH"] ?? "", ...environment },
+          env: { PATH: process.env["PATH"] ?? "", ...environment, DATA_DIR: directory },
           stdio: ["ignore", "ignore", "pipe"]
         })
         started.stderr.on("data", (chunk: Buffer) => {
@@ -144,9 +146,9 @@ const startProcess = (environment: Readonly<Record<string, string>>, localFile: 
     )
     const local = yield* eventually(
       "a process serves",
-      Effect.flatMap(readLocalFile(localFile), (local) =>
+      Effect.flatMap(readLocalFile(join(directory, "local.json")), (local) =>
         child.exitCode === null
-          ? Effect.succeed(Option.filter(local, ({ baseUrl }) => !known.includes(baseUrl)))
+          ? Effect.succeed(local)
           : Effect.dieMessage(`The process ended with code ${child.exitCode}: ${log}`)
       ),
       40_000
@@ -163,18 +165,15 @@ export const installation = (
 ): Effect.Effect<Installation, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const database = yield* createTestDatabase()
-    const directory = yield* temporaryDirectory
     const providerKey = "sk_test_severalprocesses"
     const webhookSecret = "whsec_severalprocesses"
     const emulator = yield* makeEmulator({ secretKey: providerKey, webhookSecret })
     const gate = yield* makeGate(emulator.url)
     const accountId = yield* emulator.ensureAccount()
-    const localFile = join(directory, "local.json")
     const environment = {
       MODE: "local",
       HOST: "127.0.0.1",
       PORT: "0",
-      DATA_DIR: directory,
       DATABASE_URL: Redacted.value(database.url),
       MASTER_KEYS: `test:${randomBytes(32).toString("base64")}`,
       PROVIDER_SANDBOX_SECRET_KEY: providerKey,
@@ -184,14 +183,13 @@ export const installation = (
       LOG_LEVEL: "Error",
       ...settings
     }
-    const known: Array<string> = []
-    const start = Effect.map(
-      startProcess(environment, localFile, known),
-      ({ apiKey, baseUrl, child, organizationId }) => {
-        known.push(baseUrl)
-        return { apiKey, organizationId, baseUrl, request: requestTo(baseUrl), kill: end(child, "SIGKILL") }
-      }
-    )
+    const start = Effect.map(startProcess(environment), ({ apiKey, baseUrl, child, organizationId }) => ({
+      apiKey,
+      organizationId,
+      baseUrl,
+      request: requestTo(baseUrl),
+      kill: end(child, "SIGKILL")
+    }))
     const first = yield* start
     const second = yield* start
     const storage = yield* Layer.build(databaseLayer({ url: database.url, poolSize: 4 }))

@@ -1,8 +1,9 @@
-import { readdir, stat } from "node:fs/promises"
+import { copyFile, readdir, stat } from "node:fs/promises"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
-import { dataDirectory, isAlive, spawnService, startService } from "./ServiceProcess.ts"
+import { Effect, Redacted } from "effect"
+import { createTestDatabase } from "../harness/TestDatabase.ts"
+import { dataDirectory, isAlive, spawnService, startService, stop } from "./ServiceProcess.ts"
 
 const refused = (directory: string, settings: Readonly<Record<string, string>>) =>
   Effect.gen(function* () {
@@ -70,6 +71,66 @@ describe("a start", () => {
         expect(answer.status).toBe(200)
       }),
     90_000
+  )
+
+  it.scopedLive(
+    "on a known database finds its organization, leaves the file of a live process alone, and names a missing master key",
+    () =>
+      Effect.gen(function* () {
+        const [firstHome, otherHome, newHome] = yield* Effect.all([dataDirectory, dataDirectory, dataDirectory])
+        const database = { DATABASE_URL: Redacted.value((yield* createTestDatabase()).url) }
+        const first = yield* startService(firstHome, database)
+        const headers = { "x-api-key": first.local.apiKey, "content-type": "application/json" }
+        const endpoint = yield* Effect.promise(() =>
+          fetch(`${first.local.baseUrl}/v2/organizations/${first.local.organizationId}/integrations/endpoints`, {
+            method: "POST",
+            headers: { ...headers, "idempotency-key": "first-endpoint" },
+            body: JSON.stringify({ name: "A", url: "http://127.0.0.1:9000/webhooks", events: ["payment.succeeded"] })
+          })
+        )
+        expect(endpoint.status, yield* Effect.promise(() => endpoint.text())).toBe(200)
+
+        // The key of a new data directory has the id of the old one
+        const [otherKey, missingKey] = yield* Effect.all([
+          refused(newHome, database),
+          refused(newHome, { ...database, MASTER_KEYS: `next:${Buffer.alloc(32, 1).toString("base64")}` })
+        ])
+        const theirFile = join(newHome, "secrets.json")
+        expectPlainRefusal(otherKey, "MASTER_KEYS", '"local" is not the one', theirFile, "copy the secrets.json")
+        expectPlainRefusal(missingKey, "MASTER_KEYS", '"local" is missing', "signing secrets")
+
+        yield* Effect.promise(() => copyFile(join(firstHome, "secrets.json"), join(otherHome, "secrets.json")))
+        const other = yield* startService(otherHome, database)
+        expect(other.local).toMatchObject({ organizationId: first.local.organizationId })
+        expect(other.local.apiKey).not.toBe(first.local.apiKey)
+        const provider = `${other.local.baseUrl}/v2/organizations/${other.local.organizationId}/provider`
+        const products = yield* Effect.promise(() =>
+          fetch(`${provider}/products`, { headers: { "x-api-key": other.local.apiKey } })
+        )
+        expect(products.status).toBe(200)
+
+        // Not the emulator of the process beside it
+        const beside = {
+          ...database,
+          PROVIDER_SANDBOX_SECRET_KEY: "sk_test_beside",
+          PROVIDER_SANDBOX_WEBHOOK_SECRETS: "whsec_beside",
+          PROVIDER_API_URL: other.local.emulatorUrl
+        }
+        const second = yield* startService(otherHome, beside)
+        expect(second.local).toEqual(other.local)
+        expect(second.output.stdout).not.toContain(other.local.baseUrl)
+        expect(second.output.stderr).toContain(`${join(otherHome, "local.json")} is not changed`)
+        expect(second.output.stdout).toContain(
+          /serves on (http:\/\/127\.0\.0\.1:\d+)/.exec(second.output.stderr)?.[1] ?? "an address in the log"
+        )
+
+        yield* stop(other, "SIGKILL")
+        const next = yield* startService(otherHome, beside)
+        expect(next.local).toMatchObject({ organizationId: other.local.organizationId, apiKey: other.local.apiKey })
+        expect(next.local.baseUrl).not.toBe(other.local.baseUrl)
+        expect(next.output.stdout).toContain(next.local.baseUrl)
+      }),
+    120_000
   )
 
   const wrong: ReadonlyArray<readonly [Record<string, string>, ReadonlyArray<string>]> = [
