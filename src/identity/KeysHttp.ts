@@ -31,7 +31,7 @@ export const keysHttp = HttpApiBuilder.group(Api, "apiKeys", (handlers) =>
           // Judged again in the transaction, since it may be taken from them meanwhile
           yield* requireKeyGiver(place, mode === "live" ? "production" : "sandbox", payload.permissions)
           if (expiresAt !== undefined && expiresAt.getTime() <= (yield* Clock.currentTimeMillis)) {
-            return yield* new ValidationFailed({ message: "A key expires in the future.", fields: ["expiresAt"] })
+            return yield* new ValidationFailed({ message: "expiresAt must be in the future.", fields: ["expiresAt"] })
           }
           const { organizationId } = tenant
           const { key, record } = yield* keys.create({ ...payload, mode, organizationId, author })

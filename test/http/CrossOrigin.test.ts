@@ -40,7 +40,7 @@ const permissions = ({ headers }: Answer): Record<string, string> =>
 const granted = { "allow-origin": dashboard.origin, "allow-credentials": "true" }
 
 const exposed =
-  "allow, idempotent-replayed, ratelimit-limit, ratelimit-remaining, ratelimit-reset, ratelimit-scope, request-id, retry-after"
+  "allow, idempotent-replayed, link, ratelimit-limit, ratelimit-remaining, ratelimit-reset, ratelimit-scope, request-id, retry-after"
 
 /** A browser's question whether a page may send a request. */
 const ask = (path: string, origin: string, method = "POST") =>

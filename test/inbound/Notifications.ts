@@ -30,7 +30,7 @@ function makeTenantOf({ hadPaymentsBefore }: { readonly hadPaymentsBefore: boole
     yield* Context.get(services, Accounts).link({ organizationId: id, environment: "sandbox" }, accountId)
     yield* sql`
     UPDATE payments.provider_accounts SET had_payments_before = ${hadPaymentsBefore} WHERE account_id = ${accountId}`
-    return { id, accountId, key: yield* makeKey(id, ["*", "webhook-endpoints:*"]) } satisfies Tenant
+    return { id, accountId, key: yield* makeKey(id, ["*", "webhook-endpoints:*", "audit-log:read"]) } satisfies Tenant
   }).pipe(Effect.orDie)
 }
 
