@@ -85,7 +85,8 @@ interface DocumentedErrorBase<Tag extends string> {
   ): Cause.YieldableError & Fields & { readonly _tag: Tag; readonly [ApiErrorTypeId]: true }
 }
 
-const documented = <const Tag extends string, const Code extends string>(
+/** The class of a documented error under its tag. */
+export const documented = <const Tag extends string, const Code extends string>(
   tag: Tag,
   documentation: Documentation<Code>
 ): DocumentedErrorBase<Tag> =>

@@ -10,6 +10,7 @@ import {
 import { Chunk, Context, Effect, flow, Layer, Option, type ParseResult, Predicate, Redacted, Stream } from "effect"
 import { Api } from "../Api.ts"
 import { OrganizationId } from "../kit/Ids.ts"
+import { type Failure, tellApart } from "./Refusals.ts"
 import { type Answer, readAnswer } from "./Resources.ts"
 import { type RetryOptions, withRetries } from "./Retries.ts"
 
@@ -96,13 +97,13 @@ type Operation<Group, Endpoint, GroupError> =
   >
     ? Call<
         Request<Fields<Path, Query, Payload, Headers, Name>>,
-        Effect.Effect<Answer<Group, Name, Success>, Error | GroupError | Contract["error"] | ClientFailure>
+        Effect.Effect<Answer<Group, Name, Success>, Failure<Error | GroupError | Contract["error"] | ClientFailure>>
       > &
         Pages<
           Request<Fields<Path, Query, Payload, Headers, Name>>,
           Query,
           Answer<Group, Name, Success>,
-          Error | GroupError | Contract["error"] | ClientFailure
+          Failure<Error | GroupError | Contract["error"] | ClientFailure>
         >
     : never
 
@@ -119,7 +120,7 @@ type Operations<Group> =
 
 /**
  * Every operation that a key may call, by group: `client.products.create({ payload })`. Answers and errors are those of
- * the contract, each error a class told apart by its `_tag`. The provider's objects have the fields that the documents
+ * the contract, each error a class told apart by its `_tag`; refusals of the provider's whose codes are documented have a tag each. The provider's objects have the fields that the documents
  * name, each undefined where the provider sends it as another type than that; all further fields are `unknown`. Lists with
  * cursor pages have a `stream` beside the call.
  */
@@ -205,7 +206,9 @@ export const makeClient = (options: ClientOptions): Effect.Effect<Client, never,
                 const call = calls[group]?.[operation]
                 const place = { group, operation, takesKey: Option.isSome(headersSchema) }
                 const read = readAnswer(group, operation, successSchema)
-                return call === undefined ? [] : [[operation, makeOperation(organizationId, flow(call, read), place)]]
+                return call === undefined
+                  ? []
+                  : [[operation, makeOperation(organizationId, flow(call, read, Effect.mapError(tellApart)), place)]]
               })
             )
           ])

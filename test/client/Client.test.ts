@@ -90,6 +90,29 @@ onService()("the client of a running service", (it) => {
     })
   )
 
+  it.effect("fails under a tag of its own where the code of the provider's refusal is documented", () =>
+    Effect.gen(function* () {
+      const client = yield* clientOf(yield* TestService)
+      const payload = { code: "TYPED10", discount: { percent_off: 10 }, duration: "once" } as const
+      yield* client.promotionCodes.create({ payload })
+      const taken = client.promotionCodes.create({ payload }).pipe(
+        Effect.as("created"),
+        Effect.catchTag("ProviderResourceAlreadyExists", ({ code, fields, requestId, status }) =>
+          Effect.succeed({ code, fields, status, named: requestId.startsWith("req_") })
+        )
+      )
+      type Left = Effect.Effect.Error<typeof taken>["_tag"]
+      expectTypeOf<Extract<Left, "ProviderResourceAlreadyExists">>().toEqualTypeOf<never>()
+      expectTypeOf<"ProviderAmountTooLarge" | "ProviderRequestRefused">().toExtend<Left>()
+      expect(yield* taken).toEqual({
+        code: "provider_resource_already_exists",
+        fields: ["code"],
+        status: 422,
+        named: true
+      })
+    })
+  )
+
   it.effect("repeats a mutation under the caller's key without a second effect", () =>
     Effect.gen(function* () {
       const client = yield* clientOf(yield* TestService)
@@ -216,6 +239,17 @@ describe("the client's answers", () => {
       expect(session).toEqual({ ...known, url: undefined, amount_total: undefined, metadata: undefined })
       expect("mode" in session).toBe(false)
       expect(yield* client.checkoutSessions.list()).toEqual({ data: [session], has_more: false, url: "/v1" })
+    })
+  )
+
+  it.scopedLive("of the provider's refusals keep the generic tag under any other code", () =>
+    Effect.gen(function* () {
+      const { client } = yield* scripted([
+        { status: 422, body: refusal("provider_amount_too_large") },
+        { status: 422, body: refusal("provider_parameter_unknown") }
+      ])
+      const tagOf = Effect.map(Effect.flip(client.checkoutSessions.list()), ({ _tag }) => _tag)
+      expect([yield* tagOf, yield* tagOf]).toEqual(["ProviderAmountTooLarge", "ProviderRequestRefused"])
     })
   )
 
