@@ -77,7 +77,7 @@ export interface ApiError extends Fields {
 export const isApiError = (u: unknown): u is ApiError => typeof u === "object" && u !== null && ApiErrorTypeId in u
 
 /** What the classes below have in common; said in full, so that their declarations stand on their own. */
-interface DocumentedErrorBase<Tag extends string> {
+export interface DocumentedErrorBase<Tag extends string> {
   readonly documentation: Documentation<string>
   readonly tag: string
   new (

@@ -7,7 +7,7 @@ import { Option, SchemaAST } from "effect"
  */
 
 const RuleId = Symbol.for("connected-payments/bounds/Rule")
-const RemarkId = Symbol.for("connected-payments/bounds/Remark")
+export const RemarkId: unique symbol = Symbol.for("connected-payments/bounds/Remark")
 
 /**
  * A schema's own words, as an annotation.
