@@ -7,7 +7,7 @@ import { Option, SchemaAST } from "effect"
  */
 
 const RuleId = Symbol.for("connected-payments/bounds/Rule")
-export const RemarkId: unique symbol = Symbol.for("connected-payments/bounds/Remark")
+const RemarkId = Symbol.for("connected-payments/bounds/Remark")
 
 /**
  * A schema's own words, as an annotation.
@@ -16,12 +16,15 @@ export const RemarkId: unique symbol = Symbol.for("connected-payments/bounds/Rem
  */
 export const rule = (words: string): { readonly [RuleId]: string } => ({ [RuleId]: words })
 
+/** The annotation that `remark` makes. */
+export type Remark = { readonly [RemarkId]: string }
+
 /**
  * What is added to the words that are made of a schema, as an annotation.
  *
  * @param words what helps to get the value right: "in the smallest unit of the currency"
  */
-export const remark = (words: string): { readonly [RemarkId]: string } => ({ [RemarkId]: words })
+export const remark = (words: string): Remark => ({ [RemarkId]: words })
 
 /** A kind of JSON. */
 export type Kind = "string" | "number" | "boolean" | "array" | "object" | "null"
