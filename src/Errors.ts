@@ -77,7 +77,7 @@ export interface ApiError extends Fields {
 export const isApiError = (u: unknown): u is ApiError => typeof u === "object" && u !== null && ApiErrorTypeId in u
 
 /** What the classes below have in common; said in full, so that their declarations stand on their own. */
-interface DocumentedErrorBase<Tag extends string> {
+export interface DocumentedErrorBase<Tag extends string> {
   readonly documentation: Documentation<string>
   readonly tag: string
   new (
@@ -85,7 +85,8 @@ interface DocumentedErrorBase<Tag extends string> {
   ): Cause.YieldableError & Fields & { readonly _tag: Tag; readonly [ApiErrorTypeId]: true }
 }
 
-const documented = <const Tag extends string, const Code extends string>(
+/** The class of a documented error under its tag. */
+export const documented = <const Tag extends string, const Code extends string>(
   tag: Tag,
   documentation: Documentation<Code>
 ): DocumentedErrorBase<Tag> =>

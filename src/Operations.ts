@@ -4,7 +4,7 @@ import { publishedSchema } from "./bounds/PublishedSchema.ts"
 import { sessionCookie } from "./identity/Authentication.ts"
 import { type Permission, RequiredPermission } from "./identity/Permissions.ts"
 import { exampleIdempotencyKey, operationExamples } from "./OperationExamples.ts"
-import { providerResources, resourcePage } from "./ProviderResources.ts"
+import { resourceOf, resourcePage } from "./ProviderResources.ts"
 
 /** The operations of a contract as a list: for the authentication, the documents and the tests over all of them. */
 
@@ -163,11 +163,11 @@ export const documentOperations =
 /** Says of the provider's objects in answers which resource they are, in place. */
 const describeResources = (operations: ReadonlyArray<Operation>, document: Record<string, unknown>): void => {
   const schemas = at(document, "components", "schemas") ?? {}
-  for (const { group, method, path } of operations) {
+  for (const { group, method, name: operation, path } of operations) {
     const answered = at(document, ...placeOf(method, path), "responses", "200", "content", "application/json")
-    const resource = providerResources[group]
+    const resource = resourceOf(group, operation)
     if (answered === undefined || resource === undefined) continue
-    const { name, schema } = resource
+    const { document: schema, name } = resource
     const isPage = mentions(answered, "ProviderPage")
     if (!isPage && !mentions(answered, "ProviderObject")) continue
     schemas[name] = schema

@@ -45,6 +45,7 @@ export { version } from "./kit/Version.ts"
 export {
   EventNotPublishable,
   type OutboundEvent,
+  type OutboundEventOf,
   OutboundEvents,
   type OutboundEventsOptions,
   type Published

@@ -16,12 +16,15 @@ const RemarkId = Symbol.for("connected-payments/bounds/Remark")
  */
 export const rule = (words: string): { readonly [RuleId]: string } => ({ [RuleId]: words })
 
+/** The annotation that `remark` makes. */
+export type Remark = { readonly [RemarkId]: string }
+
 /**
  * What is added to the words that are made of a schema, as an annotation.
  *
  * @param words what helps to get the value right: "in the smallest unit of the currency"
  */
-export const remark = (words: string): { readonly [RemarkId]: string } => ({ [RemarkId]: words })
+export const remark = (words: string): Remark => ({ [RemarkId]: words })
 
 /** A kind of JSON. */
 export type Kind = "string" | "number" | "boolean" | "array" | "object" | "null"

@@ -7,9 +7,11 @@ import {
   type HttpClientError,
   HttpClientRequest
 } from "@effect/platform"
-import { Chunk, Context, Effect, Layer, Option, type ParseResult, Predicate, Redacted, Stream } from "effect"
+import { Chunk, Context, Effect, flow, Layer, Option, type ParseResult, Predicate, Redacted, Stream } from "effect"
 import { Api } from "../Api.ts"
 import { OrganizationId } from "../kit/Ids.ts"
+import { type Failure, tellApart } from "./Refusals.ts"
+import { type Answer, readAnswer } from "./Resources.ts"
 import { type RetryOptions, withRetries } from "./Retries.ts"
 
 /** What a client of one organization and environment needs; the key decides the environment. */
@@ -80,7 +82,7 @@ type Pages<Req, Query, Success, Error> = "starting_after" extends keyof Query
     : unknown
   : unknown
 
-type Operation<Endpoint, GroupError> =
+type Operation<Group, Endpoint, GroupError> =
   Endpoint extends HttpApiEndpoint.HttpApiEndpoint<
     infer Name,
     infer _Method,
@@ -95,20 +97,21 @@ type Operation<Endpoint, GroupError> =
   >
     ? Call<
         Request<Fields<Path, Query, Payload, Headers, Name>>,
-        Effect.Effect<Success, Error | GroupError | Contract["error"] | ClientFailure>
+        Effect.Effect<Answer<Group, Name, Success>, Failure<Error | GroupError | Contract["error"] | ClientFailure>>
       > &
         Pages<
           Request<Fields<Path, Query, Payload, Headers, Name>>,
           Query,
-          Success,
-          Error | GroupError | Contract["error"] | ClientFailure
+          Answer<Group, Name, Success>,
+          Failure<Error | GroupError | Contract["error"] | ClientFailure>
         >
     : never
 
 type Operations<Group> =
-  Group extends HttpApiGroup.HttpApiGroup<infer _Id, infer Endpoints, infer GroupError, infer _R, infer _TopLevel>
+  Group extends HttpApiGroup.HttpApiGroup<infer Id, infer Endpoints, infer GroupError, infer _R, infer _TopLevel>
     ? {
         readonly [Name in HttpApiEndpoint.HttpApiEndpoint.Name<Endpoints>]: Operation<
+          Id,
           HttpApiEndpoint.HttpApiEndpoint.WithName<Endpoints, Name>,
           GroupError
         >
@@ -117,7 +120,9 @@ type Operations<Group> =
 
 /**
  * Every operation that a key may call, by group: `client.products.create({ payload })`. Answers and errors are those of
- * the contract, each error a class told apart by its `_tag`. Lists with cursor pages have a `stream` beside the call.
+ * the contract, each error a class told apart by its `_tag`; refusals of the provider's whose codes are documented have a tag each. The provider's objects have the fields that the documents
+ * name, each undefined where the provider sends it as another type than that; all further fields are `unknown`. Lists with
+ * cursor pages have a `stream` beside the call.
  */
 export type Client = {
   readonly [Name in GroupName]: Operations<HttpApiGroup.HttpApiGroup.WithName<Contract["groups"], Name>>
@@ -197,10 +202,13 @@ export const makeClient = (options: ClientOptions): Effect.Effect<Client, never,
           .map(([group, { endpoints }]) => [
             group,
             Object.fromEntries(
-              Object.entries(endpoints).flatMap(([operation, { headersSchema }]) => {
+              Object.entries(endpoints).flatMap(([operation, { headersSchema, successSchema }]) => {
                 const call = calls[group]?.[operation]
                 const place = { group, operation, takesKey: Option.isSome(headersSchema) }
-                return call === undefined ? [] : [[operation, makeOperation(organizationId, call, place)]]
+                const read = readAnswer(group, operation, successSchema)
+                return call === undefined
+                  ? []
+                  : [[operation, makeOperation(organizationId, flow(call, read, Effect.mapError(tellApart)), place)]]
               })
             )
           ])

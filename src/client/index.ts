@@ -1,3 +1,20 @@
-/** The typed client of the HTTP API. Errors and schemas: `connected-payments/api`. */
+/** The typed client of the HTTP API. Schemas, and the errors that are not the client's own: `connected-payments/api`. */
 export { type Client, type ClientFailure, type ClientOptions, ConnectedPayments, makeClient } from "./Client.ts"
+export { ProviderAmountTooLarge, ProviderResourceAlreadyExists } from "./Refusals.ts"
+export type {
+  Account,
+  Balance,
+  BalanceTransaction,
+  Charge,
+  CheckoutSession,
+  Page,
+  PaymentIntent,
+  PaymentLink,
+  Payout,
+  Price,
+  Product,
+  PromotionCode,
+  Refund,
+  Subscription
+} from "./Resources.ts"
 export type { RetryOptions } from "./Retries.ts"

@@ -5,7 +5,7 @@ import { type NewDelivery, newDeliveries } from "../deliveries/Queue.ts"
 import { WakeUp } from "../deliveries/WakeUp.ts"
 import type { ServiceUnavailable } from "../Errors.ts"
 import { envelopeVersion, providerName, testProviderName } from "../events/Envelope.ts"
-import { EventCatalog } from "../events/EventCatalog.ts"
+import { type CatalogEntry, EventCatalog } from "../events/EventCatalog.ts"
 import { type FilterSubjects, passes } from "../events/Filters.ts"
 import { newId } from "../kit/Ids.ts"
 import { currentTraceparent } from "../kit/Spans.ts"
@@ -38,6 +38,21 @@ export interface OutboundEvent extends Tenant {
   /** What the filters `prices`, `products` and `metadata` look at; it is never delivered. Default: not applicable. */
   readonly subjects?: Partial<FilterSubjects>
 }
+
+/**
+ * An event of one catalog: its `data` is what the catalog's schema of its `type` says, or any JSON object if the catalog
+ * has none. The catalog's types must be literals: declare it `as const`.
+ */
+export type OutboundEventOf<Catalog extends ReadonlyArray<CatalogEntry>> = EventOfEntry<Catalog[number]>
+
+type EventOfEntry<Entry extends CatalogEntry> = Entry extends CatalogEntry
+  ? Omit<OutboundEvent, "type" | "data"> & {
+      readonly type: Entry["type"]
+      readonly data: Entry extends { readonly data: Schema.Schema<infer Value, infer _Encoded> }
+        ? Value
+        : OutboundEvent["data"]
+    }
+  : never
 
 /** What became of a published event. */
 export interface Published {
@@ -86,6 +101,17 @@ export class OutboundEvents extends Context.Tag("connected-payments/outbound/Out
     options: OutboundEventsOptions
   ): Layer.Layer<OutboundEvents, never, SqlClient.SqlClient | WakeUp> =>
     Layer.effect(OutboundEvents, makeOutboundEvents(options))
+
+  /**
+   * `publish` for the events of a catalog of literal types (`as const`): the compiler holds each event's `data` against the
+   * schema of its `type`. Give it the catalog that the layer was given; `publish` itself checks what it is given in any case.
+   */
+  static readonly publisher =
+    <const Catalog extends ReadonlyArray<CatalogEntry>>(_catalog: Catalog) =>
+    (
+      event: OutboundEventOf<Catalog>
+    ): Effect.Effect<Published, EventNotPublishable | ServiceUnavailable, OutboundEvents> =>
+      Effect.flatMap(OutboundEvents, ({ publish }) => publish(event))
 }
 
 const wellFormedSource = /^[a-z][a-z0-9_]{0,39}$/

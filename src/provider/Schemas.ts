@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { remark } from "../bounds/Rules.ts"
+import { type Remark, remark } from "../bounds/Rules.ts"
 import { controls, text } from "../bounds/Text.ts"
 import { imageForm } from "../images/ImageUrl.ts"
 import { optional, ProviderId, UnixSecondsFromQuery } from "../kit/Request.ts"
@@ -39,7 +39,7 @@ export const Currency = text({
 export const maximumAmount = 999_999_999_999
 
 /** What is said of every amount that was refused. */
-export const amountRemark = remark(
+export const amountRemark: Remark = remark(
   "in the smallest unit of the currency: 1500 is R$15.00, or ¥1500 if the currency has no cents"
 )
 

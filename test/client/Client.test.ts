@@ -1,9 +1,12 @@
 import { createServer, type IncomingMessage } from "node:http"
-import { FetchHttpClient } from "@effect/platform"
-import { describe, expect, it } from "@effect/vitest"
-import { Chunk, Effect, Redacted, Stream } from "effect"
+import { FetchHttpClient, HttpApi } from "@effect/platform"
+import { describe, expect, expectTypeOf, it } from "@effect/vitest"
+import { Chunk, Effect, Option, Redacted, Stream } from "effect"
+import { Api } from "../../src/Api.ts"
 import { DeliveryId } from "../../src/Contract.ts"
-import { makeClient, type RetryOptions } from "../../src/client/index.ts"
+import { makeClient, type Price, type RetryOptions } from "../../src/client/index.ts"
+import { resourceOf } from "../../src/ProviderResources.ts"
+import { ProviderObject, ProviderPage } from "../../src/provider/Schemas.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 
 const clientOf = (service: TestService["Type"], apiKey = service.organization.testKey) =>
@@ -21,8 +24,8 @@ onService()("the client of a running service", (it) => {
       const client = yield* clientOf(service)
       const product = yield* client.products.create({ payload: { name: "Coffee" } })
       expect(product.id).toMatch(/^prod_/)
-      const read = yield* client.products.get({ path: { id: String(product.id) } })
-      expect(read["name"]).toBe("Coffee")
+      const read = yield* client.products.get({ path: { id: product.id } })
+      expect(read.name).toBe("Coffee")
       const endpoint = yield* client.endpoints.create({
         payload: { name: "Shop", url: "http://127.0.0.1:9/hook", events: ["payment.succeeded"] }
       })
@@ -32,6 +35,40 @@ onService()("the client of a running service", (it) => {
       expect(paused.active).toBe(false)
       const { data } = yield* client.endpoints.list()
       expect(data.map(({ id }) => id)).toContain(endpoint.id)
+    })
+  )
+
+  it.effect("sells with typed answers, from the product to the session and its lists", () =>
+    Effect.gen(function* () {
+      const client = yield* clientOf(yield* TestService)
+      const { id: product } = yield* client.products.create({ payload: { name: "Coffee" } })
+      const price = yield* client.prices.create({ payload: { product, unit_amount: 1500, currency: "brl" } })
+      expectTypeOf(price.unit_amount).toEqualTypeOf<number | null | undefined>()
+      expect([price.unit_amount, price.currency, price.product]).toEqual([1500, "brl", product])
+      const { id } = yield* client.checkoutSessions.create({
+        payload: {
+          mode: "payment",
+          line_items: [{ price: price.id, quantity: 2 }],
+          metadata: { order_id: "4711" }
+        }
+      })
+      const session = yield* client.checkoutSessions.get({ path: { id } })
+      expectTypeOf(session.url).toEqualTypeOf<string | null | undefined>()
+      expectTypeOf(session.metadata).toEqualTypeOf<Readonly<Record<string, string>> | null | undefined>()
+      expectTypeOf(session["expires_at"]).toEqualTypeOf<unknown>()
+      expect(session.url).toMatch(/^http/)
+      expect([session.status, session.payment_status, session.amount_total]).toEqual(["open", "unpaid", 3000])
+      expect(session.metadata?.["order_id"]).toBe("4711")
+      const { data } = yield* client.prices.list({ urlParams: { limit: 1 } })
+      expectTypeOf(data).toEqualTypeOf<ReadonlyArray<Price>>()
+      expect(data.map(({ unit_amount }) => unit_amount)).toEqual([1500])
+      const streamed = yield* Stream.runHead(client.prices.list.stream())
+      expect(Option.map(streamed, ({ unit_amount }) => unit_amount)).toEqual(Option.some(1500))
+      const { charges_enabled } = yield* client.account.get()
+      expectTypeOf(charges_enabled).toEqualTypeOf<boolean | null | undefined>()
+      expect(charges_enabled).toBe(true)
+      const { available } = yield* client.account.balance()
+      expect(available?.every(({ amount, currency }) => Number.isInteger(amount) && currency !== "")).toBe(true)
     })
   )
 
@@ -50,6 +87,29 @@ onService()("the client of a running service", (it) => {
       expect((yield* Effect.flip(stranger.products.list()))._tag).toBe("OrganizationAccessDenied")
       const nobody = yield* clientOf(service, "pk_test_nothing")
       expect((yield* Effect.flip(nobody.account.get()))._tag).toBe("ApiKeyInvalid")
+    })
+  )
+
+  it.effect("fails under a tag of its own where the code of the provider's refusal is documented", () =>
+    Effect.gen(function* () {
+      const client = yield* clientOf(yield* TestService)
+      const payload = { code: "TYPED10", discount: { percent_off: 10 }, duration: "once" } as const
+      yield* client.promotionCodes.create({ payload })
+      const taken = client.promotionCodes.create({ payload }).pipe(
+        Effect.as("created"),
+        Effect.catchTag("ProviderResourceAlreadyExists", ({ code, fields, requestId, status }) =>
+          Effect.succeed({ code, fields, status, named: requestId.startsWith("req_") })
+        )
+      )
+      type Left = Effect.Effect.Error<typeof taken>["_tag"]
+      expectTypeOf<Extract<Left, "ProviderResourceAlreadyExists">>().toEqualTypeOf<never>()
+      expectTypeOf<"ProviderAmountTooLarge" | "ProviderRequestRefused">().toExtend<Left>()
+      expect(yield* taken).toEqual({
+        code: "provider_resource_already_exists",
+        fields: ["code"],
+        status: 422,
+        named: true
+      })
     })
   )
 
@@ -154,6 +214,66 @@ const scripted = (replies: ReadonlyArray<Reply | "cut" | "none">, retry: RetryOp
     }).pipe(Effect.provide(FetchHttpClient.layer))
     return { client, asked }
   })
+
+describe("the client's answers", () => {
+  const path = { id: "cs_1" }
+
+  it.scopedLive("leave out what the provider sends as another type, and keep all else", () =>
+    Effect.gen(function* () {
+      const changed = {
+        id: "cs_1",
+        url: { href: "https://pay.example" },
+        amount_total: "3000",
+        payment_status: "paid",
+        metadata: { order_id: 4711 },
+        status: null,
+        payment_intent: { id: "pi_1" },
+        later: [1]
+      }
+      const { client } = yield* scripted([
+        { status: 200, body: changed },
+        { status: 200, body: { data: [changed], has_more: false, url: "/v1" } }
+      ])
+      const session = yield* client.checkoutSessions.get({ path })
+      const known = { id: "cs_1", payment_status: "paid", status: null, payment_intent: { id: "pi_1" }, later: [1] }
+      expect(session).toEqual({ ...known, url: undefined, amount_total: undefined, metadata: undefined })
+      expect("mode" in session).toBe(false)
+      expect(yield* client.checkoutSessions.list()).toEqual({ data: [session], has_more: false, url: "/v1" })
+    })
+  )
+
+  it.scopedLive("of the provider's refusals keep the generic tag under any other code", () =>
+    Effect.gen(function* () {
+      const { client } = yield* scripted([
+        { status: 422, body: refusal("provider_amount_too_large") },
+        { status: 422, body: refusal("provider_parameter_unknown") }
+      ])
+      const tagOf = Effect.map(Effect.flip(client.checkoutSessions.list()), ({ _tag }) => _tag)
+      expect([yield* tagOf, yield* tagOf]).toEqual(["ProviderAmountTooLarge", "ProviderRequestRefused"])
+    })
+  )
+
+  it.scopedLive("have an id, or fail", () =>
+    Effect.gen(function* () {
+      const { client } = yield* scripted([{ status: 200, body: { url: "https://pay.example" } }])
+      expect((yield* Effect.flip(client.checkoutSessions.get({ path })))._tag).toBe("ParseError")
+    })
+  )
+
+  it("are of a described resource in every operation that answers an object of the provider's, but one", () => {
+    const undescribed: Array<string> = []
+    HttpApi.reflect(Api, {
+      onGroup: () => {},
+      onEndpoint: ({ endpoint, group }) => {
+        const { ast } = endpoint.successSchema
+        const answersObject = ast === ProviderObject.ast || ast === ProviderPage.ast
+        const described = resourceOf(group.identifier, endpoint.name) !== undefined
+        if (answersObject !== described) undescribed.push(`${group.identifier}.${endpoint.name}`)
+      }
+    })
+    expect(undescribed).toEqual(["account.payoutSettings"])
+  })
+})
 
 describe("the client's repeats", () => {
   it.scopedLive("carry one idempotency key through lost connections and failures", () =>

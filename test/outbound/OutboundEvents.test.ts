@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
-import { expect, layer } from "@effect/vitest"
+import { expect, expectTypeOf, layer } from "@effect/vitest"
 import { Effect, Exit, Layer, Option, Redacted, Schema } from "effect"
 import { Deliveries } from "../../src/deliveries/Deliveries.ts"
 import { WakeUp } from "../../src/deliveries/WakeUp.ts"
@@ -25,7 +25,7 @@ const catalog = [
     data: Schema.Struct({ order_id: Schema.String, amount: Schema.Int, currency: Schema.String })
   },
   { type: "order.returned", description: "An order came back." }
-]
+] as const
 
 const masterKeys = [{ id: "test", key: Redacted.make(new Uint8Array(32).fill(3)) }] as const
 const options = { source: "shop", catalog, masterKeys, settings: { allowLocalDestinations: true } }
@@ -154,6 +154,29 @@ layer(suite, { excludeTestServices: true, timeout: "60 seconds" })("a team's own
       const event = { ...shipped(tenant, "s-4"), subjects: { metadata: { shop: "a" } } }
       expect(yield* (yield* OutboundEvents).publish(event)).toMatchObject({ deliveries: 1, skipped: 1 })
       expect((yield* endpoints.listSkipped(tenant, paused.id, {})).data).toMatchObject([{ type: "order.shipped" }])
+    })
+  )
+
+  it.effect("take the data of their type alone, by the catalog that the publisher was given", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const publish = OutboundEvents.publisher(catalog)
+      type Event = Parameters<typeof publish>[0]
+      type DataOf<Type extends Event["type"]> = Extract<Event, { readonly type: Type }>["data"]
+      expectTypeOf<Event["type"]>().toEqualTypeOf<"order.shipped" | "order.returned">()
+      expectTypeOf<DataOf<"order.shipped">>().toEqualTypeOf<{
+        readonly order_id: string
+        readonly amount: number
+        readonly currency: string
+      }>()
+      expectTypeOf<DataOf<"order.returned">>().toEqualTypeOf<Readonly<Record<string, unknown>>>()
+      type Unfit = Tenant & { readonly type: "order.shipped"; readonly data: { readonly order_id: number } }
+      expectTypeOf<Unfit>().not.toExtend<Event>()
+      const data = { order_id: "o-1", amount: 500, currency: "brl" }
+      expect((yield* publish({ ...tenant, type: "order.shipped", id: "s-6", data })).duplicate).toBe(false)
+      const again = yield* (yield* OutboundEvents).publish(shipped(tenant, "s-6"))
+      expect(again.duplicate).toBe(true)
+      expect((yield* publish({ ...tenant, type: "order.returned", data: { why: "cold" } })).duplicate).toBe(false)
     })
   )
 

@@ -15,15 +15,20 @@ import { Deferred, Effect, Layer, Redacted, Runtime, Schema } from "effect"
 
 const database = Layer.provide(embeddedClientLayer, EmbeddedDatabase.layer)
 
+const catalog = [
+  {
+    type: "order.shipped",
+    description: "An order left the warehouse.",
+    data: Schema.Struct({ order_id: Schema.String, parcels: Schema.Int })
+  }
+] as const
+
+/** Takes an event only with the data that the catalog says of its type. */
+const publish = OutboundEvents.publisher(catalog)
+
 const events = embeddedEventsLayer({
   source: "shop",
-  catalog: [
-    {
-      type: "order.shipped",
-      description: "An order left the warehouse.",
-      data: Schema.Struct({ order_id: Schema.String, parcels: Schema.Int })
-    }
-  ],
+  catalog,
   masterKeys: [{ id: "2026", key: Redacted.make(crypto.getRandomValues(new Uint8Array(32))) }],
   settings: { allowLocalDestinations: true }
 })
@@ -73,7 +78,7 @@ const program = Effect.gen(function* () {
   yield* outbound.transact(
     Effect.gen(function* () {
       yield* sql`UPDATE orders SET shipped = true WHERE id = 'o-1'`
-      yield* outbound.publish({
+      yield* publish({
         ...tenant,
         type: "order.shipped",
         id: "o-1-shipped",

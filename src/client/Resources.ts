@@ -1,0 +1,95 @@
+import { Effect, identity, Schema } from "effect"
+import { type providerResources, resourceOf } from "../ProviderResources.ts"
+import { ProviderObject, ProviderPage } from "../provider/Schemas.ts"
+
+/**
+ * The provider's objects as the client answers them. Each field that the documents name may be missing or null, and is
+ * undefined where the provider sends another type than the documented one; all other fields are as the provider sends
+ * them. So a change at the provider fails no call: only an object without its id does, with a `ParseError`.
+ */
+
+type Resources = typeof providerResources
+type Of<Place extends keyof Resources> = Schema.Schema.Type<Resources[Place]["schema"]>
+
+/** A product. */
+export interface Product extends Of<"products"> {}
+/** A price of a product. */
+export interface Price extends Of<"prices"> {}
+/** A checkout session; confirmed only where `status` is `complete` and `payment_status` is `paid`. */
+export interface CheckoutSession extends Of<"checkoutSessions"> {}
+/** A promotion code with its coupon. */
+export interface PromotionCode extends Of<"promotionCodes"> {}
+/** A payment link. */
+export interface PaymentLink extends Of<"paymentLinks"> {}
+/** A payment. */
+export interface PaymentIntent extends Of<"paymentIntents"> {}
+/** A charge. */
+export interface Charge extends Of<"charges"> {}
+/** A refund. */
+export interface Refund extends Of<"refunds"> {}
+/** A subscription. */
+export interface Subscription extends Of<"subscriptions"> {}
+/** A payout. */
+export interface Payout extends Of<"payouts"> {}
+/** A movement of the account's balance. */
+export interface BalanceTransaction extends Of<"balanceTransactions"> {}
+/** The connected account. */
+export interface Account extends Of<"account.get"> {}
+/** The account's balance by currency. */
+export interface Balance extends Of<"account.balance"> {}
+
+/** Every resource, by the same places as in the documents. */
+interface Named {
+  readonly products: Product
+  readonly prices: Price
+  readonly checkoutSessions: CheckoutSession
+  readonly promotionCodes: PromotionCode
+  readonly paymentLinks: PaymentLink
+  readonly paymentIntents: PaymentIntent
+  readonly charges: Charge
+  readonly refunds: Refund
+  readonly subscriptions: Subscription
+  readonly payouts: Payout
+  readonly balanceTransactions: BalanceTransaction
+  readonly "account.get": Account
+  readonly "account.balance": Balance
+}
+
+/** A page of the provider's objects, newest first. */
+export interface Page<Item> {
+  readonly data: ReadonlyArray<Item>
+  readonly has_more: boolean
+  readonly [field: string]: unknown
+}
+
+type ResourceOf<Group, Name> = `${Group & string}.${Name & string}` extends infer Place extends keyof Resources
+  ? Named[Place]
+  : Group extends keyof Resources
+    ? Named[Group]
+    : ProviderObject
+
+/** What an operation answers to the client, by what the contract says: the provider's objects by their resource. */
+export type Answer<Group, Name, Success> = [Success] extends [never]
+  ? never
+  : [ProviderObject] extends [Success]
+    ? ResourceOf<Group, Name>
+    : [ProviderPage] extends [Success]
+      ? Page<ResourceOf<Group, Name>>
+      : Success
+
+type Read = (answer: Effect.Effect<unknown, unknown>) => Effect.Effect<unknown, unknown>
+
+/** Reads the answers of an operation as `Answer` says; those without an object of the provider's are left as they are. */
+export const readAnswer = (group: string, operation: string, { ast }: Schema.Schema.All): Read => {
+  const resource = resourceOf(group, operation)
+  if (resource === undefined) return identity
+  if (ast === ProviderObject.ast) return Effect.flatMap(Schema.decodeUnknown(resource.schema))
+  if (ast === ProviderPage.ast) return Effect.flatMap(Schema.decodeUnknown(pageOf(resource.schema)))
+  return identity
+}
+
+const pageOf = (item: Schema.Schema.AnyNoContext) =>
+  Schema.Struct(
+    { data: Schema.Array(item), has_more: Schema.Boolean },
+    Schema.Record({ key: Schema.String, value: Schema.Unknown })
+  )
