@@ -2,6 +2,7 @@ import { copyFile, readdir, stat } from "node:fs/promises"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
+import { eventuallyTrue } from "../harness/Eventually.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
 import { dataDirectory, isAlive, spawnService, startService, stop } from "./ServiceProcess.ts"
 
@@ -118,17 +119,18 @@ describe("a start", () => {
         }
         const second = yield* startService(otherHome, beside)
         expect(second.local).toEqual(other.local)
+        const notChanged = `${join(otherHome, "local.json")} is not changed`
+        yield* eventuallyTrue("the second one's word on the file", () => second.output.stderr.includes(notChanged))
+        const [, address = "an address in the log"] =
+          /serves on (http:\/\/127\.0\.0\.1:\d+)/.exec(second.output.stderr) ?? []
+        yield* eventuallyTrue("the second one's banner", () => second.output.stdout.includes(address))
         expect(second.output.stdout).not.toContain(other.local.baseUrl)
-        expect(second.output.stderr).toContain(`${join(otherHome, "local.json")} is not changed`)
-        expect(second.output.stdout).toContain(
-          /serves on (http:\/\/127\.0\.0\.1:\d+)/.exec(second.output.stderr)?.[1] ?? "an address in the log"
-        )
 
         yield* stop(other, "SIGKILL")
         const next = yield* startService(otherHome, beside)
         expect(next.local).toMatchObject({ organizationId: other.local.organizationId, apiKey: other.local.apiKey })
         expect(next.local.baseUrl).not.toBe(other.local.baseUrl)
-        expect(next.output.stdout).toContain(next.local.baseUrl)
+        yield* eventuallyTrue("the next one's banner", () => next.output.stdout.includes(next.local.baseUrl))
       }),
     120_000
   )
