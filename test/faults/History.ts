@@ -131,14 +131,17 @@ export const expectNothingLost = Effect.fnUntraced(function* (
   return deliveries
 })
 
-/** Each repetition has its reason in the history: an attempt whose outcome was lost with its worker. */
+/**
+ * Each repetition has its reason in the history: an attempt whose outcome was lost with its worker, or one whose answer
+ * came too late on a busy machine.
+ */
 export const expectDuplicatesOfCrashes = (
   deliveries: ReadonlyArray<StoredDelivery>,
   receiver: Receiver
 ): ReadonlyArray<string> => {
   const repeated = duplicates(receiver)
   for (const { attempts, id } of deliveries) {
-    const cutOff = attempts.filter(({ errorCode }) => errorCode === "interrupted").length
+    const cutOff = attempts.filter(({ errorCode }) => errorCode === "interrupted" || errorCode === "timeout").length
     expect(repeated.get(id)?.length ?? 0, JSON.stringify({ id, attempts })).toBeLessThanOrEqual(cutOff)
   }
   return [...repeated.keys()]
