@@ -1,7 +1,7 @@
 import { type IncomingMessage, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
 import { Duration } from "effect"
-import { errorBody, RequestTimeout, ServiceUnavailable } from "./Errors.ts"
+import { errorBody, RequestTimeout, retrySeconds, ServiceUnavailable } from "./Errors.ts"
 import { bodyRefused, type UnreadableRequest } from "./kit/Body.ts"
 import { isTrustedProxy, networkOf } from "./kit/ClientAddress.ts"
 import { errorLink } from "./kit/ErrorLink.ts"
@@ -85,7 +85,7 @@ const refusalOf = (error: UnreadableRequest, target: string) => {
       "content-length": String(Buffer.byteLength(body)),
       "request-id": requestId,
       link: errorLink(error),
-      ...(error.retryAfter === null ? {} : { "retry-after": String(Math.ceil(Duration.toSeconds(error.retryAfter))) }),
+      ...(error.retryAfter === null ? {} : { "retry-after": String(retrySeconds(error.retryAfter)) }),
       connection: "close"
     }
   }

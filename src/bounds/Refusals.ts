@@ -46,22 +46,22 @@ export const boundedFields = (fields: ReadonlyArray<string>): ReadonlyArray<stri
 export const boundedMessage = (message: string): string => cut(message, maxMessageLength)
 
 /** The innermost issues of a refused value, each under its path, one by one: whoever asks may stop. */
-function* leaves(
+export function* innermostIssues(
   issue: ParseResult.ParseIssue,
   path: ReadonlyArray<PropertyKey>,
-  around: Pick<Found, "field" | "parent">
+  around: Pick<Found, "field" | "parent"> = { field: issue, parent: undefined }
 ): Generator<readonly [path: ReadonlyArray<PropertyKey>, found: Found]> {
   switch (issue._tag) {
     case "Pointer":
-      return yield* leaves(issue.issue, path.concat(issue.path), { ...around, field: issue.issue })
+      return yield* innermostIssues(issue.issue, path.concat(issue.path), { ...around, field: issue.issue })
     case "Composite":
       for (const part of "_tag" in issue.issues ? [issue.issues] : issue.issues) {
-        yield* leaves(part, path, { ...around, parent: issue })
+        yield* innermostIssues(part, path, { ...around, parent: issue })
       }
       return
     case "Refinement":
     case "Transformation":
-      return yield* leaves(issue.issue, path, around)
+      return yield* innermostIssues(issue.issue, path, around)
     default:
       yield [path, { ...around, issue }]
   }
@@ -88,7 +88,7 @@ export const boundedRefusals = (
   { array = "an array", root, where }: RefusalNames = {}
 ): Reasons => {
   const refused = new Map<string, string>()
-  for (const [path, found] of leaves(issue, root === undefined ? [] : [root], { field: issue, parent: undefined })) {
+  for (const [path, found] of innermostIssues(issue, root === undefined ? [] : [root])) {
     const name = fieldName(path)
     if (!refused.has(name)) {
       const reason = reasonOf(found, { name: path.at(-1), array })
