@@ -77,7 +77,7 @@ export class SessionApi extends HttpApiGroup.make("session")
     HttpApiEndpoint.get("list", "/identity/sessions")
       .setUrlParams(NoQuery)
       .addSuccess(SessionList)
-      .annotate(OpenApi.Summary, "List one's own sessions, the last used first")
+      .annotate(OpenApi.Summary, "List your sessions, most recently used first")
       .annotate(
         OpenApi.Description,
         "Those that have not ended, at most 100: a person's next sign-in ends the one that was not used for the longest time."
@@ -97,7 +97,7 @@ export class SessionApi extends HttpApiGroup.make("session")
       .setPath(SessionPath)
       .setUrlParams(NoQuery)
       .addError(errorSchema(ResourceNotFound))
-      .annotate(OpenApi.Summary, "End one of one's own sessions")
+      .annotate(OpenApi.Summary, "End one of your sessions")
   )
   .addError(errorSchema(ServiceUnavailable))
   .middleware(SessionAuthentication)

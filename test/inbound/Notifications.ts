@@ -148,3 +148,15 @@ export const outcomeOf = (providerEventId: string) =>
       ([row]) => row?.outcome
     )
   )
+
+/** The types of the events that were delivered or are to be delivered to an endpoint, in alphabetical order. */
+export const typesTo = (endpointId: string) =>
+  Effect.flatMap(TestService, ({ sql }) =>
+    Effect.map(
+      sql<{ type: string }>`
+        SELECT e.type FROM payments.deliveries d JOIN payments.events e
+          ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
+        WHERE d.endpoint_id = ${endpointId} ORDER BY e.type`,
+      (rows) => rows.map(({ type }) => type)
+    )
+  )

@@ -18,7 +18,8 @@ import {
   signature,
   subscribe,
   type Tenant,
-  thinNotification
+  thinNotification,
+  typesTo
 } from "./Notifications.ts"
 
 const operator: Author = { kind: "operator", id: "root" }
@@ -64,17 +65,6 @@ const versionWith = Effect.fnUntraced(function* (sees: Partial<Provider["Type"]>
     counted
   }
 })
-
-const typesTo = (endpointId: string) =>
-  Effect.flatMap(TestService, ({ sql }) =>
-    Effect.map(
-      sql<{ type: string }>`
-        SELECT e.type FROM payments.deliveries d JOIN payments.events e
-          ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
-        WHERE d.endpoint_id = ${endpointId} ORDER BY e.type`,
-      (rows) => rows.map(({ type }) => type)
-    )
-  )
 
 /** An event that the provider keeps, as if no notification of it had come. */
 const unheard = Effect.fnUntraced(function* (tenant: Tenant) {
