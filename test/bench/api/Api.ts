@@ -11,6 +11,8 @@ import {
   BenchFailed,
   directoryOfItsOwn,
   firstLine,
+  masterKey,
+  masterKeys,
   processorTime,
   serviceNodeArgs,
   startScript,
@@ -47,6 +49,7 @@ export const startService = Effect.fnUntraced(function* (directory: string, data
       DATA_DIR: join(directory, "service"),
       DATABASE_URL: databaseUrl,
       DATABASE_POOL_SIZE: String(poolSize),
+      MASTER_KEYS: masterKeys,
       RATE_LIMIT_PER_MINUTE: "100000000",
       LOG_LEVEL: "ERROR",
       OTEL_TRACES_SAMPLER: "traceidratio",
@@ -92,8 +95,8 @@ export const seed = (databaseUrl: string, { apiKey, organizationId }: typeof Loc
     )
     await client.query(
       `INSERT INTO payments.endpoint_secrets (organization_id, environment, id, endpoint_id, master_key_id, ciphertext)
-       VALUES ($1, $2, $3, $4, 'bench', '\\x00')`,
-      [...of, secretId, endpointId]
+       VALUES ($1, $2, $3, $4, $5, '\\x00')`,
+      [...of, secretId, endpointId, masterKey.id]
     )
     for (let n = 0; n < connections; n++) {
       const key = `pk_test_${randomBytes(32).toString("base64url")}`

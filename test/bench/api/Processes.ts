@@ -11,6 +11,12 @@ import { Data, Effect, type Scope } from "effect"
 
 /** The processes of a bench; all end with the scope. */
 
+/** The master key of the benches' services: what they seed as encrypted is said to be under it. */
+export const masterKey = { id: "bench", bytes: Buffer.alloc(32, 7) }
+
+/** That key as the setting `MASTER_KEYS`. */
+export const masterKeys = `${masterKey.id}:${masterKey.bytes.toString("base64")}`
+
 /**
  * How `npm start` and the image run Node for these roles, and what `BENCH_NODE_ARGS` adds, e.g.
  * `--cpu-prof --cpu-prof-dir=…` to see where the time goes.

@@ -15,6 +15,8 @@ import {
   builtService,
   directoryOfItsOwn,
   firstLine,
+  masterKey,
+  masterKeys,
   nodeArgsOf,
   processorTime,
   startScript,
@@ -22,9 +24,6 @@ import {
 } from "../api/Processes.ts"
 
 /** What the benches of deliveries stand on: a durable PostgreSQL, endpoints, waiting rows, consumers, the service. */
-
-const masterKey = Buffer.alloc(32, 7)
-const masterKeyId = "bench"
 
 /** The fields of a process's state after its name, which may hold blanks; none where the system has no `/proc`. */
 const processFields = (pid: number): ReadonlyArray<string> => {
@@ -127,11 +126,11 @@ export const makeEndpoint = Effect.fnUntraced(
     yield* database.query(
       `INSERT INTO payments.endpoint_secrets (organization_id, environment, id, endpoint_id, master_key_id, ciphertext)
      VALUES ($1, 'sandbox', $2, $3, $4, $5)`,
-      [organizationId, endpoint.secretId, endpoint.id, masterKeyId, ciphertext]
+      [organizationId, endpoint.secretId, endpoint.id, masterKey.id, ciphertext]
     )
     return endpoint
   },
-  Effect.provide(Cipher.layer([{ id: masterKeyId, key: Redacted.make(new Uint8Array(masterKey)) }]))
+  Effect.provide(Cipher.layer([{ id: masterKey.id, key: Redacted.make(new Uint8Array(masterKey.bytes)) }]))
 )
 
 /** Makes an endpoint for each URL, four to an organization. */
@@ -356,7 +355,7 @@ export const startService = Effect.fnUntraced(function* (
       PORT: "0",
       DATA_DIR: join(database.directory, "service"),
       DATABASE_URL: database.url,
-      MASTER_KEYS: `${masterKeyId}:${masterKey.toString("base64")}`,
+      MASTER_KEYS: masterKeys,
       RATE_LIMIT_PER_MINUTE: "100000000",
       LOG_LEVEL: "ERROR",
       OTEL_TRACES_SAMPLER: "traceidratio",

@@ -10,6 +10,8 @@ import {
   BenchFailed,
   directoryOfItsOwn,
   firstLine,
+  masterKey,
+  masterKeys,
   processorTime,
   serviceNodeArgs,
   startScript,
@@ -62,6 +64,7 @@ const startService = Effect.fnUntraced(function* (directory: string, databaseUrl
       DATA_DIR: join(directory, "service"),
       DATABASE_URL: databaseUrl,
       DATABASE_POOL_SIZE: String(poolSize),
+      MASTER_KEYS: masterKeys,
       // Nobody listens there: a notification of a payment asks the provider nothing
       PROVIDER_API_URL: "http://127.0.0.1:9",
       PROVIDER_SANDBOX_SECRET_KEY: "sk_test_bench",
@@ -117,8 +120,8 @@ const seed = (client: pg.Client, organizationId: string) =>
       )
       await client.query(
         `INSERT INTO payments.endpoint_secrets (organization_id, environment, id, endpoint_id, master_key_id, ciphertext)
-         VALUES ($1, $2, $3, $4, 'bench', '\\x00')`,
-        [...tenant, randomUUID(), endpointId]
+         VALUES ($1, $2, $3, $4, $5, '\\x00')`,
+        [...tenant, randomUUID(), endpointId, masterKey.id]
       )
     }
   })
