@@ -109,7 +109,7 @@ export interface BenchEndpoint {
 
 /** Makes an endpoint in an organization's sandbox, with a secret that the service can decrypt. */
 export const makeEndpoint = Effect.fnUntraced(
-  function* (database: Database, organization: string, url: string) {
+  function* (database: Pick<Database, "query">, organization: string, url: string) {
     const { encrypt } = yield* Cipher
     const organizationId = OrganizationId.make(organization)
     const endpoint: BenchEndpoint = { organizationId, id: randomUUID(), secretId: randomUUID() }
