@@ -1,7 +1,8 @@
 import { type Context, Effect, Schedule } from "effect"
 import { Signal } from "../../publishing/Signal.ts"
+import type { FinishedAttempt } from "./FinishedAttempt.ts"
 import type { Held } from "./Held.ts"
-import type { FinishedAttempt, Queue } from "./Queue.ts"
+import type { Queue } from "./Queue.ts"
 
 /** Most attempts that one flush records. */
 const maxFlush = 512
