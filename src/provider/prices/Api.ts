@@ -33,7 +33,7 @@ import {
   TransformQuantity
 } from "./PriceTerms.ts"
 
-/** A product that is made with its price. */
+/** A product that is created with its price. */
 const ProductData = Schema.Struct({
   name: ProviderText(250),
   active: optional(Schema.Boolean),

@@ -72,7 +72,7 @@ const durationRules = (code: {
       ]
 }
 
-/** Body of `POST P/promotion-codes` (contract, Promotion code): makes the coupon and the code in one step. */
+/** Body of `POST P/promotion-codes` (contract, Promotion code): creates the coupon and the code in one step. */
 export const CreatePromotionCode = strict(
   Schema.Struct({
     code: text({
