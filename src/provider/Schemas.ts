@@ -17,6 +17,12 @@ export const ProviderPage = Schema.Struct(
 ).annotations({ identifier: "ProviderPage", description: "A page of objects, newest first" })
 export type ProviderPage = typeof ProviderPage.Type
 
+/** A broken rule over several fields: the path of the field at fault, and what is wrong with it. */
+export interface BrokenRule {
+  readonly path: ReadonlyArray<PropertyKey>
+  readonly message: string
+}
+
 /** Lowercase ISO 4217 code. */
 export const Currency = text({
   min: 3,

@@ -14,8 +14,9 @@ import {
   strict
 } from "../../kit/Request.ts"
 import { providerErrors } from "../ProviderErrors.ts"
-import { amountRules, CustomUnitAmount, Recurring, type RuleBroken } from "../prices/PriceTerms.ts"
+import { amountRules, CustomUnitAmount, Recurring } from "../prices/PriceFields.ts"
 import {
+  type BrokenRule,
   Currency,
   Metadata,
   ProviderObject,
@@ -68,7 +69,7 @@ const removable = <A extends string>(text: Schema.Schema<A, string>) =>
 const priceRule = (product: {
   readonly default_price?: string
   readonly default_price_data?: object
-}): ReadonlyArray<RuleBroken> =>
+}): ReadonlyArray<BrokenRule> =>
   product.default_price !== undefined && product.default_price_data !== undefined
     ? [{ path: ["default_price_data"], message: "is not taken together with default_price: send one of the two" }]
     : []

@@ -6,7 +6,7 @@ import type { ProviderCall } from "../ProviderCall.ts"
 /** The largest page of Stripe's lists. */
 const pageSize = 100
 
-/** The most pages read of a list: an invoice, the longest, has a few hundred lines. */
+/** The most pages read of a list. Invoices have the longest lists, with a few hundred lines. */
 const maxPagesOfList = 50
 
 /** The most pages searched for one object. */

@@ -1,17 +1,11 @@
 import { Schema } from "effect"
 import { optional } from "../../kit/Request.ts"
-import { UnitAmount } from "../Schemas.ts"
+import { type BrokenRule, UnitAmount } from "../Schemas.ts"
 
 /** The most intervals of a billing period: the provider bills at most three years at once. */
 const maximumIntervalCount = { day: 1_095, week: 156, month: 36, year: 3 } as const
 
-/** A broken rule: the path of the field at fault, and what is wrong with it. */
-export interface RuleBroken {
-  readonly path: ReadonlyArray<PropertyKey>
-  readonly message: string
-}
-
-const broken = (message: string, ...path: ReadonlyArray<PropertyKey>): RuleBroken => ({ path, message })
+const broken = (message: string, ...path: ReadonlyArray<PropertyKey>): BrokenRule => ({ path, message })
 
 const recurringFields = {
   interval: Schema.Literal("day", "week", "month", "year"),
@@ -115,7 +109,7 @@ interface Amounts {
  * The rules for the fields that set a price's amount: exactly one of `unit_amount`, `custom_unit_amount` and `tiers`;
  * `tiers_mode` only with `tiers`; `transform_quantity` only with `unit_amount`; no recurrence if the payer chooses.
  */
-export const amountRules = (price: Amounts): ReadonlyArray<RuleBroken> => {
+export const amountRules = (price: Amounts): ReadonlyArray<BrokenRule> => {
   const given = (["unit_amount", "custom_unit_amount", "tiers"] as const).filter((field) => price[field] !== undefined)
   const rules: ReadonlyArray<readonly [isBroken: boolean, message: string, field: keyof Amounts]> = [
     [given.length === 0, "is missing; a price needs it, custom_unit_amount or tiers", "unit_amount"],
