@@ -29,13 +29,8 @@ import { housekeepingLayer } from "./kit/Housekeeping.ts"
 import { Idempotency } from "./kit/Idempotency.ts"
 import { Mailer } from "./kit/Mailer.ts"
 import { RateLimits } from "./kit/RateLimit.ts"
-import { Accounts } from "./provider/Accounts.ts"
-import { CheckoutSessions } from "./provider/checkout/CheckoutSessions.ts"
 import type { Provider } from "./provider/Provider.ts"
-import { PaymentLinks } from "./provider/payment-links/PaymentLinks.ts"
-import { Prices } from "./provider/prices/Prices.ts"
-import { Products } from "./provider/products/Products.ts"
-import { PromotionCodes } from "./provider/promotion-codes/PromotionCodes.ts"
+import { type ProviderServices, providerServicesLayer } from "./provider/Services.ts"
 import { type StripeProviderOptions, stripeProviderLayer } from "./provider/stripe/StripeProvider.ts"
 import { SyntheticTests } from "./publishing/SyntheticTests.ts"
 import { WakeUp } from "./publishing/WakeUp.ts"
@@ -94,12 +89,7 @@ export type Services =
   | Idempotency
   | Organizations
   | Provider
-  | Accounts
-  | Products
-  | Prices
-  | PromotionCodes
-  | PaymentLinks
-  | CheckoutSessions
+  | ProviderServices
   | Images
   | Endpoints
   | SyntheticTests
@@ -142,11 +132,7 @@ export const servicesWithProviderLayer = <E, R>(
     DnsResolver.layer,
     WakeUp.layer,
     Queue.layer,
-    provider
-  )
-  const accounts = Layer.provideMerge(Accounts.layer, foundations)
-  const catalog = Layer.mergeAll(Products.layer, PromotionCodes.layer, PaymentLinks.layer, CheckoutSessions.layer).pipe(
-    Layer.provideMerge(Prices.layer)
+    Layer.provideMerge(providerServicesLayer, provider)
   )
   // Links in mails sign people in: only a developer's own log may show them
   const mailer = Mailer.layer({ smtpUrl, from: mailFrom, toLog: mode === "local", requireTls: mode === "production" })
@@ -159,7 +145,6 @@ export const servicesWithProviderLayer = <E, R>(
     Members.layer,
     Idempotency.layer,
     Organizations.layer,
-    catalog,
     Layer.provide(Images.layer({ publicUrl: options.publicUrl, plainHttp: mode === "local", imageMegabytesPerHour }), [
       imageStoreLayer(options.imageStore),
       RateLimits.layer
@@ -171,8 +156,9 @@ export const servicesWithProviderLayer = <E, R>(
     Layer.provide(Warnings.layer(options), [mailer, Members.layer]),
     Retention.layer({ keepFor: options.settings.delivery.retention }),
     AuditRetention.layer(options.settings),
-    Layer.provide(Layer.mergeAll(Inbound.layer, Receipts.layer(options.settings)), catalog)
-  ).pipe(Layer.provideMerge(accounts))
+    Inbound.layer,
+    Receipts.layer(options.settings)
+  ).pipe(Layer.provideMerge(foundations))
 }
 
 /** The HTTP surface, listening. Its modules are loaded when the layer is built: a worker alone never needs them. */

@@ -15,17 +15,7 @@ import { SignInApi } from "../identity/sign-in/SignInApi.ts"
 import { ProductImagesApi, PublicImagesApi } from "../images/Api.ts"
 import { InboundApi } from "../inbound/Api.ts"
 import { BaseApi } from "../kit/BaseApi.ts"
-import { AccountApi } from "../provider/account/Api.ts"
-import { PayoutsApi } from "../provider/account/PayoutsApi.ts"
-import { TransactionsApi } from "../provider/account/TransactionsApi.ts"
-import { CheckoutSessionsApi } from "../provider/checkout/Api.ts"
-import { PaymentLinksApi } from "../provider/payment-links/Api.ts"
-import { ChargesApi, PaymentIntentsApi } from "../provider/payments/Api.ts"
-import { RefundsApi } from "../provider/payments/RefundsApi.ts"
-import { PricesApi } from "../provider/prices/Api.ts"
-import { ProductsApi } from "../provider/products/Api.ts"
-import { PromotionCodesApi } from "../provider/promotion-codes/Api.ts"
-import { SubscriptionsApi } from "../provider/subscriptions/Api.ts"
+import { ProviderApi } from "../provider/Api.ts"
 import { introduction } from "./Introduction.ts"
 import { documentOperations, type Operation, operationsOf } from "./Operations.ts"
 
@@ -43,18 +33,7 @@ export class HealthApi extends HttpApiGroup.make("health")
       .annotate(OpenApi.Summary, "Can the service serve? Asks the database")
   ) {}
 
-class Contract extends BaseApi.add(ProductsApi)
-  .add(PricesApi)
-  .add(CheckoutSessionsApi)
-  .add(PromotionCodesApi)
-  .add(PaymentLinksApi)
-  .add(ChargesApi)
-  .add(PaymentIntentsApi)
-  .add(RefundsApi)
-  .add(SubscriptionsApi)
-  .add(AccountApi)
-  .add(TransactionsApi)
-  .add(PayoutsApi)
+class Contract extends BaseApi.addHttpApi(ProviderApi)
   .add(ProductImagesApi)
   .add(EndpointsApi)
   .add(DeliveriesApi)

@@ -35,11 +35,7 @@ import { signInHttp } from "../identity/sign-in/SignInHttp.ts"
 import { type ImageBounds, productImagesHttp, publicImagesHttp } from "../images/Http.ts"
 import { inboundHttp } from "../inbound/Http.ts"
 import { mcpHttp } from "../mcp/Http.ts"
-import { accountHttp, balanceTransactionsHttp, payoutsHttp } from "../provider/account/Http.ts"
-import { checkoutSessionsHttp, paymentLinksHttp } from "../provider/checkout/Http.ts"
-import { chargesHttp, paymentIntentsHttp, refundsHttp, subscriptionsHttp } from "../provider/payments/Http.ts"
-import { pricesHttp, productsHttp } from "../provider/products/Http.ts"
-import { promotionCodesHttp } from "../provider/promotion-codes/Http.ts"
+import { providerHttp } from "../provider/Http.ts"
 import { makeReadiness } from "../storage/Readiness.ts"
 import { checkoutReturnPages } from "./CheckoutPages.ts"
 import { type EdgeOptions, edge } from "./Edge.ts"
@@ -81,18 +77,7 @@ const groups = (options: HttpOptions) => {
     takesBody: (method: string, path: string) => withBody.has(operationKey(method, path))
   }
   return Layer.mergeAll(
-    productsHttp,
-    pricesHttp,
-    checkoutSessionsHttp,
-    promotionCodesHttp,
-    paymentLinksHttp,
-    chargesHttp,
-    paymentIntentsHttp,
-    refundsHttp,
-    subscriptionsHttp,
-    accountHttp,
-    balanceTransactionsHttp,
-    payoutsHttp,
+    providerHttp,
     productImagesHttp,
     publicImagesHttp({ ...options, ...options.http }),
     endpointsHttp,

@@ -6,9 +6,11 @@ import { type ProviderEvent, type SoldItems, soldItemsReference } from "../event
 import type { Tenant } from "../kit/Tenant.ts"
 import { Accounts } from "../provider/Accounts.ts"
 import { CheckoutSessions } from "../provider/checkout/CheckoutSessions.ts"
-import { type ConnectedAccount, Provider } from "../provider/Provider.ts"
+import { isMarked } from "../provider/checkout/Metadata.ts"
+import { Provider } from "../provider/Provider.ts"
+import type { ConnectedAccount } from "../provider/ProviderCall.ts"
 import type { ProviderFailure } from "../provider/ProviderErrors.ts"
-import { checkoutMarker, type ProviderObject } from "../provider/Schemas.ts"
+import type { ProviderObject } from "../provider/Schemas.ts"
 import {
   type Consequence,
   consequenceOf,
@@ -41,12 +43,6 @@ export type Attempt<A> = Lacking | { readonly _tag: "Concluded"; readonly value:
 const lacking = (fetch: Lacking["fetch"]): Lacking => ({ _tag: "Lacking", fetch })
 
 const concluded = <A>(value: A): Attempt<A> => ({ _tag: "Concluded", value })
-
-/** Whether a checkout session is of this service's making, by its own metadata: others have nothing to complete. */
-const isOurs = ({ data }: ProviderEvent): boolean => {
-  const { metadata } = data.object
-  return Predicate.isRecord(metadata) && metadata[checkoutMarker.key] === checkoutMarker.value
-}
 
 /**
  * What a snapshot event of a connected account leads to, with what it lacks fetched from the provider: what a session of
@@ -87,7 +83,7 @@ export const makeCompletion = Effect.gen(function* () {
     const tenant = { organizationId: context.organizationId, environment }
     const soldItems = context.soldItems ?? fetched.soldItems ?? null
     const reference = soldItemsReference(event)
-    if (soldItems === null && fetched.soldItems === undefined && reference !== null && isOurs(event)) {
+    if (soldItems === null && fetched.soldItems === undefined && reference !== null && isMarked(event.data.object)) {
       return lacking(fetchSoldItems(tenant, reference.sessionId))
     }
     const envelopes = envelopesOf(environment, event, context, soldItems)

@@ -5,41 +5,37 @@ import { Principal } from "../identity/Principal.ts"
 import { type AuditAction, makeAudit } from "../kit/Audit.ts"
 import { Idempotency } from "../kit/Idempotency.ts"
 import { Accounts } from "./Accounts.ts"
-import type { ConnectedAccount } from "./Provider.ts"
-import type { AccountAccessRevoked, ProviderFailure } from "./ProviderErrors.ts"
-import { providerIdempotencyKey } from "./ProviderIdempotency.ts"
+import type { ConnectedAccount, ProviderCall, WriteOptions } from "./ProviderCall.ts"
+import type { ProviderFailure } from "./ProviderErrors.ts"
+import { providerIdempotencyKey } from "./ProviderIdempotencyKey.ts"
 import type { ProviderObject } from "./Schemas.ts"
 
-/** How handlers run what they do on the caller's connected account: what all families of operations share. */
-
-/** What most operations are: one call on the caller's connected account. */
-export const onAccount = <A>(
-  call: (account: ConnectedAccount) => Effect.Effect<A, ProviderFailure | AccountAccessRevoked>
-) =>
+/** One call on the caller's connected account: all that most handlers do. */
+export const onAccount = <A>(call: (account: ConnectedAccount) => ProviderCall<A>) =>
   Effect.gen(function* () {
     const accounts = yield* Accounts
     const principal = yield* Principal
     return yield* accounts.use(principal, call)
   })
 
-/** What a write is, beside its call. */
+/** A write, apart from its call. */
 export interface Write {
-  /** As the idempotency keys know it, e.g. `products.create`. */
+  /** The name under which idempotency keys are kept, e.g. `products.create`. */
   readonly operation: string
-  /** The caller's `Idempotency-Key`. Absent where the operation does not need one: then each request is an effect of its own. */
+  /** The caller's `Idempotency-Key`; undefined if it is optional and absent: then every request is a new write. */
   readonly callerKey: string | undefined
   readonly parameters: unknown
   readonly action: AuditAction
   readonly targetType: string
-  /** Whether the caller may have the stored answer to an earlier request. Default: who may make the request may. */
+  /** Fails if the caller may not see the stored answer to an earlier request. Default: every caller of the operation may. */
   readonly mayReplay?: (answer: unknown) => Effect.Effect<void, PermissionDenied>
 }
 
 /**
- * A write: repeated safely under the caller's key, here and at the provider; recorded with its answer. The key is looked
- * at before anything else, the provider and the account included.
+ * Runs a write so that a repeat under the caller's key is safe, here and at the provider, and records it in the audit log.
+ * The key is checked first, before the account and the provider.
  *
- * @param effect takes the key that its calls' keys are derived from: the caller's, until a try is refused
+ * @param effect takes the key from which those of its calls are derived: the caller's, until a try is refused
  */
 export const write = <R>(
   { action, callerKey, mayReplay, operation, parameters, targetType }: Write,
@@ -72,13 +68,10 @@ export const write = <R>(
     )
   })
 
-/** A write that is one call. */
+/** Runs a write of a single call. */
 export const writeOnAccount = (
   details: Write,
-  call: (
-    account: ConnectedAccount,
-    options: { readonly idempotencyKey: string }
-  ) => Effect.Effect<ProviderObject, ProviderFailure | AccountAccessRevoked>
+  call: (account: ConnectedAccount, options: WriteOptions) => ProviderCall<ProviderObject>
 ) =>
   Effect.flatMap(Principal, (tenant) =>
     write(details, (effectKey) =>

@@ -5,43 +5,44 @@ import { makeAudit } from "../kit/Audit.ts"
 import type { Author, Tenant } from "../kit/Tenant.ts"
 import { orUnavailable, transaction, violates } from "../storage/Database.ts"
 import { type AccountStatus, accountStatus } from "./account/AccountStatus.ts"
-import { type ConnectedAccount, Provider } from "./Provider.ts"
-import type { AccountAccessRevoked, ProviderFailure } from "./ProviderErrors.ts"
+import { Provider } from "./Provider.ts"
+import type { ConnectedAccount, ProviderCall } from "./ProviderCall.ts"
+import type { ProviderCallFailure, ProviderFailure } from "./ProviderErrors.ts"
 
-/** The account can't be linked as things are; nothing was changed. For operators: linking is theirs. */
+/** The account can't be linked; nothing was changed. Only operators see this, since only they link accounts. */
 export class AccountTaken extends Data.TaggedError("AccountTaken")<{
-  /** The account is another organization's, or the organization has another account that is connected. */
+  /** Another organization has the account, or the organization has another connected account. */
   readonly reason: "another_organization" | "another_account"
   readonly message: string
 }> {}
 
-/** What is on record about a tenant's provider account. */
+/** A tenant's provider account, as recorded. */
 export interface LinkedAccount {
   readonly accountId: string
-  /** Disconnected: the provider said that access was revoked. Nothing but a new link connects it again. */
+  /** Disconnected if the provider said that access was revoked. Only a new link connects it again. */
   readonly status: "connected" | "disconnected"
-  /** Whether it had payments when it was linked: then its first one here is no milestone (contract, Catalog). */
+  /** Whether it had payments when it was linked; then its first one here is no milestone (contract, Catalog). */
   readonly hadPaymentsBefore: boolean
   readonly linkedAt: Date
   readonly disconnectedAt: Date | null
 }
 
-/** An account's status as a reading found it; null where that lacks what every account has. */
+/** An account's status as one reading found it; null if the account lacked a field that every account has. */
 interface Reported {
   readonly status: AccountStatus | null
-  /** The reading's place among all. */
+  /** The reading's place in the order of all readings. */
   readonly reading: string
 }
 
-/** Who links where the service itself does it, at a local start. */
+/** The author of links that the service makes itself, at a local start. */
 const localOperator: Author = { kind: "operator", id: "local" }
 
-/** Who disconnects an account: the provider, which says that its access was revoked. */
+/** The author of disconnections: the provider, which says that access was revoked. */
 const revokedAtProvider = { kind: "provider", id: "stripe" } as const satisfies Author
 
 /**
- * The part of a statement that records the disconnections of its part `source`, which has the columns `organization_id`,
- * `environment` and `account_id` of each account that it disconnected: at most one.
+ * SQL that records in the audit log the disconnections of the common table expression `source`: its columns are the
+ * `organization_id`, `environment` and `account_id` of the disconnected account, in at most one row.
  */
 export const recordDisconnection = (
   sql: SqlClient.SqlClient,
@@ -54,213 +55,211 @@ export const recordDisconnection = (
     ${sql.literal(`'${revokedAtProvider.id}'`)}, 'account.disconnected', 'account', account_id, ${requestId}::text
   FROM ${sql.literal(source)}`
 
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const provider = yield* Provider
+  const audit = yield* makeAudit
+  const columns = sql.literal(`
+    account_id AS "accountId", status, had_payments_before AS "hadPaymentsBefore", linked_at AS "linkedAt",
+    disconnected_at AS "disconnectedAt"`)
+
+  const record = (
+    { environment, organizationId }: Tenant,
+    author: Author,
+    action: "linked" | "unlinked" | "disconnected",
+    id: string
+  ) =>
+    audit({
+      organizationId,
+      environment,
+      author,
+      action: `account.${action}`,
+      targetType: "account",
+      targetId: id
+    })
+
+  const find = Effect.fnUntraced(function* (tenant: Tenant) {
+    const rows = yield* sql<{ accountId: string }>`
+      SELECT account_id AS "accountId" FROM payments.provider_accounts
+      WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
+        AND status = 'connected'`
+    const [row] = rows
+    return row === undefined
+      ? yield* new ProviderAccountNotConnected()
+      : { environment: tenant.environment, accountId: row.accountId }
+  }, orUnavailable)
+
+  const markDisconnected = Effect.fnUntraced(function* (tenant: Tenant, { accountId }: ConnectedAccount) {
+    const disconnected = yield* transaction(sql)(
+      Effect.gen(function* () {
+        const rows = yield* sql`
+          UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
+          WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
+            AND account_id = ${accountId} AND status = 'connected'
+          RETURNING 1`
+        if (rows.length > 0) {
+          yield* record(tenant, revokedAtProvider, "disconnected", accountId)
+        }
+        return rows.length > 0
+      })
+    ).pipe(orUnavailable)
+    if (disconnected) {
+      yield* Effect.logWarning("The provider account was disconnected: its access was revoked").pipe(
+        Effect.annotateLogs({ organizationId: tenant.organizationId, environment: tenant.environment })
+      )
+    }
+  })
+
+  const confirmRevoked = Effect.fnUntraced(function* (tenant: Tenant, account: ConnectedAccount) {
+    const isRevoked = yield* provider.retrieveAccount(account).pipe(
+      Effect.as(false),
+      Effect.catchTag("AccountAccessRevoked", () => Effect.succeed(true))
+    )
+    if (!isRevoked) {
+      // The account can be read, so access was not revoked; only this operation is not allowed on it
+      return yield* new ProviderPermissionDenied()
+    }
+    yield* markDisconnected(tenant, account)
+    // Earlier calls of the operation may have succeeded: a repeat after the account is linked again continues from there
+    return yield* new ProviderAccountNotConnected({ settles: "open" })
+  })
+
+  const use: Accounts["Type"]["use"] = (tenant, call) =>
+    Effect.flatMap(find(tenant), (account) =>
+      Effect.catchTag(call(account), "AccountAccessRevoked", () => confirmRevoked(tenant, account))
+    )
+
+  /** Stores a link, in a transaction. The statement itself checks the condition, so that concurrent links can't replace each other. */
+  const store = Effect.fnUntraced(function* (
+    tenant: Tenant,
+    accountId: string,
+    hadPayments: boolean,
+    reported: Reported,
+    author: Author
+  ) {
+    const [before] = yield* sql<{ accountId: string }>`
+      SELECT account_id AS "accountId" FROM payments.provider_accounts
+      WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} FOR UPDATE`
+    const [linked] = yield* sql<LinkedAccount>`
+      INSERT INTO payments.provider_accounts AS known
+        (organization_id, environment, account_id, status, had_payments_before, reported_status,
+          reported_status_reading)
+      VALUES (${tenant.organizationId}, ${tenant.environment}, ${accountId}, 'connected', ${hadPayments},
+        ${reported.status === null ? null : JSON.stringify(reported.status)}::jsonb, ${reported.reading}::bigint)
+      ON CONFLICT (organization_id, environment) DO UPDATE SET
+        account_id = excluded.account_id, status = 'connected', disconnected_at = NULL, linked_at = now(),
+        had_payments_before =
+          CASE WHEN known.status = 'connected' THEN known.had_payments_before ELSE excluded.had_payments_before END,
+        reported_status = COALESCE(
+          CASE WHEN known.status = 'connected' THEN known.reported_status END, excluded.reported_status),
+        reported_status_reading = CASE WHEN known.status = 'connected' THEN known.reported_status_reading
+          ELSE excluded.reported_status_reading END,
+        reported_status_at = CASE WHEN known.account_id = excluded.account_id THEN known.reported_status_at END,
+        first_payment_event_id =
+          CASE WHEN known.account_id = excluded.account_id THEN known.first_payment_event_id END
+      WHERE known.status = 'disconnected' OR known.account_id = excluded.account_id
+      RETURNING ${columns}`
+    if (linked === undefined) {
+      return yield* new AccountTaken({
+        reason: "another_account",
+        message: "Another account is connected in this environment: unlink it first"
+      })
+    }
+    if (before !== undefined && before.accountId !== accountId) {
+      yield* record(tenant, author, "unlinked", before.accountId)
+    }
+    yield* record(tenant, author, "linked", accountId)
+    return linked
+  })
+
+  /** Reads the status, numbered before the reading starts: one that started before the link never counts after it. */
+  const readStatus = Effect.fnUntraced(function* (account: ConnectedAccount) {
+    const [row] = yield* sql<{
+      reading: string
+    }>`SELECT nextval('payments.account_readings')::text AS reading`.pipe(orUnavailable)
+    const status = accountStatus(account.environment, yield* provider.retrieveAccount(account))
+    return { reading: row?.reading ?? "0", status: Either.getOrNull(status) } satisfies Reported
+  })
+
+  const link = Effect.fn("Accounts.link")(function* (
+    tenant: Tenant,
+    accountId: string,
+    author: Author = localOperator
+  ) {
+    const account = { environment: tenant.environment, accountId }
+    const reported = yield* readStatus(account)
+    const hadPayments = yield* provider.hasCharges(account)
+    return yield* transaction(sql)(store(tenant, accountId, hadPayments, reported, author)).pipe(
+      Effect.catchIf(
+        (error) => error._tag === "SqlError" && violates(error, "provider_accounts_account"),
+        () =>
+          new AccountTaken({
+            reason: "another_organization",
+            message: "This account is linked to another organization already"
+          })
+      ),
+      orUnavailable
+    )
+  })
+
+  const unlink = Effect.fn("Accounts.unlink")(function* (tenant: Tenant, author: Author) {
+    return yield* transaction(sql)(
+      Effect.gen(function* () {
+        const [unlinked] = yield* sql<LinkedAccount>`
+          DELETE FROM payments.provider_accounts
+          WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
+          RETURNING ${columns}`
+        if (unlinked !== undefined) {
+          yield* record(tenant, author, "unlinked", unlinked.accountId)
+        }
+        return Option.fromNullable(unlinked)
+      })
+    )
+  }, orUnavailable)
+
+  const show = Effect.fn("Accounts.show")(function* (tenant: Tenant) {
+    const [known] = yield* sql<LinkedAccount>`
+      SELECT ${columns} FROM payments.provider_accounts
+      WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}`
+    return Option.fromNullable(known)
+  }, orUnavailable)
+
+  return { use, link, unlink, show }
+})
+
 /** Connected provider accounts: one per organization and environment (contract, What the service does). */
 export class Accounts extends Context.Tag("connected-payments/provider/Accounts")<
   Accounts,
   {
     /**
-     * Runs a call on the tenant's connected account. Where the provider says that access was revoked, that is confirmed
-     * by one more read of the account; then the account is marked disconnected, until it is linked again.
+     * Runs a call on the tenant's connected account. If the provider says that access was revoked, one more read of the
+     * account confirms it; then the account is marked disconnected, until it is linked again.
      */
     readonly use: <A>(
       tenant: Tenant,
-      call: (account: ConnectedAccount) => Effect.Effect<A, ProviderFailure | AccountAccessRevoked>
+      call: (account: ConnectedAccount) => ProviderCall<A>
     ) => Effect.Effect<A, ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable>
     /**
-     * Links an account after reading it at the provider, and records whether it had payments before. The only way to
-     * connect a disconnected one again. Takes a disconnected account's place, never a connected one's; an account that
-     * is connected keeps what was recorded, so that a payment whose news is under way stays its first one, and a change
-     * of its status is still told. Linking itself tells nothing: the status that it finds is what later ones are compared
-     * with. Audited.
+     * Links an account after reading it at the provider, and records whether it had payments before. This is the only way
+     * to reconnect a disconnected account. The account replaces a disconnected one, never a connected one.
      *
-     * The organization has to exist.
+     * If the account is connected already, the record stays: a payment whose notification is on its way still counts as
+     * the first, and a change of status is still reported. Linking reports no status itself; later ones are compared with
+     * the one it finds. Audited. The organization must exist.
      */
     readonly link: (
       tenant: Tenant,
       accountId: string,
       author?: Author
-    ) => Effect.Effect<LinkedAccount, ProviderFailure | AccountAccessRevoked | AccountTaken | ServiceUnavailable>
+    ) => Effect.Effect<LinkedAccount, ProviderCallFailure | AccountTaken | ServiceUnavailable>
     /**
-     * Forgets the tenant's account, connected or not: another one can be linked, and the account by another
-     * organization. Nothing is changed at the provider. Audited. Answers what was forgotten.
+     * Removes the tenant's account, connected or not: then another account can be linked, and the account by another
+     * organization. Nothing changes at the provider. Audited. Answers the removed account.
      */
     readonly unlink: (tenant: Tenant, author: Author) => Effect.Effect<Option.Option<LinkedAccount>, ServiceUnavailable>
-    /** What is on record; the provider is not asked. */
+    /** The tenant's account as recorded; the provider is not asked. */
     readonly show: (tenant: Tenant) => Effect.Effect<Option.Option<LinkedAccount>, ServiceUnavailable>
   }
 >() {
-  static readonly layer: Layer.Layer<Accounts, never, SqlClient.SqlClient | Provider> = Layer.effect(
-    Accounts,
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const provider = yield* Provider
-      const audit = yield* makeAudit
-      const columns = sql.literal(`
-        account_id AS "accountId", status, had_payments_before AS "hadPaymentsBefore", linked_at AS "linkedAt",
-        disconnected_at AS "disconnectedAt"`)
-
-      const record = (
-        { environment, organizationId }: Tenant,
-        author: Author,
-        action: "linked" | "unlinked" | "disconnected",
-        id: string
-      ) =>
-        audit({
-          organizationId,
-          environment,
-          author,
-          action: `account.${action}`,
-          targetType: "account",
-          targetId: id
-        })
-
-      const find = Effect.fnUntraced(function* (tenant: Tenant) {
-        const rows = yield* sql<{ accountId: string }>`
-          SELECT account_id AS "accountId" FROM payments.provider_accounts
-          WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
-            AND status = 'connected'`
-        const [row] = rows
-        return row === undefined
-          ? yield* new ProviderAccountNotConnected()
-          : { environment: tenant.environment, accountId: row.accountId }
-      }, orUnavailable)
-
-      const markDisconnected = Effect.fnUntraced(function* (tenant: Tenant, { accountId }: ConnectedAccount) {
-        const disconnected = yield* transaction(sql)(
-          Effect.gen(function* () {
-            const rows = yield* sql`
-              UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
-              WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
-                AND account_id = ${accountId} AND status = 'connected'
-              RETURNING 1`
-            if (rows.length > 0) {
-              yield* record(tenant, revokedAtProvider, "disconnected", accountId)
-            }
-            return rows.length > 0
-          })
-        ).pipe(orUnavailable)
-        if (disconnected) {
-          yield* Effect.logWarning("The provider account was disconnected: its access was revoked").pipe(
-            Effect.annotateLogs({ organizationId: tenant.organizationId, environment: tenant.environment })
-          )
-        }
-      })
-
-      const confirmRevoked = Effect.fnUntraced(function* (tenant: Tenant, account: ConnectedAccount) {
-        const isRevoked = yield* provider.retrieveAccount(account).pipe(
-          Effect.as(false),
-          Effect.catchTag("AccountAccessRevoked", () => Effect.succeed(true))
-        )
-        if (!isRevoked) {
-          // The account can be read, so access stands; this one operation is not allowed on it
-          return yield* new ProviderPermissionDenied()
-        }
-        yield* markDisconnected(tenant, account)
-        // Some of an operation's calls may have passed before: a repeat, once the account is linked again, goes on with them
-        return yield* new ProviderAccountNotConnected({ settles: "open" })
-      })
-
-      const use: Accounts["Type"]["use"] = (tenant, call) =>
-        Effect.flatMap(find(tenant), (account) =>
-          Effect.catchTag(call(account), "AccountAccessRevoked", () => confirmRevoked(tenant, account))
-        )
-
-      /** In a transaction. The condition is the statement's own: two links at once can't take each other's place. */
-      const store = Effect.fnUntraced(function* (
-        tenant: Tenant,
-        accountId: string,
-        hadPayments: boolean,
-        reported: Reported,
-        author: Author
-      ) {
-        const [before] = yield* sql<{ accountId: string }>`
-          SELECT account_id AS "accountId" FROM payments.provider_accounts
-          WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} FOR UPDATE`
-        const [linked] = yield* sql<LinkedAccount>`
-          INSERT INTO payments.provider_accounts AS known
-            (organization_id, environment, account_id, status, had_payments_before, reported_status,
-              reported_status_reading)
-          VALUES (${tenant.organizationId}, ${tenant.environment}, ${accountId}, 'connected', ${hadPayments},
-            ${reported.status === null ? null : JSON.stringify(reported.status)}::jsonb, ${reported.reading}::bigint)
-          ON CONFLICT (organization_id, environment) DO UPDATE SET
-            account_id = excluded.account_id, status = 'connected', disconnected_at = NULL, linked_at = now(),
-            had_payments_before =
-              CASE WHEN known.status = 'connected' THEN known.had_payments_before ELSE excluded.had_payments_before END,
-            reported_status = COALESCE(
-              CASE WHEN known.status = 'connected' THEN known.reported_status END, excluded.reported_status),
-            reported_status_reading = CASE WHEN known.status = 'connected' THEN known.reported_status_reading
-              ELSE excluded.reported_status_reading END,
-            reported_status_at = CASE WHEN known.account_id = excluded.account_id THEN known.reported_status_at END,
-            first_payment_event_id =
-              CASE WHEN known.account_id = excluded.account_id THEN known.first_payment_event_id END
-          WHERE known.status = 'disconnected' OR known.account_id = excluded.account_id
-          RETURNING ${columns}`
-        if (linked === undefined) {
-          return yield* new AccountTaken({
-            reason: "another_account",
-            message: "Another account is connected in this environment: unlink it first"
-          })
-        }
-        if (before !== undefined && before.accountId !== accountId) {
-          yield* record(tenant, author, "unlinked", before.accountId)
-        }
-        yield* record(tenant, author, "linked", accountId)
-        return linked
-      })
-
-      /** Numbered before it begins, as every reading is: none that began before the link counts after it. */
-      const readStatus = Effect.fnUntraced(function* (account: ConnectedAccount) {
-        const [row] = yield* sql<{
-          reading: string
-        }>`SELECT nextval('payments.account_readings')::text AS reading`.pipe(orUnavailable)
-        const status = accountStatus(account.environment, yield* provider.retrieveAccount(account))
-        return { reading: row?.reading ?? "0", status: Either.getOrNull(status) } satisfies Reported
-      })
-
-      const link = Effect.fn("Accounts.link")(function* (
-        tenant: Tenant,
-        accountId: string,
-        author: Author = localOperator
-      ) {
-        const account = { environment: tenant.environment, accountId }
-        const reported = yield* readStatus(account)
-        const hadPayments = yield* provider.hasCharges(account)
-        return yield* transaction(sql)(store(tenant, accountId, hadPayments, reported, author)).pipe(
-          Effect.catchIf(
-            (error) => error._tag === "SqlError" && violates(error, "provider_accounts_account"),
-            () =>
-              new AccountTaken({
-                reason: "another_organization",
-                message: "This account is linked to another organization already"
-              })
-          ),
-          orUnavailable
-        )
-      })
-
-      const unlink = Effect.fn("Accounts.unlink")(function* (tenant: Tenant, author: Author) {
-        return yield* transaction(sql)(
-          Effect.gen(function* () {
-            const [unlinked] = yield* sql<LinkedAccount>`
-              DELETE FROM payments.provider_accounts
-              WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
-              RETURNING ${columns}`
-            if (unlinked !== undefined) {
-              yield* record(tenant, author, "unlinked", unlinked.accountId)
-            }
-            return Option.fromNullable(unlinked)
-          })
-        )
-      }, orUnavailable)
-
-      const show = Effect.fn("Accounts.show")(function* (tenant: Tenant) {
-        const [known] = yield* sql<LinkedAccount>`
-          SELECT ${columns} FROM payments.provider_accounts
-          WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}`
-        return Option.fromNullable(known)
-      }, orUnavailable)
-
-      return { use, link, unlink, show }
-    })
-  )
+  static readonly layer: Layer.Layer<Accounts, never, SqlClient.SqlClient | Provider> = Layer.effect(Accounts, make)
 }

@@ -14,7 +14,7 @@ import {
   ServiceUnavailable
 } from "../Errors.ts"
 
-/** What a call to the provider can come to, but for revoked access. */
+/** How an operation on the connected account can fail at the provider. */
 export type ProviderFailure =
   | ProviderRequestRefused
   | ProviderPaymentRefused
@@ -26,22 +26,25 @@ export type ProviderFailure =
   | IdempotencyKeyReused
   | IdempotencyRequestInProgress
 
-/** The provider says that this account is not (or no longer) ours to act on. Confirmed by `Accounts` before it counts. */
+/** The provider says that the platform has no access to this account, or no longer. `Accounts` confirms it first. */
 export class AccountAccessRevoked extends Data.TaggedError("AccountAccessRevoked")<{ readonly accountId: string }> {}
 
+/** How a single call to the provider can fail. */
+export type ProviderCallFailure = ProviderFailure | AccountAccessRevoked
+
 /**
- * Whether the provider has refused a call for good: it made nothing, and would refuse the same again. After every other
- * failure the outcome is open, and a repeat under the same key completes it.
+ * Whether the provider refused a call for good: it created nothing, and would refuse the same call again. After every
+ * other failure the outcome is open, and a repeat under the same key completes it.
  */
 export const isRefusal = (
-  failure: ProviderFailure | AccountAccessRevoked
+  failure: ProviderCallFailure
 ): failure is ProviderRequestRefused | ProviderPaymentRefused | ProviderObjectNotFound | ProviderPermissionDenied =>
   failure._tag === "ProviderRequestRefused" ||
   failure._tag === "ProviderPaymentRefused" ||
   failure._tag === "ProviderObjectNotFound" ||
   failure._tag === "ProviderPermissionDenied"
 
-/** The errors of every operation on the connected account, for the API's declarations. */
+/** The errors of every operation on the connected account, as the contract's groups declare them. */
 export const providerErrors = Schema.Union(
   errorSchema(ProviderAccountNotConnected),
   errorSchema(ProviderRequestRefused),

@@ -1,11 +1,9 @@
 import { ProviderObjectNotFound, ProviderPaymentRefused, ProviderRequestRefused } from "../Errors.ts"
 
 /**
- * Why the provider refused, in our own words: by its code, and the field in the names that callers know. The provider's
- * messages are never passed on, since some of them carry a part of a key or a payer's data.
+ * Why the provider refused a field, in the service's own words, by the provider's code; the field's name goes before. The
+ * provider's messages are never passed on, since some carry part of a key or a payer's data.
  */
-
-/** What follows the name of the refused field, by the provider's code. */
 const reasons: ReadonlyMap<string, string> = new Map([
   ["amount_too_large", "is more than the provider takes in this currency"],
   ["amount_too_small", "is less than the provider takes in this currency"],
@@ -29,7 +27,7 @@ const reasons: ReadonlyMap<string, string> = new Map([
   ["url_invalid", "must be a URL that the provider takes"]
 ])
 
-/** Why a payment was refused, by the provider's code or the issuer's. */
+/** Why a payment was refused, by the provider's or the issuer's code. */
 const payments: ReadonlyMap<string, string> = new Map([
   ["authentication_required", "the payer has to confirm it with the bank"],
   ["card_declined", "the card was declined"],
@@ -51,18 +49,18 @@ const requestMessage = (code: string, fields: ReadonlyArray<string>): string => 
   return fields.map((field) => `${field} ${reason}.`).join(" ")
 }
 
-/** What is known of a refusal: the API's code, the refused fields, and for operators what the provider said. */
+/** A refusal: the API's code, the refused fields, and the provider's answer for operators. */
 export interface ProviderRefusal {
   readonly code: string
   readonly fields: ReadonlyArray<string>
   readonly cause?: unknown
 }
 
-/** Refused parameters, with the reason as its message. */
+/** The error for refused parameters; its message says why. */
 export const requestRefused = ({ cause, code, fields }: ProviderRefusal): ProviderRequestRefused =>
   new ProviderRequestRefused({ code, fields, cause, message: requestMessage(code, fields) })
 
-/** An object that the account does not have, named by the id in the path. */
+/** The error for an object that the account does not have. */
 export const objectNotFound = ({ cause, fields }: Omit<ProviderRefusal, "code">): ProviderObjectNotFound =>
   new ProviderObjectNotFound({
     fields,
@@ -76,7 +74,7 @@ export const objectNotFound = ({ cause, fields }: Omit<ProviderRefusal, "code">)
         })
   })
 
-/** A refused payment. */
+/** The error for a refused payment. */
 export const paymentRefused = ({ cause, code }: Omit<ProviderRefusal, "fields">): ProviderPaymentRefused =>
   new ProviderPaymentRefused({
     code,

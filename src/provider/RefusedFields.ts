@@ -1,14 +1,14 @@
 import type { ProviderObjectNotFound, ProviderRequestRefused } from "../Errors.ts"
-import type { AccountAccessRevoked, ProviderFailure } from "./ProviderErrors.ts"
+import type { ProviderCallFailure } from "./ProviderErrors.ts"
 import { objectNotFound, requestRefused } from "./RefusalReasons.ts"
 
 /**
- * Other names for the fields of a refusal, by the path that they begin with: what the provider calls
- * `applies_to.products.0` is `products.0` to callers. Null where callers have no such field.
+ * The callers' names of the provider's fields, by the beginning of their path: the provider's `applies_to.products.0` is
+ * `products.0` to callers. Null if callers have no such field.
  */
 export type FieldNames = Readonly<Record<string, string | null>>
 
-/** What the provider calls the id in a path, which is `id` to callers: some kinds of objects have a name of their own. */
+/** The provider's names of the id in a path, which is `id` to callers. They differ by the kind of object. */
 export const pathIdNames: FieldNames = Object.fromEntries(
   [
     "charge",
@@ -27,7 +27,7 @@ export const pathIdNames: FieldNames = Object.fromEntries(
 )
 
 const renamed = (fields: ReadonlyArray<string>, names: FieldNames): ReadonlyArray<string> => {
-  // The longest beginning decides
+  // The longest matching beginning decides
   const known = Object.entries(names).toSorted(([a], [b]) => b.length - a.length)
   const ours = fields.flatMap((field) => {
     const found = known.find(([path]) => path === "" || field === path || field.startsWith(`${path}.`))
@@ -43,12 +43,10 @@ const renamed = (fields: ReadonlyArray<string>, names: FieldNames): ReadonlyArra
   return [...new Set(ours)]
 }
 
-/** A failure with the fields that it refuses under the names that callers know them by (contract, Errors). */
+/** A failure that names the refused fields as callers know them (contract, Errors). */
 export const inOurNames =
   (names: FieldNames) =>
-  <E extends ProviderFailure | AccountAccessRevoked>(
-    failure: E
-  ): E | ProviderRequestRefused | ProviderObjectNotFound => {
+  <E extends ProviderCallFailure>(failure: E): E | ProviderRequestRefused | ProviderObjectNotFound => {
     if (failure._tag === "ProviderRequestRefused") {
       const { cause, code, fields } = failure
       return requestRefused({ cause, code, fields: renamed(fields, names) })

@@ -1,12 +1,9 @@
 import { Schema } from "effect"
 import { type Remark, remark } from "../bounds/Rules.ts"
-import { controls, text } from "../bounds/Text.ts"
-import { imageForm } from "../images/ImageUrl.ts"
+import { text } from "../bounds/Text.ts"
 import { optional, ProviderId, UnixSecondsFromQuery } from "../kit/Request.ts"
 
-/** What the provider's operations have in common on the wire. Names are the provider's own (contract, Provider objects). */
-
-/** An object of the provider's, passed through: fields beyond those the contract names are the provider's business. */
+/** An object of the provider, passed through as it is: names and fields are the provider's own (contract, Provider objects). */
 export const ProviderObject = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
   identifier: "ProviderObject",
   description: "An object of the payment provider, with at least `id`"
@@ -20,6 +17,12 @@ export const ProviderPage = Schema.Struct(
 ).annotations({ identifier: "ProviderPage", description: "A page of objects, newest first" })
 export type ProviderPage = typeof ProviderPage.Type
 
+/** A broken rule over several fields: the path of the field at fault, and what is wrong with it. */
+export interface BrokenRule {
+  readonly path: ReadonlyArray<PropertyKey>
+  readonly message: string
+}
+
 /** Lowercase ISO 4217 code. */
 export const Currency = text({
   min: 3,
@@ -32,13 +35,13 @@ export const Currency = text({
 })
 
 /**
- * The largest amount that the provider takes in any currency: "The amount value supports up to twelve digits for IDR […],
- * and up to eight digits for all other currencies" (https://docs.stripe.com/currencies, minimum and maximum charge
- * amounts). Which currency takes how many is the provider's to say: it refuses more with `amount_too_large`.
+ * The largest amount that the provider takes in any currency: twelve digits in IDR, eight in others
+ * (https://docs.stripe.com/currencies, minimum and maximum charge amounts). The provider checks the bound of the currency
+ * and refuses more with `amount_too_large`.
  */
 export const maximumAmount = 999_999_999_999
 
-/** What is said of every amount that was refused. */
+/** The hint that goes with every refused amount. */
 export const amountRemark: Remark = remark(
   "in the smallest unit of the currency: 1500 is R$15.00, or ¥1500 if the currency has no cents"
 )
@@ -51,7 +54,7 @@ export const UnitAmount = Schema.Int.pipe(Schema.between(0, maximumAmount)).anno
   examples: [500]
 })
 
-/** Key-value pairs kept on the object, within the provider's own bounds: 50 pairs, keys of 40, values of 500. */
+/** Key-value pairs kept on an object, within the provider's bounds: 50 pairs, keys of 40 characters, values of 500. */
 export const Metadata = Schema.Record({
   key: text({
     min: 1,
@@ -68,47 +71,13 @@ export const Metadata = Schema.Record({
   )
   .annotations({ description: "Up to 50 pairs; keys up to 40 characters without brackets, values up to 500" })
 
-/** Text that the provider shows or keeps. */
+/** A text that the provider shows or keeps. */
 export const ProviderText = (max: number) => text({ min: 1, max })
 
-/** An object id that refers to another object, e.g. a price's product. */
+/** The id of another object, e.g. a price's product. */
 export const Reference = ProviderId
 
-/** Without blanks and control characters, which the URL parser would drop without a word. */
-const httpsForm = new RegExp(`^[hH][tT][tT][pP][sS]://[^\\s${controls}]+$`)
-
-/** An https URL, as the provider takes for images and product pages. */
-export const HttpsUrl = text({
-  max: 2048,
-  pattern: httpsForm,
-  rule: "must be an https URL of at most 2048 characters, without blanks, such as https://shop.example/coffee"
-}).pipe(
-  Schema.filter((written) => URL.canParse(written), {
-    description: "An https URL",
-    arbitrary: () => (fc) => fc.webUrl({ validSchemes: ["https"] })
-  })
-)
-
-/** What is said of an image's URL that was refused. */
-export const imageRule =
-  "must be an https URL of at most 2048 characters, without blanks, or the url that POST product-images answered"
-
-/**
- * The URL of a product's image: https, or one of the service's own, which a local start serves by http. That an http URL is
- * the service's own is the handler's to check, who knows where the service is reached.
- */
-export const ImageUrl = text({
-  max: 2048,
-  pattern: new RegExp(`${httpsForm.source}|${imageForm.source}`),
-  rule: imageRule
-}).pipe(
-  Schema.filter((written) => URL.canParse(written), {
-    description: "An https URL, or the `url` that `POST product-images` answered",
-    arbitrary: () => (fc) => fc.webUrl({ validSchemes: ["https"] })
-  })
-)
-
-/** What a payer's statement shows: up to 22 characters with at least one Latin letter. */
+/** The text on a payer's bank statement: up to 22 characters with at least one Latin letter. */
 export const StatementDescriptor = text({
   min: 1,
   max: 22,
@@ -119,29 +88,10 @@ export const StatementDescriptor = text({
 /** Whether a price includes taxes. */
 export const TaxBehavior = Schema.Literal("inclusive", "exclusive", "unspecified")
 
-/** How many of a line item: 1 to 999999. */
+/** The quantity of a line item: 1 to 999999. */
 export const Quantity = Schema.Int.pipe(Schema.between(1, 999_999))
 
-/**
- * Marks sessions and payment links that this service made, in their metadata: what they sell is known here, and can be
- * completed from the provider where a crash came between its answer and our record.
- */
-export const checkoutMarker = { key: "svc_source", value: "connected-payments" } as const
-
-/** Metadata of what leads to checkout: one pair of the provider's 50 is the service's own. */
-export const CheckoutMetadata = Metadata.pipe(
-  Schema.filter(
-    (pairs) => [
-      ...(Object.keys(pairs).length > 49 ? [{ path: [], message: "must have at most 49 pairs" }] : []),
-      ...(Object.hasOwn(pairs, checkoutMarker.key)
-        ? [{ path: [checkoutMarker.key], message: "is a key that the service keeps for itself" }]
-        : [])
-    ],
-    { jsonSchema: { maxProperties: 49, not: { required: [checkoutMarker.key] } } }
-  )
-).annotations({ description: "Up to 49 pairs; keys up to 40 characters without brackets, values up to 500" })
-
-/** When an object was made, in lists that can be narrowed by it: Unix seconds, both inclusive. */
+/** The query of lists that can be narrowed by the time of creation: Unix seconds, both inclusive. */
 export const createdFields = {
   created_gte: optional(UnixSecondsFromQuery),
   created_lte: optional(UnixSecondsFromQuery)

@@ -2,7 +2,8 @@ import { describe, expect, it } from "@effect/vitest"
 import { FastCheck } from "effect"
 import { sessionParams } from "../../src/provider/checkout/StripeCheckout.ts"
 import { paymentLinkParams } from "../../src/provider/payment-links/StripePaymentLinks.ts"
-import { priceParams, productChangeParams, productParams } from "../../src/provider/products/StripeProducts.ts"
+import { priceParams } from "../../src/provider/prices/StripePrices.ts"
+import { productChangeParams, productParams } from "../../src/provider/products/StripeProducts.ts"
 import { couponParams, promotionCodeParams } from "../../src/provider/promotion-codes/StripePromotionCodes.ts"
 import {
   checkoutSessions,

@@ -1,15 +1,13 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Arbitrary, FastCheck, Schema } from "effect"
-import { ListPayouts } from "../../src/provider/account/PayoutsApi.ts"
-import { ListBalanceTransactions } from "../../src/provider/account/TransactionsApi.ts"
+import { ListBalanceTransactions } from "../../src/provider/balance-transactions/Api.ts"
+import { balanceTransactionsParams } from "../../src/provider/balance-transactions/StripeBalanceTransactions.ts"
 import { ListPayments } from "../../src/provider/payments/Api.ts"
-import { CreateRefund } from "../../src/provider/payments/RefundsApi.ts"
-import {
-  paymentsParams,
-  payoutsParams,
-  refundParams,
-  transactionsParams
-} from "../../src/provider/payments/StripePayments.ts"
+import { paymentsParams } from "../../src/provider/payments/StripePayments.ts"
+import { ListPayouts } from "../../src/provider/payouts/Api.ts"
+import { payoutsParams } from "../../src/provider/payouts/StripePayouts.ts"
+import { CreateRefund } from "../../src/provider/refunds/Api.ts"
+import { refundParams } from "../../src/provider/refunds/StripeRefunds.ts"
 import { ListSubscriptions } from "../../src/provider/subscriptions/Api.ts"
 import { subscriptionsParams } from "../../src/provider/subscriptions/StripeSubscriptions.ts"
 import { providerChecks } from "./ProviderSchemas.ts"
@@ -34,7 +32,7 @@ const kinds: ReadonlyArray<{ readonly kind: Kind; readonly request: FastCheck.Ar
   { kind: "payouts", request: admitted(ListPayouts).map(payoutsParams) },
   { kind: "refund", request: admitted(CreateRefund).map(refundParams) },
   { kind: "subscriptions", request: admitted(ListSubscriptions).map(subscriptionsParams) },
-  { kind: "transactions", request: admitted(ListBalanceTransactions).map(transactionsParams) }
+  { kind: "transactions", request: admitted(ListBalanceTransactions).map(balanceTransactionsParams) }
 ]
 
 describe("requests about money", () => {
@@ -56,7 +54,7 @@ describe("requests about money", () => {
     const range = { created_gte: 1, created_lte: 2 }
     expect(paymentsParams({ ...range, limit: 5 })).toEqual({ limit: 5, created: { gte: 1, lte: 2 } })
     expect(payoutsParams({ created_gte: 0 })).toEqual({ created: { gte: 0 } })
-    expect(transactionsParams({ created_lte: 2, payout: "po_1", type: "charge" })).toEqual({
+    expect(balanceTransactionsParams({ created_lte: 2, payout: "po_1", type: "charge" })).toEqual({
       created: { lte: 2 },
       payout: "po_1",
       type: "charge"

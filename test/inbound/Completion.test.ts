@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect, Option } from "effect"
-import { checkoutMarker } from "../../src/provider/Schemas.ts"
+import { checkoutMarker } from "../../src/provider/checkout/Metadata.ts"
 import { checkoutSession, invoice, subscription } from "../events/ProviderEvents.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { onService, TestService } from "../harness/TestService.ts"

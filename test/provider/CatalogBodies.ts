@@ -7,7 +7,7 @@ import {
   RecurringWithTrial,
   type Tiers,
   TransformQuantity
-} from "../../src/provider/prices/PriceTerms.ts"
+} from "../../src/provider/prices/PriceFields.ts"
 import { CreateProduct, UpdateProduct } from "../../src/provider/products/Api.ts"
 import { CreatePromotionCode } from "../../src/provider/promotion-codes/Api.ts"
 import { Currency, Metadata, ProviderText, Reference, TaxBehavior, UnitAmount } from "../../src/provider/Schemas.ts"

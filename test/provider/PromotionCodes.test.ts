@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { providerIdempotencyKey } from "../../src/provider/ProviderIdempotency.ts"
+import { providerIdempotencyKey } from "../../src/provider/ProviderIdempotencyKey.ts"
 import { onService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { idOf } from "../http/Samples.ts"

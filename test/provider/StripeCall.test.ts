@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Option, Redacted, TestClock } from "effect"
-import { type ConnectedAccount, Provider } from "../../src/provider/Provider.ts"
+import { Provider } from "../../src/provider/Provider.ts"
+import type { ConnectedAccount } from "../../src/provider/ProviderCall.ts"
 import { makeBoundedPerName } from "../../src/provider/stripe/AccountConcurrency.ts"
 import { repeated } from "../../src/provider/stripe/RepeatedCalls.ts"
 import { type StripeProviderOptions, stripeProviderLayer } from "../../src/provider/stripe/StripeProvider.ts"

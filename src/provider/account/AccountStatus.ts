@@ -5,10 +5,10 @@ import { flag, providerCode, providerId, unixSeconds } from "../../events/Fields
 import { type Malformed, malformed, orAbsent } from "../../events/stripe/ProviderEvent.ts"
 import type { ProviderObject } from "../Schemas.ts"
 
-/** What the contract shows of an account: the `data` of `account.updated` (contract, `account.updated` data). */
+/** An account's status: the `data` of `account.updated` (contract, `account.updated` data). */
 export type AccountStatus = EventData<"account.updated">
 
-/** The account as the provider shows it, as far as its status needs it. */
+/** The fields of the provider's account from which its status is made. */
 const Account = Schema.Struct({
   id: providerId("The account"),
   charges_enabled: flag("Whether it can charge"),
@@ -28,10 +28,10 @@ const Account = Schema.Struct({
 
 const decode = Schema.decodeUnknownEither(Account, { errors: "all" })
 
-/** Names of payment methods: visible ASCII. Anything else is none, and could not be stored. */
+/** The names of payment methods: visible ASCII. Other names are left out, since they could not be stored. */
 const methodName = /^[\x21-\x7e]{1,255}$/
 
-/** The contract knows three. What the provider may add is not `active`, so the method can't be used. */
+/** One of the contract's three statuses. Any that the provider adds is not `active`, so the method can't be used. */
 const capabilityStatus = (status: unknown): AccountStatus["capabilities"][string] =>
   status === "active" || status === "pending" ? status : "inactive"
 
@@ -56,8 +56,8 @@ const requirementsOf = (requirements: (typeof Account.Type)["requirements"]): Ac
 }
 
 /**
- * An account's status: exactly the documented fields, counts in the place of the names of what is pending. Where the
- * account lacks what the provider promises of every account, the paths of what is missing.
+ * The status of an account: exactly the documented fields, with counts of requirements instead of their names. If the
+ * account lacks fields that every account should have, the paths of those fields.
  */
 export const accountStatus = (
   environment: Environment,

@@ -1,13 +1,11 @@
 import { Effect, Option } from "effect"
 import type Stripe from "stripe"
-import type { ConnectedAccount, Provider } from "../Provider.ts"
+import type { ConnectedAccount } from "../ProviderCall.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import { one, type StripeCall } from "../stripe/StripeCall.ts"
-import { someOnPages } from "../stripe/StripePages.ts"
+import type { AccountPort } from "./Port.ts"
 
-/** The connected account itself at Stripe, its balance, and how it is paid out. */
-
-/** What the provider knows of the account's owner, and where their money goes: nothing that a caller has to read here. */
+/** The account without its owner's data and bank accounts, which no caller needs to read here. */
 const withoutPersonalData = ({
   company: _company,
   email: _email,
@@ -19,7 +17,7 @@ const withoutPersonalData = ({
 
 type ExternalAccount = Stripe.BankAccount | Stripe.Card
 
-/** A bank account or card, masked: enough for its owner to know it. */
+/** A bank account or card, masked: enough for its owner to recognize it. */
 const masked = (destination: ExternalAccount) => ({
   type: destination.object,
   bank_name: destination.object === "bank_account" ? destination.bank_name : null,
@@ -48,7 +46,7 @@ const fromBalanceSettings = ({ payments }: Stripe.BalanceSettings): Option.Optio
     delay_days: payments.settlement_timing.delay_days
   }))
 
-/** The same of the account itself, where the provider has no balance settings of it. */
+/** The same from the account itself, if Stripe has no balance settings for it. */
 const fromAccount = ({ payouts_enabled, settings }: Stripe.Account): Payouts => {
   const schedule = settings?.payouts?.schedule
   return {
@@ -62,18 +60,15 @@ const fromAccount = ({ payouts_enabled, settings }: Stripe.Account): Payouts => 
   }
 }
 
-/** Whether money was received: not where it failed, is pending, or was authorized and not captured. */
-const isPayment = ({ captured, status }: Stripe.Charge): boolean => status === "succeeded" && captured
-
-/** The operations of `Provider` on the account. */
-export const stripeAccounts = (call: StripeCall) => {
+/** The connected account at Stripe, its balance, and how it is paid out. */
+export const stripeAccount = (call: StripeCall): AccountPort => {
   const readAccount = (account: ConnectedAccount) =>
     call("accounts.retrieve", account, (client, scope) => client.accounts.retrieve(account.accountId, {}, scope))
 
   const balanceSettings = (account: ConnectedAccount) =>
     call("balance_settings.retrieve", account, (client, scope) => client.balanceSettings.retrieve({}, scope)).pipe(
       Effect.map(fromBalanceSettings),
-      // Not every account has them: then the account's own settings say it
+      // Not every account has them; then the account's own settings are used
       Effect.catchTags({
         ProviderRequestRefused: () => Effect.succeedNone,
         ProviderObjectNotFound: () => Effect.succeedNone,
@@ -87,20 +82,13 @@ export const stripeAccounts = (call: StripeCall) => {
           client.accounts.listExternalAccounts(account.accountId, { limit: 100 }, scope)
         ).pipe(
           Effect.map(({ data }) => data.map(masked)),
-          // Controlled, but not in this respect
+          // Controlled, but without access to its destinations
           Effect.catchTag("ProviderPermissionDenied", () => Effect.succeed(null))
         )
       : Effect.succeed(null)
 
   return {
     retrieveAccount: (account) => Effect.map(one(readAccount(account)), withoutPersonalData),
-    hasCharges: (account) =>
-      someOnPages(
-        (params) => call("charges.list", account, (client, scope) => client.charges.list(params, scope)),
-        isPayment,
-        // So many payments that failed and not one that did not: whatever is further back, its first one is long past
-        true
-      ),
     retrieveBalance: (account) =>
       one(call("balance.retrieve", account, (client, scope) => client.balance.retrieve({}, scope))),
     retrievePayoutSettings: (account) =>
@@ -114,5 +102,5 @@ export const stripeAccounts = (call: StripeCall) => {
           destinations: yield* destinations(account, owner)
         }
       })
-  } satisfies Partial<Provider["Type"]>
+  }
 }

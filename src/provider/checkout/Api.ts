@@ -13,11 +13,12 @@ import {
   strict
 } from "../../kit/Request.ts"
 import { providerErrors } from "../ProviderErrors.ts"
-import { CheckoutMetadata, ProviderObject, ProviderPage, ProviderText, Quantity, Reference } from "../Schemas.ts"
+import { ProviderObject, ProviderPage, ProviderText, Quantity, Reference } from "../Schemas.ts"
+import { CheckoutMetadata } from "./Metadata.ts"
 
 const LineItem = Schema.Struct({ price: Reference, quantity: Quantity })
 
-/** Body of `POST P/checkout/sessions` (contract, Request shapes). Return and cancel URLs are the operator's alone. */
+/** Body of `POST P/checkout/sessions` (contract, Request shapes). Return and cancel URLs are the operator's to set. */
 export const CreateCheckoutSession = strict(
   Schema.Struct({
     mode: Schema.Literal("payment", "subscription"),

@@ -1,29 +1,90 @@
 import type { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Predicate } from "effect"
+import { Context, Effect, Layer } from "effect"
 import type { PermissionDenied, ProviderAccountNotConnected, ServiceUnavailable } from "../../Errors.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { orUnavailable } from "../../storage/Database.ts"
 import { Accounts } from "../Accounts.ts"
-import { Provider, type SoldItems } from "../Provider.ts"
+import { Provider } from "../Provider.ts"
 import type { ProviderFailure } from "../ProviderErrors.ts"
-import { providerIdempotencyKey } from "../ProviderIdempotency.ts"
+import { providerIdempotencyKey } from "../ProviderIdempotencyKey.ts"
 import { Prices, requireSubscriptions, trialOf } from "../prices/Prices.ts"
-import { checkoutMarker, type ProviderObject } from "../Schemas.ts"
-import { makeSoldItemsRepo } from "../SoldItemsRepo.ts"
+import type { ProviderObject } from "../Schemas.ts"
 import type { CreateCheckoutSession } from "./Api.ts"
+import { isMarked } from "./Metadata.ts"
+import type { SoldItems } from "./Port.ts"
+import { makeSoldItemsRepo } from "./SoldItemsRepo.ts"
 
 type Failure = ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
 
-/** Checkout sessions that this service makes, with the record of what each sells. */
+const make = Effect.gen(function* () {
+  const provider = yield* Provider
+  const accounts = yield* Accounts
+  const prices = yield* Prices
+  const soldItems = yield* makeSoldItemsRepo
+
+  /** The provider refuses recurring prices in payment mode. A caller who may not sell them is told that instead. */
+  const explainRefusal = Effect.fnUntraced(function* (
+    principal: PrincipalShape,
+    params: CreateCheckoutSession,
+    refusal: ProviderFailure
+  ) {
+    if (params.mode === "payment" && !principal.permissions.has("subscriptions:write")) {
+      const terms = yield* prices.termsOf(principal, params.line_items)
+      yield* terms.some(({ recurring }) => recurring) ? requireSubscriptions(principal) : Effect.void
+    }
+    return yield* Effect.fail(refusal)
+  })
+
+  const create = Effect.fn("CheckoutSessions.create")(function* (
+    principal: PrincipalShape,
+    params: CreateCheckoutSession,
+    effectKey: string
+  ) {
+    const trialPeriodDays =
+      params.mode === "subscription" ? trialOf(yield* prices.termsOf(principal, params.line_items)) : null
+    const operation = "checkout.sessions.create"
+    const created = yield* accounts
+      .use(principal, (account) =>
+        provider.createCheckoutSession(
+          account,
+          { ...params, trialPeriodDays },
+          { idempotencyKey: providerIdempotencyKey({ tenant: principal, account, operation, effectKey }) }
+        )
+      )
+      .pipe(Effect.catchTag("ProviderRequestRefused", (refusal) => explainRefusal(principal, params, refusal)))
+    yield* soldItems.insert(principal, String(created.session["id"]), created.soldItems).pipe(orUnavailable)
+    return created.session
+  })
+
+  const completeSoldItems = Effect.fn("CheckoutSessions.completeSoldItems")(function* (
+    tenant: Tenant,
+    sessionId: string
+  ) {
+    const sold = yield* accounts.use(tenant, (account) =>
+      Effect.gen(function* () {
+        const session = yield* provider.retrieveCheckoutSession(account, sessionId)
+        return isMarked(session) ? yield* provider.listSessionItems(account, sessionId) : null
+      })
+    )
+    if (sold !== null) {
+      yield* soldItems.insert(tenant, sessionId, sold).pipe(orUnavailable)
+    }
+    return sold
+  })
+
+  return { create, completeSoldItems }
+})
+
+/** Checkout sessions that this service creates, with a record of what each sells. */
 export class CheckoutSessions extends Context.Tag("connected-payments/provider/CheckoutSessions")<
   CheckoutSessions,
   {
     /**
-     * Makes a session and remembers what it sells. The same idempotency key with the same parameters makes one.
+     * Creates a session and records what it sells. The same idempotency key with the same parameters creates one.
      *
-     * A subscription begins with the trial of its prices. A recurring price that the caller may not sell is
-     * `permission_denied`, whatever the mode says.
+     * A subscription starts with the trial of its prices. If the caller may not sell a recurring price, it fails with
+     * `permission_denied`, whatever the mode.
      */
     readonly create: (
       principal: PrincipalShape,
@@ -31,81 +92,12 @@ export class CheckoutSessions extends Context.Tag("connected-payments/provider/C
       effectKey: string
     ) => Effect.Effect<ProviderObject, Failure | PermissionDenied>
     /**
-     * What a session sells, read from the provider and recorded, where a crash came between the provider's answer and
-     * our record. Null where the session is not of this service's making.
+     * What a session sells, read from the provider and recorded, in case a crash came between the session's creation and
+     * our record. Null if this service did not create the session.
      */
     readonly completeSoldItems: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems | null, Failure>
   }
 >() {
   static readonly layer: Layer.Layer<CheckoutSessions, never, SqlClient.SqlClient | Provider | Accounts | Prices> =
-    Layer.effect(
-      CheckoutSessions,
-      Effect.gen(function* () {
-        const provider = yield* Provider
-        const accounts = yield* Accounts
-        const prices = yield* Prices
-        const soldItems = yield* makeSoldItemsRepo
-
-        /** The provider refuses recurring prices in payment mode. Who may not sell them is told that instead. */
-        const explainRefusal = Effect.fnUntraced(function* (
-          principal: PrincipalShape,
-          params: CreateCheckoutSession,
-          refusal: ProviderFailure
-        ) {
-          if (params.mode === "payment" && !principal.permissions.has("subscriptions:write")) {
-            const terms = yield* prices.termsOf(principal, params.line_items)
-            yield* terms.some(({ recurring }) => recurring) ? requireSubscriptions(principal) : Effect.void
-          }
-          return yield* Effect.fail(refusal)
-        })
-
-        const create = Effect.fn("CheckoutSessions.create")(function* (
-          principal: PrincipalShape,
-          params: CreateCheckoutSession,
-          effectKey: string
-        ) {
-          const trialPeriodDays =
-            params.mode === "subscription" ? trialOf(yield* prices.termsOf(principal, params.line_items)) : null
-          const created = yield* accounts
-            .use(principal, (account) =>
-              provider.createCheckoutSession(
-                account,
-                { ...params, trialPeriodDays },
-                {
-                  idempotencyKey: providerIdempotencyKey({
-                    tenant: principal,
-                    account,
-                    operation: "checkout.sessions.create",
-                    effectKey
-                  })
-                }
-              )
-            )
-            .pipe(Effect.catchTag("ProviderRequestRefused", (refusal) => explainRefusal(principal, params, refusal)))
-          yield* soldItems.insert(principal, String(created.session["id"]), created.soldItems).pipe(orUnavailable)
-          return created.session
-        })
-
-        const completeSoldItems = Effect.fn("CheckoutSessions.completeSoldItems")(function* (
-          tenant: Tenant,
-          sessionId: string
-        ) {
-          const sold = yield* accounts.use(tenant, (account) =>
-            Effect.gen(function* () {
-              const session = yield* provider.retrieveCheckoutSession(account, sessionId)
-              return isOurs(session) ? yield* provider.listSessionItems(account, sessionId) : null
-            })
-          )
-          if (sold !== null) {
-            yield* soldItems.insert(tenant, sessionId, sold).pipe(orUnavailable)
-          }
-          return sold
-        })
-
-        return { create, completeSoldItems }
-      })
-    )
+    Layer.effect(CheckoutSessions, make)
 }
-
-const isOurs = ({ metadata }: ProviderObject): boolean =>
-  Predicate.isRecord(metadata) && metadata[checkoutMarker.key] === checkoutMarker.value

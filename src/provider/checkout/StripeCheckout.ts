@@ -1,8 +1,7 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
-import type { ConnectedAccount, NewCheckoutSession, Provider } from "../Provider.ts"
+import type { ConnectedAccount } from "../ProviderCall.ts"
 import { inOurNames } from "../RefusedFields.ts"
-import { checkoutMarker } from "../Schemas.ts"
 import {
   named,
   page,
@@ -11,20 +10,20 @@ import {
   toJson,
   withoutSecrets
 } from "../stripe/StripeCall.ts"
-import { allLines, everyLine, soldItemsOf } from "../stripe/StripeLineItems.ts"
-
-/** Checkout at Stripe. */
+import { checkoutMarker } from "./Metadata.ts"
+import type { CheckoutSessionsPort, NewCheckoutSession } from "./Port.ts"
+import { allLines, everyLine, soldItemsOf } from "./StripeLineItems.ts"
 
 type ReturnUrls = Pick<StripeProviderOptions, "checkoutSuccessUrl" | "checkoutCancelUrl">
 
-/** The parameters of a new session. Return and cancel URLs are the operator's alone. */
+/** The parameters of a new session. Return and cancel URLs are the operator's to set. */
 export const sessionParams = (
   { trialPeriodDays, ...params }: NewCheckoutSession,
   options: ReturnUrls
 ): Stripe.Checkout.SessionCreateParams => {
   const { line_items, metadata, ...rest } = params
   const marked = { ...metadata, [checkoutMarker.key]: checkoutMarker.value }
-  // Filters on metadata look at the payment or subscription for their events: it gets a copy of what the caller gave
+  // Filters match the metadata of payments and subscriptions: they get a copy of what the caller gave
   const carried = { metadata: { ...metadata } }
   const trial = trialPeriodDays === null ? {} : { trial_period_days: trialPeriodDays }
   return {
@@ -38,7 +37,7 @@ export const sessionParams = (
   }
 }
 
-/** What the service adds to a session under other names than the caller's. */
+/** The callers' names of the parameters that the service adds to a session; null if callers have no such field. */
 export const checkoutFieldNames = {
   "payment_intent_data.metadata": "metadata",
   "subscription_data.metadata": "metadata",
@@ -47,8 +46,8 @@ export const checkoutFieldNames = {
   cancel_url: null
 } as const
 
-/** The operations of `Provider` on checkout sessions. */
-export const stripeCheckout = (call: StripeCall, options: StripeProviderOptions) => {
+/** Checkout sessions at Stripe. */
+export const stripeCheckoutSessions = (call: StripeCall, options: ReturnUrls): CheckoutSessionsPort => {
   const linesOf = (account: ConnectedAccount, id: string) =>
     call("checkout.sessions.listLineItems", account, (client, scope) =>
       client.checkout.sessions.listLineItems(id, everyLine, scope)
@@ -69,5 +68,5 @@ export const stripeCheckout = (call: StripeCall, options: StripeProviderOptions)
     listCheckoutSessions: (account, params) =>
       page(call("checkout.sessions.list", account, (client, scope) => client.checkout.sessions.list(params, scope))),
     listSessionItems: (account, id) => Effect.map(linesOf(account, id), ({ data }) => soldItemsOf(data))
-  } satisfies Partial<Provider["Type"]>
+  }
 }

@@ -14,10 +14,11 @@ import {
   pageFields,
   strict
 } from "../../kit/Request.ts"
+import { CheckoutMetadata } from "../checkout/Metadata.ts"
 import { providerErrors } from "../ProviderErrors.ts"
-import { CheckoutMetadata, ProviderObject, ProviderPage, ProviderText, Quantity, Reference } from "../Schemas.ts"
+import { ProviderObject, ProviderPage, ProviderText, Quantity, Reference } from "../Schemas.ts"
 
-/** Whether the payer may change the quantity, and between which bounds (the provider's default: 0 to 99). */
+/** Whether the payer may change the quantity, and its bounds (the provider's default: 0 to 99). */
 const AdjustableQuantity = Schema.Struct({
   enabled: Schema.Boolean,
   minimum: optional(Schema.Int.pipe(Schema.between(0, 999_998))),

@@ -1,19 +1,18 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
+import { checkoutMarker } from "../checkout/Metadata.ts"
 import { checkoutFieldNames } from "../checkout/StripeCheckout.ts"
-import type { ConnectedAccount, NewPaymentLink, Provider } from "../Provider.ts"
+import { allLines, everyLine, soldItemsOf } from "../checkout/StripeLineItems.ts"
+import type { ConnectedAccount } from "../ProviderCall.ts"
 import { inOurNames } from "../RefusedFields.ts"
-import { checkoutMarker } from "../Schemas.ts"
 import { named, page, type StripeCall, toJson, withoutSecrets } from "../stripe/StripeCall.ts"
-import { allLines, everyLine, soldItemsOf } from "../stripe/StripeLineItems.ts"
+import type { NewPaymentLink, PaymentLinksPort } from "./Port.ts"
 
-/** Payment links at Stripe. */
-
-const expandedLink = { expand: ["line_items"] }
+const expanded = { expand: ["line_items"] }
 
 /**
- * The parameters of a new payment link. Its metadata goes to its sessions by itself, and to the payment or subscription
- * by our copy.
+ * The parameters of a new payment link. Stripe copies its metadata to its sessions; the service copies it to the payment
+ * or subscription.
  */
 export const paymentLinkParams = (params: NewPaymentLink): Stripe.PaymentLinkCreateParams => {
   const { line_items, metadata, mode, trialPeriodDays, ...rest } = params
@@ -24,12 +23,12 @@ export const paymentLinkParams = (params: NewPaymentLink): Stripe.PaymentLinkCre
     line_items: line_items.map((item) => ({ ...item })),
     metadata: { ...metadata, [checkoutMarker.key]: checkoutMarker.value },
     ...(mode === "payment" ? { payment_intent_data: carried } : { subscription_data: { ...carried, ...trial } }),
-    ...expandedLink
+    ...expanded
   }
 }
 
-/** The operations of `Provider` on payment links. */
-export const stripePaymentLinks = (call: StripeCall) => {
+/** Payment links at Stripe. */
+export const stripePaymentLinks = (call: StripeCall): PaymentLinksPort => {
   const linesOf = (account: ConnectedAccount, id: string) =>
     call("paymentLinks.listLineItems", account, (client, scope) =>
       client.paymentLinks.listLineItems(id, everyLine, scope)
@@ -46,12 +45,12 @@ export const stripePaymentLinks = (call: StripeCall) => {
     updatePaymentLink: (account, id, { active }, { idempotencyKey }) =>
       named(
         call("paymentLinks.update", account, (client, scope) =>
-          client.paymentLinks.update(id, { active, ...expandedLink }, { ...scope, idempotencyKey })
+          client.paymentLinks.update(id, { active, ...expanded }, { ...scope, idempotencyKey })
         )
       ),
     retrievePaymentLink: (account, id) =>
       named(
-        call("paymentLinks.retrieve", account, (client, scope) => client.paymentLinks.retrieve(id, expandedLink, scope))
+        call("paymentLinks.retrieve", account, (client, scope) => client.paymentLinks.retrieve(id, expanded, scope))
       ),
     listPaymentLinks: (account, params) =>
       page(
@@ -59,5 +58,5 @@ export const stripePaymentLinks = (call: StripeCall) => {
           client.paymentLinks.list({ ...params, expand: ["data.line_items"] }, scope)
         )
       )
-  } satisfies Partial<Provider["Type"]>
+  }
 }

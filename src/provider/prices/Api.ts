@@ -14,6 +14,7 @@ import {
 } from "../../kit/Request.ts"
 import { providerErrors } from "../ProviderErrors.ts"
 import {
+  type BrokenRule,
   Currency,
   Metadata,
   ProviderObject,
@@ -24,16 +25,9 @@ import {
   TaxBehavior,
   UnitAmount
 } from "../Schemas.ts"
-import {
-  amountRules,
-  CustomUnitAmount,
-  RecurringWithTrial,
-  type RuleBroken,
-  Tiers,
-  TransformQuantity
-} from "./PriceTerms.ts"
+import { amountRules, CustomUnitAmount, RecurringWithTrial, Tiers, TransformQuantity } from "./PriceFields.ts"
 
-/** A product that is made with its price. */
+/** A product that is created with its price. */
 const ProductData = Schema.Struct({
   name: ProviderText(250),
   active: optional(Schema.Boolean),
@@ -45,7 +39,7 @@ const ProductData = Schema.Struct({
 const productRules = (price: {
   readonly product?: string
   readonly product_data?: object
-}): ReadonlyArray<RuleBroken> => {
+}): ReadonlyArray<BrokenRule> => {
   if (price.product === undefined) {
     return price.product_data === undefined
       ? [{ path: ["product"], message: "is missing; a price needs it or product_data" }]

@@ -14,11 +14,10 @@ import {
   strict
 } from "../../kit/Request.ts"
 import { providerErrors } from "../ProviderErrors.ts"
-import { amountRules, CustomUnitAmount, Recurring, type RuleBroken } from "../prices/PriceTerms.ts"
+import { amountRules, CustomUnitAmount, Recurring } from "../prices/PriceFields.ts"
 import {
+  type BrokenRule,
   Currency,
-  HttpsUrl,
-  ImageUrl,
   Metadata,
   ProviderObject,
   ProviderPage,
@@ -28,8 +27,9 @@ import {
   TaxBehavior,
   UnitAmount
 } from "../Schemas.ts"
+import { HttpsUrl, ImageUrl } from "./Urls.ts"
 
-/** The price that a product is sold at where none is named. Tiers, trials and lookup keys are for `POST P/prices`. */
+/** A new default price of a product. Tiers, trials and lookup keys are for `POST P/prices`. */
 export const DefaultPriceData = Schema.Struct({
   currency: Currency,
   unit_amount: optional(UnitAmount),
@@ -38,8 +38,9 @@ export const DefaultPriceData = Schema.Struct({
   tax_behavior: optional(TaxBehavior),
   metadata: optional(Metadata)
 }).pipe(Schema.filter(amountRules))
+export type DefaultPriceData = typeof DefaultPriceData.Type
 
-/** What create and PATCH have in common. */
+/** The fields that create and PATCH share. */
 const productFields = {
   active: optional(Schema.Boolean),
   default_price_data: optional(DefaultPriceData),
@@ -61,21 +62,21 @@ export const CreateProduct = strict(
 )
 export type CreateProduct = typeof CreateProduct.Type
 
-/** A text of a product that an empty string removes. */
+/** A text that an empty string removes from the product. */
 const removable = <A extends string>(text: Schema.Schema<A, string>) =>
   optional(Schema.Union(text, Schema.Literal("")).annotations({ description: "An empty string removes it" }))
 
 const priceRule = (product: {
   readonly default_price?: string
   readonly default_price_data?: object
-}): ReadonlyArray<RuleBroken> =>
+}): ReadonlyArray<BrokenRule> =>
   product.default_price !== undefined && product.default_price_data !== undefined
     ? [{ path: ["default_price_data"], message: "is not taken together with default_price: send one of the two" }]
     : []
 
 /**
- * Body of `PATCH P/products/{id}` (contract, Write operations): what is absent stays. The default price is replaced by
- * one of the product's own (`default_price`) or by a new one (`default_price_data`).
+ * Body of `PATCH P/products/{id}` (contract, Write operations): absent fields stay as they are. The default price is
+ * replaced by another price of the product (`default_price`) or by a new one (`default_price_data`).
  */
 export const UpdateProduct = strict(
   Schema.Struct({

@@ -7,12 +7,11 @@ import { Images } from "../../images/Images.ts"
 import { BaseApi } from "../../kit/BaseApi.ts"
 import { onAccount, write, writeOnAccount } from "../AccountOperations.ts"
 import { Provider } from "../Provider.ts"
-import { PricesApi } from "../prices/Api.ts"
-import { imageRule } from "../Schemas.ts"
 import { ProductsApi } from "./Api.ts"
 import { Products, requireKeyForPrice } from "./Products.ts"
+import { imageRule } from "./Urls.ts"
 
-/** Images by https, or the service's own by whatever way it is reached: a local start has http alone. */
+/** Requires of each image's URL https, or that it is the service's own: a local start serves images over http. */
 const requireImages = (
   { isOwn }: Images["Type"],
   { images = [] }: { readonly images?: ReadonlyArray<string> }
@@ -65,27 +64,5 @@ export const productsHttp = HttpApiBuilder.group(BaseApi.add(ProductsApi), "prod
           )
         })
       )
-  })
-)
-
-/** Serves `PricesApi`. */
-export const pricesHttp = HttpApiBuilder.group(BaseApi.add(PricesApi), "prices", (handlers) =>
-  Effect.gen(function* () {
-    const provider = yield* Provider
-    return handlers
-      .handle("create", ({ headers, payload }) =>
-        writeOnAccount(
-          {
-            operation: "prices.create",
-            callerKey: headers["idempotency-key"],
-            parameters: payload,
-            action: "price.created",
-            targetType: "price"
-          },
-          (account, options) => provider.createPrice(account, payload, options)
-        )
-      )
-      .handle("list", ({ urlParams }) => onAccount((account) => provider.listPrices(account, urlParams)))
-      .handle("get", ({ path }) => onAccount((account) => provider.retrievePrice(account, path.id)))
   })
 )

@@ -16,14 +16,13 @@ import {
   strict
 } from "../../kit/Request.ts"
 import { providerErrors } from "../ProviderErrors.ts"
-import type { RuleBroken } from "../prices/PriceTerms.ts"
-import { Currency, ProviderObject, ProviderPage, UnitAmount } from "../Schemas.ts"
+import { type BrokenRule, Currency, ProviderObject, ProviderPage, UnitAmount } from "../Schemas.ts"
 
 const discountRules = (discount: {
   readonly percent_off?: number
   readonly amount_off?: number
   readonly currency?: string
-}): ReadonlyArray<RuleBroken> => {
+}): ReadonlyArray<BrokenRule> => {
   const { amount_off, currency, percent_off } = discount
   if (percent_off === undefined && amount_off === undefined) {
     return [{ path: [], message: "must have percent_off, or amount_off with currency" }]
@@ -58,7 +57,7 @@ export const Discount = Schema.Struct({
 const durationRules = (code: {
   readonly duration: string
   readonly duration_in_months?: number
-}): ReadonlyArray<RuleBroken> => {
+}): ReadonlyArray<BrokenRule> => {
   const given = code.duration_in_months !== undefined
   return given === (code.duration === "repeating")
     ? []
@@ -72,7 +71,7 @@ const durationRules = (code: {
       ]
 }
 
-/** Body of `POST P/promotion-codes` (contract, Promotion code): makes the coupon and the code in one step. */
+/** Body of `POST P/promotion-codes` (contract, Promotion code): creates the coupon and the code in one step. */
 export const CreatePromotionCode = strict(
   Schema.Struct({
     code: text({

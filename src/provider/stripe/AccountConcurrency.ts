@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 
 /**
- * Bounds how many calls run at once per name: one busy tenant does not use up the platform's rate at the provider for
- * all others. Calls beyond the bound wait for their turn, first come first served.
+ * Bounds the calls that run at once per name, so that one busy tenant does not use up the platform's rate limit at the
+ * provider. Further calls wait for their turn, first come, first served.
  */
 export const makeBoundedPerName = (bound: number) => {
   const inUse = new Map<string, { readonly semaphore: Effect.Semaphore; users: number }>()
@@ -14,7 +14,7 @@ export const makeBoundedPerName = (bound: number) => {
     return entry
   }
 
-  /** Nothing is kept of names that nobody uses: there are as many as tenants. */
+  /** Forgets a name that nobody uses: there are as many as tenants. */
   const leave = (name: string, entry: ReturnType<typeof enter>) => {
     entry.users -= 1
     if (entry.users === 0) {

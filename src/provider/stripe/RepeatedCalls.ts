@@ -1,31 +1,26 @@
 import { Clock, Duration, Effect, Random } from "effect"
 
-/**
- * Calls to the provider are made again where that is safe and may help: at most twice more, after a pause with jitter,
- * and never beyond the call's deadline.
- */
-
-/** How often a call is made again. */
+/** The most repeats of a call. */
 export const maxRepeats = 2
 
-/** What is known of a call that failed. */
+/** A failed call, as far as the decision to repeat it goes. */
 export interface FailedCall {
-  /** It may pass if it is made again: no connection, a failure of the provider's own, too many calls, a lock. */
+  /** Whether a repeat may succeed: no connection, a failure at the provider, too many calls, a lock. */
   readonly transient: boolean
-  /** The provider's own wish, in milliseconds. */
+  /** The pause that the provider asks for, in milliseconds. */
   readonly retryAfter: number | undefined
 }
 
-/** The pause before the n-th repeat: 250 ms, then 500 ms, shortened by up to half so that callers do not meet again. */
+/** The pause before the n-th repeat: 250 ms, then 500 ms, shortened by up to half so that callers spread out. */
 const pauseBefore = (repeat: number, { retryAfter }: FailedCall): Effect.Effect<number> =>
   Effect.map(Random.nextRange(0.5, 1), (jitter) => Math.max(retryAfter ?? 0, 250 * 2 ** (repeat - 1) * jitter))
 
 /**
- * Repeats a call while its failures are transient. A pause that the deadline has no room for is not begun: the failure
- * itself is a better answer than a time-out.
+ * Repeats a call while its failures are transient: at most twice, with jittered pauses, within the deadline. If the next
+ * pause would outlast the deadline, the call fails at once: its failure says more than a time-out.
  *
- * @param attempt makes the call for the n-th time, from 0
- * @param deadline how long all of it may take
+ * @param attempt makes the call; the first attempt is number 0
+ * @param deadline the bound of all attempts and pauses together
  */
 export const repeated = <A, E extends FailedCall, R>(
   attempt: (repeat: number) => Effect.Effect<A, E, R>,

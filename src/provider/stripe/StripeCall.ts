@@ -7,24 +7,22 @@ import type { Environment } from "../../events/Environment.ts"
 import type { ProviderCredentials } from "../../settings/Settings.ts"
 import type { MetricsWriter } from "../../telemetry/Metrics.ts"
 import { annotateSpan } from "../../telemetry/Spans.ts"
-import type { ConnectedAccount } from "../Provider.ts"
-import type { AccountAccessRevoked, ProviderFailure } from "../ProviderErrors.ts"
+import type { ConnectedAccount, ProviderCall } from "../ProviderCall.ts"
 import { inOurNames, pathIdNames } from "../RefusedFields.ts"
 import type { ProviderObject, ProviderPage } from "../Schemas.ts"
 import { makeBoundedPerName } from "./AccountConcurrency.ts"
 import { repeated } from "./RepeatedCalls.ts"
 import { type CallFailure, fromStripeError, noFacts } from "./StripeErrors.ts"
 
-/** How every call to Stripe is made, and how its answers are read: what the families of operations share. */
-
+/** What the adapter needs to call Stripe: credentials by environment, and how calls are made. */
 export interface StripeProviderOptions {
   readonly sandbox: Option.Option<ProviderCredentials>
   readonly production: Option.Option<ProviderCredentials>
-  /** Another address of the provider's API: an emulator's. */
+  /** Another address of the provider's API, such as an emulator's. */
   readonly apiUrl: Option.Option<URL>
   readonly checkoutSuccessUrl: string
   readonly checkoutCancelUrl: string
-  /** For a whole call, answer, repeats and waiting for a turn included. Default 30 s. */
+  /** The bound of a whole call, including its answer, repeats and the wait for its turn. Default 30 s. */
   readonly timeout?: Duration.DurationInput
   /** Calls at once per connected account and process; more wait for their turn. Default 20. */
   readonly concurrencyPerAccount?: number
@@ -36,8 +34,8 @@ const defaultConcurrencyPerAccount = 20
 type HttpClient = NonNullable<Stripe.StripeConfig["httpClient"]>
 
 /**
- * The package makes a call again when its connection was closed, whatever it is told, and does so by the error's code.
- * When to repeat is decided in one place here, so it sees none.
+ * Stripe's HTTP client without the package's own repeats: it repeats a call whose connection was closed, whatever its
+ * settings, and recognizes that by the error's code. `repeated` decides alone, so the code is hidden.
  */
 const withoutRepeats = (): HttpClient => {
   const client: HttpClient = Stripe.createNodeHttpClient()
@@ -53,7 +51,7 @@ const withoutRepeats = (): HttpClient => {
 
 const portOf = (url: URL): number => (url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port))
 
-/** Who is called, by OpenTelemetry's names. */
+/** The server that is called, in OpenTelemetry's attribute names. */
 const serverOf = ({ apiUrl }: StripeProviderOptions) => {
   const url = Option.getOrElse(apiUrl, () => new URL("https://api.stripe.com"))
   return { "server.address": url.hostname, "server.port": portOf(url) }
@@ -76,10 +74,10 @@ const makeClient = (options: StripeProviderOptions, credentials: ProviderCredent
   })
 }
 
-/** Answers of the provider are plain JSON to us: its decimals become the strings that they are on the wire. */
+/** An answer as plain JSON: the package's decimals become strings again, as on the wire. */
 export const toJson = (answer: unknown): ProviderObject => JSON.parse(JSON.stringify(answer))
 
-/** An object without what lets a payer's browser act on it. */
+/** An object without the secret that lets a payer's browser act on it. */
 export const withoutSecrets = (object: ProviderObject): ProviderObject => {
   const { client_secret: _, ...rest } = object
   return rest
@@ -93,28 +91,25 @@ const toPage = (answer: unknown): ProviderPage => {
 const hashed = (accountId: string): string => createHash("sha256").update(accountId).digest("hex").slice(0, 16)
 
 /**
- * One call on a connected account. It may be made more than once, so `run` makes a read, or a write that a second time
- * changes nothing: a POST carries an idempotency key, a DELETE needs none.
+ * Makes one call on a connected account. `run` may run more than once, so it makes a read, or a write that is safe to
+ * repeat: a POST with an idempotency key, or a DELETE.
  */
 export type StripeCall = <A>(
   operation: string,
   account: ConnectedAccount,
   run: (client: Stripe, scope: { readonly stripeAccount: string }) => Promise<Stripe.Response<A>>
-) => Effect.Effect<A, ProviderFailure | AccountAccessRevoked>
+) => ProviderCall<A>
 
-/** An object that a call answered, as the API shows it. */
-export const one = (object: Effect.Effect<unknown, ProviderFailure | AccountAccessRevoked>) =>
-  Effect.map(object, (answer) => withoutSecrets(toJson(answer)))
+/** The object that a call answers, as the API shows it. */
+export const one = (object: ProviderCall<unknown>) => Effect.map(object, (answer) => withoutSecrets(toJson(answer)))
 
-/** The object that callers name by the id in the path, by whatever name the provider refuses that id. */
-export const named = (object: Effect.Effect<unknown, ProviderFailure | AccountAccessRevoked>) =>
-  Effect.mapError(one(object), inOurNames(pathIdNames))
+/** The same for an object named by the id in the path: a refusal of that id names `id`, whatever Stripe calls it. */
+export const named = (object: ProviderCall<unknown>) => Effect.mapError(one(object), inOurNames(pathIdNames))
 
-/** A page that a call answered, as the API shows it. */
-export const page = (answer: Effect.Effect<unknown, ProviderFailure | AccountAccessRevoked>) =>
-  Effect.map(answer, toPage)
+/** The page that a call answers, as the API shows it. */
+export const page = (answer: ProviderCall<unknown>) => Effect.map(answer, toPage)
 
-/** What a call came to, on its span and in the metrics. */
+/** Reports the outcome of a call on its span and in the metrics. */
 const report = (metrics: MetricsWriter | null, operation: string, environment: Environment) =>
   Effect.sync(() => {
     const startedAt = performance.now()
@@ -151,8 +146,8 @@ const log = ({ facts }: CallFailure) =>
     : Effect.logDebug("The provider refused a call", facts)
 
 /**
- * An answer without the provider's error object resolves, whatever its status and whoever gave it: a proxy, a redirect.
- * What the provider itself answers says which object it is.
+ * Whether Stripe itself gave the answer. The package resolves every answer without an error object, even a proxy's or a
+ * redirect; Stripe's own name their kind of `object`.
  */
 const isProviders = (answer: Stripe.Response<unknown>): boolean =>
   answer.lastResponse.statusCode < 300 && Predicate.hasProperty(answer, "object")
@@ -164,8 +159,8 @@ const notProviders = ({ lastResponse }: Stripe.Response<unknown>): CallFailure =
 }
 
 /**
- * Makes calls with the client of the account's environment: a bounded number at once per account, made again where that
- * may help, all within one deadline; errors as the API says them. Calls are measured where there are metrics.
+ * Makes calls with the client of the account's environment: a bounded number at once per account, repeated if that may
+ * help, within one deadline. Errors are the API's own. Calls are measured if there are metrics.
  */
 export const makeStripeCall = (options: StripeProviderOptions, metrics: MetricsWriter | null = null): StripeCall => {
   const clients = {
@@ -205,12 +200,12 @@ export const makeStripeCall = (options: StripeProviderOptions, metrics: MetricsW
                 ...(repeat === 0 ? {} : { "http.request.resend_count": repeat })
               }
             }),
-            // A pause between two attempts takes up nobody's turn
+            // Each attempt takes its own turn, so that a pause between two holds up nobody
             (call) => bounded(`${account.environment} ${account.accountId}`, call)
           )
         return repeated(attempt, deadline).pipe(
           Effect.mapError(({ error }) => error),
-          // The package's own time-out is of silence; a slow drip outlives it
+          // The package's own time-out only bounds silence, which a slow drip never reaches
           Effect.timeoutFail({ duration: deadline, onTimeout: () => new ProviderTimeout() })
         )
       }

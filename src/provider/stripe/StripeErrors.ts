@@ -8,13 +8,13 @@ import {
   ProviderTimeout,
   ProviderUnavailable
 } from "../../Errors.ts"
-import { AccountAccessRevoked, type ProviderFailure } from "../ProviderErrors.ts"
+import { AccountAccessRevoked, type ProviderCallFailure } from "../ProviderErrors.ts"
 import { objectNotFound, paymentRefused, requestRefused } from "../RefusalReasons.ts"
 import type { FailedCall } from "./RepeatedCalls.ts"
 
 /**
- * What operators may see of a provider's error. The provider's message is not kept: the one for revoked access carries
- * part of the platform's key, others the payer's data.
+ * The parts of a provider's error that operators may see. Its message is not kept: the one for revoked access carries part
+ * of the platform's key, others the payer's data.
  */
 export interface ProviderErrorFacts {
   readonly status: number | undefined
@@ -24,7 +24,7 @@ export interface ProviderErrorFacts {
   readonly providerRequestId: string | undefined
 }
 
-/** `line_items[0][price]` as the API writes it: `line_items.0.price`. */
+/** A parameter's path as the API writes it: `line_items[0][price]` is `line_items.0.price`. */
 export const dottedPath = (param: string): string =>
   param
     .split(/[[\].]/)
@@ -38,18 +38,18 @@ const retryAfterOf = (headers: Stripe.errors.StripeError["headers"]): { readonly
   return Number.isFinite(seconds) && seconds > 0 ? { retryAfter: Math.min(seconds, 300) * 1000 } : {}
 }
 
-/** A call that failed: how the API says it, what operators may see of it, and whether to make it again. */
+/** A failed call: the API's error, the facts for operators, and whether to repeat it. */
 export interface CallFailure extends FailedCall {
-  readonly error: ProviderFailure | AccountAccessRevoked
+  readonly error: ProviderCallFailure
   readonly facts: ProviderErrorFacts
 }
 
 /**
- * Whether the same call may pass if it is made again: no connection, a failure of the provider's own, too many calls,
- * or the first one with this key still under way. The provider's own advice goes first. Not a time-out: it has used up
+ * Whether a repeat of the call may succeed: no connection, a failure at the provider, too many calls, or the first one
+ * with this key still in progress. The provider's own advice takes precedence. A time-out is not repeated: it has used up
  * the deadline.
  */
-const isTransient = (thrown: Stripe.errors.StripeError, error: ProviderFailure | AccountAccessRevoked): boolean => {
+const isTransient = (thrown: Stripe.errors.StripeError, error: ProviderCallFailure): boolean => {
   const advice = thrown.headers?.["stripe-should-retry"]
   if (advice === "true" || advice === "false") {
     return advice === "true"
@@ -65,10 +65,10 @@ const isTransient = (thrown: Stripe.errors.StripeError, error: ProviderFailure |
   }
 }
 
-/** An error thrown by the `stripe` package as the API says it (contract, Errors). */
+/** The API's error for one that the `stripe` package threw (contract, Errors). */
 export const fromStripeError = (thrown: unknown, accountId: string): CallFailure => {
   if (!(thrown instanceof Stripe.errors.StripeError)) {
-    // The package throws a bare TypeError where the answer is not what it expects, e.g. `null`
+    // The package throws a bare TypeError if it does not expect the answer, e.g. `null`
     const facts = { ...noFacts, type: thrown instanceof Error ? thrown.name : typeof thrown }
     return { error: new ProviderUnavailable({ cause: facts }), facts, transient: false, retryAfter: undefined }
   }
@@ -83,7 +83,7 @@ export const fromStripeError = (thrown: unknown, accountId: string): CallFailure
   return { error, facts, transient: isTransient(thrown, error), retryAfter: retryAfterOf(thrown.headers).retryAfter }
 }
 
-/** Facts of an answer that came without a provider's error. */
+/** The facts of an answer without a provider's error. */
 export const noFacts: ProviderErrorFacts = {
   status: undefined,
   type: "unknown",
@@ -96,11 +96,11 @@ const classify = (
   thrown: Stripe.errors.StripeError,
   facts: ProviderErrorFacts,
   accountId: string
-): ProviderFailure | AccountAccessRevoked => {
+): ProviderCallFailure => {
   if (thrown instanceof Stripe.errors.StripeConnectionError) {
     return isTimeout(thrown) ? new ProviderTimeout({ cause: facts }) : new ProviderUnavailable({ cause: facts })
   }
-  // Beside 429 the provider also says this with 400
+  // The provider says this with 400 as well as 429
   if (thrown instanceof Stripe.errors.StripeRateLimitError) {
     return new ProviderRateLimited({ cause: facts, ...retryAfterOf(thrown.headers) })
   }
@@ -114,7 +114,7 @@ const classify = (
         : refused(thrown, facts)
     case 402:
       return paymentRefused({
-        // The package makes an absent decline code the empty string
+        // The package turns an absent decline code into an empty string
         code: `provider_${safeCode(thrown.decline_code || thrown.code || facts.type)}`,
         cause: facts
       })

@@ -1,34 +1,32 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
 import { ProviderUnavailable } from "../../Errors.ts"
-import type { AccountAccessRevoked, ProviderFailure } from "../ProviderErrors.ts"
-
-/** Lists of Stripe beyond their first page. */
+import type { ProviderCall } from "../ProviderCall.ts"
 
 /** The largest page of Stripe's lists. */
 const pageSize = 100
 
-/** More pages than any subscription or invoice has: an invoice has at most some hundred lines. */
+/** The most pages read of a list. Invoices have the longest lists, with a few hundred lines. */
 const maxPagesOfList = 50
 
-/** How many pages are looked through for one object. */
+/** The most pages searched for one object. */
 const maxPagesOfSearch = 20
 
-/** Asks for a page: those after an object where there is one. */
+/** Asks for a page: the first, or the one after an object. */
 type AskPage<A> = (params: {
   readonly limit: number
   readonly starting_after?: string
-}) => Effect.Effect<Stripe.ApiList<A>, ProviderFailure | AccountAccessRevoked>
+}) => ProviderCall<Stripe.ApiList<A>>
 
 /**
- * Reads a list page by page until a page is the last wanted. An empty page ends it, whatever else it says. Answers whether
- * the list's end, or a page that ended it, was reached within `maxPages` and without coming back to where it was.
+ * Reads a list page by page until `isLastWanted` or its end; an empty page is the end, whatever `has_more` says. Answers
+ * false if neither came within `maxPages`, or if the list came back to a page it had shown before.
  */
 const readPages = <A extends { readonly id: string }>(
   ask: AskPage<A>,
   maxPages: number,
   isLastWanted: (page: ReadonlyArray<A>) => boolean
-): Effect.Effect<boolean, ProviderFailure | AccountAccessRevoked> =>
+): ProviderCall<boolean> =>
   Effect.gen(function* () {
     const asked = new Set<string>()
     let last: A | undefined
@@ -45,10 +43,8 @@ const readPages = <A extends { readonly id: string }>(
     return false
   })
 
-/** All objects of a list. One that does not end within 50 pages, or comes back to where it was, is no answer. */
-export const everyPage = <A extends { readonly id: string }>(
-  ask: AskPage<A>
-): Effect.Effect<ReadonlyArray<A>, ProviderFailure | AccountAccessRevoked> =>
+/** All objects of a list. Fails if the list does not end within 50 pages, or repeats itself. */
+export const everyPage = <A extends { readonly id: string }>(ask: AskPage<A>): ProviderCall<ReadonlyArray<A>> =>
   Effect.suspend(() => {
     const all: Array<A> = []
     return Effect.flatMap(
@@ -61,17 +57,17 @@ export const everyPage = <A extends { readonly id: string }>(
     )
   })
 
-/** Whether an object of a list is such a one; `beyond` where none of the first 2,000 is and there are more. */
+/** Whether any object of a list matches; `beyond` if none of the first 2,000 does and there are more. */
 export const someOnPages = <A extends { readonly id: string }>(
   ask: AskPage<A>,
-  isSuch: (object: A) => boolean,
+  matches: (object: A) => boolean,
   beyond: boolean
-): Effect.Effect<boolean, ProviderFailure | AccountAccessRevoked> =>
+): ProviderCall<boolean> =>
   Effect.suspend(() => {
     let found = false
     return Effect.map(
       readPages(ask, maxPagesOfSearch, (page) => {
-        found = page.some(isSuch)
+        found = page.some(matches)
         return found
       }),
       (ended) => (ended ? found : beyond)

@@ -1,35 +1,43 @@
 import { Effect, Layer } from "effect"
 import { Metrics, type MetricsWriter } from "../../telemetry/Metrics.ts"
-import { stripeAccounts } from "../account/StripeAccount.ts"
-import { stripeCheckout } from "../checkout/StripeCheckout.ts"
-import { Provider } from "../Provider.ts"
+import { stripeAccount } from "../account/StripeAccount.ts"
+import { stripeBalanceTransactions } from "../balance-transactions/StripeBalanceTransactions.ts"
+import { stripeCheckoutSessions } from "../checkout/StripeCheckout.ts"
+import { stripeEvents } from "../notifications/StripeEvents.ts"
+import { stripeNotifications } from "../notifications/StripeNotifications.ts"
+import { Provider, type ProviderShape } from "../Provider.ts"
 import { stripePaymentLinks } from "../payment-links/StripePaymentLinks.ts"
-import { stripeMoney } from "../payments/StripePayments.ts"
-import { stripeCatalog } from "../products/StripeProducts.ts"
+import { stripePayments } from "../payments/StripePayments.ts"
+import { stripePayouts } from "../payouts/StripePayouts.ts"
+import { stripePrices } from "../prices/StripePrices.ts"
+import { stripeProducts } from "../products/StripeProducts.ts"
 import { stripePromotionCodes } from "../promotion-codes/StripePromotionCodes.ts"
+import { stripeRefunds } from "../refunds/StripeRefunds.ts"
 import { stripeSubscriptions } from "../subscriptions/StripeSubscriptions.ts"
 import { makeStripeCall, type StripeProviderOptions } from "./StripeCall.ts"
-import { stripeNotifications } from "./StripeNotifications.ts"
-import { stripeReports } from "./StripeReports.ts"
 
 export type { StripeProviderOptions } from "./StripeCall.ts"
 
-const makeProvider = (options: StripeProviderOptions, metrics: MetricsWriter | null): Provider["Type"] => {
+const makeProvider = (options: StripeProviderOptions, metrics: MetricsWriter | null): ProviderShape => {
   const call = makeStripeCall(options, metrics)
   return {
-    ...stripeAccounts(call),
-    ...stripeMoney(call),
-    ...stripeSubscriptions(call),
-    ...stripeCatalog(call),
-    ...stripeCheckout(call, options),
-    ...stripePaymentLinks(call),
-    ...stripePromotionCodes(call),
+    ...stripeAccount(call),
+    ...stripeBalanceTransactions(call),
+    ...stripeCheckoutSessions(call, options),
+    ...stripeEvents(call),
     ...stripeNotifications(options),
-    ...stripeReports(call)
+    ...stripePaymentLinks(call),
+    ...stripePayments(call),
+    ...stripePayouts(call),
+    ...stripePrices(call),
+    ...stripeProducts(call),
+    ...stripePromotionCodes(call),
+    ...stripeRefunds(call),
+    ...stripeSubscriptions(call)
   }
 }
 
-/** `Provider` over the `stripe` package. Calls in an environment without credentials answer `provider_unavailable`. */
+/** `Provider` over the `stripe` package. Calls in an environment without credentials fail with `provider_unavailable`. */
 export const stripeProviderLayer = (options: StripeProviderOptions): Layer.Layer<Provider> =>
   Layer.effect(
     Provider,

@@ -1,21 +1,22 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
-import type { Provider } from "../Provider.ts"
 import { named, page, type StripeCall } from "../stripe/StripeCall.ts"
 import type { ListSubscriptions } from "./Api.ts"
-
-/** Subscriptions at Stripe. */
+import type { SubscriptionsPort } from "./Port.ts"
 
 /** The parameters of a list of subscriptions. */
 export const subscriptionsParams = (params: ListSubscriptions): Stripe.SubscriptionListParams => params
 
-/** The operations of `Provider` on subscriptions. */
-export const stripeSubscriptions = (call: StripeCall) => {
-  const retrieveSubscription: Provider["Type"]["retrieveSubscription"] = (account, id) =>
+/** Subscriptions at Stripe. */
+export const stripeSubscriptions = (call: StripeCall): SubscriptionsPort => {
+  const retrieveSubscription: SubscriptionsPort["retrieveSubscription"] = (account, id) =>
     named(call("subscriptions.retrieve", account, (client, scope) => client.subscriptions.retrieve(id, {}, scope)))
 
-  /** The provider takes no keys with DELETE, and knows a canceled subscription no more to cancel it again. */
-  const cancelSubscription: Provider["Type"]["cancelSubscription"] = (account, id) =>
+  /**
+   * Stripe takes no idempotency keys with DELETE, and answers 404 to a second cancellation: if the subscription can be
+   * read and is canceled, that is the answer.
+   */
+  const cancelSubscription: SubscriptionsPort["cancelSubscription"] = (account, id) =>
     named(call("subscriptions.cancel", account, (client, scope) => client.subscriptions.cancel(id, {}, scope))).pipe(
       Effect.catchTag("ProviderObjectNotFound", (unknown) =>
         Effect.filterOrFail(
@@ -35,5 +36,5 @@ export const stripeSubscriptions = (call: StripeCall) => {
           client.subscriptions.list(subscriptionsParams(params), scope)
         )
       )
-  } satisfies Partial<Provider["Type"]>
+  }
 }

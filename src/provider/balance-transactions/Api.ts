@@ -27,8 +27,8 @@ export const ListBalanceTransactions = strict(
 )
 export type ListBalanceTransactions = typeof ListBalanceTransactions.Type
 
-/** What moved the account's balance. */
-export class TransactionsApi extends HttpApiGroup.make("balanceTransactions")
+/** Balance transactions of the organization's connected account. */
+export class BalanceTransactionsApi extends HttpApiGroup.make("balanceTransactions")
   .add(
     HttpApiEndpoint.get("list", "/balance-transactions")
       .setPath(OrganizationPath)

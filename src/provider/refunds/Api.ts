@@ -6,7 +6,7 @@ import { IdempotencyHeaders, NoQuery, OrganizationPath, optional, strict } from 
 import { providerErrors } from "../ProviderErrors.ts"
 import { amountRemark, Metadata, maximumAmount, ProviderObject, Reference } from "../Schemas.ts"
 
-/** Body of `POST P/refunds`: what is refunded, by exactly one of its payment intent and its charge. */
+/** Body of `POST P/refunds`: names either the payment intent or the charge. */
 export const CreateRefund = strict(
   Schema.Struct({
     payment_intent: optional(Reference.annotations({ description: "The payment to refund; or else `charge`" })),

@@ -1,24 +1,16 @@
 import { Schema } from "effect"
 import { optional } from "../../kit/Request.ts"
-import { UnitAmount } from "../Schemas.ts"
+import { type BrokenRule, UnitAmount } from "../Schemas.ts"
 
-/** What a price costs and how it recurs: the fields and rules that every place shares in which a price is described. */
-
-/** The longest period that the provider bills in one go is three years. */
+/** The most intervals of a billing period: the provider bills at most three years at once. */
 const maximumIntervalCount = { day: 1_095, week: 156, month: 36, year: 3 } as const
 
-/** A rule over several fields: what is wrong, by the field's path. */
-export interface RuleBroken {
-  readonly path: ReadonlyArray<PropertyKey>
-  readonly message: string
-}
-
-const broken = (message: string, ...path: ReadonlyArray<PropertyKey>): RuleBroken => ({ path, message })
+const broken = (message: string, ...path: ReadonlyArray<PropertyKey>): BrokenRule => ({ path, message })
 
 const recurringFields = {
   interval: Schema.Literal("day", "week", "month", "year"),
   interval_count: optional(Schema.Int.pipe(Schema.between(1, 1_095))),
-  // Accepted and dropped before the provider: metered prices are not supported (contract, Write operations)
+  // Accepted, but not passed on: metered prices are not supported (contract, Write operations)
   usage_type: optional(Schema.Literal("licensed", "metered"))
 }
 
@@ -49,8 +41,8 @@ export const RecurringWithTrial = Schema.Struct({
 }).pipe(Schema.filter(withinThreeYears))
 
 /**
- * The payer chooses the amount, within `minimum` and `maximum`, beginning at `preset`. `enabled` is the provider's own way
- * to say that there is such a choice; saying it again changes nothing.
+ * An amount that the payer chooses, between `minimum` and `maximum`, starting at `preset`. The provider requires `enabled`;
+ * the service adds it, so callers may leave it out.
  */
 export const CustomUnitAmount = Schema.Struct({
   enabled: optional(Schema.Literal(true)),
@@ -97,14 +89,14 @@ export const Tiers = Schema.Array(Tier).pipe(
   )
 )
 
-/** The quantity is divided before it is multiplied by the amount: a price per dozen. */
+/** A price per package, such as a dozen: the quantity is divided before it is multiplied by the amount. */
 export const TransformQuantity = Schema.Struct({
   divide_by: Schema.Int.pipe(Schema.between(1, 999_999)),
   round: Schema.Literal("up", "down")
 })
 
-/** What of a price's description the rules below look at. */
-interface Described {
+/** The fields of a price that the rules below check. */
+interface Amounts {
   readonly unit_amount?: number
   readonly custom_unit_amount?: object
   readonly recurring?: object
@@ -114,12 +106,12 @@ interface Described {
 }
 
 /**
- * How the fields that say what a price costs fit together: one of `unit_amount`, `custom_unit_amount` and `tiers`;
- * `tiers_mode` with tiers alone; `transform_quantity` with `unit_amount` alone; no recurrence of what the payer chooses.
+ * The rules for the fields that set a price's amount: exactly one of `unit_amount`, `custom_unit_amount` and `tiers`;
+ * `tiers_mode` only with `tiers`; `transform_quantity` only with `unit_amount`; no recurrence if the payer chooses.
  */
-export const amountRules = (price: Described): ReadonlyArray<RuleBroken> => {
+export const amountRules = (price: Amounts): ReadonlyArray<BrokenRule> => {
   const given = (["unit_amount", "custom_unit_amount", "tiers"] as const).filter((field) => price[field] !== undefined)
-  const rules: ReadonlyArray<readonly [isBroken: boolean, message: string, field: keyof Described]> = [
+  const rules: ReadonlyArray<readonly [isBroken: boolean, message: string, field: keyof Amounts]> = [
     [given.length === 0, "is missing; a price needs it, custom_unit_amount or tiers", "unit_amount"],
     ...given.map(
       (field) =>

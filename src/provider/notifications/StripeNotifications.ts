@@ -4,15 +4,13 @@ import Stripe from "stripe"
 import { SignatureInvalid } from "../../Errors.ts"
 import { environments } from "../../events/Environment.ts"
 import { spanned } from "../../telemetry/Spans.ts"
-import type { Provider, VerifiedNotification } from "../Provider.ts"
-import type { StripeProviderOptions } from "./StripeCall.ts"
+import type { StripeProviderOptions } from "../stripe/StripeCall.ts"
+import type { NotificationsPort, VerifiedNotification } from "./Port.ts"
 
-/** Notifications of Stripe. */
-
-/** How far a notification's time may be off, in both directions (contract, Signature, rule 3). */
+/** How far the time of a notification may be off, in either direction (contract, Signature, rule 3). */
 const toleranceSeconds = 300
 
-/** The one `t=` of a signature header. Two of them could be read differently by two readers, so they are refused. */
+/** The `t=` of a signature header; undefined if there are two, which two readers could read differently. */
 const timestampOf = (header: string): number | undefined => {
   const times = header.split(",").filter((part) => part.trim().startsWith("t="))
   const [time] = times
@@ -24,8 +22,8 @@ const timestampOf = (header: string): number | undefined => {
 const byteOrderMark = Buffer.from("\uFEFF")
 
 /**
- * Whether the bytes say what the text that is verified says: the package drops a byte order mark and replaces what is no
- * UTF-8, and so would confirm bytes that nobody signed.
+ * Whether the bytes are exactly the text that is verified: the package drops a byte order mark and replaces invalid UTF-8,
+ * so it would confirm bytes that nobody signed.
  */
 const isPlainText = (body: Buffer): boolean => isUtf8(body) && !body.subarray(0, 3).equals(byteOrderMark)
 
@@ -41,7 +39,7 @@ const isSigned = (body: Buffer, header: string, secret: string, now: number): bo
   }
 }
 
-/** What the bytes say as JSON; nothing where they are none. Never throws, however deep they are nested. */
+/** The bytes parsed as JSON; undefined if they are not JSON. Never throws, however deeply they are nested. */
 const parsed = (body: Buffer): unknown => {
   try {
     return JSON.parse(body.toString("utf8"))
@@ -50,8 +48,10 @@ const parsed = (body: Buffer): unknown => {
   }
 }
 
-/** The operations of `Provider` on notifications. */
-export const stripeNotifications = (options: StripeProviderOptions) => {
+/** Signatures of Stripe's notifications. */
+export const stripeNotifications = (
+  options: StripeProviderOptions
+): Pick<NotificationsPort, "verifyNotification" | "verifyThinNotification"> => {
   const secrets = environments.flatMap((environment) =>
     Option.match(options[environment], {
       onNone: () => [],
@@ -59,7 +59,7 @@ export const stripeNotifications = (options: StripeProviderOptions) => {
     })
   )
 
-  /** Under whose secret they are signed: of the bytes nothing is read before that is known. */
+  /** Finds the secret that signed the bytes; nothing of them is parsed before. */
   const verify = Effect.fnUntraced(function* (bytes: Uint8Array, header: string | undefined) {
     const now = yield* Clock.currentTimeMillis
     const time = header === undefined ? undefined : timestampOf(header)
@@ -78,5 +78,5 @@ export const stripeNotifications = (options: StripeProviderOptions) => {
   return {
     verifyNotification: spanned("Provider.verifyNotification", verify),
     verifyThinNotification: spanned("Provider.verifyThinNotification", verify)
-  } satisfies Partial<Provider["Type"]>
+  }
 }

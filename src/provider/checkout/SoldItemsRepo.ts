@@ -1,11 +1,11 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
-import type { Tenant } from "../identity/Principal.ts"
-import type { SoldItems } from "./Provider.ts"
+import type { Tenant } from "../../kit/Tenant.ts"
+import type { SoldItems } from "./Port.ts"
 
-/** What sessions and payment links of this service sell, by their id (contract, Events, rule 2). */
+/** The record of what this service's sessions and payment links sell, by their id (contract, Events, rule 2). */
 export const makeSoldItemsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
-  /** A repeat of the same creation changes nothing: what a session sells never does. */
+  /** Changes nothing if it is there already: what a session or link sells never changes. */
   insert: (tenant: Tenant, sourceId: string, items: SoldItems): Effect.Effect<void, SqlError.SqlError> =>
     sql`
       INSERT INTO payments.sold_items (organization_id, environment, source_id, price_ids, product_ids)

@@ -1,14 +1,13 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
 import { ProviderUnavailable } from "../../Errors.ts"
-import type { SoldItems } from "../Provider.ts"
-import { type AccountAccessRevoked, isRefusal, type ProviderFailure } from "../ProviderErrors.ts"
-
-/** The lines of sessions and payment links at Stripe. */
+import type { ProviderCall } from "../ProviderCall.ts"
+import { isRefusal } from "../ProviderErrors.ts"
+import type { SoldItems } from "./Port.ts"
 
 const unique = (ids: ReadonlyArray<string>): ReadonlyArray<string> => [...new Set(ids)]
 
-/** What lines sell. */
+/** The prices and products that lines sell. */
 export const soldItemsOf = (items: ReadonlyArray<Stripe.LineItem>): SoldItems => {
   const prices = items.flatMap((item) => (item.price === null ? [] : [item.price]))
   return {
@@ -17,19 +16,17 @@ export const soldItemsOf = (items: ReadonlyArray<Stripe.LineItem>): SoldItems =>
   }
 }
 
-/** More lines than one page holds are not possible: sessions have at most 100, payment links 20. */
+/** A page that holds every line: sessions have at most 100, payment links 20. */
 export const everyLine = { limit: 100 } as const
 
-type Lines = Effect.Effect<Stripe.ApiList<Stripe.LineItem>, ProviderFailure | AccountAccessRevoked>
-
 /**
- * The lines that came expanded with a new object; they are cut off after the first ten, and then all are asked for. That
- * this was refused says nothing against the object, which is there: the creation's outcome is open until a repeat.
+ * All lines of a new object. Stripe expands only the first ten with it; if there are more, all are asked for. If that is
+ * refused, the object exists all the same: the outcome of its creation is open until a repeat.
  */
 export const allLines = (
   expanded: Stripe.ApiList<Stripe.LineItem> | undefined,
-  ask: Lines
-): Effect.Effect<ReadonlyArray<Stripe.LineItem>, ProviderFailure | AccountAccessRevoked> =>
+  ask: ProviderCall<Stripe.ApiList<Stripe.LineItem>>
+): ProviderCall<ReadonlyArray<Stripe.LineItem>> =>
   expanded === undefined || expanded.has_more
     ? ask.pipe(
         Effect.map(({ data }) => data),

@@ -1,0 +1,31 @@
+import { createHash } from "node:crypto"
+import type { Tenant } from "../kit/Tenant.ts"
+import type { ConnectedAccount } from "./ProviderCall.ts"
+
+/**
+ * The idempotency key of a call to the provider, derived from the caller's: a repeat after a crash or a lost answer
+ * creates nothing twice, and equal keys of two organizations never meet. It is a hash, since the caller's key may already
+ * have the provider's 255 characters. `step` tells the calls of one operation apart.
+ *
+ * `effectKey` is the caller's key, or the one that `Idempotency` derives from it after a refused try: the provider keeps a
+ * refusal under the key of its call, together with the refused parameters.
+ */
+export const providerIdempotencyKey = (options: {
+  readonly tenant: Tenant
+  readonly account: ConnectedAccount
+  readonly operation: string
+  readonly effectKey: string
+  readonly step?: string
+}): string =>
+  createHash("sha256")
+    .update(
+      JSON.stringify([
+        options.tenant.organizationId,
+        options.tenant.environment,
+        options.account.accountId,
+        options.operation,
+        options.effectKey,
+        options.step ?? ""
+      ])
+    )
+    .digest("hex")

@@ -1,0 +1,19 @@
+import type { SqlClient } from "@effect/sql"
+import { Layer } from "effect"
+import { Accounts } from "./Accounts.ts"
+import { CheckoutSessions } from "./checkout/CheckoutSessions.ts"
+import type { Provider } from "./Provider.ts"
+import { PaymentLinks } from "./payment-links/PaymentLinks.ts"
+import { Prices } from "./prices/Prices.ts"
+import { Products } from "./products/Products.ts"
+import { PromotionCodes } from "./promotion-codes/PromotionCodes.ts"
+
+/** The services on connected accounts: linking, and the operations that take more than one call. */
+export type ProviderServices = Accounts | CheckoutSessions | PaymentLinks | Prices | Products | PromotionCodes
+
+/** All services on connected accounts. */
+export const providerServicesLayer: Layer.Layer<ProviderServices, never, Provider | SqlClient.SqlClient> =
+  Layer.mergeAll(CheckoutSessions.layer, PaymentLinks.layer, Products.layer, PromotionCodes.layer).pipe(
+    Layer.provideMerge(Prices.layer),
+    Layer.provideMerge(Accounts.layer)
+  )

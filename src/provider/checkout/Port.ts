@@ -1,0 +1,32 @@
+import type { ConnectedAccount, ProviderCall, WriteOptions } from "../ProviderCall.ts"
+import type { ProviderObject, ProviderPage } from "../Schemas.ts"
+import type { CreateCheckoutSession, ListCheckoutSessions } from "./Api.ts"
+
+/** The prices and products that a session or payment link sells, each once, in the order of its lines. */
+export interface SoldItems {
+  readonly priceIds: ReadonlyArray<string>
+  readonly productIds: ReadonlyArray<string>
+}
+
+/** The terms that a subscription takes from its prices, in addition to what the caller asks for. */
+export interface SubscriptionTerms {
+  /** Days before a new subscription's first charge; null for none. */
+  readonly trialPeriodDays: number | null
+}
+
+/** The parameters of a new checkout session. */
+export type NewCheckoutSession = CreateCheckoutSession & SubscriptionTerms
+
+/** The provider's operations on checkout sessions. */
+export interface CheckoutSessionsPort {
+  /** Answers the session, and what it sells according to the provider. */
+  readonly createCheckoutSession: (
+    account: ConnectedAccount,
+    params: NewCheckoutSession,
+    options: WriteOptions
+  ) => ProviderCall<{ readonly session: ProviderObject; readonly soldItems: SoldItems }>
+  readonly retrieveCheckoutSession: (account: ConnectedAccount, id: string) => ProviderCall<ProviderObject>
+  readonly listCheckoutSessions: (account: ConnectedAccount, params: ListCheckoutSessions) => ProviderCall<ProviderPage>
+  /** What a session sells, read from its lines. */
+  readonly listSessionItems: (account: ConnectedAccount, id: string) => ProviderCall<SoldItems>
+}

@@ -1,0 +1,39 @@
+import type { Effect } from "effect"
+import type { SignatureInvalid } from "../../Errors.ts"
+import type { Environment } from "../../events/Environment.ts"
+import type { ConnectedAccount, ProviderCall } from "../ProviderCall.ts"
+import type { ProviderObject } from "../Schemas.ts"
+
+/** A notification with a valid signature and time, under a secret of this environment. */
+export interface VerifiedNotification {
+  readonly environment: Environment
+  /** The parsed JSON, not examined yet; undefined if the body is not JSON. */
+  readonly event: unknown
+}
+
+/** The provider's notifications, and what completes or repeats them. */
+export interface NotificationsPort {
+  /** Verifies the signature over the exact bytes, and the time: at most 5 minutes off in either direction. */
+  readonly verifyNotification: (
+    body: Uint8Array,
+    signatureHeader: string | undefined
+  ) => Effect.Effect<VerifiedNotification, SignatureInvalid>
+  /** The same for a thin notification, which names an event and carries no object. */
+  readonly verifyThinNotification: (
+    body: Uint8Array,
+    signatureHeader: string | undefined
+  ) => Effect.Effect<VerifiedNotification, SignatureInvalid>
+
+  /** A snapshot event as it was sent; the provider keeps it for 30 days. */
+  readonly retrieveEvent: (account: ConnectedAccount, id: string) => ProviderCall<ProviderObject>
+  /** All items of a subscription; the subscription in an event may list only some of them. */
+  readonly listSubscriptionItems: (
+    account: ConnectedAccount,
+    subscriptionId: string
+  ) => ProviderCall<ReadonlyArray<ProviderObject>>
+  /** All lines of an invoice; the invoice in an event may list only some of them. */
+  readonly listInvoiceLines: (
+    account: ConnectedAccount,
+    invoiceId: string
+  ) => ProviderCall<ReadonlyArray<ProviderObject>>
+}

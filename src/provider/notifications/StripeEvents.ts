@@ -1,0 +1,33 @@
+import { Effect } from "effect"
+import { type StripeCall, toJson } from "../stripe/StripeCall.ts"
+import { everyPage } from "../stripe/StripePages.ts"
+import type { NotificationsPort } from "./Port.ts"
+
+/** Events at Stripe, and the lists that they carry only in part. */
+export const stripeEvents = (
+  call: StripeCall
+): Pick<NotificationsPort, "retrieveEvent" | "listSubscriptionItems" | "listInvoiceLines"> => ({
+  retrieveEvent: (account, id) =>
+    Effect.map(
+      call("events.retrieve", account, (client, scope) => client.events.retrieve(id, {}, scope)),
+      toJson
+    ),
+  listSubscriptionItems: (account, subscription) =>
+    Effect.map(
+      everyPage((params) =>
+        call("subscription_items.list", account, (client, scope) =>
+          client.subscriptionItems.list({ subscription, ...params }, scope)
+        )
+      ),
+      (items) => items.map(toJson)
+    ),
+  listInvoiceLines: (account, invoice) =>
+    Effect.map(
+      everyPage((params) =>
+        call("invoices.listLineItems", account, (client, scope) =>
+          client.invoices.listLineItems(invoice, params, scope)
+        )
+      ),
+      (lines) => lines.map(toJson)
+    )
+})

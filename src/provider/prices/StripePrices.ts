@@ -1,0 +1,49 @@
+import { Effect } from "effect"
+import type Stripe from "stripe"
+import { inOurNames } from "../RefusedFields.ts"
+import { named, one, page, type StripeCall } from "../stripe/StripeCall.ts"
+import type { CreatePrice } from "./Api.ts"
+import type { PricesPort } from "./Port.ts"
+
+const expanded = { expand: ["tiers"] }
+
+/** A recurrence without `usage_type`: metered prices are not supported, so it is dropped (contract, Write operations). */
+export const withoutUsage = <A extends { readonly usage_type?: string }>(recurring: A): Omit<A, "usage_type"> => {
+  const { usage_type: _, ...supported } = recurring
+  return supported
+}
+
+/** An amount that the payer chooses: Stripe also wants to be told that it is `enabled`. */
+export const chosenByPayer = <A extends object>(amount: A) => ({ ...amount, enabled: true as const })
+
+/** The parameters of a new price. */
+export const priceParams = (params: CreatePrice): Stripe.PriceCreateParams => {
+  const { custom_unit_amount, recurring, tiers, ...rest } = params
+  return {
+    ...rest,
+    ...(custom_unit_amount === undefined ? {} : { custom_unit_amount: chosenByPayer(custom_unit_amount) }),
+    ...(recurring === undefined ? {} : { recurring: withoutUsage(recurring) }),
+    ...(tiers === undefined ? {} : { billing_scheme: "tiered", tiers: tiers.map((tier) => ({ ...tier })) }),
+    ...expanded
+  }
+}
+
+/** Prices at Stripe. */
+export const stripePrices = (call: StripeCall): PricesPort => ({
+  createPrice: (account, params, { idempotencyKey }) =>
+    one(
+      call("prices.create", account, (client, scope) =>
+        client.prices.create(priceParams(params), { ...scope, idempotencyKey })
+      )
+    ).pipe(Effect.mapError(inOurNames({ billing_scheme: "tiers" }))),
+  deactivatePrice: (account, id, { idempotencyKey }) =>
+    named(
+      call("prices.update", account, (client, scope) =>
+        client.prices.update(id, { active: false }, { ...scope, idempotencyKey })
+      )
+    ),
+  retrievePrice: (account, id) =>
+    named(call("prices.retrieve", account, (client, scope) => client.prices.retrieve(id, expanded, scope))),
+  listPrices: (account, params) =>
+    page(call("prices.list", account, (client, scope) => client.prices.list(params, scope)))
+})
