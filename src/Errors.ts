@@ -1,10 +1,12 @@
 /**
  * Every error code of the API, one tagged error each (contract, Errors).
  *
- * The wire form of all of them is exactly `{error, code, fields, requestId}`. An error is raised where its condition
- * is known and becomes a response in one place, `http/Edge.ts`. Messages are written for integrators and never carry a
- * secret, a key, a payer's URL, SQL or a stack; what an operator needs stays in `cause`, which is never sent. A class says everything about
- * its error: status, code, message, why it is raised and what to do. To add one, define it in `errors/` and list it here.
+ * The wire form of all of them is exactly `{error, code, fields, requestId}`. An error is raised where its condition is
+ * known and becomes a response in one place, `http/Edge.ts`. Messages are written for integrators and never carry a
+ * secret, a key, a payer's URL, SQL or a stack; what an operator needs stays in `cause`, which is never sent.
+ *
+ * A class carries all that is said about its error: status, code, message, why it is raised and what to do. To add one,
+ * define it in `errors/` and list it here.
  */
 
 import {
