@@ -55,7 +55,7 @@ const slice = (folder: string) => ({
 
 /** The floors, the lowest first: a module may use its own floor and those below. A file that is on none fails. */
 const floors: ReadonlyArray<{ readonly name: string; readonly holds: { readonly test: (path: string) => boolean } }> = [
-  { name: "ground", holds: /^Errors\.ts$|^(bounds|settings|events)\// },
+  { name: "ground", holds: /^Errors\.ts$|^(bounds|errors|settings|events)\// },
   slice("telemetry"),
   slice("storage"),
   slice("kit"),
@@ -184,8 +184,7 @@ describe("the service's modules", () => {
   })
 
   it("are at most 400 lines long", () => {
-    // One class for each documented code, and nothing else to cut it by
-    const long = modules.filter(({ lines, path }) => lines > 400 && path !== "Errors.ts")
+    const long = modules.filter(({ lines }) => lines > 400)
     expect(long.map(({ lines, path }) => `${path}: ${lines}`)).toEqual([])
   })
 })

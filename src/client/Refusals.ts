@@ -10,7 +10,9 @@ export class ProviderAmountTooLarge extends documented("ProviderAmountTooLarge",
   status: 422,
   code: "provider_amount_too_large",
   settles: "refused",
-  message: "The amount is more than the payment provider takes in this currency."
+  message: "The amount is more than the payment provider takes in this currency.",
+  why: "The provider has an upper limit for amounts in this currency, and the request exceeds it.",
+  remedy: "Lower the amount that `fields` names, or split it."
 }) {}
 
 /** What was to be created exists already, such as an active promotion code; `fields` says which value is taken. */
@@ -18,7 +20,9 @@ export class ProviderResourceAlreadyExists extends documented("ProviderResourceA
   status: 422,
   code: "provider_resource_already_exists",
   settles: "refused",
-  message: "The payment provider has such an object already."
+  message: "The payment provider has such an object already.",
+  why: "What was to be created exists already; `fields` names the value that is taken.",
+  remedy: "Use the existing object, or choose another value."
 }) {}
 
 const refusals = [ProviderAmountTooLarge, ProviderResourceAlreadyExists] as const

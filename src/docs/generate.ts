@@ -4,6 +4,7 @@ import { withErrorTable } from "./ErrorReference.ts"
 import { withEventTable } from "./EventReference.ts"
 import { withOperationsTable } from "./OperationsTable.ts"
 import { withSettingsTable } from "./SettingsTable.ts"
+import { webhookTypes, webhookTypesPath } from "./WebhookTypes.ts"
 
 /** Brings the README's tables of events, attempts' error codes, errors, operations and settings up to date: `npm run docs`. */
 const readme = new URL("../../README.md", import.meta.url)
@@ -15,3 +16,6 @@ await writeFile(
   readme,
   tables.reduce((written, withTable) => withTable(written), text)
 )
+
+/** The consumer kit's types of `data`, which derive from the catalog of events. */
+await writeFile(new URL(`../${webhookTypesPath}`, import.meta.url), webhookTypes())

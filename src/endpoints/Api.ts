@@ -21,7 +21,7 @@ import {
 } from "../Errors.ts"
 import { EventType } from "../events/Catalog.ts"
 import { DeliveryState } from "../events/DeliveryState.ts"
-import { EventTypeName } from "../events/EventCatalog.ts"
+import { EventTypeName, maxSubscriptions } from "../events/EventCatalog.ts"
 import { Filters, filtersJsonSchema } from "../events/Filters.ts"
 import { Authentication } from "../identity/Authentication.ts"
 import { RequiredPermission } from "../identity/keys/Permissions.ts"
@@ -49,8 +49,8 @@ const DestinationText = text({ min: 1, max: 2048 }).annotations({
   jsonSchema: { minLength: 1, maxLength: 2048, pattern: "^[hH][tT][tT][pP][sS]://[^\\s\\\\/?#@]+(?:/[^\\s\\\\?#]*)?$" }
 })
 
-/** The subscribed types: 1 to 19, each once. */
-const Subscriptions = uniqueArray(EventType, { min: 1, max: 19 }).annotations({
+/** The subscribed types, each once. */
+const Subscriptions = uniqueArray(EventType, { min: 1, max: maxSubscriptions }).annotations({
   description: "Event types from the catalog, each once",
   jsonSchema: { uniqueItems: true }
 })

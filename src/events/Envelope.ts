@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto"
 import type { EventData, EventType } from "./Catalog.ts"
 import { type Envelope, envelopeVersion, providerName, testProviderName } from "./EnvelopeSchema.ts"
+import type { EnvelopeWith } from "./EnvelopeStruct.ts"
 import type { Environment } from "./Environment.ts"
 
 export { Envelope, EventId, envelopeVersion, providerName, testProviderName } from "./EnvelopeSchema.ts"
@@ -10,17 +11,7 @@ export { Envelope, EventId, envelopeVersion, providerName, testProviderName } fr
 export const maxUnixSeconds = 253_402_300_799
 
 /** The envelope of one type. */
-export interface EnvelopeOf<T extends EventType> {
-  readonly id: string
-  readonly type: T
-  readonly version: typeof envelopeVersion
-  readonly created_at: string
-  readonly livemode: boolean
-  readonly organization_id: string
-  readonly source: { readonly provider: typeof providerName | typeof testProviderName; readonly event_id: string }
-  readonly data: EventData<T>
-  readonly test?: true
-}
+export type EnvelopeOf<T extends EventType> = EnvelopeWith<T, EventData<T>>
 
 /** What makes an event distinct: one provider event gives rise to at most one event of each type per environment. */
 export interface EventIdentity {
@@ -63,18 +54,18 @@ export const makeEnvelope = <T extends EventType>(input: EnvelopeInput<T>): Enve
 })
 
 /** What a synthetic event is made of. */
-export interface TestEnvelopeInput<T extends EventType> {
+export interface TestEnvelopeInput<T extends string, Data> {
   readonly organizationId: string
   /** Tells this test from all others: letters, digits, `_` and `-`, e.g. a UUID. */
   readonly testId: string
   readonly createdAt: Date
   readonly type: T
   /** Fictitious data. */
-  readonly data: EventData<T>
+  readonly data: Data
 }
 
 /** The envelope of a synthetic event (contract, Synthetic test events): it always says that it is one. */
-export const makeTestEnvelope = <T extends EventType>(input: TestEnvelopeInput<T>): EnvelopeOf<T> => {
+export const makeTestEnvelope = <T extends string, Data>(input: TestEnvelopeInput<T, Data>): EnvelopeWith<T, Data> => {
   const id = `svc_test_evt_${input.testId}`
   return {
     id,

@@ -1,4 +1,4 @@
-/** The catalog that is in force: the 19 types, or what an embedding team puts in their place. */
+/** The catalog in force: that of the contract, or what an embedding team puts in its place. */
 import { Context, Layer, Schema } from "effect"
 import { EventType, eventTypes } from "./Catalog.ts"
 
@@ -13,7 +13,7 @@ export interface CatalogEntry {
 }
 
 /**
- * An event type as answers carry it. Documented as the catalog's 19; a string to the reader, since the service may be
+ * An event type as answers carry it. Documented as one of the contract's catalog; a string to the reader, since the service may be
  * embedded with a catalog of another team's own, and may know more types than a client that is older.
  */
 export const EventTypeName = Schema.String.annotations({
@@ -23,8 +23,8 @@ export const EventTypeName = Schema.String.annotations({
 })
 
 /**
- * The types that endpoints may subscribe to and that are shown beside them. The 19 of the contract (Events, Catalog)
- * where no layer says otherwise: then nothing has to be provided.
+ * The types that endpoints may subscribe to and that are shown beside them. Those of the contract (Events, Catalog)
+ * unless a layer provides others.
  */
 export class EventCatalog extends Context.Reference<EventCatalog>()("connected-payments/events/EventCatalog", {
   defaultValue: (): ReadonlyArray<CatalogEntry> => eventTypes
@@ -45,8 +45,8 @@ const checked = (entries: ReadonlyArray<CatalogEntry>): ReadonlyArray<CatalogEnt
   return entries
 }
 
-/** The most types that one endpoint subscribes to (contract, Webhook destination). */
-export const maxSubscriptions = 19
+/** The most types that one endpoint subscribes to: all of the contract's. A check of the table of endpoints says it too. */
+export const maxSubscriptions = EventType.literals.length
 
 /** Why a subscription can't be held: the types that the catalog lacks, a type twice, none or too many. */
 export const subscriptionProblem = (

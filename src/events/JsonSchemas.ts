@@ -2,10 +2,9 @@
  * The published JSON Schemas of events, for consumers of any language: one for each type's envelope with its `data`, made
  * of the very schemas that the service's own events are checked against. Pure.
  */
-import { JSONSchema, Predicate, type Schema } from "effect"
+import { JSONSchema, Predicate } from "effect"
 import { publishedSchema } from "../bounds/PublishedSchema.ts"
-import { EventType, eventTypes } from "./Catalog.ts"
-import { Envelope } from "./EnvelopeSchema.ts"
+import { EventType, envelopeByType, eventTypes } from "./Catalog.ts"
 
 /** A JSON Schema, or a part of one. */
 export interface JsonSchema {
@@ -26,16 +25,10 @@ const schemaOf = (input: JSONSchema.JsonSchema7): JsonSchema => {
   return Predicate.isRecord(schema) ? schema : {}
 }
 
-const envelopes = new Map<EventType, Schema.Schema.AnyNoContext>(
-  Envelope.members.map((member) => [member.fields.type.literals[0], member])
-)
-
-const envelopeOf = (type: EventType): Schema.Schema.AnyNoContext => envelopes.get(type) ?? Envelope
-
 /** The schema of a type's envelope, complete in one file. */
 const standalone = (type: EventType, description: string): JsonSchema => {
   const definitions: Record<string, JSONSchema.JsonSchema7> = {}
-  const envelope = JSONSchema.fromAST(envelopeOf(type).ast, {
+  const envelope = JSONSchema.fromAST(envelopeByType[type].ast, {
     definitions,
     target: "jsonSchema2020-12",
     topLevelReferenceStrategy: "skip"
@@ -70,7 +63,7 @@ export const eventSchemaComponents = (
   const references = new Map(
     EventType.literals.map((type) => [
       type,
-      schemaOf(JSONSchema.fromAST(envelopeOf(type).ast, { definitions, definitionPath, target: "openApi3.1" }))
+      schemaOf(JSONSchema.fromAST(envelopeByType[type].ast, { definitions, definitionPath, target: "openApi3.1" }))
     ])
   )
   return {

@@ -2,10 +2,10 @@
  * Synthetic test events (contract, Synthetic test events): an envelope of every type of the catalog, with fictitious
  * data. Pure. They look like the real ones, say in several places that they are none, and name nothing that exists.
  */
-import type { EventType } from "./Catalog.ts"
+import { type EventType, fictitious } from "./Catalog.ts"
 import { makeTestEnvelope } from "./Envelope.ts"
 import type { Envelope } from "./EnvelopeSchema.ts"
-import { samples, secondsPerDay } from "./Samples.ts"
+import { secondsPerDay } from "./Samples.ts"
 
 /** What a synthetic event is made of. The same input gives the same event. */
 export interface SyntheticInput {
@@ -21,8 +21,7 @@ export interface SyntheticInput {
 export const syntheticEvent = ({ createdAt, organizationId, testId, type }: SyntheticInput): Envelope => {
   const unique = testId.replaceAll("-", "")
   const now = Math.floor(createdAt.getTime() / 1000)
-  return samples[type]({
-    make: (type, data) => makeTestEnvelope({ organizationId, testId, createdAt, type, data }),
+  return fictitious[type]((type, data) => makeTestEnvelope({ organizationId, testId, createdAt, type, data }), {
     id: (prefix) => `${prefix}_test_${unique}`,
     inDays: (days) => now + days * secondsPerDay
   })

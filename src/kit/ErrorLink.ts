@@ -5,7 +5,7 @@ import { documentedErrors } from "../Errors.ts"
 /** Where the reference of errors is served, to everybody. */
 export const errorReferencePath = "/docs/errors"
 
-/** What of an error decides on its place. */
+/** What decides the place of an error. */
 interface CodeAndStatus {
   readonly code: string
   readonly status: number
@@ -25,7 +25,7 @@ const anchors: ReadonlyMap<string, string> = new Map(
 )
 
 /**
- * Where the reference tells of an error, as a URL's fragment without the `#`: its code, or for the provider's own codes
+ * Where the reference describes an error, as a URL's fragment without the `#`: its code, or for the provider's own codes
  * `provider_request_refused` (422) and `provider_payment_refused` (402).
  */
 export const anchorOf = (error: CodeAndStatus): string =>

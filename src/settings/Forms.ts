@@ -1,62 +1,121 @@
 import { BlockList, isIP } from "node:net"
-import { Config, ConfigError, Duration, Either } from "effect"
+import { Array as Arr, Config, ConfigError, Duration, Either, Redacted } from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
 import { isPrivateAddress } from "../bounds/PrivateNetworks.ts"
 
-/** The forms that settings come in: each refuses by the setting's name and never repeats a secret. */
+/** The forms of settings' values. None names its setting, and none repeats a secret when it refuses it. */
 
-/** Nothing where the setting is absent. */
-export const optional = <A>(config: Config.Config<A>) => Config.option(config)
+/** The form of a setting's value. */
+export interface Form<A> {
+  /** Reads the value; the setting adds its name. */
+  readonly config: Config.Config<A>
+  /** What the table of settings says of the bounds; empty if there are none. */
+  readonly bounds: string
+}
 
-/** `Config.validate` with the setting's name in the error: its own has none. */
-export const validated =
-  <A>(name: string, message: string, isValid: (value: A) => boolean) =>
-  (config: Config.Config<A>): Config.Config<A> =>
+const form = <A>(config: Config.Config<A>, bounds = ""): Form<A> => ({ config, bounds })
+
+/** A form that takes what another does, unless `parse` refuses it with a message. */
+export const parsed = <A, B>({ bounds, config }: Form<A>, parse: (value: A) => Either.Either<B, string>): Form<B> =>
+  form(
     Config.mapOrFail(config, (value) =>
-      isValid(value) ? Either.right(value) : Either.left(ConfigError.InvalidData([name], message))
-    )
-
-/** Text, without the blanks around it. */
-export const nonEmpty = (name: string) =>
-  Config.string(name).pipe(
-    Config.map((value) => value.trim()),
-    validated(name, "must not be empty", (value) => value !== "")
+      Either.mapLeft(parse(value), (message) => ConfigError.InvalidData([], message))
+    ),
+    bounds
   )
+
+/** A form that takes what another does if it is valid. */
+export const validated = <A>(of: Form<A>, message: string, isValid: (value: A) => boolean): Form<A> =>
+  parsed(of, (value) => (isValid(value) ? Either.right(value) : Either.left(message)))
+
+/** A form whose value is turned into another. */
+export const mapped = <A, B>(of: Form<A>, f: (value: A) => B): Form<B> => parsed(of, (value) => Either.right(f(value)))
+
+const anyText = form(Config.string())
+
+/** Text that is not empty, without the blanks around it. */
+export const text: Form<string> = validated(
+  mapped(anyText, (value) => value.trim()),
+  "must not be empty",
+  (value) => value !== ""
+)
+
+/** A secret that is valid as text. */
+export const secret = (message: string, isValid: (value: string) => boolean): Form<Redacted.Redacted> =>
+  validated(form(Config.redacted()), message, (value) => isValid(Redacted.value(value)))
+
+/** Secrets, comma-separated; at least one. */
+export const secrets: Form<NonEmptyReadonlyArray<Redacted.Redacted>> = parsed(form(Config.redacted()), (value) => {
+  const all = Redacted.value(value)
+    .split(",")
+    .map((one) => one.trim())
+    .filter((one) => one !== "")
+    .map((one) => Redacted.make(one))
+  return Arr.isNonEmptyReadonlyArray(all) ? Either.right(all) : Either.left("must name at least one secret")
+})
+
+/** Text that is kept secret, whatever it is. */
+export const anySecret: Form<Redacted.Redacted> = form(Config.redacted())
+
+/** `true` or `false`. */
+export const flag: Form<boolean> = form(Config.boolean())
+
+/** One of several words. */
+export const oneOf = <const Words extends ReadonlyArray<string>>(...words: Words): Form<Words[number]> =>
+  form(Config.literal(...words)())
+
+/** The least level that is logged. */
+export const logLevel = form(Config.logLevel())
 
 /** A whole number within bounds, both included. */
-export const intBetween = (name: string, min: number, max: number, fallback: number) =>
-  Config.string(name).pipe(
+export const whole = ({ max, min }: { readonly min: number; readonly max: number }): Form<number> => ({
+  ...validated(
     // Digits alone: an empty text would be read as 0
-    Config.map((text) => (/^\d{1,10}$/.test(text.trim()) ? Number(text) : Number.NaN)),
-    validated(name, `must be a whole number between ${min} and ${max}`, (n) => n >= min && n <= max),
-    Config.withDefault(fallback)
-  )
+    mapped(anyText, (value) => (/^\d{1,10}$/.test(value.trim()) ? Number(value) : Number.NaN)),
+    `must be a whole number between ${min} and ${max}`,
+    (value) => value >= min && value <= max
+  ),
+  bounds: `${min} to ${max}`
+})
 
-/** A duration of at least `min`, such as `10 seconds`. */
-export const durationAbove = (name: string, min: Duration.DurationInput, fallback: Duration.DurationInput) =>
-  Config.duration(name).pipe(
-    validated(name, `must be at least ${Duration.format(min)}`, (value: Duration.Duration) =>
-      Duration.greaterThanOrEqualTo(value, min)
-    ),
-    Config.withDefault(Duration.decode(fallback))
-  )
+/** A TCP port; 0 stands for a free one. */
+export const port = whole({ min: 0, max: 65_535 })
+
+/** A duration such as `10 seconds`, of at least `min`. */
+export const duration = ({
+  min
+}: {
+  readonly min?: `${number} ${string}` & Duration.DurationInput
+} = {}): Form<Duration.Duration> => {
+  const any = form(Config.duration())
+  if (min === undefined) return any
+  return {
+    ...validated(any, `must be at least ${Duration.format(min)}`, (value) => Duration.greaterThanOrEqualTo(value, min)),
+    bounds: `at least \`${min}\``
+  }
+}
 
 /** An absolute http or https URL. */
-export const httpUrl = (name: string) =>
-  nonEmpty(name).pipe(
-    Config.mapOrFail((text) => {
-      const url = URL.canParse(text) ? new URL(text) : undefined
-      return url !== undefined && (url.protocol === "https:" || url.protocol === "http:")
-        ? Either.right(url)
-        : Either.left(ConfigError.InvalidData([name], "must be an http or https URL"))
-    })
-  )
+export const httpUrl: Form<URL> = parsed(text, (value) => {
+  const url = URL.canParse(value) ? new URL(value) : undefined
+  return url !== undefined && (url.protocol === "https:" || url.protocol === "http:")
+    ? Either.right(url)
+    : Either.left("must be an http or https URL")
+})
 
-/** Proxies whose `X-Forwarded-For` is believed (setting `TRUSTED_PROXIES`). */
+/** Origins, comma-separated. */
+export const origins: Form<ReadonlyArray<string>> = validated(
+  mapped(text, (value) => value.split(",").map((origin) => origin.trim())),
+  "must be a list of origins, e.g. https://app.example",
+  (all) => all.every((origin) => URL.canParse(origin) && new URL(origin).origin === origin)
+)
+
+/** Addresses and networks, such as the proxies whose `X-Forwarded-For` is believed (setting `TRUSTED_PROXIES`). */
 export type TrustedProxies = BlockList
 
-const parseTrustedProxies = (text: string): Either.Either<TrustedProxies, string> => {
+const parseNetworks = (value: string): Either.Either<TrustedProxies, string> => {
   const list = new BlockList()
-  for (const part of text.split(",").map((part) => part.trim())) {
+  for (const part of value.split(",").map((part) => part.trim())) {
     const [address = "", prefix, ...rest] = part.split("/")
     const family = isIP(address)
     const type = family === 6 ? "ipv6" : "ipv4"
@@ -74,33 +133,13 @@ const parseTrustedProxies = (text: string): Either.Either<TrustedProxies, string
 }
 
 /** Addresses and networks (`10.0.0.0/8`), comma-separated. */
-export const trustedProxies = (name: string): Config.Config<TrustedProxies> =>
-  nonEmpty(name).pipe(
-    Config.mapOrFail((text) =>
-      Either.mapLeft(parseTrustedProxies(text), (message) => ConfigError.InvalidData([name], message))
-    )
-  )
+export const networks: Form<TrustedProxies> = parsed(text, parseNetworks)
 
 /** Private networks, comma-separated. */
-export const privateNetworks = (name: string): Config.Config<TrustedProxies> =>
-  trustedProxies(name).pipe(
-    validated(
-      name,
-      "must be a list of private networks: within 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, 100.64.0.0/10 or fc00::/7",
-      ({ rules }) =>
-        // A rule reads `Subnet: IPv4 10.0.0.0/8` or `Address: IPv6 fd00::1`
-        rules.every((rule) => isPrivateAddress(/ ([^ /]+)(?:\/\d+)?$/.exec(rule)?.[1] ?? ""))
-    )
-  )
-
-/** What is wrong, a line for each setting, by its name. */
-export const describe = (error: ConfigError.ConfigError): ReadonlyArray<string> => {
-  switch (error._op) {
-    case "And":
-    case "Or":
-      return [...describe(error.left), ...describe(error.right)]
-    default:
-      // Names are flat; where an error names a path of several parts, they repeat one name
-      return [`${error.path.at(-1) ?? ""}: ${error.message}`]
-  }
-}
+export const privateNetworks: Form<TrustedProxies> = validated(
+  networks,
+  "must be a list of private networks: within 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, 100.64.0.0/10 or fc00::/7",
+  ({ rules }) =>
+    // A rule reads `Subnet: IPv4 10.0.0.0/8` or `Address: IPv6 fd00::1`
+    rules.every((rule) => isPrivateAddress(/ ([^ /]+)(?:\/\d+)?$/.exec(rule)?.[1] ?? ""))
+)

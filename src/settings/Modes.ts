@@ -1,34 +1,38 @@
-import { Option, Redacted } from "effect"
-import type { TrustedProxies } from "./Forms.ts"
+import { Option, Redacted, Struct } from "effect"
+import { definitions, type SettingsShape } from "./Definitions.ts"
+import { secretKeyName } from "./ProviderCredentials.ts"
+import type { Setting } from "./Setting.ts"
 
 /** What a mode asks for beyond the form of each setting: a line for each problem, by the setting's name. */
 
-/** The settings that a mode has a say in. */
-export interface ModeSettings {
-  readonly mode: "local" | "production"
-  readonly publicUrl: Option.Option<string>
-  readonly databaseUrl: Option.Option<unknown>
-  readonly masterKeys: Option.Option<unknown>
-  readonly checkoutSuccessUrl: Option.Option<unknown>
-  readonly checkoutCancelUrl: Option.Option<unknown>
-  readonly smtpUrl: Option.Option<Redacted.Redacted>
-  readonly allowLocalDestinations: boolean
-  readonly destinationNetworks: TrustedProxies
-  readonly provider: Readonly<Record<"sandbox" | "production" | "apiUrl", Option.Option<unknown>>>
-}
+const problem = ({ row }: Pick<Setting<unknown>, "row">, message: string): string => `${row.name}: ${message}`
+
+/** What production can't do without. */
+const missingInProduction = (settings: SettingsShape): ReadonlyArray<string> =>
+  Struct.keys(definitions).flatMap((key) => {
+    const value: unknown = settings[key]
+    return Option.isOption(value) && Option.isNone(value)
+      ? definitions[key].rows
+          .filter(({ production }) => production === "required")
+          .map((row) => problem({ row }, "is required with MODE=production"))
+      : []
+  })
 
 /** What is only for a developer's machine. */
-const refusedInProduction = (settings: ModeSettings): ReadonlyArray<string> => [
-  ...(settings.allowLocalDestinations
-    ? ["ALLOW_LOCAL_DESTINATIONS: is for local development; it can't be on with MODE=production"]
-    : []),
-  ...(settings.destinationNetworks.rules.length > 0
-    ? ["ALLOWED_DESTINATION_NETWORKS: is for local development; it can't be set with MODE=production"]
-    : []),
-  ...(Option.isSome(settings.provider.apiUrl)
-    ? ["PROVIDER_API_URL: is for emulators; it can't be set with MODE=production"]
-    : [])
-]
+const refusedInProduction = (settings: SettingsShape): ReadonlyArray<string> => {
+  const { allowLocalDestinations, destinationNetworks, provider } = definitions
+  return [
+    ...(settings.allowLocalDestinations
+      ? [problem(allowLocalDestinations, "is for local development; it can't be on with MODE=production")]
+      : []),
+    ...(settings.destinationNetworks.rules.length > 0
+      ? [problem(destinationNetworks, "is for local development; it can't be set with MODE=production")]
+      : []),
+    ...(Option.isSome(settings.provider.apiUrl)
+      ? [problem(provider.fields.apiUrl, "is for emulators; it can't be set with MODE=production")]
+      : [])
+  ]
+}
 
 /** Options of the mail client, in the URL's query, by which a connection could stay plain or meet an impostor. */
 const weakensTls = /[?&](?:ignoreTLS|requireTLS|opportunisticTLS|secure|tls\.[^=&]*)=/i
@@ -37,40 +41,38 @@ const weakensTls = /[?&](?:ignoreTLS|requireTLS|opportunisticTLS|secure|tls\.[^=
 const queryOf = (url: string): string => `?${new URLSearchParams(/\?.*/.exec(url)?.[0] ?? "").toString()}`
 
 /** API keys and session cookies, and mails that sign their readers in, travel encrypted or not at all. */
-const plainInProduction = ({ publicUrl, smtpUrl }: ModeSettings): ReadonlyArray<string> => [
+const plainInProduction = ({ publicUrl, smtpUrl }: SettingsShape): ReadonlyArray<string> => [
   ...(Option.exists(publicUrl, (url) => !url.startsWith("https://"))
-    ? ["PUBLIC_URL: must start with https:// with MODE=production"]
+    ? [problem(definitions.publicUrl, "must start with https:// with MODE=production")]
     : []),
   ...(Option.exists(smtpUrl, (url) => weakensTls.test(queryOf(Redacted.value(url))))
-    ? ["SMTP_URL: can't have options that change its TLS with MODE=production; smtps:// is TLS, and smtp:// STARTTLS"]
+    ? [
+        problem(
+          definitions.smtpUrl,
+          "can't have options that change its TLS with MODE=production; smtps:// is TLS, and smtp:// STARTTLS"
+        )
+      ]
     : [])
 ]
 
-const productionProblems = (settings: ModeSettings): ReadonlyArray<string> => {
-  const required: ReadonlyArray<readonly [name: string, value: Option.Option<unknown>]> = [
-    ["DATABASE_URL", settings.databaseUrl],
-    ["MASTER_KEYS", settings.masterKeys],
-    ["PUBLIC_URL", settings.publicUrl],
-    ["CHECKOUT_SUCCESS_URL", settings.checkoutSuccessUrl],
-    ["CHECKOUT_CANCEL_URL", settings.checkoutCancelUrl],
-    ["SMTP_URL", settings.smtpUrl]
+const liveKey = secretKeyName("production")
+
+const productionProblems = (settings: SettingsShape): ReadonlyArray<string> => {
+  const { production, sandbox } = settings.provider
+  return [
+    ...missingInProduction(settings),
+    ...(Option.isNone(sandbox) && Option.isNone(production)
+      ? [`${liveKey}: the provider's keys are required with MODE=production; no emulator is started`]
+      : []),
+    ...refusedInProduction(settings),
+    ...plainInProduction(settings)
   ]
-  const missing = required.flatMap(([name, value]) =>
-    Option.isNone(value) ? [`${name}: is required with MODE=production`] : []
-  )
-  const provider =
-    Option.isNone(settings.provider.sandbox) && Option.isNone(settings.provider.production)
-      ? [
-          "PROVIDER_PRODUCTION_SECRET_KEY: the provider's keys are required with MODE=production; no emulator is started"
-        ]
-      : []
-  return [...missing, ...provider, ...refusedInProduction(settings), ...plainInProduction(settings)]
 }
 
 /** What is wrong with settings that are each of the right form, in the mode that they are for. */
-export const modeProblems = (settings: ModeSettings): ReadonlyArray<string> => {
+export const modeProblems = (settings: SettingsShape): ReadonlyArray<string> => {
   if (settings.mode === "production") return productionProblems(settings)
   return Option.isSome(settings.provider.production)
-    ? ["PROVIDER_PRODUCTION_SECRET_KEY: live keys are taken with MODE=production only"]
+    ? [`${liveKey}: live keys are taken with MODE=production only`]
     : []
 }

@@ -1,4 +1,5 @@
 import { Config, Effect, type Layer } from "effect"
+import type { SettingRow } from "../settings/Setting.ts"
 
 /** What the exporters of OpenTelemetry's SDK have in common. */
 
@@ -9,10 +10,29 @@ export const exporterMillis = (name: string, fallback: number): Effect.Effect<nu
     Effect.orElseSucceed(() => fallback)
   )
 
-/** The protocols that are spoken. OTLP has a third, gRPC, which every collector that takes it takes HTTP beside. */
+/** The protocols that are spoken, the default first. OTLP has a third, gRPC, which every collector that takes it takes HTTP beside. */
 export const protocols = ["http/protobuf", "http/json"] as const
 
 export type Protocol = (typeof protocols)[number]
+
+/** Where everything is exported to, unless a signal has an address of its own. */
+export const endpointRow: SettingRow = {
+  name: "OTEL_EXPORTER_OTLP_ENDPOINT",
+  fallback: "off",
+  about: "where traces, metrics and logs are sent; the other standard `OTEL_*` variables are read too",
+  bounds: ""
+}
+
+/** By which protocol everything is exported, unless a signal has one of its own. */
+export const protocolRow: SettingRow = {
+  name: "OTEL_EXPORTER_OTLP_PROTOCOL",
+  fallback: `\`${protocols[0]}\``,
+  about: `${protocols.map((protocol) => `\`${protocol}\``).join(" or ")}; any other stops the start, \`grpc\` included`,
+  bounds: ""
+}
+
+/** What the table of settings says about the standard variables, which are read as their standard says. */
+export const exporterRows: ReadonlyArray<SettingRow> = [endpointRow, protocolRow]
 
 /** By which protocol each signal is exported; null where it is not. */
 export type Signals = Readonly<Record<"traces" | "metrics" | "logs", Protocol | null>>

@@ -1,6 +1,5 @@
 import { Config, Effect, Layer, Logger, LogLevel } from "effect"
-import { describe } from "../settings/Forms.ts"
-import { logLevel, SettingsError } from "../settings/Settings.ts"
+import { logLevel, logRequests, type SettingsError } from "../settings/Settings.ts"
 import { jsonLine, lineLogger, prettyLine } from "./LogForms.ts"
 import { type LineLevel, type LogLine, LogLines } from "./LogLines.ts"
 import { makeLogWriter } from "./LogWriter.ts"
@@ -14,12 +13,6 @@ import { makeLogWriter } from "./LogWriter.ts"
 const isProduction = Config.string("MODE").pipe(
   Config.map((mode) => mode === "production"),
   Effect.orElseSucceed(() => false)
-)
-
-/** `LOG_REQUESTS`: whether there is a line for each request. Default true. */
-const logRequests: Effect.Effect<boolean, SettingsError> = Config.boolean("LOG_REQUESTS").pipe(
-  Config.withDefault(true),
-  Effect.mapError((error) => new SettingsError({ message: describe(error).join("\n") }))
 )
 
 const effectLevels: Readonly<Record<LineLevel, LogLevel.LogLevel>> = {

@@ -1,6 +1,6 @@
 import { Config, Effect, Layer, Option } from "effect"
 import { SettingsError } from "../settings/Settings.ts"
-import { type Protocol, protocols, type Signals } from "./ExportSettings.ts"
+import { endpointRow, type Protocol, protocolRow, protocols, type Signals } from "./ExportSettings.ts"
 
 /**
  * Traces, metrics and logs over OTLP, for operators. Each is on where a standard variable names an exporter's address
@@ -15,7 +15,7 @@ const isNamed = (name: string) => Config.map(Config.option(Config.nonEmptyString
 
 const exporterIsNamed = (signal: string) =>
   Config.all({
-    common: isNamed("OTEL_EXPORTER_OTLP_ENDPOINT"),
+    common: isNamed(endpointRow.name),
     own: isNamed(`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`),
     exporter: Config.withDefault(Config.string(`OTEL_${signal}_EXPORTER`), "otlp")
   }).pipe(Config.map(({ common, exporter, own }) => (common || own) && exporter.trim().toLowerCase() !== "none"))
@@ -48,11 +48,11 @@ const given = (name: string) =>
     Effect.map((text) => (text === "" ? null : { name, text }))
   )
 
-/** By which protocol a signal goes out: its own variable, that for all, `http/protobuf`. */
+/** By which protocol a signal goes out: its own variable, that for all, or the default. */
 const protocolOf = (signal: string): Effect.Effect<Protocol, SettingsError> =>
   Effect.gen(function* () {
-    const set = (yield* given(`OTEL_EXPORTER_OTLP_${signal}_PROTOCOL`)) ?? (yield* given("OTEL_EXPORTER_OTLP_PROTOCOL"))
-    if (set === null) return "http/protobuf"
+    const set = (yield* given(`OTEL_EXPORTER_OTLP_${signal}_PROTOCOL`)) ?? (yield* given(protocolRow.name))
+    if (set === null) return protocols[0]
     const known = protocols.find((protocol) => protocol === set.text.toLowerCase())
     if (known !== undefined) return known
     return yield* new SettingsError({

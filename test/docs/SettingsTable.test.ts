@@ -7,7 +7,7 @@ import {
   settingsTable,
   withSettingsTable
 } from "../../src/docs/SettingsTable.ts"
-import { logLevel, readSettings } from "../../src/settings/Settings.ts"
+import { logLevel, logRequests, readSettings } from "../../src/settings/Settings.ts"
 
 /** The names that the settings ask the environment for. */
 const namesRead = () => {
@@ -23,7 +23,7 @@ const namesRead = () => {
       patch: ConfigProviderPathPatch.empty
     })
   )
-  Effect.runSync(Effect.zipRight(readSettings, logLevel).pipe(Effect.withConfigProvider(recording)))
+  Effect.runSync(Effect.all([readSettings, logLevel, logRequests]).pipe(Effect.withConfigProvider(recording)))
   return [...names]
 }
 
@@ -38,9 +38,8 @@ const refusals = (variables: Readonly<Record<string, string>>): ReadonlyArray<st
   )
 
 describe("the table of settings", () => {
-  it("has every setting that is read once, and no other but those of log and telemetry", () => {
-    // The log's own, which is read where the log is made, and the telemetry's
-    const own = documentedSettings.filter((name) => !/^(OTEL_.*|LOG_REQUESTS)$/.test(name))
+  it("has every setting that is read once, and no other but those of telemetry", () => {
+    const own = documentedSettings.filter((name) => !name.startsWith("OTEL_"))
     expect(own.toSorted()).toEqual(namesRead().toSorted())
     expect(new Set(own).size).toBe(own.length)
   })
@@ -67,16 +66,36 @@ describe("the table of settings", () => {
 
   it("writes defaults as they can be set", () => {
     const table = settingsTable()
-    expect(table).toContain("| `DELIVERY_TIMEOUT`, `DELIVERY_LEASE_MARGIN` | `10 seconds`, `5 seconds` |")
-    expect(table).toContain("| `RECEIPT_RETENTION`, `AUDIT_RETENTION` | `400 days`, `730 days` |")
-    expect(table).toContain("| `HOST`, `PORT` | `127.0.0.1`, `8080` |")
     for (const [name, value] of [
+      ["HOST", "127.0.0.1"],
+      ["PORT", "8080"],
+      ["ROLES", "all"],
+      ["DELIVERY_LEASE_MARGIN", "5 seconds"],
       ["DELIVERY_POLL_INTERVAL", "1 second"],
       ["PROVIDER_TIMEOUT", "30 seconds"],
       ["DELIVERY_RETENTION", "30 days"]
     ] as const) {
       expect(table).toContain(`| \`${name}\` | \`${value}\` |`)
-      expect(refusals({ [name]: value })).toEqual([])
+    }
+    const rows = [...table.matchAll(/^\| `([A-Z_]+)` \| `([^`]+)` \|/gm)]
+    expect(rows.length).toBeGreaterThan(30)
+    for (const [, name = "", value = ""] of rows) expect(refusals({ [name]: value }), name).toEqual([])
+  })
+
+  it("writes bounds that are held: the least and the most are taken, and nothing beyond them", () => {
+    const rows = [...settingsTable().matchAll(/^\| `([A-Z_]+)` \| [^|]+ \| (\d+) to (\d+) \|/gm)]
+    expect(rows.length).toBeGreaterThan(10)
+    for (const [, name = "", least, most] of rows) {
+      for (const value of [Number(least), Number(most)]) expect(refusals({ [name]: String(value) }), name).toEqual([])
+      for (const value of [Number(least) - 1, Number(most) + 1]) {
+        expect(refusals({ [name]: String(value) }), name).toEqual([name])
+      }
+    }
+    const durations = [...settingsTable().matchAll(/^\| `([A-Z_]+)` \| [^|]+ \| at least `([^`]+)` \|/gm)]
+    expect(durations.length).toBeGreaterThan(10)
+    for (const [, name = "", least = ""] of durations) {
+      expect(refusals({ [name]: least }), name).toEqual([])
+      expect(refusals({ [name]: "9 millis" }), name).toEqual([name])
     }
   })
 

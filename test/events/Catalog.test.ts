@@ -1,6 +1,8 @@
+import { readdirSync, readFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
 import { Arbitrary, Either, FastCheck, JSONSchema, Option, Schema, SchemaAST } from "effect"
 import { EventType, eventData, eventTypes } from "../../src/events/Catalog.ts"
+import { maxSubscriptions } from "../../src/events/EventCatalog.ts"
 
 /** The contract's catalog: type and fields of `data`, in its order; a field that may be null ends in `?`. */
 const contract: ReadonlyArray<readonly [string, string]> = [
@@ -29,6 +31,11 @@ const contract: ReadonlyArray<readonly [string, string]> = [
   ["account.updated", "account_id livemode charges_enabled payouts_enabled details_submitted capabilities requirements"]
 ]
 
+const folder = new URL("../../src/storage/migrations/", import.meta.url)
+const migrations = readdirSync(folder)
+  .toSorted()
+  .map((file) => readFileSync(new URL(file, folder), "utf8"))
+
 const amounts = ["amount", "amount_received", "amount_refunded", "amount_total", "amount_paid", "amount_due"]
 const integers = [...amounts, "attempt_count", "arrival_date"]
 const flags = ["fully_refunded", "automatic", "livemode", "charges_enabled", "payouts_enabled", "details_submitted"]
@@ -52,6 +59,12 @@ describe("the catalog", () => {
     expect(eventTypes.map(({ type }) => type).sort()).toEqual(contract.map(([type]) => type).sort())
     expect(new Set(eventTypes.map(({ description }) => description)).size).toBe(19)
     for (const { description } of eventTypes) expect(description).toMatch(/^[A-Z].*\.$/)
+  })
+
+  it("is no longer than what the table of endpoints takes: one endpoint may subscribe to all of it", () => {
+    const checks = migrations.flatMap((text) => [...text.matchAll(/cardinality\(events\) BETWEEN 1 AND (\d+)/g)])
+    expect(checks.length).toBeGreaterThan(0)
+    expect(Number(checks.at(-1)?.[1])).toBeGreaterThanOrEqual(maxSubscriptions)
   })
 
   it("refuses types outside of it", () => {

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Either, FastCheck as fc, Schema } from "effect"
-import { AccountUpdatedData } from "../../src/events/Catalog.ts"
+import { eventData } from "../../src/events/Catalog.ts"
 import { accountStatus } from "../../src/provider/account/AccountStatus.ts"
 
 const canary = "CANARY"
 
-const decode = Schema.decodeUnknownEither(AccountUpdatedData, { onExcessProperty: "error" })
+const decode = Schema.decodeUnknownEither(eventData["account.updated"], { onExcessProperty: "error" })
 
 const required = { id: "acct_1", charges_enabled: true, payouts_enabled: true, details_submitted: true }
 

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { describe, expect, expectTypeOf, it } from "@effect/vitest"
+import { webhookTypes, webhookTypesPath } from "../../src/docs/WebhookTypes.ts"
 import { type EventData, EventType } from "../../src/events/Catalog.ts"
 import type { Envelope } from "../../src/events/Envelope.ts"
 import {
@@ -69,6 +70,10 @@ describe("the kit's catalog", () => {
 })
 
 describe("the kit's modules", () => {
+  it("of `data` are up to date with the catalog: `npm run docs` writes them", () => {
+    expect(readFileSync(new URL(`../../src/${webhookTypesPath}`, import.meta.url), "utf8")).toBe(webhookTypes())
+  })
+
   it("import nothing but node:crypto, types of node:http and each other, so that a consumer can take them alone", () => {
     const folder = new URL("../../src/webhooks/", import.meta.url)
     const files = readdirSync(folder).filter((file) => file.endsWith(".ts"))

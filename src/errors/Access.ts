@@ -1,0 +1,85 @@
+import { documented } from "./DocumentedError.ts"
+
+/** Who may call: credentials, permissions and origins. */
+
+/** No credential was sent. */
+export class AuthenticationRequired extends documented("AuthenticationRequired", {
+  status: 401,
+  code: "authentication_required",
+  settles: "refused",
+  message: "Send an API key in the x-api-key header, or sign in.",
+  why: "The request carries neither a key nor a session.",
+  remedy: "Send the key in `x-api-key`, or sign in."
+}) {}
+
+/** Unknown, revoked or expired key: one answer for all three. */
+export class ApiKeyInvalid extends documented("ApiKeyInvalid", {
+  status: 401,
+  code: "api_key_invalid",
+  settles: "refused",
+  message: "The API key is not valid: it is unknown, revoked or expired.",
+  why: "The key is unknown, revoked or expired; the answer does not say which.",
+  remedy:
+    "Look the key up in the list of keys by its last four characters. If it is revoked or expired, create a new one."
+}) {}
+
+/** Unknown or expired session. */
+export class SessionInvalid extends documented("SessionInvalid", {
+  status: 401,
+  code: "session_invalid",
+  settles: "refused",
+  message: "The session is not valid or has expired; sign in again.",
+  why: "The session or the sign-in link is unknown, used or expired.",
+  remedy: "Sign in again."
+}) {}
+
+/** The path's organization is not the credential's; also where no such organization exists. */
+export class OrganizationAccessDenied extends documented("OrganizationAccessDenied", {
+  status: 403,
+  code: "organization_access_denied",
+  settles: "refused",
+  message: "This credential does not belong to the organization in the path.",
+  why: "The organization in the path is not the credential's. An organization that does not exist gets the same answer.",
+  remedy: "Put the id of the key's own organization in the path."
+}) {}
+
+/** The credential lacks the operation's permission; the message names it. */
+export class PermissionDenied extends documented("PermissionDenied", {
+  status: 403,
+  code: "permission_denied",
+  settles: "refused",
+  message: "This credential lacks the permission that the operation needs.",
+  why: "The key or the role lacks the permission that the operation needs; the message names it.",
+  remedy: "Use a key with that permission. A key's permissions never change: create a new key."
+}) {}
+
+/** A key without a webhook management scope, or a session whose role may not manage webhooks. */
+export class EndpointManagementForbidden extends documented("EndpointManagementForbidden", {
+  status: 403,
+  code: "endpoint_management_forbidden",
+  settles: "refused",
+  message:
+    "Webhook management needs a key with an explicit webhook-endpoints scope, or a role that may manage webhooks.",
+  why: "The key has no `webhook-endpoints` scope, which `*` does not include, or the role may not manage webhooks.",
+  remedy: "Use a key with `webhook-endpoints:read` or `webhook-endpoints:write`."
+}) {}
+
+/** A developer or viewer without access to the workspace of this environment. */
+export class WorkspaceAccessRequired extends documented("WorkspaceAccessRequired", {
+  status: 403,
+  code: "workspace_access_required",
+  settles: "refused",
+  message: "This person has no access to the workspace of this environment; an owner or admin can grant it.",
+  why: "The signed-in person has no access to the workspace of this environment.",
+  remedy: "Ask an owner or admin for access to it, or select another workspace."
+}) {}
+
+/** A session's unsafe request without a trusted `Origin`. */
+export class OriginNotTrusted extends documented("OriginNotTrusted", {
+  status: 403,
+  code: "origin_not_trusted",
+  settles: "refused",
+  message: "A signed-in person's changes need an Origin header that the service trusts.",
+  why: "A signed-in person's change came without an `Origin` that the service trusts.",
+  remedy: "Send it from the service's own pages. Operators add other origins to `TRUSTED_ORIGINS`."
+}) {}

@@ -1,0 +1,178 @@
+import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
+import { type Cause, Data, Duration, Schema } from "effect"
+import { boundedFields, boundedMessage, maxFieldLength, maxRefusedFields } from "../bounds/Refusals.ts"
+
+/** What a documented error is made of: its class, its wire form and its schema (contract, Errors). */
+
+/**
+ * What a failure means for the idempotency key of the request that it ended (contract, Authentication, rule 9):
+ *
+ * - `answer`: the operation began and this is its answer; a repeat gets it again.
+ * - `refused`: nothing was done; the key is free for another try, with any parameters.
+ * - `open`: whether something was done is not known; a repeat with the same parameters finds out.
+ */
+export type Settlement = "answer" | "refused" | "open"
+
+/** The details of one error, given when it is raised. */
+export interface ErrorDetails {
+  /** English sentence for the integrator. Default: the class's own. */
+  readonly message?: string
+  /** Refused fields as dotted paths in the API's names, e.g. `line_items.0.price`. Default: none. */
+  readonly fields?: ReadonlyArray<string>
+  /** Sent as `Retry-After`, rounded up to whole seconds. */
+  readonly retryAfter?: Duration.DurationInput
+  /** Methods of the `Allow` header (405 only). */
+  readonly allow?: ReadonlyArray<string>
+  /** For operators: logged with server errors, never sent. */
+  readonly cause?: unknown
+  /** What this one means for the idempotency key. Default: as documented for the class. */
+  readonly settles?: Settlement
+  /** Set by the derived client: the failed request's id. */
+  readonly requestId?: string
+}
+
+interface Fields {
+  readonly message: string
+  readonly code: string
+  readonly status: number
+  readonly settles: Settlement
+  readonly fields: ReadonlyArray<string>
+  readonly retryAfter: Duration.Duration | null
+  readonly allow: ReadonlyArray<string>
+  readonly requestId: string
+  readonly cause?: unknown
+}
+
+/** The definition of an error: its response, and what the reference of errors says about it. */
+export interface ErrorDocumentation {
+  readonly status: number
+  /** As sent; a code with a part in angle brackets stands for the provider's own codes. */
+  readonly code: string
+  /** Has no default: whoever adds an error decides what a repeat of the request gets. */
+  readonly settles: Settlement
+  /** English sentence for the integrator, unless the error is raised with another. */
+  readonly message: string
+  /** Sent as `Retry-After`, unless the error is raised with another. */
+  readonly retryAfter?: Duration.DurationInput
+  /** When the error is raised: sentences in Markdown, code in backquotes. */
+  readonly why: string
+  /** What the integrator, or the operator, can do: sentences in Markdown, code in backquotes. */
+  readonly remedy: string
+}
+
+/** A class of documented errors, as `errorSchema` and the reference need it. */
+export interface DocumentedErrorClass<A extends ApiError = ApiError> {
+  readonly documentation: ErrorDocumentation
+  readonly tag: string
+  new (details?: ErrorDetails & { readonly code?: string }): A
+}
+
+const ApiErrorTypeId: unique symbol = Symbol.for("connected-payments/ApiError")
+
+/** Any documented error: what the edge turns into a response. */
+export interface ApiError extends Fields {
+  readonly _tag: string
+  readonly [ApiErrorTypeId]: true
+}
+
+/** Whether a value is one of the documented errors. */
+export const isApiError = (u: unknown): u is ApiError => typeof u === "object" && u !== null && ApiErrorTypeId in u
+
+/** The base of every documented error; spelled out, so that declaration files can name it. */
+export interface DocumentedErrorBase<Tag extends string> {
+  readonly documentation: ErrorDocumentation
+  readonly tag: string
+  new (
+    details?: ErrorDetails & { readonly code?: string }
+  ): Cause.YieldableError & Fields & { readonly _tag: Tag; readonly [ApiErrorTypeId]: true }
+}
+
+/** Defines a documented error under its tag: extend what it returns. */
+export const documented = <const Tag extends string>(
+  tag: Tag,
+  documentation: ErrorDocumentation
+): DocumentedErrorBase<Tag> =>
+  class extends Data.TaggedError(tag)<Fields> {
+    static readonly documentation: ErrorDocumentation = documentation
+    static readonly tag: string = tag
+    readonly [ApiErrorTypeId] = true as const
+
+    constructor(details: ErrorDetails & { readonly code?: string } = {}) {
+      const retryAfter = details.retryAfter ?? documentation.retryAfter
+      super({
+        message: details.message ?? documentation.message,
+        code: details.code ?? documentation.code,
+        status: documentation.status,
+        settles: details.settles ?? documentation.settles,
+        fields: details.fields ?? [],
+        retryAfter: retryAfter === undefined ? null : Duration.decode(retryAfter),
+        allow: details.allow ?? [],
+        requestId: details.requestId ?? "",
+        ...(details.cause === undefined ? {} : { cause: details.cause })
+      })
+    }
+  }
+
+/** The body of every failure. */
+export interface ErrorBody {
+  readonly error: string
+  readonly code: string
+  readonly fields: ReadonlyArray<string>
+  readonly requestId: string
+}
+
+/** The wire form of an error, with the id of the request that failed; small, whatever the error was raised with. */
+export const errorBody = (error: ApiError, requestId: string): ErrorBody => ({
+  error: boundedMessage(error.message),
+  code: error.code,
+  fields: boundedFields(error.fields),
+  requestId
+})
+
+/** The value of `Retry-After`: whole seconds, at least one. */
+export const retrySeconds = (wait: Duration.Duration): number => Math.max(1, Math.ceil(Duration.toSeconds(wait)))
+
+const wireSchema = (documentation: ErrorDocumentation, identifier: string) =>
+  Schema.Struct({
+    error: Schema.String.annotations({ description: "English message", examples: [documentation.message] }),
+    code: documentation.code.includes("<")
+      ? Schema.String.pipe(Schema.pattern(/^provider_/)).annotations({ description: documentation.code })
+      : Schema.Literal(documentation.code),
+    // The bounds are for readers only: a client accepts whatever a later version sends
+    fields: Schema.Array(Schema.String).annotations({
+      jsonSchema: {
+        type: "array",
+        description: `Refused fields as dotted paths, the first ${maxRefusedFields} of them; empty where none apply`,
+        maxItems: maxRefusedFields,
+        items: { type: "string", maxLength: maxFieldLength }
+      }
+    }),
+    requestId: Schema.String.annotations({ description: "The request's id, also in the request-id header" })
+  }).annotations({ identifier, description: documentation.message })
+
+const schemas = new Map<DocumentedErrorClass, unknown>()
+
+/**
+ * The schema of an error class for `HttpApi` declarations: documents its status and body, and decodes to the class in
+ * the derived client.
+ */
+export const errorSchema = <A extends ApiError>(errorClass: DocumentedErrorClass<A>): Schema.Schema<A, ErrorBody> => {
+  const known = schemas.get(errorClass)
+  if (known !== undefined) {
+    // The key is the class itself, so the value is that class's schema
+    return known as Schema.Schema<A, ErrorBody>
+  }
+  const { documentation, tag } = errorClass
+  const made: Schema.Schema<A, ErrorBody> = Schema.transform(
+    wireSchema(documentation, tag),
+    Schema.instanceOf(errorClass),
+    {
+      strict: true,
+      decode: (body) =>
+        new errorClass({ message: body.error, code: body.code, fields: body.fields, requestId: body.requestId }),
+      encode: (error) => errorBody(error, error.requestId)
+    }
+  ).annotations(HttpApiSchema.annotations({ status: documentation.status }))
+  schemas.set(errorClass, made)
+  return made
+}

@@ -1,0 +1,74 @@
+import { documented } from "./DocumentedError.ts"
+
+/** The payment provider. */
+
+/** The provider refused parameters; `code` is `provider_<provider code>`, `fields` are in the API's names. */
+export class ProviderRequestRefused extends documented("ProviderRequestRefused", {
+  status: 422,
+  code: "provider_<provider code>",
+  settles: "refused",
+  message: "The payment provider refused the request; `fields` lists the refused parameters where it names them.",
+  why: "The provider refused parameters: the code includes its own code, `fields` lists the parameters that it names, and the message says what is known of the reason.",
+  remedy: "Correct them and send the request again; its `Idempotency-Key` can be used again."
+}) {}
+
+/** The provider refused a payment; `code` is `provider_<decline code or provider code>`. */
+export class ProviderPaymentRefused extends documented("ProviderPaymentRefused", {
+  status: 402,
+  code: "provider_<provider code>",
+  settles: "answer",
+  message: "The payment provider refused the payment.",
+  why: "The provider refused a payment; the code includes the reason.",
+  remedy: "Ask the payer for another payment method."
+}) {}
+
+/** The provider knows no such object on the connected account. */
+export class ProviderObjectNotFound extends documented("ProviderObjectNotFound", {
+  status: 404,
+  code: "provider_resource_missing",
+  settles: "answer",
+  message: "The payment provider knows no such object on the connected account.",
+  why: "The connected account has no such object.",
+  remedy: "Check the id, and whether it belongs to the other environment or another account."
+}) {}
+
+/** Provider 5xx, a refused platform key, or no connection. */
+export class ProviderUnavailable extends documented("ProviderUnavailable", {
+  status: 502,
+  code: "provider_unavailable",
+  settles: "open",
+  message: "The payment provider could not process the request; repeat it with the same Idempotency-Key.",
+  why: "The provider failed, could not be reached, or refused the platform's key.",
+  remedy: "Repeat the request with the same `Idempotency-Key`, with growing pauses."
+}) {}
+
+/** The platform's own key may not do this at the provider. */
+export class ProviderPermissionDenied extends documented("ProviderPermissionDenied", {
+  status: 502,
+  code: "provider_permission_denied",
+  settles: "open",
+  message: "The service may not do this on the connected account.",
+  why: "The platform's key may not do this on the connected account.",
+  remedy: "Operators grant the key the permission at the provider. Repeating does not help."
+}) {}
+
+/** Provider 429, its lock time-outs included. */
+export class ProviderRateLimited extends documented("ProviderRateLimited", {
+  status: 503,
+  code: "provider_rate_limited",
+  settles: "open",
+  message: "The payment provider asks for fewer requests; wait as long as Retry-After says.",
+  retryAfter: "1 second",
+  why: "The provider asks for fewer requests, or another request has locked the object.",
+  remedy: "Wait as long as `Retry-After` says, and repeat with the same `Idempotency-Key`."
+}) {}
+
+/** No answer within the provider time-out. A write's outcome is unknown. */
+export class ProviderTimeout extends documented("ProviderTimeout", {
+  status: 504,
+  code: "provider_timeout",
+  settles: "open",
+  message: "The payment provider did not answer in time; repeat the request with the same Idempotency-Key.",
+  why: "The provider did not answer in time; whether it did what was asked is not known.",
+  remedy: "Repeat with the same `Idempotency-Key`: the operation is done once, and the repeat returns its outcome."
+}) {}

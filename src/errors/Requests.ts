@@ -1,0 +1,155 @@
+import { documented } from "./DocumentedError.ts"
+
+/** The request itself, and how many of them there may be. */
+
+/** The head or the body of the request did not arrive in time (setting `REQUEST_TIMEOUT`). */
+export class RequestTimeout extends documented("RequestTimeout", {
+  status: 408,
+  code: "request_timeout",
+  settles: "refused",
+  message: "The request did not arrive in time; send it again on a new connection.",
+  why: "The headers took longer than 15 seconds, the whole request longer than a minute, or nothing arrived for 20 seconds.",
+  remedy:
+    "Send it again on a new connection, with the same `Idempotency-Key` if it has one. Operators change `REQUEST_TIMEOUT`."
+}) {}
+
+/** JSON over 256 KiB, an image over 4 MiB, a notification over 1 MiB. */
+export class PayloadTooLarge extends documented("PayloadTooLarge", {
+  status: 413,
+  code: "payload_too_large",
+  settles: "refused",
+  message: "The request body is too large.",
+  why: "A JSON body is over 256 KiB, an image over 4 MiB, or a notification over 1 MiB.",
+  remedy: "Send less."
+}) {}
+
+/** Not JSON where JSON is due; an image whose bytes are no whole JPEG, PNG or WebP. */
+export class UnsupportedMediaType extends documented("UnsupportedMediaType", {
+  status: 415,
+  code: "unsupported_media_type",
+  settles: "refused",
+  message: "The request body must be JSON, sent with content-type: application/json.",
+  why: "The body is not JSON or has no `content-type: application/json`, or an image's bytes are not a whole JPEG, PNG or WebP file.",
+  remedy: "Send JSON with `content-type: application/json`, or an image in one of these formats."
+}) {}
+
+/** Invalid body, path, query or header; `fields` lists every refused one. */
+export class ValidationFailed extends documented("ValidationFailed", {
+  status: 422,
+  code: "validation_failed",
+  settles: "refused",
+  message: "The request is not valid; `fields` lists what was refused.",
+  why: "The body, the path, the query or a header is not valid; unknown keys are refused too. The message says what is wrong with each field and what is right.",
+  remedy: "Correct everything that `fields` lists. The same request never succeeds."
+}) {}
+
+/** The request line and the headers are over 16 KiB together. */
+export class HeadersTooLarge extends documented("HeadersTooLarge", {
+  status: 431,
+  code: "headers_too_large",
+  settles: "refused",
+  message: "The request line and the headers are larger than 16 KiB together.",
+  why: "The request line and the headers are larger than 16 KiB together.",
+  remedy: "Send fewer or shorter headers, cookies and query parameters."
+}) {}
+
+/** Synthetic test of a type that the endpoint does not subscribe to. */
+export class EventTypeNotSubscribed extends documented("EventTypeNotSubscribed", {
+  status: 422,
+  code: "event_type_not_subscribed",
+  settles: "refused",
+  message: "The endpoint does not subscribe to this event type.",
+  why: "The endpoint does not subscribe to the type of the test event.",
+  remedy: "Choose a type that it subscribes to, or add the type to its `events`."
+}) {}
+
+/** The destination must be a public HTTPS URL without credentials or query parameters. */
+export class DestinationRejected extends documented("DestinationRejected", {
+  status: 422,
+  code: "destination_rejected",
+  settles: "refused",
+  message: "The destination must be a public HTTPS URL on port 443, without credentials or query parameters.",
+  why: "The URL is not a public HTTPS address on port 443, or has credentials or a query; the message says which rule it breaks.",
+  remedy: "Use a public HTTPS URL. Put what identifies the receiver in the path."
+}) {}
+
+/** The destination's host name does not resolve. */
+export class DestinationUnresolvable extends documented("DestinationUnresolvable", {
+  status: 422,
+  code: "destination_unresolvable",
+  settles: "refused",
+  message: "The destination's host name does not resolve.",
+  why: "The destination's host name does not resolve.",
+  remedy: "Check the host name and its DNS records, then try again."
+}) {}
+
+/** `amountMin` greater than `amountMax`, or a filter value of the wrong form. */
+export class IntegrationFilterInvalid extends documented("IntegrationFilterInvalid", {
+  status: 422,
+  code: "integration_filter_invalid",
+  settles: "refused",
+  message: "A filter is not valid; `fields` lists which.",
+  why: "A filter's value has the wrong form, or `amountMin` is above `amountMax`.",
+  remedy: "Correct the filters that `fields` lists."
+}) {}
+
+/** Unknown key in `filters`. */
+export class IntegrationFilterUnknown extends documented("IntegrationFilterUnknown", {
+  status: 422,
+  code: "integration_filter_unknown",
+  settles: "refused",
+  message: "There is no such filter; `fields` lists the unknown keys.",
+  why: "`filters` has a key that is not a filter.",
+  remedy: "Remove the keys that `fields` lists."
+}) {}
+
+/** More requests than one credential, one organization, one client address or one mailbox may cause; the message says which. */
+export class RateLimitExceeded extends documented("RateLimitExceeded", {
+  status: 429,
+  code: "rate_limit_exceeded",
+  settles: "refused",
+  message: "Too many requests; wait as long as Retry-After says.",
+  retryAfter: "1 second",
+  why: "One credential, all of an organization's credentials together, or a client address without a valid one sent too many requests in a minute; an organization or a mailbox caused too many sign-in links or invitations; or an organization or a client address transfers too many images at once. The message and `RateLimit-Scope` say which.",
+  remedy: "Wait as long as `Retry-After` says. `RateLimit-Remaining` shows in advance how many requests are left."
+}) {}
+
+/** More bytes of images than an organization may upload within an hour in one environment (setting `IMAGE_MEGABYTES_PER_HOUR`). */
+export class ImageQuotaExceeded extends documented("ImageQuotaExceeded", {
+  status: 429,
+  code: "image_quota_exceeded",
+  settles: "refused",
+  message:
+    "The organization has uploaded as many bytes of images as it may in an hour; wait as long as Retry-After says.",
+  why: "Within the last hour, the organization uploaded as many bytes of images as it may in this environment.",
+  remedy: "Wait as long as `Retry-After` says. Operators raise `IMAGE_MEGABYTES_PER_HOUR`."
+}) {}
+
+/** More than 5 new synthetic tests per minute for one endpoint. */
+export class TestRateLimitExceeded extends documented("TestRateLimitExceeded", {
+  status: 429,
+  code: "test_rate_limit_exceeded",
+  settles: "refused",
+  message: "At most 5 new test events per minute and endpoint; wait as long as Retry-After says.",
+  retryAfter: "60 seconds",
+  why: "One endpoint was sent 5 new test events within a minute.",
+  remedy: "Wait as long as `Retry-After` says. A repeat with the same `Idempotency-Key` does not count."
+}) {}
+
+/** Inbound only: no valid provider signature, or a time more than 5 minutes off. */
+export class SignatureInvalid extends documented("SignatureInvalid", {
+  status: 400,
+  code: "signature_invalid",
+  settles: "refused",
+  message: "The notification carries no valid signature for this service.",
+  why: "A notification has no valid signature of the provider, or its time is more than 5 minutes off.",
+  remedy: "Operators check the signing secrets in `PROVIDER_…_WEBHOOK_SECRETS` and the machine's clock."
+}) {}
+
+/** The cursor of a list names nothing that the list has: nothing at all, or what another tenant or another list has. */
+export const unknownCursor = (cause?: unknown): ValidationFailed =>
+  new ValidationFailed({
+    message: "`starting_after` names nothing in this list; start again from its beginning.",
+    fields: ["starting_after"],
+    ...(cause === undefined ? {} : { cause })
+  })

@@ -1,0 +1,154 @@
+import { documented } from "./DocumentedError.ts"
+
+/** Which resource is meant, and what its present state does not allow. */
+
+/** No such route, or no such object in this organization and environment. */
+export class ResourceNotFound extends documented("ResourceNotFound", {
+  status: 404,
+  code: "resource_not_found",
+  settles: "answer",
+  message: "There is no such resource here.",
+  why: "There is no such route, or no such object in this organization and environment.",
+  remedy: "Check the path and the id, and whether a sandbox key asks for a production object."
+}) {}
+
+/** A known path with another method; the answer carries `Allow`. */
+export class MethodNotAllowed extends documented("MethodNotAllowed", {
+  status: 405,
+  code: "method_not_allowed",
+  settles: "refused",
+  message: "This path does not take this method; the Allow header lists those it takes.",
+  why: "The path exists, but does not take this method.",
+  remedy: "Use a method that `Allow` lists."
+}) {}
+
+/** The person already has an organization. */
+export class OrganizationAlreadyExists extends documented("OrganizationAlreadyExists", {
+  status: 409,
+  code: "organization_already_exists",
+  settles: "refused",
+  message: "This person already has an organization.",
+  why: "The person already has an organization, and nobody has two.",
+  remedy: "Use the organization that the session shows."
+}) {}
+
+/** No connected account in this environment, or it was disconnected. */
+export class ProviderAccountNotConnected extends documented("ProviderAccountNotConnected", {
+  status: 409,
+  code: "provider_account_not_connected",
+  settles: "refused",
+  message: "This organization has no connected provider account in this environment, or it was disconnected.",
+  why: "No provider account is linked in this environment, or its access was revoked.",
+  remedy: "Ask the operator to link the account again. Waiting does not help."
+}) {}
+
+/** The same idempotency key with another operation or other parameters. */
+export class IdempotencyKeyReused extends documented("IdempotencyKeyReused", {
+  status: 409,
+  code: "idempotency_key_reused",
+  settles: "open",
+  message: "This Idempotency-Key was used with another operation or other parameters; send a new one.",
+  why: "The `Idempotency-Key` was used within 24 hours for another operation or other parameters.",
+  remedy: "Send a new key with a new request, and the same parameters when you repeat one."
+}) {}
+
+/** The first request with this key is still running. */
+export class IdempotencyRequestInProgress extends documented("IdempotencyRequestInProgress", {
+  status: 409,
+  code: "idempotency_request_in_progress",
+  settles: "open",
+  message: "The first request with this Idempotency-Key is still running; try again shortly.",
+  retryAfter: "1 second",
+  why: "The first request with this key has not been answered yet.",
+  remedy: "Repeat it unchanged after `Retry-After`."
+}) {}
+
+/** The organization has as many endpoints in this environment as it may have (setting `ENDPOINT_LIMIT`). */
+export class EndpointLimitReached extends documented("EndpointLimitReached", {
+  status: 409,
+  code: "endpoint_limit_reached",
+  settles: "refused",
+  message: "The organization has as many endpoints in this environment as it may have; delete one first.",
+  why: "The organization has as many endpoints in this environment as it may have.",
+  remedy: "Delete one that is not needed. Operators raise `ENDPOINT_LIMIT`."
+}) {}
+
+/** The organization has 100 API keys that were not revoked, of both environments together. */
+export class ApiKeyLimitReached extends documented("ApiKeyLimitReached", {
+  status: 409,
+  code: "api_key_limit_reached",
+  settles: "refused",
+  message: "The organization has as many API keys as it may have, 100 of both environments together; revoke one first.",
+  why: "The organization has 100 API keys that were not revoked, both environments together. Expired keys count.",
+  remedy: "Revoke one that is not needed."
+}) {}
+
+/** Re-send of a delivery that has not failed. */
+export class DeliveryNotFailed extends documented("DeliveryNotFailed", {
+  status: 409,
+  code: "delivery_not_failed",
+  settles: "refused",
+  message: "Only a failed delivery can be re-sent.",
+  why: "The delivery is queued or was delivered.",
+  remedy: "Read the delivery: nothing has to be sent again."
+}) {}
+
+/** Re-send of a delivery that has had all its 12 attempts. */
+export class DeliveryRetryLimitReached extends documented("DeliveryRetryLimitReached", {
+  status: 409,
+  code: "delivery_retry_limit_reached",
+  settles: "refused",
+  message: "This delivery has had all of its 12 attempts.",
+  why: "The delivery has had all of its 12 attempts.",
+  remedy: "Read the event from the delivery and process it yourself."
+}) {}
+
+/** Re-send more than 72 hours after the delivery was created. */
+export class DeliveryWindowExpired extends documented("DeliveryWindowExpired", {
+  status: 409,
+  code: "delivery_window_expired",
+  settles: "refused",
+  message: "A delivery can be re-sent within 72 hours of its creation; this one is older.",
+  why: "The delivery was created more than 72 hours ago.",
+  remedy: "Read the event from the delivery and process it yourself."
+}) {}
+
+/** Re-send to an endpoint that was deleted: its URL and its secrets are no longer used. */
+export class EndpointDeleted extends documented("EndpointDeleted", {
+  status: 409,
+  code: "endpoint_deleted",
+  settles: "refused",
+  message: "The endpoint of this delivery was deleted; nothing is sent to it any more.",
+  why: "The endpoint of the delivery was deleted; its secrets are erased.",
+  remedy: "Create an endpoint for new events, and read the old ones from their deliveries."
+}) {}
+
+/** A recovery while another of the same endpoint is running that does not reach back as far. */
+export class RecoveryInProgress extends documented("RecoveryInProgress", {
+  status: 409,
+  code: "recovery_in_progress",
+  settles: "refused",
+  message: "Another recovery of this endpoint is running; start this one when that has finished.",
+  why: "Another recovery of this endpoint is running, and it does not reach back as far.",
+  remedy: "Wait until the list of recoveries shows it as finished, then start this one."
+}) {}
+
+/** Synthetic test of a paused endpoint. */
+export class EndpointPaused extends documented("EndpointPaused", {
+  status: 409,
+  code: "endpoint_paused",
+  settles: "refused",
+  message: "The endpoint is paused; activate it before sending a test event.",
+  why: "A paused endpoint gets no test events.",
+  remedy: "Activate it with `PATCH`, then test it."
+}) {}
+
+/** Synthetic test in production. */
+export class TestEnvironmentRequired extends documented("TestEnvironmentRequired", {
+  status: 409,
+  code: "test_environment_required",
+  settles: "refused",
+  message: "Test events exist in the sandbox only.",
+  why: "Test events exist in the sandbox only.",
+  remedy: "Test with a key and an endpoint of the sandbox."
+}) {}

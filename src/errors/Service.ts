@@ -1,0 +1,24 @@
+import { documented } from "./DocumentedError.ts"
+
+/** The service itself. */
+
+/** The service's database cannot be reached. */
+export class ServiceUnavailable extends documented("ServiceUnavailable", {
+  status: 503,
+  code: "service_unavailable",
+  settles: "open",
+  message: "The service cannot process requests at the moment; try again shortly.",
+  retryAfter: "2 seconds",
+  why: "The service cannot reach its database, serves as many images as it can at once, or is shutting down.",
+  remedy: "Repeat after `Retry-After`, with the same `Idempotency-Key` if the request had one."
+}) {}
+
+/** A defect; logged with its cause under the request id. */
+export class InternalError extends documented("InternalError", {
+  status: 500,
+  code: "internal_error",
+  settles: "open",
+  message: "Something went wrong inside the service; quote the request id when you report it.",
+  why: "A bug in the service, logged with its cause under the request id.",
+  remedy: "Quote `requestId` when you report it. Repeat with the same `Idempotency-Key`."
+}) {}

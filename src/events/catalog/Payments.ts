@@ -1,0 +1,61 @@
+/** `payment.*` and `milestone.*` (contract, Events, Catalog). */
+import { Schema } from "effect"
+import { eventType, type Fictitious } from "../EventDefinition.ts"
+import { amount, currency, flag, providerCode, providerId } from "../Fields.ts"
+
+const paymentId = providerId("The payment (payment intent)")
+
+const PaymentSucceededData = Schema.Struct({
+  payment_id: paymentId,
+  amount_received: amount("What was received"),
+  currency
+}).annotations({ identifier: "PaymentSucceededData", description: "A payment that was received" })
+
+const PaymentFailedData = Schema.Struct({
+  payment_id: paymentId,
+  amount: amount("What was to be received"),
+  currency,
+  failure_code: Schema.NullOr(providerCode("The provider's error code; null if the payment carries no error"))
+}).annotations({ identifier: "PaymentFailedData", description: "An attempt to pay that failed" })
+
+const PaymentRefundedData = Schema.Struct({
+  charge_id: providerId("The charge"),
+  payment_id: Schema.NullOr(paymentId),
+  amount_refunded: amount("All that was refunded of the charge so far"),
+  currency,
+  fully_refunded: flag("Whether nothing of the charge is left to refund")
+}).annotations({ identifier: "PaymentRefundedData", description: "A charge of which some or all was refunded" })
+
+const received = ({ id }: Fictitious) => ({ payment_id: id("pi"), amount_received: 1500, currency: "brl" })
+
+export const paymentEvents = [
+  eventType("payment.succeeded", {
+    description: "A payment was received. This is the financial confirmation of a payment.",
+    data: PaymentSucceededData,
+    sample: received
+  }),
+  eventType("payment.failed", {
+    description: "An attempt to pay failed.",
+    data: PaymentFailedData,
+    sample: ({ id }) => ({ payment_id: id("pi"), amount: 1500, currency: "brl", failure_code: "card_declined" })
+  }),
+  eventType("payment.refunded", {
+    description: "Some or all of a charge was refunded.",
+    data: PaymentRefundedData,
+    sample: ({ id }) => ({
+      charge_id: id("ch"),
+      payment_id: id("pi"),
+      amount_refunded: 1500,
+      currency: "brl",
+      fully_refunded: true
+    })
+  })
+] as const
+
+export const milestoneEvents = [
+  eventType("milestone.first_payment", {
+    description: "The account received its first payment; sent once, together with its payment.succeeded.",
+    data: PaymentSucceededData,
+    sample: received
+  })
+] as const

@@ -1,0 +1,63 @@
+/** `subscription.*` (contract, Events, Catalog). */
+import { Schema } from "effect"
+import { eventType, type Fictitious } from "../EventDefinition.ts"
+import { amount, count, currency, providerCode, providerId } from "../Fields.ts"
+
+const subscriptionId = providerId("The subscription")
+const invoiceId = providerId("The invoice")
+
+const SubscriptionData = Schema.Struct({
+  subscription_id: subscriptionId,
+  customer_id: providerId("The customer"),
+  status: providerCode("The subscription's status, in the provider's words, e.g. active")
+}).annotations({ identifier: "SubscriptionData", description: "A subscription and its status" })
+
+const SubscriptionRenewedData = Schema.Struct({
+  subscription_id: subscriptionId,
+  invoice_id: invoiceId,
+  amount_paid: amount("What was paid of the invoice"),
+  currency
+}).annotations({ identifier: "SubscriptionRenewedData", description: "A renewal that was paid" })
+
+const SubscriptionPaymentFailedData = Schema.Struct({
+  subscription_id: subscriptionId,
+  invoice_id: invoiceId,
+  amount_due: amount("What is due on the invoice"),
+  currency,
+  attempt_count: count("How often payment was tried so far")
+}).annotations({ identifier: "SubscriptionPaymentFailedData", description: "An invoice whose payment failed" })
+
+const subscription = ({ id }: Fictitious, status: string) => ({
+  subscription_id: id("sub"),
+  customer_id: id("cus"),
+  status
+})
+
+export const subscriptionEvents = [
+  eventType("subscription.created", {
+    description: "A subscription was created.",
+    data: SubscriptionData,
+    sample: (fictitious) => subscription(fictitious, "active")
+  }),
+  eventType("subscription.renewed", {
+    description: "The invoice of a subscription's new period was paid.",
+    data: SubscriptionRenewedData,
+    sample: ({ id }) => ({ subscription_id: id("sub"), invoice_id: id("in"), amount_paid: 1500, currency: "brl" })
+  }),
+  eventType("subscription.canceled", {
+    description: "A subscription has ended.",
+    data: SubscriptionData,
+    sample: (fictitious) => subscription(fictitious, "canceled")
+  }),
+  eventType("subscription.payment_failed", {
+    description: "The payment of a subscription's invoice failed.",
+    data: SubscriptionPaymentFailedData,
+    sample: ({ id }) => ({
+      subscription_id: id("sub"),
+      invoice_id: id("in"),
+      amount_due: 1500,
+      currency: "brl",
+      attempt_count: 1
+    })
+  })
+] as const

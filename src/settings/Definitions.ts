@@ -1,0 +1,285 @@
+import { BlockList } from "node:net"
+import { Config, Option } from "effect"
+import {
+  duration,
+  flag,
+  httpUrl,
+  logLevel,
+  mapped,
+  networks,
+  oneOf,
+  origins,
+  port,
+  privateNetworks,
+  secret,
+  text,
+  validated,
+  whole
+} from "./Forms.ts"
+import { imageStore } from "./ImageStoreSettings.ts"
+import { masterKeys } from "./MasterKeys.ts"
+import { providerCredentials } from "./ProviderCredentials.ts"
+import { group, optional, setting } from "./Setting.ts"
+
+/**
+ * Every setting of the service, defined once: its name, the form of its value, its default and what it is for. The
+ * reader, the type and the table of settings derive from it. Secrets are `Redacted`.
+ */
+
+const isPostgresUrl = (url: string): boolean => /^postgres(ql)?:\/\//.test(url) && URL.canParse(url)
+
+/** A page that payers return to. The provider replaces the marker, whose braces URL parsing has escaped. */
+const returnUrl = mapped(httpUrl, ({ href }) => href.replaceAll("%7BCHECKOUT_SESSION_ID%7D", "{CHECKOUT_SESSION_ID}"))
+
+const noNetworks = () => ({ unset: "none", value: new BlockList() })
+
+/** The settings under the program's names for them, in the order of the table. */
+export const definitions = {
+  mode: setting("MODE", oneOf("local", "production"), {
+    default: "local",
+    about: "`production` refuses every local default below"
+  }),
+  host: setting("HOST", text, { default: "127.0.0.1", about: "the address to listen on" }),
+  port: setting("PORT", port, { default: 8080, about: "the port to listen on; 0 picks a free one" }),
+  /** Without a trailing slash. */
+  publicUrl: optional(
+    "PUBLIC_URL",
+    mapped(httpUrl, ({ href }) => href.replace(/\/+$/, "")),
+    { unset: "from host and port", about: "the URL at which integrators reach the service", production: "required" }
+  ),
+  roles: setting(
+    "ROLES",
+    mapped(oneOf("all", "api", "worker"), (role) => ({ api: role !== "worker", worker: role !== "api" })),
+    {
+      default: "all",
+      about: "`api` serves HTTP, `worker` delivers, `all` does both; any number of processes share one database"
+    }
+  ),
+  databaseUrl: optional(
+    "DATABASE_URL",
+    // An empty one would have the client fall back to whatever server it finds on this machine
+    secret("must be a postgresql:// URL", isPostgresUrl),
+    {
+      unset: "an embedded PostgreSQL in `DATA_DIR`",
+      about: "PostgreSQL 15 or newer; the schema `payments` is created and kept up to date",
+      production: "required"
+    }
+  ),
+  databasePoolSize: setting("DATABASE_POOL_SIZE", whole({ min: 2, max: 500 }), {
+    default: 10,
+    about: "connections per process"
+  }),
+  dataDirectory: setting("DATA_DIR", text, {
+    default: ".data",
+    about: "where local defaults keep their data: nothing else is kept on disk"
+  }),
+  provider: group({
+    sandbox: providerCredentials("sandbox"),
+    production: providerCredentials("production"),
+    apiUrl: optional("PROVIDER_API_URL", httpUrl, {
+      unset: "the provider's",
+      about: "another address of the provider's API, such as an emulator's",
+      production: "refused"
+    }),
+    localAccountId: optional(
+      "LOCAL_ACCOUNT_ID",
+      validated(text, "must be an id acct_…", (id) => /^acct_\w{1,64}$/.test(id)),
+      {
+        unset: "none",
+        about: "the provider's account that a first local start links if it starts no emulator"
+      }
+    ),
+    emulatorHost: setting("EMULATOR_HOST", text, {
+      default: "127.0.0.1",
+      about: "the address that the local emulator listens on"
+    }),
+    emulatorPort: setting("EMULATOR_PORT", port, {
+      default: 0,
+      about: "its port; 0 keeps the one it had before, or picks a free one"
+    }),
+    timeout: setting("PROVIDER_TIMEOUT", duration({ min: "1 second" }), {
+      default: "30 seconds",
+      about: "for a whole call to the provider, with its repeats"
+    }),
+    concurrencyPerAccount: setting("PROVIDER_CONCURRENCY_PER_ACCOUNT", whole({ min: 1, max: 1000 }), {
+      default: 20,
+      about: "calls to the provider at once, per connected account and process; more wait for their turn"
+    })
+  }),
+  /** Set by the operator, never by a request (contract, Resources). */
+  checkoutSuccessUrl: optional("CHECKOUT_SUCCESS_URL", returnUrl, {
+    unset: "a page of the service",
+    about: "where payers return to after payment; `{CHECKOUT_SESSION_ID}` is filled in",
+    production: "required"
+  }),
+  checkoutCancelUrl: optional("CHECKOUT_CANCEL_URL", returnUrl, {
+    unset: "a page of the service",
+    about: "where payers return to if they cancel; `{CHECKOUT_SESSION_ID}` is filled in",
+    production: "required"
+  }),
+  /** The first encrypts; all decrypt. */
+  masterKeys: optional("MASTER_KEYS", masterKeys, {
+    unset: "created in `DATA_DIR`",
+    about:
+      "`id:base64 of 32 bytes`, comma-separated, the current one first: it encrypts signing secrets at rest, and the others decrypt",
+    production: "required"
+  }),
+  /** Absent: images are kept in the database. */
+  imageStore,
+  /** Absent: `local` allows them. */
+  allowLocalDestinations: optional("ALLOW_LOCAL_DESTINATIONS", flag, {
+    unset: "`true` with `MODE=local`",
+    about: "loopback and plain HTTP destinations, in the sandbox only",
+    production: "refused"
+  }),
+  destinationNetworks: setting("ALLOWED_DESTINATION_NETWORKS", privateNetworks, {
+    ...noNetworks(),
+    about:
+      "private networks (within `10.0.0.0/8`, `172.16.0.0/12`, `192.168.0.0/16`, `100.64.0.0/10`, `fc00::/7`), comma-separated, that destinations may be in, in the sandbox only: by address or by a name without a public domain (`receiver`, `host.docker.internal`), with HTTP or HTTPS on any port",
+    production: "refused"
+  }),
+  smtpUrl: optional(
+    "SMTP_URL",
+    secret("must be an smtp:// or smtps:// URL", (url) => /^smtps?:\/\/\S+$/.test(url)),
+    {
+      unset: "the log, with `MODE=local`",
+      about:
+        "the server that mail is sent through: `smtps://` is TLS from the start; with `MODE=production`, `smtp://` is STARTTLS or nothing, unless the relay is this machine (`localhost`, `127.0.0.1`, `::1`)",
+      production: "required"
+    }
+  ),
+  mailFrom: setting("MAIL_FROM", text, {
+    default: "connected-payments <no-reply@localhost>",
+    about: "the sender of mail"
+  }),
+  rateLimitPerMinute: setting("RATE_LIMIT_PER_MINUTE", whole({ min: 1, max: 100_000_000 }), {
+    default: 600,
+    about: "requests per key or session, and ten times as many per organization, across all processes"
+  }),
+  failedAuthenticationsPerMinute: setting("FAILED_AUTHENTICATIONS_PER_MINUTE", whole({ min: 1, max: 1_000_000 }), {
+    default: 60,
+    about: "failed authentications per client address; as many sign-in requests without a credential"
+  }),
+  trustedProxies: setting("TRUSTED_PROXIES", networks, {
+    ...noNetworks(),
+    about:
+      "addresses and networks whose `X-Forwarded-For` is believed, comma-separated; behind a proxy that is not listed, all clients count as one"
+  }),
+  /** Beside the service's own. */
+  trustedOrigins: setting("TRUSTED_ORIGINS", origins, {
+    unset: "that of `PUBLIC_URL`",
+    value: [],
+    about:
+      "further origins, comma-separated, whose pages may act for a signed-in person and read the answers (CORS, on `/v2` and `/identity`); their host must belong to the site of `PUBLIC_URL`, since browsers send the session's cookie nowhere else"
+  }),
+  imageMegabytesPerHour: setting("IMAGE_MEGABYTES_PER_HOUR", whole({ min: 5, max: 1_000_000 }), {
+    default: 250,
+    about: "product images that an organization may upload within an hour, per environment"
+  }),
+  endpointLimit: setting("ENDPOINT_LIMIT", whole({ min: 1, max: 1000 }), {
+    default: 16,
+    about: "endpoints per organization and environment"
+  }),
+  delivery: group({
+    timeout: setting("DELIVERY_TIMEOUT", duration({ min: "100 millis" }), {
+      default: "10 seconds",
+      about: "for the whole exchange of one attempt"
+    }),
+    leaseMargin: setting("DELIVERY_LEASE_MARGIN", duration({ min: "1 second" }), {
+      default: "5 seconds",
+      about: "how much longer than the timeout a delivery stays claimed, before another process may take it"
+    }),
+    concurrency: setting("DELIVERY_CONCURRENCY", whole({ min: 1, max: 10_000 }), {
+      default: 256,
+      about:
+        "attempts in flight per process; one that has waited 250 ms for its answer gives its place up, and up to 2048 more go on so"
+    }),
+    concurrencyPerEndpoint: setting("DELIVERY_CONCURRENCY_PER_ENDPOINT", whole({ min: 1, max: 1000 }), {
+      default: 16,
+      about: "attempts in flight per endpoint and process"
+    }),
+    pollInterval: setting("DELIVERY_POLL_INTERVAL", duration({ min: "10 millis" }), {
+      default: "1 second",
+      about: "how often a worker looks for due deliveries when nothing wakes it"
+    }),
+    // A delivery can be re-sent for 72 hours
+    retention: setting("DELIVERY_RETENTION", duration({ min: "4 days" }), {
+      default: "30 days",
+      about: "how long finished deliveries and their payloads are kept"
+    })
+  }),
+  // The provider can repeat a notification for 30 days, and its receipt is what tells that it is known
+  receiptRetention: setting("RECEIPT_RETENTION", duration({ min: "30 days" }), {
+    default: "400 days",
+    about: "how long receipts of the provider's notifications are kept"
+  }),
+  auditRetention: setting("AUDIT_RETENTION", duration({ min: "1 day" }), {
+    default: "730 days",
+    about: "how long audit records are kept"
+  }),
+  http: group({
+    connectionLimit: setting("CONNECTION_LIMIT", whole({ min: 16, max: 100_000 }), {
+      default: 2000,
+      about:
+        "open connections of clients per process; one address has at most half of them, unless it is in `TRUSTED_PROXIES`; beyond the limit the longest idle one is closed, or the new one if none is idle"
+    }),
+    requestTimeout: setting("REQUEST_TIMEOUT", duration({ min: "1 second" }), {
+      default: "1 minute",
+      about:
+        "how long a client may take to send a request; its connection ends after 20 seconds in which nothing arrives"
+    }),
+    answerTimeout: setting("ANSWER_TIMEOUT", duration({ min: "1 second" }), {
+      default: "2 minutes",
+      about:
+        "how long a client may take to read an answer; its connection ends after 20 seconds in which nothing is read"
+    }),
+    keepAliveTimeout: setting("KEEP_ALIVE_TIMEOUT", duration({ min: "1 second" }), {
+      default: "5 seconds",
+      about: "how long a connection stays open without a request; set it above your load balancer's own"
+    }),
+    imageConcurrency: setting("PUBLIC_IMAGE_CONCURRENCY", whole({ min: 1, max: 10_000 }), {
+      default: 64,
+      about:
+        "public images on their way to clients at once per process, each with about 0.5 MB of memory; one client address has at most a quarter of them; more wait up to 10 seconds for their turn"
+    }),
+    shutdownDelay: setting("SHUTDOWN_DELAY", duration(), {
+      default: "0 seconds",
+      about:
+        "how long a shutdown goes on serving with `/health/ready` at 503, before it takes no more connections: what your load balancer needs to notice"
+    })
+  }),
+  shutdownTimeout: setting("SHUTDOWN_TIMEOUT", duration({ min: "100 millis" }), {
+    default: "5 seconds",
+    about: "how long a shutdown then waits for requests and attempts under way; what is not answered by then gets a 503"
+  }),
+  /** Callers whose traces those of their requests continue. */
+  trustedTraceParents: setting("TRUSTED_TRACE_PARENTS", networks, {
+    ...noNetworks(),
+    about:
+      "addresses and networks of callers, comma-separated, whose `traceparent` the traces of their requests continue; those of all others are linked to"
+  })
+}
+
+/** The settings of the log, which is read apart: a wrong setting elsewhere is logged too. */
+export const logDefinitions = {
+  level: setting("LOG_LEVEL", logLevel, {
+    default: "info",
+    about:
+      "the least that is logged: JSON lines on standard output with `MODE=production`, else plain lines on standard error"
+  }),
+  requests: setting("LOG_REQUESTS", flag, { default: true, about: "whether the log has a line for each request" })
+}
+
+const documented = group(definitions)
+
+/** What the table of settings says about all of these. */
+export const settingRows = [...documented.rows, ...group(logDefinitions).rows]
+
+/** Reads the settings; what the mode asks for beyond their form is not yet held against them. */
+export const settings = Config.map(documented, (read) => ({
+  ...read,
+  allowLocalDestinations: Option.getOrElse(read.allowLocalDestinations, () => read.mode === "local")
+}))
+
+/** The settings as the program reads them. */
+export interface SettingsShape extends Config.Config.Success<typeof settings> {}

@@ -1,0 +1,48 @@
+import { Either, Option, type Redacted } from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
+import type { Environment } from "../events/Environment.ts"
+import { secret, secrets } from "./Forms.ts"
+import { combined, type Documented, group, optional } from "./Setting.ts"
+
+/** How the service speaks to the provider in one environment. */
+export interface ProviderCredentials {
+  /** The platform's secret key: `sk_test_`/`rk_test_` in the sandbox, `sk_live_`/`rk_live_` in production. */
+  readonly secretKey: Redacted.Redacted
+  /** Signing secrets of the provider's destinations, for snapshots and thin notifications; more during a rotation. */
+  readonly webhookSecrets: NonEmptyReadonlyArray<Redacted.Redacted>
+}
+
+const prefixOf = (environment: Environment): string => `PROVIDER_${environment.toUpperCase()}`
+
+/** The name of the setting that holds the platform's key in one environment. */
+export const secretKeyName = (environment: Environment): string => `${prefixOf(environment)}_SECRET_KEY`
+
+/** The credentials of one environment: both settings or neither. */
+export const providerCredentials = (environment: Environment): Documented<Option.Option<ProviderCredentials>> => {
+  const [providerMode, unset, only] =
+    environment === "sandbox"
+      ? (["test", "the local emulator", ""] as const)
+      : (["live", "none", "; with `MODE=production` only, which needs these or the sandbox's"] as const)
+  const keyForm = environment === "sandbox" ? /^(sk|rk)_test_\w+$/ : /^(sk|rk)_live_\w+$/
+  const secretKey = optional(
+    secretKeyName(environment),
+    // A live key in the sandbox's place would let sandbox calls touch production: refused by its form
+    secret(`must be a secret key of the provider's ${providerMode} mode`, (key) => keyForm.test(key)),
+    { unset, about: `the platform's key in the provider's ${providerMode} mode${only}; set together with the next` }
+  )
+  const webhookSecrets = optional(`${prefixOf(environment)}_WEBHOOK_SECRETS`, secrets, {
+    unset,
+    about: `the signing secrets of the provider's notification endpoints in ${providerMode} mode, for snapshots and for thin notifications, comma-separated; old and new ones during a rotation`
+  })
+  return combined(group({ secretKey, webhookSecrets }), (given) => {
+    if (Option.isSome(given.secretKey) && Option.isSome(given.webhookSecrets)) {
+      return Either.right(Option.some({ secretKey: given.secretKey.value, webhookSecrets: given.webhookSecrets.value }))
+    }
+    if (Option.isNone(given.secretKey) && Option.isNone(given.webhookSecrets)) {
+      return Either.right(Option.none())
+    }
+    // One without the other is a mistake, never "not configured": that would start an emulator in the provider's place
+    const { row } = Option.isNone(given.secretKey) ? secretKey : webhookSecrets
+    return Either.left({ of: row, message: "is required where its counterpart is set" })
+  })
+}

@@ -1,0 +1,103 @@
+import { Config, ConfigError, ConfigProvider, Effect, Either, type Option } from "effect"
+import type { Form } from "./Forms.ts"
+
+/** A setting, said once: its reader, the type of its value, and its row in the table of settings. */
+
+/** What the table of settings says about one of them, in Markdown. */
+export interface SettingRow {
+  readonly name: string
+  /** What holds if it is not set. */
+  readonly fallback: string
+  readonly about: string
+  /** Empty if there are none. */
+  readonly bounds: string
+  /** `required`: `MODE=production` does not start without it; `refused`: nor with it. */
+  readonly production?: "required" | "refused"
+}
+
+/** The reader of one or more settings, with their rows. */
+export interface Documented<A> extends Config.Config<A> {
+  readonly rows: ReadonlyArray<SettingRow>
+}
+
+/** The reader of one setting. */
+export interface Setting<A> extends Documented<A> {
+  readonly row: SettingRow
+}
+
+/** What a definition says beside name, form and default. */
+type About = Pick<SettingRow, "about" | "production">
+
+const withRow = <A>(config: Config.Config<A>, row: SettingRow): Setting<A> =>
+  Object.assign(config, { row, rows: [row] })
+
+/** A default's value, read by the setting's own form: a default of another form fails when the module is loaded. */
+const valueOf = <A>({ config }: Form<A>, text: string): A =>
+  Effect.runSync(ConfigProvider.fromMap(new Map([["DEFAULT", text]])).load(Config.nested(config, "DEFAULT")))
+
+/**
+ * Defines a setting that always has a value: a default in the form that an operator would write, or a `value` that has
+ * no such form, with what the table says if the setting is `unset`.
+ */
+export const setting = <A>(
+  name: string,
+  form: Form<A>,
+  definition: About & ({ readonly default: string | number | boolean } | { readonly unset: string; readonly value: A })
+): Setting<A> => {
+  const { about, production } = definition
+  const [value, fallback] =
+    "unset" in definition
+      ? [definition.value, definition.unset]
+      : [valueOf(form, String(definition.default)), `\`${definition.default}\``]
+  return withRow(Config.withDefault(Config.nested(form.config, name), value), {
+    name,
+    fallback,
+    about,
+    bounds: form.bounds,
+    ...(production === undefined ? {} : { production })
+  })
+}
+
+/** Defines a setting that may be absent; `unset` is what the table says then. */
+export const optional = <A>(
+  name: string,
+  form: Form<A>,
+  { unset, ...about }: About & { readonly unset: string }
+): Setting<Option.Option<A>> =>
+  withRow(Config.option(Config.nested(form.config, name)), { name, fallback: unset, bounds: form.bounds, ...about })
+
+/** Settings under the program's names for them. */
+export type Fields = Readonly<Record<string, Documented<unknown>>>
+
+/** What settings are once they are read. */
+export type ValuesOf<F extends Fields> = { readonly [K in keyof F]: Config.Config.Success<F[K]> }
+
+/** The reader of several settings. */
+export interface Group<F extends Fields> extends Documented<ValuesOf<F>> {
+  readonly fields: F
+}
+
+/** Settings that are read together: if several are wrong, all of these are refused at once. */
+export function group<const F extends Fields>(fields: F): Group<F>
+export function group(fields: Fields): Group<Fields> {
+  return Object.assign(Config.all(fields), { fields, rows: Object.values(fields).flatMap(({ rows }) => rows) })
+}
+
+/** Why settings that are each of the right form don't go together. */
+export interface Conflict {
+  /** The setting to name. */
+  readonly of: SettingRow
+  readonly message: string
+}
+
+/** Settings whose values are made into another, unless they don't go together. */
+export const combined = <A, B>(
+  settings: Documented<A>,
+  combine: (values: A) => Either.Either<B, Conflict>
+): Documented<B> =>
+  Object.assign(
+    Config.mapOrFail(settings, (values) =>
+      Either.mapLeft(combine(values), ({ message, of }) => ConfigError.InvalidData([of.name], message))
+    ),
+    { rows: settings.rows }
+  )
