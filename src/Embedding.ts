@@ -1,19 +1,20 @@
 import type { SqlClient, SqlError } from "@effect/sql"
 import type { PgClient } from "@effect/sql-pg"
-import { ConfigProvider, Effect, Layer, Schedule } from "effect"
+import { ConfigProvider, Effect, Layer } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
-import { Deliveries } from "./deliveries/Deliveries.ts"
-import { Queue } from "./deliveries/Queue.ts"
-import { Retention } from "./deliveries/Retention.ts"
-import { WakeUp } from "./deliveries/WakeUp.ts"
+import { Deliveries } from "./deliveries/api/Deliveries.ts"
+import { Retention } from "./deliveries/api/Retention.ts"
+import { Queue } from "./deliveries/sending/Queue.ts"
 import { DnsResolver } from "./endpoints/DestinationUrl.ts"
 import { Endpoints } from "./endpoints/Endpoints.ts"
 import { type CatalogEntry, EventCatalog } from "./events/EventCatalog.ts"
-import { Organizations } from "./identity/Organizations.ts"
+import { Organizations } from "./identity/organizations/Organizations.ts"
 import { Cipher } from "./kit/Cipher.ts"
-import { OutboundEvents, type OutboundEventsOptions } from "./outbound/OutboundEvents.ts"
+import { housekeepingLayer } from "./kit/Housekeeping.ts"
 import type { Provider } from "./provider/Provider.ts"
-import { type StripeProviderOptions, stripeProviderLayer } from "./provider/StripeProvider.ts"
+import { type StripeProviderOptions, stripeProviderLayer } from "./provider/stripe/StripeProvider.ts"
+import { OutboundEvents, type OutboundEventsOptions } from "./publishing/OutboundEvents.ts"
+import { WakeUp } from "./publishing/WakeUp.ts"
 import {
   type DeliverySettings,
   deliveryLayer,
@@ -22,7 +23,7 @@ import {
   type ServiceOptions,
   servicesWithProviderLayer
 } from "./Service.ts"
-import { type MasterKey, readSettings } from "./Settings.ts"
+import { type MasterKey, readSettings } from "./settings/Settings.ts"
 import { type MigrationFailed, migrationsLayer } from "./storage/Migrations.ts"
 
 /**
@@ -95,26 +96,21 @@ export const embeddedEventsLayer = (
         Deliveries.layer,
         Organizations.layer
       )
-      const background = Layer.merge(upkeepLayer, options.worker === false ? Layer.empty : deliveryLayer({ settings }))
+      const background = Layer.merge(
+        embeddedHousekeepingLayer,
+        options.worker === false ? Layer.empty : deliveryLayer({ settings })
+      )
       return background.pipe(Layer.provideMerge(services), Layer.provide(foundations), Layer.provide(migrationsLayer))
     })
   )
 
-/** How often what has outlived its time is removed. */
-const upkeepInterval = "10 minutes"
-
 /** Removes rotated secrets, bindings to them, and deliveries after their retention. */
-const upkeepLayer: Layer.Layer<never, never, Endpoints | Deliveries | Retention> = Layer.scopedDiscard(
+const embeddedHousekeepingLayer: Layer.Layer<never, never, Endpoints | Deliveries | Retention> = housekeepingLayer(
   Effect.gen(function* () {
-    const tasks = [(yield* Endpoints).clean, (yield* Deliveries).rebind, (yield* Retention).clean]
-    yield* Effect.forEach(tasks, (clean) =>
-      Effect.catchAllCause(clean, (cause) =>
-        Effect.logWarning("Old records were not removed; the next round will", cause)
-      )
-    ).pipe(
-      Effect.repeat(Schedule.spaced(upkeepInterval).pipe(Schedule.jittered)),
-      Effect.withTracerEnabled(false),
-      Effect.forkScoped
-    )
+    return {
+      "rotated secrets": (yield* Endpoints).clean,
+      "bindings to ended secrets": (yield* Deliveries).rebind,
+      deliveries: (yield* Retention).clean
+    }
   })
 )

@@ -1,12 +1,12 @@
 import { currentRedactedNames } from "@effect/platform/Headers"
 import { Cause, Data, Effect, Layer, Option, Predicate } from "effect"
-import { loggingLayer } from "./kit/Logging.ts"
-import { telemetryLayer } from "./kit/Telemetry.ts"
-import { completeSettings, localSecretsPath } from "./Local.ts"
-import { ensureLocalOrganization, welcome, writeLocalFile } from "./LocalOrganization.ts"
-import { checkMasterKeys } from "./MasterKeyCheck.ts"
+import { checkMasterKeys } from "./endpoints/MasterKeyCheck.ts"
+import { completeSettings, localSecretsPath } from "./local/Local.ts"
+import { ensureLocalOrganization, welcome, writeLocalFile } from "./local/LocalOrganization.ts"
 import { rolesLayer, servicesLayer, storageLayer } from "./Service.ts"
-import { readSettings } from "./Settings.ts"
+import { readSettings } from "./settings/Settings.ts"
+import { loggingLayer } from "./telemetry/Logging.ts"
+import { telemetryLayer } from "./telemetry/Telemetry.ts"
 
 /** The HTTP server could not take its address. The message is for the person who started the service. */
 class CannotListen extends Data.TaggedError("CannotListen")<{ readonly message: string; readonly cause: unknown }> {}

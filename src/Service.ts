@@ -2,45 +2,45 @@ import type { SqlClient, SqlError } from "@effect/sql"
 import type { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Layer, type Redacted } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
-import { Deliveries } from "./deliveries/Deliveries.ts"
-import { Queue } from "./deliveries/Queue.ts"
-import { observeQueue } from "./deliveries/QueueMetrics.ts"
-import { Recoveries, recoveriesLayer } from "./deliveries/Recoveries.ts"
-import { Retention } from "./deliveries/Retention.ts"
-import { Transport } from "./deliveries/Transport.ts"
-import { WakeUp } from "./deliveries/WakeUp.ts"
-import { Warnings, warningsLayer } from "./deliveries/Warnings.ts"
-import { workerLayer } from "./deliveries/Worker.ts"
+import { Deliveries } from "./deliveries/api/Deliveries.ts"
+import { Recoveries, recoveriesLayer } from "./deliveries/api/Recoveries.ts"
+import { Retention } from "./deliveries/api/Retention.ts"
+import { Warnings, warningsLayer } from "./deliveries/api/Warnings.ts"
+import { Queue } from "./deliveries/sending/Queue.ts"
+import { observeQueue } from "./deliveries/sending/QueueMetrics.ts"
+import { Transport } from "./deliveries/sending/Transport.ts"
+import { workerLayer } from "./deliveries/sending/Worker.ts"
 import { DnsResolver } from "./endpoints/DestinationUrl.ts"
 import { Endpoints } from "./endpoints/Endpoints.ts"
-import { SyntheticTests } from "./endpoints/SyntheticTests.ts"
-import { housekeepingLayer } from "./Housekeeping.ts"
-import { Invitations } from "./identity/Invitations.ts"
-import { Keys } from "./identity/Keys.ts"
-import { Members } from "./identity/Members.ts"
-import { Organizations } from "./identity/Organizations.ts"
-import { Sessions } from "./identity/Sessions.ts"
-import { SignIn } from "./identity/SignIn.ts"
+import { AuditRetention } from "./identity/audit/AuditRetention.ts"
+import { Keys } from "./identity/keys/Keys.ts"
+import { Invitations } from "./identity/members/Invitations.ts"
+import { Members } from "./identity/members/Members.ts"
+import { Organizations } from "./identity/organizations/Organizations.ts"
+import { Sessions } from "./identity/sign-in/Sessions.ts"
+import { SignIn } from "./identity/sign-in/SignIn.ts"
 import { imageStoreLayer } from "./images/ImageStoreLayer.ts"
 import { Images } from "./images/Images.ts"
 import type { S3ImageStoreOptions } from "./images/S3ImageStore.ts"
 import { Inbound } from "./inbound/Inbound.ts"
 import { Receipts } from "./inbound/Receipts.ts"
-import { AuditRetention } from "./kit/AuditRetention.ts"
 import { Cipher } from "./kit/Cipher.ts"
+import { housekeepingLayer } from "./kit/Housekeeping.ts"
 import { Idempotency } from "./kit/Idempotency.ts"
 import { Mailer } from "./kit/Mailer.ts"
 import { RateLimits } from "./kit/RateLimit.ts"
-import { version } from "./kit/Version.ts"
 import { Accounts } from "./provider/Accounts.ts"
-import { CheckoutSessions } from "./provider/CheckoutSessions.ts"
-import { PaymentLinks } from "./provider/PaymentLinks.ts"
-import { Prices } from "./provider/Prices.ts"
-import { Products } from "./provider/Products.ts"
-import { PromotionCodes } from "./provider/PromotionCodes.ts"
+import { CheckoutSessions } from "./provider/checkout/CheckoutSessions.ts"
 import type { Provider } from "./provider/Provider.ts"
-import { type StripeProviderOptions, stripeProviderLayer } from "./provider/StripeProvider.ts"
-import type { MasterKey, SettingsShape } from "./Settings.ts"
+import { PaymentLinks } from "./provider/payment-links/PaymentLinks.ts"
+import { Prices } from "./provider/prices/Prices.ts"
+import { Products } from "./provider/products/Products.ts"
+import { PromotionCodes } from "./provider/promotion-codes/PromotionCodes.ts"
+import { type StripeProviderOptions, stripeProviderLayer } from "./provider/stripe/StripeProvider.ts"
+import { SyntheticTests } from "./publishing/SyntheticTests.ts"
+import { WakeUp } from "./publishing/WakeUp.ts"
+import type { MasterKey, SettingsShape } from "./settings/Settings.ts"
+import { version } from "./settings/Version.ts"
 import { databaseLayer } from "./storage/Database.ts"
 import { type MigrationFailed, migrationsLayer } from "./storage/Migrations.ts"
 
@@ -179,7 +179,7 @@ export const servicesWithProviderLayer = <E, R>(
 export const apiLayer = (options: EmbeddedOptions) =>
   Layer.unwrapEffect(
     Effect.map(
-      Effect.promise(() => Promise.all([import("./Http.ts"), import("./Server.ts")])),
+      Effect.promise(() => Promise.all([import("./http/Http.ts"), import("./http/Server.ts")])),
       ([{ httpLayer }, { serverLayer }]) =>
         Layer.provideMerge(
           httpLayer({
@@ -222,10 +222,35 @@ export const deliveryLayer = (options: { readonly settings: DeliverySettings }) 
   )
 }
 
+/**
+ * What every process removes: ended sessions, sign-in tokens, idempotency keys after their 24 hours, rate limits that are
+ * full again, rotated signing secrets, receipts, audit records, deliveries and payloads after their retention.
+ */
+export const serviceHousekeepingLayer: Layer.Layer<
+  never,
+  never,
+  Sessions | SignIn | Idempotency | RateLimits | Receipts | AuditRetention | Endpoints | Deliveries | Retention
+> = housekeepingLayer(
+  Effect.gen(function* () {
+    return {
+      sessions: (yield* Sessions).clean,
+      "sign-in tokens": (yield* SignIn).clean,
+      "idempotency keys": (yield* Idempotency).clean,
+      "rate limits": (yield* RateLimits).clean,
+      receipts: (yield* Receipts).clean,
+      "audit records": (yield* AuditRetention).clean,
+      "rotated secrets": (yield* Endpoints).clean,
+      "bindings to ended secrets": (yield* Deliveries).rebind,
+      // Last, since it may take long
+      deliveries: (yield* Retention).clean
+    }
+  })
+)
+
 /** What a process of these roles runs, on the services. */
 export const rolesLayer = (options: EmbeddedOptions) =>
   Layer.mergeAll(
-    housekeepingLayer,
+    serviceHousekeepingLayer,
     recoveriesLayer,
     warningsLayer,
     options.settings.roles.api ? apiLayer(options) : Layer.empty,

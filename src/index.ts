@@ -3,14 +3,13 @@
  * client of the HTTP API takes `connected-payments/api` and `/client`, a consumer of events `/webhooks`, a test
  * `/testing` and `/emulator`.
  */
-export * from "./Contract.ts"
-export { Deliveries } from "./deliveries/Deliveries.ts"
-export { Queue } from "./deliveries/Queue.ts"
-export { Recoveries } from "./deliveries/Recoveries.ts"
-export { Retention } from "./deliveries/Retention.ts"
-export { Transport } from "./deliveries/Transport.ts"
-export { WakeUp } from "./deliveries/WakeUp.ts"
-export { type WorkerOptions, workerLayer } from "./deliveries/Worker.ts"
+export * from "./contract/index.ts"
+export { Deliveries } from "./deliveries/api/Deliveries.ts"
+export { Recoveries } from "./deliveries/api/Recoveries.ts"
+export { Retention } from "./deliveries/api/Retention.ts"
+export { Queue } from "./deliveries/sending/Queue.ts"
+export { Transport } from "./deliveries/sending/Transport.ts"
+export { type WorkerOptions, workerLayer } from "./deliveries/sending/Worker.ts"
 export {
   defaultSettings,
   type EmbeddedEvents,
@@ -27,21 +26,24 @@ export {
   type EndpointsOptions,
   type NewEndpoint
 } from "./endpoints/Endpoints.ts"
-export { SyntheticTests } from "./endpoints/SyntheticTests.ts"
 export { encodeEnvelope } from "./events/Envelope.ts"
+export type { Environment } from "./events/Environment.ts"
 export { type CatalogEntry, EventCatalog } from "./events/EventCatalog.ts"
-export { parseProviderEvent, type Translation, translate } from "./events/Translate.ts"
-export { Invitations } from "./identity/Invitations.ts"
-export { Keys } from "./identity/Keys.ts"
-export { Members } from "./identity/Members.ts"
-export { type NewOrganization, type Organization, Organizations } from "./identity/Organizations.ts"
+export { parseProviderEvent, type Translation, translate } from "./events/stripe/Translate.ts"
+export { Keys } from "./identity/keys/Keys.ts"
+export { Invitations } from "./identity/members/Invitations.ts"
+export { Members } from "./identity/members/Members.ts"
+export { type NewOrganization, type Organization, Organizations } from "./identity/organizations/Organizations.ts"
 export type { Author, PrincipalShape, Role, Tenant } from "./identity/Principal.ts"
-export { Sessions } from "./identity/Sessions.ts"
+export { Sessions } from "./identity/sign-in/Sessions.ts"
 export { Inbound, type Received } from "./inbound/Inbound.ts"
 export { Receipts } from "./inbound/Receipts.ts"
 export { Cipher } from "./kit/Cipher.ts"
 export { Mailer } from "./kit/Mailer.ts"
-export { version } from "./kit/Version.ts"
+export { Accounts } from "./provider/Accounts.ts"
+export { type ConnectedAccount, Provider, type VerifiedNotification } from "./provider/Provider.ts"
+export { AccountAccessRevoked, type ProviderFailure } from "./provider/ProviderErrors.ts"
+export { type StripeProviderOptions, stripeProviderLayer } from "./provider/stripe/StripeProvider.ts"
 export {
   EventNotPublishable,
   type OutboundEvent,
@@ -49,11 +51,9 @@ export {
   OutboundEvents,
   type OutboundEventsOptions,
   type Published
-} from "./outbound/OutboundEvents.ts"
-export { Accounts } from "./provider/Accounts.ts"
-export { type ConnectedAccount, Provider, type VerifiedNotification } from "./provider/Provider.ts"
-export { AccountAccessRevoked, type ProviderFailure } from "./provider/ProviderErrors.ts"
-export { type StripeProviderOptions, stripeProviderLayer } from "./provider/StripeProvider.ts"
+} from "./publishing/OutboundEvents.ts"
+export { SyntheticTests } from "./publishing/SyntheticTests.ts"
+export { WakeUp } from "./publishing/WakeUp.ts"
 export {
   apiLayer,
   type DeliverySettings,
@@ -66,6 +66,7 @@ export {
   servicesWithProviderLayer,
   storageLayer
 } from "./Service.ts"
-export type { Environment, MasterKey, ProviderCredentials, SettingsShape } from "./Settings.ts"
+export type { MasterKey, ProviderCredentials, SettingsShape } from "./settings/Settings.ts"
+export { version } from "./settings/Version.ts"
 export { type DatabaseOptions, databaseLayer, transaction } from "./storage/Database.ts"
 export { MigrationFailed, migrate, migrationsLayer } from "./storage/Migrations.ts"

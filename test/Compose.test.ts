@@ -8,8 +8,8 @@ import { fileURLToPath } from "node:url"
 import { afterAll, describe, expect, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { parse } from "yaml"
-import { metricTable } from "../src/kit/Metrics.ts"
-import { documentedSettings } from "../src/SettingsTable.ts"
+import { documentedSettings } from "../src/docs/SettingsTable.ts"
+import { metricTable } from "../src/telemetry/Metrics.ts"
 
 // What is checked in for running the service in containers, held against the service that it runs
 

@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Context, Effect, Layer, Option } from "effect"
-import { housekeepingLayer } from "../src/Housekeeping.ts"
-import { Sessions } from "../src/identity/Sessions.ts"
+import { Sessions } from "../src/identity/sign-in/Sessions.ts"
+import { serviceHousekeepingLayer } from "../src/Service.ts"
 import { eventually } from "./harness/Eventually.ts"
 import { onService, TestService } from "./harness/TestService.ts"
 
@@ -28,7 +28,7 @@ onService({ roles: { api: true, worker: false } })("housekeeping", (it) => {
       yield* sql`
         INSERT INTO payments.rate_limits (bucket, tokens, allowed, refilled_at)
         VALUES ('old', 1, true, now() - interval '61 minutes'), ('new', 1, true, now())`
-      yield* Layer.build(Layer.provide(housekeepingLayer, Layer.succeedContext(services)))
+      yield* Layer.build(Layer.provide(serviceHousekeepingLayer, Layer.succeedContext(services)))
       const left = yield* eventually(
         "the removal",
         Effect.map(

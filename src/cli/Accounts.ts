@@ -1,6 +1,6 @@
 import { Command, Options } from "@effect/cli"
 import { Effect, Layer, Option, Schema } from "effect"
-import { Organizations } from "../identity/Organizations.ts"
+import { Organizations } from "../identity/organizations/Organizations.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import { Accounts, type LinkedAccount } from "../provider/Accounts.ts"
 import { CommandFailed } from "./Failure.ts"

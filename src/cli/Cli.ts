@@ -1,7 +1,7 @@
 import { CliConfig, Command, ValidationError } from "@effect/cli"
 import { NodeContext } from "@effect/platform-node"
 import { Cause, Console, Effect, Layer, Logger, LogLevel, Option } from "effect"
-import { version } from "../kit/Version.ts"
+import { version } from "../settings/Version.ts"
 import { accountCommands, accounts } from "./Accounts.ts"
 import { asksForHelp, commandWords, normalize, understand } from "./CommandLine.ts"
 import { emulator, emulatorCommands } from "./Emulator.ts"

@@ -1,6 +1,6 @@
 import { Effect, Option, Redacted, Schema } from "effect"
-import type { LocalDefaultsFailed } from "../Local.ts"
-import { readSettings, type SettingsError } from "../Settings.ts"
+import type { LocalDefaultsFailed } from "../local/Local.ts"
+import { readSettings, type SettingsError } from "../settings/Settings.ts"
 import { CommandFailed } from "./Failure.ts"
 import { findLocalService } from "./LocalService.ts"
 

@@ -1,10 +1,11 @@
 import { Args, HelpDoc, Options, ValidationError } from "@effect/cli"
 import { Effect, Option, Schema } from "effect"
-import { Instant, PrintableText } from "../bounds/Text.ts"
-import { Organizations } from "../identity/Organizations.ts"
+import { PrintableText } from "../bounds/Text.ts"
+import { environments } from "../events/Environment.ts"
+import { Organizations } from "../identity/organizations/Organizations.ts"
 import { Email } from "../identity/Schemas.ts"
 import { OrganizationId } from "../kit/Ids.ts"
-import { environments } from "../Settings.ts"
+import { Instant } from "../kit/Instant.ts"
 import { CommandFailed } from "./Failure.ts"
 
 /** Options and arguments that several commands take; a value of the wrong form is wrong usage. */

@@ -1,5 +1,5 @@
 import { HelpDoc } from "@effect/cli"
-import { version } from "../kit/Version.ts"
+import { version } from "../settings/Version.ts"
 import { columns } from "./Output.ts"
 import type { KnownCommand } from "./Synopsis.ts"
 

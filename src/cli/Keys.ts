@@ -1,9 +1,9 @@
 import { Command, Options } from "@effect/cli"
 import { Duration, Effect, Layer, Option, Redacted, Schema } from "effect"
-import { type KeyRecord, Keys } from "../identity/Keys.ts"
-import { Organizations } from "../identity/Organizations.ts"
-import { Grant, grants } from "../identity/Permissions.ts"
-import { environments } from "../Settings.ts"
+import { environments } from "../events/Environment.ts"
+import { type KeyRecord, Keys } from "../identity/keys/Keys.ts"
+import { Grant, grants } from "../identity/keys/Permissions.ts"
+import { Organizations } from "../identity/organizations/Organizations.ts"
 import { CommandFailed } from "./Failure.ts"
 import {
   durationOrTime,

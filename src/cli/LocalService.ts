@@ -1,8 +1,8 @@
 import { join, resolve } from "node:path"
 import { Effect, Option, Redacted, Schema } from "effect"
-import { type LocalDefaultsFailed, readPrivateFile } from "../Local.ts"
-import { localFilePath } from "../LocalOrganization.ts"
-import type { ProviderCredentials, SettingsShape } from "../Settings.ts"
+import { type LocalDefaultsFailed, readPrivateFile } from "../local/Local.ts"
+import { localFilePath } from "../local/LocalOrganization.ts"
+import type { ProviderCredentials, SettingsShape } from "../settings/Settings.ts"
 
 /** A service that runs on the local defaults of a data directory. */
 export interface LocalService {

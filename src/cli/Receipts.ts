@@ -1,11 +1,11 @@
 import { Args, Command, HelpDoc, Options } from "@effect/cli"
 import { Console, Duration, Effect, Layer, Option, Schema } from "effect"
-import { WakeUp } from "../deliveries/WakeUp.ts"
-import { Organizations } from "../identity/Organizations.ts"
+import { Organizations } from "../identity/organizations/Organizations.ts"
 import { type Receipt, type ReceiptDetail, Receipts, type Replay, receiptOutcomes } from "../inbound/Receipts.ts"
 import { Accounts } from "../provider/Accounts.ts"
-import { CheckoutSessions } from "../provider/CheckoutSessions.ts"
-import { Prices } from "../provider/Prices.ts"
+import { CheckoutSessions } from "../provider/checkout/CheckoutSessions.ts"
+import { Prices } from "../provider/prices/Prices.ts"
+import { WakeUp } from "../publishing/WakeUp.ts"
 import {
   durationOrTime,
   environmentOption,

@@ -5,8 +5,8 @@ import {
   type RotationProgress,
   type RotationReport,
   rotateMasterKeys
-} from "../MasterKeyRotation.ts"
-import { readSettings } from "../Settings.ts"
+} from "../endpoints/MasterKeyRotation.ts"
+import { readSettings } from "../settings/Settings.ts"
 import { CommandFailed } from "./Failure.ts"
 import { database, Installation } from "./Installation.ts"
 import { jsonOption, show } from "./Output.ts"

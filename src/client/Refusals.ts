@@ -1,4 +1,4 @@
-import { documented, ProviderRequestRefused } from "../Errors.ts"
+import { documented, ProviderRequestRefused } from "../contract/index.ts"
 
 /**
  * The provider's refusals of parameters whose codes are documented, each under a tag of its own to the client; a refusal

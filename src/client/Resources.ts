@@ -1,6 +1,6 @@
 import { Effect, identity, Schema } from "effect"
-import { type providerResources, resourceOf } from "../ProviderResources.ts"
-import { ProviderObject, ProviderPage } from "../provider/Schemas.ts"
+import { ProviderObject, ProviderPage } from "../contract/index.ts"
+import { type providerResources, resourceOf } from "../contract/ProviderResources.ts"
 
 /**
  * The provider's objects as the client answers them. Each field that the documents name may be missing or null, and is

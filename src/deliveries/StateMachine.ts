@@ -4,10 +4,11 @@
  */
 import { Duration, Effect, Option } from "effect"
 import { DeliveryNotFailed, DeliveryRetryLimitReached, DeliveryWindowExpired, EndpointDeleted } from "../Errors.ts"
-import type { DeliveryState } from "./Api.ts"
+import type { DeliveryState } from "../events/DeliveryState.ts"
+import type { AttemptTrigger } from "../publishing/Enqueue.ts"
 import type { AttemptOutcome } from "./Attempt.ts"
-import type { AttemptTrigger, NextStep } from "./Queue.ts"
 import { classify, deliveryWindow, maxAttempts, maxAutomaticAttempts, nextDelay } from "./RetryPolicy.ts"
+import type { NextStep } from "./sending/Queue.ts"
 
 /** What decides what becomes of a delivery. */
 export interface DeliveryStatus {

@@ -2,7 +2,6 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { rule } from "../bounds/Rules.ts"
 import { PrintableText, text } from "../bounds/Text.ts"
-import { DeliveryState } from "../deliveries/Api.ts"
 import {
   DestinationRejected,
   DestinationUnresolvable,
@@ -21,10 +20,11 @@ import {
   TestRateLimitExceeded
 } from "../Errors.ts"
 import { EventType } from "../events/Catalog.ts"
+import { DeliveryState } from "../events/DeliveryState.ts"
 import { EventTypeName } from "../events/EventCatalog.ts"
 import { Filters, filtersJsonSchema } from "../events/Filters.ts"
 import { Authentication } from "../identity/Authentication.ts"
-import { RequiredPermission } from "../identity/Permissions.ts"
+import { RequiredPermission } from "../identity/keys/Permissions.ts"
 import { DeliveryId, EndpointId, OrganizationId } from "../kit/Ids.ts"
 import {
   IdempotencyHeaders,

@@ -1,10 +1,10 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Option } from "effect"
+import type { Environment } from "../events/Environment.ts"
 import type { Filters } from "../events/Filters.ts"
 import type { Tenant } from "../identity/Principal.ts"
 import type { Encrypted } from "../kit/Cipher.ts"
 import type { EndpointId } from "../kit/Ids.ts"
-import type { Environment } from "../Settings.ts"
 
 /** A row of `payments.endpoints`, as the API shows it. */
 export interface EndpointRow {

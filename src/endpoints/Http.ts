@@ -1,15 +1,18 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
-import { Api } from "../Api.ts"
 import { Principal } from "../identity/Principal.ts"
+import { BaseApi } from "../kit/BaseApi.ts"
+import { makeSendTest } from "../publishing/SendTest.ts"
+import { EndpointsApi } from "./Api.ts"
 import { Endpoints } from "./Endpoints.ts"
 import { makeEndpointMutations } from "./Mutations.ts"
 
 /** Serves `EndpointsApi`. */
-export const endpointsHttp = HttpApiBuilder.group(Api, "endpoints", (handlers) =>
+export const endpointsHttp = HttpApiBuilder.group(BaseApi.add(EndpointsApi), "endpoints", (handlers) =>
   Effect.gen(function* () {
     const endpoints = yield* Endpoints
     const mutations = yield* makeEndpointMutations
+    const sendTest = yield* makeSendTest
     return handlers
       .handle("list", () => Effect.flatMap(Principal, (principal) => endpoints.list(principal)))
       .handle("create", ({ headers, payload }) =>
@@ -24,9 +27,7 @@ export const endpointsHttp = HttpApiBuilder.group(Api, "endpoints", (handlers) =
         Effect.flatMap(Principal, (principal) => mutations.rotateSecret(principal, headers["idempotency-key"], path.id))
       )
       .handle("test", ({ headers, path, payload }) =>
-        Effect.flatMap(Principal, (principal) =>
-          mutations.sendTest(principal, headers["idempotency-key"], path.id, payload)
-        )
+        Effect.flatMap(Principal, (principal) => sendTest(principal, headers["idempotency-key"], path.id, payload))
       )
       .handle("skipped", ({ path, urlParams }) =>
         Effect.flatMap(Principal, (principal) => endpoints.listSkipped(principal, path.id, urlParams))

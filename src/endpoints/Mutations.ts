@@ -10,38 +10,39 @@ import type {
 import type { PrincipalShape } from "../identity/Principal.ts"
 import { Idempotency } from "../kit/Idempotency.ts"
 import type { EndpointId } from "../kit/Ids.ts"
-import { CreatedEndpoint, type CreateEndpoint, QueuedTest, RotatedEndpoint, type SendTest } from "./Api.ts"
+import { CreatedEndpoint, type CreateEndpoint, RotatedEndpoint } from "./Api.ts"
 import { type CreateEndpointError, Endpoints } from "./Endpoints.ts"
-import { type SendTestError, SyntheticTests } from "./SyntheticTests.ts"
 
 /**
  * The mutations of endpoints that repeat safely under an `Idempotency-Key`, for HTTP and for the tool server alike: a
  * key means the same operation on both, and is replayed across them.
  */
 
-type Answer<E> = Effect.Effect<
+/** The answer of a mutation, replayed where its key was used before. */
+export type MutationAnswer<E> = Effect.Effect<
   HttpServerResponse.HttpServerResponse,
   E | IdempotencyKeyReused | IdempotencyRequestInProgress | ServiceUnavailable
 >
 
 export interface EndpointMutations {
   /** Answers a `CreatedEndpoint`. */
-  readonly create: (principal: PrincipalShape, key: string, params: CreateEndpoint) => Answer<CreateEndpointError>
+  readonly create: (
+    principal: PrincipalShape,
+    key: string,
+    params: CreateEndpoint
+  ) => MutationAnswer<CreateEndpointError>
   /** Answers a `RotatedEndpoint`; without a key each call is a rotation of its own. */
   readonly rotateSecret: (
     principal: PrincipalShape,
     key: string | undefined,
     id: EndpointId
-  ) => Answer<ResourceNotFound>
-  /** Answers a `QueuedTest`, and wakes the workers. */
-  readonly sendTest: (principal: PrincipalShape, key: string, id: EndpointId, params: SendTest) => Answer<SendTestError>
+  ) => MutationAnswer<ResourceNotFound>
 }
 
 /** See `EndpointMutations`. */
-export const makeEndpointMutations: Effect.Effect<EndpointMutations, never, Endpoints | SyntheticTests | Idempotency> =
-  Effect.gen(function* () {
+export const makeEndpointMutations: Effect.Effect<EndpointMutations, never, Endpoints | Idempotency> = Effect.gen(
+  function* () {
     const endpoints = yield* Endpoints
-    const tests = yield* SyntheticTests
     const idempotency = yield* Idempotency
     return {
       create: (principal, key, params) =>
@@ -65,19 +66,7 @@ export const makeEndpointMutations: Effect.Effect<EndpointMutations, never, Endp
             encode: Schema.encodeSync(RotatedEndpoint)
           },
           Effect.succeed(endpoints.rotateSecret(principal, id))
-        ),
-      sendTest: (principal, key, id, params) =>
-        idempotency
-          .runInTransaction(
-            {
-              tenant: principal,
-              key,
-              operation: "endpoints.test",
-              parameters: { id, ...params },
-              encode: Schema.encodeSync(QueuedTest)
-            },
-            Effect.succeed(tests.queue(principal, id, params.type))
-          )
-          .pipe(Effect.zipLeft(tests.announce))
+        )
     }
-  })
+  }
+)

@@ -1,8 +1,8 @@
 /** The envelope in which every event reaches the consumer (contract, Event envelope). */
 import { createHash } from "node:crypto"
-import type { Environment } from "../Settings.ts"
 import type { EventData, EventType } from "./Catalog.ts"
 import { type Envelope, envelopeVersion, providerName, testProviderName } from "./EnvelopeSchema.ts"
+import type { Environment } from "./Environment.ts"
 
 export { Envelope, EventId, envelopeVersion, providerName, testProviderName } from "./EnvelopeSchema.ts"
 

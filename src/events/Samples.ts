@@ -5,7 +5,7 @@
 import type { EventType } from "./Catalog.ts"
 import type { EnvelopeOf } from "./Envelope.ts"
 import { type Envelope, envelopeVersion, providerName } from "./EnvelopeSchema.ts"
-import type { Make } from "./Translator.ts"
+import type { Make } from "./stripe/Translator.ts"
 
 /** What the data of one sample is made of. */
 interface Fictitious {

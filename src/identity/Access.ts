@@ -14,9 +14,9 @@ import {
   PaymentPermission,
   type Permission,
   WebhookPermission
-} from "./Permissions.ts"
+} from "./keys/Permissions.ts"
 import type { PrincipalShape, Role } from "./Principal.ts"
-import type { Session } from "./Sessions.ts"
+import type { Session } from "./sign-in/Sessions.ts"
 
 /** What a signed-in person may do: the rules of roles, workspaces and origins (contract, Authentication, rules 7 and 8). */
 

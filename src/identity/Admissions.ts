@@ -11,8 +11,13 @@ import {
   tokensAtMost,
   unknownBucket
 } from "../kit/TokenBucket.ts"
-import type { TrustedProxies } from "../SettingsForms.ts"
-import { type CredentialLimits, type CredentialPolicies, credentialPolicies, perMinute } from "./CredentialLimits.ts"
+import type { TrustedProxies } from "../settings/Forms.ts"
+import {
+  type CredentialLimits,
+  type CredentialPolicies,
+  credentialPolicies,
+  perMinute
+} from "./keys/CredentialLimits.ts"
 
 /**
  * Lets credentials in, within their limits, so that what is refused costs nobody else anything: what the database has just

@@ -15,7 +15,7 @@ import {
   WorkspaceAccessRequired
 } from "../Errors.ts"
 import { Principal } from "./Principal.ts"
-import type { Session } from "./Sessions.ts"
+import type { Session } from "./sign-in/Sessions.ts"
 
 /**
  * Who calls, and may they (contract, Authentication): the API key in `x-api-key`, or else the session in the cookie;

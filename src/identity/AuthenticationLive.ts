@@ -11,16 +11,16 @@ import {
 } from "../Errors.ts"
 import { refuseBody } from "../kit/Body.ts"
 import { OrganizationId } from "../kit/Ids.ts"
-import { annotateSpan } from "../kit/Spans.ts"
+import { annotateSpan } from "../telemetry/Spans.ts"
 import { principalOf, requirePermission, requireTrustedOrigin, requireWorkspace } from "./Access.ts"
 import { RedemptionLimit, SignInLinkLimit } from "./AddressLimit.ts"
 import { Admissions } from "./Admissions.ts"
 import { Authentication, SessionAuthentication, sessionCookie } from "./Authentication.ts"
-import { Keys, keyHash, maxKeyLength } from "./Keys.ts"
-import type { Permission } from "./Permissions.ts"
+import { Keys, keyHash, maxKeyLength } from "./keys/Keys.ts"
+import type { Permission } from "./keys/Permissions.ts"
 import type { PrincipalShape } from "./Principal.ts"
-import { setSessionCookie } from "./SessionCookie.ts"
-import { isToken, Sessions, tokenHash } from "./Sessions.ts"
+import { setSessionCookie } from "./sign-in/SessionCookie.ts"
+import { isToken, Sessions, tokenHash } from "./sign-in/Sessions.ts"
 
 export interface AuthenticationOptions {
   /** The permission of the operation that a request was routed to. */

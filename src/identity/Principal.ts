@@ -1,6 +1,6 @@
 import { Context } from "effect"
 import type { Author, Tenant } from "../kit/Tenant.ts"
-import type { Permission } from "./Permissions.ts"
+import type { Permission } from "./keys/Permissions.ts"
 
 export type { Author, Tenant } from "../kit/Tenant.ts"
 

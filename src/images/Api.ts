@@ -9,7 +9,7 @@ import {
   ServiceUnavailable
 } from "../Errors.ts"
 import { Authentication } from "../identity/Authentication.ts"
-import { RequiredPermission } from "../identity/Permissions.ts"
+import { RequiredPermission } from "../identity/keys/Permissions.ts"
 import { NoQuery, OrganizationPath } from "../kit/Request.ts"
 
 /** The answer to an upload. */

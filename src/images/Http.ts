@@ -1,13 +1,14 @@
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { toReadable } from "@effect/platform-node/NodeStream"
 import { Effect, Option, Stream } from "effect"
-import { Api } from "../Api.ts"
 import { ProviderAccountNotConnected, ResourceNotFound } from "../Errors.ts"
 import { Principal } from "../identity/Principal.ts"
+import { BaseApi } from "../kit/BaseApi.ts"
 import { clientNetwork } from "../kit/ClientAddress.ts"
 import { hasEntityTag } from "../kit/EntityTag.ts"
 import { Accounts } from "../provider/Accounts.ts"
-import type { TrustedProxies } from "../SettingsForms.ts"
+import type { TrustedProxies } from "../settings/Forms.ts"
+import { ProductImagesApi, PublicImagesApi } from "./Api.ts"
 import { contentTypes } from "./ImageFormat.ts"
 import type { ImageContent } from "./ImageStore.ts"
 import { Images, nameOf } from "./Images.ts"
@@ -21,7 +22,7 @@ const patience = "10 seconds"
 const uploadConcurrency = 8
 
 /** Serves `ProductImagesApi` on the bytes that arrive. */
-export const productImagesHttp = HttpApiBuilder.group(Api, "productImages", (handlers) =>
+export const productImagesHttp = HttpApiBuilder.group(BaseApi.add(ProductImagesApi), "productImages", (handlers) =>
   Effect.gen(function* () {
     const images = yield* Images
     const accounts = yield* Accounts
@@ -74,7 +75,7 @@ const exactly = ({ bytes, size }: ImageContent) =>
 
 /** Serves `PublicImagesApi`: what is asked for is sent piece by piece, as fast as its reader takes it. */
 export const publicImagesHttp = (options: ImageBounds & { readonly trustedProxies: TrustedProxies }) =>
-  HttpApiBuilder.group(Api, "publicImages", (handlers) =>
+  HttpApiBuilder.group(BaseApi.add(PublicImagesApi), "publicImages", (handlers) =>
     Effect.gen(function* () {
       const images = yield* Images
       const takeTurn = yield* makeTransfers({ concurrency: options.imageConcurrency, patience })

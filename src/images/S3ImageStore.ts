@@ -1,8 +1,8 @@
 import { AwsClient } from "aws4fetch"
 import { Data, type Duration, Effect, Layer, Option, Redacted, Stream } from "effect"
 import { ServiceUnavailable } from "../Errors.ts"
-import { annotateSpan } from "../kit/Spans.ts"
-import type { ImageStoreSettings } from "../Settings.ts"
+import type { ImageStoreSettings } from "../settings/Settings.ts"
+import { annotateSpan } from "../telemetry/Spans.ts"
 import { contentTypes } from "./ImageFormat.ts"
 import { type ImageName, ImageStore } from "./ImageStore.ts"
 

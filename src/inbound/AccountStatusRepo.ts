@@ -1,8 +1,8 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
+import type { Environment } from "../events/Environment.ts"
 import type { Tenant } from "../kit/Tenant.ts"
-import type { AccountStatus } from "../provider/AccountStatus.ts"
-import type { Environment } from "../Settings.ts"
+import type { AccountStatus } from "../provider/account/AccountStatus.ts"
 
 /** What is about to be read of an account, and whether the notification that asks for it is known already. */
 export interface ReadingBegun {

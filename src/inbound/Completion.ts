@@ -1,14 +1,14 @@
 import { Effect, Predicate } from "effect"
 import type { ProviderAccountNotConnected, ServiceUnavailable } from "../Errors.ts"
-import { filterSubjects, type TruncatedList, truncatedList, withWholeList } from "../events/FilterSubjects.ts"
-import { type ProviderEvent, type SoldItems, soldItemsReference } from "../events/Translate.ts"
+import type { Environment } from "../events/Environment.ts"
+import { filterSubjects, type TruncatedList, truncatedList, withWholeList } from "../events/stripe/FilterSubjects.ts"
+import { type ProviderEvent, type SoldItems, soldItemsReference } from "../events/stripe/Translate.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import { Accounts } from "../provider/Accounts.ts"
-import { CheckoutSessions } from "../provider/CheckoutSessions.ts"
+import { CheckoutSessions } from "../provider/checkout/CheckoutSessions.ts"
 import { type ConnectedAccount, Provider } from "../provider/Provider.ts"
 import type { ProviderFailure } from "../provider/ProviderErrors.ts"
 import { checkoutMarker, type ProviderObject } from "../provider/Schemas.ts"
-import type { Environment } from "../Settings.ts"
 import {
   type Consequence,
   consequenceOf,

@@ -1,8 +1,8 @@
 import { HttpApiBuilder, type HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
-import { Api } from "../Api.ts"
+import { BaseApi } from "../kit/BaseApi.ts"
 import { readBytes } from "../kit/Body.ts"
-import { entryPaths } from "./Api.ts"
+import { entryPaths, InboundApi } from "./Api.ts"
 import { Inbound } from "./Inbound.ts"
 
 /** The largest notification that is read: 1 MiB. */
@@ -34,7 +34,7 @@ export const inboundEntries = Effect.map(
 )
 
 /** Serves `InboundApi` wherever the edge does not: paths that are written otherwise. */
-export const inboundHttp = HttpApiBuilder.group(Api, "inbound", (handlers) =>
+export const inboundHttp = HttpApiBuilder.group(BaseApi.add(InboundApi), "inbound", (handlers) =>
   Effect.map(Inbound, ({ receive, receiveThin }) => {
     const [snapshots, thin] = [serving(receive), serving(receiveThin)]
     return handlers

@@ -1,21 +1,21 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Clock, Context, Effect, Either, Layer } from "effect"
-import { WakeUp } from "../deliveries/WakeUp.ts"
 import { ServiceUnavailable, SignatureInvalid } from "../Errors.ts"
-import { apiVersionOf, type Malformed, malformedAt } from "../events/ProviderEvent.ts"
+import type { Environment } from "../events/Environment.ts"
+import { apiVersionOf, type Malformed, malformedAt } from "../events/stripe/ProviderEvent.ts"
 import {
   type ProviderEvent,
   parseProviderEvent,
   type SoldItemsReference,
   soldItemsReference
-} from "../events/Translate.ts"
-import { Metrics, type MetricsWriter } from "../kit/Metrics.ts"
-import { annotateSpan, currentTraceparent, spanned } from "../kit/Spans.ts"
+} from "../events/stripe/Translate.ts"
 import type { Accounts } from "../provider/Accounts.ts"
-import type { CheckoutSessions } from "../provider/CheckoutSessions.ts"
+import type { CheckoutSessions } from "../provider/checkout/CheckoutSessions.ts"
 import { Provider } from "../provider/Provider.ts"
-import type { Environment } from "../Settings.ts"
+import { WakeUp } from "../publishing/WakeUp.ts"
 import { isUnavailable, transaction } from "../storage/Database.ts"
+import { Metrics, type MetricsWriter } from "../telemetry/Metrics.ts"
+import { annotateSpan, currentTraceparent, spanned } from "../telemetry/Spans.ts"
 import { makeAccountReports, type ReceiptBase, type StoredReport } from "./AccountReports.ts"
 import {
   type Attempt,

@@ -1,12 +1,12 @@
 import type { SqlClient } from "@effect/sql"
 import { Context, type Duration, Effect, Layer } from "effect"
-import { WakeUp } from "../deliveries/WakeUp.ts"
 import type { ProviderAccountNotConnected, ServiceUnavailable } from "../Errors.ts"
 import type { Author } from "../kit/Tenant.ts"
 import type { Accounts } from "../provider/Accounts.ts"
-import type { CheckoutSessions } from "../provider/CheckoutSessions.ts"
+import type { CheckoutSessions } from "../provider/checkout/CheckoutSessions.ts"
 import type { Provider } from "../provider/Provider.ts"
 import type { ProviderFailure } from "../provider/ProviderErrors.ts"
+import { WakeUp } from "../publishing/WakeUp.ts"
 import { orUnavailable } from "../storage/Database.ts"
 import {
   type ListReceipts,

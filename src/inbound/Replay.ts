@@ -5,7 +5,7 @@ import {
   parseProviderEvent,
   type SoldItemsReference,
   soldItemsReference
-} from "../events/Translate.ts"
+} from "../events/stripe/Translate.ts"
 import { makeAudit } from "../kit/Audit.ts"
 import type { Author, Tenant } from "../kit/Tenant.ts"
 import { Accounts } from "../provider/Accounts.ts"

@@ -1,7 +1,7 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
-import { enqueue } from "../deliveries/Enqueue.ts"
 import type { Tenant } from "../kit/Tenant.ts"
+import { enqueue } from "../publishing/Enqueue.ts"
 import type { Consequence } from "./Consequences.ts"
 import type { Receipt, ReceiptOutcome } from "./Receipt.ts"
 import { claimsMilestone, deliveriesOf, stillMatching } from "./ReceiptsRepo.ts"

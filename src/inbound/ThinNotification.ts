@@ -1,6 +1,6 @@
 import { Either, Schema } from "effect"
 import { maxUnixSeconds } from "../events/Envelope.ts"
-import { type Malformed, malformed, orAbsent, ProviderName } from "../events/ProviderEvent.ts"
+import { type Malformed, malformed, orAbsent, ProviderName } from "../events/stripe/ProviderEvent.ts"
 
 /**
  * Thin notifications of the provider: they name what happened and carry no object. Of those about accounts an account's

@@ -1,8 +1,8 @@
 import { Effect } from "effect"
-import { translatedProviderTypes } from "../events/Translate.ts"
+import type { Environment } from "../events/Environment.ts"
+import { translatedProviderTypes } from "../events/stripe/Translate.ts"
 import type { OrganizationId } from "../kit/Ids.ts"
-import { Metrics } from "../kit/Metrics.ts"
-import type { Environment } from "../Settings.ts"
+import { Metrics } from "../telemetry/Metrics.ts"
 
 /** What of a notification could not be read, though the provider signed it: as when its next API version has moved it. */
 export interface Unreadable {

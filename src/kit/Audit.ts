@@ -1,6 +1,6 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
-import type { Environment } from "../Settings.ts"
+import type { Environment } from "../events/Environment.ts"
 import { newId, type OrganizationId } from "./Ids.ts"
 import { RequestId } from "./Request.ts"
 import type { Author } from "./Tenant.ts"

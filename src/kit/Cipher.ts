@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto"
 import { Context, Data, Effect, Layer, Redacted } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
-import type { MasterKey } from "../Settings.ts"
+import type { MasterKey } from "../settings/Settings.ts"
 
 /** An encrypted secret as it is stored: the master key's id beside `iv (12 bytes) | tag (16) | ciphertext`. */
 export interface Encrypted {

@@ -1,7 +1,7 @@
 import { isIP } from "node:net"
 import { HttpServerRequest } from "@effect/platform"
 import { Effect, Option } from "effect"
-import type { TrustedProxies } from "../SettingsForms.ts"
+import type { TrustedProxies } from "../settings/Forms.ts"
 
 const unmapped = (address: string): string => address.replace(/^::ffff:(?=[\d.]+$)/i, "")
 

@@ -23,6 +23,13 @@ export const DeliveryId = Uuid.pipe(Schema.brand("DeliveryId")).annotations({
 })
 export type DeliveryId = typeof DeliveryId.Type
 
+/** A recovery's id. */
+export const RecoveryId = Uuid.pipe(Schema.brand("RecoveryId")).annotations({
+  identifier: "RecoveryId",
+  description: "The recovery's id (UUID)"
+})
+export type RecoveryId = typeof RecoveryId.Type
+
 /** A new UUIDv7: ordered by the time of its making. */
 export const newId: Effect.Effect<string> = Effect.sync(() => v7())
 

@@ -6,7 +6,7 @@ import { OrganizationId } from "./Ids.ts"
 /** What the declarations of all API groups share. Holds no server code. */
 
 /** The id of the request being served; also in the `request-id` response header and in every error body. */
-export class RequestId extends Context.Reference<RequestId>()("connected-payments/RequestId", {
+export class RequestId extends Context.Reference<RequestId>()("connected-payments/kit/RequestId", {
   defaultValue: () => ""
 }) {}
 

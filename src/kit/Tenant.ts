@@ -1,4 +1,4 @@
-import type { Environment } from "../Settings.ts"
+import type { Environment } from "../events/Environment.ts"
 import type { OrganizationId } from "./Ids.ts"
 
 /** Whose data an operation touches: no query goes without both. */

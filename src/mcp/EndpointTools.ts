@@ -16,6 +16,7 @@ import { makeEndpointMutations } from "../endpoints/Mutations.ts"
 import { EventType, eventTypes } from "../events/Catalog.ts"
 import { EndpointId } from "../kit/Ids.ts"
 import { IdempotencyKey, noFields, optional, strict } from "../kit/Request.ts"
+import { makeSendTest } from "../publishing/SendTest.ts"
 import { makeTool, type Tool } from "./Tool.ts"
 
 /** Tools over webhook destinations (contract, Webhook management). */
@@ -58,10 +59,11 @@ const CreateArguments = strict(Schema.extend(CreateEndpoint, Schema.Struct({ ide
 export const makeEndpointTools: Effect.Effect<
   ReadonlyArray<Tool>,
   never,
-  Endpoints | Effect.Effect.Context<typeof makeEndpointMutations>
+  Endpoints | Effect.Effect.Context<typeof makeEndpointMutations> | Effect.Effect.Context<typeof makeSendTest>
 > = Effect.gen(function* () {
   const endpoints = yield* Endpoints
   const mutations = yield* makeEndpointMutations
+  const sendTest = yield* makeSendTest
   return [
     makeTool({
       name: "list_event_types",
@@ -161,7 +163,7 @@ export const makeEndpointTools: Effect.Effect<
       ),
       output: QueuedTest,
       run: (principal, { endpointId, idempotencyKey: key = randomUUID(), type }) =>
-        mutations.sendTest(principal, key, endpointId, { type })
+        sendTest(principal, key, endpointId, { type })
     }),
     makeTool({
       name: "rotate_webhook_secret",

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { AuthenticationRequired, MethodNotAllowed, OriginNotTrusted, ValidationFailed } from "../Errors.ts"
 import { type AuthenticationOptions, makeKeyAdmission } from "../identity/AuthenticationLive.ts"
 import { Principal } from "../identity/Principal.ts"
-import { annotateSpan } from "../kit/Spans.ts"
+import { annotateSpan } from "../telemetry/Spans.ts"
 import { mcpPath } from "./RpcError.ts"
 import { makeTools } from "./Tools.ts"
 

@@ -4,10 +4,10 @@ import { Cause, type Duration, Effect, type ParseResult, Predicate, Schema } fro
 import { boundedRefusals, refusal } from "../bounds/Refusals.ts"
 import { type ApiError, errorBody, InternalError, isApiError, retrySeconds, ValidationFailed } from "../Errors.ts"
 import { requirePermission } from "../identity/Access.ts"
-import type { WebhookPermission } from "../identity/Permissions.ts"
+import type { WebhookPermission } from "../identity/keys/Permissions.ts"
 import { Principal, type PrincipalShape } from "../identity/Principal.ts"
 import { RequestId } from "../kit/Request.ts"
-import { annotateRequest, annotateSpan } from "../kit/Spans.ts"
+import { annotateRequest, annotateSpan } from "../telemetry/Spans.ts"
 import { type ObjectSchema, objectSchema } from "./JsonSchema.ts"
 
 /** A tool as the tool server lists and calls it. */

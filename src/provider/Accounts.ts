@@ -4,7 +4,7 @@ import { ProviderAccountNotConnected, ProviderPermissionDenied, type ServiceUnav
 import { makeAudit } from "../kit/Audit.ts"
 import type { Author, Tenant } from "../kit/Tenant.ts"
 import { orUnavailable, transaction, violates } from "../storage/Database.ts"
-import { type AccountStatus, accountStatus } from "./AccountStatus.ts"
+import { type AccountStatus, accountStatus } from "./account/AccountStatus.ts"
 import { type ConnectedAccount, Provider } from "./Provider.ts"
 import type { AccountAccessRevoked, ProviderFailure } from "./ProviderErrors.ts"
 

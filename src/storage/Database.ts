@@ -16,8 +16,8 @@ import {
 } from "effect"
 import pg from "pg"
 import { ServiceUnavailable } from "../Errors.ts"
-import { observePool } from "../kit/ProcessMetrics.ts"
-import { removeValues, sqlState } from "./ServerErrors.ts"
+import { observePool } from "../telemetry/ProcessMetrics.ts"
+import { removeValues, sqlState } from "../telemetry/ServerErrors.ts"
 
 /** How the service reaches its PostgreSQL. */
 export interface DatabaseOptions {

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { type Emulator, type EmulatorError, makeEmulator } from "../emulator/Emulator.ts"
-import type { StripeProviderOptions } from "../provider/StripeProvider.ts"
+import type { StripeProviderOptions } from "../provider/stripe/StripeProvider.ts"
 
 /** The provider's emulator on a free port of this machine, in memory, and what the service needs to speak to it. */
 export class LocalProvider extends Context.Tag("connected-payments/testing/LocalProvider")<

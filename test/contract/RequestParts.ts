@@ -1,8 +1,8 @@
 import { Option, Schema, SchemaAST } from "effect"
-import { operations } from "../../src/Api.ts"
+import { operations } from "../../src/contract/Api.ts"
+import { operationKey } from "../../src/contract/Operations.ts"
 import { Filters } from "../../src/events/Filters.ts"
 import type { Tools } from "../../src/mcp/Tools.ts"
-import { operationKey } from "../../src/Operations.ts"
 
 /** All that callers write: every part of every operation's request, by its schema. */
 

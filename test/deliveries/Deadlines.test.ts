@@ -2,7 +2,7 @@ import { performance } from "node:perf_hooks"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
-import { Deadlines } from "../../src/deliveries/Deadlines.ts"
+import { Deadlines } from "../../src/deliveries/sending/Deadlines.ts"
 import { until } from "./TransportServers.ts"
 
 describe("deadlines", () => {

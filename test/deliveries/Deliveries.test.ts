@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Context, Duration, Effect } from "effect"
-import { Queue } from "../../src/deliveries/Queue.ts"
+import { Queue } from "../../src/deliveries/sending/Queue.ts"
 import { failedPaymentIntent } from "../events/ProviderEvents.ts"
 import { type Answer, onService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"

@@ -1,10 +1,10 @@
 import { expect, layer } from "@effect/vitest"
 import { Duration, Effect, FastCheck as fc } from "effect"
 import type { AttemptErrorCode } from "../../src/deliveries/Attempt.ts"
-import type { ClaimedDelivery } from "../../src/deliveries/Claim.ts"
-import { enqueue } from "../../src/deliveries/Enqueue.ts"
 import { maxAttempts, maxAutomaticAttempts } from "../../src/deliveries/RetryPolicy.ts"
 import { nextStep } from "../../src/deliveries/StateMachine.ts"
+import type { ClaimedDelivery } from "../../src/deliveries/sending/Claim.ts"
+import { enqueue } from "../../src/publishing/Enqueue.ts"
 import { claimFrom, idle, QueueBench } from "./QueueBench.ts"
 
 /** What a consumer may answer, or fail to. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
-import { EndpointPace, type SlowEndpoint } from "../../src/deliveries/EndpointPace.ts"
-import { firstAttempts, mostToSlow, newestRoom, placesAside, slowRooms } from "../../src/deliveries/Shares.ts"
+import { EndpointPace, type SlowEndpoint } from "../../src/deliveries/sending/EndpointPace.ts"
+import { firstAttempts, mostToSlow, newestRoom, placesAside, slowRooms } from "../../src/deliveries/sending/Shares.ts"
 import { EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
 
 const endpoint = () => EndpointId.make(crypto.randomUUID())

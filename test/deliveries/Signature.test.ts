@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { FastCheck, Redacted } from "effect"
 import Stripe from "stripe"
-import { signatureHeader } from "../../src/deliveries/Signature.ts"
+import { signatureHeader } from "../../src/deliveries/sending/Signature.ts"
 
 const newSecret = `whsec_${"A".repeat(43)}`
 const previousSecret = `whsec_${"b".repeat(43)}`

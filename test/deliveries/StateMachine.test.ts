@@ -2,7 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { describe, expect, it, layer } from "@effect/vitest"
 import { Duration, Effect, FastCheck as fc, Option } from "effect"
 import type { AttemptErrorCode } from "../../src/deliveries/Attempt.ts"
-import { makeDeliveriesRepo } from "../../src/deliveries/DeliveriesRepo.ts"
+import { makeDeliveriesRepo } from "../../src/deliveries/api/DeliveriesRepo.ts"
 import {
   afterAbandonedLease,
   afterAttempt,

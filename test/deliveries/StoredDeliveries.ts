@@ -1,7 +1,7 @@
 import type { SqlClient, Statement } from "@effect/sql"
 import { Effect } from "effect"
 import { v7 } from "uuid"
-import { enqueue } from "../../src/deliveries/Enqueue.ts"
+import { enqueue } from "../../src/publishing/Enqueue.ts"
 import { TestService } from "../harness/TestService.ts"
 
 /** Deliveries as attempts have left them. Times are in seconds before now. */

@@ -3,7 +3,7 @@ import { gzipSync } from "node:zlib"
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber } from "effect"
 import type { AttemptOutcome } from "../../src/deliveries/Attempt.ts"
-import { Transport } from "../../src/deliveries/Transport.ts"
+import { Transport } from "../../src/deliveries/sending/Transport.ts"
 import { httpConsumer, post, rawConsumer, tcpConsumer, transport, until } from "./TransportServers.ts"
 
 const answering = (status: number, headers: Record<string, string> = {}) =>

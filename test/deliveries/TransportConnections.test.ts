@@ -2,7 +2,7 @@ import { createSecureContext } from "node:tls"
 import { Worker } from "node:worker_threads"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
-import { Connections } from "../../src/deliveries/TransportConnections.ts"
+import { Connections } from "../../src/deliveries/sending/TransportConnections.ts"
 import { loopbackToo } from "../../src/endpoints/AddressPolicy.ts"
 import { DnsResolver } from "../../src/endpoints/DestinationUrl.ts"
 import {

@@ -5,7 +5,7 @@ import { createServer as createHttpsServer } from "node:https"
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net"
 import type { TlsOptions } from "node:tls"
 import { Duration, Effect, Layer, type Scope } from "effect"
-import { Transport, type TransportOptions, type TransportRequest } from "../../src/deliveries/Transport.ts"
+import { Transport, type TransportOptions, type TransportRequest } from "../../src/deliveries/sending/Transport.ts"
 import { DnsResolver } from "../../src/endpoints/DestinationUrl.ts"
 
 const fixture = (name: string): string => readFileSync(new URL(`./fixtures/${name}`, import.meta.url), "utf8")

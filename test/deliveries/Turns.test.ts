@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
-import { queueStart } from "../../src/deliveries/Claim.ts"
-import { Turns } from "../../src/deliveries/Turns.ts"
+import { queueStart } from "../../src/deliveries/sending/Claim.ts"
+import { Turns } from "../../src/deliveries/sending/Turns.ts"
 import { EndpointId } from "../../src/kit/Ids.ts"
 
 const endpoint = () => EndpointId.make(crypto.randomUUID())

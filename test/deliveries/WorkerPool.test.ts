@@ -1,7 +1,7 @@
 import { expect, layer as suite } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Layer, Logger, Option, Redacted, Scope } from "effect"
 import { Client } from "pg"
-import { enqueue } from "../../src/deliveries/Enqueue.ts"
+import { enqueue } from "../../src/publishing/Enqueue.ts"
 import { deliveryLayer, servicesLayer, storageLayer } from "../../src/Service.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"

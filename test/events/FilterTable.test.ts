@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Either } from "effect"
-import { filterSubjects } from "../../src/events/FilterSubjects.ts"
 import { type Filters, passes } from "../../src/events/Filters.ts"
-import { parseProviderEvent } from "../../src/events/Translate.ts"
+import { filterSubjects } from "../../src/events/stripe/FilterSubjects.ts"
+import { parseProviderEvent } from "../../src/events/stripe/Translate.ts"
 import { paymentIntent, snapshot } from "./ProviderEvents.ts"
 
 /*

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Either, FastCheck } from "effect"
 import { EventType } from "../../src/events/Catalog.ts"
-import { filterSubjects } from "../../src/events/FilterSubjects.ts"
 import { type Filters, parseFilters, passes } from "../../src/events/Filters.ts"
-import { parseProviderEvent, translate } from "../../src/events/Translate.ts"
+import { filterSubjects } from "../../src/events/stripe/FilterSubjects.ts"
+import { parseProviderEvent, translate } from "../../src/events/stripe/Translate.ts"
 import { snapshot } from "./ProviderEvents.ts"
 
 const refusal = (input: Record<string, unknown>) =>

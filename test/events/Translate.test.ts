@@ -8,7 +8,7 @@ import {
   type Translation,
   translate,
   translatedProviderTypes
-} from "../../src/events/Translate.ts"
+} from "../../src/events/stripe/Translate.ts"
 import {
   charge,
   checkoutSession,

@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Option } from "effect"
-import { Members } from "../../src/identity/Members.ts"
+import type { Environment } from "../../src/events/Environment.ts"
+import { Members } from "../../src/identity/members/Members.ts"
 import type { Role } from "../../src/identity/Principal.ts"
 import type { OrganizationId } from "../../src/kit/Ids.ts"
-import type { Environment } from "../../src/Settings.ts"
 import { type ReceivedMail, TestMailbox } from "./Mailbox.ts"
 import { type Answer, TestService, testPublicUrl } from "./TestService.ts"
 

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Effect } from "effect"
-import { Keys } from "../../src/identity/Keys.ts"
+import { Keys } from "../../src/identity/keys/Keys.ts"
 import { type Answer, onService, type RequestOptions, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
 import { idOf } from "./Samples.ts"

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Layer, Option, type Schema, SchemaAST } from "effect"
-import { type Operation, operationKey, takesBody } from "../../src/Operations.ts"
+import { type Operation, operationKey, takesBody } from "../../src/contract/Operations.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import { expectFailure, sendBytes } from "./Refusals.ts"
 import {

@@ -1,7 +1,7 @@
 import { createServer } from "node:http"
 import { afterAll, expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { operations } from "../../src/Api.ts"
+import { operations } from "../../src/contract/Api.ts"
 import { browserNote, hasBrowser, openBrowser } from "../harness/Browser.ts"
 import { onServiceWithMail, signInOwner } from "../harness/SignIn.ts"
 import { type Answer, TestService } from "../harness/TestService.ts"

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { operations } from "../../src/Api.ts"
+import { operations } from "../../src/contract/Api.ts"
 import { onService, type RequestOptions, TestService } from "../harness/TestService.ts"
 import { expectFailure, sendBytes } from "./Refusals.ts"
 import { tenantData } from "./Samples.ts"

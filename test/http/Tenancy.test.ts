@@ -1,15 +1,15 @@
 import { createHash } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Layer, Option, SchemaAST } from "effect"
-import { operations } from "../../src/Api.ts"
+import { operations } from "../../src/contract/Api.ts"
+import { type Operation, operationKey } from "../../src/contract/Operations.ts"
 import {
   AuditPermission,
   type Grant,
   PaymentPermission,
   type Permission,
   WebhookPermission
-} from "../../src/identity/Permissions.ts"
-import { type Operation, operationKey } from "../../src/Operations.ts"
+} from "../../src/identity/keys/Permissions.ts"
 import { onService, type RequestOptions, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
 import {

@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Context, Effect } from "effect"
-import { Members } from "../../src/identity/Members.ts"
+import { Members } from "../../src/identity/members/Members.ts"
 import { OrganizationId } from "../../src/kit/Ids.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
 import { newEmail, onServiceWithMail, type Person, signInMember, signInOwner, tokenIn } from "../harness/SignIn.ts"

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Effect, FastCheck, Redacted } from "effect"
-import { Keys, keyEnvironment, keyHash } from "../../src/identity/Keys.ts"
+import { Keys, keyEnvironment, keyHash } from "../../src/identity/keys/Keys.ts"
 import {
   AuditPermission,
   expandGrants,
@@ -9,7 +9,7 @@ import {
   isWebhookPermission,
   PaymentPermission,
   WebhookPermission
-} from "../../src/identity/Permissions.ts"
+} from "../../src/identity/keys/Permissions.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 

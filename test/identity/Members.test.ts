@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Either } from "effect"
-import { Members } from "../../src/identity/Members.ts"
+import { Members } from "../../src/identity/members/Members.ts"
 import type { Role } from "../../src/identity/Principal.ts"
 import { OrganizationId } from "../../src/kit/Ids.ts"
 import { newEmail, onServiceWithMail, type Person, signIn, signInMember, signInOwner } from "../harness/SignIn.ts"

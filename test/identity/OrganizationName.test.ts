@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Either, FastCheck, Schema } from "effect"
-import { OrganizationName, unlinked } from "../../src/identity/OrganizationName.ts"
+import { OrganizationName, unlinked } from "../../src/identity/organizations/OrganizationName.ts"
 
 const isTaken = (name: string): boolean => Either.isRight(Schema.decodeEither(OrganizationName)(name))
 

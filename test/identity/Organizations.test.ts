@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Context, Effect, Either } from "effect"
-import { Organizations } from "../../src/identity/Organizations.ts"
+import { Organizations } from "../../src/identity/organizations/Organizations.ts"
 import { newEmail, onServiceWithMail, signIn, signInOwner } from "../harness/SignIn.ts"
 import { TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"

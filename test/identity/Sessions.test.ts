@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
+import { operationKey } from "../../src/contract/Operations.ts"
 import type { Role } from "../../src/identity/Principal.ts"
-import { operationKey } from "../../src/Operations.ts"
 import {
   cookieOf,
   newEmail,

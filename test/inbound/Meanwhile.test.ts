@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer } from "effect"
-import { parseProviderEvent } from "../../src/events/Translate.ts"
+import { parseProviderEvent } from "../../src/events/stripe/Translate.ts"
 import { consequenceOf, dataOnly, envelopesOf } from "../../src/inbound/Consequences.ts"
 import { Inbound } from "../../src/inbound/Inbound.ts"
 import { makeReceiptsRepo } from "../../src/inbound/ReceiptsRepo.ts"

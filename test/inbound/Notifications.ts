@@ -1,6 +1,6 @@
 import { Context, Effect } from "effect"
 import Stripe from "stripe"
-import { Organizations } from "../../src/identity/Organizations.ts"
+import { Organizations } from "../../src/identity/organizations/Organizations.ts"
 import type { OrganizationId } from "../../src/kit/Ids.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
 import { paymentIntent, snapshot } from "../events/ProviderEvents.ts"

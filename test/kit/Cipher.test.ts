@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, FastCheck, Redacted } from "effect"
 import { Cipher } from "../../src/kit/Cipher.ts"
-import type { MasterKey } from "../../src/Settings.ts"
+import type { MasterKey } from "../../src/settings/Settings.ts"
 
 const masterKey = (id: string, byte: number): MasterKey => ({
   id,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Either, FastCheck as fc, Schema } from "effect"
 import { AccountUpdatedData } from "../../src/events/Catalog.ts"
-import { accountStatus } from "../../src/provider/AccountStatus.ts"
+import { accountStatus } from "../../src/provider/account/AccountStatus.ts"
 
 const canary = "CANARY"
 

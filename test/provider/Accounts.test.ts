@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Option } from "effect"
-import { Organizations } from "../../src/identity/Organizations.ts"
+import { Organizations } from "../../src/identity/organizations/Organizations.ts"
 import type { Author, Tenant } from "../../src/kit/Tenant.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
 import { AccountAccessRevoked } from "../../src/provider/ProviderErrors.ts"

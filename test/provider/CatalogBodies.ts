@@ -1,10 +1,15 @@
 import { Arbitrary, FastCheck, Schema } from "effect"
-import { CreateCheckoutSession } from "../../src/provider/CheckoutSessionsApi.ts"
-import { CreatePaymentLink } from "../../src/provider/PaymentLinksApi.ts"
-import { CreatePrice } from "../../src/provider/PricesApi.ts"
-import { CustomUnitAmount, RecurringWithTrial, type Tiers, TransformQuantity } from "../../src/provider/PriceTerms.ts"
-import { CreateProduct, UpdateProduct } from "../../src/provider/ProductsApi.ts"
-import { CreatePromotionCode } from "../../src/provider/PromotionCodesApi.ts"
+import { CreateCheckoutSession } from "../../src/provider/checkout/Api.ts"
+import { CreatePaymentLink } from "../../src/provider/payment-links/Api.ts"
+import { CreatePrice } from "../../src/provider/prices/Api.ts"
+import {
+  CustomUnitAmount,
+  RecurringWithTrial,
+  type Tiers,
+  TransformQuantity
+} from "../../src/provider/prices/PriceTerms.ts"
+import { CreateProduct, UpdateProduct } from "../../src/provider/products/Api.ts"
+import { CreatePromotionCode } from "../../src/provider/promotion-codes/Api.ts"
 import { Currency, Metadata, ProviderText, Reference, TaxBehavior, UnitAmount } from "../../src/provider/Schemas.ts"
 
 /** Bodies of every shape that the catalog's operations take. */

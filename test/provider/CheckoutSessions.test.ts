@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Context, Effect } from "effect"
-import { CheckoutSessions } from "../../src/provider/CheckoutSessions.ts"
+import { CheckoutSessions } from "../../src/provider/checkout/CheckoutSessions.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { idOf } from "../http/Samples.ts"

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Arbitrary, Effect, FastCheck, Schema } from "effect"
-import { CreateRefund } from "../../src/provider/RefundsApi.ts"
+import { CreateRefund } from "../../src/provider/payments/RefundsApi.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../http/Payments.ts"
 import { expectFailure } from "../http/Refusals.ts"

@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { Provider } from "../../src/provider/Provider.ts"
-import { stripeProviderLayer } from "../../src/provider/StripeProvider.ts"
+import { stripeProviderLayer } from "../../src/provider/stripe/StripeProvider.ts"
 import { testReturnUrls } from "../harness/TestService.ts"
 import { makeScriptedProvider, replying } from "./ScriptedProvider.ts"
 

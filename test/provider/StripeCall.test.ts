@@ -1,9 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Option, Redacted, TestClock } from "effect"
-import { makeBoundedPerName } from "../../src/provider/AccountConcurrency.ts"
 import { type ConnectedAccount, Provider } from "../../src/provider/Provider.ts"
-import { repeated } from "../../src/provider/RepeatedCalls.ts"
-import { type StripeProviderOptions, stripeProviderLayer } from "../../src/provider/StripeProvider.ts"
+import { makeBoundedPerName } from "../../src/provider/stripe/AccountConcurrency.ts"
+import { repeated } from "../../src/provider/stripe/RepeatedCalls.ts"
+import { type StripeProviderOptions, stripeProviderLayer } from "../../src/provider/stripe/StripeProvider.ts"
 import { testReturnUrls } from "../harness/TestService.ts"
 import { type Behaviour, makeScriptedProvider, replying, resetting, silent } from "./ScriptedProvider.ts"
 

@@ -3,7 +3,7 @@ import { Duration, FastCheck } from "effect"
 import Stripe from "stripe"
 import { isApiError } from "../../src/Errors.ts"
 import { AccountAccessRevoked } from "../../src/provider/ProviderErrors.ts"
-import { dottedPath, fromStripeError } from "../../src/provider/StripeErrors.ts"
+import { dottedPath, fromStripeError } from "../../src/provider/stripe/StripeErrors.ts"
 
 const leak = "The key sk_test_4eC3****9QcK does not have access"
 

@@ -11,7 +11,7 @@ import {
   transaction,
   violates
 } from "../../src/storage/Database.ts"
-import { sqlState } from "../../src/storage/ServerErrors.ts"
+import { sqlState } from "../../src/telemetry/ServerErrors.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
 
 const connect = (options: DatabaseOptions) =>

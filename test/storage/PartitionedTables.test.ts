@@ -1,10 +1,10 @@
 import { SqlClient } from "@effect/sql"
 import { expect, layer } from "@effect/vitest"
 import { Context, Duration, Effect, Layer } from "effect"
-import { Retention } from "../../src/deliveries/Retention.ts"
+import { Retention } from "../../src/deliveries/api/Retention.ts"
 import { makeEndpointsRepo } from "../../src/endpoints/EndpointsRepo.ts"
+import { AuditRetention } from "../../src/identity/audit/AuditRetention.ts"
 import { makeReceiptRecordsRepo } from "../../src/inbound/ReceiptRecordsRepo.ts"
-import { AuditRetention } from "../../src/kit/AuditRetention.ts"
 import { QueueBench } from "../deliveries/QueueBench.ts"
 
 /** In each table ten rows are old and thirty are not, spread over partitions in which they have the same places. */

@@ -1,6 +1,6 @@
 /** Deliveries for tests of the consumer kit, signed by the service's own code. */
 import { Redacted } from "effect"
-import { signatureHeader } from "../../src/deliveries/Signature.ts"
+import { signatureHeader } from "../../src/deliveries/sending/Signature.ts"
 import { type Envelope, encodeEnvelope, makeEnvelope } from "../../src/events/Envelope.ts"
 
 /** The organization of all deliveries here. */

@@ -1,7 +1,7 @@
 import { performance } from "node:perf_hooks"
 import { Context, Duration, Effect, Layer, Redacted } from "effect"
-import { type ClaimedDelivery, queueStart } from "../../../src/deliveries/Claim.ts"
-import { Queue } from "../../../src/deliveries/Queue.ts"
+import { type ClaimedDelivery, queueStart } from "../../../src/deliveries/sending/Claim.ts"
+import { Queue } from "../../../src/deliveries/sending/Queue.ts"
 import type { EndpointId } from "../../../src/kit/Ids.ts"
 import { databaseLayer } from "../../../src/storage/Database.ts"
 

@@ -1,0 +1,86 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { DeliveriesApi } from "../deliveries/api/Api.ts"
+import { RecoveriesApi } from "../deliveries/api/RecoveriesApi.ts"
+import { errorSchema, ServiceUnavailable } from "../Errors.ts"
+import { EndpointsApi } from "../endpoints/Api.ts"
+import { documentWebhooks } from "../events/OpenApiWebhooks.ts"
+import { AuditApi } from "../identity/audit/AuditApi.ts"
+import { KeysApi } from "../identity/keys/KeysApi.ts"
+import { InvitationApi, InvitationsApi } from "../identity/members/InvitationsApi.ts"
+import { MembersApi } from "../identity/members/MembersApi.ts"
+import { OrganizationsApi } from "../identity/organizations/OrganizationsApi.ts"
+import { SessionApi } from "../identity/sign-in/SessionApi.ts"
+import { SignInApi } from "../identity/sign-in/SignInApi.ts"
+import { ProductImagesApi, PublicImagesApi } from "../images/Api.ts"
+import { InboundApi } from "../inbound/Api.ts"
+import { BaseApi } from "../kit/BaseApi.ts"
+import { AccountApi } from "../provider/account/Api.ts"
+import { PayoutsApi } from "../provider/account/PayoutsApi.ts"
+import { TransactionsApi } from "../provider/account/TransactionsApi.ts"
+import { CheckoutSessionsApi } from "../provider/checkout/Api.ts"
+import { PaymentLinksApi } from "../provider/payment-links/Api.ts"
+import { ChargesApi, PaymentIntentsApi } from "../provider/payments/Api.ts"
+import { RefundsApi } from "../provider/payments/RefundsApi.ts"
+import { PricesApi } from "../provider/prices/Api.ts"
+import { ProductsApi } from "../provider/products/Api.ts"
+import { PromotionCodesApi } from "../provider/promotion-codes/Api.ts"
+import { SubscriptionsApi } from "../provider/subscriptions/Api.ts"
+import { introduction } from "./Introduction.ts"
+import { documentOperations, type Operation, operationsOf } from "./Operations.ts"
+
+/** Whether the process lives, and whether it can serve. */
+export class HealthApi extends HttpApiGroup.make("health")
+  .add(
+    HttpApiEndpoint.get("live", "/health/live")
+      .addSuccess(Schema.Struct({ status: Schema.Literal("live") }))
+      .annotate(OpenApi.Summary, "Is the process alive?")
+  )
+  .add(
+    HttpApiEndpoint.get("ready", "/health/ready")
+      .addSuccess(Schema.Struct({ status: Schema.Literal("ready") }))
+      .addError(errorSchema(ServiceUnavailable))
+      .annotate(OpenApi.Summary, "Can the service serve? Asks the database")
+  ) {}
+
+class Contract extends BaseApi.add(ProductsApi)
+  .add(PricesApi)
+  .add(CheckoutSessionsApi)
+  .add(PromotionCodesApi)
+  .add(PaymentLinksApi)
+  .add(ChargesApi)
+  .add(PaymentIntentsApi)
+  .add(RefundsApi)
+  .add(SubscriptionsApi)
+  .add(AccountApi)
+  .add(TransactionsApi)
+  .add(PayoutsApi)
+  .add(ProductImagesApi)
+  .add(EndpointsApi)
+  .add(DeliveriesApi)
+  .add(RecoveriesApi)
+  .add(AuditApi)
+  .add(SignInApi)
+  .add(SessionApi)
+  .add(OrganizationsApi)
+  .add(MembersApi)
+  .add(InvitationsApi)
+  .add(InvitationApi)
+  .add(KeysApi)
+  .add(PublicImagesApi)
+  .add(InboundApi)
+  .add(HealthApi)
+  .annotate(OpenApi.Title, "connected-payments")
+  .annotate(OpenApi.Version, "2")
+  .annotate(OpenApi.Description, introduction) {}
+
+/** Every operation of the contract, with the permission that it needs. */
+export const operations: ReadonlyArray<Operation> = operationsOf(Contract)
+
+/**
+ * The whole HTTP contract: paths, schemas, permissions and errors of every operation. Imports no server code, so that
+ * a client, the documents and the tests can stand on it alone.
+ */
+export class Api extends Contract.annotate(OpenApi.Transform, (spec) =>
+  documentWebhooks(documentOperations(operations)(spec))
+) {}

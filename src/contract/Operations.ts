@@ -1,0 +1,272 @@
+import { HttpApi, type HttpApiEndpoint, type HttpApiGroup, type HttpMethod, OpenApi } from "@effect/platform"
+import { Array as Arr, Context, Option, Predicate } from "effect"
+import { publishedSchema } from "../bounds/PublishedSchema.ts"
+import { sessionCookie } from "../identity/Authentication.ts"
+import { type Permission, RequiredPermission } from "../identity/keys/Permissions.ts"
+import { exampleIdempotencyKey, operationExamples } from "./OperationExamples.ts"
+import { resourceOf, resourcePage } from "./ProviderResources.ts"
+
+/** The operations of a contract as a list: for the authentication, the documents and the tests over all of them. */
+
+/** One operation of the contract. */
+export interface Operation {
+  readonly group: string
+  readonly name: string
+  readonly method: string
+  /** With its parameters as `:name`. */
+  readonly path: string
+  /** Absent where no credential is needed. */
+  readonly permission: Permission | undefined
+  readonly endpoint: HttpApiEndpoint.HttpApiEndpoint<string, HttpMethod.HttpMethod>
+}
+
+/** All operations that a contract declares. */
+export const operationsOf = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup.Any, E, R>(
+  api: HttpApi.HttpApi<Id, Groups, E, R>
+): ReadonlyArray<Operation> => {
+  const operations: Array<Operation> = []
+  HttpApi.reflect(api, {
+    onGroup: () => {},
+    onEndpoint: ({ endpoint, group, mergedAnnotations }) => {
+      operations.push({
+        group: group.identifier,
+        name: endpoint.name,
+        method: endpoint.method,
+        path: endpoint.path,
+        permission: Option.getOrUndefined(Context.getOption(mergedAnnotations, RequiredPermission)),
+        endpoint
+      })
+    }
+  })
+  return operations
+}
+
+/** What tells an operation from the others. */
+export const operationKey = (method: string, path: string): string => `${method} ${path}`
+
+/** Whether an operation takes a body: by its schema, or as bytes that its handler reads and its description declares. */
+export const takesBody = ({ endpoint }: Operation): boolean =>
+  Option.isSome(endpoint.payloadSchema) ||
+  Option.exists(Context.getOption(endpoint.annotations, OpenApi.Override), (override) => "requestBody" in override)
+
+interface Compiled {
+  readonly operation: Operation
+  readonly pattern: RegExp
+  readonly names: ReadonlyArray<string>
+}
+
+/** How many parts a path has, a slash at its end aside. */
+const partsOf = (path: string): number => {
+  let parts = 0
+  for (let at = path.indexOf("/"); at !== -1 && at < path.length - 1; at = path.indexOf("/", at + 1)) {
+    parts += 1
+  }
+  return parts
+}
+
+/**
+ * Finds operations by the path of a request, for what the router does not tell: the methods a path takes. As for the
+ * router, a parameter may be empty.
+ */
+export const matcher = (operations: ReadonlyArray<Operation>) => {
+  const compiled = operations.map((operation): Compiled => {
+    const names = [...operation.path.matchAll(/:(\w+)/g)].flatMap(([, name]) => (name === undefined ? [] : [name]))
+    return { operation, names, pattern: new RegExp(`^${operation.path.replaceAll(/:\w+/g, "([^/]*)")}/?$`) }
+  })
+  // Every request may ask: most operations are ruled out by their number of parts
+  const byLength = Arr.groupBy(compiled, ({ operation }) => String(partsOf(operation.path)))
+  return (path: string): ReadonlyArray<{ readonly operation: Operation; readonly params: Record<string, string> }> =>
+    (byLength[String(partsOf(path))] ?? []).flatMap(({ names, operation, pattern }) => {
+      const match = pattern.exec(path)
+      return match === null
+        ? []
+        : [{ operation, params: Object.fromEntries(names.map((name, index) => [name, match[index + 1] ?? ""])) }]
+    })
+}
+
+/** The two credentials; where a request carries both, the key decides. */
+const securitySchemes = {
+  apiKey: {
+    type: "apiKey",
+    in: "header",
+    name: "x-api-key",
+    description: "An API key of the organization; for servers only"
+  },
+  session: {
+    type: "apiKey",
+    in: "cookie",
+    name: sessionCookie,
+    description: "A signed-in person's session; changes also need a trusted Origin header"
+  }
+}
+
+/** The headers of every response. */
+const responseHeaders = {
+  "request-id": { description: "The request's id, also in error bodies", schema: { type: "string" } }
+}
+
+/** The headers of every error. */
+const errorHeaders = {
+  ...responseHeaders,
+  link: {
+    description: 'Where the error is documented: `</docs/errors#code>; rel="help"`',
+    schema: { type: "string" }
+  }
+}
+
+/**
+ * Completes the OpenAPI document: the permission of each operation, the request id on every response, and without the
+ * platform's own decode error, which the edge never answers. Its schemas are closed for what is taken, open for what is
+ * sent.
+ */
+export const documentOperations =
+  (operations: ReadonlyArray<Operation>) =>
+  (spec: Record<string, unknown>): Record<string, unknown> => {
+    const described = structuredClone(spec)
+    for (const { method, path, permission } of operations) {
+      const operation = at(described, ...placeOf(method, path))
+      if (operation === undefined) {
+        continue
+      }
+      if (permission !== undefined) {
+        operation["security"] = [{ apiKey: [] }, { session: [] }]
+        operation["x-required-permission"] = permission
+        operation["description"] = [operation["description"], `Needs the permission \`${permission}\`.`]
+          .filter(Predicate.isString)
+          .join(" ")
+      }
+      const responses = at(operation, "responses") ?? {}
+      if (mentions(responses["400"], "HttpApiDecodeError")) {
+        const documented = withoutSchema(responses["400"], "HttpApiDecodeError")
+        if (documented === undefined) {
+          delete responses["400"]
+        } else {
+          responses["400"] = documented
+        }
+      }
+      for (const [status, response] of Object.entries(responses)) {
+        if (isObject(response)) response["headers"] = Number(status) < 400 ? responseHeaders : errorHeaders
+      }
+    }
+    const components = at(described, "components") ?? {}
+    components["securitySchemes"] = securitySchemes
+    const schemas = at(components, "schemas")
+    for (const unused of ["HttpApiDecodeError", "Issue", "PropertyKey"]) {
+      delete schemas?.[unused]
+    }
+    describeResources(operations, described)
+    publishSchemas(operations, described)
+    addExamples(operations, described)
+    return described
+  }
+
+/** Says of the provider's objects in answers which resource they are, in place. */
+const describeResources = (operations: ReadonlyArray<Operation>, document: Record<string, unknown>): void => {
+  const schemas = at(document, "components", "schemas") ?? {}
+  for (const { group, method, name: operation, path } of operations) {
+    const answered = at(document, ...placeOf(method, path), "responses", "200", "content", "application/json")
+    const resource = resourceOf(group, operation)
+    if (answered === undefined || resource === undefined) continue
+    const { document: schema, name } = resource
+    const isPage = mentions(answered, "ProviderPage")
+    if (!isPage && !mentions(answered, "ProviderObject")) continue
+    schemas[name] = schema
+    if (isPage) schemas[`${name}Page`] = resourcePage(name)
+    answered["schema"] = { $ref: reference(isPage ? `${name}Page` : name) }
+  }
+}
+
+/** Gives bodies, answers and idempotency keys their examples, in place. */
+const addExamples = (operations: ReadonlyArray<Operation>, document: Record<string, unknown>): void => {
+  for (const { group, method, name, path } of operations) {
+    const operation = at(document, ...placeOf(method, path)) ?? {}
+    const { answer, request } = operationExamples[`${group}.${name}`] ?? {}
+    const body = at(operation, "requestBody", "content", "application/json")
+    if (body !== undefined && request !== undefined) body["example"] = request
+    const answered = at(operation, "responses", "200", "content", "application/json")
+    if (answered !== undefined && answer !== undefined) answered["examples"] = { example: { value: answer } }
+    const parameters: unknown = operation["parameters"]
+    for (const parameter of Array.isArray(parameters) ? parameters.filter(isObject) : []) {
+      if (parameter["name"] === "idempotency-key") parameter["example"] = exampleIdempotencyKey(group, name)
+    }
+  }
+}
+
+/** The names of components that a part of the document refers to, and those that they refer to. */
+const referredFrom = (part: unknown, schemas: Readonly<Record<string, unknown>>): ReadonlySet<string> => {
+  const namesIn = (value: unknown) =>
+    [...JSON.stringify(value ?? null).matchAll(/"#\/components\/schemas\/([^"]+)"/g)].flatMap(([, name]) => name ?? [])
+  const found = new Set(namesIn(part))
+  for (const name of found) {
+    for (const further of namesIn(schemas[name])) found.add(further)
+  }
+  return found
+}
+
+/** Each schema in its published form, in place. A component that is both taken and sent stays closed. */
+const publishSchemas = (operations: ReadonlyArray<Operation>, document: Record<string, unknown>): void => {
+  const schemas = at(document, "components", "schemas") ?? {}
+  const described = operations
+    .map(({ method, path }) => at(document, ...placeOf(method, path)))
+    .filter(Predicate.isNotUndefined)
+  const taken = referredFrom(
+    described.map((operation) => [operation["parameters"], operation["requestBody"]]),
+    schemas
+  )
+  for (const [name, schema] of Object.entries(schemas)) {
+    schemas[name] = publishedSchema(schema, { open: !taken.has(name) })
+  }
+  for (const operation of described) {
+    for (const body of Object.values(at(operation, "requestBody", "content") ?? {}).filter(isObject)) {
+      body["schema"] = publishedSchema(body["schema"], { open: false })
+    }
+    const parameters: unknown = operation["parameters"]
+    for (const parameter of Array.isArray(parameters) ? parameters.filter(isObject) : []) {
+      parameter["schema"] = publishedSchema(parameter["schema"], { open: false })
+    }
+    for (const response of Object.values(at(operation, "responses") ?? {}).filter(isObject)) {
+      for (const body of Object.values(at(response, "content") ?? {}).filter(isObject)) {
+        body["schema"] = publishedSchema(body["schema"], { open: true })
+      }
+    }
+  }
+}
+
+/** Where the document describes an operation. */
+const placeOf = (method: string, path: string): ReadonlyArray<string> => [
+  "paths",
+  path.replaceAll(/:(\w+)/g, "{$1}"),
+  method.toLowerCase()
+]
+
+const isObject = (u: unknown): u is Record<string, unknown> => typeof u === "object" && u !== null && !Array.isArray(u)
+
+const at = (root: Record<string, unknown>, ...keys: ReadonlyArray<string>): Record<string, unknown> | undefined => {
+  let current: unknown = root
+  for (const key of keys) {
+    current = isObject(current) ? current[key] : undefined
+  }
+  return isObject(current) ? current : undefined
+}
+
+const reference = (schema: string): string => `#/components/schemas/${schema}`
+
+const mentions = (value: unknown, schema: string): boolean =>
+  JSON.stringify(value ?? null).includes(JSON.stringify(reference(schema)))
+
+/** A response without one of the bodies it may have; nothing where it has no other. */
+const withoutSchema = (response: unknown, schema: string): Record<string, unknown> | undefined => {
+  const content = isObject(response) ? at(response, "content", "application/json") : undefined
+  const bodies = at(content ?? {}, "schema")?.["anyOf"]
+  const others = Array.isArray(bodies)
+    ? bodies.filter((body: unknown) => !isObject(body) || body["$ref"] !== reference(schema))
+    : []
+  const [first] = others
+  return isObject(response) && first !== undefined
+    ? {
+        ...response,
+        description: "Refused",
+        content: { "application/json": { schema: others.length === 1 ? first : { anyOf: others } } }
+      }
+    : undefined
+}

@@ -1,0 +1,25 @@
+/**
+ * What a client of the HTTP API may import, without server code: the whole contract, its errors, its ids, and the events
+ * that it sends.
+ */
+
+export { Attempt, Delivery, DeliveryDetail, DeliveryList } from "../deliveries/api/Api.ts"
+export * from "../Errors.ts"
+export {
+  CreatedEndpoint,
+  CreateEndpoint,
+  Endpoint,
+  EndpointList,
+  RotatedEndpoint,
+  SkippedEvent,
+  UpdateEndpoint
+} from "../endpoints/Api.ts"
+export { type EventData, EventType, eventData, eventTypes } from "../events/Catalog.ts"
+export { DeliveryState } from "../events/DeliveryState.ts"
+export { Envelope, EventId } from "../events/EnvelopeSchema.ts"
+export { Filters } from "../events/Filters.ts"
+export { type Permission, RequiredPermission } from "../identity/keys/Permissions.ts"
+export { DeliveryId, EndpointId, OrganizationId } from "../kit/Ids.ts"
+export { ProviderObject, ProviderPage } from "../provider/Schemas.ts"
+export { Api, HealthApi, operations } from "./Api.ts"
+export type { Operation } from "./Operations.ts"

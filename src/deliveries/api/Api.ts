@@ -1,0 +1,119 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import {
+  DeliveryNotFailed,
+  DeliveryRetryLimitReached,
+  DeliveryWindowExpired,
+  EndpointDeleted,
+  errorSchema,
+  ResourceNotFound,
+  ServiceUnavailable
+} from "../../Errors.ts"
+import { EventType } from "../../events/Catalog.ts"
+import { DeliveryState } from "../../events/DeliveryState.ts"
+import { EventTypeName } from "../../events/EventCatalog.ts"
+import { Authentication } from "../../identity/Authentication.ts"
+import { RequiredPermission } from "../../identity/keys/Permissions.ts"
+import { DeliveryId, EndpointId, OrganizationId } from "../../kit/Ids.ts"
+import { NoQuery, optional, pageFields, strict, UnixSecondsFromQuery } from "../../kit/Request.ts"
+import { AttemptErrorCode } from "../Attempt.ts"
+
+/** `queued` includes a delivery whose attempt is under way. */
+
+/** A delivery: one event on its way to one endpoint. */
+export const Delivery = Schema.Struct({
+  id: DeliveryId,
+  endpointId: EndpointId,
+  eventId: Schema.String,
+  type: EventTypeName,
+  state: DeliveryState,
+  test: Schema.Boolean,
+  attemptCount: Schema.Int,
+  nextAttemptAt: Schema.NullOr(Schema.Date),
+  createdAt: Schema.Date,
+  finishedAt: Schema.NullOr(Schema.Date),
+  lastHttpStatus: Schema.NullOr(Schema.Int),
+  lastErrorCode: Schema.NullOr(AttemptErrorCode)
+}).annotations({ identifier: "Delivery" })
+export type Delivery = typeof Delivery.Type
+
+/** One attempt. `durationMs` is null where the worker died during it: what came of it is unknown. */
+export const Attempt = Schema.Struct({
+  number: Schema.Int,
+  trigger: Schema.Literal("automatic", "manual"),
+  startedAt: Schema.Date,
+  durationMs: Schema.NullOr(Schema.Int),
+  httpStatus: Schema.NullOr(Schema.Int),
+  errorCode: Schema.NullOr(AttemptErrorCode)
+}).annotations({ identifier: "Attempt" })
+export type Attempt = typeof Attempt.Type
+
+/** A delivery with its attempts and the envelope that is sent. */
+export const DeliveryDetail = Schema.Struct({
+  ...Delivery.fields,
+  attempts: Schema.Array(Attempt),
+  event: Schema.Unknown.annotations({ description: "The event envelope, as it is sent" })
+}).annotations({ identifier: "DeliveryDetail" })
+export type DeliveryDetail = typeof DeliveryDetail.Type
+
+export const DeliveryList = Schema.Struct({ data: Schema.Array(Delivery), has_more: Schema.Boolean }).annotations({
+  identifier: "DeliveryList"
+})
+export type DeliveryList = typeof DeliveryList.Type
+
+/** Query of an endpoint's history. */
+export const ListDeliveries = strict(
+  Schema.Struct({
+    limit: pageFields.limit,
+    starting_after: optional(DeliveryId.annotations({ description: "The last id of the page before" })),
+    state: optional(DeliveryState),
+    type: optional(EventType),
+    created_gte: optional(UnixSecondsFromQuery),
+    created_lte: optional(UnixSecondsFromQuery)
+  })
+)
+export type ListDeliveries = typeof ListDeliveries.Type
+
+/** Deliveries and their history (contract, Webhook management). */
+export class DeliveriesApi extends HttpApiGroup.make("deliveries")
+  .add(
+    HttpApiEndpoint.get("list", "/endpoints/:id/deliveries")
+      .setPath(Schema.Struct({ organizationId: OrganizationId, id: EndpointId }))
+      .setUrlParams(ListDeliveries)
+      .addSuccess(DeliveryList)
+      .annotate(RequiredPermission, "webhook-endpoints:read")
+      .annotate(OpenApi.Summary, "List an endpoint's deliveries, newest first")
+      .annotate(
+        OpenApi.Description,
+        "Filters are looked for from the newest on, for 3 seconds at most. Where they match too little of a long history for that, the answer is 503 `service_unavailable`: begin nearer to what is looked for with `created_lte`."
+      )
+  )
+  .add(
+    HttpApiEndpoint.get("get", "/deliveries/:id")
+      .setPath(Schema.Struct({ organizationId: OrganizationId, id: DeliveryId }))
+      .setUrlParams(NoQuery)
+      .addSuccess(DeliveryDetail)
+      .annotate(RequiredPermission, "webhook-endpoints:read")
+      .annotate(OpenApi.Summary, "Read a delivery with its attempts and its event")
+  )
+  .add(
+    HttpApiEndpoint.post("retry", "/deliveries/:id/retry")
+      .setPath(Schema.Struct({ organizationId: OrganizationId, id: DeliveryId }))
+      .setUrlParams(NoQuery)
+      .addSuccess(Delivery)
+      .addError(errorSchema(DeliveryNotFailed))
+      .addError(errorSchema(EndpointDeleted))
+      .addError(errorSchema(DeliveryRetryLimitReached))
+      .addError(errorSchema(DeliveryWindowExpired))
+      .annotate(RequiredPermission, "webhook-endpoints:write")
+      .annotate(OpenApi.Summary, "Re-send a failed delivery")
+      .annotate(
+        OpenApi.Description,
+        "Queues it at once for one attempt; if that fails, the delivery is `failed` again. Up to 12 attempts in all, within 72 hours of the delivery's creation. The secrets of its creation sign it."
+      )
+  )
+  .addError(errorSchema(ResourceNotFound))
+  .addError(errorSchema(ServiceUnavailable))
+  .middleware(Authentication)
+  .prefix("/v2/organizations/:organizationId/integrations")
+  .annotate(OpenApi.Description, "Deliveries of events to endpoints, with every attempt") {}

@@ -1,0 +1,110 @@
+import { SqlClient } from "@effect/sql"
+import { Context, Effect, Layer, Option } from "effect"
+import { ResourceNotFound, type ServiceUnavailable, unknownCursor, type ValidationFailed } from "../../Errors.ts"
+import type { PrincipalShape } from "../../identity/Principal.ts"
+import { makeAudit } from "../../kit/Audit.ts"
+import type { DeliveryId, EndpointId } from "../../kit/Ids.ts"
+import { defaultPageSize } from "../../kit/Request.ts"
+import type { Tenant } from "../../kit/Tenant.ts"
+import { WakeUp } from "../../publishing/WakeUp.ts"
+import { orUnavailable, transaction } from "../../storage/Database.ts"
+import { type ResendRefusal, resendRefusal } from "../StateMachine.ts"
+import type { Delivery, DeliveryDetail, DeliveryList, ListDeliveries } from "./Api.ts"
+import { makeDeliveriesRepo } from "./DeliveriesRepo.ts"
+
+/** The history of deliveries, and their re-send (contract, Delivery). */
+export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliveries")<
+  Deliveries,
+  {
+    /** An endpoint's deliveries, newest first. Refuses a `starting_after` that is none of them. */
+    readonly list: (
+      tenant: Tenant,
+      endpointId: EndpointId,
+      query: ListDeliveries
+    ) => Effect.Effect<DeliveryList, ResourceNotFound | ValidationFailed | ServiceUnavailable>
+    readonly get: (
+      tenant: Tenant,
+      id: DeliveryId
+    ) => Effect.Effect<DeliveryDetail, ResourceNotFound | ServiceUnavailable>
+    /**
+     * Queues a failed delivery for one more attempt, at once, and answers it so (contract, States and transitions). The
+     * secrets that it was bound to sign it, as long as one of them lives; else the endpoint's secret of now. A paused
+     * endpoint's deliveries can be re-sent: a pause is about new events.
+     */
+    readonly retry: (
+      principal: PrincipalShape,
+      id: DeliveryId
+    ) => Effect.Effect<Delivery, ResourceNotFound | ResendRefusal | ServiceUnavailable>
+    /**
+     * Lets queued deliveries be signed by their endpoint's secret of now where all of their own have ended, after a long
+     * outage; one statement, to be run from time to time.
+     */
+    readonly rebind: Effect.Effect<void, ServiceUnavailable>
+  }
+>() {
+  static readonly layer: Layer.Layer<Deliveries, never, SqlClient.SqlClient | WakeUp> = Layer.effect(
+    Deliveries,
+    Effect.suspend(() => makeDeliveries)
+  )
+}
+
+const noDelivery = () => new ResourceNotFound({ message: "There is no such delivery here." })
+
+const makeDeliveries = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const wakeUp = yield* WakeUp
+  const repo = yield* makeDeliveriesRepo
+  const audit = yield* makeAudit
+
+  const list = Effect.fn("Deliveries.list")(function* (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries) {
+    if (!(yield* repo.hasEndpoint(tenant, endpointId))) {
+      return yield* new ResourceNotFound({ message: "There is no such endpoint here." })
+    }
+    // A place in another endpoint's history is none in this one's
+    if (query.starting_after !== undefined && !(yield* repo.hasDelivery(tenant, endpointId, query.starting_after))) {
+      return yield* unknownCursor()
+    }
+    const limit = query.limit ?? defaultPageSize
+    const rows = yield* repo.list(tenant, endpointId, query, limit + 1)
+    return { data: rows.slice(0, limit), has_more: rows.length > limit }
+  }, orUnavailable)
+
+  // Read more than anything else: no span of its own, the request has one
+  const get = Effect.fnUntraced(function* (tenant: Tenant, id: DeliveryId) {
+    const { attempts, payload, ...delivery } = yield* Effect.flatMap(
+      repo.findDetail(tenant, id),
+      Effect.mapError(noDelivery)
+    )
+    const event: unknown = JSON.parse(payload)
+    return {
+      ...delivery,
+      attempts: attempts.map((attempt) => ({ ...attempt, startedAt: new Date(attempt.startedAt) })),
+      event
+    }
+  }, orUnavailable)
+
+  const queueAgain = Effect.fnUntraced(function* (principal: PrincipalShape, id: DeliveryId) {
+    const was = yield* Effect.flatMap(repo.resend(principal, id), Effect.catchTag("NoSuchElementException", noDelivery))
+    const refusal = resendRefusal(was)
+    if (Option.isSome(refusal)) {
+      return yield* refusal.value
+    }
+    yield* audit({
+      organizationId: principal.organizationId,
+      environment: principal.environment,
+      author: principal.author,
+      action: "delivery.resent",
+      targetType: "delivery",
+      targetId: id
+    })
+    return yield* Effect.flatMap(repo.find(principal, id), Effect.orDie)
+  })
+
+  const retry = Effect.fn("Deliveries.retry")(function* (principal: PrincipalShape, id: DeliveryId) {
+    const delivery = yield* transaction(sql)(queueAgain(principal, id))
+    yield* wakeUp.announce
+    return delivery
+  }, orUnavailable)
+
+  return { list, get, retry, rebind: Effect.asVoid(repo.rebind).pipe(orUnavailable) }
+})

@@ -1,0 +1,202 @@
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Duration, Effect, Option } from "effect"
+import { type DeliveryId, type EndpointId, firstIdAt } from "../../kit/Ids.ts"
+import type { Tenant } from "../../kit/Tenant.ts"
+import { enqueue } from "../../publishing/Enqueue.ts"
+import { transaction } from "../../storage/Database.ts"
+import { makePreparing } from "../../storage/Statements.ts"
+import { deliveryWindow, maxAttempts } from "../RetryPolicy.ts"
+import { type ResendCandidate, resendRefusal } from "../StateMachine.ts"
+import type { Attempt, Delivery, ListDeliveries } from "./Api.ts"
+
+/** An attempt as JSON of the database. */
+export type StoredAttempt = Omit<Attempt, "startedAt"> & { readonly startedAt: string }
+
+/** A delivery with its attempts and its event's payload. */
+export interface StoredDetail extends Delivery {
+  readonly payload: string
+  readonly attempts: ReadonlyArray<StoredAttempt>
+}
+
+/** What a delivery was when a re-send was asked for, and whether it was queued: where no rule refuses it, it was. */
+export interface ResendOutcome extends ResendCandidate {
+  readonly requeued: boolean
+}
+
+/** The parts of statements that re-send deliveries; in all of them `d` is the delivery. */
+export const makeResendSql = Effect.map(SqlClient.SqlClient, (sql) => {
+  const ofEndpoint = sql.literal(`
+    SELECT s.id FROM payments.endpoint_secrets s
+    WHERE s.organization_id = d.organization_id AND s.environment = d.environment AND s.endpoint_id = d.endpoint_id`)
+
+  // A rotated secret signs for 24 hours more, and longer for what was queued before the rotation
+  const signing = sql`
+    (${ofEndpoint} AND s.id = ANY (d.secret_ids)
+      AND (s.retired_at IS NULL OR s.retired_at > now() - interval '24 hours' OR d.created_at < s.retired_at))`
+
+  /** Whether no secret that the delivery is bound to signs any more. */
+  const unsigned = sql`NOT EXISTS ${signing}`
+
+  /** The endpoint's secret of now, as an array; null where it has none. */
+  const currentSecret = sql`(SELECT array_agg(id) FROM (${ofEndpoint} AND s.retired_at IS NULL) AS current)`
+
+  return {
+    /** The condition of a re-send, as `resendRefusal` says it, but for the endpoint's deletion. */
+    mayBeResent: sql`d.state = 'failed' AND d.attempt_count < ${maxAttempts}
+      AND d.created_at >= now() - ${Duration.toSeconds(deliveryWindow)} * interval '1 second'`,
+
+    /**
+     * Waiting again, for one manual attempt: `enqueue` goes with it. Signed by the secrets that it is bound to, or by the
+     * endpoint's secret of now where none of those signs any more.
+     */
+    requeue: sql`state = 'queued', finished_at = NULL,
+      secret_ids = CASE WHEN ${unsigned} THEN ${currentSecret} ELSE d.secret_ids END`,
+
+    unsigned,
+    currentSecret
+  }
+})
+
+/** How long a page of the history may be looked for, in milliseconds; after that the answer is 503. */
+const listTimeout = "3000"
+
+/** How far the clock of a process may be ahead of the database's, in seconds. */
+const clockDifference = 3600
+
+/** The SQL of deliveries' history and of a re-send; nobody outside the slice imports this. */
+export const makeDeliveriesRepo = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const prepare = yield* makePreparing
+  const resendSql = yield* makeResendSql
+
+  const columns = sql.literal(`
+    d.id, d.endpoint_id AS "endpointId", d.event_id AS "eventId", e.type, d.state, d.test,
+    COALESCE(q.attempt_count, d.attempt_count) AS "attemptCount",
+    COALESCE(q.leased_until, q.next_attempt_at) AS "nextAttemptAt", d.created_at AS "createdAt",
+    d.finished_at AS "finishedAt", d.last_http_status AS "lastHttpStatus", d.last_error_code AS "lastErrorCode"`)
+
+  const joined = sql.literal(`
+    payments.deliveries d JOIN payments.events e
+      ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
+    LEFT JOIN payments.delivery_queue q
+      ON q.organization_id = d.organization_id AND q.environment = d.environment AND q.id = d.id`)
+
+  const ofTenant = (tenant: Tenant) =>
+    sql`d.organization_id = ${tenant.organizationId} AND d.environment = ${tenant.environment}`
+
+  const detail = prepare<StoredDetail>(sql`
+    SELECT ${columns}, e.payload, COALESCE((
+      SELECT json_agg(json_build_object('number', a.number, 'trigger', a.trigger, 'startedAt', a.started_at,
+        'durationMs', a.duration_ms, 'httpStatus', a.http_status, 'errorCode', a.error_code) ORDER BY a.number)
+      FROM unnest(d.attempts) a WHERE a.number IS NOT NULL
+    ), '[]') AS attempts
+    FROM ${joined}
+    WHERE d.organization_id = ${"organization"} AND d.environment = ${"environment"} AND d.id = ${"id"}`)
+
+  const ofResend = (tenant: Tenant, id: DeliveryId) => sql`
+    FROM payments.deliveries d JOIN payments.endpoints p
+      ON p.organization_id = d.organization_id AND p.environment = d.environment AND p.id = d.endpoint_id
+    WHERE ${ofTenant(tenant)} AND d.id = ${id}`
+
+  /** Against other re-sends, the record of an attempt and the endpoint's deletion at the same time. */
+  const lockForResend = (tenant: Tenant, id: DeliveryId) =>
+    sql`SELECT 1 ${ofResend(tenant, id)} FOR UPDATE OF d FOR SHARE OF p`
+
+  const readForResend = (tenant: Tenant, id: DeliveryId) => sql<ResendCandidate>`
+    SELECT d.state, d.attempt_count AS "attemptCount", p.deleted_at IS NOT NULL AS "endpointDeleted",
+      (EXTRACT(EPOCH FROM now() - d.created_at) * 1000)::float8 AS "ageMillis" ${ofResend(tenant, id)}`
+
+  const requeue = (tenant: Tenant, id: DeliveryId) => sql`
+    WITH requeued AS (
+      UPDATE payments.deliveries d SET ${resendSql.requeue} WHERE ${ofTenant(tenant)} AND d.id = ${id} RETURNING d.*
+    )
+    ${enqueue(sql, "requeued", "manual")}`
+
+  const exists = (statement: Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError>) =>
+    Effect.map(statement, (rows) => rows.length > 0)
+
+  return {
+    /** Whether there is or was such an endpoint: the history of a deleted one stays readable. */
+    hasEndpoint: (tenant: Tenant, id: EndpointId) =>
+      exists(sql`
+        SELECT 1 FROM payments.endpoints
+        WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND id = ${id}`),
+
+    hasDelivery: (tenant: Tenant, endpointId: EndpointId, id: DeliveryId) =>
+      exists(sql`
+        SELECT 1 FROM payments.deliveries d
+        WHERE ${ofTenant(tenant)} AND d.endpoint_id = ${endpointId} AND d.id = ${id}`),
+
+    /** Newest first: ids are made of the time. */
+    list: (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries, limit: number) => {
+      const conditions = [
+        ofTenant(tenant),
+        sql`d.endpoint_id = ${endpointId}`,
+        ...(query.starting_after === undefined ? [] : [sql`d.id < ${query.starting_after}`]),
+        ...(query.state === undefined ? [] : [sql`d.state = ${query.state}`]),
+        ...(query.type === undefined ? [] : [sql`e.type = ${query.type}`]),
+        ...(query.created_gte === undefined ? [] : [sql`d.created_at >= to_timestamp(${query.created_gte})`]),
+        // The whole second counts, as it does where times are kept in seconds
+        ...(query.created_lte === undefined
+          ? []
+          : [
+              sql`d.created_at < to_timestamp(${query.created_lte}::bigint + 1)`,
+              // Ids are made of the time, by the processes' clocks: what is newer is stepped over by the index
+              sql`d.id < ${firstIdAt((query.created_lte + clockDifference) * 1000)}::uuid`
+            ])
+      ]
+      const page = sql<Delivery>`
+        SELECT ${columns} FROM ${joined} WHERE ${sql.and(conditions)} ORDER BY d.id DESC LIMIT ${limit}`
+      const isFiltered = [query.state, query.type, query.created_gte].some((filter) => filter !== undefined)
+      // A filter may match little of a long history
+      return isFiltered
+        ? transaction(sql)(Effect.zipRight(sql`SET LOCAL statement_timeout = ${sql.literal(listTimeout)}`, page))
+        : page
+    },
+
+    find: (tenant: Tenant, id: DeliveryId) =>
+      Effect.map(sql<Delivery>`SELECT ${columns} FROM ${joined} WHERE ${ofTenant(tenant)} AND d.id = ${id}`, ([row]) =>
+        Option.fromNullable(row)
+      ),
+
+    findDetail: (tenant: Tenant, id: DeliveryId) =>
+      Effect.map(detail([tenant.organizationId, tenant.environment, id]), ([row]) => Option.fromNullable(row)),
+
+    /**
+     * Queues a failed delivery for one manual attempt, where it may be re-sent. Answers what the delivery was; none where
+     * there is no such delivery. One transaction, or a part of the caller's.
+     */
+    resend: (tenant: Tenant, id: DeliveryId) =>
+      transaction(sql)(
+        Effect.gen(function* () {
+          yield* lockForResend(tenant, id)
+          // A statement of its own: what the first one saw beside the row that it waited for is of before the wait
+          const [candidate] = yield* readForResend(tenant, id)
+          if (candidate === undefined) return Option.none<ResendOutcome>()
+          const requeued = Option.isNone(resendRefusal(candidate))
+          if (requeued) yield* requeue(tenant, id)
+          return Option.some<ResendOutcome>({ ...candidate, requeued })
+        })
+      ),
+
+    /**
+     * Binds queued deliveries whose secrets have all ended to their endpoint's secret of now, so that they can be
+     * signed: those that have waited for longer than a rotated secret is kept (contract, Secret rotation: "queued
+     * deliveries keep the old secret up to 72 hours"). Answers how many.
+     */
+    rebind: Effect.map(
+      sql`
+        WITH bound AS (
+          UPDATE payments.delivery_queue d SET secret_ids = ${resendSql.currentSecret}
+          WHERE d.lease IS NULL AND d.created_at < now() - interval '24 hours'
+            AND ${resendSql.unsigned} AND ${resendSql.currentSecret} IS NOT NULL
+          RETURNING organization_id, environment, id, secret_ids
+        )
+        UPDATE payments.deliveries d SET secret_ids = bound.secret_ids
+        FROM bound
+        WHERE d.organization_id = bound.organization_id AND d.environment = bound.environment AND d.id = bound.id
+        RETURNING 1`,
+      (rows) => rows.length
+    )
+  }
+})

@@ -1,0 +1,26 @@
+import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
+import { Effect } from "effect"
+import { Principal } from "../../identity/Principal.ts"
+import { BaseApi } from "../../kit/BaseApi.ts"
+import type { DeliveryDetail } from "./Api.ts"
+import { DeliveriesApi } from "./Api.ts"
+import { Deliveries } from "./Deliveries.ts"
+
+/** Serves `DeliveriesApi`. */
+export const deliveriesHttp = HttpApiBuilder.group(BaseApi.add(DeliveriesApi), "deliveries", (handlers) =>
+  Effect.gen(function* () {
+    const deliveries = yield* Deliveries
+    return handlers
+      .handle("list", ({ path, urlParams }) =>
+        Effect.flatMap(Principal, (principal) => deliveries.list(principal, path.id, urlParams))
+      )
+      .handle("get", ({ path }) =>
+        Effect.map(
+          Effect.flatMap(Principal, (principal) => deliveries.get(principal, path.id)),
+          // Read more than anything else. JSON writes times as the schema does; a test holds the answer against it
+          (detail: DeliveryDetail) => HttpServerResponse.unsafeJson(detail)
+        )
+      )
+      .handle("retry", ({ path }) => Effect.flatMap(Principal, (principal) => deliveries.retry(principal, path.id)))
+  })
+)

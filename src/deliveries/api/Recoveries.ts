@@ -1,0 +1,173 @@
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Clock, Context, Duration, Effect, Layer, Queue as Mailbox, Option } from "effect"
+import {
+  EndpointDeleted,
+  RecoveryInProgress,
+  ResourceNotFound,
+  type ServiceUnavailable,
+  unknownCursor,
+  ValidationFailed
+} from "../../Errors.ts"
+import type { PrincipalShape } from "../../identity/Principal.ts"
+import { makeAudit } from "../../kit/Audit.ts"
+import { type EndpointId, newId, RecoveryId } from "../../kit/Ids.ts"
+import { defaultPageSize } from "../../kit/Request.ts"
+import type { Tenant } from "../../kit/Tenant.ts"
+import { WakeUp } from "../../publishing/WakeUp.ts"
+import { orUnavailable, transaction } from "../../storage/Database.ts"
+import { deliveryWindow } from "../RetryPolicy.ts"
+import type { ListRecoveries, Recovery, RecoveryList } from "./RecoveriesApi.ts"
+import { makeRecoveriesRepo, type Step } from "./RecoveriesRepo.ts"
+
+/** How often a process looks for recoveries that others have left. */
+const pollInterval = "5 seconds"
+
+/** Between two steps: 100 deliveries in this time are more than an endpoint that was down should get at once. */
+const pause = "200 millis"
+
+/** A caller that counts 72 hours back from now should not be refused for its request's way or its clock. */
+const grace = Duration.minutes(1)
+
+/**
+ * Re-sends of all that failed definitively at an endpoint, in the background (contract, Delivery, retries, retention).
+ *
+ * How far a recovery is stands in the database: any process takes it a step on, and none is needed for longer than that.
+ */
+export class Recoveries extends Context.Tag("connected-payments/deliveries/Recoveries")<
+  Recoveries,
+  {
+    /**
+     * Starts a recovery of what failed at `since` or later and has failed by now, and takes its first step, so that a
+     * small one is finished in the answer. Where one is running it is answered, if it reaches back as far.
+     */
+    readonly start: (
+      principal: PrincipalShape,
+      endpointId: EndpointId,
+      since: Date
+    ) => Effect.Effect<
+      Recovery,
+      ResourceNotFound | EndpointDeleted | RecoveryInProgress | ValidationFailed | ServiceUnavailable
+    >
+    readonly get: (
+      tenant: Tenant,
+      endpointId: EndpointId,
+      id: RecoveryId
+    ) => Effect.Effect<Recovery, ResourceNotFound | ServiceUnavailable>
+    /** Newest first. Refuses a `starting_after` that is none of the endpoint's. */
+    readonly list: (
+      tenant: Tenant,
+      endpointId: EndpointId,
+      query: ListRecoveries
+    ) => Effect.Effect<RecoveryList, ResourceNotFound | ValidationFailed | ServiceUnavailable>
+    /** Takes some running recovery one step on; none where there is nothing to do. */
+    readonly step: Effect.Effect<Option.Option<Step>, SqlError.SqlError>
+    /** Waits until a recovery was started here. */
+    readonly await: Effect.Effect<void>
+  }
+>() {
+  static readonly layer: Layer.Layer<Recoveries, never, SqlClient.SqlClient | WakeUp> = Layer.effect(
+    Recoveries,
+    Effect.suspend(() => makeRecoveries)
+  )
+}
+
+const noEndpoint = () => new ResourceNotFound({ message: "There is no such endpoint here." })
+
+const judgeSince = Effect.fnUntraced(function* (since: Date) {
+  const age = (yield* Clock.currentTimeMillis) - since.getTime()
+  if (age < 0 || age > Duration.toMillis(Duration.sum(deliveryWindow, grace))) {
+    return yield* new ValidationFailed({
+      message: "`since` must lie within the last 72 hours: older deliveries can't be re-sent.",
+      fields: ["since"]
+    })
+  }
+})
+
+const makeRecoveries = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const wakeUp = yield* WakeUp
+  const repo = yield* makeRecoveriesRepo
+  const audit = yield* makeAudit
+  const started = yield* Mailbox.sliding<void>(1)
+
+  const begin = Effect.fnUntraced(function* (principal: PrincipalShape, endpointId: EndpointId, since: Date) {
+    const endpoint = yield* Effect.flatMap(repo.lockEndpoint(principal, endpointId), Effect.mapError(noEndpoint))
+    if (endpoint.deleted) {
+      return yield* new EndpointDeleted()
+    }
+    const running = yield* repo.findRunning(principal, endpointId)
+    if (Option.isSome(running)) {
+      return running.value.since <= since ? running.value : yield* new RecoveryInProgress()
+    }
+    const id = RecoveryId.make(yield* newId)
+    yield* repo.insert(principal, endpointId, id, since)
+    yield* audit({
+      organizationId: principal.organizationId,
+      environment: principal.environment,
+      author: principal.author,
+      action: "recovery.started",
+      targetType: "recovery",
+      targetId: id
+    })
+    yield* repo.step(id)
+    return yield* Effect.flatMap(repo.find(principal, endpointId, id), Effect.orDie)
+  })
+
+  const step = Effect.tap(repo.step(null), (done) =>
+    Option.isSome(done) && done.value.queued > 0 ? wakeUp.announce : Effect.void
+  )
+
+  const start = Effect.fn("Recoveries.start")(function* (
+    principal: PrincipalShape,
+    endpointId: EndpointId,
+    since: Date
+  ) {
+    yield* judgeSince(since)
+    const recovery = yield* transaction(sql)(begin(principal, endpointId, since))
+    yield* wakeUp.announce
+    if (recovery.state === "running") {
+      yield* Mailbox.offer(started, undefined)
+    }
+    return recovery
+  }, orUnavailable)
+
+  const get = Effect.fn("Recoveries.get")(function* (tenant: Tenant, endpointId: EndpointId, id: RecoveryId) {
+    return yield* Effect.flatMap(
+      repo.find(tenant, endpointId, id),
+      Effect.mapError(() => new ResourceNotFound({ message: "There is no such recovery of this endpoint." }))
+    )
+  }, orUnavailable)
+
+  const list = Effect.fn("Recoveries.list")(function* (tenant: Tenant, endpointId: EndpointId, query: ListRecoveries) {
+    if (!(yield* repo.hasEndpoint(tenant, endpointId))) {
+      return yield* noEndpoint()
+    }
+    const { starting_after: after } = query
+    if (after !== undefined && Option.isNone(yield* repo.find(tenant, endpointId, after))) {
+      return yield* unknownCursor()
+    }
+    const limit = query.limit ?? defaultPageSize
+    const rows = yield* repo.list(tenant, endpointId, query, limit + 1)
+    return { data: rows.slice(0, limit), has_more: rows.length > limit }
+  }, orUnavailable)
+
+  return { start, get, list, step, await: Mailbox.take(started) }
+})
+
+/** Takes recoveries on, in every process: those started here at once, and those that others have left. */
+export const recoveriesLayer: Layer.Layer<never, never, Recoveries> = Layer.scopedDiscard(
+  Effect.gen(function* () {
+    const recoveries = yield* Recoveries
+    const next = Effect.catchAll(recoveries.step, (error) =>
+      Effect.as(Effect.logWarning("A recovery could not go on; it will be tried again", error), Option.none<Step>())
+    )
+    yield* next.pipe(
+      Effect.flatMap((done) =>
+        Option.isSome(done) ? Effect.sleep(pause) : Effect.raceFirst(recoveries.await, Effect.sleep(pollInterval))
+      ),
+      Effect.forever,
+      Effect.withTracerEnabled(false),
+      Effect.forkScoped
+    )
+  })
+)

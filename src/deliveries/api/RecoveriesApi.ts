@@ -1,0 +1,91 @@
+import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
+import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
+import * as OpenApi from "@effect/platform/OpenApi"
+import { Schema } from "effect"
+import { EndpointDeleted, errorSchema, RecoveryInProgress, ResourceNotFound, ServiceUnavailable } from "../../Errors.ts"
+import { Authentication } from "../../identity/Authentication.ts"
+import { RequiredPermission } from "../../identity/keys/Permissions.ts"
+import { EndpointId, OrganizationId, RecoveryId } from "../../kit/Ids.ts"
+import { Instant } from "../../kit/Instant.ts"
+import { NoQuery, optional, pageFields, strict } from "../../kit/Request.ts"
+
+/** A recovery: the re-send of all that failed definitively at an endpoint since a time, and how far it is. */
+export const Recovery = Schema.Struct({
+  id: RecoveryId,
+  endpointId: EndpointId,
+  since: Schema.Date,
+  state: Schema.Literal("running", "finished"),
+  total: Schema.Int.annotations({ description: "Deliveries that had failed when the recovery was asked for" }),
+  queued: Schema.Int.annotations({ description: "Those of them that were queued for one more attempt so far" }),
+  skipped: Schema.Int.annotations({
+    description: "Those that could not be re-sent: 12 attempts, older than 72 hours, or no longer failed"
+  }),
+  createdAt: Schema.Date,
+  finishedAt: Schema.NullOr(Schema.Date)
+}).annotations({ identifier: "Recovery" })
+export type Recovery = typeof Recovery.Type
+
+export const RecoveryList = Schema.Struct({ data: Schema.Array(Recovery), has_more: Schema.Boolean }).annotations({
+  identifier: "RecoveryList"
+})
+export type RecoveryList = typeof RecoveryList.Type
+
+/** Body of recover. */
+export const StartRecovery = strict(
+  Schema.Struct({
+    since: Instant.annotations({
+      description: "What failed at this time or later is re-sent; at most 72 hours back, not in the future"
+    })
+  }).annotations({ identifier: "StartRecovery" })
+)
+export type StartRecovery = typeof StartRecovery.Type
+
+/** Query of an endpoint's recoveries. */
+export const ListRecoveries = strict(
+  Schema.Struct({
+    limit: pageFields.limit,
+    starting_after: optional(RecoveryId.annotations({ description: "The last id of the page before" }))
+  })
+)
+export type ListRecoveries = typeof ListRecoveries.Type
+
+const EndpointPath = Schema.Struct({ organizationId: OrganizationId, id: EndpointId })
+
+/** Recovery of an endpoint that was out of order for a while (contract, Delivery, retries, retention: re-send). */
+export class RecoveriesApi extends HttpApiGroup.make("recoveries")
+  .add(
+    HttpApiEndpoint.post("start", "/endpoints/:id/recover")
+      .setPath(EndpointPath)
+      .setUrlParams(NoQuery)
+      .setPayload(StartRecovery)
+      .addSuccess(Recovery, { status: 202 })
+      .addError(errorSchema(EndpointDeleted))
+      .addError(errorSchema(RecoveryInProgress))
+      .annotate(RequiredPermission, "webhook-endpoints:write")
+      .annotate(OpenApi.Summary, "Re-send all that failed at an endpoint since a time")
+      .annotate(
+        OpenApi.Description,
+        "Under the conditions of a single re-send, in the background, without synthetic tests. An endpoint has one running recovery: asking again answers it, unless it does not reach back as far."
+      )
+  )
+  .add(
+    HttpApiEndpoint.get("list", "/endpoints/:id/recoveries")
+      .setPath(EndpointPath)
+      .setUrlParams(ListRecoveries)
+      .addSuccess(RecoveryList)
+      .annotate(RequiredPermission, "webhook-endpoints:read")
+      .annotate(OpenApi.Summary, "List an endpoint's recoveries, newest first")
+  )
+  .add(
+    HttpApiEndpoint.get("get", "/endpoints/:id/recoveries/:recoveryId")
+      .setPath(Schema.Struct({ ...EndpointPath.fields, recoveryId: RecoveryId }))
+      .setUrlParams(NoQuery)
+      .addSuccess(Recovery)
+      .annotate(RequiredPermission, "webhook-endpoints:read")
+      .annotate(OpenApi.Summary, "Read how far a recovery is")
+  )
+  .addError(errorSchema(ResourceNotFound))
+  .addError(errorSchema(ServiceUnavailable))
+  .middleware(Authentication)
+  .prefix("/v2/organizations/:organizationId/integrations")
+  .annotate(OpenApi.Description, "Re-sends of all that failed at an endpoint") {}

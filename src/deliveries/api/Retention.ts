@@ -1,0 +1,131 @@
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Context, Duration, Effect, Layer } from "effect"
+import type { ServiceUnavailable } from "../../Errors.ts"
+import { firstIdAt } from "../../kit/Ids.ts"
+import { orUnavailable } from "../../storage/Database.ts"
+import { makeRecoveriesRepo } from "./RecoveriesRepo.ts"
+
+export interface RetentionOptions {
+  /** How long finished deliveries, and payloads that no delivery needs, are kept (contract, Limits: 30 days). */
+  readonly keepFor: Duration.Duration
+}
+
+/** Rows that one statement removes: few, so that its locks and its part of the disk's time are short. */
+const batchSize = 500
+
+/** Organizations' environments that one statement looks through. */
+const workspacesAtOnce = 100
+
+/** Between two statements that removed something: the queue's own work comes first. */
+const pause = "50 millis"
+
+/** Removes deliveries and payloads that have outlived their time (contract, Delivery, retries, retention, rule 6). */
+export class Retention extends Context.Tag("connected-payments/deliveries/Retention")<
+  Retention,
+  {
+    /**
+     * Removes all that is due: finished deliveries with their attempts, records of skipped events, events that nothing
+     * refers to any more, finished recoveries. In small batches; any number of processes may do it at the same time.
+     * What waits to be delivered, and its event, is never removed, however old it is.
+     */
+    readonly clean: Effect.Effect<void, ServiceUnavailable>
+  }
+>() {
+  static readonly layer = (options: RetentionOptions): Layer.Layer<Retention, never, SqlClient.SqlClient> =>
+    Layer.effect(Retention, makeRetention(options))
+}
+
+/** The place behind the last workspace of a page. */
+interface Place {
+  readonly organizationId: string
+  readonly environment: string
+}
+
+const makeRetention = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
+  const sql = yield* SqlClient.SqlClient
+  const recoveries = yield* makeRecoveriesRepo
+  const keepForMillis = Duration.toMillis(keepFor)
+  const old = sql`now() - ${keepForMillis} * interval '1 millisecond'`
+
+  const pageAfter = (place: Place) => sql<Place>`
+    SELECT organization_id AS "organizationId", environment FROM payments.workspaces
+    WHERE (organization_id, environment) > (${place.organizationId}::uuid, ${place.environment}::text)
+    ORDER BY organization_id, environment LIMIT ${workspacesAtOnce}`
+
+  /**
+   * Walks the beginning of each workspace's ids, where the oldest are: the primary key serves, and no index of its own
+   * has to be written with every delivery.
+   */
+  const removeDeliveries = (workspaces: ReadonlyArray<Place>) => sql`
+    WITH old AS MATERIALIZED (
+      SELECT d.* FROM unnest(
+        ${workspaces.map(({ organizationId }) => organizationId)}::uuid[],
+        ${workspaces.map(({ environment }) => environment)}::text[]
+      ) AS w (organization_id, environment) CROSS JOIN LATERAL (
+        SELECT d.organization_id, d.environment, d.id FROM payments.deliveries d
+        WHERE d.organization_id = w.organization_id AND d.environment = w.environment
+          AND d.id < ${firstIdAt(Date.now() - keepForMillis)}::uuid AND d.state <> 'queued' AND d.finished_at < ${old}
+        ORDER BY d.id LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
+      ) d LIMIT ${batchSize}
+    )
+    DELETE FROM payments.deliveries d USING old
+    WHERE d.organization_id = old.organization_id AND d.environment = old.environment AND d.id = old.id
+    RETURNING 1`
+
+  const removeSkipped = sql`
+    WITH old AS MATERIALIZED (
+      SELECT organization_id, environment, endpoint_id, event_id FROM payments.skipped_events WHERE created_at < ${old}
+      ORDER BY created_at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
+    )
+    DELETE FROM payments.skipped_events s USING old
+    WHERE s.organization_id = old.organization_id AND s.environment = old.environment
+      AND s.endpoint_id = old.endpoint_id AND s.event_id = old.event_id
+    RETURNING 1`
+
+  const removeEvents = sql`
+    WITH old AS MATERIALIZED (
+      SELECT e.organization_id, e.environment, e.id FROM payments.events e
+      -- Not EXISTS, which the planner may turn into a join that reads all deliveries
+      WHERE e.created_at < ${old} AND (
+        SELECT 1 FROM payments.deliveries d
+        WHERE d.organization_id = e.organization_id AND d.environment = e.environment AND d.event_id = e.id LIMIT 1
+      ) IS NULL AND (
+        SELECT 1 FROM payments.skipped_events s
+        WHERE s.organization_id = e.organization_id AND s.environment = e.environment AND s.event_id = e.id LIMIT 1
+      ) IS NULL
+      ORDER BY e.created_at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
+    )
+    DELETE FROM payments.events e USING old
+    WHERE e.organization_id = old.organization_id AND e.environment = old.environment AND e.id = old.id
+    RETURNING 1`
+
+  /** Repeats a statement until it has removed less than it may. */
+  const inBatches = (remove: Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError>) =>
+    remove.pipe(
+      Effect.tap((removed) => (removed.length > 0 ? Effect.sleep(pause) : Effect.void)),
+      Effect.repeat({ while: (removed) => removed.length >= batchSize })
+    )
+
+  const cleanDeliveries = Effect.gen(function* () {
+    let place: Place = { organizationId: "00000000-0000-0000-0000-000000000000", environment: "" }
+    for (;;) {
+      const workspaces = yield* pageAfter(place)
+      yield* inBatches(Effect.suspend(() => removeDeliveries(workspaces)))
+      const last = workspaces.at(-1)
+      if (last === undefined || workspaces.length < workspacesAtOnce) {
+        return
+      }
+      place = last
+    }
+  })
+
+  return {
+    clean: Effect.all([
+      cleanDeliveries,
+      inBatches(removeSkipped),
+      // After what refers to them
+      inBatches(removeEvents),
+      recoveries.removeOlderThan(keepForMillis)
+    ]).pipe(Effect.asVoid, orUnavailable, Effect.withSpan("Retention.clean"))
+  }
+})

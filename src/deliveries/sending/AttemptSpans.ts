@@ -1,0 +1,79 @@
+import { Context, DefaultServices, Exit, Option, Tracer } from "effect"
+import { failedWith, KeptSpan } from "../../telemetry/Spans.ts"
+import { spanOfTraceparent } from "../../telemetry/TraceContext.ts"
+import type { AttemptOutcome } from "../Attempt.ts"
+import type { ClaimedDelivery } from "./Claim.ts"
+import type { NextStep } from "./Queue.ts"
+
+/** An attempt that has ended. */
+export interface EndedAttempt {
+  readonly delivery: ClaimedDelivery
+  /** Where it went. */
+  readonly url: string
+  /** In Unix milliseconds. */
+  readonly startedAt: number
+  readonly outcome: AttemptOutcome
+  readonly next: NextStep
+}
+
+const discarded = Context.get(DefaultServices.liveServices, Tracer.Tracer)
+
+const kept = Context.make(KeptSpan, true)
+const sampled = Context.empty()
+
+/**
+ * Writes the span of an attempt, in a trace of its own, linked to the notification that led to the delivery; answers it,
+ * null where there is none. Made when the attempt is over and all about it is known: while it is under way it costs
+ * nothing.
+ *
+ * A failed attempt is always kept, whatever the sampler says. One that succeeded goes as its notification did, so that
+ * the story of a payment is whole or absent; the sampler decides where no trace is known.
+ *
+ * Where the tracer is the default one, which keeps nothing, there are no spans.
+ */
+export const attemptSpans = (tracer: Tracer.Tracer): ((attempt: EndedAttempt) => Tracer.Span | null) => {
+  if (tracer === discarded) return () => null
+  return ({ delivery, next, outcome, startedAt, url }) => {
+    const failed = outcome.errorCode !== null
+    // The common case, without taking the header apart
+    if (!failed && delivery.traceparent?.endsWith("-00") === true) return null
+    const origin = spanOfTraceparent(delivery.traceparent)
+    if (!failed && Option.isSome(origin) && !origin.value.sampled) return null
+    const span = tracer.span(
+      "deliver",
+      Option.none(),
+      failed || Option.isSome(origin) ? kept : sampled,
+      linksTo(origin),
+      nanoseconds(startedAt),
+      "client",
+      { root: true }
+    )
+    if (!span.sampled) return span
+    span.attribute("delivery.id", delivery.id)
+    span.attribute("delivery.attempt", delivery.attempt)
+    span.attribute("delivery.trigger", delivery.trigger)
+    span.attribute("endpoint.id", delivery.endpointId)
+    span.attribute("event.id", delivery.eventId)
+    span.attribute("organization.id", delivery.organizationId)
+    span.attribute("environment", delivery.environment)
+    span.attribute("http.request.method", "POST")
+    // Without the path, which may be a secret of the consumer's
+    const { hostname, port, protocol } = new URL(url)
+    span.attribute("server.address", hostname)
+    span.attribute("server.port", port === "" ? (protocol === "https:" ? 443 : 80) : Number(port))
+    if (outcome.httpStatus !== null) span.attribute("http.response.status_code", outcome.httpStatus)
+    if (delivery.attempt > 1) span.attribute("http.request.resend_count", delivery.attempt - 1)
+    if (outcome.errorCode !== null) span.attribute("error.type", outcome.errorCode)
+    span.attribute("delivery.state", next.state)
+    span.end(
+      nanoseconds(startedAt + outcome.durationMs),
+      outcome.errorCode === null ? Exit.void : failedWith(outcome.errorCode)
+    )
+    return span
+  }
+}
+
+const nanoseconds = (millis: number): bigint => BigInt(Math.round(millis)) * 1_000_000n
+
+const linksTo = (origin: Option.Option<Tracer.ExternalSpan>): Array<Tracer.SpanLink> =>
+  Option.toArray(origin).map((span) => ({ _tag: "SpanLink" as const, span, attributes: {} }))

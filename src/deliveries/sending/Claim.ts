@@ -1,0 +1,182 @@
+import type { Duration } from "effect"
+import type { Encrypted } from "../../kit/Cipher.ts"
+import type { DeliveryId, EndpointId } from "../../kit/Ids.ts"
+import type { Tenant } from "../../kit/Tenant.ts"
+import type { AttemptTrigger } from "../../publishing/Enqueue.ts"
+
+/** What a worker asks of the queue and gets from it, and the form in which it passes the database. */
+
+/** A claimed delivery, with all that its attempt needs but what it shares with others: see `Destination`. */
+export interface ClaimedDelivery extends Tenant {
+  readonly id: DeliveryId
+  readonly lease: string
+  /** Number of the attempt to make, from 1. */
+  readonly attempt: number
+  readonly trigger: AttemptTrigger
+  readonly endpointId: EndpointId
+  readonly eventId: string
+  /** The secrets that are bound to it, the newest first. */
+  readonly secretIds: ReadonlyArray<string>
+  /** When it was queued and when it was claimed, in Unix milliseconds by the database's clock. */
+  readonly createdAt: number
+  readonly claimedAt: number
+  /** The exact text to sign and send. */
+  readonly payload: string
+  readonly traceparent: string | null
+}
+
+/** What all deliveries to an endpoint share. */
+export interface Destination {
+  readonly url: string
+  readonly secrets: ReadonlyArray<StoredSecret>
+}
+
+/** A signing secret as it is stored. */
+export interface StoredSecret {
+  readonly id: string
+  readonly encrypted: Encrypted
+  /** When a rotation replaced it, in Unix milliseconds; null while it is the current one. */
+  readonly retiredAt: number | null
+}
+
+/** What a claim took, and where the queue stands. */
+export interface Claim {
+  readonly deliveries: ReadonlyArray<ClaimedDelivery>
+  /** Until the first delivery comes due that is not due yet, in milliseconds; null where none waits. */
+  readonly nextDueInMillis: number | null
+  /** Whether more was due than the claim looked at: the next one, with these endpoints' attempts in flight, sees others. */
+  readonly more: boolean
+  /** All that was due before this place is of the endpoints that were left out or asked for. */
+  readonly place: QueuePlace
+  /** For each endpoint that was asked for and has something due: where that begins. */
+  readonly askedFor: ReadonlyMap<EndpointId, QueuePlace>
+}
+
+/** A place in the queue: a time, as the database writes it. */
+export type QueuePlace = string
+
+/** Before everything. */
+export const queueStart: QueuePlace = "-infinity"
+
+/** One endpoint's deliveries, to be claimed beside what comes next. */
+export interface AskedFor {
+  readonly endpointId: EndpointId
+  /** Where to begin to look: none of its due deliveries stands before it. */
+  readonly from: QueuePlace
+  /** How many at most. */
+  readonly room: number
+}
+
+export interface ClaimOptions {
+  /** Never more than this many are claimed. */
+  readonly limit: number
+  readonly lease: Duration.Duration
+  /** Attempts in flight per endpoint, those of `inFlight` included. */
+  readonly perEndpoint: number
+  readonly inFlight: ReadonlyMap<EndpointId, number>
+  /** For endpoints of `inFlight` that are given less than `perEndpoint`. */
+  readonly caps?: ReadonlyMap<EndpointId, number>
+  /** For endpoints that are not in `inFlight`. Default `perEndpoint`. */
+  readonly perNewcomer?: number
+  /**
+   * What is looked at, beside the endpoints that are asked for: what is due, the longest due first (the default); what
+   * came due in the last few seconds, the newest first; nothing else.
+   */
+  readonly look?: "oldest" | "newest" | "asked"
+  /** Where to begin to look, for the oldest. Default `queueStart`. */
+  readonly from?: QueuePlace
+  /** Endpoints that are left out. */
+  readonly leftOut?: ReadonlyArray<EndpointId>
+  /** Endpoints among those left out that are looked for by themselves. */
+  readonly askedFor?: ReadonlyArray<AskedFor>
+}
+
+/** What a claim says of itself. */
+interface ClaimSummary {
+  readonly claimedAt: number
+  /** Of the table of deliveries. */
+  readonly pages: number
+  readonly more: boolean
+  readonly place: QueuePlace
+  readonly askedFor: ReadonlyArray<readonly [EndpointId, QueuePlace]> | null
+  readonly nextDueInMillis: number | null
+}
+
+/** A claimed delivery as its row says it. */
+interface ClaimedRow extends Omit<ClaimedDelivery, "lease" | "claimedAt" | "secretIds"> {
+  readonly claim: null
+  readonly secretIds: string
+}
+
+/** A row of a claim: first one of the claim itself, then one for each delivery. */
+export type ClaimRow = ClaimedRow | { readonly claim: ClaimSummary }
+
+/** What the rows of a claim say, and how large the table of deliveries is, in pages. */
+export const toClaim = (rows: ReadonlyArray<ClaimRow>, lease: string): Claim & { readonly pages: number } => {
+  const summary = rows[0]?.claim
+  if (summary === undefined || summary === null) throw new Error("A claim does not begin with its summary")
+  const deliveries: Array<ClaimedDelivery> = []
+  for (const row of rows) {
+    if (row.claim !== null) continue
+    deliveries.push({
+      organizationId: row.organizationId,
+      environment: row.environment,
+      id: row.id,
+      lease,
+      attempt: row.attempt,
+      trigger: row.trigger,
+      endpointId: row.endpointId,
+      eventId: row.eventId,
+      secretIds: row.secretIds.split(","),
+      createdAt: row.createdAt,
+      claimedAt: summary.claimedAt,
+      payload: row.payload,
+      traceparent: row.traceparent
+    })
+  }
+  return {
+    deliveries,
+    pages: summary.pages,
+    nextDueInMillis: summary.nextDueInMillis,
+    more: summary.more,
+    place: summary.place,
+    askedFor: new Map(summary.askedFor)
+  }
+}
+
+/**
+ * An array of PostgreSQL's as text, of values that need no quotes: numbers, ids, names of ours. Far cheaper than the
+ * client's own, which asks of each value what it is.
+ */
+export const arrayOf = <A>(rows: ReadonlyArray<A>, value: (row: A) => string | number | null): string => {
+  let text = "{"
+  for (const row of rows) {
+    const item = value(row)
+    text += text.length > 1 ? `,${item === null ? "NULL" : item}` : item === null ? "NULL" : item
+  }
+  return `${text}}`
+}
+
+/** An endpoint as it is read. */
+export interface StoredDestination {
+  readonly endpointId: EndpointId
+  readonly url: string
+  readonly secrets: ReadonlyArray<{
+    readonly id: string
+    readonly masterKeyId: string
+    readonly ciphertext: string
+    readonly retiredAt: number | null
+  }> | null
+}
+
+/** A secret as it was stored. */
+export const toSecret = ({
+  ciphertext,
+  id,
+  masterKeyId,
+  retiredAt
+}: NonNullable<StoredDestination["secrets"]>[number]): StoredSecret => ({
+  id,
+  encrypted: { masterKeyId, ciphertext: Buffer.from(ciphertext, "base64") },
+  retiredAt
+})

@@ -1,0 +1,126 @@
+/**
+ * Where the deliveries of a process go and what signs them, kept in memory: the URL of an endpoint never changes, and a
+ * secret is decrypted once rather than for each attempt.
+ */
+import type { SqlError } from "@effect/sql"
+import { type Context, Effect, Either, type Redacted } from "effect"
+import { isNonEmptyReadonlyArray, type NonEmptyReadonlyArray } from "effect/Array"
+import { secretContext } from "../../endpoints/Secrets.ts"
+import { type Cipher, DecryptionFailed } from "../../kit/Cipher.ts"
+import type { EndpointId } from "../../kit/Ids.ts"
+import type { ClaimedDelivery, Destination, StoredSecret } from "./Claim.ts"
+import type { Queue } from "./Queue.ts"
+
+/** How long what was read is taken for true, in milliseconds: far below the 24 hours that a rotation leaves. */
+const believedFor = 30_000
+
+/** How long a rotated secret signs on (contract, Secret rotation), in milliseconds. */
+const rotationOverlap = 24 * 60 * 60 * 1000
+
+/** Endpoints that are kept in memory at most. */
+const maxKnown = 10_000
+
+type Decrypted = Pick<StoredSecret, "id" | "retiredAt"> & {
+  readonly secret: Either.Either<Redacted.Redacted, DecryptionFailed>
+}
+
+interface Known {
+  readonly url: string
+  readonly secrets: ReadonlyArray<Decrypted>
+  readonly readAt: number
+}
+
+/** What an attempt is sent to and signed with. */
+export interface SigningDestination {
+  readonly url: string
+  /** The newest first. */
+  readonly secrets: NonEmptyReadonlyArray<Redacted.Redacted>
+}
+
+/** The destinations that a worker knows; at most 10,000. */
+export class Destinations {
+  readonly #queue: Context.Tag.Service<Queue>
+  readonly #cipher: Context.Tag.Service<Cipher>
+  readonly #known = new Map<EndpointId, Known>()
+
+  constructor(queue: Context.Tag.Service<Queue>, cipher: Context.Tag.Service<Cipher>) {
+    this.#queue = queue
+    this.#cipher = cipher
+  }
+
+  /** Reads what is not known of the destinations of these deliveries, in one statement; in most cases none. */
+  load(deliveries: ReadonlyArray<ClaimedDelivery>): Effect.Effect<void, SqlError.SqlError> {
+    const now = performance.now()
+    const missing = new Map<EndpointId, ClaimedDelivery>()
+    for (const delivery of deliveries) {
+      if (!this.#isKnown(delivery, now)) missing.set(delivery.endpointId, delivery)
+    }
+    return missing.size === 0 ? Effect.void : this.#read(missing, now)
+  }
+
+  /** Where a delivery goes now. Fails where one of its secrets can't be decrypted, or none is left to sign with. */
+  of(delivery: ClaimedDelivery): Either.Either<SigningDestination, DecryptionFailed> {
+    const known = this.#known.get(delivery.endpointId)
+    if (known === undefined) return Either.left(new DecryptionFailed({ message: "The delivery's endpoint is gone" }))
+    const secrets: Array<Redacted.Redacted> = []
+    // In the order of the delivery's own list: the one that was current comes first
+    for (const id of delivery.secretIds) {
+      const stored = known.secrets.find((candidate) => candidate.id === id)
+      if (stored === undefined || !signs(stored.retiredAt, delivery)) continue
+      if (Either.isLeft(stored.secret)) return Either.left(stored.secret.left)
+      secrets.push(stored.secret.right)
+    }
+    return isNonEmptyReadonlyArray(secrets)
+      ? Either.right({ url: known.url, secrets })
+      : Either.left(new DecryptionFailed({ message: "The delivery's secrets are gone" }))
+  }
+
+  #isKnown({ endpointId, secretIds }: ClaimedDelivery, now: number): boolean {
+    const known = this.#known.get(endpointId)
+    return (
+      known !== undefined &&
+      now - known.readAt < believedFor &&
+      secretIds.every((id) => known.secrets.some((secret) => secret.id === id && Either.isRight(secret.secret)))
+    )
+  }
+
+  #read(missing: ReadonlyMap<EndpointId, ClaimedDelivery>, readAt: number): Effect.Effect<void, SqlError.SqlError> {
+    return Effect.flatMap(this.#queue.destinations([...missing.values()]), (found) =>
+      Effect.forEach(
+        missing,
+        ([endpointId, delivery]) => {
+          this.#known.delete(endpointId)
+          const destination = found.get(endpointId)
+          return destination === undefined
+            ? Effect.void
+            : Effect.map(this.#decrypt(delivery, destination), (secrets) =>
+                this.#keep(endpointId, { url: destination.url, secrets, readAt })
+              )
+        },
+        { discard: true }
+      )
+    )
+  }
+
+  #decrypt(delivery: ClaimedDelivery, { secrets }: Destination): Effect.Effect<ReadonlyArray<Decrypted>> {
+    return Effect.forEach(secrets, ({ encrypted, id, retiredAt }) =>
+      Effect.map(Effect.either(this.#cipher.decrypt(encrypted, secretContext(delivery, id))), (secret) => ({
+        id,
+        retiredAt,
+        secret
+      }))
+    )
+  }
+
+  #keep(endpointId: EndpointId, known: Known): void {
+    if (this.#known.size >= maxKnown) {
+      const [oldest] = this.#known.keys()
+      if (oldest !== undefined) this.#known.delete(oldest)
+    }
+    this.#known.set(endpointId, known)
+  }
+}
+
+/** A rotated secret signs for 24 hours more, and longer for what was queued before the rotation. */
+const signs = (retiredAt: number | null, { claimedAt, createdAt }: ClaimedDelivery): boolean =>
+  retiredAt === null || retiredAt > claimedAt - rotationOverlap || createdAt < retiredAt

@@ -1,0 +1,115 @@
+import type { EndpointId, OrganizationId } from "../../kit/Ids.ts"
+
+/**
+ * What a worker knows of how quickly endpoints answer, from its own attempts. It decides how many attempts to an endpoint
+ * are made at once, and out of which share of the places (see `Shares.ts`).
+ *
+ * An endpoint that is not known begins with few at once and gets one more with every quick answer, up to its cap. One
+ * attempt that is not answered quickly makes it a slow one; the next quick answer, with nothing overdue beside it, ends
+ * that, and it begins again with one at once. So it pays for an endpoint to be quick, and an endpoint that is quick and
+ * slow by turns never holds much.
+ */
+
+/** An attempt that takes longer makes its endpoint a slow one, in milliseconds. */
+export const slowAfterMillis = 250
+
+/** An endpoint that took longer for its last answer hangs: it is no more than slow before that, in milliseconds. */
+const hangsAfterMillis = 2000
+
+/** How long an endpoint stays slow of which nothing more is heard, in milliseconds. */
+const slowFor = 10 * 60 * 1000
+
+/** Of how many endpoints it is known how many attempts they are given, and of how many that they are slow. */
+const maxKnown = 10_000
+const maxSlow = 5_000
+
+/** A slow endpoint. */
+export interface SlowEndpoint {
+  readonly organizationId: OrganizationId
+  /** Whether its last attempt took very long: others go before it. */
+  readonly hangs: boolean
+}
+
+interface Slow extends SlowEndpoint {
+  readonly since: number
+}
+
+/** See the module. */
+export class EndpointPace {
+  readonly #cap: number
+  readonly #first: number
+  readonly #allowed = new Map<EndpointId, number>()
+  /** Those that were asked for longest ago come first. */
+  readonly #slow = new Map<EndpointId, Slow>()
+
+  /** `cap`: attempts at once to an endpoint that has proved quick; `first`: to one of which nothing is known. */
+  constructor({ cap, first }: { readonly cap: number; readonly first: number }) {
+    this.#cap = cap
+    this.#first = Math.min(first, cap)
+  }
+
+  /** The slow endpoints, those first that were asked for longest ago. */
+  get slow(): ReadonlyMap<EndpointId, SlowEndpoint> {
+    return this.#slow
+  }
+
+  isSlow(endpointId: EndpointId): boolean {
+    return this.#slow.has(endpointId)
+  }
+
+  /** How many attempts at once are made to an endpoint that is not slow. */
+  allowed(endpointId: EndpointId): number {
+    return this.#allowed.get(endpointId) ?? this.#first
+  }
+
+  /** An attempt ended quickly, whatever it came to, and none is overdue. Answers whether the endpoint was slow. */
+  noteQuick(endpointId: EndpointId): boolean {
+    const wasSlow = this.#slow.delete(endpointId)
+    const allowed = wasSlow ? 0 : this.allowed(endpointId)
+    if (allowed < this.#cap) this.#allow(endpointId, allowed + 1)
+    return wasSlow
+  }
+
+  /** An attempt is overdue. `now`: milliseconds of a clock that never goes back. */
+  noteSlow(endpointId: EndpointId, organizationId: OrganizationId, now: number): void {
+    const hangs = this.#slow.get(endpointId)?.hangs ?? false
+    this.#slow.set(endpointId, { organizationId, hangs, since: now })
+    forgetFirst(this.#slow, maxSlow)
+  }
+
+  /** An attempt that was overdue has ended after so long. */
+  noteEnded(endpointId: EndpointId, tookMillis: number): void {
+    const slow = this.#slow.get(endpointId)
+    if (slow !== undefined) this.#slow.set(endpointId, { ...slow, hangs: tookMillis >= hangsAfterMillis })
+  }
+
+  /** These have been asked for: the others come first now. */
+  noteAsked(endpointIds: Iterable<EndpointId>): void {
+    for (const endpointId of endpointIds) {
+      const slow = this.#slow.get(endpointId)
+      if (slow === undefined) continue
+      this.#slow.delete(endpointId)
+      this.#slow.set(endpointId, slow)
+    }
+  }
+
+  /** Forgets slow endpoints of which nothing was heard for long. They begin again with one attempt at once. */
+  forgetOld(now: number, isBusy: (endpointId: EndpointId) => boolean): void {
+    for (const [endpointId, { since }] of this.#slow) {
+      if (now - since < slowFor || isBusy(endpointId)) continue
+      this.#slow.delete(endpointId)
+      this.#allow(endpointId, 1)
+    }
+  }
+
+  #allow(endpointId: EndpointId, allowed: number): void {
+    this.#allowed.delete(endpointId)
+    this.#allowed.set(endpointId, allowed)
+    forgetFirst(this.#allowed, maxKnown)
+  }
+}
+
+const forgetFirst = (map: Map<EndpointId, unknown>, limit: number): void => {
+  const [first] = map.keys()
+  if (first !== undefined && map.size > limit) map.delete(first)
+}

@@ -1,0 +1,343 @@
+import type { BlockList } from "node:net"
+/**
+ * The guarded transport: one HTTP request to an address that a customer chose (contract, Delivery; Limits).
+ *
+ * What it holds to, whatever the other side does: nothing is sent but to a checked address; each attempt is one request
+ * on the wire, never repeated here; redirects are not followed; the whole exchange ends within one deadline; no more
+ * than a bounded part of the answer is read, and none of it is kept.
+ */
+import { performance } from "node:perf_hooks"
+import { createSecureContext } from "node:tls"
+import { Context, Duration, Effect, Either, Layer } from "effect"
+import type { Dispatcher } from "undici"
+import { type AddressPolicy, loopbackToo, publicAddressesOnly } from "../../endpoints/AddressPolicy.ts"
+import {
+  addressPolicyFor,
+  type DestinationOptions,
+  DnsResolver,
+  parseDestination
+} from "../../endpoints/DestinationUrl.ts"
+import { refusedHeaderName } from "../../events/DeliveryHeaders.ts"
+import { type AttemptErrorCode, type AttemptOutcome, refusedCode } from "../Attempt.ts"
+import { parseRetryAfter } from "../RetryPolicy.ts"
+import { Deadlines, type Expiring } from "./Deadlines.ts"
+import { type Connection, Connections, maxHeaderBytes } from "./TransportConnections.ts"
+import { attemptErrorCode, isTransportBug } from "./TransportError.ts"
+
+/** One request to a destination. */
+export interface TransportRequest extends DestinationOptions {
+  /** The destination, as `parseDestinationUrl` gave it. */
+  readonly url: string
+  /** The exact bytes that were signed; text is sent as UTF-8. */
+  readonly body: string | Uint8Array
+  /** Sent as they are; `host`, `connection` and `content-length` are added. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** The transport's bounds; each has a default. */
+export interface TransportOptions {
+  /** How long an exchange may take in all: look-up, connecting, sending, the whole answer. Default 10 seconds. */
+  readonly timeout?: Duration.DurationInput
+  /** How much of an answer's body is read before the connection is dropped. Default 64 KiB. */
+  readonly maxResponseBytes?: number
+  /** How many connections stay open for reuse, per origin; not a bound on attempts in flight. Default 8. */
+  readonly idleConnectionsPerOrigin?: number
+  /** How many connections stay open for reuse, all origins together. Default 256. */
+  readonly idleConnections?: number
+  /** How long a connection stays open unused. Default 4 seconds, which is less than common servers allow. */
+  readonly idleTimeout?: Duration.DurationInput
+  /** How long after its name was looked up a connection is used for further attempts. Default 1 minute. */
+  readonly maxConnectionAge?: Duration.DurationInput
+  /** PEM certificates of the authorities to trust, instead of the usual ones. */
+  readonly certificateAuthorities?: ReadonlyArray<string>
+}
+
+/** Who is told what an attempt came to. Its methods must not throw. */
+export interface OutcomeReceiver {
+  readonly onOutcome: (outcome: AttemptOutcome) => void
+  /** The request was impossible, or the transport has a bug. */
+  readonly onDefect: (defect: unknown) => void
+}
+
+/** Sends attempts. */
+export class Transport extends Context.Tag("connected-payments/deliveries/Transport")<
+  Transport,
+  {
+    /**
+     * Makes one attempt. Never fails: whatever goes wrong is an outcome. The deadline and `durationMs` follow the
+     * machine's monotonic clock. Interruption closes the connection. Dies where the request itself is impossible (a
+     * header with a line break in it).
+     */
+    readonly post: (request: TransportRequest) => Effect.Effect<AttemptOutcome>
+    /**
+     * `post` without a fiber, for many at once: the receiver is told exactly once, perhaps before this returns. The
+     * answer abandons the attempt: the connection closes, and the receiver is told nothing any more.
+     */
+    readonly send: (request: TransportRequest, receiver: OutcomeReceiver) => () => void
+  }
+>() {
+  /** Opens connections as they are needed and closes all of them with its scope. */
+  static readonly layer = (options: TransportOptions = {}): Layer.Layer<Transport, never, DnsResolver> =>
+    Layer.scoped(Transport, make(options))
+}
+
+const make = Effect.fnUntraced(function* (options: TransportOptions) {
+  const { certificateAuthorities } = options
+  const settings = {
+    resolver: yield* DnsResolver,
+    runtime: yield* Effect.runtime<never>(),
+    secureContext: createSecureContext(certificateAuthorities === undefined ? {} : { ca: [...certificateAuthorities] }),
+    idlePerOrigin: options.idleConnectionsPerOrigin ?? 8,
+    idleInAll: options.idleConnections ?? 256,
+    idleMillis: Duration.toMillis(options.idleTimeout ?? Duration.seconds(4)),
+    maxAgeMillis: Duration.toMillis(options.maxConnectionAge ?? Duration.minutes(1))
+  }
+  const maxResponseBytes = options.maxResponseBytes ?? 64 * 1024
+  const deadlines = new Deadlines(Duration.toMillis(options.timeout ?? Duration.seconds(10)))
+  const routes = new Routes((policy) => new Connections(settings, policy))
+  let closed = false
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      closed = true
+      routes.discardAll()
+    })
+  )
+
+  const send = (request: TransportRequest, receiver: OutcomeReceiver): (() => void) => {
+    const route = closed ? null : routes.of(request)
+    if (route === null) {
+      receiver.onOutcome(notSent(closed ? "interrupted" : "destination_blocked"))
+      return () => {}
+    }
+    const { connections, origin, path } = route
+    const connection = connections.acquire(origin)
+    const exchange = new Exchange({ connections, connection, deadlines, maxResponseBytes, receiver })
+    exchange.start(path, request)
+    return () => exchange.abandon()
+  }
+
+  const post = (request: TransportRequest) =>
+    Effect.async<AttemptOutcome>((resume) => {
+      const abandon = send(request, {
+        onOutcome: (outcome) => resume(Effect.succeed(outcome)),
+        onDefect: (defect) => resume(Effect.die(defect))
+      })
+      return Effect.sync(abandon)
+    })
+
+  return { post, send }
+})
+
+/** How a destination is reached. */
+interface Route {
+  readonly connections: Connections
+  readonly origin: string
+  readonly path: string
+}
+
+/** How many destinations' routes are remembered. */
+const maxRoutes = 10_000
+
+/** What a destination was judged by. */
+interface Judgement {
+  readonly allowLocal: boolean
+  readonly networks: BlockList | undefined
+  readonly known: Map<string, Route | null>
+  readonly toNetworks: Connections | undefined
+}
+
+/** Routes by destination and rules, so that one URL is judged once; `null` for those that are refused. */
+class Routes {
+  readonly #connectionsUnder: (policy: AddressPolicy) => Connections
+  readonly #toPublic: Connections
+  readonly #toLocal: Connections
+  /** As many as there are environments with rules of their own. */
+  readonly #judgements: Array<Judgement> = []
+
+  constructor(connectionsUnder: (policy: AddressPolicy) => Connections) {
+    this.#connectionsUnder = connectionsUnder
+    this.#toPublic = connectionsUnder(publicAddressesOnly)
+    this.#toLocal = connectionsUnder(loopbackToo)
+  }
+
+  discardAll(): void {
+    this.#toPublic.discardAll()
+    this.#toLocal.discardAll()
+    for (const { toNetworks } of this.#judgements) toNetworks?.discardAll()
+  }
+
+  #judgementBy({ allowLocal, networks }: DestinationOptions): Judgement {
+    const found = this.#judgements.find((one) => one.allowLocal === allowLocal && one.networks === networks)
+    if (found !== undefined) return found
+    const toNetworks = networks === undefined ? undefined : this.#connectionsUnder({ allowLoopback: false, networks })
+    const made = { allowLocal, networks, known: new Map<string, Route | null>(), toNetworks }
+    this.#judgements.push(made)
+    return made
+  }
+
+  of(request: TransportRequest): Route | null {
+    const judgement = this.#judgementBy(request)
+    const { known } = judgement
+    let route = known.get(request.url)
+    if (route === undefined) {
+      route = this.#judge(request, judgement)
+      if (known.size >= maxRoutes) known.clear()
+      known.set(request.url, route)
+    }
+    return route
+  }
+
+  #judge(request: TransportRequest, { toNetworks }: Judgement): Route | null {
+    const url = Either.getOrNull(parseDestination(request.url, request))
+    if (url === null) return null
+    const policy = addressPolicyFor(url.hostname, request)
+    const toPrivate = policy.networks === undefined ? undefined : toNetworks
+    const connections = toPrivate ?? (policy.allowLoopback ? this.#toLocal : this.#toPublic)
+    return { connections, origin: url.origin, path: url.pathname }
+  }
+}
+
+const notSent = (errorCode: AttemptErrorCode): AttemptOutcome => ({
+  httpStatus: null,
+  errorCode,
+  durationMs: 0,
+  retryAfter: null
+})
+
+interface ExchangeSettings {
+  readonly connections: Connections
+  readonly connection: Connection
+  readonly deadlines: Deadlines
+  readonly maxResponseBytes: number
+  readonly receiver: OutcomeReceiver
+}
+
+const sendNow = (exchange: Exchange, path: string, request: TransportRequest): void => exchange.sendNow(path, request)
+
+/** As undici gives names of headers. */
+const refusedHeader = refusedHeaderName.toLowerCase()
+
+/** One request and its answer, as undici reports on them. It ends once; what is reported afterwards is of no account. */
+class Exchange implements Dispatcher.DispatchHandler, Expiring {
+  readonly #settings: ExchangeSettings
+  readonly #startedAt = performance.now()
+  #ended = false
+  #status: number | null = null
+  #retryAfter: Duration.Duration | null = null
+  #refused: AttemptErrorCode | undefined
+  #bodyBytes = 0
+  #bytesBefore = 0
+
+  constructor(settings: ExchangeSettings) {
+    this.#settings = settings
+  }
+
+  start(path: string, request: TransportRequest): void {
+    const { connection, deadlines } = this.#settings
+    deadlines.add(this)
+    // The consumer may have closed a kept connection, and the news be waiting to be read. From here undici waits until
+    // the event loop has read what there is; from within a socket's event it would not.
+    if (connection.reused) setImmediate(sendNow, this, path, request)
+    else this.sendNow(path, request)
+  }
+
+  /** For `start` alone. */
+  sendNow(path: string, { body, headers }: TransportRequest): void {
+    if (!this.#ended) this.#settings.connection.client.dispatch({ method: "POST", path, body, headers }, this)
+  }
+
+  /** The attempt was interrupted. */
+  abandon(): void {
+    if (this.#end()) this.#discard()
+  }
+
+  /** The deadline has passed. */
+  expire(): void {
+    this.#fail("timeout")
+  }
+
+  onRequestStart(): void {
+    const { connection } = this.#settings
+    this.#bytesBefore = connection.bytesRead
+    connection.onBytes = () => this.#onBytes()
+  }
+
+  onResponseStart(_: unknown, status: number, headers: Readonly<Record<string, string | string[] | undefined>>): void {
+    // Informational answers precede the one that counts
+    if (status < 200) return
+    this.#status = status
+    const retryAfter = headers["retry-after"]
+    if ((status === 429 || status === 503) && typeof retryAfter === "string") {
+      this.#retryAfter = parseRetryAfter(retryAfter, new Date())
+    }
+    if (status >= 400 && status < 500) this.#refused = refusedCode(headers[refusedHeader])
+  }
+
+  onResponseData(_: unknown, chunk: Uint8Array): void {
+    this.#bodyBytes += chunk.byteLength
+    if (this.#bodyBytes > this.#settings.maxResponseBytes) this.#cutOff()
+  }
+
+  onResponseEnd(): void {
+    if (!this.#end()) return
+    this.#settings.connections.release(this.#settings.connection)
+    this.#answer(statusErrorCode(this.#status))
+  }
+
+  onResponseError(_: unknown, error: unknown): void {
+    if (!isTransportBug(error)) {
+      this.#fail(attemptErrorCode(error))
+    } else if (this.#end()) {
+      this.#discard()
+      this.#settings.receiver.onDefect(error)
+    }
+  }
+
+  // Bytes that are no body: chunk extensions, informational answers without end
+  #onBytes(): void {
+    const { connection, maxResponseBytes } = this.#settings
+    if (connection.bytesRead - this.#bytesBefore > maxResponseBytes + maxHeaderBytes) this.#cutOff()
+  }
+
+  /** Too much came: the status decides, where there is one. */
+  #cutOff(): void {
+    if (!this.#end()) return
+    this.#discard()
+    this.#answer(this.#status === null ? "response_too_large" : statusErrorCode(this.#status))
+  }
+
+  /** The exchange broke off. A status that is a failure by itself stays; a 2xx counts only once it is complete. */
+  #fail(errorCode: AttemptErrorCode): void {
+    if (!this.#end()) return
+    this.#discard()
+    const byStatus = this.#status === null ? null : statusErrorCode(this.#status)
+    if (byStatus === null) this.#status = null
+    this.#answer(byStatus ?? errorCode)
+  }
+
+  #end(): boolean {
+    if (this.#ended) return false
+    this.#ended = true
+    this.#settings.deadlines.delete(this)
+    this.#settings.connection.onBytes = null
+    return true
+  }
+
+  #discard(): void {
+    this.#settings.connections.discard(this.#settings.connection)
+  }
+
+  #answer(code: AttemptErrorCode | null): void {
+    const durationMs = Math.round(performance.now() - this.#startedAt)
+    const errorCode = code === "http_error" ? (this.#refused ?? code) : code
+    const outcome = { httpStatus: this.#status, errorCode, durationMs, retryAfter: this.#retryAfter }
+    this.#settings.receiver.onOutcome(outcome)
+  }
+}
+
+/** What a complete answer comes to (contract, Delivery states): only 2xx is a success, and 3xx is not followed. */
+const statusErrorCode = (status: number | null): AttemptErrorCode | null => {
+  if (status === null) return "network_error"
+  if (status >= 200 && status < 300) return null
+  return status >= 300 && status < 400 ? "redirect_refused" : "http_error"
+}

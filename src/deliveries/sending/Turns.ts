@@ -1,0 +1,137 @@
+/**
+ * Whose turn it is: what a worker remembers from claim to claim, so that an endpoint that is dead or slow, however much
+ * of its own is due, costs the others neither places nor time.
+ *
+ * A claim takes what is due in the order of time and leaves out endpoints at their cap. Alone, that would step over all
+ * rows of a busy endpoint in every claim. So an endpoint that stays at its cap is set apart: the others are looked for
+ * from where they begin, and those set apart each from where their own begin. Slow ones are left out as well.
+ */
+import type { EndpointId } from "../../kit/Ids.ts"
+import { type AskedFor, type Claim, type ClaimOptions, type QueuePlace, queueStart } from "./Claim.ts"
+
+/** How long an endpoint is at its cap before it is set apart, in milliseconds. */
+const patience = 250
+
+/** How many are set apart at most: each costs a claim a look of its own. */
+const maxApart = 64
+
+/**
+ * How often the queue is looked through from its start, in milliseconds: while some are set apart, and else. What a
+ * transaction stores that takes longer than the look back of a claim is found then, and what a worker that died had
+ * claimed. In between, a claim need not step over what was done since and PostgreSQL has not yet cleared away.
+ */
+const startAfreshAfter = { whileApart: 30_000, else: 1000 }
+
+/**
+ * While slow endpoints' rows have to be stepped over at the start: so many times as long as that took, up to as long as
+ * while some are set apart.
+ */
+const startAfreshFactor = 200
+
+/** What is known of endpoints at a claim. */
+export interface Known {
+  /** Those that are slow: others' claims leave them out, and they are claimed by themselves. */
+  readonly slow: Iterable<EndpointId>
+  readonly isSlow: (endpointId: EndpointId) => boolean
+  /** The attempts at once that an endpoint in flight is given. */
+  readonly capOf: (endpointId: EndpointId) => number
+}
+
+/** What of a claim's options the turns decide. */
+export type Turn = Required<Pick<ClaimOptions, "from" | "leftOut" | "askedFor">>
+
+interface Caps {
+  /** Attempts in flight. */
+  readonly concurrency: number
+  /** Attempts in flight per endpoint. */
+  readonly perEndpoint: number
+}
+
+/** See the module. */
+export class Turns {
+  readonly #caps: Caps
+  /** Since when an endpoint has been at its cap, at every claim. */
+  #atCapSince = new Map<EndpointId, number>()
+  readonly #apart = new Map<EndpointId, QueuePlace>()
+  #from: QueuePlace = queueStart
+  #startedAfreshAt = Number.NEGATIVE_INFINITY
+  /** Whether it is to start afresh soon, and how long the last claim took that did. */
+  #afresh = false
+  #tookMillis = 0
+
+  constructor(caps: Caps) {
+    this.#caps = caps
+  }
+
+  /** The endpoints that are set apart, each with where its due deliveries begin. */
+  get apart(): ReadonlyMap<EndpointId, QueuePlace> {
+    return this.#apart
+  }
+
+  /** Rows that were left out so far are not any more: where they begin is not known. */
+  startAfresh(): void {
+    this.#afresh = true
+  }
+
+  /** What the next claim asks for. `now`: milliseconds of a clock that never goes back. */
+  next(inFlight: ReadonlyMap<EndpointId, number>, now: number, known: Known = this.#nothingKnown): Turn {
+    for (const endpointId of this.#apart.keys()) if (known.isSlow(endpointId)) this.#apart.delete(endpointId)
+    this.#noteCaps(inFlight, now, known)
+    if (now - this.#startedAfreshAt >= this.#restsFor()) {
+      this.#afresh = false
+      this.#from = queueStart
+      for (const endpointId of this.#apart.keys()) this.#apart.set(endpointId, queueStart)
+      this.#startedAfreshAt = now
+    }
+    const share = this.#shareOfApart()
+    const askedFor: Array<AskedFor> = []
+    for (const [endpointId, from] of this.#apart) {
+      const room = Math.min(share, known.capOf(endpointId)) - (inFlight.get(endpointId) ?? 0)
+      if (room > 0) askedFor.push({ endpointId, from, room })
+    }
+    return { from: this.#from, leftOut: [...this.#apart.keys(), ...known.slow], askedFor }
+  }
+
+  /** Takes in what the claim of that turn found, and how long it took, in milliseconds. */
+  learn(turn: Turn, claim: Pick<Claim, "askedFor" | "place">, tookMillis = 0): void {
+    if (turn.from === queueStart) this.#tookMillis = turn.leftOut.length > 0 ? tookMillis : 0
+    for (const { endpointId } of turn.askedFor) {
+      const place = claim.askedFor.get(endpointId)
+      // Nothing of it is due any more: what will be, stands behind the place where the others are looked for
+      if (place === undefined) this.#apart.delete(endpointId)
+      else this.#apart.set(endpointId, place)
+    }
+    // Rows of endpoints that are at their cap, but not set apart, were stepped over too: they would be lost from view
+    const allApart = [...this.#atCapSince.keys()].every((endpointId) => this.#apart.has(endpointId))
+    if (allApart) this.#from = claim.place
+  }
+
+  #restsFor(): number {
+    if (this.#afresh) return patience
+    if (this.#apart.size > 0) return startAfreshAfter.whileApart
+    const forCost = Math.min(startAfreshAfter.whileApart, startAfreshFactor * this.#tookMillis)
+    return Math.max(startAfreshAfter.else, forCost)
+  }
+
+  get #nothingKnown(): Known {
+    return { slow: [], isSlow: () => false, capOf: () => this.#caps.perEndpoint }
+  }
+
+  /** Together, those that are set apart take no more than half of the places: the others keep theirs. */
+  #shareOfApart(): number {
+    return Math.max(1, Math.floor(this.#caps.concurrency / 2 / Math.max(1, this.#apart.size)))
+  }
+
+  #noteCaps(inFlight: ReadonlyMap<EndpointId, number>, now: number, { capOf, isSlow }: Known): void {
+    const before = this.#atCapSince
+    this.#atCapSince = new Map()
+    for (const [endpointId, count] of inFlight) {
+      if (isSlow(endpointId) || count < capOf(endpointId)) continue
+      const since = before.get(endpointId) ?? now
+      this.#atCapSince.set(endpointId, since)
+      if (now - since >= patience && this.#apart.size < maxApart && !this.#apart.has(endpointId)) {
+        this.#apart.set(endpointId, this.#from)
+      }
+    }
+  }
+}

@@ -1,0 +1,105 @@
+import { HttpApi, HttpApiBuilder, HttpApiScalar, HttpLayerRouter, HttpServer, OpenApi } from "@effect/platform"
+import { Effect, Layer } from "effect"
+import { Api } from "../contract/Api.ts"
+import { publishedDocument } from "./PublishedDocument.ts"
+
+/** Where the contract's documents are served, to everybody: the OpenAPI document, the page that shows it, its script. */
+export const documentPaths = { openApi: "/openapi.json", docs: "/docs", script: "/docs/reference.js" } as const
+
+/**
+ * The page takes its script and the document from this service, and asks nobody else: a key typed into it stays here.
+ * The styles are the script's own, which adds them as it runs, and it compiles WebAssembly of its own.
+ */
+const policy =
+  "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'unsafe-inline'; img-src 'self' data:; font-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+const icon =
+  "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Crect width='32' height='32' rx='7' fill='%231f2937'/%3E%3Cpath d='M7 12h18v2H7zm0 5h10v2H7z' fill='%23fff'/%3E%3C/svg%3E"
+
+/** How the page shows the document; see Scalar's documentation of its configuration. */
+const configuration = {
+  url: documentPaths.openApi,
+  authentication: { preferredSecurityScheme: "apiKey" },
+  withDefaultFonts: false,
+  // What leads to other services
+  hideClientButton: true,
+  showToolbar: "never",
+  documentDownloadType: "direct",
+  telemetry: false
+}
+
+const attribute = (text: string): string =>
+  text.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;")
+
+const page = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>connected-payments</title>
+<link rel="icon" href="${icon}">
+<style>a[href^="https://www.scalar.com"] { display: none }</style>
+</head>
+<body>
+<noscript>This page needs JavaScript; the document itself is <a href="${documentPaths.openApi}">${documentPaths.openApi}</a>.</noscript>
+<script id="api-reference" type="application/json" data-configuration="${attribute(JSON.stringify(configuration))}"></script>
+<script src="${documentPaths.script}"></script>
+</body>
+</html>
+`
+
+/** The library's own page of an API without operations: its script is in it, and nowhere else that can be imported. */
+const librarysPage: Effect.Effect<string> = Effect.promise(async () => {
+  const { dispose, handler } = HttpLayerRouter.toWebHandler(
+    Layer.mergeAll(
+      HttpApiScalar.layerHttpLayerRouter({ api: HttpApi.make("empty"), path: documentPaths.docs }),
+      HttpServer.layerContext
+    ),
+    { disableLogger: true }
+  )
+  try {
+    const response = await handler(new Request(`http://localhost${documentPaths.docs}`))
+    return await response.text()
+  } finally {
+    await dispose()
+  }
+})
+
+/** Its last script: the others hold the document and the configuration. */
+const scriptOf = (html: string): string => {
+  const end = html.lastIndexOf("</script>")
+  const configured = html.indexOf("dataset.configuration")
+  const start = html.indexOf("<script>", configured)
+  if (configured === -1 || start === -1 || end <= start) {
+    throw new Error("The page of @effect/platform's HttpApiScalar has another form: its script can't be found")
+  }
+  return html.slice(start + "<script>".length, end)
+}
+
+/** A new version of the service has another one: asked for each time, and answered 304 as long as it is the same. */
+const cacheControl = "no-cache"
+
+/** Serves `/openapi.json`, and `/docs` with its script. */
+export const documentPages = HttpApiBuilder.Router.use((router) =>
+  Effect.gen(function* () {
+    const script = scriptOf(yield* librarysPage)
+    const document = JSON.stringify(OpenApi.fromApi(Api))
+    yield* router.get(
+      documentPaths.openApi,
+      publishedDocument({ body: document, contentType: "application/json", cacheControl })
+    )
+    yield* router.get(
+      documentPaths.docs,
+      publishedDocument({
+        body: page,
+        contentType: "text/html; charset=utf-8",
+        cacheControl,
+        headers: { "content-security-policy": policy, "referrer-policy": "no-referrer" }
+      })
+    )
+    yield* router.get(
+      documentPaths.script,
+      publishedDocument({ body: script, contentType: "text/javascript; charset=utf-8", cacheControl })
+    )
+  })
+)

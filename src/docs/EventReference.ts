@@ -1,0 +1,28 @@
+import { eventTypes } from "../events/Catalog.ts"
+import { exampleEvent } from "../events/Samples.ts"
+import { withGenerated } from "./Generated.ts"
+
+/** The reference of events for integrators (contract, Events): each type with an example, made of the catalog. */
+
+/** JSON on one line, with blanks where a reader wants them. */
+const onOneLine = (value: unknown): string => JSON.stringify(value, undefined, 1).replaceAll(/\n */g, " ")
+
+/** A whole event as an example, and a table of all types with an example of the `data` of each. */
+export const eventTable = (): string => {
+  const rows = eventTypes.map(
+    ({ description, type }) => `| \`${type}\` | ${description} | \`${onOneLine(exampleEvent(type).data)}\` |`
+  )
+  return [
+    "```json",
+    JSON.stringify(exampleEvent("payment.succeeded"), undefined, 2),
+    "```",
+    "",
+    "| `type` | | `data` |",
+    "| --- | --- | --- |",
+    ...rows,
+    ""
+  ].join("\n")
+}
+
+/** The README's text with its reference of events brought up to date. */
+export const withEventTable = (text: string): string => withGenerated(text, "events", eventTable())

@@ -1,0 +1,129 @@
+import { OpenApi } from "@effect/platform"
+import { Predicate } from "effect"
+import { Api, operations } from "../contract/Api.ts"
+import type { Operation } from "../contract/Operations.ts"
+import { documentedErrors } from "../Errors.ts"
+import { withGenerated } from "./Generated.ts"
+
+/** The operations as a table for people: what each needs and what it may answer, as the contract declares it. */
+
+const providerPrefix = "/v2/organizations/:organizationId/provider"
+const managementPrefix = "/v2/organizations/:organizationId/integrations"
+
+interface Row {
+  readonly operation: Operation
+  readonly summary: string
+  /** Whether a signed-in person is needed, and a key not taken. */
+  readonly signedIn: boolean
+  readonly idempotency: "needed" | "taken" | ""
+  /** Codes of the errors that it declares. */
+  readonly codes: ReadonlySet<string>
+}
+
+const at = (root: unknown, ...keys: ReadonlyArray<string>): unknown =>
+  keys.reduce<unknown>(
+    (current, key) =>
+      typeof current === "object" && current !== null
+        ? Object.entries(current).find(([name]) => name === key)?.[1]
+        : undefined,
+    root
+  )
+
+/** The names of the component schemas that a part of the document refers to. */
+const referencesIn = (value: unknown): ReadonlyArray<string> =>
+  Predicate.isRecord(value) || Array.isArray(value)
+    ? Object.entries(value).flatMap(([key, part]) =>
+        key === "$ref" && typeof part === "string" ? [part.replace("#/components/schemas/", "")] : referencesIn(part)
+      )
+    : []
+
+const codeOf = new Map(documentedErrors.map(({ documentation, tag }) => [tag, documentation.code]))
+
+const idempotencyOf = (said: unknown): Row["idempotency"] => {
+  const parameters = at(said, "parameters")
+  const key = Array.isArray(parameters)
+    ? parameters.find((parameter: unknown) => at(parameter, "name") === "idempotency-key")
+    : undefined
+  if (key === undefined) {
+    return ""
+  }
+  return at(key, "required") === true ? "needed" : "taken"
+}
+
+const rowsOf = (document: unknown): ReadonlyArray<Row> =>
+  operations.map((operation) => {
+    const path = operation.path.replaceAll(/:(\w+)/g, "{$1}")
+    const said = at(document, "paths", path, operation.method.toLowerCase())
+    const codes = referencesIn(at(said, "responses")).flatMap((name) => codeOf.get(name) ?? [])
+    return {
+      operation,
+      summary: String(at(said, "summary") ?? ""),
+      signedIn: operation.permission === undefined && at(said, "security", "0", "session") !== undefined,
+      idempotency: idempotencyOf(said),
+      codes: new Set(codes)
+    }
+  })
+
+/** Errors that several operations have in common, said once. */
+interface ErrorSet {
+  readonly name: string
+  readonly codes: ReadonlySet<string>
+}
+
+/** The codes that all of these rows have, but for those that are said elsewhere. */
+const shared = (name: string, rows: ReadonlyArray<Row>, without: ReadonlyArray<ErrorSet>): ErrorSet => {
+  const [first, ...others] = rows
+  const codes = [...(first?.codes ?? [])].filter((code) => others.every((row) => row.codes.has(code)))
+  return { name, codes: new Set(codes.filter((code) => !without.some((set) => set.codes.has(code)))) }
+}
+
+const errorSets = (rows: ReadonlyArray<Row>): ReadonlyArray<ErrorSet> => {
+  const every = shared("every operation", rows, [])
+  const keys = rows.filter(({ operation }) => operation.permission !== undefined)
+  const people = rows.filter(({ signedIn }) => signedIn)
+  const provider = rows.filter(({ codes }) => codes.has("provider_timeout"))
+  const credential = shared("credential", keys, [every])
+  return [every, credential, shared("session", people, [every]), shared("provider", provider, [every, credential])]
+}
+
+const contains = (codes: ReadonlySet<string>, part: ReadonlySet<string>): boolean =>
+  [...part].every((one) => codes.has(one))
+
+const code = (text: string): string => `\`${text}\``
+
+const pathOf = ({ method, path }: Operation): string =>
+  code(
+    `${method} ${path
+      .replace(providerPrefix, "P")
+      .replace(managementPrefix, "M")
+      .replaceAll(/:(\w+)/g, "{$1}")}`
+  )
+
+const line = ({ codes, idempotency, operation, signedIn, summary }: Row, sets: ReadonlyArray<ErrorSet>): string => {
+  const [, ...named] = sets
+  const declared = named.filter((set) => set.codes.size > 0 && contains(codes, set.codes))
+  const whole = declared.filter((set) => !declared.some((other) => other !== set && contains(other.codes, set.codes)))
+  const said = new Set([...(sets[0]?.codes ?? []), ...whole.flatMap((set) => [...set.codes])])
+  const own = [...codes].filter((one) => !said.has(one)).map(code)
+  const needs = operation.permission === undefined ? (signedIn ? "a session" : "") : code(operation.permission)
+  return `| ${pathOf(operation)} | ${summary} | ${needs} | ${idempotency} | ${[...whole.map(({ name }) => name), ...own].join(", ")} |`
+}
+
+/** The table in Markdown, made of the API's declarations alone. */
+export const operationsTable = (): string => {
+  const rows = rowsOf(OpenApi.fromApi(Api))
+  const sets = errorSets(rows)
+  return [
+    `${code("P")} is ${code(providerPrefix.replace(":organizationId", "{organizationId}"))}, ${code("M")} is ${code(managementPrefix.replace(":organizationId", "{organizationId}"))}. Errors that many have in common:`,
+    "",
+    ...sets.map(({ codes, name }) => `- *${name}*: ${[...codes].map(code).join(", ")}`),
+    "",
+    "| Operation | | Needs | `Idempotency-Key` | Errors |",
+    "| --- | --- | --- | --- | --- |",
+    ...rows.map((row) => line(row, sets)),
+    ""
+  ].join("\n")
+}
+
+/** A text with the table between its two markers brought up to date; unchanged where it has no markers. */
+export const withOperationsTable = (text: string): string => withGenerated(text, "operations", operationsTable())

@@ -1,0 +1,90 @@
+import { createHash } from "node:crypto"
+import { promisify } from "node:util"
+import { brotliCompress, constants, gzip } from "node:zlib"
+import { HttpServerRequest, HttpServerResponse } from "@effect/platform"
+import { Effect } from "effect"
+import { hasEntityTag } from "../kit/EntityTag.ts"
+
+/** A document that is the same for everybody and for the life of the process. */
+export interface PublishedDocument {
+  readonly body: string
+  /** With its charset, e.g. `text/html; charset=utf-8`. */
+  readonly contentType: string
+  /** How long it may be kept without asking again. */
+  readonly cacheControl: string
+  /** Further headers of the answer. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+type Coding = "br" | "gzip" | "identity"
+
+/**
+ * Strong enough for text, and quick: a document is compressed once. Only documents without secrets are: what an answer
+ * weighs would otherwise tell what is in it (BREACH).
+ */
+const compress: Readonly<Record<Coding, (body: Buffer) => Promise<Buffer>>> = {
+  br: (body) => promisify(brotliCompress)(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 6 } }),
+  gzip: (body) => promisify(gzip)(body),
+  identity: (body) => Promise.resolve(body)
+}
+
+const isRefused = (parameter: string): boolean => /^\s*q=0(?:\.0*)?\s*$/.test(parameter)
+
+/** The best coding that a client takes; the document as it is unless one is named. */
+const codingFor = (acceptEncoding: string): Coding => {
+  const taken = new Set(
+    acceptEncoding
+      .toLowerCase()
+      .split(",")
+      .map((part) => part.split(";"))
+      .filter(([, ...parameters]) => !parameters.some(isRefused))
+      .map(([coding = ""]) => coding.trim())
+  )
+  return taken.has("br") ? "br" : taken.has("gzip") ? "gzip" : "identity"
+}
+
+/**
+ * The handler that answers a document: compressed where the client takes it, which is done once for each coding, when it
+ * is first asked for; 304 without a body where the client has it already.
+ */
+export const publishedDocument = ({
+  body,
+  cacheControl,
+  contentType,
+  headers: further = {}
+}: PublishedDocument): Effect.Effect<
+  HttpServerResponse.HttpServerResponse,
+  never,
+  HttpServerRequest.HttpServerRequest
+> => {
+  const bytes = Buffer.from(body)
+  const hash = createHash("sha256").update(bytes).digest("base64url")
+  const compressed = new Map<Coding, Promise<Buffer>>()
+  const inCoding = (coding: Coding): Promise<Buffer> => {
+    const made = compressed.get(coding) ?? compress[coding](bytes)
+    compressed.set(coding, made)
+    return made
+  }
+  return Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
+    const coding = codingFor(request.headers["accept-encoding"] ?? "")
+    // Bytes of their own have a tag of their own
+    const etag = coding === "identity" ? `"${hash}"` : `"${hash}-${coding}"`
+    const headers = {
+      etag,
+      "cache-control": cacheControl,
+      vary: "accept-encoding",
+      "x-content-type-options": "nosniff",
+      ...further
+    }
+    return hasEntityTag(request.headers["if-none-match"], etag)
+      ? Effect.succeed(HttpServerResponse.empty({ status: 304, headers }))
+      : Effect.map(
+          Effect.promise(() => inCoding(coding)),
+          (encoded) =>
+            HttpServerResponse.uint8Array(encoded, {
+              contentType,
+              headers: coding === "identity" ? headers : { ...headers, "content-encoding": coding }
+            })
+        )
+  })
+}

@@ -1,0 +1,73 @@
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Data, Effect } from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
+import { Cipher } from "../kit/Cipher.ts"
+import { answerContext } from "../kit/Idempotency.ts"
+import type { Tenant } from "../kit/Tenant.ts"
+import type { MasterKey } from "../settings/Settings.ts"
+import { secretContext } from "./Secrets.ts"
+
+/** The master keys are not those of the database. The message is for operators: it names the key's id, never the key. */
+export class WrongMasterKeys extends Data.TaggedError("WrongMasterKeys")<{
+  readonly message: string
+  /** The key that is missing, or whose bytes are not those that encrypted what is stored. */
+  readonly masterKeyId: string
+}> {}
+
+interface Sample extends Tenant {
+  readonly kind: "signing secrets" | "stored answers"
+  readonly id: string
+  readonly masterKeyId: string
+  readonly ciphertext: Buffer
+}
+
+const contexts: Readonly<Record<Sample["kind"], (tenant: Tenant, id: string) => string>> = {
+  "signing secrets": secretContext,
+  "stored answers": answerContext
+}
+
+/** How to get the key back; a local start without the setting keeps its key in its data directory. */
+const remedy = (masterKeyId: string, secretsFile: string | undefined): string =>
+  secretsFile === undefined
+    ? `Add it to MASTER_KEYS as ${masterKeyId}:<base64 of 32 bytes>. If it is lost, see "A lost master key" in src/operations/GUIDE.md.`
+    : `MASTER_KEYS is not set, so the key is the one in ${secretsFile}. Start with the DATA_DIR that was first used with ` +
+      "this database, copy the secrets.json of that directory over this one, or set MASTER_KEYS to the key."
+
+/**
+ * Tries the master keys on what is stored: a signing secret, one under an unknown key if there is any, and the newest
+ * stored answer. One query, so that a process with wrong keys ends at its start and not at the first delivery.
+ *
+ * @param options.secretsFile the file that the key comes from, if `MASTER_KEYS` is not set
+ */
+export const checkMasterKeys = (options: {
+  readonly masterKeys: NonEmptyReadonlyArray<MasterKey>
+  readonly secretsFile?: string
+}): Effect.Effect<void, WrongMasterKeys | SqlError.SqlError, SqlClient.SqlClient> =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const cipher = yield* Cipher
+    const known = options.masterKeys.map(({ id }) => id)
+    const samples = yield* sql<Sample>`
+      (SELECT 'signing secrets' AS kind, organization_id AS "organizationId", environment, id::text AS id,
+          master_key_id AS "masterKeyId", ciphertext
+        FROM payments.endpoint_secrets ORDER BY master_key_id = ANY(${known}::text[]), created_at DESC LIMIT 1)
+      UNION ALL
+      (SELECT 'stored answers', organization_id, environment, key, master_key_id, answer
+        FROM payments.idempotency_keys WHERE answer IS NOT NULL ORDER BY created_at DESC LIMIT 1)`
+    yield* Effect.forEach(
+      samples,
+      ({ kind, masterKeyId, ...row }) =>
+        cipher.decrypt({ masterKeyId, ciphertext: row.ciphertext }, contexts[kind](row, row.id)).pipe(
+          Effect.mapError(() => {
+            const problem = known.includes(masterKeyId)
+              ? `the key "${masterKeyId}" is not the one that encrypted the database's ${kind}, though its id is the same.`
+              : `the key "${masterKeyId}" is missing: ${kind} in the database are encrypted under it.`
+            return new WrongMasterKeys({
+              masterKeyId,
+              message: `MASTER_KEYS: ${problem} ${remedy(masterKeyId, options.secretsFile)}`
+            })
+          })
+        ),
+      { discard: true }
+    )
+  }).pipe(Effect.provide(Cipher.layer(options.masterKeys)), Effect.withSpan("MasterKeyCheck.check"))

@@ -1,0 +1,239 @@
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Array as Arr, Effect } from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
+import { Cipher } from "../kit/Cipher.ts"
+import { answerContext } from "../kit/Idempotency.ts"
+import type { Tenant } from "../kit/Tenant.ts"
+import type { MasterKey } from "../settings/Settings.ts"
+import { secretContext } from "./Secrets.ts"
+
+/**
+ * Moves everything that is encrypted at rest from older master keys to the current one, while the service runs.
+ *
+ * A row is replaced only where it still holds what was read, so workers, requests and a second rotation lose nothing.
+ * What is done is done row by row in the database: a rotation that was stopped is simply run again.
+ */
+
+/** What is encrypted at rest. Another table with ciphertexts belongs here. */
+export type EncryptedKind = "signing secrets" | "stored answers"
+
+interface EncryptedTable {
+  readonly kind: EncryptedKind
+  readonly table: string
+  /** The last column of the primary key, after organization and environment. */
+  readonly id: string
+  readonly idType: "uuid" | "text"
+  /** What sorts before every id. */
+  readonly beforeAll: string
+  readonly ciphertext: string
+  /** What a row's ciphertext is bound to. */
+  readonly context: (tenant: Tenant, id: string) => string
+}
+
+const noUuid = "00000000-0000-0000-0000-000000000000"
+
+/** Tables with columns `organization_id`, `environment` and `master_key_id` beside the ciphertext. */
+export const encryptedTables: ReadonlyArray<EncryptedTable> = [
+  {
+    kind: "signing secrets",
+    table: "payments.endpoint_secrets",
+    id: "id",
+    idType: "uuid",
+    beforeAll: noUuid,
+    ciphertext: "ciphertext",
+    context: secretContext
+  },
+  {
+    kind: "stored answers",
+    table: "payments.idempotency_keys",
+    id: "key",
+    idType: "text",
+    beforeAll: "",
+    ciphertext: "answer",
+    context: answerContext
+  }
+]
+
+/** How far a rotation is. */
+export interface RotationProgress {
+  readonly kind: EncryptedKind
+  readonly reencrypted: number
+  /** How many of this kind were under other keys when the rotation began. */
+  readonly total: number
+}
+
+/** What is left under a key that is not the current one. */
+export interface LeftUnderKey {
+  readonly masterKeyId: string
+  readonly kind: EncryptedKind
+  readonly count: number
+  /** Whether the key is among the given ones: without it nothing of this can be read. */
+  readonly known: boolean
+}
+
+/** A ciphertext that its master key does not open: it was altered, or the key's bytes are not those of its id. */
+export interface Unreadable {
+  readonly kind: EncryptedKind
+  readonly organizationId: string
+  readonly environment: string
+  readonly masterKeyId: string
+}
+
+/** What a rotation did. */
+export interface RotationReport {
+  /** The id of the key that everything is to be under. */
+  readonly current: string
+  readonly reencrypted: number
+  readonly left: ReadonlyArray<LeftUnderKey>
+  readonly unreadable: ReadonlyArray<Unreadable>
+  /** Ids of given keys that nothing is under any more. */
+  readonly unused: ReadonlyArray<string>
+}
+
+interface Row extends Tenant {
+  readonly id: string
+  readonly masterKeyId: string
+  readonly ciphertext: Buffer
+}
+
+/** Rows per statement: few enough that a request that wants one of them waits for milliseconds. */
+const defaultBatchSize = 200
+
+/** Rows that a process writes under an older key meanwhile are found by another pass; not for ever. */
+const maxPasses = 3
+
+const statementsOf = (sql: SqlClient.SqlClient, of: EncryptedTable) => {
+  const table = sql.literal(of.table)
+  const id = sql.literal(of.id)
+  const idType = sql.literal(of.idType)
+  const ciphertext = sql.literal(of.ciphertext)
+  return {
+    countByKey: sql<{ masterKeyId: string; count: number }>`
+      SELECT master_key_id AS "masterKeyId", count(*)::int AS count FROM ${table}
+      WHERE ${ciphertext} IS NOT NULL GROUP BY master_key_id`,
+
+    page: (keyIds: ReadonlyArray<string>, after: readonly [string, string, string], limit: number) =>
+      sql<Row>`
+        SELECT organization_id AS "organizationId", environment, ${id}::text AS id, master_key_id AS "masterKeyId",
+          ${ciphertext} AS ciphertext
+        FROM ${table}
+        WHERE master_key_id = ANY(${keyIds}::text[])
+          AND (organization_id, environment, ${id}) > (${after[0]}::uuid, ${after[1]}, ${after[2]}::${idType})
+        ORDER BY organization_id, environment, ${id} LIMIT ${limit}`,
+
+    /** Answers how many rows still held what was read. */
+    replace: (masterKeyId: string, changes: ReadonlyArray<{ readonly row: Row; readonly fresh: Uint8Array }>) =>
+      Effect.map(
+        sql`
+          UPDATE ${table} t SET master_key_id = ${masterKeyId}, ${ciphertext} = decode(n.fresh, 'base64')
+          FROM unnest(
+            ${changes.map(({ row }) => row.organizationId)}::uuid[], ${changes.map(({ row }) => row.environment)}::text[],
+            ${changes.map(({ row }) => row.id)}::${idType}[],
+            ${changes.map(({ row }) => row.ciphertext.toString("base64"))}::text[],
+            ${changes.map(({ fresh }) => Buffer.from(fresh).toString("base64"))}::text[]
+          ) AS n (organization_id, environment, id, stale, fresh)
+          WHERE t.organization_id = n.organization_id AND t.environment = n.environment AND t.${id} = n.id
+            AND t.${ciphertext} = decode(n.stale, 'base64')
+          RETURNING 1`,
+        (rows) => rows.length
+      )
+  }
+}
+
+/** How a rotation is done. */
+export interface RotationOptions {
+  /** The first is the one to move to; the others are moved from. */
+  readonly masterKeys: NonEmptyReadonlyArray<MasterKey>
+  /** Rows per statement. Default 200. */
+  readonly batchSize?: number
+  /** Called after every batch. */
+  readonly onProgress?: (progress: RotationProgress) => Effect.Effect<void>
+}
+
+const makeRotation = Effect.fnUntraced(function* (options: RotationOptions) {
+  const sql = yield* SqlClient.SqlClient
+  const cipher = yield* Cipher
+  const [{ id: current }, ...others] = options.masterKeys
+  const olderIds = others.map(({ id }) => id)
+  const batchSize = options.batchSize ?? defaultBatchSize
+  const tables = encryptedTables.map((of) => ({ ...of, ...statementsOf(sql, of) }))
+
+  const reencrypt = (of: EncryptedTable, row: Row) =>
+    Effect.gen(function* () {
+      const context = of.context(row, row.id)
+      const { ciphertext } = yield* cipher.encrypt(yield* cipher.decrypt(row, context), context)
+      return { row, fresh: ciphertext }
+    }).pipe(
+      Effect.mapError((): Unreadable => {
+        const { environment, masterKeyId, organizationId } = row
+        return { kind: of.kind, organizationId, environment, masterKeyId }
+      }),
+      Effect.either
+    )
+
+  const movePass = Effect.fnUntraced(function* (of: (typeof tables)[number], total: number) {
+    const unreadable: Array<Unreadable> = []
+    let reencrypted = 0
+    let after: readonly [string, string, string] = [noUuid, "", of.beforeAll]
+    while (true) {
+      const rows: ReadonlyArray<Row> = yield* of.page(olderIds, after, batchSize)
+      const last = rows.at(-1)
+      if (last === undefined) {
+        return { reencrypted, unreadable }
+      }
+      const [refused, changes] = Arr.separate(yield* Effect.forEach(rows, (row) => reencrypt(of, row)))
+      unreadable.push(...refused)
+      reencrypted += changes.length === 0 ? 0 : yield* of.replace(current, changes)
+      after = [last.organizationId, last.environment, last.id]
+      yield* options.onProgress?.({ kind: of.kind, reencrypted, total }) ?? Effect.void
+      yield* Effect.yieldNow()
+    }
+  })
+
+  const leftOf = (of: (typeof tables)[number]) =>
+    Effect.map(of.countByKey, (counts) =>
+      counts
+        .filter(({ masterKeyId }) => masterKeyId !== current)
+        .map((counted): LeftUnderKey => ({ ...counted, kind: of.kind, known: olderIds.includes(counted.masterKeyId) }))
+    )
+
+  const movable = (left: ReadonlyArray<LeftUnderKey>) =>
+    left.reduce((sum, { count, known }) => sum + (known ? count : 0), 0)
+
+  const moveTable = Effect.fnUntraced(function* (of: (typeof tables)[number]) {
+    let left = yield* leftOf(of)
+    let reencrypted = 0
+    let unreadable: ReadonlyArray<Unreadable> = []
+    for (let pass = 0; pass < maxPasses && movable(left) > unreadable.length; pass++) {
+      const moved = yield* movePass(of, movable(left))
+      reencrypted += moved.reencrypted
+      unreadable = moved.unreadable
+      left = yield* leftOf(of)
+    }
+    return { left, reencrypted, unreadable }
+  })
+
+  return Effect.map(Effect.forEach(tables, moveTable), (moved): RotationReport => {
+    const left = moved.flatMap((one) => one.left)
+    return {
+      current,
+      reencrypted: moved.reduce((sum, one) => sum + one.reencrypted, 0),
+      left,
+      unreadable: moved.flatMap((one) => one.unreadable),
+      unused: olderIds.filter((id) => !left.some(({ masterKeyId }) => masterKeyId === id))
+    }
+  })
+})
+
+/**
+ * Re-encrypts under the first of the given master keys everything that is under the others. May be stopped at any time
+ * and run again. What can't be read is left as it is and reported; the rest is moved all the same.
+ */
+export const rotateMasterKeys = (
+  options: RotationOptions
+): Effect.Effect<RotationReport, SqlError.SqlError, SqlClient.SqlClient> =>
+  makeRotation(options).pipe(
+    Effect.flatten,
+    Effect.provide(Cipher.layer(options.masterKeys)),
+    Effect.withSpan("MasterKeyRotation.rotate")
+  )

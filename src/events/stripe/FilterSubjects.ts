@@ -1,0 +1,161 @@
+/**
+ * What filters may look at in the provider's object of an event (contract, Filters, the table of sources). Pure and
+ * total: what is missing or not as expected is simply not there.
+ */
+import { Predicate } from "effect"
+import type { FilterSubjects } from "../Filters.ts"
+import type { ProviderEvent } from "./ProviderEvent.ts"
+import type { SoldItems } from "./Translator.ts"
+
+/** The subjects, and whether the provider cut a list off: then the rest has to be fetched before filtering by it. */
+export interface FoundSubjects extends FilterSubjects {
+  readonly truncated: boolean
+  /**
+   * Where the provider no longer has what every such object used to have: the field's path in the object; null where it
+   * is there, or not applicable. Else an endpoint that filters by it would get nothing, and nobody would know.
+   */
+  readonly missing: { readonly items: string | null; readonly metadata: string | null }
+}
+
+type Json = Readonly<Record<string, unknown>>
+
+const record = (value: unknown): Json => (Predicate.isRecord(value) ? value : {})
+
+const idOf = (value: unknown): ReadonlyArray<string> => {
+  if (typeof value === "string") {
+    return [value]
+  }
+  const { id } = record(value)
+  return typeof id === "string" ? [id] : []
+}
+
+/** Each once, in time that grows with their number alone: a body can hold tens of thousands. */
+const unique = (ids: ReadonlyArray<string>): ReadonlyArray<string> => [...new Set(ids)]
+
+const metadataOf = (value: unknown): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(record(value)).filter((pair): pair is [string, string] => typeof pair[1] === "string")
+  )
+
+const listOf = (value: unknown): { readonly items: ReadonlyArray<Json>; readonly truncated: boolean } => {
+  const { data, has_more } = record(value)
+  return { items: Array.isArray(data) ? data.map(record) : [], truncated: has_more === true }
+}
+
+const none: FoundSubjects = {
+  priceIds: null,
+  productIds: null,
+  metadata: null,
+  truncated: false,
+  missing: { items: null, metadata: null }
+}
+
+/** Null is the provider's word for no metadata at all. */
+const missingMetadata = ({ metadata }: Json): string | null =>
+  metadata === null || Predicate.isRecord(metadata) ? null : "metadata"
+
+/** A list of an object in which each part has what `isWhole` looks for. */
+const missingList = (object: Json, field: string, isWhole: (part: Json) => boolean): string | null => {
+  const list = record(object[field])["data"]
+  return Array.isArray(list) && list.every((part) => isWhole(record(part))) ? null : field
+}
+
+const metadataOnly = (object: Json): FoundSubjects => ({
+  ...none,
+  metadata: metadataOf(object["metadata"]),
+  missing: { items: null, metadata: missingMetadata(object) }
+})
+
+const ofSubscription = (object: Json): FoundSubjects => {
+  const { items, truncated } = listOf(object["items"])
+  const prices = items.map((item) => record(item["price"]))
+  return {
+    priceIds: unique(prices.flatMap(idOf)),
+    productIds: unique(prices.flatMap((price) => idOf(price["product"]))),
+    metadata: metadataOf(object["metadata"]),
+    truncated,
+    missing: {
+      items: missingList(object, "items", ({ price }) => idOf(price).length > 0),
+      metadata: missingMetadata(object)
+    }
+  }
+}
+
+/** Lines name price and product under `pricing` since 2025; before, the line held the price itself. */
+const ofInvoice = (object: Json): FoundSubjects => {
+  const { items, truncated } = listOf(object["lines"])
+  const details = items.map((line) => record(record(line["pricing"])["price_details"]))
+  const prices = items.map((line) => line["price"])
+  const subscription = record(record(object["parent"])["subscription_details"] ?? object["subscription_details"])
+  return {
+    priceIds: unique([...details.flatMap(({ price }) => idOf(price)), ...prices.flatMap(idOf)]),
+    productIds: unique([
+      ...details.flatMap(({ product }) => idOf(product)),
+      ...prices.flatMap((price) => idOf(record(price)["product"]))
+    ]),
+    metadata: { ...metadataOf(subscription["metadata"]), ...metadataOf(object["metadata"]) },
+    truncated,
+    missing: {
+      // A line that sells no price says so
+      items: missingList(object, "lines", ({ price, pricing }) => price !== undefined || pricing !== undefined),
+      metadata: missingMetadata(object)
+    }
+  }
+}
+
+/** A list that the provider cut off in an event's object. */
+export interface TruncatedList {
+  readonly kind: "subscription_items" | "invoice_lines"
+  /** The subscription or invoice that it is of. */
+  readonly ownerId: string
+}
+
+/** Where each kind of list stands in its object. */
+const listFields = { subscription_items: "items", invoice_lines: "lines" } as const
+
+const listKindOf = ({ type }: ProviderEvent): TruncatedList["kind"] | null => {
+  if (type.startsWith("customer.subscription.")) {
+    return "subscription_items"
+  }
+  return type.startsWith("invoice.") ? "invoice_lines" : null
+}
+
+/** The list of an event's object that has to be fetched to be whole; null where nothing was cut off. */
+export const truncatedList = (event: ProviderEvent): TruncatedList | null => {
+  const kind = listKindOf(event)
+  const [ownerId] = idOf(event.data.object)
+  return kind === null || ownerId === undefined || !listOf(event.data.object[listFields[kind]]).truncated
+    ? null
+    : { kind, ownerId }
+}
+
+/** The same event with the whole of its list, as it was fetched. */
+export const withWholeList = (
+  event: ProviderEvent,
+  { kind }: TruncatedList,
+  items: ReadonlyArray<unknown>
+): ProviderEvent => ({
+  ...event,
+  data: { object: { ...event.data.object, [listFields[kind]]: { data: items, has_more: false } } }
+})
+
+/** What filters look at for a provider event; `soldItems` is what its checkout session sells, where that is known. */
+export const filterSubjects = (event: ProviderEvent, soldItems: SoldItems | null): FoundSubjects => {
+  const { object } = event.data
+  if (event.type.startsWith("checkout.session.")) {
+    return {
+      priceIds: soldItems?.priceIds ?? null,
+      productIds: soldItems?.productIds ?? null,
+      metadata: metadataOf(object["metadata"]),
+      truncated: false,
+      missing: { items: null, metadata: missingMetadata(object) }
+    }
+  }
+  if (event.type.startsWith("customer.subscription.")) {
+    return ofSubscription(object)
+  }
+  if (event.type.startsWith("invoice.")) {
+    return ofInvoice(object)
+  }
+  return event.type === "account.updated" ? none : metadataOnly(object)
+}

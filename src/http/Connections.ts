@@ -1,0 +1,388 @@
+import { type IncomingMessage, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from "node:http"
+import type { Socket } from "node:net"
+import { Duration } from "effect"
+import { errorBody, RequestTimeout, retrySeconds, ServiceUnavailable } from "../Errors.ts"
+import { bodyRefused, type UnreadableRequest } from "../kit/Body.ts"
+import { isTrustedProxy, networkOf } from "../kit/ClientAddress.ts"
+import { errorLink } from "../kit/ErrorLink.ts"
+import { newRequestId } from "../kit/Request.ts"
+import { isToolServer, rpcError } from "../mcp/RpcError.ts"
+import type { TrustedProxies } from "../settings/Forms.ts"
+
+/**
+ * What one client can make the server hold: how many connections, how many requests on each, and for how long an answer
+ * is kept for someone who does not read it.
+ */
+
+/** The bounds that operators choose. */
+export interface ConnectionBounds {
+  /** Open connections; one address has half of them at most, unless it is a trusted proxy's. */
+  readonly connectionLimit: number
+  /** From the first byte of an answer to its last. */
+  readonly answerTimeout: Duration.Duration
+  readonly trustedProxies: TrustedProxies
+}
+
+/** Nothing is sent or read for so long: whoever is at the other end has left. */
+export const stallTimeout = Duration.seconds(20)
+
+/** Requests that wait behind the one being answered: from here on nothing more is read of their connection. */
+const maxWaiting = 16
+
+/** What was read of a connection at once may hold more: beyond these the connection ends with the last one's answer. */
+const maxQueued = 256
+
+/** How often answers that take too long are looked for. */
+const sweepInterval = Duration.seconds(1)
+
+/** How long a client has to take the refusal of a request that it has not sent to its end. */
+const refusalTimeout = Duration.seconds(10)
+
+/** How often a drain looks at what is left, in milliseconds. */
+const drainInterval = 20
+
+/** How long a client has to take the refusal of a request that a drain did not wait for, in milliseconds. */
+const lastWords = 200
+
+/** A request and where its answer goes. */
+interface Exchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+}
+
+/** Whom a connection counts for: an address, or a whole IPv6 network; nobody in particular behind a trusted proxy. */
+const ownerOf = ({ remoteAddress }: Socket, proxies: TrustedProxies): string | undefined =>
+  remoteAddress === undefined || isTrustedProxy(remoteAddress, proxies) ? undefined : networkOf(remoteAddress)
+
+/** A connection with what is under way on it: one request is worked on, those after it wait for its answer. */
+interface Connection {
+  readonly socket: Socket
+  /** Undefined for a trusted proxy's. */
+  readonly owner: string | undefined
+  current: Exchange | undefined
+  waiting: Array<Exchange>
+  /** When its current answer was first seen to have begun; 0 before. */
+  answeringSince: number
+  /** Takes no further requests. */
+  ending: boolean
+  /** When it is cut off, whatever is under way on it. */
+  endsAt: number
+}
+
+/** Whether an answer is complete and handed over to the system. */
+const isOver = ({ response }: Exchange): boolean => response.writableFinished || response.destroyed
+
+const isIdle = ({ current }: Connection): boolean => current === undefined || isOver(current)
+
+/** The documented form of a refusal, or the tool server's, as the last answer of a connection. */
+const refusalOf = (error: UnreadableRequest, target: string) => {
+  const requestId = newRequestId()
+  const body = JSON.stringify((isToolServer(target) ? rpcError : errorBody)(error, requestId))
+  return {
+    body,
+    headers: {
+      "content-type": "application/json",
+      "content-length": String(Buffer.byteLength(body)),
+      "request-id": requestId,
+      link: errorLink(error),
+      ...(error.retryAfter === null ? {} : { "retry-after": String(retrySeconds(error.retryAfter)) }),
+      connection: "close"
+    }
+  }
+}
+
+/** Answers what no handler ever sees; nothing to a client that has left. */
+const writeRefusal = (socket: Socket, error: UnreadableRequest | null, target: string): void => {
+  if (!socket.writable || error === null) {
+    socket.destroy()
+    return
+  }
+  const { body, headers } = refusalOf(error, target)
+  socket.end(
+    [
+      `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status] ?? "Refused"}`,
+      ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+      "",
+      body
+    ].join("\r\n")
+  )
+}
+
+/** What is said to requests that come too late, or take too long, to be served by a process that stops. */
+const stopping = () =>
+  new ServiceUnavailable({
+    message: "This process is stopping; try again, on a new connection.",
+    retryAfter: "1 second"
+  })
+
+/** How a drain ends. */
+export interface DrainOptions {
+  /** How long a connection without a request is still served if one comes. */
+  readonly grace: Duration.Duration
+  /** How long requests under way are waited for. */
+  readonly timeout: Duration.Duration
+}
+
+/** The connections of a server. */
+export interface Connections {
+  /** Serves requests one at a time per connection, in their order. */
+  readonly serve: (listener: RequestListener) => RequestListener
+  /**
+   * Refuses what could not be read of a connection, once everything before it is answered, and ends the connection.
+   *
+   * @param error null where the client has left in the middle of a request
+   * @param target of the request line, as far as it is known
+   */
+  readonly refuse: (socket: Socket, error: UnreadableRequest | null, target: string) => void
+  /** How many requests are being answered. */
+  readonly underWay: () => number
+  /**
+   * Ends every connection without resetting one that can be spared it: those without a request once `grace` is over,
+   * the others with their answer, which says so (`connection: close`). What is not answered in time is refused with 503. Done when no connection is left.
+   *
+   * @returns how many requests were refused or cut off
+   */
+  readonly drain: (options: DrainOptions) => Promise<number>
+}
+
+/**
+ * Bounds the connections of a server, from its first one on.
+ *
+ * @param onFull told of each connection that was not taken because there were too many
+ */
+export const boundConnections = (
+  server: Server,
+  { answerTimeout, connectionLimit, trustedProxies }: ConnectionBounds,
+  onFull: () => void
+): Connections => {
+  const connections = new Map<Socket, Connection>()
+  const owned = new Map<string, number>()
+  const share = Math.ceil(connectionLimit / 2)
+  /** Each answer is its connection's last. */
+  let ending = false
+  /** Nothing more is served. */
+  let late = false
+
+  const forget = (connection: Connection): void => {
+    connection.waiting = []
+    if (!connections.delete(connection.socket) || connection.owner === undefined) return
+    const left = (owned.get(connection.owner) ?? 1) - 1
+    if (left > 0) owned.set(connection.owner, left)
+    else owned.delete(connection.owner)
+  }
+
+  /** Makes room: closes the one that was opened first of those without a request under way. */
+  const closeIdle = (isMeant: (connection: Connection) => boolean): boolean => {
+    for (const connection of connections.values()) {
+      if (isIdle(connection) && isMeant(connection)) {
+        forget(connection)
+        connection.socket.destroy()
+        return true
+      }
+    }
+    return false
+  }
+
+  const hasRoom = (owner: string | undefined): boolean => {
+    const isOverShare = owner !== undefined && (owned.get(owner) ?? 0) >= share
+    return (
+      (!isOverShare || closeIdle((connection) => connection.owner === owner)) &&
+      (connections.size < connectionLimit || closeIdle(() => true))
+    )
+  }
+
+  const open = (socket: Socket): void => {
+    const owner = ownerOf(socket, trustedProxies)
+    if (!hasRoom(owner)) {
+      socket.destroy()
+      onFull()
+      return
+    }
+    const connection: Connection = {
+      socket,
+      owner,
+      current: undefined,
+      waiting: [],
+      answeringSince: 0,
+      ending: false,
+      endsAt: Number.POSITIVE_INFINITY
+    }
+    connections.set(socket, connection)
+    if (owner !== undefined) owned.set(owner, (owned.get(owner) ?? 0) + 1)
+    socket.on("close", () => forget(connection))
+    // The server reads on after each answer
+    socket.on("resume", () => {
+      if (connection.waiting.length >= maxWaiting) socket.pause()
+    })
+  }
+
+  const endSoon = (connection: Connection): void => {
+    connection.ending = true
+    connection.endsAt = Date.now() + Duration.toMillis(refusalTimeout)
+  }
+
+  /** Refuses the request that is worked on, of which not everything has come. */
+  const refuseCurrent = (
+    connection: Connection,
+    { request, response }: Exchange,
+    error: UnreadableRequest | null
+  ): void => {
+    endSoon(connection)
+    if (response.headersSent || error === null) {
+      connection.socket.destroy()
+      return
+    }
+    response.setHeader("connection", "close")
+    // Whoever reads the body answers for it; nobody may have begun to
+    if (!request.emit(bodyRefused, error)) writeRefusal(connection.socket, error, request.url ?? "")
+  }
+
+  const refuse = (socket: Socket, error: UnreadableRequest | null, target: string): void => {
+    const connection = connections.get(socket)
+    if (connection === undefined || (error instanceof RequestTimeout && socket.bytesRead === 0)) {
+      // Opened in advance and never used: there is no request to answer
+      socket.destroy()
+      return
+    }
+    if (connection.ending) return
+    const { current } = connection
+    if (current === undefined || isOver(current)) {
+      endSoon(connection)
+      writeRefusal(socket, error, target)
+    } else if (!current.request.complete) {
+      refuseCurrent(connection, current, error)
+    } else {
+      connection.ending = true
+      // The last of those that wait may be the one that could not be read
+      connection.waiting = connection.waiting.filter(({ request }) => request.complete)
+      const last = connection.waiting.at(-1) ?? current
+      last.response.once("close", () => {
+        endSoon(connection)
+        writeRefusal(socket, error, target)
+      })
+    }
+  }
+
+  /** Nothing has moved for a while. A connection that waits for us has done nothing wrong. */
+  const stalled = (socket: Socket): void => {
+    const connection = connections.get(socket)
+    const current = connection?.current
+    if (connection === undefined || current === undefined || isOver(current) || current.response.headersSent) {
+      socket.destroy()
+    } else if (!current.request.complete && !connection.ending) {
+      refuseCurrent(connection, current, new RequestTimeout())
+    }
+  }
+
+  const sweep = (): void => {
+    const now = Date.now()
+    for (const connection of connections.values()) {
+      const { current, socket } = connection
+      if (now >= connection.endsAt) {
+        socket.destroy()
+      } else if (current?.response.headersSent === true && !isOver(current)) {
+        if (connection.answeringSince === 0) connection.answeringSince = now
+        else if (now - connection.answeringSince >= Duration.toMillis(answerTimeout)) socket.destroy()
+      }
+    }
+  }
+
+  const serve = (listener: RequestListener): RequestListener => {
+    const begin = (connection: Connection, exchange: Exchange): void => {
+      connection.current = exchange
+      connection.answeringSince = 0
+      listener(exchange.request, exchange.response)
+    }
+
+    const beginNext = (connection: Connection): void => {
+      // After the last answer of a connection there is nobody to answer
+      const next = connection.socket.writable ? connection.waiting.shift() : undefined
+      if (next === undefined) return
+      if (connection.waiting.length > 0) next.response.once("close", () => beginNext(connection))
+      if (connection.waiting.length === maxWaiting - 1) connection.socket.resume()
+      begin(connection, next)
+    }
+
+    const wait = (connection: Connection, current: Exchange, exchange: Exchange): void => {
+      const waiting = connection.waiting.push(exchange)
+      if (waiting === 1) current.response.once("close", () => beginNext(connection))
+      if (waiting >= maxWaiting) connection.socket.pause()
+      if (waiting >= maxQueued) {
+        connection.ending = true
+        exchange.response.setHeader("connection", "close")
+      }
+    }
+
+    return (request, response) => {
+      const connection = connections.get(request.socket)
+      if (connection === undefined || connection.ending) return
+      if (late) {
+        const { body, headers } = refusalOf(stopping(), request.url ?? "")
+        response.writeHead(503, headers).end(body)
+        return
+      }
+      if (ending) response.setHeader("connection", "close")
+      // Nothing here is upgraded, but what the client sends after such a request can't be told to be another one
+      if (request.headers.upgrade !== undefined) response.setHeader("connection", "close")
+      const { current, waiting } = connection
+      const exchange = { request, response }
+      if (current === undefined || (waiting.length === 0 && isOver(current))) {
+        begin(connection, exchange)
+      } else {
+        wait(connection, current, exchange)
+      }
+    }
+  }
+
+  const busy = () => [...connections.values()].filter((connection) => !isIdle(connection))
+
+  const announceEnd = (): void => {
+    ending = true
+    for (const { current, waiting } of busy()) {
+      // Those that wait are answered as well: the last of them ends the connection
+      const last = waiting.at(-1) ?? current
+      if (last?.response.headersSent === false) last.response.setHeader("connection", "close")
+    }
+  }
+
+  /** Refuses what is not answered. Of an answer that has begun, the rest will not come. */
+  const refuseAll = (): number => {
+    const left = busy()
+    for (const connection of left) {
+      if (connection.current !== undefined) refuseCurrent(connection, connection.current, stopping())
+    }
+    return left.length
+  }
+
+  const drain = ({ grace, timeout }: DrainOptions): Promise<number> =>
+    new Promise((resolve) => {
+      announceEnd()
+      const begunAt = Date.now()
+      const [graceMillis, timeoutMillis] = [Duration.toMillis(grace), Duration.toMillis(timeout)]
+      let refused: number | undefined
+      const look = (): void => {
+        const millis = Date.now() - begunAt
+        if (millis >= graceMillis) {
+          late = true
+          for (const connection of connections.values()) {
+            if (isIdle(connection) && !connection.ending) connection.socket.destroySoon()
+          }
+        }
+        if (millis >= timeoutMillis) refused ??= refuseAll()
+        if (millis >= timeoutMillis + lastWords) {
+          for (const { socket } of connections.values()) socket.destroy()
+        }
+        if (connections.size > 0) return
+        clearInterval(looking)
+        resolve(refused ?? 0)
+      }
+      const looking = setInterval(look, drainInterval)
+      look()
+    })
+
+  server.on("connection", open)
+  server.setTimeout(Duration.toMillis(stallTimeout), stalled)
+  const sweeping = setInterval(sweep, Duration.toMillis(sweepInterval)).unref()
+  server.on("close", () => clearInterval(sweeping))
+  return { serve, refuse, underWay: () => busy().length, drain }
+}

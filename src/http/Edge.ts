@@ -1,0 +1,387 @@
+import {
+  HttpApiBuilder,
+  HttpApiError,
+  HttpMethod,
+  HttpServerError,
+  HttpServerRequest,
+  HttpServerResponse
+} from "@effect/platform"
+import {
+  Cause,
+  Context,
+  Effect,
+  Either,
+  FiberRef,
+  HashMap,
+  HashSet,
+  Option,
+  ParseResult,
+  Record,
+  type Schema
+} from "effect"
+import { boundedRefusals, maxRefusedFields, type Reasons, type RefusalNames, refusal } from "../bounds/Refusals.ts"
+import { Api, operations } from "../contract/Api.ts"
+import { matcher, type Operation } from "../contract/Operations.ts"
+import { documentPaths } from "../docs/ApiReference.ts"
+import { eventSchemaPaths } from "../docs/EventSchemas.ts"
+import {
+  type ApiError,
+  errorBody,
+  InternalError,
+  isApiError,
+  MethodNotAllowed,
+  ResourceNotFound,
+  retrySeconds,
+  ServiceUnavailable,
+  ValidationFailed
+} from "../Errors.ts"
+import { inboundEntries } from "../inbound/Http.ts"
+import { isIncompleteBody, withBoundedJson } from "../kit/Body.ts"
+import { comesFrom } from "../kit/ClientAddress.ts"
+import { errorLink, errorReferencePath } from "../kit/ErrorLink.ts"
+import { newRequestId, RequestId, ResponseHeaders } from "../kit/Request.ts"
+import { isToolServer, mcpPath, rpcError } from "../mcp/RpcError.ts"
+import { checkoutReturnPaths } from "../settings/CheckoutReturnPaths.ts"
+import type { TrustedProxies } from "../settings/Forms.ts"
+import { LogLines } from "../telemetry/LogLines.ts"
+import { Metrics } from "../telemetry/Metrics.ts"
+import { annotateSpan, RequestFacts } from "../telemetry/Spans.ts"
+import { makeCrossOrigin } from "./CrossOrigin.ts"
+import { frontPagePath } from "./FrontPage.ts"
+import { requestTelemetry } from "./RequestSpan.ts"
+
+/** The one place where a failure becomes a response (contract, Errors). */
+
+const operationsAt = matcher(operations)
+
+/** What is served beside the operations, by GET alone. */
+const pages: ReadonlySet<string> = new Set<string>([
+  frontPagePath,
+  ...Object.values(documentPaths),
+  errorReferencePath,
+  ...Object.values(checkoutReturnPaths),
+  ...eventSchemaPaths
+])
+
+/** As for the router, a slash at the end makes no difference. */
+const isPage = (path: string): boolean => pages.has(path.replace(/\/$/, "") || frontPagePath)
+
+/** Where a request's path ends and its query begins, as the router sees it. */
+const endOfPath = /[?;#]/
+
+/** The path of a request without its query, as it was sent. */
+const pathOf = (url: string): string => {
+  const end = url.search(endOfPath)
+  return end === -1 ? url : url.slice(0, end)
+}
+
+/** Why each refused field of one part of a request was refused. */
+const refusedBy = (
+  schema: Option.Option<Schema.Schema<never, unknown>>,
+  input: unknown,
+  where: RefusalNames = {}
+): Reasons =>
+  Option.match(schema, {
+    onNone: (): Reasons => new Map(),
+    onSome: (schema) =>
+      Either.match(ParseResult.decodeUnknownEither(schema, { errors: "all" })(input), {
+        onLeft: (issue) => boundedRefusals(issue, where),
+        onRight: (): Reasons => new Map()
+      })
+  })
+
+const inPath = { where: "in the path" }
+const inHeaders = { where: "in the headers" }
+const inQuery = { where: "in the query", array: "given more than once" }
+
+/** How many parameters a query may have: no operation takes more than ten. */
+const maxQueryParameters = 100
+
+const queryOf = (url: string): Record<string, string | Array<string>> => {
+  // Without a prototype, whose members a parameter could be mistaken for
+  const query: Record<string, string | Array<string>> = Object.create(null)
+  // With a question mark of its own: it takes one away, which may be part of the first parameter's name
+  for (const [name, value] of new URLSearchParams(`?${url.slice(pathOf(url).length + 1)}`)) {
+    const known = query[name]
+    query[name] = known === undefined ? value : [known, value].flat()
+  }
+  return query
+}
+
+/**
+ * Everything that is refused in a request, not the first part alone: the platform stops at the first of path, body,
+ * headers and query that fails.
+ */
+const refusedFields = Effect.fnUntraced(function* (
+  operation: Operation,
+  params: Record<string, string>,
+  request: HttpServerRequest.HttpServerRequest
+) {
+  const { endpoint } = operation
+  const payload = Option.isNone(endpoint.payloadSchema)
+    ? new Map<string, string>()
+    : yield* Effect.match(request.json, {
+        onFailure: (): Reasons => new Map(),
+        onSuccess: (json) => refusedBy(endpoint.payloadSchema, json)
+      })
+  return firstOfEach([
+    refusedBy(endpoint.pathSchema, Record.map(params, decodePart), inPath),
+    refusedBy(endpoint.headersSchema, request.headers, inHeaders),
+    refusedBy(endpoint.urlParamsSchema, queryOf(request.url), inQuery),
+    payload
+  ])
+})
+
+/** A name that is refused in several parts of a request is said of the first of them. */
+const firstOfEach = (parts: ReadonlyArray<Reasons>): Reasons => {
+  const reasons = new Map<string, string>()
+  for (const [field, reason] of parts.flatMap((part) => [...part])) {
+    if (!reasons.has(field) && reasons.size < maxRefusedFields) reasons.set(field, reason)
+  }
+  return reasons
+}
+
+/** The operation that a request is for, HEAD being its GET. */
+const operationOf = (request: HttpServerRequest.HttpServerRequest) => {
+  const method = request.method === "HEAD" ? "GET" : request.method
+  return operationsAt(pathOf(request.url)).find(({ operation }) => operation.method === method)
+}
+
+/**
+ * What the router would hide of a query before its operation judges it: a parameter `__proto__`, which it drops without
+ * a word, and more parameters than can be judged one by one.
+ */
+const refuseQuery = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<void, ValidationFailed> => {
+  const query = request.url.slice(pathOf(request.url).length + 1)
+  if (query === "") return Effect.void
+  if (query.split("&", maxQueryParameters + 1).length > maxQueryParameters) {
+    return new ValidationFailed({ message: `The query has more than ${maxQueryParameters} parameters.` })
+  }
+  const parameters = queryOf(request.url)
+  if (!Object.hasOwn(parameters, "__proto__")) return Effect.void
+  const schema = Option.flatMapNullable(Option.fromNullable(operationOf(request)), ({ operation }) =>
+    Option.getOrUndefined(operation.endpoint.urlParamsSchema)
+  )
+  return Option.isNone(schema) ? Effect.void : new ValidationFailed(refusal(refusedBy(schema, parameters, inQuery)))
+}
+
+/** A request that a schema refused; a *response* that its schema refuses arrives as the same error, and is a bug. */
+const fromDecodeError = Effect.fnUntraced(function* (
+  error: HttpApiError.HttpApiDecodeError,
+  request: HttpServerRequest.HttpServerRequest
+) {
+  const found = operationOf(request)
+  const reasons: Reasons =
+    found === undefined ? new Map() : yield* refusedFields(found.operation, found.params, request)
+  const emptyBody = error.issues.length > 0 && error.issues.every(({ path }) => path.length === 0)
+  if (reasons.size > 0) return new ValidationFailed(refusal(reasons))
+  return emptyBody
+    ? new ValidationFailed({ message: "The request body is not what the operation takes." })
+    : new InternalError({ cause: error })
+})
+
+const badEscapes =
+  "in the path has escapes that can't be decoded: each % needs two hexadecimal digits, all of them UTF-8"
+
+/** A part of a path, decoded; null where its escapes are none, which no schema takes. */
+const decodePart = (part: string): string | null => {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return null
+  }
+}
+
+/** The methods of a path, HEAD with every GET. */
+const methodsOf = (methods: ReadonlyArray<string>): ReadonlyArray<string> => [
+  ...new Set(methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])))
+]
+
+/** The methods of the operations and pages at a path; none where nothing is served. */
+const methodsAt = (path: string): ReadonlyArray<string> =>
+  methodsOf([...operationsAt(path).map(({ operation }) => operation.method), ...(isPage(path) ? ["GET"] : [])])
+
+const fromUnknownRoute = (request: HttpServerRequest.HttpServerRequest): ApiError => {
+  const path = pathOf(request.url)
+  const allow = methodsAt(path)
+  if (allow.length === 0) {
+    return new ResourceNotFound({ message: "There is no such route." })
+  }
+  // The router passes over a path whose escapes can't be decoded
+  const undecodable = operationsAt(path).flatMap(({ params }) =>
+    Object.keys(params).filter((key) => decodePart(params[key] ?? "") === null)
+  )
+  return undecodable.length === 0
+    ? new MethodNotAllowed({ allow })
+    : new ValidationFailed(refusal(new Map(undecodable.map((name) => [name, badEscapes]))))
+}
+
+const toApiError = (failure: unknown, request: HttpServerRequest.HttpServerRequest): Effect.Effect<ApiError> => {
+  if (isApiError(failure)) {
+    return Effect.succeed(failure)
+  }
+  if (failure instanceof HttpApiError.HttpApiDecodeError) {
+    return fromDecodeError(failure, request)
+  }
+  if (failure instanceof HttpServerError.RouteNotFound) {
+    return Effect.succeed(fromUnknownRoute(request))
+  }
+  if (failure instanceof HttpServerError.RequestError) {
+    return Effect.succeed(
+      isApiError(failure.cause) ? failure.cause : new ValidationFailed({ message: "The request could not be read." })
+    )
+  }
+  return Effect.succeed(new InternalError({ cause: failure }))
+}
+
+/** The tool server speaks its protocol, whatever goes wrong; everything else the API's form. */
+const responseTo = ({ url }: HttpServerRequest.HttpServerRequest) =>
+  isToolServer(url) ? rpcErrorResponse : errorResponse
+
+/** The response of an error, under the id of its request. */
+export const errorResponse = (error: ApiError, requestId: string): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.unsafeJson(errorBody(error, requestId), { status: error.status, headers: headersOf(error) })
+
+const rpcErrorResponse = (error: ApiError, requestId: string): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.unsafeJson(rpcError(error, requestId), { status: error.status, headers: headersOf(error) })
+
+const headersOf = (error: ApiError): Record<string, string> => ({
+  ...(error.retryAfter === null ? {} : { "retry-after": String(retrySeconds(error.retryAfter)) }),
+  ...(error.allow.length === 0 ? {} : { allow: error.allow.join(", ") }),
+  link: errorLink(error),
+  // What was not read of a body would be taken for the next request
+  ...(error.status === 413 ? { connection: "close" } : {})
+})
+
+/** How a request ends whose client went away: there is nobody to answer, and nothing of ours has failed. */
+const clientGone = Cause.interrupt(HttpServerError.clientAbortFiberId)
+
+/** Whether a request failed because its client went away; what failed with it are the consequences. */
+const isGone = (cause: Cause.Cause<unknown>): boolean =>
+  HashSet.has(Cause.interruptors(cause), HttpServerError.clientAbortFiberId) || isIncompleteBody(Cause.squash(cause))
+
+const report = (error: ApiError, cause: Cause.Cause<unknown>) => {
+  if (error.status < 500) {
+    return Effect.void
+  }
+  return error._tag === "InternalError"
+    ? Effect.logError("A request failed by a defect", cause)
+    : Effect.logWarning(`A request was answered ${error.code}`, error.cause)
+}
+
+/** What the edge asks of the operator's settings. */
+export interface EdgeOptions {
+  readonly trustedProxies: TrustedProxies
+  /** Callers whose traces those of their requests continue; those of all others are linked to. */
+  readonly trustedTraceParents: TrustedProxies
+  /** Origins whose pages may act in a signed-in person's name, and read what is answered. */
+  readonly trustedOrigins: ReadonlySet<string>
+}
+
+const serverTelemetry = Effect.all({ tracer: Effect.tracer, metrics: Metrics, lines: LogLines })
+
+/**
+ * Around everything that is served: gives each request its id, bounds its body, and answers every failure (a decode
+ * error, an unknown route, a defect) in the one documented form.
+ */
+export const edge = (options: EdgeOptions) => {
+  const crossOrigin = makeCrossOrigin(options.trustedOrigins, methodsAt)
+  return HttpApiBuilder.middleware(
+    Api,
+    Effect.map(Effect.all([serverTelemetry, inboundEntries]), ([telemetry, entries]) => {
+      const observed = requestTelemetry({
+        ...telemetry,
+        routeOf,
+        quietRoutes: healthRoutes,
+        continuesTraceOf: (request) => comesFrom(request, options.trustedTraceParents, options.trustedProxies)
+      })
+      return (app) =>
+        Effect.flatMap(HttpServerRequest.HttpServerRequest, (original) => {
+          const requestId = newRequestId()
+          const entry = original.method === "POST" ? entries.get(original.url) : undefined
+          // Nothing reads the body of a request that has none by its method, and an entry reads the bytes
+          const request =
+            entry === undefined && HttpMethod.hasBody(original.method) ? withBoundedJson(original) : original
+          const path = pathOf(original.url)
+          const headers: Record<string, string> = {
+            "request-id": requestId,
+            ...crossOrigin.headersOf(original, path)
+          }
+          const preflight = crossOrigin.preflight(original, path)
+          const served: Effect.Effect<
+            HttpServerResponse.HttpServerResponse,
+            ApiError,
+            HttpServerRequest.HttpServerRequest
+          > =
+            preflight !== undefined
+              ? Effect.succeed(preflight)
+              : entry === undefined
+                ? Effect.zipRight(refuseQuery(request), app)
+                : // As the router makes its handlers
+                  Effect.interruptible(entry(request))
+          const answered = Effect.matchCauseEffect(served, {
+            onFailure: (cause) =>
+              isGone(cause)
+                ? Effect.failCause(clientGone)
+                : Effect.gen(function* () {
+                    const error = Cause.isInterruptedOnly(cause)
+                      ? new ServiceUnavailable({ cause: "The request was interrupted" })
+                      : yield* toApiError(Cause.squash(cause), request)
+                    yield* report(error, cause)
+                    yield* annotateSpan({ "api.error.code": error.code })
+                    return HttpServerResponse.setHeaders(responseTo(request)(error, requestId), headers)
+                  }),
+            onSuccess: (response) => Effect.succeed(HttpServerResponse.setHeaders(response, headers))
+          })
+          const facts: RequestFacts["Type"] = { span: null, attributes: {} }
+          return Effect.zipRight(
+            introduce(request, { requestId, facts, headers }),
+            observed(request, requestId, facts, answered)
+          )
+        })
+    })
+  )
+}
+
+/** Asked every few seconds by whoever watches the process: their traces and log lines would bury the others. */
+const healthRoutes: ReadonlySet<string> = new Set(["/health/live", "/health/ready"])
+
+/** The paths that are routes as they stand: pages, and operations without parameters. */
+const plainRoutes: ReadonlySet<string> = new Set([
+  mcpPath,
+  ...pages,
+  ...operations.map(({ path }) => path).filter((path) => operationsAt(path)[0]?.operation.path === path)
+])
+
+/** The operation's path as it is declared, for the names of spans; that of a page as it is. */
+const routeOf = (request: HttpServerRequest.HttpServerRequest): string | undefined => {
+  const path = pathOf(request.url)
+  return plainRoutes.has(path) ? path : operationsAt(path)[0]?.operation.path
+}
+
+/** What the rest of the fiber knows of its request: each request has a fiber of its own, so nothing is put back. */
+const introduce = (
+  request: HttpServerRequest.HttpServerRequest,
+  {
+    facts,
+    headers,
+    requestId
+  }: {
+    readonly requestId: string
+    readonly facts: RequestFacts["Type"]
+    readonly headers: ResponseHeaders["Type"]
+  }
+): Effect.Effect<void> =>
+  Effect.zipRight(
+    FiberRef.update(FiberRef.currentLogAnnotations, HashMap.set<string, unknown>("requestId", requestId)),
+    FiberRef.update(FiberRef.currentContext, (context) =>
+      // One copy: each `Context.add` makes one of its own
+      Context.unsafeMake<never>(
+        new Map<string, unknown>(context.unsafeMap)
+          .set(HttpServerRequest.HttpServerRequest.key, request)
+          .set(RequestId.key, requestId)
+          .set(RequestFacts.key, facts)
+          .set(ResponseHeaders.key, headers)
+      )
+    )
+  )

@@ -1,0 +1,60 @@
+import { createHash } from "node:crypto"
+import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
+import { errorReferencePath } from "../kit/ErrorLink.ts"
+import { mcpPath } from "../mcp/RpcError.ts"
+
+/** Where whoever opens the service's address in a browser arrives. */
+export const frontPagePath = "/"
+
+const style =
+  "body{font:1.1rem/1.5 system-ui,sans-serif;max-width:34rem;margin:15vh auto;padding:0 1rem;color:#1a1a1a;background:#fff}dt{font-weight:600;margin-top:1rem}dd{margin:0}"
+
+/** The links are relative: the service may stand behind a path of a proxy's. */
+const relative = (path: string): string => path.slice(1)
+
+const page = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>connected-payments</title>
+<style>${style}</style>
+</head>
+<body>
+<main>
+<h1>connected-payments</h1>
+<p>A payments API on connected provider accounts, with signed webhook events. You have reached the service itself: programs
+talk to it with an API key.</p>
+<dl>
+<dt>Integrate it</dt>
+<dd><a href="docs">The operations</a>, <a href="${relative(errorReferencePath)}">the errors</a>, and
+<a href="openapi.json">the OpenAPI document</a>. Agents find their tools at <code>${mcpPath}</code>.</dd>
+<dt>Sign in</dt>
+<dd>There is no password: <code>POST /identity/sign-in-links</code> with your e-mail address, and open the link in the mail
+that you get. It works for 15 minutes, once.</dd>
+<dt>Pay for something</dt>
+<dd>Not here: go back to the shop, or open the link that it sent you.</dd>
+</dl>
+</main>
+</body>
+</html>
+`
+
+const policy = `default-src 'none'; style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+
+/** Serves the page: what this is and where to go on. It knows nobody, and runs nothing. */
+export const frontPage = HttpApiBuilder.Router.use((router) =>
+  router.get(
+    frontPagePath,
+    HttpServerResponse.raw(page, {
+      headers: {
+        "content-type": "text/html; charset=utf-8",
+        "content-security-policy": policy,
+        "cache-control": "public, max-age=3600",
+        "referrer-policy": "no-referrer",
+        "x-content-type-options": "nosniff"
+      }
+    })
+  )
+)

@@ -1,0 +1,163 @@
+import {
+  Etag,
+  FileSystem,
+  HttpApiBuilder,
+  HttpMiddleware,
+  HttpPlatform,
+  HttpRouter,
+  HttpServer,
+  Path
+} from "@effect/platform"
+import { Context, Effect, Layer, Scope } from "effect"
+import { Api, operations } from "../contract/Api.ts"
+import { operationKey, takesBody } from "../contract/Operations.ts"
+import { deliveriesHttp } from "../deliveries/api/Http.ts"
+import { recoveriesHttp } from "../deliveries/api/RecoveriesHttp.ts"
+import { documentPages } from "../docs/ApiReference.ts"
+import { errorReferencePage } from "../docs/ErrorReference.ts"
+import { eventSchemaPages } from "../docs/EventSchemas.ts"
+import { ServiceUnavailable } from "../Errors.ts"
+import { endpointsHttp } from "../endpoints/Http.ts"
+import { type AdmissionOptions, Admissions } from "../identity/Admissions.ts"
+import {
+  type AuthenticationOptions,
+  addressLimitsLayer,
+  authenticationLayer,
+  sessionAuthenticationLayer
+} from "../identity/AuthenticationLive.ts"
+import { auditHttp } from "../identity/audit/AuditHttp.ts"
+import { keysHttp } from "../identity/keys/KeysHttp.ts"
+import { invitationHttp, invitationsHttp } from "../identity/members/InvitationsHttp.ts"
+import { membersHttp } from "../identity/members/MembersHttp.ts"
+import { organizationsHttp } from "../identity/organizations/OrganizationsHttp.ts"
+import { sessionHttp } from "../identity/sign-in/SessionHttp.ts"
+import { signInHttp } from "../identity/sign-in/SignInHttp.ts"
+import { type ImageBounds, productImagesHttp, publicImagesHttp } from "../images/Http.ts"
+import { inboundHttp } from "../inbound/Http.ts"
+import { mcpHttp } from "../mcp/Http.ts"
+import { accountHttp, balanceTransactionsHttp, payoutsHttp } from "../provider/account/Http.ts"
+import { checkoutSessionsHttp, paymentLinksHttp } from "../provider/checkout/Http.ts"
+import { chargesHttp, paymentIntentsHttp, refundsHttp, subscriptionsHttp } from "../provider/payments/Http.ts"
+import { pricesHttp, productsHttp } from "../provider/products/Http.ts"
+import { promotionCodesHttp } from "../provider/promotion-codes/Http.ts"
+import { makeReadiness } from "../storage/Readiness.ts"
+import { checkoutReturnPages } from "./CheckoutPages.ts"
+import { type EdgeOptions, edge } from "./Edge.ts"
+import { frontPage } from "./FrontPage.ts"
+import { servingUntraced } from "./RequestSpan.ts"
+import { Stopping } from "./Stopping.ts"
+
+const healthHttp = HttpApiBuilder.group(Api, "health", (handlers) =>
+  Effect.map(Effect.zip(makeReadiness, Stopping), ([ready, stopping]) =>
+    handlers
+      .handle("live", () => Effect.succeed({ status: "live" as const }))
+      .handle("ready", () =>
+        stopping.begun
+          ? new ServiceUnavailable({ message: "This process is stopping." })
+          : Effect.as(ready, { status: "ready" as const })
+      )
+  )
+)
+
+const permissions = new Map(
+  operations.flatMap(({ method, path, permission }) =>
+    permission === undefined ? [] : [[operationKey(method, path), permission] as const]
+  )
+)
+
+const withBody: ReadonlySet<string> = new Set(
+  operations.filter(takesBody).map(({ method, path }) => operationKey(method, path))
+)
+
+/** What the HTTP surface asks of the operator's settings. */
+export type HttpOptions = Omit<AuthenticationOptions, "permissionOf" | "takesBody"> &
+  AdmissionOptions &
+  EdgeOptions & { readonly http: ImageBounds }
+
+const groups = (options: HttpOptions) => {
+  const authentication = {
+    ...options,
+    permissionOf: (method: string, path: string) => permissions.get(operationKey(method, path)),
+    takesBody: (method: string, path: string) => withBody.has(operationKey(method, path))
+  }
+  return Layer.mergeAll(
+    productsHttp,
+    pricesHttp,
+    checkoutSessionsHttp,
+    promotionCodesHttp,
+    paymentLinksHttp,
+    chargesHttp,
+    paymentIntentsHttp,
+    refundsHttp,
+    subscriptionsHttp,
+    accountHttp,
+    balanceTransactionsHttp,
+    payoutsHttp,
+    productImagesHttp,
+    publicImagesHttp({ ...options, ...options.http }),
+    endpointsHttp,
+    deliveriesHttp,
+    recoveriesHttp,
+    auditHttp,
+    signInHttp(options),
+    sessionHttp,
+    organizationsHttp,
+    membersHttp,
+    invitationsHttp,
+    invitationHttp(options),
+    keysHttp,
+    inboundHttp,
+    healthHttp
+  ).pipe(
+    Layer.provide([authenticationLayer(authentication), sessionAuthenticationLayer(authentication), addressLimitsLayer])
+  )
+}
+
+/**
+ * The API on the server. Every step of a request that provides something copies the context that the server was started
+ * in: here that holds what the platform's handlers may ask for, and not all services, which ours were built with.
+ */
+const served = Layer.unwrapEffect(
+  Effect.map(HttpApiBuilder.httpApp, (app) =>
+    Layer.scopedDiscard(
+      Effect.mapInputContext(servingUntraced(HttpServer.serveEffect(app)), (context: Context.Context<RequestContext>) =>
+        Context.pick(
+          HttpServer.HttpServer,
+          Scope.Scope,
+          FileSystem.FileSystem,
+          Path.Path,
+          HttpPlatform.HttpPlatform,
+          Etag.Generator
+        )(context)
+      )
+    )
+  )
+)
+
+type RequestContext = HttpServer.HttpServer | HttpRouter.HttpRouter.DefaultServices | Scope.Scope
+
+/**
+ * Serves the whole HTTP surface on the `HttpServer` in its context: the API, the provider's entry, `/openapi.json`,
+ * `/docs` with the reference of errors, the schemas of events, health, the page at `/` and those that a payer returns to.
+ */
+export const httpLayer = (options: HttpOptions) =>
+  served.pipe(
+    Layer.provide(documentPages),
+    Layer.provide(checkoutReturnPages),
+    Layer.provide(frontPage),
+    Layer.provide(mcpHttp(options)),
+    Layer.provide(eventSchemaPages),
+    Layer.provide(errorReferencePage),
+    Layer.provide(edge(options)),
+    Layer.provide(HttpApiBuilder.api(Api)),
+    Layer.provide(groups(options)),
+    Layer.provide(Admissions.layer(options)),
+    // Paths are taken as they are written. Their parts may be as long as a request line can be, since a schema judges
+    // them: the router's own bound of 100 characters is below the contract's 255 and would answer "no such route"
+    Layer.provide(
+      HttpRouter.setRouterConfig({ maxParamLength: 65_536, caseSensitive: true, ignoreDuplicateSlashes: false })
+    ),
+    // The edge makes the request's span
+    HttpMiddleware.withTracerDisabledWhen(() => true),
+    Layer.provide([HttpApiBuilder.Router.Live, HttpApiBuilder.Middleware.layer])
+  )

@@ -1,0 +1,224 @@
+import { performance } from "node:perf_hooks"
+import { HttpServerError, type HttpServerRequest, type HttpServerResponse } from "@effect/platform"
+import {
+  Cause,
+  Context,
+  DefaultServices,
+  Effect,
+  type Exit,
+  FiberRef,
+  HashSet,
+  Option,
+  Exit as Outcome,
+  Tracer
+} from "effect"
+import type { LineLevel, LogLinesWriter } from "../telemetry/LogLines.ts"
+import type { MetricsWriter } from "../telemetry/Metrics.ts"
+import { failedWith, type RequestFacts } from "../telemetry/Spans.ts"
+import { spanOfTraceparent } from "../telemetry/TraceContext.ts"
+
+/**
+ * What operators see of a request: its span, its metric and its log line, all made by hand. The platform's own span
+ * reads and copies every header and the whole address of each request, traced or not; a logger's annotations cost more
+ * than the rest of a request.
+ *
+ * Names follow OpenTelemetry's conventions for HTTP servers; of headers and the query, which may hold secrets, there is
+ * nothing but the user agent.
+ */
+
+type App<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
+
+export interface RequestTelemetryOptions {
+  readonly tracer: Tracer.Tracer
+  readonly metrics: MetricsWriter | null
+  readonly lines: LogLinesWriter | null
+  /** The route's template, e.g. `/v2/organizations/:organizationId/provider/account`, where the path has one. */
+  readonly routeOf: (request: HttpServerRequest.HttpServerRequest) => string | undefined
+  /**
+   * Whether a request's trace continues its caller's (`traceparent`). Those of all others begin traces of their own, which
+   * link to their callers': a stranger neither chooses what is exported nor writes into anybody's trace.
+   */
+  readonly continuesTraceOf: (request: HttpServerRequest.HttpServerRequest) => boolean
+  /** Routes that are never traced or logged. */
+  readonly quietRoutes: ReadonlySet<string>
+}
+
+const nanoseconds = (): bigint => BigInt(Date.now()) * 1_000_000n
+
+/**
+ * How the server runs requests: without spans, until one's trace is chosen. A tracer is only asked for spans then:
+ * handing it each step of the program, for the sake of other tracing libraries of which there are none here, costs more
+ * than the rest of the request.
+ */
+export const servingUntraced = <A, E, R>(serve: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.flatMap(Effect.tracer, (tracer) =>
+    serve.pipe(
+      Effect.withTracer(Tracer.make({ span: (...args) => tracer.span(...args), context: (execution) => execution() })),
+      Effect.withTracerEnabled(false)
+    )
+  )
+
+/** For the rest of the fiber: each request has one of its own. */
+const traced = FiberRef.set(FiberRef.currentTracerEnabled, true)
+
+/** The methods that are told apart; a client can send any word. */
+const methods: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+
+/** What a request is counted as whose client went away before it was answered; nobody gets to see it. */
+const clientGoneStatus = 499
+
+const statusOf = (exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>): number =>
+  Outcome.isFailure(exit) && HashSet.has(Cause.interruptors(exit.cause), HttpServerError.clientAbortFiberId)
+    ? clientGoneStatus
+    : HttpServerError.exitResponse(exit).status
+
+/** A tool's refusal is answered 200, with its code among what is known of the request. */
+const levelOf = (status: number, { attributes }: RequestFacts["Type"]): LineLevel => {
+  if (status === clientGoneStatus) return "INFO"
+  if (status < 400) return attributes["api.error.code"] === undefined ? "INFO" : "WARN"
+  return status < 500 ? "WARN" : "ERROR"
+}
+
+/** What a log line says of a request beside its result, where it is known. */
+const loggedFacts = [
+  "organization.id",
+  "environment",
+  "author.kind",
+  "author.id",
+  "gen_ai.tool.name",
+  "api.error.code"
+] as const
+
+interface Served {
+  readonly method: string
+  readonly route: string | undefined
+  readonly requestId: string
+  readonly facts: RequestFacts["Type"]
+  readonly startedAt: number
+}
+
+/**
+ * Runs requests and tells operators of them. Where no tracer is set, or none of its traces was chosen for a request, it
+ * runs without any span below it: most of a tracer's cost would go into spans that nobody sees.
+ */
+export const requestTelemetry = ({
+  continuesTraceOf,
+  lines,
+  metrics,
+  quietRoutes,
+  routeOf,
+  tracer
+}: RequestTelemetryOptions) => {
+  const traces = tracer !== Context.get(DefaultServices.liveServices, Tracer.Tracer)
+  const logs = lines?.requests === true && (["INFO", "WARN", "ERROR"] as const).some(lines.writes)
+  const startSpan = (request: HttpServerRequest.HttpServerRequest, { facts, method, requestId, route }: Served) => {
+    const name = route === undefined ? method : `${method} ${route}`
+    const caller = spanOfTraceparent(request.headers["traceparent"])
+    const parent = Option.isSome(caller) && continuesTraceOf(request) ? caller : Option.none()
+    const links = Option.isNone(parent) && Option.isSome(caller) ? [linkTo(caller.value)] : []
+    const span = tracer.span(name, parent, Context.empty(), links, nanoseconds(), "server")
+    facts.span = span
+    if (span.sampled) describe(span, request, { method, requestId, route })
+    return span
+  }
+
+  const tell = (served: Served, exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>) => {
+    const { facts, method, route, startedAt } = served
+    const status = statusOf(exit)
+    const millis = performance.now() - startedAt
+    if (facts.span?.sampled === true) {
+      facts.span.attribute("http.response.status_code", status)
+      if (status >= 500) facts.span.attribute("error.type", String(status))
+      // A refusal is no failure of the service's
+      facts.span.end(nanoseconds(), status < 500 ? Outcome.void : failedWith(`HTTP ${status}`))
+    }
+    metrics?.record("http.server.request.duration", millis / 1000, [
+      method,
+      "http",
+      route ?? "",
+      String(status),
+      status < 500 ? "" : String(status)
+    ])
+    if (logs && !(route !== undefined && quietRoutes.has(route))) {
+      const level = levelOf(status, facts)
+      if (lines.writes(level)) lines.write(lineOf(served, { level, millis, status }))
+    }
+  }
+
+  return <E, R>(
+    request: HttpServerRequest.HttpServerRequest,
+    requestId: string,
+    facts: RequestFacts["Type"],
+    app: App<E, R>
+  ): App<E, R> => {
+    if (!traces && !logs && metrics === null) {
+      return app
+    }
+    return Effect.suspend(() => {
+      const route = routeOf(request)
+      const method = methods.has(request.method) ? request.method : "_OTHER"
+      const served: Served = { method, route, requestId, facts, startedAt: performance.now() }
+      const quiet = route !== undefined && quietRoutes.has(route)
+      const span = traces && !quiet ? startSpan(request, served) : null
+      const running = span?.sampled === true ? Effect.zipRight(traced, Effect.withParentSpan(app, span)) : app
+      // The server runs requests uninterruptibly around their handlers: nothing gets lost between them and this
+      return Effect.matchCauseEffect(running, {
+        onFailure: (cause) => {
+          tell(served, Outcome.failCause(cause))
+          return Effect.failCause(cause)
+        },
+        onSuccess: (response) => {
+          tell(served, Outcome.succeed(response))
+          return Effect.succeed(response)
+        }
+      })
+    })
+  }
+}
+
+const lineOf = (
+  { facts, method, requestId, route }: Served,
+  { level, millis, status }: { readonly level: LineLevel; readonly millis: number; readonly status: number }
+) => {
+  const attributes: Record<string, unknown> = {
+    "request.id": requestId,
+    "http.request.method": method,
+    "http.route": route,
+    "http.response.status_code": status,
+    duration_ms: Math.round(millis * 10) / 10
+  }
+  for (const name of loggedFacts) attributes[name] = facts.attributes[name]
+  return {
+    level,
+    message: `${method} ${route ?? "(no route)"} ${status}`,
+    time: Date.now(),
+    span: facts.span,
+    attributes
+  }
+}
+
+const linkTo = (span: Tracer.ExternalSpan): Tracer.SpanLink => ({ _tag: "SpanLink", span, attributes: {} })
+
+const describe = (
+  span: Tracer.Span,
+  request: HttpServerRequest.HttpServerRequest,
+  { method, requestId, route }: Pick<Served, "method" | "requestId" | "route">
+): void => {
+  span.attribute("http.request.method", method)
+  span.attribute("url.scheme", "http")
+  span.attribute("request.id", requestId)
+  if (route !== undefined) {
+    span.attribute("http.route", route)
+    // Elsewhere it may be anything, a key that was pasted in the wrong place included
+    span.attribute("url.path", request.url.split("?", 1)[0])
+  }
+  const agent = request.headers["user-agent"]
+  if (agent !== undefined) {
+    span.attribute("user_agent.original", agent.slice(0, 200))
+  }
+  const caller = request.headers["x-request-id"]
+  if (caller !== undefined) {
+    // Decided for errors: a caller's own id is not trusted as the request's, but kept on the trace
+    span.attribute("request.caller_id", caller.slice(0, 200))
+  }
+}

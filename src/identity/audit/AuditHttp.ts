@@ -1,0 +1,42 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { SqlClient } from "@effect/sql"
+import { Effect } from "effect"
+import { unknownCursor } from "../../Errors.ts"
+import { BaseApi } from "../../kit/BaseApi.ts"
+import { defaultPageSize } from "../../kit/Request.ts"
+import { orUnavailable } from "../../storage/Database.ts"
+import { Principal } from "../Principal.ts"
+import type { AuditRecord } from "./AuditApi.ts"
+import { AuditApi } from "./AuditApi.ts"
+
+/** Serves `AuditApi`. */
+export const auditHttp = HttpApiBuilder.group(BaseApi.add(AuditApi), "audit", (handlers) =>
+  Effect.map(SqlClient.SqlClient, (sql) =>
+    handlers.handle(
+      "list",
+      Effect.fnUntraced(function* ({ urlParams }) {
+        const principal = yield* Principal
+        const limit = urlParams.limit ?? defaultPageSize
+        const after = urlParams.starting_after ?? null
+        const visible = sql`organization_id = ${principal.organizationId}
+            AND (environment = ${principal.environment} OR environment IS NULL)`
+        if (after !== null) {
+          const [known] = yield* sql`SELECT 1 FROM payments.audit_log WHERE ${visible} AND id = ${after}`.pipe(
+            orUnavailable
+          )
+          if (known === undefined) {
+            return yield* unknownCursor()
+          }
+        }
+        const rows = yield* sql<AuditRecord>`
+          SELECT id, environment, json_build_object('kind', author_kind, 'id', author_id) AS author, action,
+            json_build_object('type', target_type, 'id', target_id) AS target, request_id AS "requestId", at
+          FROM payments.audit_log
+          WHERE ${visible}
+            AND (${after}::uuid IS NULL OR id < ${after}::uuid)
+          ORDER BY id DESC LIMIT ${limit + 1}`.pipe(orUnavailable)
+        return { data: rows.slice(0, limit), has_more: rows.length > limit }
+      })
+    )
+  )
+)

@@ -1,0 +1,38 @@
+import { SqlClient } from "@effect/sql"
+import { Context, Duration, Effect, Layer } from "effect"
+import type { ServiceUnavailable } from "../../Errors.ts"
+import { batchSize, inBatches } from "../../storage/Batches.ts"
+import { orUnavailable } from "../../storage/Database.ts"
+
+/** How long the audit log is kept (contract, Delivery, retries, retention, rule 6: its own policy). */
+export class AuditRetention extends Context.Tag("connected-payments/upkeep/AuditRetention")<
+  AuditRetention,
+  {
+    /** Removes records that are older than their retention, in small batches. */
+    readonly clean: Effect.Effect<void, ServiceUnavailable>
+  }
+>() {
+  /** @param options.auditRetention how long a record is kept */
+  static readonly layer = (options: {
+    readonly auditRetention: Duration.Duration
+  }): Layer.Layer<AuditRetention, never, SqlClient.SqlClient> =>
+    Layer.effect(
+      AuditRetention,
+      Effect.map(SqlClient.SqlClient, (sql) => ({
+        clean: inBatches(
+          Effect.map(
+            sql`
+              WITH old AS MATERIALIZED (
+                SELECT organization_id, id FROM payments.audit_log
+                WHERE at < now() - ${Duration.toSeconds(options.auditRetention)} * interval '1 second'
+                ORDER BY at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
+              )
+              DELETE FROM payments.audit_log a USING old
+              WHERE a.organization_id = old.organization_id AND a.id = old.id
+              RETURNING 1`,
+            (rows) => rows.length
+          )
+        ).pipe(Effect.asVoid, orUnavailable)
+      }))
+    )
+}

@@ -1,0 +1,105 @@
+import { SqlClient } from "@effect/sql"
+import { Effect } from "effect"
+import { PermissionDenied, WorkspaceAccessRequired } from "../../Errors.ts"
+import type { Environment } from "../../events/Environment.ts"
+import { makeAuditAll } from "../../kit/Audit.ts"
+import type { OrganizationId } from "../../kit/Ids.ts"
+import type { Author } from "../../kit/Tenant.ts"
+import { permissionsOf } from "../Access.ts"
+import { type Member, manages } from "../members/MembershipsRepo.ts"
+import type { InvitedRole } from "../Schemas.ts"
+import { expandGrants, type Grant } from "./Permissions.ts"
+
+/** What members give to others and to programs, keys and invitations: who may, and what ends with their right to. */
+
+type Place = Pick<Member, "role" | "environments">
+
+/** Viewers manage no keys, and nobody those of a workspace that they may not enter. */
+export const requireKeyManager = (
+  { environments, role }: Place,
+  environment: Environment
+): Effect.Effect<void, PermissionDenied | WorkspaceAccessRequired> => {
+  if (role === "viewer") {
+    return new PermissionDenied({ message: "The role viewer may not manage API keys." })
+  }
+  return environments.includes(environment) ? Effect.void : new WorkspaceAccessRequired()
+}
+
+const beyond = ({ role }: Place, grants: ReadonlyArray<Grant>) =>
+  [...expandGrants(grants)].filter((permission) => !permissionsOf(role).has(permission))
+
+/** A key never carries more than its creator has. */
+export const requireKeyGiver = (
+  place: Place,
+  environment: Environment,
+  grants: ReadonlyArray<Grant>
+): Effect.Effect<void, PermissionDenied | WorkspaceAccessRequired> =>
+  Effect.zipRight(
+    requireKeyManager(place, environment),
+    Effect.suspend(() => {
+      const lacked = beyond(place, grants)
+      return lacked.length === 0
+        ? Effect.void
+        : new PermissionDenied({ message: `You lack ${lacked.join(", ")}, and can't give it to a key.` })
+    })
+  )
+
+interface GivenKey {
+  readonly id: string
+  readonly environment: Environment
+  readonly permissions: ReadonlyArray<Grant>
+}
+
+/** What ends, and on whose word. */
+export interface Ending {
+  readonly organizationId: OrganizationId
+  /** Who gave it. */
+  readonly personId: string
+  /** Their place from now on; undefined for who is no member any more. */
+  readonly place: Place | undefined
+  readonly keepKeys: boolean
+  readonly author: Author
+}
+
+/**
+ * Revokes the open invitations and the keys of a member's making that they could not give any more, each with an audit
+ * record. Runs in the transaction that changes their place, under the lock of the organization's members.
+ */
+export const makeEndGiven = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const auditAll = yield* makeAuditAll
+
+  const endInvitations = Effect.fnUntraced(function* ({ author, organizationId, personId, place }: Ending) {
+    const open = yield* sql<{ readonly id: string; readonly role: InvitedRole }>`
+      SELECT id, role FROM payments.invitations
+      WHERE organization_id = ${organizationId} AND created_by_kind = 'person' AND created_by_id = ${personId}
+        AND accepted_at IS NULL AND revoked_at IS NULL AND expires_at > now()`
+    const lost = open.filter(({ role }) => place === undefined || !manages(place.role, role)).map(({ id }) => id)
+    // Not those that were accepted while this waited for them
+    const revoked = yield* sql<{ readonly id: string }>`
+      UPDATE payments.invitations SET revoked_at = now()
+      WHERE organization_id = ${organizationId} AND id = ANY (${lost}::uuid[])
+        AND accepted_at IS NULL AND revoked_at IS NULL RETURNING id`
+    yield* auditAll(
+      { organizationId, author, action: "invitation.revoked", targetType: "invitation" },
+      revoked.map(({ id }) => ({ environment: null, id }))
+    )
+  })
+
+  const endKeys = Effect.fnUntraced(function* ({ author, organizationId, personId, place }: Ending) {
+    const mayGive = ({ environment, permissions }: GivenKey) =>
+      place === undefined ? Effect.succeed(false) : Effect.isSuccess(requireKeyGiver(place, environment, permissions))
+    const keys = yield* sql<GivenKey>`
+      SELECT id, environment, permissions FROM payments.api_keys
+      WHERE organization_id = ${organizationId} AND created_by_kind = 'person' AND created_by_id = ${personId}
+        AND revoked_at IS NULL`
+    const lost = yield* Effect.filter(keys, mayGive, { negate: true })
+    const revoked = yield* sql<{ readonly id: string; readonly environment: Environment }>`
+      UPDATE payments.api_keys SET revoked_at = now()
+      WHERE organization_id = ${organizationId} AND id = ANY (${lost.map(({ id }) => id)}::uuid[])
+        AND revoked_at IS NULL RETURNING id, environment`
+    yield* auditAll({ organizationId, author, action: "api_key.revoked", targetType: "api_key" }, revoked)
+  })
+
+  return (ending: Ending) => Effect.zipRight(endInvitations(ending), ending.keepKeys ? Effect.void : endKeys(ending))
+})

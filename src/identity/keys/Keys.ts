@@ -1,0 +1,294 @@
+import { createHash, randomBytes } from "node:crypto"
+import { SqlClient, type Statement } from "@effect/sql"
+import { Context, Effect, Layer, Redacted } from "effect"
+import {
+  ApiKeyInvalid,
+  ApiKeyLimitReached,
+  PermissionDenied,
+  type ServiceUnavailable,
+  type WorkspaceAccessRequired
+} from "../../Errors.ts"
+import type { Environment } from "../../events/Environment.ts"
+import { makeAudit } from "../../kit/Audit.ts"
+import { newId, type OrganizationId } from "../../kit/Ids.ts"
+import { orUnavailable, transaction } from "../../storage/Database.ts"
+import { makePreparing, parametersOf } from "../../storage/Statements.ts"
+import { makeMemberships } from "../members/MembershipsRepo.ts"
+import type { Author, PrincipalShape, Tenant } from "../Principal.ts"
+import {
+  type CredentialLimits,
+  type CredentialLimitsRow,
+  type CredentialPolicies,
+  credentialLimitColumns,
+  takeCredentialTokens,
+  toCredentialLimits
+} from "./CredentialLimits.ts"
+import { requireKeyGiver } from "./Giving.ts"
+import { expandGrants, type Grant } from "./Permissions.ts"
+
+/** An API key as it is stored and shown: never the key itself (contract, Authentication). */
+export interface KeyRecord {
+  readonly id: string
+  readonly organizationId: OrganizationId
+  readonly environment: Environment
+  readonly name: string
+  /** `pk_test_` or `pk_live_`. */
+  readonly prefix: string
+  readonly lastFour: string
+  readonly permissions: ReadonlyArray<Grant>
+  readonly createdAt: Date
+  /** Null where it was created before this was recorded. */
+  readonly createdBy: Author | null
+  readonly expiresAt: Date | null
+  /** To the minute; null where it was never used. */
+  readonly lastUsedAt: Date | null
+}
+
+/** What a new key is made of. */
+export interface NewKey {
+  readonly organizationId: OrganizationId
+  /** 1 to 100 characters. */
+  readonly name: string
+  readonly permissions: ReadonlyArray<Grant>
+  /** A key created without a mode is a test key (contract, Authentication, rule 3). */
+  readonly mode?: "test" | "live"
+  readonly expiresAt?: Date
+  /** Who creates it. Where it is a person, it carries no more than they may do in the organization. */
+  readonly author: Author
+}
+
+const prefixes = { test: "pk_test_", live: "pk_live_" } as const
+
+/** The environment that a key's form selects: `_live_` in the prefix means production, every other form the sandbox. */
+export const keyEnvironment = (key: string): Environment => (/^[a-z]+_live_/.test(key) ? "production" : "sandbox")
+
+/**
+ * API keys of an organization, of both environments together. Revoked ones don't count; expired ones do, since they are
+ * listed until they are revoked.
+ */
+export const maxKeys = 100
+
+/** What is stored of a key and looked up: it has 256 random bits, so a plain hash can't be guessed back. */
+export const keyHash = (key: Redacted.Redacted): Buffer => createHash("sha256").update(Redacted.value(key)).digest()
+
+/** Longer values are no keys: they are not even hashed. */
+export const maxKeyLength = 256
+
+/** API keys of organizations. */
+export class Keys extends Context.Tag("connected-payments/identity/Keys")<
+  Keys,
+  {
+    /**
+     * Makes a key: its prefix, then 32 random bytes as base64url. The key itself is in this answer only. An organization
+     * has at most `maxKeys` that were not revoked, also under concurrency. What its creator may do is judged in the
+     * transaction, so that none comes after their removal.
+     */
+    readonly create: (
+      options: NewKey
+    ) => Effect.Effect<
+      { readonly record: KeyRecord; readonly key: Redacted.Redacted },
+      ApiKeyLimitReached | PermissionDenied | WorkspaceAccessRequired | ServiceUnavailable
+    >
+    /** The caller that a key stands for. One answer for unknown, revoked and expired keys. One round trip. */
+    readonly authenticate: (key: Redacted.Redacted) => Effect.Effect<PrincipalShape, ApiKeyInvalid | ServiceUnavailable>
+    /**
+     * `authenticate`, with a token taken from the key's rate limit and up to `organizationTokens` from its organization's,
+     * in the same round trip. Refuses nothing for want of them.
+     */
+    readonly admit: (
+      key: Redacted.Redacted,
+      policies: CredentialPolicies,
+      organizationTokens: number
+    ) => Effect.Effect<CredentialLimits & { readonly principal: PrincipalShape }, ApiKeyInvalid | ServiceUnavailable>
+    /** The tenant's keys that were not revoked, newest first. */
+    readonly list: (tenant: Tenant) => Effect.Effect<ReadonlyArray<KeyRecord>, ServiceUnavailable>
+    /** Takes effect at once: every request looks its key up. Answers whether there was such a key. */
+    readonly revoke: (tenant: Tenant, id: string, author: Author) => Effect.Effect<boolean, ServiceUnavailable>
+    /** Notes that keys were used, to the minute; off the path of the requests. */
+    readonly touch: (ids: ReadonlyArray<string>) => Effect.Effect<void, ServiceUnavailable>
+  }
+>() {
+  static readonly layer: Layer.Layer<Keys, never, SqlClient.SqlClient> = Layer.effect(
+    Keys,
+    Effect.gen(function* () {
+      return makeKeys(yield* SqlClient.SqlClient, yield* makePreparing, yield* makeAudit, yield* makeMemberships)
+    })
+  )
+}
+
+interface KeyRow {
+  readonly id: string
+  readonly organizationId: OrganizationId
+  readonly environment: Environment
+  readonly permissions: ReadonlyArray<Grant>
+}
+
+/** The caller of a key's row. The row says the environment; a key whose form says another is not taken. */
+const toPrincipal = (key: Redacted.Redacted, row: KeyRow | undefined): Effect.Effect<PrincipalShape, ApiKeyInvalid> =>
+  row === undefined || row.environment !== keyEnvironment(Redacted.value(key))
+    ? new ApiKeyInvalid()
+    : Effect.succeed({
+        organizationId: row.organizationId,
+        environment: row.environment,
+        permissions: expandGrants(row.permissions),
+        author: { kind: "api_key", id: row.id }
+      })
+
+function makeKeys(
+  sql: SqlClient.SqlClient,
+  prepare: Effect.Effect.Success<typeof makePreparing>,
+  audit: Effect.Effect.Success<typeof makeAudit>,
+  memberships: Effect.Effect.Success<typeof makeMemberships>
+): Keys["Type"] {
+  const columns = sql.literal(`
+    id, organization_id AS "organizationId", environment, name, key_prefix AS prefix, last_four AS "lastFour",
+    permissions, created_at AS "createdAt", expires_at AS "expiresAt", last_used_at AS "lastUsedAt",
+    CASE WHEN created_by_id IS NOT NULL THEN json_build_object('kind', created_by_kind, 'id', created_by_id) END
+      AS "createdBy"`)
+
+  const usable = (hash: Buffer | Statement.Fragment) => sql`
+    SELECT id, organization_id AS "organizationId", environment, permissions
+    FROM payments.api_keys
+    WHERE key_hash = ${hash} AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`
+
+  /** In the transaction of a new key, under the lock of the organization. */
+  const requireRoom = Effect.fnUntraced(function* (organizationId: OrganizationId) {
+    const beyond = yield* sql`
+      SELECT 1 FROM payments.api_keys WHERE organization_id = ${organizationId} AND revoked_at IS NULL
+      OFFSET ${maxKeys - 1} LIMIT 1`
+    if (beyond.length > 0) {
+      return yield* new ApiKeyLimitReached()
+    }
+  })
+
+  /** A person's place, as it is now; others act on the operator's word. */
+  const requireGiver = Effect.fnUntraced(function* ({ environment, organizationId }: Tenant, options: NewKey) {
+    if (options.author.kind !== "person") {
+      return
+    }
+    const member = yield* memberships.find(organizationId, options.author.id)
+    if (member === undefined) {
+      return yield* new PermissionDenied({ message: "Only members create keys of an organization." })
+    }
+    yield* requireKeyGiver(member, environment, options.permissions)
+  })
+
+  const create = Effect.fn("Keys.create")(function* (options: NewKey) {
+    const prefix = prefixes[options.mode ?? "test"]
+    const text = `${prefix}${randomBytes(32).toString("base64url")}`
+    const key = Redacted.make(text)
+    const id = yield* newId
+    const tenant = { organizationId: options.organizationId, environment: keyEnvironment(text) }
+    const insert = sql<KeyRecord>`
+      INSERT INTO payments.api_keys
+        (id, organization_id, environment, name, key_hash, key_prefix, last_four, permissions, expires_at,
+          created_by_kind, created_by_id)
+      VALUES (${id}, ${tenant.organizationId}, ${tenant.environment}, ${options.name}, ${keyHash(key)}, ${prefix},
+        ${text.slice(-4)}, ${options.permissions}::text[], ${options.expiresAt ?? null},
+        ${options.author.kind}, ${options.author.id})
+      RETURNING ${columns}`
+    const [record] = yield* transaction(sql)(
+      Effect.gen(function* () {
+        // With it creations of the organization's keys wait for each other, and for changes of its members
+        yield* memberships.lock(options.organizationId)
+        yield* requireGiver(tenant, options)
+        yield* requireRoom(options.organizationId)
+        const inserted = yield* insert
+        yield* audit({
+          ...tenant,
+          author: options.author,
+          action: "api_key.created",
+          targetType: "api_key",
+          targetId: id
+        })
+        return inserted
+      })
+    )
+    return record === undefined ? yield* Effect.dieMessage("INSERT … RETURNING answered no row") : { key, record }
+  }, orUnavailable)
+
+  const authenticate = Effect.fn("Keys.authenticate")(function* (key: Redacted.Redacted) {
+    if (Redacted.value(key).length > maxKeyLength) {
+      return yield* new ApiKeyInvalid()
+    }
+    const [row] = yield* sql<KeyRow>`${usable(keyHash(key))}`
+    return yield* toPrincipal(key, row)
+  }, orUnavailable)
+
+  /** The statement of `admit`, written out once: a request differs in its hash and in how much it takes. */
+  const admission = (policies: CredentialPolicies) => {
+    const parameters = parametersOf(sql, ["hash", "organizationTokens"])
+    const run = prepare<KeyRow & CredentialLimitsRow>(sql`
+      WITH caller AS MATERIALIZED (${usable(parameters.hash)}),
+        ${takeCredentialTokens(sql, "key", policies, parameters.organizationTokens)}
+      SELECT caller.*, ${credentialLimitColumns(sql)} FROM caller CROSS JOIN own LEFT JOIN shared ON true`)
+    return (key: Redacted.Redacted, organizationTokens: number) => run([keyHash(key), organizationTokens])
+  }
+  const admissions = new WeakMap<CredentialPolicies, ReturnType<typeof admission>>()
+  const admissionUnder = (policies: CredentialPolicies) => {
+    const known = admissions.get(policies)
+    if (known !== undefined) {
+      return known
+    }
+    const made = admission(policies)
+    admissions.set(policies, made)
+    return made
+  }
+
+  // Every request passes here: no span of its own, the statement has one
+  const admit = Effect.fnUntraced(function* (
+    key: Redacted.Redacted,
+    policies: CredentialPolicies,
+    organizationTokens: number
+  ) {
+    if (Redacted.value(key).length > maxKeyLength) {
+      return yield* new ApiKeyInvalid()
+    }
+    const [row] = yield* admissionUnder(policies)(key, organizationTokens)
+    if (row === undefined) {
+      return yield* new ApiKeyInvalid()
+    }
+    return { principal: yield* toPrincipal(key, row), ...toCredentialLimits(row) }
+  }, orUnavailable)
+
+  const list = Effect.fn("Keys.list")(function* (tenant: Tenant) {
+    return yield* sql<KeyRecord>`
+      SELECT ${columns} FROM payments.api_keys
+      WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND revoked_at IS NULL
+      ORDER BY id DESC`
+  }, orUnavailable)
+
+  const revoke = Effect.fn("Keys.revoke")(function* (tenant: Tenant, id: string, author: Author) {
+    return yield* transaction(sql)(
+      Effect.gen(function* () {
+        const revoked = yield* sql`
+          UPDATE payments.api_keys SET revoked_at = now()
+          WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND id = ${id}
+            AND revoked_at IS NULL
+          RETURNING 1`
+        if (revoked.length > 0) {
+          const { environment, organizationId } = tenant
+          yield* audit({
+            organizationId,
+            environment,
+            author,
+            action: "api_key.revoked",
+            targetType: "api_key",
+            targetId: id
+          })
+        }
+        return revoked.length > 0
+      })
+    )
+  }, orUnavailable)
+
+  const touch = (ids: ReadonlyArray<string>) =>
+    sql`
+      UPDATE payments.api_keys SET last_used_at = date_trunc('minute', now())
+      WHERE id = ANY (${ids}::uuid[]) AND (last_used_at IS NULL OR last_used_at < date_trunc('minute', now()))`.pipe(
+      Effect.asVoid,
+      orUnavailable
+    )
+
+  return { create, authenticate, admit, list, revoke, touch }
+}

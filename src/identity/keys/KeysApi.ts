@@ -1,0 +1,91 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { PrintableText, Uuid } from "../../bounds/Text.ts"
+import {
+  ApiKeyLimitReached,
+  errorSchema,
+  OrganizationAccessDenied,
+  PermissionDenied,
+  ResourceNotFound,
+  ServiceUnavailable,
+  WorkspaceAccessRequired
+} from "../../Errors.ts"
+import { Instant } from "../../kit/Instant.ts"
+import { NoQuery, optional, strict, uniqueArray } from "../../kit/Request.ts"
+import { SessionAuthentication } from "../Authentication.ts"
+import { CreatedBy, WorkspaceEnvironment } from "../Schemas.ts"
+import { bySession } from "../sign-in/SessionApi.ts"
+import { Grant, grants } from "./Permissions.ts"
+
+/** An API key as it is shown: never the key itself (contract, Authentication). */
+export const ApiKey = Schema.Struct({
+  id: Schema.UUID,
+  name: Schema.String,
+  environment: WorkspaceEnvironment,
+  prefix: Schema.String.annotations({ examples: ["pk_test_"] }),
+  lastFour: Schema.String,
+  permissions: Schema.Array(Grant),
+  createdAt: Schema.Date,
+  createdBy: CreatedBy,
+  expiresAt: Schema.NullOr(Schema.Date),
+  lastUsedAt: Schema.NullOr(Schema.Date).annotations({ description: "To the minute; null where it was never used" })
+}).annotations({ identifier: "ApiKey" })
+
+/** The answer to create: the record, with the key, shown this once. */
+export const CreatedApiKey = Schema.Struct({
+  ...ApiKey.fields,
+  key: Schema.String.annotations({ description: "`pk_test_…` or `pk_live_…`, shown this once" })
+}).annotations({ identifier: "CreatedApiKey" })
+
+export const ApiKeyList = Schema.Struct({ data: Schema.Array(ApiKey) }).annotations({ identifier: "ApiKeyList" })
+
+/** Body of `POST /identity/api-keys`. */
+export const CreateApiKey = strict(
+  Schema.Struct({
+    name: PrintableText(100),
+    permissions: uniqueArray(Grant, { min: 1, max: grants.length }),
+    mode: optional(
+      Schema.Literal("test", "live").annotations({ description: "Default test: production needs an explicit live" })
+    ),
+    expiresAt: optional(Instant.annotations({ description: "In the future; absent, the key does not expire" }))
+  }).annotations({ identifier: "CreateApiKey" })
+)
+export type CreateApiKey = typeof CreateApiKey.Type
+
+const KeyPath = Schema.Struct({ id: Uuid.annotations({ description: "The key's id (UUID)" }) })
+
+/** API keys of the signed-in person's organization (contract, Authentication, rules 1 to 6). */
+export class KeysApi extends HttpApiGroup.make("apiKeys")
+  .add(
+    HttpApiEndpoint.post("create", "/identity/api-keys")
+      .setUrlParams(NoQuery)
+      .setPayload(CreateApiKey)
+      .addSuccess(CreatedApiKey, { status: 201 })
+      .addError(errorSchema(ApiKeyLimitReached))
+      .annotate(OpenApi.Summary, "Create an API key, shown this once")
+      .annotate(
+        OpenApi.Description,
+        "A test key unless `mode` is `live`. Its creator must be allowed into the workspace of its environment, and it carries no more than they may do: only owners and admins give `audit-log:read`. It is revoked when its creator is removed, or may not give it any more, unless `keep_keys` says otherwise. An organization has at most 100 keys that were not revoked."
+      )
+  )
+  .add(
+    HttpApiEndpoint.get("list", "/identity/api-keys")
+      .setUrlParams(NoQuery)
+      .addSuccess(ApiKeyList)
+      .annotate(OpenApi.Summary, "List the selected environment's keys, newest first")
+  )
+  .add(
+    HttpApiEndpoint.del("revoke", "/identity/api-keys/:id")
+      .setPath(KeyPath)
+      .setUrlParams(NoQuery)
+      .addError(errorSchema(ResourceNotFound))
+      .annotate(OpenApi.Summary, "Revoke a key of the selected environment")
+      .annotate(OpenApi.Description, "No request with the key is taken from then on.")
+  )
+  .addError(errorSchema(PermissionDenied))
+  .addError(errorSchema(WorkspaceAccessRequired))
+  .addError(errorSchema(OrganizationAccessDenied))
+  .addError(errorSchema(ServiceUnavailable))
+  .middleware(SessionAuthentication)
+  .annotateEndpoints(OpenApi.Override, bySession)
+  .annotate(OpenApi.Description, "API keys of the organization") {}

@@ -1,0 +1,55 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Clock, Effect, Redacted } from "effect"
+import { OrganizationAccessDenied, ResourceNotFound, ValidationFailed } from "../../Errors.ts"
+import { BaseApi } from "../../kit/BaseApi.ts"
+import { CurrentSession } from "../Authentication.ts"
+import { currentMember } from "../members/CurrentMember.ts"
+import { requireKeyGiver, requireKeyManager } from "./Giving.ts"
+import { Keys } from "./Keys.ts"
+import { KeysApi } from "./KeysApi.ts"
+
+/** The signed-in person in their organization, with their place there. */
+const member = Effect.gen(function* () {
+  const { environment, membership } = yield* CurrentSession
+  const { author, organizationId } = yield* currentMember
+  return membership === null
+    ? yield* new OrganizationAccessDenied()
+    : { author, tenant: { organizationId, environment }, place: membership }
+})
+
+/** The same, as one who may manage the keys of the selected environment. */
+const keyManager = Effect.tap(member, ({ place, tenant }) => requireKeyManager(place, tenant.environment))
+
+/** Serves `KeysApi`. */
+export const keysHttp = HttpApiBuilder.group(BaseApi.add(KeysApi), "apiKeys", (handlers) =>
+  Effect.map(Keys, (keys) =>
+    handlers
+      .handle(
+        "create",
+        Effect.fnUntraced(function* ({ payload }) {
+          const { expiresAt, mode = "test" } = payload
+          const { author, place, tenant } = yield* member
+          // Judged again in the transaction, since it may be taken from them meanwhile
+          yield* requireKeyGiver(place, mode === "live" ? "production" : "sandbox", payload.permissions)
+          if (expiresAt !== undefined && expiresAt.getTime() <= (yield* Clock.currentTimeMillis)) {
+            return yield* new ValidationFailed({ message: "expiresAt must be in the future.", fields: ["expiresAt"] })
+          }
+          const { organizationId } = tenant
+          const { key, record } = yield* keys.create({ ...payload, mode, organizationId, author })
+          return { ...record, key: Redacted.value(key) }
+        })
+      )
+      .handle("list", () =>
+        Effect.flatMap(keyManager, ({ tenant }) => Effect.map(keys.list(tenant), (data) => ({ data })))
+      )
+      .handle(
+        "revoke",
+        Effect.fnUntraced(function* ({ path }) {
+          const { author, tenant } = yield* keyManager
+          if (!(yield* keys.revoke(tenant, path.id, author))) {
+            return yield* new ResourceNotFound({ message: "There is no such key in this environment." })
+          }
+        })
+      )
+  )
+)

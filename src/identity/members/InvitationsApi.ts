@@ -1,0 +1,133 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { Uuid } from "../../bounds/Text.ts"
+import {
+  errorSchema,
+  OrganizationAccessDenied,
+  OrganizationAlreadyExists,
+  OriginNotTrusted,
+  PermissionDenied,
+  RateLimitExceeded,
+  ResourceNotFound,
+  ServiceUnavailable,
+  SessionInvalid
+} from "../../Errors.ts"
+import { NoQuery, optional, strict } from "../../kit/Request.ts"
+import { RedemptionLimit } from "../AddressLimit.ts"
+import { SessionAuthentication } from "../Authentication.ts"
+import { CreatedBy, Email, Environments, InvitedRole, WorkspaceEnvironment } from "../Schemas.ts"
+import { bySession, SignedIn } from "../sign-in/SessionApi.ts"
+import { LinkPage, RedeemToken } from "../sign-in/SignInApi.ts"
+
+/** An invitation that can still be accepted. */
+export const Invitation = Schema.Struct({
+  id: Schema.UUID,
+  email: Schema.String,
+  role: InvitedRole,
+  environments: Schema.Array(WorkspaceEnvironment),
+  createdAt: Schema.Date,
+  createdBy: CreatedBy,
+  expiresAt: Schema.Date
+}).annotations({ identifier: "Invitation" })
+
+export const InvitationList = Schema.Struct({ data: Schema.Array(Invitation) }).annotations({
+  identifier: "InvitationList"
+})
+
+/** What an invitation is for, as who holds its link sees it. */
+export const InvitationPreview = Schema.Struct({
+  email: Schema.String,
+  organization: Schema.String.annotations({ description: "The organization's name" }),
+  role: InvitedRole,
+  expiresAt: Schema.Date
+}).annotations({ identifier: "InvitationPreview" })
+
+/** Body of `POST /identity/invitations`. */
+export const CreateInvitation = strict(
+  Schema.Struct({
+    email: Email,
+    role: InvitedRole,
+    environments: optional(
+      Environments.annotations({
+        description: "Whose workspaces a developer or viewer may enter; default none. Admins enter every one"
+      })
+    )
+  }).annotations({ identifier: "CreateInvitation" })
+)
+
+const InvitationPath = Schema.Struct({ id: Uuid.annotations({ description: "The invitation's id (UUID)" }) })
+
+/** Invitations of the signed-in person's organization. */
+export class InvitationsApi extends HttpApiGroup.make("invitations")
+  .add(
+    HttpApiEndpoint.post("create", "/identity/invitations")
+      .setUrlParams(NoQuery)
+      .setPayload(CreateInvitation)
+      .addSuccess(Invitation, { status: 201 })
+      .annotate(OpenApi.Summary, "Invite a person by e-mail")
+      .annotate(
+        OpenApi.Description,
+        "Mails a link that works once, within 7 days, and takes the place of an open invitation of the same address. Owners and admins invite; only owners invite admins. At most 50 per organization in an hour and 200 in a day, 30 per inviter in an hour, and 5 in a day to one mailbox; organizations without a connected account send one mailbox at most 20 in a day, all of them together."
+      )
+  )
+  .add(
+    HttpApiEndpoint.get("list", "/identity/invitations")
+      .setUrlParams(NoQuery)
+      .addSuccess(InvitationList)
+      .annotate(OpenApi.Summary, "List open invitations, newest first")
+  )
+  .add(
+    HttpApiEndpoint.del("revoke", "/identity/invitations/:id")
+      .setPath(InvitationPath)
+      .setUrlParams(NoQuery)
+      .addError(errorSchema(ResourceNotFound))
+      .annotate(OpenApi.Summary, "Take an open invitation back")
+  )
+  .addError(errorSchema(PermissionDenied))
+  .addError(errorSchema(OrganizationAccessDenied))
+  .addError(errorSchema(ServiceUnavailable))
+  .middleware(SessionAuthentication)
+  .annotateEndpoints(OpenApi.Override, bySession)
+  .annotate(OpenApi.Description, "Open invitations to the organization") {}
+
+/** The invited person's side. Needs no credential but the mailed token. */
+export class InvitationApi extends HttpApiGroup.make("invitation")
+  .add(
+    HttpApiEndpoint.get("page", "/identity/invitation")
+      .addSuccess(LinkPage)
+      .annotate(OpenApi.Summary, "The page that an invitation's link opens")
+      .annotate(
+        OpenApi.Description,
+        "Accepts nothing by itself: it says whom the link signs in and where, and its button sends the token, which is behind the link's #, to `POST /identity/invitation`."
+      )
+  )
+  .add(
+    HttpApiEndpoint.post("preview", "/identity/invitation/preview")
+      .setUrlParams(NoQuery)
+      .setPayload(RedeemToken)
+      .addSuccess(InvitationPreview)
+      .addError(errorSchema(SessionInvalid))
+      .addError(errorSchema(OriginNotTrusted))
+      .addError(errorSchema(RateLimitExceeded))
+      .middleware(RedemptionLimit)
+      .annotate(OpenApi.Summary, "Read whom an invitation signs in, and where")
+      .annotate(OpenApi.Description, "Accepts nothing: the link's page says so before its button does.")
+  )
+  .add(
+    HttpApiEndpoint.post("accept", "/identity/invitation")
+      .setUrlParams(NoQuery)
+      .setPayload(RedeemToken)
+      .addSuccess(SignedIn)
+      .addError(errorSchema(SessionInvalid))
+      .addError(errorSchema(OriginNotTrusted))
+      .addError(errorSchema(OrganizationAlreadyExists))
+      .addError(errorSchema(RateLimitExceeded))
+      .middleware(RedemptionLimit)
+      .annotate(OpenApi.Summary, "Accept an invitation; signs in and sets the session cookie")
+      .annotate(
+        OpenApi.Description,
+        "A person has one organization: who has one leaves it first, and may then use the same link. An invitation ends with its sender's right to invite to its role: it is revoked when they are removed or demoted, and is refused like any that is not valid."
+      )
+  )
+  .addError(errorSchema(ServiceUnavailable))
+  .annotate(OpenApi.Description, "Accepting an invitation") {}

@@ -1,0 +1,44 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect } from "effect"
+import { BaseApi } from "../../kit/BaseApi.ts"
+import { makeRedemption, type RedemptionOptions } from "../sign-in/LinkRedemption.ts"
+import { invitationPage } from "../sign-in/SignInPage.ts"
+import { currentMember } from "./CurrentMember.ts"
+import { Invitations } from "./Invitations.ts"
+import { InvitationApi, InvitationsApi } from "./InvitationsApi.ts"
+
+/** Serves `InvitationsApi`. */
+export const invitationsHttp = HttpApiBuilder.group(BaseApi.add(InvitationsApi), "invitations", (handlers) =>
+  Effect.gen(function* () {
+    const invitations = yield* Invitations
+    return handlers
+      .handle(
+        "create",
+        Effect.fnUntraced(function* ({ payload }) {
+          const { author, organizationId } = yield* currentMember
+          return yield* invitations.create({ environments: [], ...payload, organizationId, author })
+        })
+      )
+      .handle("list", () =>
+        Effect.flatMap(currentMember, (principal) => Effect.map(invitations.list(principal), (data) => ({ data })))
+      )
+      .handle("revoke", ({ path }) =>
+        Effect.flatMap(currentMember, ({ author, organizationId }) =>
+          invitations.revoke({ organizationId, author, id: path.id })
+        )
+      )
+  })
+)
+
+/** Serves `InvitationApi`. */
+export const invitationHttp = (options: RedemptionOptions) =>
+  HttpApiBuilder.group(BaseApi.add(InvitationApi), "invitation", (handlers) =>
+    Effect.gen(function* () {
+      const invitations = yield* Invitations
+      const { preview, redeem } = yield* makeRedemption(options)
+      return handlers
+        .handle("page", () => Effect.succeed(invitationPage))
+        .handle("preview", ({ payload }) => preview(invitations.preview(payload.token)))
+        .handle("accept", ({ payload }) => redeem((client) => invitations.accept(payload.token, client)))
+    })
+  )

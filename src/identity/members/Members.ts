@@ -1,0 +1,212 @@
+import { SqlClient } from "@effect/sql"
+import { Context, Effect, Layer } from "effect"
+import {
+  type OrganizationAlreadyExists,
+  PermissionDenied,
+  ResourceNotFound,
+  type ServiceUnavailable,
+  ValidationFailed
+} from "../../Errors.ts"
+import type { Environment } from "../../events/Environment.ts"
+import { type AuditAction, makeAudit } from "../../kit/Audit.ts"
+import type { OrganizationId } from "../../kit/Ids.ts"
+import type { Author } from "../../kit/Tenant.ts"
+import { orUnavailable, transaction } from "../../storage/Database.ts"
+import { makeEndGiven } from "../keys/Giving.ts"
+import type { Role } from "../Principal.ts"
+import { entersEverything, type Member, makeMemberships, manages } from "./MembershipsRepo.ts"
+
+export { entersEverything, type Member, manages } from "./MembershipsRepo.ts"
+
+/** What is absent stays. */
+export interface MemberChange {
+  readonly role?: Role
+  /** Replaces the granted workspaces; for developers and viewers alone. */
+  readonly environments?: ReadonlyArray<Environment>
+}
+
+/**
+ * The members of organizations: roles and access to workspaces (contract, Authentication, rules 7 and 8).
+ *
+ * Who may change whom: an owner everybody, an admin developers and viewers, and nobody gives a role that they could not
+ * take; the operator acts as an owner does. An organization keeps at least one owner. All of it takes effect with the
+ * next request of the member's sessions, which stay: who was removed is signed in without an organization.
+ *
+ * With a member's right to give them end the open invitations that they sent and the keys that they created: all of them
+ * with a removal, and with a change those that they could not give any more.
+ */
+export class Members extends Context.Tag("connected-payments/identity/Members")<
+  Members,
+  {
+    /** In the order in which they joined. */
+    readonly list: (organizationId: OrganizationId) => Effect.Effect<ReadonlyArray<Member>, ServiceUnavailable>
+    /** Adds a person, made where unknown, without an invitation: for the operator. */
+    readonly add: (options: {
+      readonly organizationId: OrganizationId
+      readonly email: string
+      readonly role: Role
+      readonly environments: ReadonlyArray<Environment>
+      readonly author: Author
+    }) => Effect.Effect<
+      Member,
+      OrganizationAlreadyExists | PermissionDenied | ResourceNotFound | ValidationFailed | ServiceUnavailable
+    >
+    /** A role that enters every workspace takes the granted ones away; a role that does not begins with none. */
+    readonly update: (options: {
+      readonly organizationId: OrganizationId
+      readonly personId: string
+      readonly change: MemberChange
+      readonly author: Author
+      /** Leaves the member's keys as they are. Nobody says so of their own. Default: false. */
+      readonly keepKeys?: boolean
+    }) => Effect.Effect<Member, PermissionDenied | ResourceNotFound | ValidationFailed | ServiceUnavailable>
+    /** Removes a member; any member may remove themselves. */
+    readonly remove: (options: {
+      readonly organizationId: OrganizationId
+      readonly personId: string
+      readonly author: Author
+      /** Leaves the member's keys as they are. Nobody says so of their own. Default: false. */
+      readonly keepKeys?: boolean
+    }) => Effect.Effect<void, PermissionDenied | ResourceNotFound | ServiceUnavailable>
+  }
+>() {
+  static readonly layer: Layer.Layer<Members, never, SqlClient.SqlClient> = Layer.effect(
+    Members,
+    Effect.gen(function* () {
+      return makeMembers(yield* SqlClient.SqlClient, yield* makeAudit, yield* makeMemberships, yield* makeEndGiven)
+    })
+  )
+}
+
+/** Workspaces can't be granted to who enters all of them. */
+export const requireGrantable = (
+  role: Role,
+  environments: ReadonlyArray<Environment>
+): Effect.Effect<void, ValidationFailed> =>
+  entersEverything(role) && environments.length > 0
+    ? new ValidationFailed({
+        message: "Owners and admins enter every workspace; environments are granted to developers and viewers.",
+        fields: ["environments"]
+      })
+    : Effect.void
+
+/** What is answered to who may not give, change or take a place of this role. */
+export const requireManages = (actor: Role, other: Role): Effect.Effect<void, PermissionDenied> =>
+  manages(actor, other)
+    ? Effect.void
+    : new PermissionDenied({ message: `The role ${actor} may not decide on members of the role ${other}.` })
+
+const sameEnvironments = (a: ReadonlyArray<Environment>, b: ReadonlyArray<Environment>): boolean =>
+  a.length === b.length && a.every((environment) => b.includes(environment))
+
+function makeMembers(
+  sql: SqlClient.SqlClient,
+  audit: Effect.Effect.Success<typeof makeAudit>,
+  memberships: Effect.Effect.Success<typeof makeMemberships>,
+  endGiven: Effect.Effect.Success<typeof makeEndGiven>
+): Members["Type"] {
+  const record = (organizationId: OrganizationId, author: Author, action: AuditAction, personId: string) =>
+    audit({ organizationId, environment: null, author, action, targetType: "member", targetId: personId })
+
+  const find = Effect.fnUntraced(function* (organizationId: OrganizationId, personId: string) {
+    const member = yield* memberships.find(organizationId, personId)
+    return member === undefined ? yield* new ResourceNotFound({ message: "There is no such member." }) : member
+  })
+
+  /** Nobody takes the last owner away, themselves included. Asked after the change, in its transaction. */
+  const requireOwner = (organizationId: OrganizationId) =>
+    Effect.flatMap(
+      sql`SELECT 1 FROM payments.memberships WHERE organization_id = ${organizationId} AND role = 'owner' LIMIT 1`,
+      (owners) =>
+        owners.length > 0
+          ? Effect.void
+          : new PermissionDenied({ message: "An organization keeps at least one owner; name another one first." })
+    )
+
+  /** Who loses a right would keep it by their keys. */
+  const requireMayKeep = (author: Author, personId: string, keepKeys: boolean) =>
+    keepKeys && author.kind === "person" && author.id === personId
+      ? new PermissionDenied({ message: "Whether your own keys stay is for another owner or admin to say." })
+      : Effect.void
+
+  const list = Effect.fn("Members.list")(function* (organizationId: OrganizationId) {
+    return yield* memberships.list(organizationId)
+  }, orUnavailable)
+
+  const add: Members["Type"]["add"] = Effect.fn("Members.add")(function* ({ author, email, ...options }) {
+    const { environments, organizationId, role } = options
+    yield* requireGrantable(role, environments)
+    return yield* transaction(sql)(
+      Effect.gen(function* () {
+        const [organization] = yield* memberships.lock(organizationId)
+        if (organization === undefined) {
+          return yield* new ResourceNotFound({ message: "There is no such organization." })
+        }
+        yield* requireManages(yield* memberships.roleOf(organizationId, author), role)
+        const personId = yield* memberships.ensurePerson(email)
+        yield* memberships.insert({ ...options, personId })
+        yield* record(organizationId, author, "member.added", personId)
+        return yield* find(organizationId, personId)
+      })
+    )
+  }, orUnavailable)
+
+  const update: Members["Type"]["update"] = Effect.fn("Members.update")(function* (options) {
+    const { author, change, keepKeys = false, organizationId, personId } = options
+    yield* requireMayKeep(author, personId, keepKeys)
+    return yield* transaction(sql)(
+      Effect.gen(function* () {
+        yield* memberships.lock(organizationId)
+        const actor = yield* memberships.roleOf(organizationId, author)
+        if (!entersEverything(actor)) {
+          return yield* new PermissionDenied({ message: "Only owners and admins may change members." })
+        }
+        const member = yield* find(organizationId, personId)
+        const role = change.role ?? member.role
+        yield* requireManages(actor, member.role)
+        yield* requireManages(actor, role)
+        yield* requireGrantable(role, change.environments ?? [])
+        const granted = entersEverything(member.role) ? [] : member.environments
+        const environments = entersEverything(role) ? [] : (change.environments ?? granted)
+        if (role === member.role && sameEnvironments(environments, granted)) {
+          return member
+        }
+        yield* sql`
+          UPDATE payments.memberships SET role = ${role}
+          WHERE organization_id = ${organizationId} AND person_id = ${personId}`
+        yield* memberships.grant(organizationId, personId, environments)
+        yield* requireOwner(organizationId)
+        yield* record(organizationId, author, "member.updated", personId)
+        const place = yield* find(organizationId, personId)
+        yield* endGiven({ organizationId, personId, place, keepKeys, author })
+        return place
+      })
+    )
+  }, orUnavailable)
+
+  const remove: Members["Type"]["remove"] = Effect.fn("Members.remove")(function* (options) {
+    const { author, keepKeys = false, organizationId, personId } = options
+    yield* requireMayKeep(author, personId, keepKeys)
+    yield* transaction(sql)(
+      Effect.gen(function* () {
+        yield* memberships.lock(organizationId)
+        const actor = yield* memberships.roleOf(organizationId, author)
+        const leaves = author.kind === "person" && author.id === personId
+        if (!leaves && !entersEverything(actor)) {
+          return yield* new PermissionDenied({ message: "Only owners and admins may remove other members." })
+        }
+        const member = yield* find(organizationId, personId)
+        if (!leaves) {
+          yield* requireManages(actor, member.role)
+        }
+        yield* sql`
+          DELETE FROM payments.memberships WHERE organization_id = ${organizationId} AND person_id = ${personId}`
+        yield* requireOwner(organizationId)
+        yield* record(organizationId, author, "member.removed", personId)
+        yield* endGiven({ organizationId, personId, place: undefined, keepKeys, author })
+      })
+    )
+  }, orUnavailable)
+
+  return { list, add, update, remove }
+}

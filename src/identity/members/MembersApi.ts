@@ -1,0 +1,91 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { Uuid } from "../../bounds/Text.ts"
+import {
+  errorSchema,
+  OrganizationAccessDenied,
+  PermissionDenied,
+  ResourceNotFound,
+  ServiceUnavailable
+} from "../../Errors.ts"
+import { BooleanFromQuery, NoQuery, optional, strict } from "../../kit/Request.ts"
+import { SessionAuthentication } from "../Authentication.ts"
+import { Environments, MemberRole, WorkspaceEnvironment } from "../Schemas.ts"
+import { bySession } from "../sign-in/SessionApi.ts"
+
+/** A member of the organization. */
+export const Member = Schema.Struct({
+  personId: Schema.UUID,
+  email: Schema.String,
+  role: MemberRole,
+  environments: Schema.Array(WorkspaceEnvironment).annotations({
+    description: "The environments whose workspaces the member may enter: all for owners and admins, else those granted"
+  }),
+  joinedAt: Schema.Date
+}).annotations({ identifier: "Member" })
+
+export const MemberList = Schema.Struct({ data: Schema.Array(Member) }).annotations({ identifier: "MemberList" })
+
+/** Body of PATCH: what is absent stays. */
+export const UpdateMember = strict(
+  Schema.Struct({
+    role: optional(MemberRole),
+    environments: optional(
+      Environments.annotations({ description: "Replaces the granted ones; for developers and viewers alone" })
+    )
+  }).annotations({ identifier: "UpdateMember" })
+)
+
+/** Query of what takes rights from a member. */
+export const MemberKeys = strict(
+  Schema.Struct({
+    keep_keys: optional(
+      BooleanFromQuery.annotations({
+        description:
+          "true leaves the API keys that the member created, which else are revoked where they could not give them any more; not for one's own"
+      })
+    )
+  })
+)
+
+const MemberPath = Schema.Struct({ personId: Uuid.annotations({ description: "The person's id (UUID)" }) })
+
+/** The members of the signed-in person's organization (contract, Authentication, rules 7 and 8). */
+export class MembersApi extends HttpApiGroup.make("members")
+  .add(
+    HttpApiEndpoint.get("list", "/identity/members")
+      .setUrlParams(NoQuery)
+      .addSuccess(MemberList)
+      .annotate(OpenApi.Summary, "List members, in the order in which they joined")
+  )
+  .add(
+    HttpApiEndpoint.patch("update", "/identity/members/:personId")
+      .setPath(MemberPath)
+      .setUrlParams(MemberKeys)
+      .setPayload(UpdateMember)
+      .addSuccess(Member)
+      .addError(errorSchema(PermissionDenied))
+      .addError(errorSchema(ResourceNotFound))
+      .annotate(OpenApi.Summary, "Change a member's role and access to workspaces")
+      .annotate(
+        OpenApi.Description,
+        "Owners change everybody, admins developers and viewers; only owners make owners and admins. The last owner stays one. Takes effect with the member's next request. Open invitations that the member sent and API keys that they created are revoked where they could not give them any more; `keep_keys` leaves the keys."
+      )
+  )
+  .add(
+    HttpApiEndpoint.del("remove", "/identity/members/:personId")
+      .setPath(MemberPath)
+      .setUrlParams(MemberKeys)
+      .addError(errorSchema(PermissionDenied))
+      .addError(errorSchema(ResourceNotFound))
+      .annotate(OpenApi.Summary, "Remove a member, or leave")
+      .annotate(
+        OpenApi.Description,
+        "Every member may leave but the last owner; others are removed by who may change them. Sessions lose the organization at once. The open invitations that the member sent and the API keys that they created are revoked; `keep_keys` leaves the keys."
+      )
+  )
+  .addError(errorSchema(OrganizationAccessDenied))
+  .addError(errorSchema(ServiceUnavailable))
+  .middleware(SessionAuthentication)
+  .annotateEndpoints(OpenApi.Override, bySession)
+  .annotate(OpenApi.Description, "Members of the organization, their roles and workspaces") {}

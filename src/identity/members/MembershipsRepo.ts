@@ -1,0 +1,105 @@
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Effect } from "effect"
+import { OrganizationAlreadyExists, PermissionDenied } from "../../Errors.ts"
+import type { Environment } from "../../events/Environment.ts"
+import { newId, type OrganizationId } from "../../kit/Ids.ts"
+import type { Author } from "../../kit/Tenant.ts"
+import { violates } from "../../storage/Database.ts"
+import type { Role } from "../Principal.ts"
+
+/** The statements on people and their places in organizations that several services of this slice share. */
+
+/** A person's place in an organization, as the API shows it. */
+export interface Member {
+  readonly personId: string
+  readonly email: string
+  readonly role: Role
+  /** The environments whose workspaces the person may enter: all for owners and admins, else those granted. */
+  readonly environments: ReadonlyArray<Environment>
+  readonly joinedAt: Date
+}
+
+/** Whether a role enters every workspace by itself, so that none can be granted to it. */
+export const entersEverything = (role: Role): boolean => role === "owner" || role === "admin"
+
+/** Whose places a role may give, change and take: an owner everybody's, an admin those of developers and viewers. */
+export const manages = (actor: Role, other: Role): boolean =>
+  actor === "owner" || (actor === "admin" && !entersEverything(other))
+
+export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => {
+  const columns = sql.literal(`
+    m.person_id AS "personId", p.email, m.role, m.created_at AS "joinedAt",
+    CASE WHEN m.role IN ('owner', 'admin') THEN ARRAY['sandbox', 'production'] ELSE ARRAY(
+      SELECT a.environment FROM payments.workspace_access a
+      WHERE a.organization_id = m.organization_id AND a.person_id = m.person_id ORDER BY a.environment DESC
+    ) END AS environments`)
+
+  /** Has changes of an organization's members wait for each other: its rules are about all of them together. */
+  const lock = (organizationId: OrganizationId) =>
+    sql`SELECT 1 FROM payments.organizations WHERE id = ${organizationId} FOR NO KEY UPDATE`
+
+  const list = (organizationId: OrganizationId) => sql<Member>`
+    SELECT ${columns} FROM payments.memberships m JOIN payments.people p ON p.id = m.person_id
+    WHERE m.organization_id = ${organizationId} ORDER BY m.created_at, m.person_id`
+
+  const find = (organizationId: OrganizationId, personId: string) =>
+    Effect.map(
+      sql<Member>`
+        SELECT ${columns} FROM payments.memberships m JOIN payments.people p ON p.id = m.person_id
+        WHERE m.organization_id = ${organizationId} AND m.person_id = ${personId}`,
+      ([member]) => member
+    )
+
+  /**
+   * The role that an author acts with now; asked in the transaction of what they do, since it may have been taken from
+   * them meanwhile. Who works at the service's own console acts as an owner does.
+   */
+  const roleOf = (organizationId: OrganizationId, author: Author) =>
+    Effect.gen(function* () {
+      if (author.kind === "operator") {
+        return "owner" as const
+      }
+      const member = author.kind === "person" ? yield* find(organizationId, author.id) : undefined
+      return member === undefined ? yield* new PermissionDenied() : member.role
+    })
+
+  /** The person of an e-mail address, made where unknown. */
+  const ensurePerson = (email: string) =>
+    Effect.gen(function* () {
+      const id = yield* newId
+      // An update that changes nothing, so that the row is returned also where another request made it just now
+      const [person] = yield* sql<{ readonly id: string }>`
+        INSERT INTO payments.people (id, email) VALUES (${id}, ${email.toLowerCase()})
+        ON CONFLICT (email) DO UPDATE SET email = EXCLUDED.email RETURNING id`
+      return person?.id ?? id
+    })
+
+  /** Replaces the workspaces granted to a member. */
+  const grant = (organizationId: OrganizationId, personId: string, environments: ReadonlyArray<Environment>) =>
+    Effect.zipRight(
+      sql`DELETE FROM payments.workspace_access
+        WHERE organization_id = ${organizationId} AND person_id = ${personId}`,
+      sql`INSERT INTO payments.workspace_access (organization_id, environment, person_id)
+        SELECT ${organizationId}, environment, ${personId} FROM unnest(${environments}::text[]) AS environment`
+    )
+
+  /** A place for a person, who must have none anywhere: a person has one organization. */
+  const insert = (options: {
+    readonly organizationId: OrganizationId
+    readonly personId: string
+    readonly role: Role
+    readonly environments: ReadonlyArray<Environment>
+  }): Effect.Effect<void, OrganizationAlreadyExists | SqlError.SqlError> =>
+    sql`INSERT INTO payments.memberships (organization_id, person_id, role)
+      VALUES (${options.organizationId}, ${options.personId}, ${options.role})`.pipe(
+      Effect.mapError((error) =>
+        violates(error, "memberships_one_per_person") || violates(error, "memberships_pkey")
+          ? new OrganizationAlreadyExists({ cause: error })
+          : error
+      ),
+      Effect.zipRight(grant(options.organizationId, options.personId, options.environments)),
+      Effect.asVoid
+    )
+
+  return { lock, list, find, roleOf, ensurePerson, grant, insert }
+})

@@ -1,0 +1,56 @@
+import { HttpServerRequest } from "@effect/platform"
+import { Effect } from "effect"
+import { type OriginNotTrusted, type RateLimitExceeded, type ServiceUnavailable, SessionInvalid } from "../../Errors.ts"
+import { requireTrustedOrigin } from "../Access.ts"
+import { Admissions } from "../Admissions.ts"
+import { describeClient } from "./ClientDescription.ts"
+import { makeSessionAnswer } from "./SessionAnswer.ts"
+import type { SignedIn } from "./SessionApi.ts"
+import { setSessionCookie } from "./SessionCookie.ts"
+import type { BegunSession } from "./SignIn.ts"
+
+/** What signing in by a mailed link asks of the operator's settings. */
+export interface RedemptionOptions {
+  readonly trustedOrigins: ReadonlySet<string>
+}
+
+type Refusal = SessionInvalid | OriginNotTrusted | RateLimitExceeded | ServiceUnavailable
+
+/**
+ * A program may redeem a link without an `Origin`; where a browser sends one, it must be trusted: a foreign page must
+ * not sign its visitor in as somebody else.
+ */
+const refuseForeignOrigin = (
+  trustedOrigins: ReadonlySet<string>
+): Effect.Effect<void, OriginNotTrusted, HttpServerRequest.HttpServerRequest> =>
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+    request.headers["origin"] === undefined ? Effect.void : requireTrustedOrigin(trustedOrigins)
+  )
+
+/**
+ * What the holder of a mailed token may ask: `preview` reads what it is for; `redeem` redeems it, sets the session's
+ * cookie and answers the session. Tokens that are not good count against the client's address, together with its other
+ * failed authentications.
+ */
+export const makeRedemption = (options: RedemptionOptions) =>
+  Effect.gen(function* () {
+    const { countFailure } = yield* Admissions
+    const answer = yield* makeSessionAnswer
+    const preview = <A, E>(
+      ask: Effect.Effect<A, E | SessionInvalid>
+    ): Effect.Effect<A, E | Refusal, HttpServerRequest.HttpServerRequest> =>
+      Effect.zipRight(
+        refuseForeignOrigin(options.trustedOrigins),
+        Effect.tapError(ask, (error) => (error instanceof SessionInvalid ? countFailure : Effect.void))
+      )
+    const redeem = <E>(
+      begin: (client: string | null) => Effect.Effect<BegunSession, E | SessionInvalid>
+    ): Effect.Effect<SignedIn, E | Refusal, HttpServerRequest.HttpServerRequest> =>
+      Effect.gen(function* () {
+        const { headers } = yield* HttpServerRequest.HttpServerRequest
+        const { session, token } = yield* preview(begin(describeClient(headers["user-agent"])))
+        yield* setSessionCookie(token)
+        return yield* answer(session)
+      })
+    return { preview, redeem }
+  })

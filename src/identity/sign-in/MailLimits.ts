@@ -1,0 +1,133 @@
+import { createHash } from "node:crypto"
+import { Duration, Effect } from "effect"
+import { RateLimitExceeded, type ServiceUnavailable } from "../../Errors.ts"
+import type { OrganizationId } from "../../kit/Ids.ts"
+import type { RateLimits } from "../../kit/RateLimit.ts"
+import type { Author } from "../../kit/Tenant.ts"
+import type { RateLimitPolicy } from "../../kit/TokenBucket.ts"
+
+/** Bounds on mail that anybody can have sent: nobody's mailbox is filled through the service, and no tenant mails the world. */
+
+/** Sign-in links to one mailbox. */
+export const signInLinkLimits = { perQuarterHour: 5, perDay: 30 } as const
+
+/**
+ * Invitations of one organization, of one of its inviters, and of one organization to one mailbox. What one of them uses
+ * up is its own: only organizations without a connected account, which anybody can create, share a limit per mailbox.
+ */
+export const invitationLimits = {
+  perOrganizationAndHour: 50,
+  perOrganizationAndDay: 200,
+  perInviterAndHour: 30,
+  perOrganizationAndMailboxAndDay: 5,
+  perMailboxAndDay: 20
+} as const
+
+interface MailLimit extends RateLimitPolicy {
+  readonly bucket: string
+  /** Whose limit it is, as a sentence for the caller. */
+  readonly message: string
+}
+
+/**
+ * The mailbox of an address: what follows a `+` is the owner's own note to themselves. Hashed, since a bucket is kept for
+ * longer than its answer takes and need not say whose it is.
+ */
+const mailboxOf = (email: string): string => {
+  const at = email.lastIndexOf("@")
+  const local = email.slice(0, at)
+  const tag = local.indexOf("+")
+  const mailbox = `${tag < 1 ? local : local.slice(0, tag)}${email.slice(at)}`.toLowerCase()
+  return createHash("sha256").update(mailbox).digest("base64url")
+}
+
+/** Takes from each in this order; what one refuses the ones before have counted. */
+const takeFrom = (
+  limits: RateLimits["Type"],
+  all: ReadonlyArray<MailLimit>
+): Effect.Effect<void, RateLimitExceeded | ServiceUnavailable> =>
+  Effect.forEach(
+    all,
+    ({ bucket, message, ...policy }) =>
+      Effect.catchTag(
+        limits.take(bucket, policy),
+        "BucketEmpty",
+        ({ retryAfter }) =>
+          new RateLimitExceeded({ message: `${message}; wait as long as Retry-After says.`, retryAfter })
+      ),
+    { discard: true }
+  )
+
+/** Takes a sign-in link to an address from its mailbox's limits. */
+export const takeSignInLink = (limits: RateLimits["Type"], email: string) => {
+  const { perDay, perQuarterHour } = signInLinkLimits
+  const mailbox = mailboxOf(email)
+  return takeFrom(limits, [
+    {
+      bucket: `sign-in-link:${mailbox}`,
+      limit: perQuarterHour,
+      per: Duration.minutes(15),
+      message: `At most ${perQuarterHour} sign-in links are sent to one mailbox in 15 minutes`
+    },
+    {
+      bucket: `sign-in-links-of-day:${mailbox}`,
+      limit: perDay,
+      per: Duration.days(1),
+      message: `At most ${perDay} sign-in links are sent to one mailbox in a day`
+    }
+  ])
+}
+
+/** Takes an invitation from the limits of its sender, its organization and the invited mailbox. */
+export const takeInvitation = (
+  limits: RateLimits["Type"],
+  invitation: {
+    readonly organizationId: OrganizationId
+    readonly author: Author
+    readonly email: string
+    /** Whether the operator has connected an account for the organization. */
+    readonly vouched: boolean
+  }
+) => {
+  const { author, email, organizationId, vouched } = invitation
+  const mailbox = mailboxOf(email)
+  const ofOrganization = limitsOfOrganization(organizationId, mailbox)
+  const perInviter = {
+    bucket: `invitations-by:${organizationId}:${author.kind}:${author.id}`,
+    limit: invitationLimits.perInviterAndHour,
+    per: Duration.hours(1),
+    message: `One person sends at most ${invitationLimits.perInviterAndHour} invitations in an hour`
+  }
+  const shared = {
+    bucket: `invitations-to:${mailbox}`,
+    limit: invitationLimits.perMailboxAndDay,
+    per: Duration.days(1),
+    message: `At most ${invitationLimits.perMailboxAndDay} invitations are sent to one mailbox in a day by organizations without a connected account`
+  }
+  // What is shared comes last: who is beyond their own limits takes nothing of it
+  return takeFrom(limits, [perInviter, ...ofOrganization, ...(vouched ? [] : [shared])])
+}
+
+const limitsOfOrganization = (organizationId: OrganizationId, mailbox: string): ReadonlyArray<MailLimit> => {
+  const { perOrganizationAndDay, perOrganizationAndHour, perOrganizationAndMailboxAndDay } = invitationLimits
+  return [
+    {
+      bucket: `invitations-of:${organizationId}:to:${mailbox}`,
+      limit: perOrganizationAndMailboxAndDay,
+      per: Duration.days(1),
+      message: `An organization sends at most ${perOrganizationAndMailboxAndDay} invitations to one mailbox in a day`
+    },
+    {
+      bucket: `invitations:${organizationId}`,
+      limit: perOrganizationAndHour,
+      per: Duration.hours(1),
+      message: `An organization sends at most ${perOrganizationAndHour} invitations in an hour`
+    },
+    {
+      bucket: `invitations-of-day:${organizationId}`,
+      limit: perOrganizationAndDay,
+      per: Duration.days(1),
+      message: `An organization sends at most ${perOrganizationAndDay} invitations in a day`
+    }
+  ]
+}

@@ -1,0 +1,29 @@
+import { Effect } from "effect"
+import type { ServiceUnavailable } from "../../Errors.ts"
+import { Organizations } from "../organizations/Organizations.ts"
+import type { SignedIn } from "./SessionApi.ts"
+import type { Session } from "./Sessions.ts"
+
+/** How a session is answered: with its person, organization and workspaces. */
+export const makeSessionAnswer = Effect.map(
+  Organizations,
+  (organizations) =>
+    ({ email, environment, expiresAt, membership, personId }: Session): Effect.Effect<SignedIn, ServiceUnavailable> =>
+      Effect.gen(function* () {
+        // A membership has its organization: that there is none would be a bug
+        const organization =
+          membership === null
+            ? null
+            : yield* organizations.get(membership.organizationId).pipe(
+                Effect.catchTag("ResourceNotFound", Effect.die),
+                Effect.map(({ id, name }) => ({ id, name, role: membership.role }))
+              )
+        return {
+          person: { id: personId, email },
+          organization,
+          environment,
+          workspaces: (membership?.environments ?? []).map((environment) => ({ environment })),
+          expiresAt
+        }
+      })
+)

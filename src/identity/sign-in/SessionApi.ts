@@ -1,0 +1,105 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { Uuid } from "../../bounds/Text.ts"
+import { errorSchema, ResourceNotFound, ServiceUnavailable, WorkspaceAccessRequired } from "../../Errors.ts"
+import { OrganizationId } from "../../kit/Ids.ts"
+import { NoQuery, strict } from "../../kit/Request.ts"
+import { SessionAuthentication } from "../Authentication.ts"
+import { MemberRole, WorkspaceEnvironment } from "../Schemas.ts"
+
+/** A session, as its person sees it. */
+export const SignedIn = Schema.Struct({
+  person: Schema.Struct({ id: Schema.UUID, email: Schema.String }),
+  organization: Schema.NullOr(Schema.Struct({ id: OrganizationId, name: Schema.String, role: MemberRole })).annotations(
+    { description: "Null for a person without an organization" }
+  ),
+  environment: WorkspaceEnvironment.annotations({ description: "The selected workspace's environment" }),
+  workspaces: Schema.Array(Schema.Struct({ environment: WorkspaceEnvironment })).annotations({
+    description: "The workspaces that the person may enter"
+  }),
+  expiresAt: Schema.Date.annotations({
+    description: "12 hours after the last request, and at most 30 days after signing in"
+  })
+}).annotations({ identifier: "Session" })
+export type SignedIn = typeof SignedIn.Type
+
+/** One of the signed-in person's sessions. */
+export const SessionShown = Schema.Struct({
+  id: Schema.UUID,
+  current: Schema.Boolean.annotations({ description: "Whether this request came with it" }),
+  environment: WorkspaceEnvironment,
+  createdAt: Schema.Date,
+  lastUsedAt: Schema.Date.annotations({ description: "To the minute" }),
+  expiresAt: Schema.Date,
+  client: Schema.NullOr(Schema.String).annotations({
+    description: "What signed in; null where it is no browser that the service knows",
+    examples: ["Firefox on Linux"]
+  })
+}).annotations({ identifier: "SessionShown" })
+
+export const SessionList = Schema.Struct({ data: Schema.Array(SessionShown) }).annotations({
+  identifier: "SessionList"
+})
+
+const SessionPath = Schema.Struct({ id: Uuid.annotations({ description: "The session's id (UUID)" }) })
+
+/** What the OpenAPI document says of operations that take a person's session and no key. */
+export const bySession = { security: [{ session: [] }] }
+
+/** Body of `PUT /identity/session/workspace`. */
+export const SelectWorkspace = strict(
+  Schema.Struct({ environment: WorkspaceEnvironment }).annotations({ identifier: "SelectWorkspace" })
+)
+
+/** The session of a signed-in person, and the workspace that it works in (contract, Authentication, rules 2 and 8). */
+export class SessionApi extends HttpApiGroup.make("session")
+  .add(
+    HttpApiEndpoint.get("get", "/identity/session")
+      .setUrlParams(NoQuery)
+      .addSuccess(SignedIn)
+      .annotate(OpenApi.Summary, "Read who is signed in, and where")
+  )
+  .add(
+    HttpApiEndpoint.del("end", "/identity/session")
+      .setUrlParams(NoQuery)
+      .annotate(OpenApi.Summary, "Sign out")
+      .annotate(OpenApi.Description, "The session ends at once, and its cookie is removed.")
+  )
+  .add(
+    HttpApiEndpoint.put("selectWorkspace", "/identity/session/workspace")
+      .setUrlParams(NoQuery)
+      .setPayload(SelectWorkspace)
+      .addSuccess(SignedIn)
+      .addError(errorSchema(WorkspaceAccessRequired))
+      .annotate(OpenApi.Summary, "Select the workspace to work in")
+  )
+  .add(
+    HttpApiEndpoint.get("list", "/identity/sessions")
+      .setUrlParams(NoQuery)
+      .addSuccess(SessionList)
+      .annotate(OpenApi.Summary, "List your sessions, most recently used first")
+      .annotate(
+        OpenApi.Description,
+        "Those that have not ended, at most 100: a person's next sign-in ends the one that was not used for the longest time."
+      )
+  )
+  .add(
+    HttpApiEndpoint.del("endAll", "/identity/sessions")
+      .setUrlParams(NoQuery)
+      .annotate(OpenApi.Summary, "Sign out everywhere")
+      .annotate(
+        OpenApi.Description,
+        "Ends all of the person's sessions, this one included, and their open sign-in links."
+      )
+  )
+  .add(
+    HttpApiEndpoint.del("endOne", "/identity/sessions/:id")
+      .setPath(SessionPath)
+      .setUrlParams(NoQuery)
+      .addError(errorSchema(ResourceNotFound))
+      .annotate(OpenApi.Summary, "End one of your sessions")
+  )
+  .addError(errorSchema(ServiceUnavailable))
+  .middleware(SessionAuthentication)
+  .annotateEndpoints(OpenApi.Override, bySession)
+  .annotate(OpenApi.Description, "The session of a signed-in person") {}

@@ -1,0 +1,20 @@
+import { HttpApp, HttpServerResponse } from "@effect/platform"
+import { Duration, Effect, Redacted } from "effect"
+import { sessionCookie } from "../Authentication.ts"
+import { sessionHours } from "./Sessions.ts"
+
+/** The session's cookie on the way to the browser: never readable by a page, never sent by another site's request. */
+
+const attributes = { path: "/", httpOnly: true, secure: true, sameSite: "lax" } as const
+
+const withCookie = (value: string, maxAge: Duration.Duration) =>
+  HttpApp.appendPreResponseHandler((_request, response) =>
+    Effect.orDie(HttpServerResponse.setCookie(response, sessionCookie, value, { ...attributes, maxAge }))
+  )
+
+/** Sets the cookie on this request's response, for as long as the session lasts. */
+export const setSessionCookie = (token: Redacted.Redacted) =>
+  withCookie(Redacted.value(token), Duration.hours(sessionHours))
+
+/** Removes the cookie with this request's response. */
+export const clearSessionCookie = withCookie("", Duration.zero)

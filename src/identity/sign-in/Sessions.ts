@@ -1,0 +1,282 @@
+import { createHash, randomBytes } from "node:crypto"
+import { SqlClient } from "@effect/sql"
+import { Context, Effect, Layer, Option, Redacted } from "effect"
+import { type ServiceUnavailable, SessionInvalid, WorkspaceAccessRequired } from "../../Errors.ts"
+import type { Environment } from "../../events/Environment.ts"
+import { type AuditAction, makeAuditAll } from "../../kit/Audit.ts"
+import { newId, type OrganizationId } from "../../kit/Ids.ts"
+import { orUnavailable, transaction } from "../../storage/Database.ts"
+import {
+  type CredentialLimits,
+  type CredentialLimitsRow,
+  type CredentialPolicies,
+  credentialLimitColumns,
+  takeCredentialTokens,
+  toCredentialLimits
+} from "../keys/CredentialLimits.ts"
+import type { Role } from "../Principal.ts"
+
+/** A person's place in their organization. */
+export interface Membership {
+  readonly organizationId: OrganizationId
+  readonly role: Role
+  /** The environments whose workspaces the person may enter: all for owners and admins, else those granted. */
+  readonly environments: ReadonlyArray<Environment>
+}
+
+/** A signed-in person. */
+export interface Session {
+  readonly id: string
+  readonly personId: string
+  readonly email: string
+  /** The selected workspace's environment. */
+  readonly environment: Environment
+  readonly expiresAt: Date
+  /** Null for a person without an organization yet. */
+  readonly membership: Membership | null
+}
+
+/** How long a session lasts without a request. */
+export const sessionHours = 12
+
+/** Days after which a session ends, however much it is used. */
+export const sessionDays = 30
+
+/** Sessions of one person at a time: a new one ends the one that was not used for the longest time. */
+export const maxSessions = 100
+
+/** A session as its person sees it in a list: never its token. */
+export interface SessionRecord {
+  readonly id: string
+  readonly environment: Environment
+  readonly createdAt: Date
+  /** To the minute. */
+  readonly lastUsedAt: Date
+  readonly expiresAt: Date
+  /** What signed in, such as `Firefox on Linux`; null where it did not say, or is no browser that we know. */
+  readonly client: string | null
+}
+
+/** What is stored of a one-time or session token: 256 random bits, so a plain hash can't be guessed back. */
+export const tokenHash = (token: Redacted.Redacted): Buffer =>
+  createHash("sha256").update(Redacted.value(token)).digest()
+
+/** 32 random bytes as base64url. */
+export const newToken = (): Redacted.Redacted => Redacted.make(randomBytes(32).toString("base64url"))
+
+const tokenForm = /^[A-Za-z0-9_-]{43}$/
+
+/** Whether a text has the form of a token: anything else is not even looked up. */
+export const isToken = (text: string): boolean => tokenForm.test(text)
+
+/** Sessions of signed-in people. */
+export class Sessions extends Context.Tag("connected-payments/identity/Sessions")<
+  Sessions,
+  {
+    /**
+     * Begins a session for a person, on the record of their organization's audit log, and ends their open sign-in links;
+     * the token is in this answer only. To be run in a transaction that holds the person's row, as `ensurePerson` does.
+     */
+    readonly create: (
+      personId: string,
+      client: string | null
+    ) => Effect.Effect<{ readonly token: Redacted.Redacted; readonly session: Session }, ServiceUnavailable>
+    /**
+     * The session of a token, with a token taken from its rate limit and up to `organizationTokens` from its
+     * organization's, in one round trip. Refuses nothing for want of them. Extends the session by its 12 hours, within
+     * its 30 days, when the last extension is more than a minute old; `extended` says so.
+     */
+    readonly admit: (
+      token: Redacted.Redacted,
+      policies: CredentialPolicies,
+      organizationTokens: number
+    ) => Effect.Effect<
+      CredentialLimits & { readonly session: Session; readonly extended: boolean },
+      SessionInvalid | ServiceUnavailable
+    >
+    /** The sessions of a person that have not ended, the last used first: at most `maxSessions`. */
+    readonly list: (personId: string) => Effect.Effect<ReadonlyArray<SessionRecord>, ServiceUnavailable>
+    /** Ends one of a person's sessions, their present one or another; answers whether there was such a session. */
+    readonly end: (session: Session, id: string) => Effect.Effect<boolean, ServiceUnavailable>
+    /** Ends all of a person's sessions, their present one included, and their open sign-in links. */
+    readonly endAll: (session: Session) => Effect.Effect<void, ServiceUnavailable>
+    /** Selects the workspace that the session works in from now on. */
+    readonly selectWorkspace: (
+      session: Session,
+      environment: Environment
+    ) => Effect.Effect<Session, WorkspaceAccessRequired | ServiceUnavailable>
+    /** Removes sessions that have ended. */
+    readonly clean: Effect.Effect<void, ServiceUnavailable>
+  }
+>() {
+  static readonly layer: Layer.Layer<Sessions, never, SqlClient.SqlClient> = Layer.effect(
+    Sessions,
+    Effect.gen(function* () {
+      return makeSessions(yield* SqlClient.SqlClient, yield* makeAuditAll)
+    })
+  )
+}
+
+interface SessionRow extends Omit<Session, "membership"> {
+  readonly organizationId: OrganizationId | null
+  readonly role: Role
+  readonly environments: ReadonlyArray<Environment>
+}
+
+const toSession = ({ environments, organizationId, role, ...session }: SessionRow): Session => ({
+  id: session.id,
+  personId: session.personId,
+  email: session.email,
+  environment: session.environment,
+  expiresAt: session.expiresAt,
+  membership: organizationId === null ? null : { organizationId, role, environments }
+})
+
+function makeSessions(
+  sql: SqlClient.SqlClient,
+  auditAll: Effect.Effect.Success<typeof makeAuditAll>
+): Sessions["Type"] {
+  // A process of the version before extends sessions without the limit of their days
+  const expiresAt = sql.literal(`LEAST(s.expires_at, s.created_at + interval '${sessionDays} days')`)
+  const lasts = sql`s.expires_at > now() AND s.created_at > now() - ${sessionDays} * interval '1 day'`
+
+  const columns = sql`
+    s.id, s.person_id AS "personId", p.email, s.environment, ${expiresAt} AS "expiresAt",
+    m.organization_id AS "organizationId", m.role,
+    CASE WHEN m.role IN ('owner', 'admin') THEN ARRAY['sandbox', 'production'] ELSE ARRAY(
+      SELECT a.environment FROM payments.workspace_access a
+      WHERE a.organization_id = m.organization_id AND a.person_id = m.person_id ORDER BY a.environment DESC
+    ) END AS environments`
+
+  const joined = sql.literal(`
+    payments.sessions s JOIN payments.people p ON p.id = s.person_id
+    LEFT JOIN payments.memberships m ON m.person_id = s.person_id`)
+
+  const find = (id: string) =>
+    Effect.map(sql<SessionRow>`SELECT ${columns} FROM ${joined} WHERE s.id = ${id}`, ([row]) =>
+      Option.map(Option.fromNullable(row), toSession)
+    )
+
+  /** In the log of the person's organization, as it concerns all of it; who has none has no log. */
+  const record = (
+    { membership, personId }: Pick<Session, "membership" | "personId">,
+    action: AuditAction,
+    ids: ReadonlyArray<string>
+  ) =>
+    membership === null
+      ? Effect.void
+      : auditAll(
+          {
+            organizationId: membership.organizationId,
+            author: { kind: "person", id: personId },
+            action,
+            targetType: "session"
+          },
+          ids.map((id) => ({ environment: null, id }))
+        )
+
+  const endLinks = (personId: string) => sql`
+    UPDATE payments.login_tokens SET used_at = now()
+    WHERE email = (SELECT email FROM payments.people WHERE id = ${personId}) AND used_at IS NULL`
+
+  const makeRoom = (personId: string) => sql`
+    DELETE FROM payments.sessions WHERE id IN (
+      SELECT id FROM payments.sessions WHERE person_id = ${personId}
+      ORDER BY last_used_at DESC, id DESC OFFSET ${maxSessions - 1})`
+
+  const create = Effect.fn("Sessions.create")(function* (personId: string, client: string | null) {
+    const token = newToken()
+    const id = yield* newId
+    yield* endLinks(personId)
+    yield* makeRoom(personId)
+    yield* sql`
+      INSERT INTO payments.sessions (id, token_hash, person_id, expires_at, client)
+      VALUES (${id}, ${tokenHash(token)}, ${personId}, now() + ${sessionHours} * interval '1 hour', ${client})`
+    const session = yield* Effect.orDie(Effect.flatten(find(id).pipe(Effect.orDie)))
+    yield* record(session, "session.started", [id])
+    // The sandbox is selected first, but a person may have been granted production alone
+    const [only] = session.membership?.environments ?? []
+    if (only === undefined || session.membership?.environments.includes(session.environment) === true) {
+      return { token, session }
+    }
+    yield* sql`UPDATE payments.sessions SET environment = ${only} WHERE id = ${id}`
+    return { token, session: { ...session, environment: only } }
+  }, orUnavailable)
+
+  const admit = Effect.fn("Sessions.admit")(function* (
+    token: Redacted.Redacted,
+    policies: CredentialPolicies,
+    organizationTokens: number
+  ) {
+    if (!isToken(Redacted.value(token))) {
+      return yield* new SessionInvalid()
+    }
+    const [row] = yield* sql<SessionRow & CredentialLimitsRow & { readonly extended: boolean }>`
+      WITH caller AS MATERIALIZED (
+        SELECT ${columns} FROM ${joined} WHERE s.token_hash = ${tokenHash(token)} AND ${lasts}
+      ), extension AS (
+        UPDATE payments.sessions s SET last_used_at = now(),
+          expires_at = LEAST(now() + ${sessionHours} * interval '1 hour',
+            s.created_at + ${sessionDays} * interval '1 day')
+        WHERE s.id = (SELECT id FROM caller) AND (s.last_used_at < now() - interval '1 minute'
+          OR s.expires_at < LEAST(now() + ${sessionHours} * interval '1 hour' - interval '1 minute',
+            s.created_at + ${sessionDays} * interval '1 day'))
+        RETURNING s.expires_at
+      ), ${takeCredentialTokens(sql, "session", policies, sql`${organizationTokens}`)}
+      SELECT caller.*, ${credentialLimitColumns(sql)}, extension.expires_at IS NOT NULL AS extended,
+        COALESCE(extension.expires_at, caller."expiresAt") AS "expiresAt"
+      FROM caller CROSS JOIN own LEFT JOIN shared ON true LEFT JOIN extension ON true`
+    if (row === undefined) {
+      return yield* new SessionInvalid()
+    }
+    return { session: toSession(row), extended: row.extended, ...toCredentialLimits(row) }
+  }, orUnavailable)
+
+  const list = Effect.fn("Sessions.list")(function* (personId: string) {
+    return yield* sql<SessionRecord>`
+      SELECT s.id, s.environment, s.created_at AS "createdAt", date_trunc('minute', s.last_used_at) AS "lastUsedAt",
+        ${expiresAt} AS "expiresAt", s.client
+      FROM payments.sessions s WHERE s.person_id = ${personId} AND ${lasts}
+      ORDER BY s.last_used_at DESC, s.id DESC LIMIT ${maxSessions}`
+  }, orUnavailable)
+
+  const end = Effect.fn("Sessions.end")(function* (session: Session, id: string) {
+    return yield* transaction(sql)(
+      Effect.gen(function* () {
+        const ended = yield* sql`
+          DELETE FROM payments.sessions WHERE id = ${id} AND person_id = ${session.personId} RETURNING 1`
+        yield* record(session, "session.ended", ended.length === 0 ? [] : [id])
+        return ended.length > 0
+      })
+    )
+  }, orUnavailable)
+
+  const endAll = Effect.fn("Sessions.endAll")(function* (session: Session) {
+    yield* transaction(sql)(
+      Effect.gen(function* () {
+        // No sign-in of theirs comes between
+        yield* sql`SELECT 1 FROM payments.people WHERE id = ${session.personId} FOR NO KEY UPDATE`
+        yield* endLinks(session.personId)
+        const ended = yield* sql<{ readonly id: string }>`
+          DELETE FROM payments.sessions WHERE person_id = ${session.personId} RETURNING id`
+        yield* record(
+          session,
+          "session.ended",
+          ended.map(({ id }) => id)
+        )
+      })
+    )
+  }, orUnavailable)
+
+  const selectWorkspace = Effect.fn("Sessions.selectWorkspace")(function* (session: Session, environment: Environment) {
+    if (session.membership?.environments.includes(environment) !== true) {
+      return yield* new WorkspaceAccessRequired()
+    }
+    yield* sql`UPDATE payments.sessions SET environment = ${environment} WHERE id = ${session.id}`
+    return { ...session, environment }
+  }, orUnavailable)
+
+  const clean = sql`DELETE FROM payments.sessions WHERE expires_at < now()`.pipe(Effect.asVoid, orUnavailable)
+
+  return { create, admit, list, end, endAll, selectWorkspace, clean }
+}

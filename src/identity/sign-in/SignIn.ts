@@ -1,0 +1,108 @@
+import { SqlClient } from "@effect/sql"
+import { Context, Effect, Layer, type Redacted } from "effect"
+import { type RateLimitExceeded, type ServiceUnavailable, SessionInvalid } from "../../Errors.ts"
+import { Mailer } from "../../kit/Mailer.ts"
+import { RateLimits } from "../../kit/RateLimit.ts"
+import { orUnavailable, transaction } from "../../storage/Database.ts"
+import { makeMemberships } from "../members/MembershipsRepo.ts"
+import { takeSignInLink } from "./MailLimits.ts"
+import { signInMail, signInMinutes } from "./Mails.ts"
+import { newToken, type Session, Sessions, tokenHash } from "./Sessions.ts"
+
+/** A session just begun, with the token of its cookie: it is in this answer only. */
+export interface BegunSession {
+  readonly token: Redacted.Redacted
+  readonly session: Session
+}
+
+/** What a sign-in link is for. */
+export interface LinkPreview {
+  readonly email: string
+  readonly expiresAt: Date
+}
+
+/** Sign-in by e-mail link (the contract leaves the session's login open). */
+export class SignIn extends Context.Tag("connected-payments/identity/SignIn")<
+  SignIn,
+  {
+    /**
+     * Mails a one-time link, valid 15 minutes, in the background. Does the same for every address, known or not: a
+     * person is made when their first link is redeemed. Within `signInLinkLimits`.
+     */
+    readonly requestLink: (email: string) => Effect.Effect<void, RateLimitExceeded | ServiceUnavailable>
+    /** Whom a link signs in; uses nothing up. One answer for unknown, used and expired ones. */
+    readonly preview: (token: Redacted.Redacted) => Effect.Effect<LinkPreview, SessionInvalid | ServiceUnavailable>
+    /**
+     * Begins a session with a link's token, and ends the person's other open links. One answer for unknown, used and
+     * expired ones.
+     *
+     * @param client what signs in, as `describeClient` says
+     */
+    readonly redeem: (
+      token: Redacted.Redacted,
+      client: string | null
+    ) => Effect.Effect<BegunSession, SessionInvalid | ServiceUnavailable>
+    /** Removes the tokens of links that have expired. */
+    readonly clean: Effect.Effect<void, ServiceUnavailable>
+  }
+>() {
+  static readonly layer = (options: {
+    /** Where people reach the service, without a trailing slash. */
+    readonly publicUrl: string
+  }): Layer.Layer<SignIn, never, SqlClient.SqlClient | Sessions | RateLimits | Mailer> =>
+    Layer.effect(
+      SignIn,
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const sessions = yield* Sessions
+        const limits = yield* RateLimits
+        const mailer = yield* Mailer
+        const memberships = yield* makeMemberships
+
+        const requestLink = Effect.fn("SignIn.requestLink")(function* (email: string) {
+          yield* takeSignInLink(limits, email)
+          const token = newToken()
+          yield* sql`
+            INSERT INTO payments.login_tokens (token_hash, email, expires_at)
+            VALUES (${tokenHash(token)}, ${email}, now() + ${signInMinutes} * interval '1 minute')`
+          yield* mailer.queue(signInMail({ publicUrl: options.publicUrl, to: email, token }))
+        }, orUnavailable)
+
+        const invalid = () =>
+          new SessionInvalid({
+            message:
+              "The sign-in link is not valid: it is unknown, was used, has expired, or another one was used after it was sent. Ask for a new one."
+          })
+
+        const find = Effect.fnUntraced(function* (token: Redacted.Redacted) {
+          const [found] = yield* sql<LinkPreview>`
+            SELECT email, expires_at AS "expiresAt" FROM payments.login_tokens
+            WHERE token_hash = ${tokenHash(token)} AND used_at IS NULL AND expires_at > now()`
+          return found ?? (yield* invalid())
+        })
+
+        const preview = Effect.fn("SignIn.preview")(find, orUnavailable)
+
+        const redeem = Effect.fn("SignIn.redeem")(function* (token: Redacted.Redacted, client: string | null) {
+          return yield* transaction(sql)(
+            Effect.gen(function* () {
+              const { email } = yield* find(token)
+              // Holds the person's row: of their links that are used at the same time the first one ends the others
+              const personId = yield* memberships.ensurePerson(email)
+              const [used] = yield* sql`
+                UPDATE payments.login_tokens SET used_at = now()
+                WHERE token_hash = ${tokenHash(token)} AND used_at IS NULL AND expires_at > now() RETURNING 1`
+              if (used === undefined) {
+                return yield* invalid()
+              }
+              return yield* sessions.create(personId, client)
+            })
+          )
+        }, orUnavailable)
+
+        const clean = sql`DELETE FROM payments.login_tokens WHERE expires_at < now()`.pipe(Effect.asVoid, orUnavailable)
+
+        return { requestLink, preview, redeem, clean }
+      })
+    )
+}

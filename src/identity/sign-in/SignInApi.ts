@@ -1,0 +1,82 @@
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { errorSchema, OriginNotTrusted, RateLimitExceeded, ServiceUnavailable, SessionInvalid } from "../../Errors.ts"
+import { NoQuery, strict } from "../../kit/Request.ts"
+import { RedemptionLimit, SignInLinkLimit } from "../AddressLimit.ts"
+import { Email, OneTimeToken } from "../Schemas.ts"
+import { SignedIn } from "./SessionApi.ts"
+
+/** Body of `POST /identity/sign-in-links`. */
+export const RequestSignInLink = strict(
+  Schema.Struct({ email: Email }).annotations({ identifier: "RequestSignInLink" })
+)
+
+/** The answer to it: the same for every address. */
+export const SignInLinkRequested = Schema.Struct({ sent: Schema.Literal(true) }).annotations({
+  identifier: "SignInLinkRequested"
+})
+
+/** Body of operations that redeem a mailed link. */
+export const RedeemToken = strict(Schema.Struct({ token: OneTimeToken }).annotations({ identifier: "RedeemToken" }))
+
+/** Whom a sign-in link signs in. */
+export const SignInPreview = Schema.Struct({ email: Schema.String, expiresAt: Schema.Date }).annotations({
+  identifier: "SignInPreview"
+})
+
+/** A page for a person, who came by a mailed link. */
+export const LinkPage = HttpApiSchema.Text({ contentType: "text/html" })
+
+/** Signing in by e-mail link (the contract leaves the session's login open). Needs no credential. */
+export class SignInApi extends HttpApiGroup.make("signIn")
+  .add(
+    HttpApiEndpoint.post("requestLink", "/identity/sign-in-links")
+      .setUrlParams(NoQuery)
+      .setPayload(RequestSignInLink)
+      .addSuccess(SignInLinkRequested, { status: 202 })
+      .addError(errorSchema(RateLimitExceeded))
+      .middleware(SignInLinkLimit)
+      .annotate(OpenApi.Summary, "Ask for a sign-in link by e-mail")
+      .annotate(
+        OpenApi.Description,
+        "The answer is the same whether or not the person exists; who does not is made at the first sign-in. At most 5 links to one mailbox in 15 minutes, and 30 in a day."
+      )
+  )
+  .add(
+    HttpApiEndpoint.get("page", "/identity/sign-in")
+      .addSuccess(LinkPage)
+      .annotate(OpenApi.Summary, "The page that a sign-in link opens")
+      .annotate(
+        OpenApi.Description,
+        "Redeems nothing by itself: it says whom the link signs in, and its button sends the token, which is behind the link's #, to `POST /identity/session`."
+      )
+  )
+  .add(
+    HttpApiEndpoint.post("preview", "/identity/sign-in/preview")
+      .setUrlParams(NoQuery)
+      .setPayload(RedeemToken)
+      .addSuccess(SignInPreview)
+      .addError(errorSchema(SessionInvalid))
+      .addError(errorSchema(OriginNotTrusted))
+      .addError(errorSchema(RateLimitExceeded))
+      .middleware(RedemptionLimit)
+      .annotate(OpenApi.Summary, "Read whom a sign-in link signs in")
+      .annotate(OpenApi.Description, "Uses nothing up: the link's page says so before its button signs anybody in.")
+  )
+  .add(
+    HttpApiEndpoint.post("redeem", "/identity/session")
+      .setUrlParams(NoQuery)
+      .setPayload(RedeemToken)
+      .addSuccess(SignedIn)
+      .addError(errorSchema(SessionInvalid))
+      .addError(errorSchema(OriginNotTrusted))
+      .addError(errorSchema(RateLimitExceeded))
+      .middleware(RedemptionLimit)
+      .annotate(OpenApi.Summary, "Sign in with a link's token; sets the session cookie")
+      .annotate(
+        OpenApi.Description,
+        "A token works once, within 15 minutes, and ends the person's other open sign-in links. An `Origin` may be absent here; where it is sent, it must be a trusted one."
+      )
+  )
+  .addError(errorSchema(ServiceUnavailable))
+  .annotate(OpenApi.Description, "Signing in by e-mail link") {}

@@ -1,0 +1,27 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect } from "effect"
+import { BaseApi } from "../../kit/BaseApi.ts"
+import { makeRedemption, type RedemptionOptions } from "./LinkRedemption.ts"
+import { SignIn } from "./SignIn.ts"
+import { SignInApi } from "./SignInApi.ts"
+import { signInPage } from "./SignInPage.ts"
+
+/** Serves `SignInApi`. */
+export const signInHttp = (options: RedemptionOptions) =>
+  HttpApiBuilder.group(BaseApi.add(SignInApi), "signIn", (handlers) =>
+    Effect.gen(function* () {
+      const signIn = yield* SignIn
+      const { preview, redeem } = yield* makeRedemption(options)
+      return handlers
+        .handle(
+          "requestLink",
+          Effect.fnUntraced(function* ({ payload }) {
+            yield* signIn.requestLink(payload.email)
+            return { sent: true as const }
+          })
+        )
+        .handle("page", () => Effect.succeed(signInPage))
+        .handle("preview", ({ payload }) => preview(signIn.preview(payload.token)))
+        .handle("redeem", ({ payload }) => redeem((client) => signIn.redeem(payload.token, client)))
+    })
+  )

@@ -1,0 +1,24 @@
+import { HttpApi } from "@effect/platform"
+import {
+  errorSchema,
+  HeadersTooLarge,
+  InternalError,
+  MethodNotAllowed,
+  PayloadTooLarge,
+  RequestTimeout,
+  UnsupportedMediaType,
+  ValidationFailed
+} from "../Errors.ts"
+
+/**
+ * The contract without its groups: its name, and the errors that any operation can answer. The whole contract adds every
+ * group to it; a slice adds its own alone, to serve that without importing the others.
+ */
+export const BaseApi = HttpApi.make("connected-payments")
+  .addError(errorSchema(ValidationFailed))
+  .addError(errorSchema(MethodNotAllowed))
+  .addError(errorSchema(RequestTimeout))
+  .addError(errorSchema(PayloadTooLarge))
+  .addError(errorSchema(UnsupportedMediaType))
+  .addError(errorSchema(HeadersTooLarge))
+  .addError(errorSchema(InternalError))

@@ -1,6 +1,0 @@
-import { Context } from "effect"
-
-/** Whether the server has begun to stop: it answers what comes, and asks not to be sent more. Never, where none serves. */
-export class Stopping extends Context.Reference<Stopping>()("connected-payments/kit/Stopping", {
-  defaultValue: (): { begun: boolean } => ({ begun: false })
-}) {}

@@ -1,0 +1,216 @@
+import { randomBytes } from "node:crypto"
+import { chmod, mkdir, readFile, rename, writeFile } from "node:fs/promises"
+import { createServer } from "node:net"
+import { join, resolve } from "node:path"
+import { Data, Effect, Option, Redacted, Schema, type Scope } from "effect"
+import type { Emulator } from "../emulator/Emulator.ts"
+import type { ServiceOptions } from "../Service.ts"
+import { checkoutReturnPaths } from "../settings/CheckoutReturnPaths.ts"
+import type { MasterKey, ProviderCredentials, SettingsShape } from "../settings/Settings.ts"
+
+/**
+ * What the settings leave open, filled in: an embedded PostgreSQL, the provider emulator, a master key. For one machine
+ * and the sandbox only: `MODE=production` asks for all of it in the settings.
+ */
+
+/** A local default could not be started. The message is for the person who typed `npm start`. */
+export class LocalDefaultsFailed extends Data.TaggedError("LocalDefaultsFailed")<{
+  readonly message: string
+  readonly cause?: unknown
+}> {}
+
+/** The settings made complete, and what was started for it. */
+export interface Environment {
+  readonly service: ServiceOptions
+  readonly baseUrl: string
+  readonly emulator: Option.Option<Emulator>
+}
+
+/** Secrets of the local defaults, made once and kept in the data directory. */
+const LocalSecrets = Schema.parseJson(
+  Schema.Struct({
+    masterKey: Schema.String,
+    providerSecretKey: Schema.String,
+    providerWebhookSecret: Schema.String
+  }),
+  { space: 2 }
+)
+
+/** Writes a file that only its owner can read, whole or not at all. */
+export const writePrivateFile = (file: string, text: string): Effect.Effect<void, LocalDefaultsFailed> =>
+  Effect.tryPromise({
+    try: async () => {
+      const temporary = `${file}.${randomBytes(6).toString("hex")}`
+      await writeFile(temporary, text, { mode: 0o600 })
+      await rename(temporary, file)
+    },
+    catch: (cause) => new LocalDefaultsFailed({ message: `The file ${file} can't be written`, cause })
+  })
+
+/** A private file's text; nothing where there is none. */
+export const readPrivateFile = (file: string): Effect.Effect<Option.Option<string>, LocalDefaultsFailed> =>
+  Effect.tryPromise({ try: () => readFile(file, "utf8"), catch: (cause) => cause }).pipe(
+    Effect.asSome,
+    Effect.catchAll((cause) =>
+      cause instanceof Error && "code" in cause && cause.code === "ENOENT"
+        ? Effect.succeedNone
+        : new LocalDefaultsFailed({ message: `The file ${file} can't be read`, cause })
+    )
+  )
+
+/** The file in the data directory that keeps the local defaults' secrets. */
+export const localSecretsPath = (settings: Pick<SettingsShape, "dataDirectory">): string =>
+  join(resolve(settings.dataDirectory), "secrets.json")
+
+const localSecrets = Effect.fnUntraced(function* (file: string) {
+  const known = yield* readPrivateFile(file)
+  if (Option.isSome(known)) {
+    return yield* Schema.decode(LocalSecrets)(known.value).pipe(
+      Effect.mapError(
+        (cause) => new LocalDefaultsFailed({ message: `The file ${file} is not as it was written`, cause })
+      )
+    )
+  }
+  const made = {
+    masterKey: randomBytes(32).toString("base64"),
+    providerSecretKey: `sk_test_${randomBytes(24).toString("hex")}`,
+    providerWebhookSecret: `whsec_${randomBytes(24).toString("hex")}`
+  }
+  yield* writePrivateFile(file, Schema.encodeSync(LocalSecrets)(made))
+  return made
+})
+
+/**
+ * The emulator, where it was before if it can be: its checkout pages have its address in theirs. Its state is kept in
+ * the data directory.
+ */
+const startEmulator = Effect.fnUntraced(function* (
+  directory: string,
+  { emulatorHost, emulatorPort }: SettingsShape["provider"],
+  secrets: typeof LocalSecrets.Type
+) {
+  const portFile = join(directory, "emulator.port")
+  const remembered = Option.match(yield* readPrivateFile(portFile), { onNone: () => 0, onSome: Number })
+  const { makeEmulator } = yield* Effect.promise(() => import("../emulator/Emulator.ts"))
+  const startOn = (port: number) =>
+    makeEmulator({
+      host: emulatorHost,
+      port,
+      journalFile: join(directory, "emulator.jsonl"),
+      secretKey: secrets.providerSecretKey,
+      webhookSecret: secrets.providerWebhookSecret
+    })
+  const emulator = yield* startOn(emulatorPort === 0 ? remembered : emulatorPort).pipe(
+    Effect.catchIf(
+      ({ reason }) => reason === "CannotListen" && emulatorPort === 0 && remembered !== 0,
+      () => startOn(0)
+    ),
+    Effect.mapError(
+      (cause) => new LocalDefaultsFailed({ message: `The provider emulator can't be started: ${cause.message}`, cause })
+    )
+  )
+  yield* writePrivateFile(portFile, new URL(emulator.url).port)
+  return emulator
+})
+
+/** A port that is free now: the address is needed before the server listens, for the pages that payers return to. */
+const freePort = (host: string): Effect.Effect<number, LocalDefaultsFailed> =>
+  Effect.async((resume) => {
+    const probe = createServer()
+    probe.once("error", (cause) => resume(new LocalDefaultsFailed({ message: `No port is free on ${host}`, cause })))
+    probe.listen(0, host, () => {
+      const address = probe.address()
+      const port = typeof address === "object" && address !== null ? address.port : 0
+      probe.close(() => resume(Effect.succeed(port)))
+    })
+  })
+
+const urlOf = (host: string, port: number): string => {
+  const name = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host
+  return `http://${name.includes(":") ? `[${name}]` : name}:${port}`
+}
+
+const privateDirectory = (directory: string) =>
+  Effect.tryPromise({
+    try: async () => {
+      await mkdir(directory, { recursive: true })
+      await chmod(directory, 0o755)
+    },
+    catch: (cause) => new LocalDefaultsFailed({ message: `The data directory ${directory} can't be made`, cause })
+  })
+
+/** Completes the settings; what it starts ends with the scope. */
+export const completeSettings = (
+  settings: SettingsShape
+): Effect.Effect<Environment, LocalDefaultsFailed, Scope.Scope> =>
+  Effect.gen(function* () {
+    const directory = resolve(settings.dataDirectory)
+    const port = settings.port === 0 ? yield* freePort(settings.host) : settings.port
+    const baseUrl = Option.getOrElse(settings.publicUrl, () => urlOf(settings.host, port))
+    const needsEmulator = settings.mode === "local" && Option.isNone(settings.provider.sandbox)
+    const needsFiles = settings.mode === "local"
+    if (needsFiles) {
+      yield* privateDirectory(directory)
+    }
+    const databaseUrl = yield* Option.match(settings.databaseUrl, {
+      onSome: Effect.succeed,
+      onNone: () =>
+        Effect.promise(() => import("../storage/EmbeddedPostgres.ts")).pipe(
+          Effect.flatMap(({ startEmbeddedPostgres }) =>
+            startEmbeddedPostgres({ directory: join(directory, "postgres") })
+          ),
+          Effect.map(({ url }) => url),
+          Effect.mapError((cause) => new LocalDefaultsFailed({ message: cause.message, cause }))
+        )
+    })
+    const secrets = needsFiles ? Option.some(yield* localSecrets(localSecretsPath(settings))) : Option.none()
+    const emulator =
+      needsEmulator && Option.isSome(secrets)
+        ? Option.some(yield* startEmulator(directory, settings.provider, secrets.value))
+        : Option.none<Emulator>()
+    const emulated = Option.all({ emulator, secrets }).pipe(
+      Option.map(
+        ({ secrets }): ProviderCredentials => ({
+          secretKey: Redacted.make(secrets.providerSecretKey),
+          webhookSecrets: [Redacted.make(secrets.providerWebhookSecret)]
+        })
+      )
+    )
+    const masterKeys = Option.orElse(settings.masterKeys, () =>
+      Option.map(secrets, ({ masterKey }): readonly [MasterKey] => [
+        { id: "local", key: Redacted.make(new Uint8Array(Buffer.from(masterKey, "base64"))) }
+      ])
+    )
+    if (Option.isNone(masterKeys)) {
+      return yield* new LocalDefaultsFailed({ message: "MASTER_KEYS: is required" })
+    }
+    return {
+      baseUrl,
+      emulator,
+      service: {
+        settings: { ...settings, port },
+        publicUrl: baseUrl,
+        databaseUrl,
+        masterKeys: masterKeys.value,
+        ...(Option.isSome(settings.imageStore) ? { imageStore: settings.imageStore.value } : {}),
+        provider: {
+          timeout: settings.provider.timeout,
+          concurrencyPerAccount: settings.provider.concurrencyPerAccount,
+          sandbox: Option.orElse(settings.provider.sandbox, () => emulated),
+          production: settings.provider.production,
+          apiUrl: Option.orElse(
+            Option.map(emulator, ({ url }) => new URL(url)),
+            () => settings.provider.apiUrl
+          ),
+          checkoutSuccessUrl: Option.getOrElse(
+            settings.checkoutSuccessUrl,
+            () => `${baseUrl}${checkoutReturnPaths.success}?session_id={CHECKOUT_SESSION_ID}`
+          ),
+          checkoutCancelUrl: Option.getOrElse(
+            settings.checkoutCancelUrl,
+            () => `${baseUrl}${checkoutReturnPaths.cancel}`
+          )
+        }
+      }
+    }
+  })

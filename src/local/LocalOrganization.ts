@@ -1,0 +1,196 @@
+import { dirname, join, resolve } from "node:path"
+import { Effect, Either, Option, Redacted, Schema } from "effect"
+import type { Emulator } from "../emulator/Emulator.ts"
+import { Keys } from "../identity/keys/Keys.ts"
+import { Organizations } from "../identity/organizations/Organizations.ts"
+import { OrganizationId } from "../kit/Ids.ts"
+import { Accounts } from "../provider/Accounts.ts"
+import type { SettingsShape } from "../settings/Settings.ts"
+import { acquireLock } from "../storage/EmbeddedLock.ts"
+import { type Environment, LocalDefaultsFailed, readPrivateFile, writePrivateFile } from "./Local.ts"
+
+/** The organization that a local start makes, so that the first request can be sent at once. */
+
+/** What `local.json` holds, for scripts: the same that is printed at the start. */
+const LocalFile = Schema.parseJson(
+  Schema.Struct({
+    baseUrl: Schema.String,
+    emulatorUrl: Schema.NullOr(Schema.String),
+    organizationId: OrganizationId,
+    apiKey: Schema.String,
+    ownerEmail: Schema.String,
+    databaseUrl: Schema.String
+  }),
+  { space: 2 }
+)
+export type LocalFile = typeof LocalFile.Type
+
+const defaultOwnerEmail = "owner@example.com"
+
+/** The file in the data directory, mode 0600. */
+export const localFilePath = (settings: Pick<SettingsShape, "dataDirectory">): string =>
+  join(resolve(settings.dataDirectory), "local.json")
+
+const known = Effect.fnUntraced(function* (file: string) {
+  const organizations = yield* Organizations
+  const keys = yield* Keys
+  const text = yield* readPrivateFile(file)
+  const content = Option.flatMap(text, (text) => Either.getRight(Schema.decodeEither(LocalFile)(text)))
+  if (Option.isNone(content) || !(yield* organizations.exists(content.value.organizationId))) {
+    return Option.none()
+  }
+  const { apiKey, organizationId, ownerEmail } = content.value
+  const key = yield* Effect.option(keys.authenticate(Redacted.make(apiKey)))
+  return Option.some({
+    organizationId,
+    ownerEmail,
+    apiKey: Option.exists(key, (principal) => principal.organizationId === organizationId)
+      ? Option.some(apiKey)
+      : Option.none<string>()
+  })
+})
+
+const newKey = (organizationId: OrganizationId) =>
+  Effect.flatMap(Keys, (keys) =>
+    Effect.map(
+      keys.create({
+        organizationId,
+        name: "Local development",
+        permissions: ["*", "webhook-endpoints:*"],
+        author: { kind: "operator", id: "local" }
+      }),
+      ({ key }) => Redacted.value(key)
+    )
+  )
+
+const linkAccount = Effect.fnUntraced(function* (
+  organizationId: OrganizationId,
+  accountId: Option.Option<string>,
+  emulator: Option.Option<Emulator>
+) {
+  const accounts = yield* Accounts
+  const id = Option.isSome(accountId)
+    ? accountId
+    : yield* Effect.transposeOption(Option.map(emulator, ({ ensureAccount }) => ensureAccount()))
+  if (Option.isNone(id)) {
+    yield* Effect.logWarning("No provider account is linked: set LOCAL_ACCOUNT_ID to an account of your platform")
+    return
+  }
+  yield* accounts.link({ organizationId, environment: "sandbox" }, id.value)
+})
+
+/**
+ * The organization that an earlier start made, if its file is gone or another data directory has it. Its account is known
+ * to this emulator afterwards, which may be another than the one that made it.
+ */
+const recover = Effect.fnUntraced(function* (settings: SettingsShape, { emulator }: Environment) {
+  const found = yield* Effect.flatMap(Organizations, ({ ofMember }) => ofMember(defaultOwnerEmail))
+  if (Option.isNone(found)) {
+    return yield* new LocalDefaultsFailed({
+      message: `The local organization can't be created: ${defaultOwnerEmail} is on record without an organization`
+    })
+  }
+  const organizationId = found.value
+  const account = yield* Effect.flatMap(Accounts, ({ show }) => show({ organizationId, environment: "sandbox" }))
+  yield* Option.match(Option.all({ account, emulator }), {
+    onSome: ({ account, emulator }) => emulator.ensureAccount(account.accountId),
+    onNone: () =>
+      Option.isNone(account) ? linkAccount(organizationId, settings.provider.localAccountId, emulator) : Effect.void
+  })
+  yield* Effect.logInfo(`The local organization ${organizationId} was found in the database: it gets a new API key`)
+  return organizationId
+})
+
+const create = Effect.fnUntraced(function* (settings: SettingsShape, environment: Environment) {
+  const organizations = yield* Organizations
+  const { id } = yield* organizations.create({ name: "Local organization", ownerEmail: defaultOwnerEmail })
+  yield* linkAccount(id, settings.provider.localAccountId, environment.emulator)
+  return id
+})
+
+/**
+ * Finds the local organization and its key again, or makes them: an owner, a linked sandbox account, and a key with `*`
+ * and `webhook-endpoints:*`. An organization whose `local.json` is gone gets a new key. Answers what `local.json` holds.
+ */
+export const ensureLocalOrganization = Effect.fn("ensureLocalOrganization")(
+  function* (settings: SettingsShape, environment: Environment) {
+    const file = localFilePath(settings)
+    const found = yield* known(file)
+    const organizationId = Option.isSome(found)
+      ? found.value.organizationId
+      : yield* create(settings, environment).pipe(
+          Effect.catchTag("OrganizationAlreadyExists", () => recover(settings, environment))
+        )
+    const key = Option.flatMap(found, ({ apiKey }) => apiKey)
+    const content: LocalFile = {
+      baseUrl: environment.baseUrl,
+      emulatorUrl: Option.getOrNull(Option.map(environment.emulator, ({ url }) => url)),
+      organizationId,
+      apiKey: Option.isSome(key) ? key.value : yield* newKey(organizationId),
+      ownerEmail: Option.match(found, { onNone: () => defaultOwnerEmail, onSome: ({ ownerEmail }) => ownerEmail }),
+      databaseUrl: Redacted.value(environment.service.databaseUrl)
+    }
+    return { file, content }
+  },
+  Effect.catchAll((cause) =>
+    cause instanceof LocalDefaultsFailed
+      ? Effect.fail(cause)
+      : Effect.fail(
+          new LocalDefaultsFailed({ message: `The local organization can't be created: ${cause.message}`, cause })
+        )
+  )
+)
+
+/**
+ * Writes `local.json`: its presence says that the service serves. It belongs to the process that wrote it while that one
+ * lives; a process that shares its data directory leaves it as it is, and says where it listens itself.
+ */
+export const writeLocalFile = Effect.fnUntraced(function* (file: string, content: LocalFile) {
+  const isOurs = yield* acquireLock(dirname(file)).pipe(
+    Effect.as(true),
+    Effect.catchIf(
+      ({ reason }) => reason === "in_use",
+      () => Effect.succeed(false)
+    ),
+    Effect.mapError((cause) => new LocalDefaultsFailed({ message: `The file ${file} can't be written`, cause }))
+  )
+  if (!isOurs) {
+    yield* Effect.logWarning(
+      `${file} is not changed: it is that of another process, which runs on the same DATA_DIR. This one serves on ${content.baseUrl}`
+    )
+    return
+  }
+  const text = yield* Effect.orDie(Schema.encode(LocalFile)(content))
+  yield* writePrivateFile(file, `${text}\n`)
+})
+
+/** What a person reads at the start: the commands can be pasted as they are, all at once or one by one. */
+export const welcome = (content: LocalFile): string => {
+  const provider = `${content.baseUrl}/v2/organizations/${content.organizationId}/provider`
+  const key = `-H 'x-api-key: ${content.apiKey}'`
+  const post = (path: string, body: string) =>
+    `curl -s '${provider}${path}' ${key} \\
+  -H 'content-type: application/json' -H "Idempotency-Key: $(od -An -N8 -tx1 /dev/urandom | tr -d ' ')" \\
+  -d "${body.replaceAll('"', '\\"')}"`
+  // Shows the answer and keeps the id for the next command
+  const keep = (variable: string, prefix: string, command: string) =>
+    `${variable}=$(${command} | tee /dev/stderr | grep -o '${prefix}_[A-Za-z0-9]*' | head -n 1)`
+  return `
+connected-payments is ready${content.emulatorUrl === null ? "" : " (sandbox only, on the local provider emulator)"}
+
+  Base URL      ${content.baseUrl}
+  Organization  ${content.organizationId}
+  API key       ${content.apiKey}
+  Docs          ${content.baseUrl}/docs
+
+Create a product, a price of it and a checkout session, then list the sessions:
+
+${keep("PRODUCT", "prod", post("/products", '{"name": "Coffee"}'))}
+
+${keep("PRICE", "price", post("/prices", '{"product": "$PRODUCT", "currency": "brl", "unit_amount": 1500}'))}
+
+${post("/checkout/sessions", '{"mode": "payment", "line_items": [{"price": "$PRICE", "quantity": 1}]}')}
+
+curl -s '${provider}/checkout/sessions' ${key}
+`
+}

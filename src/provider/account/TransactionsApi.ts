@@ -1,0 +1,44 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { text } from "../../bounds/Text.ts"
+import { Authentication } from "../../identity/Authentication.ts"
+import { RequiredPermission } from "../../identity/keys/Permissions.ts"
+import { OrganizationPath, optional, pageFields, strict } from "../../kit/Request.ts"
+import { providerErrors } from "../ProviderErrors.ts"
+import { createdFields, ProviderPage, Reference } from "../Schemas.ts"
+
+/** Query of `GET P/balance-transactions` (contract, Read operations). */
+export const ListBalanceTransactions = strict(
+  Schema.Struct({
+    ...pageFields,
+    ...createdFields,
+    type: optional(
+      text({
+        min: 1,
+        max: 64,
+        pattern: /^[a-z_]+$/,
+        rule: "must be 1 to 64 lowercase letters and underscores, such as charge"
+      }).annotations({
+        description: "Only this type, e.g. `charge`, `refund` or `payout`"
+      })
+    ),
+    payout: optional(Reference.annotations({ description: "Only those that this automatic payout paid out" }))
+  })
+)
+export type ListBalanceTransactions = typeof ListBalanceTransactions.Type
+
+/** What moved the account's balance. */
+export class TransactionsApi extends HttpApiGroup.make("balanceTransactions")
+  .add(
+    HttpApiEndpoint.get("list", "/balance-transactions")
+      .setPath(OrganizationPath)
+      .setUrlParams(ListBalanceTransactions)
+      .addSuccess(ProviderPage)
+      .annotate(RequiredPermission, "transactions:read")
+      .annotate(OpenApi.Summary, "List balance transactions")
+      .annotate(OpenApi.Description, "Everything that moved the account's balance, newest first, with fees and net.")
+  )
+  .addError(providerErrors)
+  .middleware(Authentication)
+  .prefix("/v2/organizations/:organizationId/provider")
+  .annotate(OpenApi.Description, "Balance transactions of the organization's connected account") {}

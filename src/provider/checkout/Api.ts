@@ -1,0 +1,72 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { errorSchema, PermissionDenied } from "../../Errors.ts"
+import { Authentication } from "../../identity/Authentication.ts"
+import { RequiredPermission } from "../../identity/keys/Permissions.ts"
+import {
+  IdempotencyHeaders,
+  NoQuery,
+  OrganizationPath,
+  optional,
+  ProviderObjectPath,
+  pageFields,
+  strict
+} from "../../kit/Request.ts"
+import { providerErrors } from "../ProviderErrors.ts"
+import { CheckoutMetadata, ProviderObject, ProviderPage, ProviderText, Quantity, Reference } from "../Schemas.ts"
+
+const LineItem = Schema.Struct({ price: Reference, quantity: Quantity })
+
+/** Body of `POST P/checkout/sessions` (contract, Request shapes). Return and cancel URLs are the operator's alone. */
+export const CreateCheckoutSession = strict(
+  Schema.Struct({
+    mode: Schema.Literal("payment", "subscription"),
+    line_items: Schema.Array(LineItem).pipe(Schema.minItems(1), Schema.maxItems(100)),
+    client_reference_id: optional(ProviderText(200)),
+    allow_promotion_codes: optional(Schema.Boolean),
+    metadata: optional(CheckoutMetadata)
+  }).annotations({ identifier: "CreateCheckoutSession" })
+)
+export type CreateCheckoutSession = typeof CreateCheckoutSession.Type
+
+/** Query of `GET P/checkout/sessions`. */
+export const ListCheckoutSessions = strict(Schema.Struct({ ...pageFields, payment_intent: optional(Reference) }))
+export type ListCheckoutSessions = typeof ListCheckoutSessions.Type
+
+/** Checkout sessions on the organization's connected account. */
+export class CheckoutSessionsApi extends HttpApiGroup.make("checkoutSessions")
+  .add(
+    HttpApiEndpoint.post("create", "/checkout/sessions")
+      .setPath(OrganizationPath)
+      .setUrlParams(NoQuery)
+      .setHeaders(IdempotencyHeaders)
+      .setPayload(CreateCheckoutSession)
+      .addSuccess(ProviderObject)
+      .addError(errorSchema(PermissionDenied))
+      .annotate(RequiredPermission, "payments:write")
+      .annotate(OpenApi.Summary, "Create a checkout session")
+      .annotate(
+        OpenApi.Description,
+        "Answers the session with its `url`, the page for the payer alone. A recurring price (mode `subscription`) also needs the permission `subscriptions:write`; its trial is passed on. `metadata` is copied to the payment or the subscription. Opening the page or returning from it confirms nothing: wait for the events."
+      )
+  )
+  .add(
+    HttpApiEndpoint.get("list", "/checkout/sessions")
+      .setPath(OrganizationPath)
+      .setUrlParams(ListCheckoutSessions)
+      .addSuccess(ProviderPage)
+      .annotate(RequiredPermission, "payments:read")
+      .annotate(OpenApi.Summary, "List checkout sessions")
+  )
+  .add(
+    HttpApiEndpoint.get("get", "/checkout/sessions/:id")
+      .setPath(ProviderObjectPath)
+      .setUrlParams(NoQuery)
+      .addSuccess(ProviderObject)
+      .annotate(RequiredPermission, "payments:read")
+      .annotate(OpenApi.Summary, "Read a checkout session")
+  )
+  .addError(providerErrors)
+  .middleware(Authentication)
+  .prefix("/v2/organizations/:organizationId/provider")
+  .annotate(OpenApi.Description, "Checkout sessions on the organization's connected account") {}

@@ -1,0 +1,119 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { errorSchema, PermissionDenied } from "../../Errors.ts"
+import { Authentication } from "../../identity/Authentication.ts"
+import { RequiredPermission } from "../../identity/keys/Permissions.ts"
+import {
+  BooleanFromQuery,
+  IdempotencyHeaders,
+  NoQuery,
+  OptionalIdempotencyHeaders,
+  OrganizationPath,
+  optional,
+  ProviderObjectPath,
+  pageFields,
+  strict
+} from "../../kit/Request.ts"
+import { providerErrors } from "../ProviderErrors.ts"
+import { CheckoutMetadata, ProviderObject, ProviderPage, ProviderText, Quantity, Reference } from "../Schemas.ts"
+
+/** Whether the payer may change the quantity, and between which bounds (the provider's default: 0 to 99). */
+const AdjustableQuantity = Schema.Struct({
+  enabled: Schema.Boolean,
+  minimum: optional(Schema.Int.pipe(Schema.between(0, 999_998))),
+  maximum: optional(Quantity)
+}).pipe(
+  Schema.filter(({ maximum = 99, minimum = 0 }) =>
+    minimum <= maximum
+      ? []
+      : [{ path: ["minimum"], message: "must not be greater than the maximum, which is 99 where none is sent" }]
+  )
+)
+
+const LinkItem = Schema.Struct({
+  price: Reference,
+  quantity: Quantity,
+  adjustable_quantity: optional(AdjustableQuantity)
+})
+
+/** Body of `POST P/payment-links` (contract, Write operations). */
+export const CreatePaymentLink = strict(
+  Schema.Struct({
+    line_items: Schema.Array(LinkItem).pipe(Schema.minItems(1), Schema.maxItems(20)),
+    allow_promotion_codes: optional(Schema.Boolean),
+    restrictions: optional(
+      Schema.Struct({
+        completed_sessions: Schema.Struct({ limit: Quantity })
+      }).annotations({ description: "The number of sales that closes the link" })
+    ),
+    inactive_message: optional(
+      ProviderText(500).annotations({ description: "Shown to those who open the link when it is closed" })
+    ),
+    after_completion: optional(
+      Schema.Struct({
+        type: Schema.Literal("hosted_confirmation"),
+        hosted_confirmation: optional(Schema.Struct({ custom_message: ProviderText(500) }))
+      }).annotations({ description: "Shown after the payment" })
+    ),
+    metadata: optional(CheckoutMetadata)
+  }).annotations({ identifier: "CreatePaymentLink" })
+)
+export type CreatePaymentLink = typeof CreatePaymentLink.Type
+
+/** Body of `PATCH P/payment-links/{id}`. */
+export const UpdatePaymentLink = strict(
+  Schema.Struct({ active: Schema.Boolean }).annotations({ identifier: "UpdatePaymentLink" })
+)
+export type UpdatePaymentLink = typeof UpdatePaymentLink.Type
+
+/** Query of `GET P/payment-links`. */
+export const ListPaymentLinks = strict(Schema.Struct({ ...pageFields, active: optional(BooleanFromQuery) }))
+export type ListPaymentLinks = typeof ListPaymentLinks.Type
+
+/** Payment links on the organization's connected account, each with its items. */
+export class PaymentLinksApi extends HttpApiGroup.make("paymentLinks")
+  .add(
+    HttpApiEndpoint.post("create", "/payment-links")
+      .setPath(OrganizationPath)
+      .setUrlParams(NoQuery)
+      .setHeaders(IdempotencyHeaders)
+      .setPayload(CreatePaymentLink)
+      .addSuccess(ProviderObject)
+      .addError(errorSchema(PermissionDenied))
+      .annotate(RequiredPermission, "payments:write")
+      .annotate(OpenApi.Summary, "Create a payment link")
+      .annotate(
+        OpenApi.Description,
+        "A page that can be paid any number of times, or as often as `restrictions.completed_sessions.limit` says. A recurring price also needs the permission `subscriptions:write`; its trial is passed on. `metadata` is copied to the payments or subscriptions."
+      )
+  )
+  .add(
+    HttpApiEndpoint.get("list", "/payment-links")
+      .setPath(OrganizationPath)
+      .setUrlParams(ListPaymentLinks)
+      .addSuccess(ProviderPage)
+      .annotate(RequiredPermission, "payments:read")
+      .annotate(OpenApi.Summary, "List payment links, each with its items")
+  )
+  .add(
+    HttpApiEndpoint.get("get", "/payment-links/:id")
+      .setPath(ProviderObjectPath)
+      .setUrlParams(NoQuery)
+      .addSuccess(ProviderObject)
+      .annotate(RequiredPermission, "payments:read")
+      .annotate(OpenApi.Summary, "Read a payment link, with its items")
+  )
+  .add(
+    HttpApiEndpoint.patch("update", "/payment-links/:id")
+      .setPath(ProviderObjectPath)
+      .setUrlParams(NoQuery)
+      .setHeaders(OptionalIdempotencyHeaders)
+      .setPayload(UpdatePaymentLink)
+      .addSuccess(ProviderObject)
+      .annotate(RequiredPermission, "payments:write")
+      .annotate(OpenApi.Summary, "Activate or deactivate a payment link")
+  )
+  .addError(providerErrors)
+  .middleware(Authentication)
+  .prefix("/v2/organizations/:organizationId/provider")
+  .annotate(OpenApi.Description, "Payment links on the organization's connected account") {}

@@ -1,0 +1,56 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { Authentication } from "../../identity/Authentication.ts"
+import { RequiredPermission } from "../../identity/keys/Permissions.ts"
+import { IdempotencyHeaders, NoQuery, OrganizationPath, optional, strict } from "../../kit/Request.ts"
+import { providerErrors } from "../ProviderErrors.ts"
+import { amountRemark, Metadata, maximumAmount, ProviderObject, Reference } from "../Schemas.ts"
+
+/** Body of `POST P/refunds`: what is refunded, by exactly one of its payment intent and its charge. */
+export const CreateRefund = strict(
+  Schema.Struct({
+    payment_intent: optional(Reference.annotations({ description: "The payment to refund; or else `charge`" })),
+    charge: optional(Reference.annotations({ description: "The charge to refund; or else `payment_intent`" })),
+    amount: optional(
+      Schema.Int.pipe(Schema.between(1, maximumAmount)).annotations({
+        ...amountRemark,
+        description: "Smallest currency unit. Default: all that has not been refunded yet"
+      })
+    ),
+    reason: optional(Schema.Literal("duplicate", "fraudulent", "requested_by_customer")),
+    metadata: optional(Metadata)
+  })
+    .pipe(
+      Schema.filter(({ charge, payment_intent }) => {
+        if (charge !== undefined && payment_intent !== undefined) {
+          return [{ path: ["charge"], message: "is not taken together with payment_intent: send one of the two" }]
+        }
+        return charge === undefined && payment_intent === undefined
+          ? [{ path: ["payment_intent"], message: "is missing; a refund needs it or charge" }]
+          : []
+      })
+    )
+    .annotations({ identifier: "CreateRefund" })
+)
+export type CreateRefund = typeof CreateRefund.Type
+
+/** Refunds of payments on the organization's connected account. */
+export class RefundsApi extends HttpApiGroup.make("refunds")
+  .add(
+    HttpApiEndpoint.post("create", "/refunds")
+      .setPath(OrganizationPath)
+      .setUrlParams(NoQuery)
+      .setHeaders(IdempotencyHeaders)
+      .setPayload(CreateRefund)
+      .addSuccess(ProviderObject)
+      .annotate(RequiredPermission, "payments:write")
+      .annotate(OpenApi.Summary, "Refund a payment, in part or in full")
+      .annotate(
+        OpenApi.Description,
+        "Names the payment by `payment_intent` or by `charge`, one of them. Without `amount`, all that has not been refunded yet. The refund is confirmed by the event `payment.refunded`."
+      )
+  )
+  .addError(providerErrors)
+  .middleware(Authentication)
+  .prefix("/v2/organizations/:organizationId/provider")
+  .annotate(OpenApi.Description, "Refunds on the organization's connected account") {}

@@ -1,0 +1,143 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { Authentication } from "../../identity/Authentication.ts"
+import { RequiredPermission } from "../../identity/keys/Permissions.ts"
+import {
+  BooleanFromQuery,
+  IdempotencyHeaders,
+  NoQuery,
+  OptionalIdempotencyHeaders,
+  OrganizationPath,
+  optional,
+  ProviderObjectPath,
+  pageFields,
+  strict
+} from "../../kit/Request.ts"
+import { providerErrors } from "../ProviderErrors.ts"
+import { amountRules, CustomUnitAmount, Recurring, type RuleBroken } from "../prices/PriceTerms.ts"
+import {
+  Currency,
+  HttpsUrl,
+  ImageUrl,
+  Metadata,
+  ProviderObject,
+  ProviderPage,
+  ProviderText,
+  Reference,
+  StatementDescriptor,
+  TaxBehavior,
+  UnitAmount
+} from "../Schemas.ts"
+
+/** The price that a product is sold at where none is named. Tiers, trials and lookup keys are for `POST P/prices`. */
+export const DefaultPriceData = Schema.Struct({
+  currency: Currency,
+  unit_amount: optional(UnitAmount),
+  custom_unit_amount: optional(CustomUnitAmount),
+  recurring: optional(Recurring),
+  tax_behavior: optional(TaxBehavior),
+  metadata: optional(Metadata)
+}).pipe(Schema.filter(amountRules))
+
+/** What create and PATCH have in common. */
+const productFields = {
+  active: optional(Schema.Boolean),
+  default_price_data: optional(DefaultPriceData),
+  images: optional(Schema.Array(ImageUrl).pipe(Schema.maxItems(8))),
+  marketing_features: optional(Schema.Array(Schema.Struct({ name: ProviderText(80) })).pipe(Schema.maxItems(15))),
+  metadata: optional(Metadata),
+  shippable: optional(Schema.Boolean),
+  statement_descriptor: optional(StatementDescriptor)
+}
+
+/** Body of `POST P/products` (contract, Write operations). */
+export const CreateProduct = strict(
+  Schema.Struct({
+    name: ProviderText(250),
+    ...productFields,
+    unit_label: optional(ProviderText(12)),
+    url: optional(HttpsUrl)
+  }).annotations({ identifier: "CreateProduct" })
+)
+export type CreateProduct = typeof CreateProduct.Type
+
+/** A text of a product that an empty string removes. */
+const removable = <A extends string>(text: Schema.Schema<A, string>) =>
+  optional(Schema.Union(text, Schema.Literal("")).annotations({ description: "An empty string removes it" }))
+
+const priceRule = (product: {
+  readonly default_price?: string
+  readonly default_price_data?: object
+}): ReadonlyArray<RuleBroken> =>
+  product.default_price !== undefined && product.default_price_data !== undefined
+    ? [{ path: ["default_price_data"], message: "is not taken together with default_price: send one of the two" }]
+    : []
+
+/**
+ * Body of `PATCH P/products/{id}` (contract, Write operations): what is absent stays. The default price is replaced by
+ * one of the product's own (`default_price`) or by a new one (`default_price_data`).
+ */
+export const UpdateProduct = strict(
+  Schema.Struct({
+    name: optional(ProviderText(250)),
+    ...productFields,
+    default_price: optional(Reference),
+    unit_label: removable(ProviderText(12)),
+    url: removable(HttpsUrl)
+  })
+    .pipe(Schema.filter(priceRule))
+    .annotations({ identifier: "UpdateProduct" })
+)
+export type UpdateProduct = typeof UpdateProduct.Type
+
+/** Query of `GET P/products`. */
+export const ListProducts = strict(Schema.Struct({ ...pageFields, active: optional(BooleanFromQuery) }))
+export type ListProducts = typeof ListProducts.Type
+
+/** Products on the organization's connected account. */
+export class ProductsApi extends HttpApiGroup.make("products")
+  .add(
+    HttpApiEndpoint.post("create", "/products")
+      .setPath(OrganizationPath)
+      .setUrlParams(NoQuery)
+      .setHeaders(IdempotencyHeaders)
+      .setPayload(CreateProduct)
+      .addSuccess(ProviderObject)
+      .annotate(RequiredPermission, "products:write")
+      .annotate(OpenApi.Summary, "Create a product")
+      .annotate(OpenApi.Description, "With `default_price_data` its default price is made with it.")
+  )
+  .add(
+    HttpApiEndpoint.get("list", "/products")
+      .setPath(OrganizationPath)
+      .setUrlParams(ListProducts)
+      .addSuccess(ProviderPage)
+      .annotate(RequiredPermission, "products:read")
+      .annotate(OpenApi.Summary, "List products")
+  )
+  .add(
+    HttpApiEndpoint.get("get", "/products/:id")
+      .setPath(ProviderObjectPath)
+      .setUrlParams(NoQuery)
+      .addSuccess(ProviderObject)
+      .annotate(RequiredPermission, "products:read")
+      .annotate(OpenApi.Summary, "Read a product, with its default price")
+  )
+  .add(
+    HttpApiEndpoint.patch("update", "/products/:id")
+      .setPath(ProviderObjectPath)
+      .setUrlParams(NoQuery)
+      .setHeaders(OptionalIdempotencyHeaders)
+      .setPayload(UpdateProduct)
+      .addSuccess(ProviderObject)
+      .annotate(RequiredPermission, "products:write")
+      .annotate(OpenApi.Summary, "Change a product, or replace its default price")
+      .annotate(
+        OpenApi.Description,
+        "What is absent stays. `default_price` takes one of the product's prices, `default_price_data` makes a new one: a financial mutation, which needs an `Idempotency-Key`. The former price stays as it is."
+      )
+  )
+  .addError(providerErrors)
+  .middleware(Authentication)
+  .prefix("/v2/organizations/:organizationId/provider")
+  .annotate(OpenApi.Description, "Products on the organization's connected account") {}

@@ -1,0 +1,91 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect } from "effect"
+import { refusal } from "../../bounds/Refusals.ts"
+import { ValidationFailed } from "../../Errors.ts"
+import { Principal } from "../../identity/Principal.ts"
+import { Images } from "../../images/Images.ts"
+import { BaseApi } from "../../kit/BaseApi.ts"
+import { onAccount, write, writeOnAccount } from "../AccountOperations.ts"
+import { Provider } from "../Provider.ts"
+import { PricesApi } from "../prices/Api.ts"
+import { imageRule } from "../Schemas.ts"
+import { ProductsApi } from "./Api.ts"
+import { Products, requireKeyForPrice } from "./Products.ts"
+
+/** Images by https, or the service's own by whatever way it is reached: a local start has http alone. */
+const requireImages = (
+  { isOwn }: Images["Type"],
+  { images = [] }: { readonly images?: ReadonlyArray<string> }
+): Effect.Effect<void, ValidationFailed> => {
+  const refused = images.flatMap((url, index) => (/^https:/i.test(url) || isOwn(url) ? [] : [`images.${index}`]))
+  return refused.length === 0
+    ? Effect.void
+    : new ValidationFailed(refusal(new Map(refused.map((field) => [field, imageRule]))))
+}
+
+/** Serves `ProductsApi`. */
+export const productsHttp = HttpApiBuilder.group(BaseApi.add(ProductsApi), "products", (handlers) =>
+  Effect.gen(function* () {
+    const provider = yield* Provider
+    const products = yield* Products
+    const images = yield* Images
+    return handlers
+      .handle("create", ({ headers, payload }) =>
+        Effect.zipRight(
+          requireImages(images, payload),
+          writeOnAccount(
+            {
+              operation: "products.create",
+              callerKey: headers["idempotency-key"],
+              parameters: payload,
+              action: "product.created",
+              targetType: "product"
+            },
+            (account, options) => provider.createProduct(account, payload, options)
+          )
+        )
+      )
+      .handle("list", ({ urlParams }) => onAccount((account) => provider.listProducts(account, urlParams)))
+      .handle("get", ({ path }) => onAccount((account) => provider.retrieveProduct(account, path.id)))
+      .handle(
+        "update",
+        Effect.fnUntraced(function* ({ headers, path, payload }) {
+          const principal = yield* Principal
+          yield* requireImages(images, payload)
+          yield* requireKeyForPrice(payload, headers["idempotency-key"])
+          return yield* write(
+            {
+              operation: "products.update",
+              callerKey: headers["idempotency-key"],
+              parameters: { id: path.id, changes: payload },
+              action: "product.updated",
+              targetType: "product"
+            },
+            (effectKey) => products.update(principal, path.id, payload, effectKey)
+          )
+        })
+      )
+  })
+)
+
+/** Serves `PricesApi`. */
+export const pricesHttp = HttpApiBuilder.group(BaseApi.add(PricesApi), "prices", (handlers) =>
+  Effect.gen(function* () {
+    const provider = yield* Provider
+    return handlers
+      .handle("create", ({ headers, payload }) =>
+        writeOnAccount(
+          {
+            operation: "prices.create",
+            callerKey: headers["idempotency-key"],
+            parameters: payload,
+            action: "price.created",
+            targetType: "price"
+          },
+          (account, options) => provider.createPrice(account, payload, options)
+        )
+      )
+      .handle("list", ({ urlParams }) => onAccount((account) => provider.listPrices(account, urlParams)))
+      .handle("get", ({ path }) => onAccount((account) => provider.retrievePrice(account, path.id)))
+  })
+)

@@ -1,0 +1,171 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { remark, rule } from "../../bounds/Rules.ts"
+import { text } from "../../bounds/Text.ts"
+import { Authentication } from "../../identity/Authentication.ts"
+import { RequiredPermission } from "../../identity/keys/Permissions.ts"
+import {
+  BooleanFromQuery,
+  IdempotencyHeaders,
+  NoQuery,
+  OptionalIdempotencyHeaders,
+  OrganizationPath,
+  optional,
+  ProviderObjectPath,
+  pageFields,
+  strict
+} from "../../kit/Request.ts"
+import { providerErrors } from "../ProviderErrors.ts"
+import type { RuleBroken } from "../prices/PriceTerms.ts"
+import { Currency, ProviderObject, ProviderPage, UnitAmount } from "../Schemas.ts"
+
+const discountRules = (discount: {
+  readonly percent_off?: number
+  readonly amount_off?: number
+  readonly currency?: string
+}): ReadonlyArray<RuleBroken> => {
+  const { amount_off, currency, percent_off } = discount
+  if (percent_off === undefined && amount_off === undefined) {
+    return [{ path: [], message: "must have percent_off, or amount_off with currency" }]
+  }
+  return [
+    ...(percent_off !== undefined && amount_off !== undefined
+      ? [{ path: ["amount_off"], message: "is not taken together with percent_off: send one of the two" }]
+      : []),
+    ...(amount_off !== undefined && currency === undefined
+      ? [{ path: ["currency"], message: "is missing; amount_off needs it: a lowercase ISO 4217 code, such as brl" }]
+      : []),
+    ...(amount_off === undefined && currency !== undefined
+      ? [{ path: ["currency"], message: "is taken together with amount_off alone" }]
+      : [])
+  ]
+}
+
+/** Either a percentage or a fixed amount in a currency. */
+export const Discount = Schema.Struct({
+  percent_off: optional(
+    Schema.Finite.pipe(Schema.between(0.01, 100)).annotations({ description: "Percentage, 0.01 to 100" })
+  ),
+  amount_off: optional(UnitAmount.pipe(Schema.greaterThanOrEqualTo(1))),
+  currency: optional(Currency)
+})
+  .pipe(Schema.filter(discountRules))
+  .annotations({
+    ...rule("must be an object with percent_off, or with amount_off and currency"),
+    description: "`percent_off`, or `amount_off` with `currency`"
+  })
+
+const durationRules = (code: {
+  readonly duration: string
+  readonly duration_in_months?: number
+}): ReadonlyArray<RuleBroken> => {
+  const given = code.duration_in_months !== undefined
+  return given === (code.duration === "repeating")
+    ? []
+    : [
+        {
+          path: ["duration_in_months"],
+          message: given
+            ? "is taken with the duration repeating alone"
+            : "is missing; the duration repeating needs it: a whole number from 1 to 36"
+        }
+      ]
+}
+
+/** Body of `POST P/promotion-codes` (contract, Promotion code): makes the coupon and the code in one step. */
+export const CreatePromotionCode = strict(
+  Schema.Struct({
+    code: text({
+      min: 3,
+      max: 40,
+      pattern: /^[A-Za-z0-9]+$/,
+      rule: "must be 3 to 40 letters from A to Z and digits, such as SUMMER25"
+    }).annotations({
+      description: "What payers enter; letters and digits, unique among the active codes whatever its case",
+      examples: ["SUMMER25"]
+    }),
+    discount: Discount,
+    duration: Schema.Literal("once", "forever", "repeating"),
+    duration_in_months: optional(
+      Schema.Int.pipe(Schema.between(1, 36)).annotations({ description: "With `repeating`, and only then" })
+    ),
+    max_redemptions: optional(Schema.Int.pipe(Schema.between(1, 1_000_000))),
+    expires_at: optional(
+      Schema.Int.pipe(Schema.between(0, 4_102_444_800)).annotations({
+        ...remark("of Unix seconds"),
+        description: "Unix seconds"
+      })
+    ),
+    products: optional(
+      Schema.Array(
+        text({
+          max: 255,
+          pattern: /^prod_[a-zA-Z0-9_]+$/,
+          rule: "must be a product's id: prod_ and letters, digits or underscores, at most 255 characters"
+        })
+      )
+        .pipe(Schema.minItems(1), Schema.maxItems(100))
+        .annotations({ description: "The products that the discount is on; without it, all" })
+    )
+  })
+    .pipe(Schema.filter(durationRules))
+    .annotations({ identifier: "CreatePromotionCode" })
+)
+export type CreatePromotionCode = typeof CreatePromotionCode.Type
+
+/** Body of `PATCH P/promotion-codes/{id}`. */
+export const UpdatePromotionCode = strict(
+  Schema.Struct({ active: Schema.Boolean }).annotations({ identifier: "UpdatePromotionCode" })
+)
+export type UpdatePromotionCode = typeof UpdatePromotionCode.Type
+
+/** Query of `GET P/promotion-codes` (contract, Read operations). */
+export const ListPromotionCodes = strict(Schema.Struct({ ...pageFields, active: optional(BooleanFromQuery) }))
+export type ListPromotionCodes = typeof ListPromotionCodes.Type
+
+/** Promotion codes on the organization's connected account, each with its coupon. */
+export class PromotionCodesApi extends HttpApiGroup.make("promotionCodes")
+  .add(
+    HttpApiEndpoint.post("create", "/promotion-codes")
+      .setPath(OrganizationPath)
+      .setUrlParams(NoQuery)
+      .setHeaders(IdempotencyHeaders)
+      .setPayload(CreatePromotionCode)
+      .addSuccess(ProviderObject)
+      .annotate(RequiredPermission, "coupons:write")
+      .annotate(OpenApi.Summary, "Create a promotion code")
+      .annotate(
+        OpenApi.Description,
+        'Makes the coupon and its code in one step; the answer shows the coupon as `coupon`. A code that is active already is refused with `provider_resource_already_exists`, `fields: ["code"]`, and no coupon is left behind.'
+      )
+  )
+  .add(
+    HttpApiEndpoint.get("list", "/promotion-codes")
+      .setPath(OrganizationPath)
+      .setUrlParams(ListPromotionCodes)
+      .addSuccess(ProviderPage)
+      .annotate(RequiredPermission, "coupons:read")
+      .annotate(OpenApi.Summary, "List promotion codes, each with its coupon")
+  )
+  .add(
+    HttpApiEndpoint.get("get", "/promotion-codes/:id")
+      .setPath(ProviderObjectPath)
+      .setUrlParams(NoQuery)
+      .addSuccess(ProviderObject)
+      .annotate(RequiredPermission, "coupons:read")
+      .annotate(OpenApi.Summary, "Read a promotion code, with its coupon")
+  )
+  .add(
+    HttpApiEndpoint.patch("update", "/promotion-codes/:id")
+      .setPath(ProviderObjectPath)
+      .setUrlParams(NoQuery)
+      .setHeaders(OptionalIdempotencyHeaders)
+      .setPayload(UpdatePromotionCode)
+      .addSuccess(ProviderObject)
+      .annotate(RequiredPermission, "coupons:write")
+      .annotate(OpenApi.Summary, "Activate or deactivate a promotion code")
+  )
+  .addError(providerErrors)
+  .middleware(Authentication)
+  .prefix("/v2/organizations/:organizationId/provider")
+  .annotate(OpenApi.Description, "Promotion codes on the organization's connected account") {}

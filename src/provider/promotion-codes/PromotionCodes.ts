@@ -1,0 +1,176 @@
+import { Context, Effect, Layer, Predicate } from "effect"
+import {
+  IdempotencyKeyReused,
+  type ProviderAccountNotConnected,
+  ProviderRequestRefused,
+  type ServiceUnavailable
+} from "../../Errors.ts"
+import type { Tenant } from "../../kit/Tenant.ts"
+import { Accounts } from "../Accounts.ts"
+import { type ConnectedAccount, Provider } from "../Provider.ts"
+import { type AccountAccessRevoked, isRefusal, type ProviderFailure } from "../ProviderErrors.ts"
+import { providerIdempotencyKey } from "../ProviderIdempotency.ts"
+import { inOurNames } from "../RefusedFields.ts"
+import type { ProviderObject } from "../Schemas.ts"
+import type { CreatePromotionCode } from "./Api.ts"
+
+type Failure = ProviderFailure | AccountAccessRevoked
+
+/** Promotion codes: a coupon and its code in one step (contract, Promotion code). */
+export class PromotionCodes extends Context.Tag("connected-payments/provider/PromotionCodes")<
+  PromotionCodes,
+  {
+    /**
+     * Makes a coupon and its code, or neither: where the code is refused the coupon is deleted. A repeat under the same
+     * key completes what a crash or a lost answer cut off, and makes nothing twice.
+     *
+     * A code that is active already: `provider_resource_already_exists`, `fields: ["code"]`.
+     */
+    readonly create: (
+      tenant: Tenant,
+      params: CreatePromotionCode,
+      effectKey: string
+    ) => Effect.Effect<ProviderObject, ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable>
+  }
+>() {
+  static readonly layer: Layer.Layer<PromotionCodes, never, Provider | Accounts> = Layer.effect(
+    PromotionCodes,
+    Effect.gen(function* () {
+      const provider = yield* Provider
+      const accounts = yield* Accounts
+
+      /** The active code that payers would mean by this one, with its coupon. */
+      const findActive = (account: ConnectedAccount, code: string) =>
+        Effect.map(provider.listPromotionCodes(account, { code, active: true, limit: 1 }), ({ data: [found] }) => found)
+
+      /** The coupon of a try: nothing where the try's id was used up before. */
+      const createCoupon = (account: ConnectedAccount, params: CreatePromotionCode, steps: Steps) => {
+        const { code: _, expires_at: __, max_redemptions: ___, ...coupon } = params
+        return provider.createCoupon(account, { ...coupon, id: steps.couponId }, steps.coupon).pipe(
+          Effect.asSome,
+          Effect.catchIf(isUsedUp, () => Effect.succeedNone)
+        )
+      }
+
+      const createCode = (account: ConnectedAccount, params: CreatePromotionCode, steps: Steps) => {
+        const { code, expires_at, max_redemptions } = params
+        return provider.createPromotionCode(
+          account,
+          {
+            code,
+            coupon: steps.couponId,
+            ...(expires_at === undefined ? {} : { expires_at }),
+            ...(max_redemptions === undefined ? {} : { max_redemptions })
+          },
+          steps.code
+        )
+      }
+
+      /** Leaves no coupon behind. Where that fails the caller is told to repeat, which comes here again. */
+      const undo = (account: ConnectedAccount, steps: Steps) =>
+        Effect.catchIf(provider.deleteCoupon(account, steps.couponId), isRefusal, () => Effect.void)
+
+      /** The provider says of a duplicate in a sentence alone, so it is asked which codes are active. */
+      const explain = (account: ConnectedAccount, code: string, refusal: Failure): Effect.Effect<never, Failure> =>
+        refusal._tag === "ProviderRequestRefused" && refusal.fields.length === 0
+          ? Effect.flatMap(findActive(account, code), (found) =>
+              Effect.fail(found === undefined ? refusal : alreadyExists(refusal.cause))
+            )
+          : Effect.fail(inOurNames({ promotion: null })(refusal))
+
+      /** One try, or the next one where its coupon is gone: an earlier request with this key was refused and undone. */
+      const tryToCreate = (
+        account: ConnectedAccount,
+        params: CreatePromotionCode,
+        steps: ReadonlyArray<Steps>
+      ): Effect.Effect<ProviderObject, Failure> =>
+        Effect.gen(function* () {
+          const [current, ...later] = steps
+          if (current === undefined) {
+            return yield* new IdempotencyKeyReused({
+              message: "Requests with this Idempotency-Key were refused too often; send a new one."
+            })
+          }
+          const coupon = yield* createCoupon(account, params, current)
+          if (coupon._tag === "None") {
+            return yield* tryToCreate(account, params, later)
+          }
+          return yield* createCode(account, params, current).pipe(
+            Effect.catchIf(isRefusal, (refusal) =>
+              isCouponGone(refusal)
+                ? tryToCreate(account, params, later)
+                : Effect.zipRight(undo(account, current), explain(account, params.code, refusal))
+            )
+          )
+        })
+
+      const create = Effect.fn("PromotionCodes.create")(function* (
+        tenant: Tenant,
+        params: CreatePromotionCode,
+        effectKey: string
+      ) {
+        return yield* accounts.use(tenant, (account) =>
+          Effect.gen(function* () {
+            const steps = stepsOf(tenant, account, effectKey)
+            const found = yield* findActive(account, params.code)
+            if (found === undefined) {
+              return yield* tryToCreate(account, params, steps)
+            }
+            // Ours is what a crash cut off before its answer was kept
+            return steps.some(({ couponId }) => couponId === couponIdOf(found)) ? found : yield* alreadyExists()
+          })
+        )
+      })
+
+      return { create }
+    })
+  )
+}
+
+/** The calls of one try: their keys at the provider, and the coupon's id, by which a repeat knows its own. */
+interface Steps {
+  readonly couponId: string
+  readonly coupon: { readonly idempotencyKey: string }
+  readonly code: { readonly idempotencyKey: string }
+}
+
+/** How often a request may be refused, undone and repeated under one key. */
+const maximumTries = 5
+
+const stepsOf = (tenant: Tenant, account: ConnectedAccount, effectKey: string): ReadonlyArray<Steps> =>
+  Array.from({ length: maximumTries }, (_, number) => {
+    const derived = (step: string) =>
+      providerIdempotencyKey({
+        tenant,
+        account,
+        operation: "promotion_codes.create",
+        effectKey,
+        step: `${step} ${number}`
+      })
+    return {
+      couponId: `svc_${derived("coupon id").slice(0, 32)}`,
+      coupon: { idempotencyKey: derived("coupon") },
+      code: { idempotencyKey: derived("code") }
+    }
+  })
+
+const couponIdOf = ({ coupon }: ProviderObject): unknown => (Predicate.isRecord(coupon) ? coupon["id"] : coupon)
+
+const alreadyExists = (cause?: unknown) =>
+  new ProviderRequestRefused({
+    code: "provider_resource_already_exists",
+    message: "code is taken already: another promotion code that is active has it, whatever its case.",
+    fields: ["code"],
+    cause
+  })
+
+/** A coupon with this id is there since a time that the provider's idempotency no longer remembers. */
+const isUsedUp = (failure: Failure): boolean =>
+  failure._tag === "ProviderRequestRefused" &&
+  failure.code === "provider_resource_already_exists" &&
+  failure.fields.includes("id")
+
+const isCouponGone = (failure: Failure): boolean =>
+  failure._tag === "ProviderRequestRefused" &&
+  failure.code === "provider_resource_missing" &&
+  failure.fields.includes("promotion.coupon")

@@ -1,0 +1,78 @@
+import { Effect } from "effect"
+import type Stripe from "stripe"
+import type { NewCoupon, NewPromotionCode, Provider } from "../Provider.ts"
+import { inOurNames } from "../RefusedFields.ts"
+import type { ProviderObject } from "../Schemas.ts"
+import { named, one, page, type StripeCall } from "../stripe/StripeCall.ts"
+
+/** Coupons and promotion codes at Stripe. */
+
+const expandedCode = { expand: ["promotion.coupon.applies_to"] }
+
+/** The coupon stands in the code's promotion: callers also find it as `coupon` (contract, Read operations). */
+const withCoupon = (code: ProviderObject): ProviderObject => {
+  const { promotion } = code
+  return typeof promotion === "object" && promotion !== null && "coupon" in promotion
+    ? { ...code, coupon: promotion.coupon }
+    : code
+}
+
+/** The parameters of a new coupon. */
+export const couponParams = ({ discount, products, ...rest }: NewCoupon): Stripe.CouponCreateParams => ({
+  ...rest,
+  ...discount,
+  ...(products === undefined ? {} : { applies_to: { products: [...products] } })
+})
+
+/** The parameters of a new promotion code. */
+export const promotionCodeParams = ({ coupon, ...rest }: NewPromotionCode): Stripe.PromotionCodeCreateParams => ({
+  ...rest,
+  promotion: { type: "coupon", coupon },
+  ...expandedCode
+})
+
+const couponFieldNames = {
+  percent_off: "discount.percent_off",
+  amount_off: "discount.amount_off",
+  currency: "discount.currency",
+  "applies_to.products": "products",
+  applies_to: "products"
+} as const
+
+/** The operations of `Provider` on coupons and promotion codes. */
+export const stripePromotionCodes = (call: StripeCall) =>
+  ({
+    createCoupon: (account, params, { idempotencyKey }) =>
+      one(
+        call("coupons.create", account, (client, scope) =>
+          client.coupons.create(couponParams(params), { ...scope, idempotencyKey })
+        )
+      ).pipe(Effect.mapError(inOurNames(couponFieldNames))),
+    deleteCoupon: (account, id) =>
+      Effect.asVoid(call("coupons.del", account, (client, scope) => client.coupons.del(id, {}, scope))),
+
+    createPromotionCode: (account, params, { idempotencyKey }) =>
+      one(
+        call("promotionCodes.create", account, (client, scope) =>
+          client.promotionCodes.create(promotionCodeParams(params), { ...scope, idempotencyKey })
+        )
+      ).pipe(Effect.map(withCoupon)),
+    updatePromotionCode: (account, id, { active }, { idempotencyKey }) =>
+      named(
+        call("promotionCodes.update", account, (client, scope) =>
+          client.promotionCodes.update(id, { active, ...expandedCode }, { ...scope, idempotencyKey })
+        )
+      ).pipe(Effect.map(withCoupon)),
+    retrievePromotionCode: (account, id) =>
+      named(
+        call("promotionCodes.retrieve", account, (client, scope) =>
+          client.promotionCodes.retrieve(id, expandedCode, scope)
+        )
+      ).pipe(Effect.map(withCoupon)),
+    listPromotionCodes: (account, params) =>
+      page(
+        call("promotionCodes.list", account, (client, scope) =>
+          client.promotionCodes.list({ ...params, expand: ["data.promotion.coupon.applies_to"] }, scope)
+        )
+      ).pipe(Effect.map((list) => ({ ...list, data: list.data.map(withCoupon) })))
+  }) satisfies Partial<Provider["Type"]>

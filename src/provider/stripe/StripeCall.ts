@@ -1,0 +1,218 @@
+import { createHash } from "node:crypto"
+import { performance } from "node:perf_hooks"
+import { Duration, Effect, Option, Predicate, Redacted } from "effect"
+import Stripe from "stripe"
+import { ProviderTimeout, ProviderUnavailable } from "../../Errors.ts"
+import type { Environment } from "../../events/Environment.ts"
+import type { ProviderCredentials } from "../../settings/Settings.ts"
+import type { MetricsWriter } from "../../telemetry/Metrics.ts"
+import { annotateSpan } from "../../telemetry/Spans.ts"
+import type { ConnectedAccount } from "../Provider.ts"
+import type { AccountAccessRevoked, ProviderFailure } from "../ProviderErrors.ts"
+import { inOurNames, pathIdNames } from "../RefusedFields.ts"
+import type { ProviderObject, ProviderPage } from "../Schemas.ts"
+import { makeBoundedPerName } from "./AccountConcurrency.ts"
+import { repeated } from "./RepeatedCalls.ts"
+import { type CallFailure, fromStripeError, noFacts } from "./StripeErrors.ts"
+
+/** How every call to Stripe is made, and how its answers are read: what the families of operations share. */
+
+export interface StripeProviderOptions {
+  readonly sandbox: Option.Option<ProviderCredentials>
+  readonly production: Option.Option<ProviderCredentials>
+  /** Another address of the provider's API: an emulator's. */
+  readonly apiUrl: Option.Option<URL>
+  readonly checkoutSuccessUrl: string
+  readonly checkoutCancelUrl: string
+  /** For a whole call, answer, repeats and waiting for a turn included. Default 30 s. */
+  readonly timeout?: Duration.DurationInput
+  /** Calls at once per connected account and process; more wait for their turn. Default 20. */
+  readonly concurrencyPerAccount?: number
+}
+
+const defaultTimeout = Duration.seconds(30)
+const defaultConcurrencyPerAccount = 20
+
+type HttpClient = NonNullable<Stripe.StripeConfig["httpClient"]>
+
+/**
+ * The package makes a call again when its connection was closed, whatever it is told, and does so by the error's code.
+ * When to repeat is decided in one place here, so it sees none.
+ */
+const withoutRepeats = (): HttpClient => {
+  const client: HttpClient = Stripe.createNodeHttpClient()
+  return {
+    getClientName: () => client.getClientName(),
+    makeRequest: (...request) =>
+      client.makeRequest(...request).catch((cause: unknown) => {
+        const closed = Predicate.hasProperty(cause, "code") && (cause.code === "ECONNRESET" || cause.code === "EPIPE")
+        throw closed ? new Error("The connection was closed", { cause }) : cause
+      })
+  }
+}
+
+const portOf = (url: URL): number => (url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port))
+
+/** Who is called, by OpenTelemetry's names. */
+const serverOf = ({ apiUrl }: StripeProviderOptions) => {
+  const url = Option.getOrElse(apiUrl, () => new URL("https://api.stripe.com"))
+  return { "server.address": url.hostname, "server.port": portOf(url) }
+}
+
+const makeClient = (options: StripeProviderOptions, credentials: ProviderCredentials): Stripe => {
+  const url = Option.getOrUndefined(options.apiUrl)
+  return new Stripe(Redacted.value(credentials.secretKey), {
+    telemetry: false,
+    maxNetworkRetries: 0,
+    httpClient: withoutRepeats(),
+    timeout: Duration.toMillis(options.timeout ?? defaultTimeout),
+    ...(url === undefined
+      ? {}
+      : {
+          host: url.hostname,
+          port: portOf(url),
+          protocol: url.protocol === "https:" ? ("https" as const) : ("http" as const)
+        })
+  })
+}
+
+/** Answers of the provider are plain JSON to us: its decimals become the strings that they are on the wire. */
+export const toJson = (answer: unknown): ProviderObject => JSON.parse(JSON.stringify(answer))
+
+/** An object without what lets a payer's browser act on it. */
+export const withoutSecrets = (object: ProviderObject): ProviderObject => {
+  const { client_secret: _, ...rest } = object
+  return rest
+}
+
+const toPage = (answer: unknown): ProviderPage => {
+  const { data, has_more, ...rest } = toJson(answer)
+  return { ...rest, data: Array.isArray(data) ? data.map(withoutSecrets) : [], has_more: has_more === true }
+}
+
+const hashed = (accountId: string): string => createHash("sha256").update(accountId).digest("hex").slice(0, 16)
+
+/**
+ * One call on a connected account. It may be made more than once, so `run` makes a read, or a write that a second time
+ * changes nothing: a POST carries an idempotency key, a DELETE needs none.
+ */
+export type StripeCall = <A>(
+  operation: string,
+  account: ConnectedAccount,
+  run: (client: Stripe, scope: { readonly stripeAccount: string }) => Promise<Stripe.Response<A>>
+) => Effect.Effect<A, ProviderFailure | AccountAccessRevoked>
+
+/** An object that a call answered, as the API shows it. */
+export const one = (object: Effect.Effect<unknown, ProviderFailure | AccountAccessRevoked>) =>
+  Effect.map(object, (answer) => withoutSecrets(toJson(answer)))
+
+/** The object that callers name by the id in the path, by whatever name the provider refuses that id. */
+export const named = (object: Effect.Effect<unknown, ProviderFailure | AccountAccessRevoked>) =>
+  Effect.mapError(one(object), inOurNames(pathIdNames))
+
+/** A page that a call answered, as the API shows it. */
+export const page = (answer: Effect.Effect<unknown, ProviderFailure | AccountAccessRevoked>) =>
+  Effect.map(answer, toPage)
+
+/** What a call came to, on its span and in the metrics. */
+const report = (metrics: MetricsWriter | null, operation: string, environment: Environment) =>
+  Effect.sync(() => {
+    const startedAt = performance.now()
+    const record = (status: number | undefined, reason: string) =>
+      metrics?.record("connected_payments.provider.call.duration", (performance.now() - startedAt) / 1000, [
+        environment,
+        operation,
+        status === undefined ? "" : String(status),
+        reason
+      ])
+    return {
+      onFailure: ({ facts }: CallFailure) => {
+        record(facts.status, facts.type)
+        return annotateSpan({
+          ...(facts.status === undefined ? {} : { "http.response.status_code": facts.status }),
+          ...(facts.providerRequestId === undefined ? {} : { "provider.request_id": facts.providerRequestId }),
+          ...(facts.code === undefined ? {} : { "provider.error_code": facts.code }),
+          "error.type": facts.type
+        })
+      },
+      onSuccess: ({ lastResponse }: Stripe.Response<unknown>) => {
+        record(lastResponse.statusCode, "")
+        return annotateSpan({
+          "http.response.status_code": lastResponse.statusCode,
+          "provider.request_id": lastResponse.requestId
+        })
+      }
+    }
+  })
+
+const log = ({ facts }: CallFailure) =>
+  facts.status === 401
+    ? Effect.logError("The provider refuses the platform's key", facts)
+    : Effect.logDebug("The provider refused a call", facts)
+
+/**
+ * An answer without the provider's error object resolves, whatever its status and whoever gave it: a proxy, a redirect.
+ * What the provider itself answers says which object it is.
+ */
+const isProviders = (answer: Stripe.Response<unknown>): boolean =>
+  answer.lastResponse.statusCode < 300 && Predicate.hasProperty(answer, "object")
+
+const notProviders = ({ lastResponse }: Stripe.Response<unknown>): CallFailure => {
+  const facts = { ...noFacts, status: lastResponse.statusCode }
+  const error = new ProviderUnavailable({ cause: facts })
+  return { error, facts, transient: lastResponse.statusCode >= 500, retryAfter: undefined }
+}
+
+/**
+ * Makes calls with the client of the account's environment: a bounded number at once per account, made again where that
+ * may help, all within one deadline; errors as the API says them. Calls are measured where there are metrics.
+ */
+export const makeStripeCall = (options: StripeProviderOptions, metrics: MetricsWriter | null = null): StripeCall => {
+  const clients = {
+    sandbox: Option.map(options.sandbox, (credentials) => makeClient(options, credentials)),
+    production: Option.map(options.production, (credentials) => makeClient(options, credentials))
+  } satisfies Record<Environment, Option.Option<Stripe>>
+  const server = serverOf(options)
+  const deadline = Duration.decode(options.timeout ?? defaultTimeout)
+  const bounded = makeBoundedPerName(options.concurrencyPerAccount ?? defaultConcurrencyPerAccount)
+
+  return (operation, account, run) =>
+    Option.match(clients[account.environment], {
+      onNone: () =>
+        Effect.fail(
+          new ProviderUnavailable({ cause: `No provider key is set for the environment ${account.environment}` })
+        ),
+      onSome: (client) => {
+        const attempt = (repeat: number) =>
+          Effect.flatMap(report(metrics, operation, account.environment), (told) =>
+            Effect.tapBoth(
+              Effect.tryPromise({
+                try: () => run(client, { stripeAccount: account.accountId }),
+                catch: (thrown) => fromStripeError(thrown, account.accountId)
+              }),
+              told
+            )
+          ).pipe(
+            Effect.tapError(log),
+            Effect.filterOrFail(isProviders, notProviders),
+            Effect.withSpan(`provider ${operation}`, {
+              kind: "client",
+              attributes: {
+                "provider.operation": operation,
+                "provider.account": hashed(account.accountId),
+                environment: account.environment,
+                ...server,
+                ...(repeat === 0 ? {} : { "http.request.resend_count": repeat })
+              }
+            }),
+            // A pause between two attempts takes up nobody's turn
+            (call) => bounded(`${account.environment} ${account.accountId}`, call)
+          )
+        return repeated(attempt, deadline).pipe(
+          Effect.mapError(({ error }) => error),
+          // The package's own time-out is of silence; a slow drip outlives it
+          Effect.timeoutFail({ duration: deadline, onTimeout: () => new ProviderTimeout() })
+        )
+      }
+    })
+}

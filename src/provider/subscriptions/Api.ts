@@ -1,0 +1,74 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { Authentication } from "../../identity/Authentication.ts"
+import { RequiredPermission } from "../../identity/keys/Permissions.ts"
+import {
+  IdempotencyHeaders,
+  NoQuery,
+  OrganizationPath,
+  optional,
+  ProviderObjectPath,
+  pageFields,
+  strict
+} from "../../kit/Request.ts"
+import { providerErrors } from "../ProviderErrors.ts"
+import { ProviderObject, ProviderPage } from "../Schemas.ts"
+
+/** Query of `GET P/subscriptions` (contract, Write operations): without `status`, canceled ones are left out. */
+export const ListSubscriptions = strict(
+  Schema.Struct({
+    ...pageFields,
+    status: optional(
+      Schema.Literal(
+        "active",
+        "all",
+        "canceled",
+        "ended",
+        "incomplete",
+        "incomplete_expired",
+        "past_due",
+        "paused",
+        "trialing",
+        "unpaid"
+      ).annotations({ description: "Only these; `all` takes every one. Without it, canceled ones are left out" })
+    )
+  })
+)
+export type ListSubscriptions = typeof ListSubscriptions.Type
+
+/** Subscriptions on the organization's connected account. */
+export class SubscriptionsApi extends HttpApiGroup.make("subscriptions")
+  .add(
+    HttpApiEndpoint.get("list", "/subscriptions")
+      .setPath(OrganizationPath)
+      .setUrlParams(ListSubscriptions)
+      .addSuccess(ProviderPage)
+      .annotate(RequiredPermission, "payments:read")
+      .annotate(OpenApi.Summary, "List subscriptions")
+      .annotate(OpenApi.Description, "Without `status`, canceled subscriptions are left out.")
+  )
+  .add(
+    HttpApiEndpoint.get("get", "/subscriptions/:id")
+      .setPath(ProviderObjectPath)
+      .setUrlParams(NoQuery)
+      .addSuccess(ProviderObject)
+      .annotate(RequiredPermission, "payments:read")
+      .annotate(OpenApi.Summary, "Read a subscription")
+  )
+  .add(
+    HttpApiEndpoint.post("cancel", "/subscriptions/:id/cancel")
+      .setPath(ProviderObjectPath)
+      .setUrlParams(NoQuery)
+      .setHeaders(IdempotencyHeaders)
+      .addSuccess(ProviderObject)
+      .annotate(RequiredPermission, "subscriptions:write")
+      .annotate(OpenApi.Summary, "Cancel a subscription")
+      .annotate(
+        OpenApi.Description,
+        "Cancels at once and answers the subscription; it takes no body. What was paid is not refunded. Canceling a canceled subscription changes nothing and answers it as it is."
+      )
+  )
+  .addError(providerErrors)
+  .middleware(Authentication)
+  .prefix("/v2/organizations/:organizationId/provider")
+  .annotate(OpenApi.Description, "Subscriptions on the organization's connected account") {}

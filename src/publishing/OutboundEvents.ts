@@ -1,0 +1,237 @@
+import { createHash } from "node:crypto"
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Clock, Context, Data, Effect, Layer, Schema } from "effect"
+import type { ServiceUnavailable } from "../Errors.ts"
+import { envelopeVersion, providerName, testProviderName } from "../events/Envelope.ts"
+import { type CatalogEntry, EventCatalog } from "../events/EventCatalog.ts"
+import { type FilterSubjects, passes } from "../events/Filters.ts"
+import { newId } from "../kit/Ids.ts"
+import type { Tenant } from "../kit/Tenant.ts"
+import { orUnavailable, transaction } from "../storage/Database.ts"
+import { currentTraceparent } from "../telemetry/Spans.ts"
+import { type NewDelivery, newDeliveries } from "./NewDelivery.ts"
+import { makeOutboundEventsRepo } from "./OutboundEventsRepo.ts"
+import { WakeUp } from "./WakeUp.ts"
+
+/** How an embedding team's events are told apart from others'. */
+export interface OutboundEventsOptions {
+  /**
+   * What the envelopes say as `source.provider`: lowercase letters, digits and `_`, up to 40, such as `orders`. Not
+   * `stripe` or `svc_test`, which stand for events that payments and synthetic tests gave rise to.
+   */
+  readonly source: string
+}
+
+/** An event of an embedding team's own. */
+export interface OutboundEvent extends Tenant {
+  /** A type of the catalog in force. */
+  readonly type: string
+  /** A JSON object; no personal data, secrets or metadata belong in it (contract, Event envelope). */
+  readonly data: Readonly<Record<string, unknown>>
+  /**
+   * The team's own id of what happened, 1 to 255 printable characters, `source.event_id` of the envelope. Published
+   * again under the same id and type, an event changes nothing: so a repeat is safe. Default: a new id.
+   */
+  readonly id?: string
+  /** When it happened; default now. */
+  readonly createdAt?: Date
+  /** What the filters `prices`, `products` and `metadata` look at; it is never delivered. Default: not applicable. */
+  readonly subjects?: Partial<FilterSubjects>
+}
+
+/**
+ * An event of one catalog: its `data` is what the catalog's schema of its `type` says, or any JSON object if the catalog
+ * has none. The catalog's types must be literals: declare it `as const`.
+ */
+export type OutboundEventOf<Catalog extends ReadonlyArray<CatalogEntry>> = EventOfEntry<Catalog[number]>
+
+type EventOfEntry<Entry extends CatalogEntry> = Entry extends CatalogEntry
+  ? Omit<OutboundEvent, "type" | "data"> & {
+      readonly type: Entry["type"]
+      readonly data: Entry extends { readonly data: Schema.Schema<infer Value, infer _Encoded> }
+        ? Value
+        : OutboundEvent["data"]
+    }
+  : never
+
+/** What became of a published event. */
+export interface Published {
+  /** The envelope's id, `svc_evt_…`. */
+  readonly eventId: string
+  /** How many deliveries were queued; 0 of a repeat. */
+  readonly deliveries: number
+  /** How many paused endpoints would have taken it. */
+  readonly skipped: number
+  /** Whether this id and type were published before. */
+  readonly duplicate: boolean
+}
+
+/** An event can't be published as it is; nothing was stored. For the team that publishes. */
+export class EventNotPublishable extends Data.TaggedError("EventNotPublishable")<{
+  /**
+   * `unknown_type`: the catalog has no such type. `invalid_data`: the catalog's schema of the type refuses the data, or
+   * it is no JSON. `invalid_id`: not 1 to 255 printable characters. `unknown_organization`: it is not known here.
+   */
+  readonly reason: "unknown_type" | "invalid_data" | "invalid_id" | "unknown_organization"
+  readonly message: string
+  readonly cause?: unknown
+}> {}
+
+/** Sends an embedding team's own events through the queue: signed, retried, filtered and recorded like all others. */
+export class OutboundEvents extends Context.Tag("connected-payments/publishing/OutboundEvents")<
+  OutboundEvents,
+  {
+    /**
+     * Stores an event with the deliveries of every endpoint that subscribes to its type and whose filters it passes,
+     * and wakes the workers. Inside a transaction of the same `SqlClient` it is part of that: what the transaction
+     * changes and its event are stored together or not at all. Use `transact` for that, or `announce` after your commit.
+     */
+    readonly publish: (event: OutboundEvent) => Effect.Effect<Published, EventNotPublishable | ServiceUnavailable>
+    /**
+     * Runs an effect, `publish` included, in one transaction, and wakes the workers once it is committed. Every database
+     * failure is a `SqlError`, at COMMIT too; repeated on a serialization failure or a deadlock, so the effect must not
+     * do anything outside the database.
+     */
+    readonly transact: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError.SqlError, R>
+    /** Wakes the workers, after a commit of one's own. Without it they find what is due at their next look. */
+    readonly announce: Effect.Effect<void>
+  }
+>() {
+  static readonly layer = (
+    options: OutboundEventsOptions
+  ): Layer.Layer<OutboundEvents, never, SqlClient.SqlClient | WakeUp> =>
+    Layer.effect(OutboundEvents, makeOutboundEvents(options))
+
+  /**
+   * `publish` for the events of a catalog of literal types (`as const`): the compiler holds each event's `data` against the
+   * schema of its `type`. Give it the catalog that the layer was given; `publish` itself checks what it is given in any case.
+   */
+  static readonly publisher =
+    <const Catalog extends ReadonlyArray<CatalogEntry>>(_catalog: Catalog) =>
+    (
+      event: OutboundEventOf<Catalog>
+    ): Effect.Effect<Published, EventNotPublishable | ServiceUnavailable, OutboundEvents> =>
+      Effect.flatMap(OutboundEvents, ({ publish }) => publish(event))
+}
+
+const wellFormedSource = /^[a-z][a-z0-9_]{0,39}$/
+const wellFormedId = /^[^\p{Cc}\p{Cs}]{1,255}$/u
+
+const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEventsOptions) {
+  if (!wellFormedSource.test(source) || source === providerName || source === testProviderName) {
+    return yield* Effect.dieMessage(`Not a source of outbound events: ${JSON.stringify(source)}`)
+  }
+  const sql = yield* SqlClient.SqlClient
+  const catalog = new Map((yield* EventCatalog).map((entry) => [entry.type, entry]))
+  const { announce } = yield* WakeUp
+  const repo = yield* makeOutboundEventsRepo
+
+  const judge = Effect.fnUntraced(function* (event: OutboundEvent) {
+    const entry = catalog.get(event.type)
+    if (entry === undefined) {
+      return yield* new EventNotPublishable({
+        reason: "unknown_type",
+        message: `The catalog has no event type ${JSON.stringify(event.type)}.`
+      })
+    }
+    const id = event.id ?? (yield* newId)
+    if (!wellFormedId.test(id)) {
+      return yield* new EventNotPublishable({
+        reason: "invalid_id",
+        message: "An event's id has 1 to 255 printable characters."
+      })
+    }
+    const dataSchema: Schema.Schema.AnyNoContext = entry.data ?? JsonObject
+    yield* Schema.validate(dataSchema)(event.data).pipe(
+      Effect.mapError(
+        (cause) =>
+          new EventNotPublishable({
+            reason: "invalid_data",
+            message: `The data is not what the catalog says of ${event.type}.`,
+            cause
+          })
+      )
+    )
+    return id
+  })
+
+  const store = Effect.fnUntraced(function* (event: OutboundEvent) {
+    const sourceEventId = yield* judge(event)
+    const now = new Date(yield* Clock.currentTimeMillis)
+    const eventId = outboundEventId(event, source, sourceEventId)
+    const payload = yield* encode(event, { eventId, source, sourceEventId, createdAt: event.createdAt ?? now })
+    const traceparent = yield* currentTraceparent
+    const endpoints = yield* repo.findEndpoints(event)
+    if (endpoints === undefined) {
+      return yield* new EventNotPublishable({
+        reason: "unknown_organization",
+        message: "The organization is not known here: make it with Organizations first."
+      })
+    }
+    const matching = endpoints.filter(
+      ({ events, filters }) =>
+        events.includes(event.type) && passes(filters, { data: event.data, subjects: subjectsOf(event) })
+    )
+    const active = matching.filter((endpoint) => endpoint.active)
+    const skippedBy = matching.filter((endpoint) => !endpoint.active).map(({ endpointId }) => endpointId)
+    const deliveries: ReadonlyArray<NewDelivery> = newDeliveries({ id: eventId, receivedAt: now }, active)
+    const stored = yield* repo.insert(event, {
+      eventId,
+      type: event.type,
+      payload,
+      sourceEventId,
+      deliveries,
+      skippedBy,
+      traceparent
+    })
+    return {
+      eventId,
+      deliveries: stored ? deliveries.length : 0,
+      skipped: stored ? skippedBy.length : 0,
+      duplicate: !stored
+    }
+  })
+
+  return {
+    publish: Effect.fn("OutboundEvents.publish")(
+      (event: OutboundEvent) => transaction(sql)(store(event)),
+      orUnavailable,
+      Effect.zipLeft(announce)
+    ),
+    transact: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.zipLeft(transaction(sql)(effect), announce),
+    announce
+  }
+})
+
+const JsonObject = Schema.Record({ key: Schema.String, value: Schema.Unknown })
+
+const subjectsOf = ({ subjects = {} }: OutboundEvent): FilterSubjects => ({
+  priceIds: subjects.priceIds ?? null,
+  productIds: subjects.productIds ?? null,
+  metadata: subjects.metadata ?? null
+})
+
+/** Derived as that of a provider's event: none of the four holds a newline, and the source is never the provider. */
+const outboundEventId = ({ environment, type }: OutboundEvent, source: string, sourceEventId: string): string =>
+  `svc_evt_${createHash("sha256").update([environment, source, sourceEventId, type].join("\n")).digest("hex")}`
+
+/** The exact text that is signed and sent, with the contract's order of keys. */
+const encode = (
+  event: OutboundEvent,
+  of: { readonly eventId: string; readonly source: string; readonly sourceEventId: string; readonly createdAt: Date }
+): Effect.Effect<string, EventNotPublishable> =>
+  Effect.try({
+    try: () =>
+      JSON.stringify({
+        id: of.eventId,
+        type: event.type,
+        version: envelopeVersion,
+        created_at: of.createdAt.toISOString(),
+        livemode: event.environment === "production",
+        organization_id: event.organizationId,
+        source: { provider: of.source, event_id: of.sourceEventId },
+        data: event.data
+      }),
+    catch: (cause) =>
+      new EventNotPublishable({ reason: "invalid_data", message: "The event can't be written as JSON.", cause })
+  })

@@ -1,0 +1,126 @@
+import { SqlClient } from "@effect/sql"
+import { Clock, Context, Duration, Effect, Layer, Option } from "effect"
+import {
+  EndpointPaused,
+  EventTypeNotSubscribed,
+  ProviderAccountNotConnected,
+  ResourceNotFound,
+  type ServiceUnavailable,
+  TestEnvironmentRequired,
+  TestRateLimitExceeded
+} from "../Errors.ts"
+import type { QueuedTest } from "../endpoints/Api.ts"
+import type { EventType } from "../events/Catalog.ts"
+import { encodeEnvelope } from "../events/Envelope.ts"
+import { syntheticEvent } from "../events/Synthetic.ts"
+import type { PrincipalShape, Tenant } from "../identity/Principal.ts"
+import { makeAudit } from "../kit/Audit.ts"
+import { type EndpointId, newId } from "../kit/Ids.ts"
+import { orUnavailable, transaction } from "../storage/Database.ts"
+import { currentTraceparent } from "../telemetry/Spans.ts"
+import { newDeliveries } from "./NewDelivery.ts"
+import { makeSyntheticTestsRepo, type TestCandidate, testsPerMinute } from "./SyntheticTestsRepo.ts"
+import { WakeUp } from "./WakeUp.ts"
+
+/** Why a test was not sent. */
+export type SendTestError =
+  | ResourceNotFound
+  | TestEnvironmentRequired
+  | ProviderAccountNotConnected
+  | EndpointPaused
+  | EventTypeNotSubscribed
+  | TestRateLimitExceeded
+  | ServiceUnavailable
+
+/** Synthetic test events (contract, Synthetic test events). */
+export class SyntheticTests extends Context.Tag("connected-payments/publishing/SyntheticTests")<
+  SyntheticTests,
+  {
+    /** Queues a synthetic event of the type and wakes the workers. The endpoint's filters are not asked. */
+    readonly send: (
+      principal: PrincipalShape,
+      id: EndpointId,
+      type: EventType
+    ) => Effect.Effect<QueuedTest, SendTestError>
+    /** `send` for a caller with a transaction of its own, who has to `announce` after its commit. */
+    readonly queue: (
+      principal: PrincipalShape,
+      id: EndpointId,
+      type: EventType
+    ) => Effect.Effect<QueuedTest, SendTestError>
+    /** Wakes the workers. */
+    readonly announce: Effect.Effect<void>
+  }
+>() {
+  static readonly layer: Layer.Layer<SyntheticTests, never, SqlClient.SqlClient | WakeUp> = Layer.effect(
+    SyntheticTests,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const repo = yield* makeSyntheticTestsRepo
+      const audit = yield* makeAudit
+      const { announce } = yield* WakeUp
+
+      const find = (tenant: Tenant, id: EndpointId) =>
+        Effect.flatMap(
+          repo.lock(tenant, id),
+          Option.match({
+            onNone: () => new ResourceNotFound({ message: "There is no such endpoint here." }),
+            onSome: Effect.succeed
+          })
+        )
+
+      const queue = Effect.fn("SyntheticTests.queue")(function* (
+        principal: PrincipalShape,
+        id: EndpointId,
+        type: EventType
+      ) {
+        const testId = yield* newId
+        const createdAt = new Date(yield* Clock.currentTimeMillis)
+        const envelope = syntheticEvent({ organizationId: principal.organizationId, testId, createdAt, type })
+        const traceparent = yield* currentTraceparent
+        return yield* transaction(sql)(
+          Effect.gen(function* () {
+            const candidate = yield* find(principal, id)
+            yield* judge(principal, candidate, type)
+            const subscriber = { endpointId: id, secretIds: candidate.secretIds }
+            const deliveries = newDeliveries({ id: envelope.id, receivedAt: createdAt }, [subscriber])
+            const delivery = yield* Effect.orDie(Option.fromNullable(deliveries[0]))
+            yield* repo.insert(principal, { delivery, type, payload: encodeEnvelope(envelope), traceparent })
+            const { author, environment, organizationId } = principal
+            const target = { targetType: "endpoint", targetId: id }
+            yield* audit({ organizationId, environment, author, action: "endpoint.tested", ...target })
+            return { id: delivery.id, eventId: envelope.id, state: "queued", test: true } as const
+          })
+        )
+      }, orUnavailable)
+
+      return {
+        queue,
+        send: (principal, id, type) => Effect.zipLeft(queue(principal, id, type), announce),
+        announce
+      }
+    })
+  )
+}
+
+/** Whether an endpoint may be tested with this type now, the plainest reason against it first. */
+const judge = Effect.fnUntraced(function* (tenant: Tenant, candidate: TestCandidate, type: EventType) {
+  if (tenant.environment !== "sandbox") {
+    return yield* new TestEnvironmentRequired()
+  }
+  if (!candidate.connected) {
+    return yield* new ProviderAccountNotConnected()
+  }
+  if (!candidate.active) {
+    return yield* new EndpointPaused()
+  }
+  if (!candidate.events.includes(type)) {
+    return yield* new EventTypeNotSubscribed({
+      message: `type is an event type that the endpoint does not subscribe to; it subscribes to ${candidate.events.join(", ")}.`,
+      fields: ["type"]
+    })
+  }
+  if (candidate.testsInLastMinute >= testsPerMinute) {
+    return yield* new TestRateLimitExceeded({ retryAfter: Duration.seconds(candidate.secondsToNextTest) })
+  }
+})

@@ -1,0 +1,89 @@
+import { SqlClient } from "@effect/sql"
+import { Effect, Option } from "effect"
+import type { EventType } from "../events/Catalog.ts"
+import type { EndpointId } from "../kit/Ids.ts"
+import type { Tenant } from "../kit/Tenant.ts"
+import { enqueue } from "./Enqueue.ts"
+import type { NewDelivery } from "./NewDelivery.ts"
+
+/** New synthetic tests per minute and endpoint (contract, Limits). */
+export const testsPerMinute = 5
+
+/** What decides whether an endpoint may be tested, and what its tests are signed with. */
+export interface TestCandidate {
+  readonly active: boolean
+  readonly events: ReadonlyArray<EventType>
+  /** Whether the organization's account is connected in this environment. */
+  readonly connected: boolean
+  /** The secrets that sign new events: the current one first. */
+  readonly secretIds: ReadonlyArray<string>
+  readonly testsInLastMinute: number
+  /** Until the oldest of those is a minute old; 0 without any. */
+  readonly secondsToNextTest: number
+}
+
+/** A synthetic event with its delivery. */
+export interface NewTest {
+  readonly delivery: NewDelivery
+  readonly type: EventType
+  readonly payload: string
+  readonly traceparent: string | null
+}
+
+/** The SQL of synthetic tests; nobody outside the slice imports this. */
+export const makeSyntheticTestsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
+  /**
+   * Reads what decides about a test under the endpoint's row lock, so that tests at the same time are counted one after
+   * another, by whichever process. None where there is no such endpoint.
+   */
+  lock: (tenant: Tenant, id: EndpointId) =>
+    sql`
+      SELECT 1 FROM payments.endpoints
+      WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND id = ${id}
+      FOR NO KEY UPDATE`.pipe(
+      // A statement of its own: what was read while waiting for the lock would be of before it
+      Effect.zipRight(sql<TestCandidate>`
+        SELECT e.active, COALESCE(e.events, ARRAY['payment.succeeded']) AS events,
+          EXISTS (
+            SELECT 1 FROM payments.provider_accounts a
+            WHERE a.organization_id = e.organization_id AND a.environment = e.environment AND a.status = 'connected'
+          ) AS connected,
+          COALESCE((
+            SELECT json_agg(id ORDER BY retired_at DESC NULLS FIRST) FROM (
+              SELECT s.id, s.retired_at FROM payments.endpoint_secrets s
+              WHERE s.organization_id = e.organization_id AND s.environment = e.environment AND s.endpoint_id = e.id
+                AND (s.retired_at IS NULL OR s.retired_at > now() - interval '24 hours')
+              ORDER BY s.retired_at DESC NULLS FIRST LIMIT 2
+            ) AS newest
+          ), '[]') AS "secretIds",
+          tests.count AS "testsInLastMinute", tests.seconds AS "secondsToNextTest"
+        FROM payments.endpoints e, LATERAL (
+          SELECT count(*)::int AS count,
+            GREATEST(0, COALESCE(extract(epoch FROM min(at) + interval '1 minute' - clock_timestamp()), 0))::float8
+              AS seconds
+          FROM unnest(e.recent_tests) AS at WHERE at > clock_timestamp() - interval '1 minute'
+        ) AS tests
+        WHERE e.organization_id = ${tenant.organizationId} AND e.environment = ${tenant.environment} AND e.id = ${id}
+          AND e.deleted_at IS NULL`),
+      Effect.map(([row]) => Option.fromNullable(row))
+    ),
+
+  /** Stores an event with its delivery, and counts it. */
+  insert: (tenant: Tenant, { delivery, payload, traceparent, type }: NewTest) =>
+    sql`
+      WITH counted AS (
+        UPDATE payments.endpoints SET recent_tests = clock_timestamp() || recent_tests[1:${testsPerMinute - 1}::int]
+        WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
+          AND id = ${delivery.endpointId}
+      ), event AS (
+        INSERT INTO payments.events (organization_id, environment, id, type, payload)
+        VALUES (${tenant.organizationId}, ${tenant.environment}, ${delivery.eventId}, ${type}, ${payload})
+      ), delivery AS (
+        INSERT INTO payments.deliveries
+          (organization_id, environment, id, endpoint_id, event_id, secret_ids, test, traceparent, attempts)
+        VALUES (${tenant.organizationId}, ${tenant.environment}, ${delivery.id}, ${delivery.endpointId},
+          ${delivery.eventId}, ${delivery.secretIds}::uuid[], true, ${traceparent}, '{}')
+        RETURNING *
+      )
+      ${enqueue(sql, "delivery")}`
+}))

@@ -1,0 +1,79 @@
+import { SqlClient } from "@effect/sql"
+import { PgClient } from "@effect/sql-pg"
+import { Context, Effect, Layer, Queue as Mailbox, Schedule } from "effect"
+import { listenOn } from "./Listener.ts"
+import { Signal } from "./Signal.ts"
+
+/** The channel on which processes tell each other that deliveries are due. */
+const channel = "connected_payments_deliveries"
+
+/** At most one notification per process in this time: one per event, in its transaction, would line up the commits. */
+const gatherFor = "5 millis"
+
+/** Between two tries to listen again. */
+const reconnect = Schedule.exponential("50 millis").pipe(
+  Schedule.jittered,
+  Schedule.union(Schedule.spaced("2 seconds")),
+  // A connection that held for a while makes the next loss a new one
+  Schedule.resetAfter("10 seconds")
+)
+
+/**
+ * Wakes the workers of all processes when deliveries were stored. Only a hint: it may be lost, and the workers look for
+ * due deliveries from time to time anyway.
+ */
+export class WakeUp extends Context.Tag("connected-payments/publishing/WakeUp")<
+  WakeUp,
+  {
+    /**
+     * To be called after the commit; returns at once. Where this process's own worker is waiting, and so has room, it
+     * alone is told; else the other processes are.
+     */
+    readonly announce: Effect.Effect<void>
+    /**
+     * Waits until something was announced, here or elsewhere, since the last call, or may have been while nobody could
+     * hear it.
+     */
+    readonly await: Effect.Effect<void>
+  }
+>() {
+  static readonly layer: Layer.Layer<WakeUp, never, PgClient.PgClient | SqlClient.SqlClient> = Layer.scoped(
+    WakeUp,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const pg = yield* PgClient.PgClient
+      const ownName = crypto.randomUUID()
+      const outgoing = yield* Mailbox.sliding<void>(1)
+      const incoming = new Signal()
+
+      yield* Mailbox.take(outgoing).pipe(
+        Effect.zipRight(sql`SELECT pg_notify(${channel}, ${ownName})`),
+        Effect.catchAll((error) => Effect.logDebug("The wake-up could not be sent; workers poll", error)),
+        Effect.zipRight(Effect.sleep(gatherFor)),
+        Effect.withTracerEnabled(false),
+        Effect.forever,
+        Effect.forkScoped
+      )
+      yield* listenOn(pg.config, channel, {
+        onListening: () => incoming.raise(),
+        onNotification: (sender) => {
+          if (sender !== ownName) incoming.raise()
+        }
+      }).pipe(
+        Effect.tapError((error) => Effect.logDebug("Wake-ups can't be heard; workers poll", error)),
+        Effect.retry(reconnect),
+        Effect.withTracerEnabled(false),
+        Effect.forkScoped
+      )
+
+      return {
+        announce: Effect.suspend(() => {
+          const { isAwaited } = incoming
+          incoming.raise()
+          return isAwaited ? Effect.void : Effect.asVoid(Mailbox.offer(outgoing, undefined))
+        }),
+        await: incoming.wait()
+      }
+    })
+  )
+}

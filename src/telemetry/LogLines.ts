@@ -1,0 +1,34 @@
+import { Context } from "effect"
+
+/**
+ * Log lines that are made by hand where there is one for each request or attempt: annotations and a logger's own steps
+ * would cost more than the rest of a request. Whoever writes one asks first whether its level is written at all.
+ */
+
+export type LineLevel = "TRACE" | "DEBUG" | "INFO" | "WARN" | "ERROR" | "FATAL"
+
+/** A line of the log. It holds no payload, query, payer's URL or secret. */
+export interface LogLine {
+  readonly level: LineLevel
+  readonly message: string
+  /** In Unix milliseconds. */
+  readonly time: number
+  /** The span that it belongs to. */
+  readonly span: { readonly traceId: string; readonly spanId: string; readonly sampled: boolean } | null
+  /** By the same names as on spans; what is undefined is left out. */
+  readonly attributes: Readonly<Record<string, unknown>>
+}
+
+export interface LogLinesWriter {
+  /** Whether lines of this level are written; a line that is not need not be made. */
+  readonly writes: (level: LineLevel) => boolean
+  /** Whether there is a line for each request (setting `LOG_REQUESTS`). */
+  readonly requests: boolean
+  /** Returns at once and does not throw. */
+  readonly write: (line: LogLine) => void
+}
+
+/** The log of the process; null where it has none, as in another team's. */
+export class LogLines extends Context.Reference<LogLines>()("connected-payments/telemetry/LogLines", {
+  defaultValue: (): LogLinesWriter | null => null
+}) {}

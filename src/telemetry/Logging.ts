@@ -1,0 +1,62 @@
+import { Config, Effect, Layer, Logger, LogLevel } from "effect"
+import { describe } from "../settings/Forms.ts"
+import { logLevel, SettingsError } from "../settings/Settings.ts"
+import { jsonLine, lineLogger, prettyLine } from "./LogForms.ts"
+import { type LineLevel, type LogLine, LogLines } from "./LogLines.ts"
+import { makeLogWriter } from "./LogWriter.ts"
+
+/**
+ * The log of the process. In production JSON lines on standard output; in local mode plain lines on standard error,
+ * since standard output is for what a person asked to see.
+ */
+
+/** `MODE`, read by itself: that it is wrong is said when all settings are read. */
+const isProduction = Config.string("MODE").pipe(
+  Config.map((mode) => mode === "production"),
+  Effect.orElseSucceed(() => false)
+)
+
+/** `LOG_REQUESTS`: whether there is a line for each request. Default true. */
+const logRequests: Effect.Effect<boolean, SettingsError> = Config.boolean("LOG_REQUESTS").pipe(
+  Config.withDefault(true),
+  Effect.mapError((error) => new SettingsError({ message: describe(error).join("\n") }))
+)
+
+const effectLevels: Readonly<Record<LineLevel, LogLevel.LogLevel>> = {
+  TRACE: LogLevel.Trace,
+  DEBUG: LogLevel.Debug,
+  INFO: LogLevel.Info,
+  WARN: LogLevel.Warning,
+  ERROR: LogLevel.Error,
+  FATAL: LogLevel.Fatal
+}
+
+const droppedLine = (dropped: number): LogLine => ({
+  level: "WARN",
+  message: "Log lines were dropped: their reader is too slow",
+  time: Date.now(),
+  span: null,
+  attributes: { dropped }
+})
+
+/** The logger of all messages and the writer of lines, by the settings `LOG_LEVEL`, `LOG_REQUESTS` and `MODE`. */
+export const loggingLayer: Layer.Layer<never, SettingsError> = Layer.unwrapScoped(
+  Effect.gen(function* () {
+    const least = yield* logLevel
+    const requests = yield* logRequests
+    const production = yield* isProduction
+    const form = production ? jsonLine : prettyLine(process.stderr.isTTY === true)
+    const writer = yield* makeLogWriter(production ? 1 : 2, (dropped) => form(droppedLine(dropped)))
+    const written = new Set(
+      Object.entries(effectLevels).flatMap(([level, { ordinal }]) => (ordinal >= least.ordinal ? [level] : []))
+    )
+    const write = (line: LogLine) => writer.write(form(line))
+    return Layer.mergeAll(
+      Logger.replace(Logger.defaultLogger, lineLogger(write)),
+      // What a main program has in the default one's place
+      Logger.remove(Logger.prettyLoggerDefault),
+      Logger.minimumLogLevel(least),
+      Layer.succeed(LogLines, { writes: (level) => written.has(level), requests, write })
+    )
+  })
+)

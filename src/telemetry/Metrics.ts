@@ -1,0 +1,218 @@
+import { Context, Effect, Metric, MetricBoundaries, MetricLabel, type Scope } from "effect"
+
+/**
+ * What operators count and measure: every metric of the service, its names by OpenTelemetry's conventions where there
+ * are any. Attributes are of few values each, never ids; beyond `maxSeries` of a metric they are counted together.
+ *
+ * Values are kept by Effect's own registry, from where the exporter takes them. Where nothing exports them there is no
+ * `Metrics` at all, so that nothing is counted either.
+ */
+
+interface Declared {
+  readonly kind: "histogram" | "counter" | "gauge"
+  /** In the form of UCUM, as the conventions have it: `s`, `{attempt}`. */
+  readonly unit: string
+  /** Their values are given in this order; one that is empty is left out. */
+  readonly attributes: ReadonlyArray<string>
+  readonly about: string
+}
+
+/** Every metric, by its name. */
+export const metricTable = {
+  "http.server.request.duration": {
+    kind: "histogram",
+    unit: "s",
+    attributes: ["http.request.method", "url.scheme", "http.route", "http.response.status_code", "error.type"],
+    about: "Requests: rate, errors and duration by route"
+  },
+  "connected_payments.notification.count": {
+    kind: "counter",
+    unit: "{notification}",
+    attributes: ["notification.outcome"],
+    about: "Notifications of the provider by what became of them; also `refused` and `not_stored`"
+  },
+  "connected_payments.notification.unreadable.count": {
+    kind: "counter",
+    unit: "{notification}",
+    attributes: ["environment", "notification.type", "unreadable.part"],
+    about:
+      "Notifications that could not be read, by the provider's type and what of them: the `event` itself, its `object`, the `account`, what `filters` look at"
+  },
+  "connected_payments.delivery.attempt.duration": {
+    kind: "histogram",
+    unit: "s",
+    attributes: ["environment", "delivery.trigger", "delivery.state", "error.type"],
+    about: "Delivery attempts: rate, failures and duration, with the delivery's state after them"
+  },
+  "connected_payments.delivery.retry.count": {
+    kind: "counter",
+    unit: "{retry}",
+    attributes: ["environment", "error.type"],
+    about: "Retries that were scheduled, by the reason of the failure before"
+  },
+  "connected_payments.delivery.attempt.active": {
+    kind: "gauge",
+    unit: "{attempt}",
+    attributes: [],
+    about: "Deliveries that the process has claimed and whose attempts have not ended"
+  },
+  "connected_payments.delivery.queue.depth": {
+    kind: "gauge",
+    unit: "{delivery}",
+    attributes: ["environment", "delivery.queue"],
+    about: "Deliveries that are `due`, and those `scheduled` for later or in flight, of the whole installation"
+  },
+  "connected_payments.delivery.queue.oldest_due_age": {
+    kind: "gauge",
+    unit: "s",
+    attributes: ["environment"],
+    about: "How long the oldest due delivery has waited; 0 where none does"
+  },
+  "connected_payments.provider.call.duration": {
+    kind: "histogram",
+    unit: "s",
+    attributes: ["environment", "provider.operation", "http.response.status_code", "error.type"],
+    about: "Calls to the provider, each repeat by itself"
+  },
+  "db.client.connection.count": {
+    kind: "gauge",
+    unit: "{connection}",
+    attributes: ["db.client.connection.state"],
+    about: "Connections of the process's pool, `used` and `idle`"
+  },
+  "db.client.connection.pending_requests": {
+    kind: "gauge",
+    unit: "{request}",
+    attributes: [],
+    about: "What waits for a connection of the pool"
+  },
+  "nodejs.eventloop.delay.mean": {
+    kind: "gauge",
+    unit: "s",
+    attributes: [],
+    about: "The event loop's delay since the last export, on average"
+  },
+  "nodejs.eventloop.delay.p99": {
+    kind: "gauge",
+    unit: "s",
+    attributes: [],
+    about: "The same, in the slowest hundredth"
+  },
+  "nodejs.eventloop.delay.max": {
+    kind: "gauge",
+    unit: "s",
+    attributes: [],
+    about: "The same, at its longest"
+  }
+} as const satisfies Readonly<Record<string, Declared>>
+
+type Table = typeof metricTable
+type NameOf<Kind extends Declared["kind"]> = {
+  [Name in keyof Table]: Table[Name]["kind"] extends Kind ? Name : never
+}[keyof Table]
+
+type ValuesOf<Names extends ReadonlyArray<string>> = { readonly [Index in keyof Names]: string }
+
+/** The values of a metric's attributes, in the order that `metricTable` gives. */
+export type AttributesOf<Name extends keyof Table> = ValuesOf<Table[Name]["attributes"]>
+
+/** Series of one metric that are told apart; the conventions' own attribute marks the one that takes the rest. */
+const maxSeries = 1000
+const overflow = { "otel.metric.overflow": "true" }
+
+/** The bounds that the conventions give for durations, in seconds. */
+const durations = MetricBoundaries.fromIterable([
+  0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10
+])
+
+/** The tag that carries a metric's unit to the exporter, which takes it off again. */
+export const unitTag = "unit"
+
+/** Writes metrics. The methods but `observe` are plain calls, for the hottest paths; they don't throw. */
+export interface MetricsWriter {
+  /** A duration in seconds. */
+  readonly record: <Name extends NameOf<"histogram">>(name: Name, value: number, attributes: AttributesOf<Name>) => void
+  readonly count: <Name extends NameOf<"counter">>(name: Name, attributes: AttributesOf<Name>) => void
+  /** `NaN` where it is not known now: then it is left out of exports. */
+  readonly set: <Name extends NameOf<"gauge">>(name: Name, value: number, attributes: AttributesOf<Name>) => void
+  /** Has something looked at right before each export, until the scope closes. */
+  readonly observe: (look: Effect.Effect<void>) => Effect.Effect<void, never, Scope.Scope>
+}
+
+/** The metrics of the process; null where nothing exports them. */
+export class Metrics extends Context.Reference<Metrics>()("connected-payments/telemetry/Metrics", {
+  defaultValue: (): MetricsWriter | null => null
+}) {}
+
+/** One metric with one combination of attributes. */
+type Update = (value: number) => void
+
+/** No further tags; the same array each time, or a metric would look itself up anew. */
+const noTags: [] = []
+
+const makeUpdate = (name: keyof Table, tags: Readonly<Record<string, string>>): Update => {
+  const { about, kind, unit } = metricTable[name]
+  const labels = Object.entries({ ...tags, [unitTag]: unit }).map(([key, value]) => MetricLabel.make(key, value))
+  if (kind === "histogram") {
+    const metric = Metric.taggedWithLabels(Metric.histogram(name, durations, about), labels)
+    return (value) => metric.unsafeUpdate(value, noTags)
+  }
+  if (kind === "counter") {
+    const metric = Metric.taggedWithLabels(Metric.counter(name, { description: about, incremental: true }), labels)
+    return (value) => metric.unsafeUpdate(value, noTags)
+  }
+  const metric = Metric.taggedWithLabels(Metric.gauge(name, { description: about }), labels)
+  return (value) => metric.unsafeUpdate(value, noTags)
+}
+
+const tagsOf = (names: ReadonlyArray<string>, values: ReadonlyArray<string>): Readonly<Record<string, string>> =>
+  Object.fromEntries(names.flatMap((name, index) => (values[index] ? [[name, values[index]]] : [])))
+
+/** Finds the series of a metric by its attributes' values; each is made once. */
+const makeSeries = (name: keyof Table) => {
+  const known = new Map<string, Update>()
+  let rest: Update | undefined
+  return (values: ReadonlyArray<string>): Update => {
+    const key = values.join("\n")
+    const found = known.get(key)
+    if (found !== undefined) return found
+    if (known.size >= maxSeries) {
+      rest ??= makeUpdate(name, overflow)
+      return rest
+    }
+    const update = makeUpdate(name, tagsOf(metricTable[name].attributes, values))
+    known.set(key, update)
+    return update
+  }
+}
+
+/** A writer, and what has to be looked at before its values are exported. */
+export const makeMetrics = (): { readonly writer: MetricsWriter; readonly look: Effect.Effect<void> } => {
+  const looks = new Set<Effect.Effect<void>>()
+  const series = new Map<string, ReturnType<typeof makeSeries>>()
+  const update = (name: keyof Table, value: number, attributes: ReadonlyArray<string>): void => {
+    let find = series.get(name)
+    if (find === undefined) {
+      find = makeSeries(name)
+      series.set(name, find)
+    }
+    find(attributes)(value)
+  }
+  return {
+    writer: {
+      record: update,
+      set: update,
+      count: (name, attributes) => update(name, 1, attributes),
+      observe: (look) =>
+        Effect.acquireRelease(
+          Effect.sync(() => looks.add(look)),
+          () => Effect.sync(() => looks.delete(look))
+        )
+    },
+    look: Effect.suspend(() => Effect.all(looks, { concurrency: "unbounded", discard: true }))
+  }
+}
+
+/** Has something looked at before each export, where metrics are exported. */
+export const observeMetrics = (look: (metrics: MetricsWriter) => Effect.Effect<void>) =>
+  Effect.flatMap(Metrics, (metrics) => (metrics === null ? Effect.void : metrics.observe(look(metrics))))

@@ -1,0 +1,75 @@
+import { ROOT_CONTEXT, TraceFlags, trace } from "@opentelemetry/api"
+import type { Resource } from "@opentelemetry/resources"
+import { BatchLogRecordProcessor, LoggerProvider } from "@opentelemetry/sdk-logs"
+import { Effect, Layer, Logger } from "effect"
+import { version } from "../settings/Version.ts"
+import { type Export, exporterMillis, type Protocol } from "./ExportSettings.ts"
+import { lineLogger } from "./LogForms.ts"
+import { type LineLevel, type LogLine, LogLines } from "./LogLines.ts"
+
+/** The log over OTLP: the same lines as are written, each under its span. */
+
+/** The severities of OpenTelemetry's log model. */
+const severities = { TRACE: 1, DEBUG: 5, INFO: 9, WARN: 13, ERROR: 17, FATAL: 21 } as const satisfies Record<
+  LineLevel,
+  number
+>
+
+/** Attributes as the protocol has them; what is no plain value becomes its JSON. */
+const attributesOf = ({ attributes }: LogLine): Record<string, string | number | boolean> =>
+  Object.fromEntries(
+    Object.entries(attributes).flatMap(([name, value]) => {
+      if (value === undefined) return []
+      const plain = typeof value === "string" || typeof value === "number" || typeof value === "boolean"
+      return [[name, plain ? value : JSON.stringify(value)]]
+    })
+  )
+
+const logExporter = (protocol: Protocol) =>
+  Effect.promise(() =>
+    protocol === "http/json"
+      ? import("@opentelemetry/exporter-logs-otlp-http")
+      : import("@opentelemetry/exporter-logs-otlp-proto")
+  ).pipe(Effect.map(({ OTLPLogExporter }) => new OTLPLogExporter()))
+
+/** Exports messages and lines beside writing them. */
+export const exportLogs = (resource: Resource, protocol: Protocol): Effect.Effect<Export> =>
+  Effect.gen(function* () {
+    const written = yield* LogLines
+    const scheduledDelayMillis = yield* exporterMillis("OTEL_BLRP_SCHEDULE_DELAY", 1000)
+    const exporter = yield* logExporter(protocol)
+    const provider = new LoggerProvider({
+      resource,
+      processors: [new BatchLogRecordProcessor({ exporter, scheduledDelayMillis })]
+    })
+    const logger = provider.getLogger("connected-payments", version)
+    const emit = (line: LogLine) =>
+      logger.emit({
+        timestamp: line.time,
+        severityNumber: severities[line.level],
+        severityText: line.level,
+        body: line.message,
+        attributes: attributesOf(line),
+        ...(line.span === null
+          ? {}
+          : {
+              context: trace.setSpanContext(ROOT_CONTEXT, {
+                traceId: line.span.traceId,
+                spanId: line.span.spanId,
+                traceFlags: line.span.sampled ? TraceFlags.SAMPLED : TraceFlags.NONE
+              })
+            })
+      })
+    const lines = Layer.succeed(LogLines, {
+      writes: written?.writes ?? (() => true),
+      requests: written?.requests ?? true,
+      write: (line) => {
+        written?.write(line)
+        emit(line)
+      }
+    })
+    return {
+      layer: Layer.merge(Logger.add(lineLogger(emit)), lines),
+      close: () => provider.forceFlush().then(() => provider.shutdown())
+    }
+  })

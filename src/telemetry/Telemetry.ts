@@ -1,0 +1,87 @@
+import { Config, Effect, Layer, Option } from "effect"
+import { SettingsError } from "../settings/Settings.ts"
+import { type Protocol, protocols, type Signals } from "./ExportSettings.ts"
+
+/**
+ * Traces, metrics and logs over OTLP, for operators. Each is on where a standard variable names an exporter's address
+ * (`OTEL_EXPORTER_OTLP_ENDPOINT` for all, `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` and so on for one), unless
+ * `OTEL_SDK_DISABLED` or `OTEL_TRACES_EXPORTER=none` and so on turns it off. Off costs nothing: its packages are not even
+ * loaded, and nothing is counted. `OTEL_EXPORTER_OTLP_PROTOCOL`, or `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL` and so on for
+ * one, is `http/protobuf`, the default, or `http/json`. Sampler, resource and export settings are the standard `OTEL_*`
+ * variables'.
+ */
+
+const isNamed = (name: string) => Config.map(Config.option(Config.nonEmptyString(name)), Option.isSome)
+
+const exporterIsNamed = (signal: string) =>
+  Config.all({
+    common: isNamed("OTEL_EXPORTER_OTLP_ENDPOINT"),
+    own: isNamed(`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`),
+    exporter: Config.withDefault(Config.string(`OTEL_${signal}_EXPORTER`), "otlp")
+  }).pipe(Config.map(({ common, exporter, own }) => (common || own) && exporter.trim().toLowerCase() !== "none"))
+
+const isDisabled = Config.string("OTEL_SDK_DISABLED").pipe(
+  Config.withDefault("false"),
+  Config.map((text) => text.trim().toLowerCase() === "true")
+)
+
+const off = { traces: false, metrics: false, logs: false }
+
+const signals = Config.all({
+  disabled: isDisabled,
+  named: Config.all({
+    traces: exporterIsNamed("TRACES"),
+    metrics: exporterIsNamed("METRICS"),
+    logs: exporterIsNamed("LOGS")
+  })
+}).pipe(
+  Effect.map(({ disabled, named }) => (disabled ? off : named)),
+  // An unreadable variable is as good as none
+  Effect.orElseSucceed(() => off)
+)
+
+/** A variable's text; as the standard says, an empty one counts as absent. */
+const given = (name: string) =>
+  Config.string(name).pipe(
+    Effect.map((text) => text.trim()),
+    Effect.orElseSucceed(() => ""),
+    Effect.map((text) => (text === "" ? null : { name, text }))
+  )
+
+/** By which protocol a signal goes out: its own variable, that for all, `http/protobuf`. */
+const protocolOf = (signal: string): Effect.Effect<Protocol, SettingsError> =>
+  Effect.gen(function* () {
+    const set = (yield* given(`OTEL_EXPORTER_OTLP_${signal}_PROTOCOL`)) ?? (yield* given("OTEL_EXPORTER_OTLP_PROTOCOL"))
+    if (set === null) return "http/protobuf"
+    const known = protocols.find((protocol) => protocol === set.text.toLowerCase())
+    if (known !== undefined) return known
+    return yield* new SettingsError({
+      message: `${set.name}: must be ${protocols.join(" or ")}, with the collector's address for HTTP (its usual port is 4318)`
+    })
+  })
+
+/** What is exported, and how. What would not arrive stops the start. */
+const exported: Effect.Effect<Signals, SettingsError> = Effect.gen(function* () {
+  const on = yield* signals
+  return {
+    traces: on.traces ? yield* protocolOf("TRACES") : null,
+    metrics: on.metrics ? yield* protocolOf("METRICS") : null,
+    logs: on.logs ? yield* protocolOf("LOGS") : null
+  }
+})
+
+/**
+ * The tracer, the metrics and the exported log of the process. What is pending when it ends is sent, within 3 seconds.
+ * Lines go on being written where they were before. Fails with `SettingsError` where a protocol is asked for that is not
+ * spoken.
+ */
+export const telemetryLayer: Layer.Layer<never, SettingsError> = Layer.unwrapEffect(
+  Effect.flatMap(exported, (on) =>
+    Object.values(on).some((protocol) => protocol !== null)
+      ? Effect.map(
+          Effect.promise(() => import("./OpenTelemetry.ts")),
+          ({ openTelemetryLayer }) => openTelemetryLayer(on)
+        )
+      : Effect.succeed(Layer.empty)
+  )
+)

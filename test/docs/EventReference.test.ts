@@ -1,0 +1,51 @@
+import { readFile } from "node:fs/promises"
+import { describe, expect, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { AttemptErrorCode } from "../../src/deliveries/Attempt.ts"
+import { attemptTable, withAttemptTable } from "../../src/docs/AttemptReference.ts"
+import { eventTable, withEventTable } from "../../src/docs/EventReference.ts"
+import { EventType, eventData } from "../../src/events/Catalog.ts"
+import { Envelope } from "../../src/events/Envelope.ts"
+import { exampleEvent } from "../../src/events/Samples.ts"
+
+const readme = () => readFile(new URL("../../README.md", import.meta.url), "utf8")
+
+describe("the README's reference of events", () => {
+  it("is up to date: `npm run docs` writes it", async () => {
+    const text = await readme()
+    expect(text).toContain(eventTable())
+    expect(withEventTable(text)).toBe(text)
+  })
+
+  it("has each of the 19 types once, with data that the catalog describes, field by field", () => {
+    const rows = [...eventTable().matchAll(/^\| `([a-z_.]+)` \| [^|]+ \| `(\{[^`|]+\})` \|$/gm)]
+    expect(rows.map(([, type]) => type)).toEqual([...EventType.literals])
+    expect(rows).toHaveLength(19)
+    for (const [, type, data = ""] of rows) {
+      const { fields } = eventData[Schema.decodeUnknownSync(EventType)(type)]
+      expect(Object.keys(JSON.parse(data)), type).toEqual(Object.keys(fields))
+    }
+  })
+
+  it("shows events that the service could send, and no synthetic ones", () => {
+    for (const type of EventType.literals) {
+      const event = Schema.decodeUnknownSync(Envelope, { onExcessProperty: "error" })(exampleEvent(type))
+      expect([event.type, event.livemode, event.test]).toEqual([type, false, undefined])
+    }
+    const [, shown = ""] = /```json\n([\s\S]*?)```/.exec(eventTable()) ?? []
+    expect(JSON.parse(shown)).toEqual(exampleEvent("payment.succeeded"))
+  })
+})
+
+describe("the README's table of attempts' error codes", () => {
+  it("is up to date: `npm run docs` writes it", async () => {
+    const text = await readme()
+    expect(text).toContain(attemptTable())
+    expect(withAttemptTable(text)).toBe(text)
+  })
+
+  it("has each code once", () => {
+    const rows = [...attemptTable().matchAll(/^\| `([a-z_]+)` \| [^|]+ \| [^|]+ \|$/gm)]
+    expect(rows.map(([, code]) => code)).toEqual([...AttemptErrorCode.literals])
+  })
+})
