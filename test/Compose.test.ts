@@ -110,8 +110,8 @@ const queriesIn = (value: unknown): ReadonlyArray<string> =>
     : []
 
 describe("what operators look at", () => {
-  const dashboard: unknown = JSON.parse(text("src/operations/dashboard.json"))
-  const alerts: unknown = parse(text("src/operations/alerts.yaml"))
+  const dashboard: unknown = JSON.parse(text("src/monitoring/dashboard.json"))
+  const alerts: unknown = parse(text("src/monitoring/alerts.yaml"))
 
   it("asks for metrics and labels that the service has", () => {
     const onMetrics = queriesIn(dashboard).filter((query) => !query.includes("count_over_time"))
@@ -151,7 +151,7 @@ describe("what operators look at", () => {
       ])
     )
     // Each says where in the guide it is told what to do
-    const guide = text("src/operations/GUIDE.md")
+    const guide = text("src/docs/operating.md")
     for (const { title } of rules) expect(guide).toContain(`### ${title}\n`)
   })
 })

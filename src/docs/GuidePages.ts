@@ -188,24 +188,18 @@ export const guidePages = HttpApiBuilder.Router.use((router) =>
         )
       )
     )
-    yield* Effect.forEach(
-      guideNames,
-      (name, place) =>
-        Effect.gen(function* () {
-          const rendering = renderings[place]
-          const handler = yield* Effect.cached(
-            rendering === undefined
-              ? Effect.succeed(new ResourceNotFound({ message: "This guide is not served here." }))
-              : Effect.map(rendering, (shown) => {
-                  const main = shown.sections.map((section) => section.html).join("")
-                  const title = `${shown.title} · connected-payments`
-                  return published(pageOf({ title, path: shown.path, main, guides, shown }))
-                })
-          )
-          yield* router.get(guidePath(name), Effect.flatten(handler))
-        }),
-      { discard: true }
-    )
+    const pageOfGuide = (shown: Rendered) => {
+      const main = shown.sections.map((section) => section.html).join("")
+      return published(pageOf({ title: `${shown.title} · connected-payments`, path: shown.path, main, guides, shown }))
+    }
+    for (const [place, name] of guideNames.entries()) {
+      const rendering = renderings[place]
+      const handler =
+        rendering === undefined
+          ? new ResourceNotFound({ message: "This guide is not served here." })
+          : Effect.flatten(yield* Effect.cached(Effect.map(rendering, pageOfGuide)))
+      yield* router.get(guidePath(name), handler)
+    }
     const indexes = yield* Effect.cached(
       Effect.forEach(
         renderings,

@@ -150,6 +150,7 @@ const excerptOf = (text: string, asked: ReadonlyArray<string>, heading: string):
   const lower = body.toLowerCase()
   const at = Math.max(0, Math.min(...asked.map((word) => lower.indexOf(word)).filter((place) => place !== -1)))
   const begin = Number.isFinite(at) ? Math.max(0, body.lastIndexOf(" ", Math.max(0, at - 60)) + 1) : 0
+  const ends = begin + excerptLength >= body.length
   const cut = body.slice(begin, begin + excerptLength)
-  return `${begin > 0 ? "… " : ""}${cut}${begin + excerptLength < body.length ? " …" : ""}`
+  return `${begin > 0 ? "… " : ""}${ends ? cut : `${cut.replace(/ \S*$/, "")} …`}`
 }

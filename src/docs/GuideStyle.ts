@@ -43,20 +43,22 @@ section h3 { margin: 1rem 0 .2rem }
 section p { margin: .4rem 0 }
 small { color: var(--quiet); font-weight: 400 }
 nav { padding: 1rem; border-top: 1px solid var(--line); background: var(--raised) }
-nav h2 { font-size: .8rem; letter-spacing: .04em; text-transform: uppercase; color: var(--quiet); margin: 1.2rem 0 .3rem; padding: 0 }
+nav h2 { font-size: .8rem; letter-spacing: .04em; text-transform: uppercase; color: var(--quiet); margin: .9rem 0 .2rem; padding: 0 }
 nav h2:first-child { margin-top: 0 }
 nav ul { list-style: none; margin: 0; padding: 0 }
 nav li { margin: 0 }
-nav a { display: block; padding: .25rem .6rem; color: inherit; text-decoration: none; border-radius: .35rem }
+nav a { display: block; padding: .12rem .6rem; font-size: .94rem; color: inherit; text-decoration: none; border-radius: .35rem }
 nav a:hover { text-decoration: underline }
 nav a[aria-current] { font-weight: 650; background: var(--line) }
-nav li li a { padding-left: 1.5rem; color: var(--quiet); font-size: .9rem }
+nav li li a { padding-left: 1.5rem; color: var(--quiet); font-size: .86rem }
 .found { list-style: none; padding: 0 }
 .found li { margin: 1.2rem 0 }
 .found p { margin: .2rem 0; color: var(--quiet) }
 dl dt { margin-top: .9rem; font-weight: 600 }
 dl dd { margin: 0; color: var(--quiet) }
+dl dd p { margin: 0 }
 .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap }
+@media (max-width: 60rem) { nav a { padding: .45rem .6rem } }
 @media (max-width: 30rem) {
   header .home { font-size: .95rem }
   header { flex-wrap: wrap }

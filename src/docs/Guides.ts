@@ -8,7 +8,7 @@ export interface Guide {
   /** Its file's name without `.md`, which is its path under `/docs` as well. */
   readonly name: string
   readonly title: string
-  /** What it answers and for whom: its first paragraph, as Markdown. */
+  /** What it answers: its first sentence, as Markdown. */
   readonly about: string
   readonly markdown: string
 }
@@ -42,11 +42,11 @@ export class GuidesNotFound extends Data.TaggedError("GuidesNotFound")<{ readonl
 /** The same from the sources and from the compiled package, which holds the Markdown once. */
 const folder = new URL("../../src/docs/", import.meta.url)
 
-const titleAndAbout = /^# (.+)\n\n((?:.+\n)+)/
+const titleAndAbout = /^# (.+)\n\n([\s\S]+?\.)\s/
 
 const guideOf = (name: string, markdown: string): Guide => {
   const [, title = name, about = ""] = titleAndAbout.exec(markdown) ?? []
-  return { name, title, about: about.replaceAll("\n", " ").trim(), markdown }
+  return { name, title, about: about.replaceAll("\n", " "), markdown }
 }
 
 /** Reads every guide, in the order of the contents. */
