@@ -241,6 +241,10 @@ describe("the Dockerfile", () => {
     for (const secret of [".git", ".data", "node_modules"]) expect(ignored).toContain(secret)
   })
 
+  it("has the guides where the compiled service looks for them", () => {
+    expect(lastStage).toContain("COPY --from=build /app/src/docs/*.md ./src/docs/\n")
+  })
+
   it("has a health check that tells a service that is ready from one that is not, and from none", async () => {
     let status = 200
     const server = createServer((request, response) => {

@@ -55,6 +55,12 @@ describe.each(documents)("%s", (file) => {
     }
   })
 
+  it("names files that there are", () => {
+    // What is left open, as in `src/provider/<resource>/Api.ts`, is nobody's name
+    const files = [...text(file).matchAll(/`((?:src|test|\.ci)\/[\w./-]*)`/g)].map(([, name = ""]) => name)
+    for (const name of files) expect(existsSync(join(root, name)), name).toBe(true)
+  })
+
   it("names scripts and commands that there are, with options that they take", () => {
     const { scripts } = Schema.decodeUnknownSync(
       Schema.parseJson(Schema.Struct({ scripts: Schema.Record({ key: Schema.String, value: Schema.String }) }))

@@ -112,6 +112,16 @@ describe("the package", () => {
     expect(stdout.trim()).toBe("function")
   })
 
+  it("has the guides that it serves", async () => {
+    const guides = new URL(`file://${project}/node_modules/${manifest.name}/dist/docs/Guides.js`)
+    const script = `
+      const { Effect } = await import("effect")
+      const { guideNames, readGuides } = await import(${JSON.stringify(guides.href)})
+      console.log((await Effect.runPromise(readGuides)).length === guideNames.length)`
+    const { stdout } = await run(process.execPath, ["--input-type=module", "-e", script], { cwd: project })
+    expect(stdout.trim()).toBe("true")
+  })
+
   it("gives a client the whole contract without server code", async () => {
     const script = `
       const { Api, RateLimitExceeded } = await import("connected-payments/api")
