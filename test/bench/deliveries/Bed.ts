@@ -109,7 +109,7 @@ export interface BenchEndpoint {
 
 /** Makes an endpoint in an organization's sandbox, with a secret that the service can decrypt. */
 export const makeEndpoint = Effect.fnUntraced(
-  function* (database: Database, organization: string, url: string) {
+  function* (database: Pick<Database, "query">, organization: string, url: string) {
     const { encrypt } = yield* Cipher
     const organizationId = OrganizationId.make(organization)
     const endpoint: BenchEndpoint = { organizationId, id: randomUUID(), secretId: randomUUID() }
@@ -317,7 +317,7 @@ export interface Seen {
 
 /** A receiver in a process of its own; the first `silent` of its ports never answer. */
 export const startReceiver = Effect.fnUntraced(function* (ports: number, silent = 0) {
-  const started = yield* startScript("./Receiver.ts", { args: [String(ports), String(silent)] })
+  const started = yield* startScript("../deliveries/Receiver.ts", { args: [String(ports), String(silent)] })
   // Written by our own receiver, in this form
   const own: { readonly ports: ReadonlyArray<number>; readonly viewPort: number } = JSON.parse(
     yield* firstLine(started)

@@ -1,4 +1,4 @@
-import { createHmac, randomBytes, randomUUID } from "node:crypto"
+import { createHmac, randomBytes } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
@@ -10,7 +10,6 @@ import {
   BenchFailed,
   directoryOfItsOwn,
   firstLine,
-  masterKey,
   masterKeys,
   processorTime,
   serviceNodeArgs,
@@ -18,6 +17,7 @@ import {
   traceSink
 } from "../api/Processes.ts"
 import { type Bench, type Figure, median } from "../Bench.ts"
+import { makeEndpoint } from "../deliveries/Bed.ts"
 import { notificationOf, paymentOf } from "./Notification.ts"
 import { type Executed, type StatementProxy, startStatementProxy } from "./StatementProxy.ts"
 
@@ -85,7 +85,7 @@ const startService = Effect.fnUntraced(function* (directory: string, databaseUrl
 })
 
 const startBare = Effect.fnUntraced(function* (databaseUrl: string, recording: Recording) {
-  const started = yield* startScript("./BareServer.ts", {
+  const started = yield* startScript("../inbound/BareServer.ts", {
     args: [JSON.stringify(recording)],
     env: { DATABASE_URL: databaseUrl, DATABASE_POOL_SIZE: String(poolSize) }
   })
@@ -103,28 +103,19 @@ const connectTo = (databaseUrl: string) =>
   )
 
 /** An account that is linked, and three endpoints that want its payments. */
-const seed = (client: pg.Client, organizationId: string) =>
-  Effect.promise(async () => {
-    const tenant = [organizationId, "sandbox"]
-    await client.query(
-      `INSERT INTO payments.provider_accounts (organization_id, environment, account_id, status, had_payments_before)
-       VALUES ($1, $2, $3, 'connected', true)`,
-      [...tenant, account]
-    )
-    for (let n = 0; n < endpoints; n++) {
-      const endpointId = randomUUID()
-      await client.query(
-        `INSERT INTO payments.endpoints (organization_id, environment, id, name, url, events)
-         VALUES ($1, $2, $3, 'Bench', 'https://shop.example/hook', ARRAY['payment.succeeded', 'payment.failed'])`,
-        [...tenant, endpointId]
-      )
-      await client.query(
-        `INSERT INTO payments.endpoint_secrets (organization_id, environment, id, endpoint_id, master_key_id, ciphertext)
-         VALUES ($1, $2, $3, $4, $5, '\\x00')`,
-        [...tenant, randomUUID(), endpointId, masterKey.id]
-      )
-    }
-  })
+const seed = Effect.fnUntraced(function* (client: pg.Client, organizationId: string) {
+  const query = (text: string, values?: ReadonlyArray<unknown>) =>
+    Effect.promise(async (): Promise<ReadonlyArray<Record<string, unknown>>> => {
+      const { rows } = await client.query(text, [...(values ?? [])])
+      return rows
+    })
+  yield* query(
+    `INSERT INTO payments.provider_accounts (organization_id, environment, account_id, status, had_payments_before)
+     VALUES ($1, 'sandbox', $2, 'connected', true)`,
+    [organizationId, account]
+  )
+  for (let n = 0; n < endpoints; n++) yield* makeEndpoint({ query }, organizationId, "https://shop.example/hook")
+})
 
 const send = (baseUrl: string, providerEventId: string) =>
   Effect.promise(async () => {
@@ -183,7 +174,7 @@ interface LoadOptions {
 
 const load = (options: LoadOptions) =>
   Effect.gen(function* () {
-    const started = yield* startScript("./Load.ts", {
+    const started = yield* startScript("../inbound/Load.ts", {
       args: [JSON.stringify({ ...options, account, secret, connections })]
     })
     // Written by our own load generator, in this form
