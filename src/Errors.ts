@@ -3,7 +3,7 @@ import { type Cause, Data, Duration, Schema } from "effect"
 import { boundedFields, boundedMessage, maxFieldLength, maxRefusedFields } from "./bounds/Refusals.ts"
 
 /**
- * Every error code of the API, one tagged error each (contract, Errors).
+ * Every error code of the API, one tagged error each (contract 12.5).
  *
  * The wire form of all of them is exactly `{error, code, fields, requestId}`. An error is raised where its condition
  * is known and becomes a response in one place, `Http.ts`. Messages are written for integrators and never carry a
@@ -11,7 +11,7 @@ import { boundedFields, boundedMessage, maxFieldLength, maxRefusedFields } from 
  */
 
 /**
- * What a failure means for the idempotency key of the request that it ended (contract, Authentication, rule 9):
+ * What a failure means for the idempotency key of the request that it ended (contract 3.6):
  *
  * - `answer`: the operation began and this is its answer; a repeat gets it again.
  * - `refused`: nothing was done; the key is free for another try, with whatever parameters.

@@ -3,7 +3,7 @@ import { anchorOf } from "../kit/ErrorLink.ts"
 import { withGenerated } from "./Generated.ts"
 import { escaped } from "./Html.ts"
 
-/** The reference of errors for integrators: each code, why it comes and what to do (contract, Errors). */
+/** The reference of errors for integrators: each code, why it comes and what to do (contract 12.5). */
 
 /** What is said of a code beside its status and its sentence, which are the error's own. */
 interface Advice {

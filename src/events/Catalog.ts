@@ -1,5 +1,5 @@
 /**
- * The catalog of event types and the `data` of each (contract, Events, Catalog): what a consumer may subscribe to, and
+ * The catalog of event types and the `data` of each (contract 6.3): what a consumer may subscribe to, and
  * exactly the fields that it receives. No personal data, card data, client secret or metadata is part of any.
  */
 import { Schema } from "effect"
@@ -138,13 +138,13 @@ export const PayoutCanceledData = Schema.Struct({
   currency
 }).annotations({ identifier: "PayoutCanceledData", description: "A payout that was canceled" })
 
-/** The status of one payment method's capability (contract, Other status values). */
+/** The status of one payment method's capability (contract 6.7). */
 export const CapabilityStatus = Schema.Literal("active", "pending", "inactive").annotations({
   identifier: "CapabilityStatus",
   description: "Whether the account may use the payment method"
 })
 
-/** `data` of `account.updated` (contract, `account.updated` data). Names of pending fields are never part of it. */
+/** `data` of `account.updated` (contract 6.7). Names of pending fields are never part of it. */
 export const AccountUpdatedData = Schema.Struct({
   account_id: providerId("The provider account"),
   livemode: flag("Whether this is about the provider's live mode"),
@@ -164,7 +164,7 @@ export const AccountUpdatedData = Schema.Struct({
   }).annotations({ description: "What the account still has to hand in; names of the information are never said" })
 }).annotations({ identifier: "AccountUpdatedData", description: "The connected account's status" })
 
-/** The 19 event types (contract, Events, Catalog). */
+/** The 19 event types (contract 6.3). */
 export const EventType = Schema.Literal(
   "payment.succeeded",
   "payment.failed",

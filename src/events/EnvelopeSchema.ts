@@ -1,5 +1,5 @@
 /**
- * The form of the envelope (contract, Event envelope), one schema for each type. Apart from the making of envelopes, so
+ * The form of the envelope (contract 6.1), one schema for each type. Apart from the making of envelopes, so
  * that the API's contract and the published schemas stand on it without server code.
  */
 import { Schema } from "effect"
@@ -11,7 +11,7 @@ export const providerName = "stripe"
 /** `source.provider` of synthetic test events. */
 export const testProviderName = "svc_test"
 
-/** The version of the envelope (contract, Versioning). */
+/** The version of the envelope (contract 14.1). */
 export const envelopeVersion = 1
 
 /** An event's id: of a provider event, or of a synthetic test. */

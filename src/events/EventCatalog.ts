@@ -45,7 +45,7 @@ const checked = (entries: ReadonlyArray<CatalogEntry>): ReadonlyArray<CatalogEnt
   return entries
 }
 
-/** The most types that one endpoint subscribes to (contract, Webhook destination). */
+/** The most types that one endpoint subscribes to (contract 5.1). */
 export const maxSubscriptions = 19
 
 /** Why a subscription can't be held: the types that the catalog lacks, a type twice, none or too many. */

@@ -51,7 +51,7 @@ import { makeCrossOrigin } from "./CrossOrigin.ts"
 import { frontPagePath } from "./FrontPage.ts"
 import { requestTelemetry } from "./RequestSpan.ts"
 
-/** The one place where a failure becomes a response (contract, Errors). */
+/** The one place where a failure becomes a response (contract 12.1). */
 
 const operationsAt = matcher(operations)
 

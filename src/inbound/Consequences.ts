@@ -125,7 +125,7 @@ export const needsWholeList = (
   context: InboundContext
 ): boolean => subjects.truncated && isAsked(envelopes, context, byItems)
 
-/** The first payment of an account is told twice: as what it is, and as a milestone (contract, Events, rule 3). */
+/** The first payment of an account is told twice: as what it is, and as a milestone (contract 6.6). */
 const withMilestone = (
   events: ReadonlyArray<Envelope>,
   environment: Environment,
@@ -165,5 +165,5 @@ export const matchEvent = (
   matching: endpoints.filter(({ events, filters }) => events.includes(type) && passes(filters, { data, subjects }))
 })
 
-/** What filters look at where nothing but `data` is applicable (contract, Filters, the table of sources). */
+/** What filters look at where nothing but `data` is applicable (contract 7.6). */
 export const dataOnly: FilterSubjects = { priceIds: null, productIds: null, metadata: null }

@@ -20,7 +20,7 @@ export interface LinkedAccount {
   readonly accountId: string
   /** Disconnected: the provider said that access was revoked. Nothing but a new link connects it again. */
   readonly status: "connected" | "disconnected"
-  /** Whether it had payments when it was linked: then its first one here is no milestone (contract, Catalog). */
+  /** Whether it had payments when it was linked: then its first one here is no milestone (contract 6.6). */
   readonly hadPaymentsBefore: boolean
   readonly linkedAt: Date
   readonly disconnectedAt: Date | null
@@ -54,7 +54,7 @@ export const recordDisconnection = (
     ${sql.literal(`'${revokedAtProvider.id}'`)}, 'account.disconnected', 'account', account_id, ${requestId}::text
   FROM ${sql.literal(source)}`
 
-/** Connected provider accounts: one per organization and environment (contract, What the service does). */
+/** Connected provider accounts: one per organization and environment (contract 1.5). */
 export class Accounts extends Context.Tag("connected-payments/provider/Accounts")<
   Accounts,
   {

@@ -43,7 +43,7 @@ const renamed = (fields: ReadonlyArray<string>, names: FieldNames): ReadonlyArra
   return [...new Set(ours)]
 }
 
-/** A failure with the fields that it refuses under the names that callers know them by (contract, Errors). */
+/** A failure with the fields that it refuses under the names that callers know them by (contract 12.3). */
 export const inOurNames =
   (names: FieldNames) =>
   <E extends ProviderFailure | AccountAccessRevoked>(

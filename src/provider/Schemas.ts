@@ -4,7 +4,7 @@ import { controls, text } from "../bounds/Text.ts"
 import { imageForm } from "../images/ImageUrl.ts"
 import { optional, ProviderId, UnixSecondsFromQuery } from "../kit/Request.ts"
 
-/** What the provider's operations have in common on the wire. Names are the provider's own (contract, Provider objects). */
+/** What the provider's operations have in common on the wire. Names are the provider's own (contract 4.1). */
 
 /** An object of the provider's, passed through: fields beyond those the contract names are the provider's business. */
 export const ProviderObject = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({

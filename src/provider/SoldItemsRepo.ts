@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { Tenant } from "../identity/Principal.ts"
 import type { SoldItems } from "./Provider.ts"
 
-/** What sessions and payment links of this service sell, by their id (contract, Events, rule 2). */
+/** What sessions and payment links of this service sell, by their id (contract 6.5). */
 export const makeSoldItemsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   /** A repeat of the same creation changes nothing: what a session sells never does. */
   insert: (tenant: Tenant, sourceId: string, items: SoldItems): Effect.Effect<void, SqlError.SqlError> =>

@@ -92,7 +92,7 @@ export interface SettingsShape {
     /** Calls at once per connected account and process. */
     readonly concurrencyPerAccount: number
   }
-  /** Where the payer's browser goes after checkout (contract: defined by the operator, never by a request). */
+  /** Where the payer's browser goes after checkout (contract 4.3). */
   readonly checkoutSuccessUrl: Option.Option<string>
   readonly checkoutCancelUrl: Option.Option<string>
   /** Where product images are kept; absent: in the database. */
@@ -107,7 +107,7 @@ export interface SettingsShape {
   readonly endpointLimit: number
   /** Megabytes of product images that an organization may upload within an hour, per environment. */
   readonly imageMegabytesPerHour: number
-  /** Requests per minute and credential (contract, Limits). */
+  /** Requests per minute and credential (contract 3.7). */
   readonly rateLimitPerMinute: number
   /** Failed authentications and sign-in requests per minute and client address. */
   readonly failedAuthenticationsPerMinute: number

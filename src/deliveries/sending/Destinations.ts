@@ -14,7 +14,7 @@ import type { Queue } from "./Queue.ts"
 /** How long what was read is taken for true, in milliseconds: far below the 24 hours that a rotation leaves. */
 const believedFor = 30_000
 
-/** How long a rotated secret signs on (contract, Secret rotation), in milliseconds. */
+/** How long a rotated secret signs on (contract 8.6), in milliseconds. */
 const rotationOverlap = 24 * 60 * 60 * 1000
 
 /** Endpoints that are kept in memory at most. */

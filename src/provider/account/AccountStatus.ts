@@ -5,7 +5,7 @@ import { flag, providerCode, providerId, unixSeconds } from "../../events/Fields
 import { type Malformed, malformed, orAbsent } from "../../events/stripe/ProviderEvent.ts"
 import type { ProviderObject } from "../Schemas.ts"
 
-/** What the contract shows of an account: the `data` of `account.updated` (contract, `account.updated` data). */
+/** What the contract shows of an account: the `data` of `account.updated` (contract 6.7). */
 export type AccountStatus = EventData<"account.updated">
 
 /** The account as the provider shows it, as far as its status needs it. */

@@ -17,7 +17,7 @@ import { CheckoutMetadata, ProviderObject, ProviderPage, ProviderText, Quantity,
 
 const LineItem = Schema.Struct({ price: Reference, quantity: Quantity })
 
-/** Body of `POST P/checkout/sessions` (contract, Request shapes). Return and cancel URLs are the operator's alone. */
+/** Body of `POST P/checkout/sessions` (contract 4.7). Return and cancel URLs are the operator's alone. */
 export const CreateCheckoutSession = strict(
   Schema.Struct({
     mode: Schema.Literal("payment", "subscription"),

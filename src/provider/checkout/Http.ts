@@ -23,7 +23,7 @@ export const checkoutSessionsHttp = HttpApiBuilder.group(
           "create",
           Effect.fnUntraced(function* ({ headers, payload }) {
             const principal = yield* Principal
-            // A subscription-mode session is what a recurring price needs (contract, Write operations)
+            // A subscription-mode session is what a recurring price needs (contract 2.5)
             yield* payload.mode === "subscription" ? requireSubscriptions(principal) : Effect.void
             return yield* write(
               {

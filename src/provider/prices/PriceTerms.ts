@@ -18,7 +18,7 @@ const broken = (message: string, ...path: ReadonlyArray<PropertyKey>): RuleBroke
 const recurringFields = {
   interval: Schema.Literal("day", "week", "month", "year"),
   interval_count: optional(Schema.Int.pipe(Schema.between(1, 1_095))),
-  // Accepted and dropped before the provider: metered prices are not supported (contract, Write operations)
+  // Accepted and dropped before the provider: metered prices are not supported (contract 4.6)
   usage_type: optional(Schema.Literal("licensed", "metered"))
 }
 
@@ -80,7 +80,7 @@ const Tier = Schema.Struct({
   )
 )
 
-/** 1 to 25 tiers with rising limits, the last of them `inf` (contract, Limits). */
+/** 1 to 25 tiers with rising limits, the last of them `inf` (contract 4.6). */
 export const Tiers = Schema.Array(Tier).pipe(
   Schema.minItems(1),
   Schema.maxItems(25),

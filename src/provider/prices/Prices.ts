@@ -108,7 +108,7 @@ export const trialOf = (terms: ReadonlyArray<PriceTerms>): number | null => {
   return trials.length === 0 ? null : Math.max(...trials)
 }
 
-/** To sell at a recurring price also needs `subscriptions:write` (contract, Write operations). */
+/** To sell at a recurring price also needs `subscriptions:write` (contract 2.5). */
 export const requireSubscriptions = (principal: PrincipalShape): Effect.Effect<void, PermissionDenied> =>
   principal.permissions.has("subscriptions:write")
     ? Effect.void

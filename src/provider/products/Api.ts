@@ -50,7 +50,7 @@ const productFields = {
   statement_descriptor: optional(StatementDescriptor)
 }
 
-/** Body of `POST P/products` (contract, Write operations). */
+/** Body of `POST P/products` (contract 4.5). */
 export const CreateProduct = strict(
   Schema.Struct({
     name: ProviderText(250),
@@ -74,7 +74,7 @@ const priceRule = (product: {
     : []
 
 /**
- * Body of `PATCH P/products/{id}` (contract, Write operations): what is absent stays. The default price is replaced by
+ * Body of `PATCH P/products/{id}` (contract 4.5): what is absent stays. The default price is replaced by
  * one of the product's own (`default_price`) or by a new one (`default_price_data`).
  */
 export const UpdateProduct = strict(

@@ -10,7 +10,7 @@ import { inOurNames } from "../RefusedFields.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import type { UpdateProduct } from "./Api.ts"
 
-/** Changes of products that take more than one call (contract, Write operations). */
+/** Changes of products that take more than one call (contract 4.5). */
 export class Products extends Context.Tag("connected-payments/provider/Products")<
   Products,
   {
@@ -84,7 +84,7 @@ const asOfTheProduct = (failure: ProviderFailure | AccountAccessRevoked): Provid
     ? objectNotFound({ fields: ["id"], cause: failure.cause })
     : inOurNames({ "": "default_price_data" })(failure)
 
-/** A new price is a financial mutation, which needs a key (contract, Authentication, rule 9). */
+/** A new price is a financial mutation, which needs a key (contract 2.9). */
 export const requireKeyForPrice = (
   params: UpdateProduct,
   callerKey: string | undefined

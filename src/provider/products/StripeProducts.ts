@@ -11,7 +11,7 @@ import type { CreateProduct } from "./Api.ts"
 const expandedProduct = { expand: ["default_price"] }
 const expandedPrice = { expand: ["tiers"] }
 
-/** Metered prices are not supported: the field is dropped (contract, Write operations). */
+/** Metered prices are not supported: the field is dropped (contract 4.6). */
 const withoutUsage = <A extends { readonly usage_type?: string }>(recurring: A): Omit<A, "usage_type"> => {
   const { usage_type: _, ...supported } = recurring
   return supported

@@ -16,7 +16,7 @@ import type { CreatePromotionCode } from "./Api.ts"
 
 type Failure = ProviderFailure | AccountAccessRevoked
 
-/** Promotion codes: a coupon and its code in one step (contract, Promotion code). */
+/** Promotion codes: a coupon and its code in one step (contract 4.8). */
 export class PromotionCodes extends Context.Tag("connected-payments/provider/PromotionCodes")<
   PromotionCodes,
   {

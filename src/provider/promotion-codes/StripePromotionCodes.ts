@@ -9,7 +9,7 @@ import { named, one, page, type StripeCall } from "../stripe/StripeCall.ts"
 
 const expandedCode = { expand: ["promotion.coupon.applies_to"] }
 
-/** The coupon stands in the code's promotion: callers also find it as `coupon` (contract, Read operations). */
+/** The coupon stands in the code's promotion: callers also find it as `coupon` (contract 4.4). */
 const withCoupon = (code: ProviderObject): ProviderObject => {
   const { promotion } = code
   return typeof promotion === "object" && promotion !== null && "coupon" in promotion

@@ -65,7 +65,7 @@ const isTransient = (thrown: Stripe.errors.StripeError, error: ProviderFailure |
   }
 }
 
-/** An error thrown by the `stripe` package as the API says it (contract, Errors). */
+/** An error thrown by the `stripe` package as the API says it (contract 12.3). */
 export const fromStripeError = (thrown: unknown, accountId: string): CallFailure => {
   if (!(thrown instanceof Stripe.errors.StripeError)) {
     // The package throws a bare TypeError where the answer is not what it expects, e.g. `null`

@@ -9,7 +9,7 @@ import type { StripeProviderOptions } from "./StripeCall.ts"
 
 /** Notifications of Stripe. */
 
-/** How far a notification's time may be off, in both directions (contract, Signature, rule 3). */
+/** How far a notification's time may be off, in both directions (contract 8.3). */
 const toleranceSeconds = 300
 
 /** The one `t=` of a signature header. Two of them could be read differently by two readers, so they are refused. */
