@@ -150,8 +150,8 @@ export const parseDestination = (text: string, options: DestinationOptions): Eit
 }
 
 /**
- * Judges the URL of a destination and gives its normalised text, which is what is stored, shown and sent to (contract
- * 5.2). It does not look the name up: see `resolveDestination`.
+ * Judges the URL of a destination and gives its normalised text, which is what is stored, shown and sent to
+ * (contract 5.2). It does not look the name up: see `resolveDestination`.
  */
 export const parseDestinationUrl = (
   text: string,
