@@ -19,7 +19,8 @@ input { flex: 1; min-width: 0; width: 100% }
 button { cursor: pointer }
 :focus-visible { outline: 2px solid var(--link); outline-offset: 2px }
 .page { max-width: 82rem; margin: 0 auto }
-main { padding: 0 1rem 3rem; min-width: 0; max-width: 52rem }
+main { padding: 0 1rem 3rem; min-width: 0; max-width: 66rem }
+main > :not(.table) { max-width: 48rem }
 main > :first-child { margin-top: 1.5rem }
 h1 { font-size: 1.9rem; line-height: 1.2 }
 h2 { font-size: 1.35rem; line-height: 1.3; margin: 2.4rem 0 .8rem; padding-top: .4rem }
@@ -33,11 +34,10 @@ pre code { padding: 0; background: none; overflow-wrap: normal }
 table { border-collapse: collapse; font-size: .925rem; min-width: 100% }
 th, td { text-align: left; vertical-align: top; padding: .45rem .7rem; border-bottom: 1px solid var(--line); min-width: 6rem }
 th { color: var(--quiet); font-weight: 600 }
-td code { overflow-wrap: anywhere }
+td:last-child { min-width: 12rem }
 li { margin: .25rem 0 }
 li:has(> a[id]) { list-style: none; margin: .7rem 0 .7rem -1.2rem }
-:target, li:has(> :target), tr:has(:target) { background: var(--mark) }
-h2:target, h3:target { background: none }
+:is(section:target, li:has(> :target), tr:has(:target)) { background: var(--mark) }
 section { padding: .1rem 0; border-bottom: 1px solid var(--line) }
 section h3 { margin: 1rem 0 .2rem }
 section p { margin: .4rem 0 }
