@@ -64,7 +64,7 @@ export const renderSections = (
       },
       table(token) {
         const row = (cells: typeof token.header, tag: string) =>
-          `<tr>${cells.map((cell) => `<${tag}>${this.parser.parseInline(cell.tokens)}</${tag}>`).join("")}</tr>`
+          `<tr>${cells.map((cell) => `<${tag}>${breakable(this.parser.parseInline(cell.tokens))}</${tag}>`).join("")}</tr>`
         const rows = token.rows.map((cells) => row(cells, "td")).join("\n")
         const head = `<thead>${row(token.header, "th")}</thead>`
         return `<div class="table" tabindex="0"><table>${head}<tbody>${rows}</tbody></table></div>\n`
@@ -82,6 +82,13 @@ export const renderSections = (
     return { anchor, depth: Number(depth), heading, html }
   })
 }
+
+/** Long names in a table's cell may be broken where their parts meet, so that a column is no wider than a phone. */
+const breakable = (cell: string): string =>
+  cell.replaceAll(
+    /<code>([^<]*)<\/code>/g,
+    (_, code: string) => `<code>${code.replaceAll(/(?<=\w)[_./]/g, "$&<wbr>")}</code>`
+  )
 
 const partsOf = (tokens: TokensList): ReadonlyArray<ReadonlyArray<Token>> => {
   const parts: Array<Array<Token>> = []

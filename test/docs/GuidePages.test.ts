@@ -38,6 +38,10 @@ describe("a guide's Markdown", () => {
     }
   })
 
+  it("breaks long names in tables between their parts alone", () => {
+    expect(render("| a |\n| --- |\n| `a_b.c/d` and e_f |\n")).toContain("<code>a_<wbr>b.<wbr>c/<wbr>d</code> and e_f")
+  })
+
   it("is text again without its tags", () => {
     expect(plainText("<p>a <b>&lt;b&gt;</b> &amp;amp; &#39;c&#39; &nbsp;</p>")).toBe("a <b> &amp; 'c' &nbsp;")
   })
