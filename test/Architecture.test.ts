@@ -168,6 +168,21 @@ describe("the service's modules", () => {
     expect(server).toEqual([])
   })
 
+  const textOf = (path: string) => readFileSync(join(root, path), "utf8")
+  const modulesWith = (pattern: RegExp) =>
+    modules.map(({ path }) => path).filter((path) => !path.includes("/migrations/") && pattern.test(textOf(path)))
+
+  it("store events, deliveries and places in the queue through one door", () => {
+    expect(modulesWith(/INSERT INTO payments\.(events|deliveries|skipped_events)\b/)).toEqual([
+      "publishing/Publication.ts"
+    ])
+    expect(modulesWith(/INSERT INTO payments\.delivery_queue\b/)).toEqual(["publishing/Enqueue.ts"])
+  })
+
+  it("say in one place how long a replaced secret signs", () => {
+    expect(modulesWith(/retired_at\s*(?:[<>+]|- interval)/)).toEqual(["endpoints/SecretLifetime.ts"])
+  })
+
   it("are at most 400 lines long", () => {
     // One class for each documented code, and nothing else to cut it by
     const long = modules.filter(({ lines, path }) => lines > 400 && path !== "Errors.ts")

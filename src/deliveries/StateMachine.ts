@@ -8,7 +8,7 @@ import type { DeliveryState } from "../events/DeliveryState.ts"
 import type { AttemptTrigger } from "../publishing/Enqueue.ts"
 import type { AttemptOutcome } from "./Attempt.ts"
 import { classify, deliveryWindow, maxAttempts, maxAutomaticAttempts, nextDelay } from "./RetryPolicy.ts"
-import type { NextStep } from "./sending/Queue.ts"
+import type { NextStep } from "./sending/FinishedAttempt.ts"
 
 /** What decides what becomes of a delivery. */
 export interface DeliveryStatus {

@@ -5,6 +5,7 @@ import type { Filters } from "../events/Filters.ts"
 import type { Tenant } from "../identity/Principal.ts"
 import type { Encrypted } from "../kit/Cipher.ts"
 import type { EndpointId } from "../kit/Ids.ts"
+import { hasEnded, isOverlapping, mayStillBeSent, signsNoNew, signsUntil } from "./SecretLifetime.ts"
 
 /** A row of `payments.endpoints`, as the API shows it. */
 export interface EndpointRow {
@@ -36,9 +37,9 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const columns = sql.literal(`
     e.id, e.name, e.url, e.environment, COALESCE(e.events, ARRAY['payment.succeeded']) AS events, e.filters, e.active,
     e.created_at AS "createdAt", e.updated_at AS "updatedAt",
-    (SELECT max(s.retired_at) + interval '24 hours' FROM payments.endpoint_secrets s
+    (SELECT max(${signsUntil("s")}) FROM payments.endpoint_secrets s
      WHERE s.organization_id = e.organization_id AND s.environment = e.environment AND s.endpoint_id = e.id
-       AND s.retired_at > now() - interval '24 hours') AS "previousSecretExpiresAt"`)
+       AND ${isOverlapping("s")}) AS "previousSecretExpiresAt"`)
 
   const inTenant = (tenant: Tenant) =>
     sql`organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}`
@@ -177,7 +178,7 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         sql<{ signsUntil: Date }>`
           UPDATE payments.endpoint_secrets SET retired_at = clock_timestamp()
           WHERE ${inTenant(tenant)} AND endpoint_id = ${id} AND retired_at IS NULL
-          RETURNING retired_at + interval '24 hours' AS "signsUntil"`,
+          RETURNING ${sql.literal(signsUntil("endpoint_secrets"))} AS "signsUntil"`,
         ([row]) => Option.fromNullable(row?.signsUntil)
       ),
 
@@ -185,18 +186,18 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       sql`UPDATE payments.endpoints e SET updated_at = now() WHERE ${ofTenant(tenant)} AND e.id = ${id}`,
 
     /**
-     * Erases rotated secrets whose time is over: after 24 hours where no delivery that may still be sent is bound to them,
-     * after 72 hours in any case. Where an endpoint has too many deliveries to look through, its secret stays for the
-     * 72 hours. Answers how many, at most `batchSize`.
+     * Erases rotated secrets whose time is over: after the overlap if no delivery that may still be sent is bound to them, and
+     * in any case once they sign nothing any more. If an endpoint has too many deliveries to look through, its secret
+     * stays until then. Answers how many, at most `batchSize`.
      */
     eraseRetiredSecrets: (batchSize: number) =>
       Effect.map(
         sql`
           WITH old AS MATERIALIZED (
             SELECT s.organization_id, s.environment, s.id FROM payments.endpoint_secrets s
-            WHERE s.retired_at < now() - interval '24 hours' AND (s.retired_at < now() - interval '72 hours' OR (
-              SELECT count(*) <= ${mostDeliveriesLookedThrough} AND NOT COALESCE(bool_or(s.id = ANY (d.secret_ids)
-                AND (d.state = 'queued' OR d.state = 'failed' AND d.created_at > now() - interval '72 hours')), false)
+            WHERE ${sql.literal(signsNoNew("s"))} AND (${sql.literal(hasEnded("s"))} OR (
+              SELECT count(*) <= ${mostDeliveriesLookedThrough} AND NOT COALESCE(
+                bool_or(s.id = ANY (d.secret_ids) AND ${sql.literal(mayStillBeSent("d"))}), false)
               FROM (
                 SELECT secret_ids, state, created_at FROM payments.deliveries
                 WHERE organization_id = s.organization_id AND environment = s.environment

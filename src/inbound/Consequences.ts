@@ -1,11 +1,12 @@
 import { type Envelope, encodeEnvelope, makeEnvelope } from "../events/Envelope.ts"
 import type { Environment } from "../events/Environment.ts"
-import { type FilterSubjects, type Filters, passes } from "../events/Filters.ts"
+import type { FilterSubjects, Filters } from "../events/Filters.ts"
 import type { FoundSubjects } from "../events/stripe/FilterSubjects.ts"
 import { malformedAt } from "../events/stripe/ProviderEvent.ts"
 import { type Malformed, type ProviderEvent, type SoldItems, translate } from "../events/stripe/Translate.ts"
+import { matchEvent } from "../publishing/Publication.ts"
 import type { ReceiptOutcome } from "./Receipt.ts"
-import type { InboundContext, NewEvent, NewReceipt } from "./ReceiptsRepo.ts"
+import type { InboundContext, NewReceipt } from "./ReceiptsRepo.ts"
 import type { Unreadable } from "./Unreadable.ts"
 
 /** What a verified notification leads to. Pure. */
@@ -81,7 +82,7 @@ export const consequenceOf = (
     matchEvent(
       { id: envelope.id, type: envelope.type, payload: encodeEnvelope(envelope), data: { ...envelope.data } },
       subjects,
-      context
+      context.endpoints
     )
   )
   return {
@@ -147,23 +148,6 @@ const withMilestone = (
         ]
       : [envelope]
   )
-
-/** An event before it is known to whom it goes. */
-export interface MatchableEvent extends Pick<NewEvent, "id" | "type" | "payload"> {
-  readonly data: Readonly<Record<string, unknown>>
-}
-
-/** An event with the endpoints that subscribe to its type and whose filters it passes. */
-export const matchEvent = (
-  { data, id, payload, type }: MatchableEvent,
-  subjects: FilterSubjects,
-  { endpoints }: InboundContext
-): NewEvent => ({
-  id,
-  type,
-  payload,
-  matching: endpoints.filter(({ events, filters }) => events.includes(type) && passes(filters, { data, subjects }))
-})
 
 /** What filters look at where nothing but `data` is applicable (contract 7.6). */
 export const dataOnly: FilterSubjects = { priceIds: null, productIds: null, metadata: null }

@@ -1,4 +1,4 @@
-import { SqlClient, type SqlError, type Statement } from "@effect/sql"
+import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
 import type { EventType } from "../events/Catalog.ts"
 import type { Environment } from "../events/Environment.ts"
@@ -7,9 +7,8 @@ import { newId, type OrganizationId } from "../kit/Ids.ts"
 import { RequestId } from "../kit/Request.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import { recordDisconnection } from "../provider/Accounts.ts"
-import { enqueue } from "../publishing/Enqueue.ts"
 import { type MatchableEndpoint, matchableEndpoints } from "../publishing/MatchableEndpoint.ts"
-import { newDeliveries } from "../publishing/NewDelivery.ts"
+import { type MatchedEvent, matchingPart, publicationValues, storingParts } from "../publishing/Publication.ts"
 import { makePreparing, parametersOf } from "../storage/Statements.ts"
 import type { ReceiptOutcome } from "./Receipt.ts"
 import type { Unreadable } from "./Unreadable.ts"
@@ -25,15 +24,6 @@ export interface InboundContext {
   readonly awaitsFirstPayment: boolean
 }
 
-/** An event that a notification gave rise to, with the endpoints that it goes to. */
-export interface NewEvent {
-  readonly id: string
-  readonly type: EventType
-  readonly payload: string
-  /** Paused ones included, which are only told what they missed. */
-  readonly matching: ReadonlyArray<MatchableEndpoint>
-}
-
 /** A notification to be stored with everything that it leads to. */
 export interface NewReceipt {
   readonly environment: Environment
@@ -46,7 +36,7 @@ export interface NewReceipt {
   readonly unreadable: Unreadable | null
   readonly providerCreatedAt: Date
   readonly receivedAt: Date
-  readonly events: ReadonlyArray<NewEvent>
+  readonly events: ReadonlyArray<MatchedEvent<EventType>>
   /** The account gave our access back: it is disconnected with the receipt, unless it was linked after that. */
   readonly deauthorizes: boolean
   readonly traceparent: string | null
@@ -88,20 +78,9 @@ const contextSql = (sql: SqlClient.SqlClient) => {
     WHERE a.environment = ${of.environment} AND a.account_id = ${of.accountId}`
 }
 
-/**
- * The deliveries of matching endpoints, as part of a statement: those that are still there, active or not by now. An
- * endpoint that was deleted or paused after it was looked up gets no delivery.
- */
-export const stillMatching = (
-  sql: SqlClient.SqlClient,
-  of: Readonly<Record<"organizationId" | "environment" | "deliveries", Statement.Fragment>>
-): Statement.Fragment => sql`
-  SELECT d.*, p.active
-  FROM json_to_recordset(${of.deliveries}::json)
-    AS d (id uuid, "endpointId" uuid, "eventId" text, "secretIds" uuid[], type text)
-  JOIN payments.endpoints p ON p.organization_id = ${of.organizationId}::uuid
-    AND p.environment = ${of.environment}::text AND p.id = d."endpointId" AND p.deleted_at IS NULL
-  WHERE d.type <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone)`
+/** Of simultaneous first payments of an account one makes the milestone: the statement's part `milestone` decides. */
+export const unlessMilestoneIsTaken = (sql: SqlClient.SqlClient) => (type: string) =>
+  sql.literal(`(${type} <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone))`)
 
 /**
  * Everything that is stored with a receipt, in one statement; its values are those of `insertionOf`. The milestone comes
@@ -109,6 +88,8 @@ export const stillMatching = (
  */
 const insertionSql = (sql: SqlClient.SqlClient) => {
   const receipt = parametersOf(sql, insertionColumns)
+  const admits = unlessMilestoneIsTaken(sql)
+  const isFirst = sql`(SELECT first FROM receipt)`
   return sql`
     WITH milestone AS (
       UPDATE payments.provider_accounts SET first_payment_event_id = ${receipt.providerEventId}
@@ -118,7 +99,7 @@ const insertionSql = (sql: SqlClient.SqlClient) => {
         AND organization_id = ${receipt.organizationId} AND environment = ${receipt.environment}
         AND NOT had_payments_before AND first_payment_event_id IS NULL
       RETURNING 1
-    ), matching AS (${stillMatching(sql, receipt)}), receipt AS (
+    ), ${matchingPart(sql, receipt, { admits })}, receipt AS (
       INSERT INTO payments.receipts AS r (environment, provider_event_id, organization_id, account_id, type,
         livemode, outcome, reason, provider_created_at, received_at)
       VALUES (${receipt.environment}, ${receipt.providerEventId}, ${receipt.organizationId}, ${receipt.accountId},
@@ -136,30 +117,16 @@ const insertionSql = (sql: SqlClient.SqlClient) => {
         -- The provider dates to the second
         AND linked_at < ${receipt.providerCreatedAt}::timestamptz + interval '1 second'
       RETURNING organization_id, environment, account_id
-    ), disconnection AS (${recordDisconnection(sql, "deauthorized", receipt)}), event AS (
-      INSERT INTO payments.events (organization_id, environment, id, type, payload, provider_event_id)
-      SELECT ${receipt.organizationId}::uuid, ${receipt.environment}::text, e.id, e.type, e.payload,
-        ${receipt.providerEventId}::text
-      FROM receipt, unnest(
-        ${receipt.eventIds}::text[],
-        ${receipt.eventTypes}::text[],
-        ${receipt.eventPayloads}::text[]
-      ) AS e (id, type, payload)
-      WHERE receipt.first AND (e.type <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone))
-    ), delivery AS (
-      INSERT INTO payments.deliveries
-        (organization_id, environment, id, endpoint_id, event_id, secret_ids, traceparent, attempts)
-      SELECT ${receipt.organizationId}::uuid, ${receipt.environment}::text, m.id, m."endpointId", m."eventId",
-        m."secretIds", ${receipt.traceparent}::text, '{}'
-      FROM receipt, matching m WHERE receipt.first AND m.active
-      RETURNING *
-    ), queued AS (${enqueue(sql, "delivery")}), skipped AS (
-      INSERT INTO payments.skipped_events
-        (organization_id, environment, endpoint_id, event_id, type, provider_event_id)
-      SELECT ${receipt.organizationId}::uuid, ${receipt.environment}::text, m."endpointId", m."eventId", m.type,
-        ${receipt.providerEventId}::text
-      FROM receipt, matching m WHERE receipt.first AND NOT m.active
-    )
+    ), disconnection AS (${recordDisconnection(sql, "deauthorized", receipt)}),
+    ${storingParts(sql, receipt, {
+      providerEventId: receipt.providerEventId,
+      sourceEventId: receipt.providerEventId,
+      traceparent: receipt.traceparent,
+      eventsIf: isFirst,
+      deliveriesIf: isFirst,
+      skippedIf: isFirst,
+      admits
+    })}
     SELECT first, outcome FROM receipt`
 }
 
@@ -209,10 +176,7 @@ const insertionOf = (
   receivedAt: receipt.receivedAt.toISOString(),
   claimsMilestone: claimsMilestone(receipt.events),
   deauthorizes: receipt.deauthorizes,
-  eventIds: receipt.events.map(({ id }) => id),
-  eventTypes: receipt.events.map(({ type }) => type),
-  eventPayloads: receipt.events.map(({ payload }) => payload),
-  deliveries: JSON.stringify(deliveriesOf(receipt)),
+  ...publicationValues(receipt.events, receipt.receivedAt),
   traceparent: receipt.traceparent,
   ...record
 })
@@ -265,11 +229,5 @@ export const makeReceiptsRepo = Effect.gen(function* () {
 })
 
 /** Whether events hold the milestone of a first payment, which one notification of an account may make. */
-export const claimsMilestone = (events: ReadonlyArray<NewEvent>): boolean =>
+export const claimsMilestone = (events: ReadonlyArray<MatchedEvent<EventType>>): boolean =>
   events.some(({ type }) => type === "milestone.first_payment")
-
-/** A delivery to each endpoint that matches. Those of the same event, endpoint and time always have the same ids. */
-export const deliveriesOf = ({ events, receivedAt }: Pick<NewReceipt, "events" | "receivedAt">) =>
-  events.flatMap(({ id, matching, type }) =>
-    newDeliveries({ id, receivedAt }, matching).map((delivery) => ({ ...delivery, type }))
-  )

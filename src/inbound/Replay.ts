@@ -10,10 +10,11 @@ import { makeAudit } from "../kit/Audit.ts"
 import type { Author, Tenant } from "../kit/Tenant.ts"
 import { Accounts } from "../provider/Accounts.ts"
 import { Provider } from "../provider/Provider.ts"
+import { matchEvent } from "../publishing/Publication.ts"
 import { transaction } from "../storage/Database.ts"
 import { makeAccountReports } from "./AccountReports.ts"
 import { makeCompletion, untilConcluded } from "./Completion.ts"
-import { type Consequence, dataOnly, matchEvent, nothing } from "./Consequences.ts"
+import { type Consequence, dataOnly, nothing } from "./Consequences.ts"
 import { type Receipt, type Replay, ReplayRefused } from "./Receipt.ts"
 import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
 import { type InboundContext, makeReceiptsRepo } from "./ReceiptsRepo.ts"
@@ -146,7 +147,9 @@ export const makeReplay = Effect.gen(function* () {
     author: Author
   ) {
     const stored = yield* records.storedEvents(tenant, receipt)
-    const events = stored.map((event) => matchEvent({ ...event, data: dataOf(event.payload) }, dataOnly, context))
+    const events = stored.map((event) =>
+      matchEvent({ ...event, data: dataOf(event.payload) }, dataOnly, context.endpoints)
+    )
     return yield* transaction(sql)(store(tenant, receipt, { ...nothing(receipt.outcome, context), events }, author))
   })
 

@@ -1,10 +1,10 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
 import type { Tenant } from "../kit/Tenant.ts"
-import { enqueue } from "../publishing/Enqueue.ts"
+import { matchingPart, parametersFor, publicationValues, storingParts } from "../publishing/Publication.ts"
 import type { Consequence } from "./Consequences.ts"
 import type { Receipt, ReceiptOutcome } from "./Receipt.ts"
-import { claimsMilestone, deliveriesOf, stillMatching } from "./ReceiptsRepo.ts"
+import { claimsMilestone, unlessMilestoneIsTaken } from "./ReceiptsRepo.ts"
 
 /** What a replay has stored. */
 export interface StoredReplay {
@@ -27,11 +27,8 @@ export const makeReplayRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
     { events, outcome, unreadable }: Consequence
   ): Effect.Effect<StoredReplay, SqlError.SqlError> => {
     const wasMalformed = receipt.outcome === "malformed"
-    const values = {
-      organizationId: sql`${tenant.organizationId}`,
-      environment: sql`${tenant.environment}`,
-      deliveries: sql`${JSON.stringify(deliveriesOf({ events, receivedAt: receipt.receivedAt }))}`
-    }
+    const of = parametersFor(sql, tenant, publicationValues(events, receipt.receivedAt))
+    const admits = unlessMilestoneIsTaken(sql)
     return Effect.map(
       sql<{ made: ReadonlyArray<string>; outcome: ReceiptOutcome | null }>`
         WITH milestone AS (
@@ -41,32 +38,14 @@ export const makeReplayRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
             AND NOT had_payments_before
             AND (first_payment_event_id IS NULL OR first_payment_event_id = ${receipt.providerEventId})
           RETURNING 1
-        ), matching AS (${stillMatching(sql, values)}), event AS (
-          INSERT INTO payments.events (organization_id, environment, id, type, payload, provider_event_id)
-          SELECT ${tenant.organizationId}::uuid, ${tenant.environment}::text, e.id, e.type, e.payload,
-            ${receipt.providerEventId}::text
-          FROM unnest(
-            ${events.map(({ id }) => id)}::text[],
-            ${events.map(({ type }) => type)}::text[],
-            ${events.map(({ payload }) => payload)}::text[]
-          ) AS e (id, type, payload)
-          WHERE e.type <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone)
-          ON CONFLICT (organization_id, environment, id) DO NOTHING
-        ), delivery AS (
-          INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, attempts)
-          SELECT ${tenant.organizationId}::uuid, ${tenant.environment}::text, m.id, m."endpointId", m."eventId",
-            m."secretIds", '{}'
-          FROM matching m WHERE m.active
-          ON CONFLICT (organization_id, environment, id) DO NOTHING
-          RETURNING *
-        ), queued AS (${enqueue(sql, "delivery")}), skipped AS (
-          INSERT INTO payments.skipped_events
-            (organization_id, environment, endpoint_id, event_id, type, provider_event_id)
-          SELECT ${tenant.organizationId}::uuid, ${tenant.environment}::text, m."endpointId", m."eventId", m.type,
-            ${receipt.providerEventId}::text
-          FROM matching m WHERE ${wasMalformed} AND NOT m.active
-          ON CONFLICT (organization_id, environment, endpoint_id, event_id) DO NOTHING
-        ), receipt AS (
+        ), ${matchingPart(sql, of, { admits })},
+        ${storingParts(sql, of, {
+          providerEventId: sql`${receipt.providerEventId}`,
+          sourceEventId: sql`${receipt.providerEventId}`,
+          traceparent: sql`NULL`,
+          skippedIf: sql`${wasMalformed}`,
+          admits
+        })}, receipt AS (
           UPDATE payments.receipts SET organization_id = ${tenant.organizationId}, reason = ${unreadable?.reason ?? null},
             outcome = CASE WHEN EXISTS (SELECT 1 FROM delivery) THEN 'delivered'
               WHEN outcome <> 'malformed' THEN outcome

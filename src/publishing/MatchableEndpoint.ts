@@ -1,4 +1,5 @@
 import type { SqlClient, Statement } from "@effect/sql"
+import { signingSecretIds } from "../endpoints/SecretLifetime.ts"
 import type { Filters } from "../events/Filters.ts"
 import type { Subscriber } from "./NewDelivery.ts"
 
@@ -21,13 +22,7 @@ export const matchableEndpoints = (sql: SqlClient.SqlClient, tenant: string): St
         'active', p.active,
         'events', COALESCE(p.events, ARRAY['payment.succeeded']),
         'filters', p.filters,
-        'secretIds', (
-          -- After several rotations in a day: the newest and its predecessor
-          SELECT json_agg(id ORDER BY retired_at DESC NULLS FIRST) FROM (
-            SELECT s.id, s.retired_at FROM payments.endpoint_secrets s
-            WHERE s.organization_id = p.organization_id AND s.environment = p.environment AND s.endpoint_id = p.id
-              AND (s.retired_at IS NULL OR s.retired_at > now() - interval '24 hours')
-            ORDER BY s.retired_at DESC NULLS FIRST LIMIT 2) AS newest)))
+        'secretIds', ${signingSecretIds("p")}))
       FROM payments.endpoints p
       WHERE p.organization_id = ${tenant}.organization_id AND p.environment = ${tenant}.environment
         AND p.deleted_at IS NULL

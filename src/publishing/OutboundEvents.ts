@@ -4,13 +4,13 @@ import { Clock, Context, Data, Effect, Layer, Schema } from "effect"
 import type { ServiceUnavailable } from "../Errors.ts"
 import { envelopeVersion, providerName, testProviderName } from "../events/Envelope.ts"
 import { type CatalogEntry, EventCatalog } from "../events/EventCatalog.ts"
-import { type FilterSubjects, passes } from "../events/Filters.ts"
+import type { FilterSubjects } from "../events/Filters.ts"
 import { newId } from "../kit/Ids.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import { orUnavailable, transaction } from "../storage/Database.ts"
 import { currentTraceparent } from "../telemetry/Spans.ts"
-import { type NewDelivery, newDeliveries } from "./NewDelivery.ts"
 import { makeOutboundEventsRepo } from "./OutboundEventsRepo.ts"
+import { matchEvent } from "./Publication.ts"
 import { WakeUp } from "./WakeUp.ts"
 
 /** How an embedding team's events are told apart from others'. */
@@ -168,28 +168,13 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
         message: "The organization is not known here: make it with Organizations first."
       })
     }
-    const matching = endpoints.filter(
-      ({ events, filters }) =>
-        events.includes(event.type) && passes(filters, { data: event.data, subjects: subjectsOf(event) })
-    )
-    const active = matching.filter((endpoint) => endpoint.active)
-    const skippedBy = matching.filter((endpoint) => !endpoint.active).map(({ endpointId }) => endpointId)
-    const deliveries: ReadonlyArray<NewDelivery> = newDeliveries({ id: eventId, receivedAt: now }, active)
     const stored = yield* repo.insert(event, {
-      eventId,
-      type: event.type,
-      payload,
+      event: matchEvent({ id: eventId, type: event.type, payload, data: event.data }, subjectsOf(event), endpoints),
+      receivedAt: now,
       sourceEventId,
-      deliveries,
-      skippedBy,
       traceparent
     })
-    return {
-      eventId,
-      deliveries: stored ? deliveries.length : 0,
-      skipped: stored ? skippedBy.length : 0,
-      duplicate: !stored
-    }
+    return { eventId, deliveries: stored.deliveries, skipped: stored.skipped, duplicate: !stored.isNew }
   })
 
   return {

@@ -1,21 +1,22 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
-import type { EndpointId } from "../kit/Ids.ts"
 import type { Tenant } from "../kit/Tenant.ts"
-import { enqueue } from "./Enqueue.ts"
 import { type MatchableEndpoint, matchableEndpoints } from "./MatchableEndpoint.ts"
-import type { NewDelivery } from "./NewDelivery.ts"
+import { matchingPart, type NewEvent, parametersFor, publicationValues, storingParts } from "./Publication.ts"
 
-/** An event to be stored with everything that it leads to. */
+/** An event to store with everything that it leads to. */
 export interface NewOutboundEvent {
-  readonly eventId: string
-  readonly type: string
-  readonly payload: string
+  readonly event: NewEvent
+  readonly receivedAt: Date
   readonly sourceEventId: string
-  readonly deliveries: ReadonlyArray<NewDelivery>
-  /** Endpoints that it would go to if they were not paused. */
-  readonly skippedBy: ReadonlyArray<EndpointId>
   readonly traceparent: string | null
+}
+
+/** What was stored of an event. */
+export interface StoredOutboundEvent {
+  readonly isNew: boolean
+  readonly deliveries: number
+  readonly skipped: number
 }
 
 /** The SQL of the slice; nobody outside it imports this. */
@@ -32,31 +33,24 @@ export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
 
   /**
    * Stores an event, its deliveries and what paused endpoints missed in one statement. An event that is known changes
-   * nothing. Answers whether it was new.
+   * nothing.
    */
-  insert: (tenant: Tenant, event: NewOutboundEvent): Effect.Effect<boolean, SqlError.SqlError> =>
-    Effect.map(
-      sql`
-        WITH event AS (
-          INSERT INTO payments.events (organization_id, environment, id, type, payload)
-          VALUES (${tenant.organizationId}, ${tenant.environment}, ${event.eventId}, ${event.type}, ${event.payload})
-          ON CONFLICT (organization_id, environment, id) DO NOTHING
-          RETURNING organization_id, environment, id, type
-        ), delivery AS (
-          INSERT INTO payments.deliveries
-            (organization_id, environment, id, endpoint_id, event_id, secret_ids, traceparent, attempts)
-          SELECT event.organization_id, event.environment, d.id, d."endpointId", event.id, d."secretIds",
-            ${event.traceparent}::text, '{}'
-          FROM event, json_to_recordset(${JSON.stringify(event.deliveries)}::json)
-            AS d (id uuid, "endpointId" uuid, "secretIds" uuid[])
-          RETURNING *
-        ), queued AS (${enqueue(sql, "delivery")}), skipped AS (
-          INSERT INTO payments.skipped_events
-            (organization_id, environment, endpoint_id, event_id, type, provider_event_id)
-          SELECT event.organization_id, event.environment, s.id, event.id, event.type, ${event.sourceEventId}::text
-          FROM event, unnest(${event.skippedBy}::uuid[]) AS s (id)
-        )
-        SELECT 1 FROM event`,
-      (rows) => rows.length > 0
+  insert: (tenant: Tenant, { event, receivedAt, sourceEventId, traceparent }: NewOutboundEvent) => {
+    const of = parametersFor(sql, tenant, publicationValues([event], receivedAt))
+    const isNew = sql`EXISTS (SELECT 1 FROM event)`
+    return Effect.map(
+      sql<StoredOutboundEvent>`
+        WITH ${matchingPart(sql, of)},
+        ${storingParts(sql, of, {
+          providerEventId: sql`NULL`,
+          sourceEventId: sql`${sourceEventId}`,
+          traceparent: sql`${traceparent}`,
+          deliveriesIf: isNew,
+          skippedIf: isNew
+        })}
+        SELECT ${isNew} AS "isNew", (SELECT count(*) FROM delivery)::int AS deliveries,
+          (SELECT count(*) FROM skipped)::int AS skipped`,
+      ([stored]) => stored ?? { isNew: false, deliveries: 0, skipped: 0 }
     )
+  }
 }))

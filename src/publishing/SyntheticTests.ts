@@ -18,7 +18,6 @@ import { makeAudit } from "../kit/Audit.ts"
 import { type EndpointId, newId } from "../kit/Ids.ts"
 import { orUnavailable, transaction } from "../storage/Database.ts"
 import { currentTraceparent } from "../telemetry/Spans.ts"
-import { newDeliveries } from "./NewDelivery.ts"
 import { makeSyntheticTestsRepo, type TestCandidate, testsPerMinute } from "./SyntheticTestsRepo.ts"
 import { WakeUp } from "./WakeUp.ts"
 
@@ -82,14 +81,13 @@ export class SyntheticTests extends Context.Tag("connected-payments/publishing/S
           Effect.gen(function* () {
             const candidate = yield* find(principal, id)
             yield* judge(principal, candidate, type)
-            const subscriber = { endpointId: id, secretIds: candidate.secretIds }
-            const deliveries = newDeliveries({ id: envelope.id, receivedAt: createdAt }, [subscriber])
-            const delivery = yield* Effect.orDie(Option.fromNullable(deliveries[0]))
-            yield* repo.insert(principal, { delivery, type, payload: encodeEnvelope(envelope), traceparent })
+            const matching = [{ endpointId: id, secretIds: candidate.secretIds }]
+            const event = { id: envelope.id, type, payload: encodeEnvelope(envelope), matching }
+            const deliveryId = yield* repo.insert(principal, id, { event, receivedAt: createdAt, traceparent })
             const { author, environment, organizationId } = principal
             const target = { targetType: "endpoint", targetId: id }
             yield* audit({ organizationId, environment, author, action: "endpoint.tested", ...target })
-            return { id: delivery.id, eventId: envelope.id, state: "queued", test: true } as const
+            return { id: deliveryId, eventId: envelope.id, state: "queued", test: true } as const
           })
         )
       }, orUnavailable)

@@ -1,10 +1,10 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Option } from "effect"
+import { signingSecretIds } from "../endpoints/SecretLifetime.ts"
 import type { EventType } from "../events/Catalog.ts"
-import type { EndpointId } from "../kit/Ids.ts"
+import type { DeliveryId, EndpointId } from "../kit/Ids.ts"
 import type { Tenant } from "../kit/Tenant.ts"
-import { enqueue } from "./Enqueue.ts"
-import type { NewDelivery } from "./NewDelivery.ts"
+import { matchingPart, type NewEvent, parametersFor, publicationValues, storingParts } from "./Publication.ts"
 
 /** New synthetic tests per minute and endpoint (contract 10.2). */
 export const testsPerMinute = 5
@@ -22,11 +22,10 @@ export interface TestCandidate {
   readonly secondsToNextTest: number
 }
 
-/** A synthetic event with its delivery. */
+/** A synthetic event that goes to the tested endpoint alone. */
 export interface NewTest {
-  readonly delivery: NewDelivery
-  readonly type: EventType
-  readonly payload: string
+  readonly event: NewEvent
+  readonly receivedAt: Date
   readonly traceparent: string | null
 }
 
@@ -48,14 +47,7 @@ export const makeSyntheticTestsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
             SELECT 1 FROM payments.provider_accounts a
             WHERE a.organization_id = e.organization_id AND a.environment = e.environment AND a.status = 'connected'
           ) AS connected,
-          COALESCE((
-            SELECT json_agg(id ORDER BY retired_at DESC NULLS FIRST) FROM (
-              SELECT s.id, s.retired_at FROM payments.endpoint_secrets s
-              WHERE s.organization_id = e.organization_id AND s.environment = e.environment AND s.endpoint_id = e.id
-                AND (s.retired_at IS NULL OR s.retired_at > now() - interval '24 hours')
-              ORDER BY s.retired_at DESC NULLS FIRST LIMIT 2
-            ) AS newest
-          ), '[]') AS "secretIds",
+          COALESCE(${sql.literal(signingSecretIds("e"))}, '[]') AS "secretIds",
           tests.count AS "testsInLastMinute", tests.seconds AS "secondsToNextTest"
         FROM payments.endpoints e, LATERAL (
           SELECT count(*)::int AS count,
@@ -68,22 +60,27 @@ export const makeSyntheticTestsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
       Effect.map(([row]) => Option.fromNullable(row))
     ),
 
-  /** Stores an event with its delivery, and counts it. */
-  insert: (tenant: Tenant, { delivery, payload, traceparent, type }: NewTest) =>
-    sql`
-      WITH counted AS (
-        UPDATE payments.endpoints SET recent_tests = clock_timestamp() || recent_tests[1:${testsPerMinute - 1}::int]
-        WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
-          AND id = ${delivery.endpointId}
-      ), event AS (
-        INSERT INTO payments.events (organization_id, environment, id, type, payload)
-        VALUES (${tenant.organizationId}, ${tenant.environment}, ${delivery.eventId}, ${type}, ${payload})
-      ), delivery AS (
-        INSERT INTO payments.deliveries
-          (organization_id, environment, id, endpoint_id, event_id, secret_ids, test, traceparent, attempts)
-        VALUES (${tenant.organizationId}, ${tenant.environment}, ${delivery.id}, ${delivery.endpointId},
-          ${delivery.eventId}, ${delivery.secretIds}::uuid[], true, ${traceparent}, '{}')
-        RETURNING *
-      )
-      ${enqueue(sql, "delivery")}`
+  /** Stores an event with its delivery to the endpoint, and counts it. Answers the delivery's id. */
+  insert: (tenant: Tenant, endpointId: EndpointId, { event, receivedAt, traceparent }: NewTest) => {
+    const of = parametersFor(sql, tenant, publicationValues([event], receivedAt))
+    return Effect.flatMap(
+      sql<{ readonly id: DeliveryId }>`
+        WITH counted AS (
+          UPDATE payments.endpoints SET recent_tests = clock_timestamp() || recent_tests[1:${testsPerMinute - 1}::int]
+          WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND id = ${endpointId}
+        ), ${matchingPart(sql, of)},
+        ${storingParts(sql, of, {
+          providerEventId: sql`NULL`,
+          sourceEventId: sql`NULL`,
+          traceparent: sql`${traceparent}`,
+          test: true,
+          skippedIf: sql`false`
+        })}
+        SELECT id FROM delivery`,
+      ([stored]) =>
+        stored === undefined
+          ? Effect.dieMessage("A test of a locked, active endpoint has one delivery")
+          : Effect.succeed(stored.id)
+    )
+  }
 }))

@@ -1,5 +1,6 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Duration, Effect, Option } from "effect"
+import { mayBeUnsigned, signsDelivery } from "../../endpoints/SecretLifetime.ts"
 import { type DeliveryId, type EndpointId, firstIdAt } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { enqueue } from "../../publishing/Enqueue.ts"
@@ -29,10 +30,7 @@ export const makeResendSql = Effect.map(SqlClient.SqlClient, (sql) => {
     SELECT s.id FROM payments.endpoint_secrets s
     WHERE s.organization_id = d.organization_id AND s.environment = d.environment AND s.endpoint_id = d.endpoint_id`)
 
-  // A rotated secret signs for 24 hours more, and longer for what was queued before the rotation
-  const signing = sql`
-    (${ofEndpoint} AND s.id = ANY (d.secret_ids)
-      AND (s.retired_at IS NULL OR s.retired_at > now() - interval '24 hours' OR d.created_at < s.retired_at))`
+  const signing = sql`(${ofEndpoint} AND s.id = ANY (d.secret_ids) AND ${sql.literal(signsDelivery("s", "d"))})`
 
   /** Whether no secret that the delivery is bound to signs any more. */
   const unsigned = sql`NOT EXISTS ${signing}`
@@ -187,7 +185,7 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
       sql`
         WITH bound AS (
           UPDATE payments.delivery_queue d SET secret_ids = ${resendSql.currentSecret}
-          WHERE d.lease IS NULL AND d.created_at < now() - interval '24 hours'
+          WHERE d.lease IS NULL AND ${sql.literal(mayBeUnsigned("d"))}
             AND ${resendSql.unsigned} AND ${resendSql.currentSecret} IS NOT NULL
           RETURNING organization_id, environment, id, secret_ids
         )

@@ -3,7 +3,7 @@ import { failedWith, KeptSpan } from "../../telemetry/Spans.ts"
 import { spanOfTraceparent } from "../../telemetry/TraceContext.ts"
 import type { AttemptOutcome } from "../Attempt.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
-import type { NextStep } from "./Queue.ts"
+import type { NextStep } from "./FinishedAttempt.ts"
 
 /** An attempt that has ended. */
 export interface EndedAttempt {

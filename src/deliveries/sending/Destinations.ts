@@ -5,6 +5,7 @@
 import type { SqlError } from "@effect/sql"
 import { type Context, Effect, Either, type Redacted } from "effect"
 import { isNonEmptyReadonlyArray, type NonEmptyReadonlyArray } from "effect/Array"
+import { signs } from "../../endpoints/SecretLifetime.ts"
 import { secretContext } from "../../endpoints/Secrets.ts"
 import { type Cipher, DecryptionFailed } from "../../kit/Cipher.ts"
 import type { EndpointId } from "../../kit/Ids.ts"
@@ -13,9 +14,6 @@ import type { Queue } from "./Queue.ts"
 
 /** How long what was read is taken for true, in milliseconds: far below the 24 hours that a rotation leaves. */
 const believedFor = 30_000
-
-/** How long a rotated secret signs on (contract 8.6), in milliseconds. */
-const rotationOverlap = 24 * 60 * 60 * 1000
 
 /** Endpoints that are kept in memory at most. */
 const maxKnown = 10_000
@@ -120,7 +118,3 @@ export class Destinations {
     this.#known.set(endpointId, known)
   }
 }
-
-/** A rotated secret signs for 24 hours more, and longer for what was queued before the rotation. */
-const signs = (retiredAt: number | null, { claimedAt, createdAt }: ClaimedDelivery): boolean =>
-  retiredAt === null || retiredAt > claimedAt - rotationOverlap || createdAt < retiredAt

@@ -1,0 +1,149 @@
+import type { SqlClient, SqlError } from "@effect/sql"
+import { Duration, Effect } from "effect"
+import type { EndpointId } from "../../kit/Ids.ts"
+import { maxAutomaticAttempts } from "../RetryPolicy.ts"
+import { arrayOf, type Claim, type ClaimOptions, type ClaimRow, queueStart, toClaim } from "./Claim.ts"
+import type { Plans } from "./Plans.ts"
+
+/** How many due rows a claim looks at, as a multiple of its limit, to pick fairly across endpoints. */
+const windowFactor = 2
+
+/** How many rows a claim of the newest looks at, whatever its limit, and how far back it goes. */
+const newestWindow = 1024
+const newestAge = "5 seconds"
+
+const itself = <A>(value: A): A => value
+
+/** What is due and may be taken, beside the endpoints that are asked for; at most `window` rows. */
+const lookedAt = (
+  sql: SqlClient.SqlClient,
+  { from = queueStart, look }: ClaimOptions,
+  out: ReadonlyArray<EndpointId>,
+  window: number
+) => {
+  // Not `= ANY`, which compares with one after another: there may be thousands
+  const free = sql`CASE WHEN leased_until IS NULL OR leased_until <= now()
+    THEN endpoint_id NOT IN (SELECT unnest(${arrayOf(out, itself)}::uuid[])) END`
+  return look === "newest"
+    ? sql`
+        SELECT tid, endpoint_id, next_attempt_at FROM (
+          SELECT ctid AS tid, endpoint_id, next_attempt_at, leased_until FROM payments.delivery_queue
+          WHERE next_attempt_at >= ANY (ARRAY[now() - ${newestAge}::interval]) AND next_attempt_at <= now()
+          ORDER BY next_attempt_at DESC LIMIT ${newestWindow}
+        ) AS newest
+        WHERE ${free}
+        ORDER BY next_attempt_at DESC LIMIT ${window}`
+    : sql`
+        SELECT ctid AS tid, endpoint_id, next_attempt_at FROM payments.delivery_queue
+        WHERE next_attempt_at >= ANY (ARRAY[${from}::timestamptz]) AND next_attempt_at <= now() AND ${free}
+        ORDER BY next_attempt_at LIMIT ${window}`
+}
+
+/**
+ * The statement that claims: it takes what is due under a lease, gives up what a dead worker had last, and answers all
+ * that the attempts need.
+ *
+ * Conditions stand in forms that leave the planner no choice but to follow the index in its order and stop at the
+ * limit: it knows little of a table that is empty one minute and full the next. A range written as `>=` and `<=` is
+ * taken for a few rows, which are all read and then sorted; `>= ANY` of one value means the same and is not. A range of
+ * whole rows, ordered so, leaves the index of that order alone.
+ */
+export const makeClaim =
+  (sql: SqlClient.SqlClient, plans: Plans) =>
+  (options: ClaimOptions): Effect.Effect<Claim, SqlError.SqlError> => {
+    const busy = [...options.inFlight]
+    const { askedFor = [], caps, leftOut = [], perEndpoint, perNewcomer = perEndpoint } = options
+    const capOf = (id: EndpointId) => caps?.get(id) ?? perEndpoint
+    const saturated = busy.filter(([id, count]) => count >= capOf(id)).map(([id]) => id)
+    const window = options.look === "asked" ? 0 : options.limit * windowFactor
+    return Effect.suspend(() => {
+      const lease = crypto.randomUUID()
+      return Effect.map(
+        sql<ClaimRow>`
+      ${plans.mark} WITH next AS MATERIALIZED (${lookedAt(sql, options, [...saturated, ...leftOut], window)}
+      ), asked AS MATERIALIZED (
+        SELECT a.tid, w.endpoint_id, a.next_attempt_at
+        FROM unnest(${arrayOf(askedFor, ({ endpointId }) => endpointId)}::uuid[],
+          ${arrayOf(askedFor, ({ from }) => `"${from}"`)}::timestamptz[],
+          ${arrayOf(askedFor, ({ room }) => room)}::int[]) AS w (endpoint_id, since, room)
+        CROSS JOIN LATERAL (
+          SELECT ctid AS tid, next_attempt_at FROM payments.delivery_queue
+          WHERE (endpoint_id, next_attempt_at) >= (w.endpoint_id, w.since)
+            AND (endpoint_id, next_attempt_at) <= (w.endpoint_id, now())
+            AND (leased_until IS NULL OR leased_until <= now())
+          ORDER BY endpoint_id, next_attempt_at LIMIT w.room
+        ) AS a
+      ), due AS (
+        SELECT * FROM next UNION ALL SELECT * FROM asked
+      ), chosen AS MATERIALIZED (
+        SELECT tid FROM (
+          SELECT due.tid, due.next_attempt_at, COALESCE(busy.cap, ${perNewcomer}) AS cap, COALESCE(busy.attempts, 0)
+            + row_number() OVER (PARTITION BY due.endpoint_id ORDER BY due.next_attempt_at) AS turn
+          FROM due LEFT JOIN unnest(${arrayOf(busy, ([id]) => id)}::uuid[], ${arrayOf(busy, ([, count]) => count)}::int[],
+            ${arrayOf(busy, ([id]) => capOf(id))}::int[])
+            AS busy (endpoint_id, attempts, cap) ON busy.endpoint_id = due.endpoint_id
+        ) AS ranked
+        WHERE turn <= cap
+        ORDER BY turn, next_attempt_at ${sql.literal(options.look === "newest" ? "DESC" : "ASC")}
+        LIMIT ${options.limit}
+      ), locked AS MATERIALIZED (
+        -- Rows are named by their place, and through an array: with a join here, a stale plan exceeds the limit
+        SELECT ctid AS tid, organization_id, environment, id, lease, attempt_count, next_trigger, claimed_at,
+          lease IS NOT NULL AND (next_trigger = 'manual' OR attempt_count >= ${maxAutomaticAttempts}) AS used_up
+        FROM payments.delivery_queue
+        WHERE ctid = ANY (ARRAY(SELECT tid FROM chosen))
+          -- Again, of the row as it is once it is locked; in a form that no index serves: without statistics yet,
+          -- one would be read from end to end for it
+          AND CASE WHEN leased_until IS NULL OR leased_until <= now() THEN next_attempt_at <= now() END
+        FOR UPDATE SKIP LOCKED
+      ), given_up AS (
+        DELETE FROM payments.delivery_queue WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE used_up))
+      ), interrupted AS (
+        UPDATE payments.deliveries d SET
+          attempts[l.attempt_count] = COALESCE(d.attempts[l.attempt_count],
+            ROW(l.attempt_count, l.next_trigger, l.claimed_at, NULL, NULL, 'interrupted')::payments.delivery_attempt),
+          attempt_count = l.attempt_count,
+          state = CASE WHEN l.used_up THEN 'failed' ELSE 'queued' END,
+          finished_at = CASE WHEN l.used_up THEN now() END,
+          last_http_status = NULL, last_error_code = 'interrupted'
+        FROM locked l
+        WHERE l.lease IS NOT NULL AND d.organization_id = l.organization_id AND d.environment = l.environment
+          AND d.id = l.id
+      ), claimed AS (
+        UPDATE payments.delivery_queue SET
+          lease = ${lease}::uuid, claimed_at = now(), attempt_count = attempt_count + 1,
+          leased_until = now() + ${Duration.toMillis(options.lease)} * interval '1 millisecond'
+        WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE NOT used_up))
+        RETURNING organization_id, environment, id, attempt_count, next_trigger, endpoint_id, event_id, secret_ids,
+          created_at, traceparent
+      )
+      -- About the claim, in one row; then the deliveries, without it
+      SELECT json_build_object(
+          'claimedAt', date_part('epoch', now()) * 1000,
+          'pages', pg_relation_size('payments.deliveries') / 8192,
+          'more', (SELECT count(*) FROM next) >= ${window},
+          -- A row that is stored late stands at the time when its transaction began: look back a little
+          'place', LEAST((SELECT min(next_attempt_at) FROM next), now() - interval '2 seconds')::text,
+          'askedFor', (SELECT json_agg(json_build_array(endpoint_id, first)) FROM (
+            SELECT endpoint_id, min(next_attempt_at)::text AS first FROM asked GROUP BY endpoint_id
+          ) AS a),
+          'nextDueInMillis', date_part('epoch', (
+            SELECT next_attempt_at FROM payments.delivery_queue
+            WHERE next_attempt_at > now() ORDER BY next_attempt_at LIMIT 1
+          ) - now()) * 1000
+        ) AS claim, NULL::uuid AS "organizationId", NULL::text AS environment, NULL::uuid AS id, NULL::smallint AS attempt,
+        NULL::text AS trigger, NULL::uuid AS "endpointId", NULL::text AS "eventId", NULL::text AS traceparent,
+        NULL::text AS payload, NULL::text AS "secretIds", NULL::float8 AS "createdAt"
+      UNION ALL
+      SELECT NULL, d.organization_id, d.environment, d.id, d.attempt_count, d.next_trigger, d.endpoint_id, d.event_id,
+        d.traceparent, e.payload, array_to_string(d.secret_ids, ','), date_part('epoch', d.created_at) * 1000
+      FROM claimed d JOIN payments.events e
+        ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id`,
+        (rows) => {
+          const claimed = toClaim(rows, lease)
+          plans.note(claimed.pages)
+          return claimed
+        }
+      )
+    })
+  }

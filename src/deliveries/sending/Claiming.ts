@@ -1,0 +1,203 @@
+import { performance } from "node:perf_hooks"
+import { type Context, Duration, Effect } from "effect"
+import type { EndpointId } from "../../kit/Ids.ts"
+import { Signal } from "../../publishing/Signal.ts"
+import type { WakeUp } from "../../publishing/WakeUp.ts"
+import type { Attempts } from "./Attempts.ts"
+import type { ClaimedDelivery } from "./Claim.ts"
+import type { Begin, Held } from "./Held.ts"
+import type { Queue } from "./Queue.ts"
+import { firstAttempts } from "./Shares.ts"
+import { type Known, Turns } from "./Turns.ts"
+import { maxClaim, type WorkerOptions } from "./WorkerOptions.ts"
+
+/** While the queue is full, a claim waits until it is worth its while, but no longer than this, in milliseconds. */
+const gatherRoomFor = 15
+
+/** How long a claim rests after one that found all that it looked at in other workers' hands, in milliseconds. */
+const passedOver = 5
+
+/** How much longer than the poll interval a worker sleeps that finds nothing again and again. */
+const maxIdleFactor = 4
+
+/** Other processes are told at most this often, in milliseconds, that this one has no room for what is due. */
+const passOnEvery = 100
+
+interface Claimed {
+  readonly found: number
+  /** Whether it found as many as there was room for. */
+  readonly full: boolean
+  readonly more: boolean
+  readonly nextDueInMillis: number | null
+}
+
+interface ClaimingParts {
+  readonly options: WorkerOptions
+  readonly queue: Context.Tag.Service<Queue>
+  readonly wakeUp: Context.Tag.Service<WakeUp>
+  readonly attempts: Attempts
+  readonly held: Held
+  readonly begin: Begin
+  /** Slow endpoints may have something due, or more is due than was come to. */
+  readonly onNewsAside: () => void
+}
+
+/** Claims what is due, as far as there is room, and begins its attempts. */
+export class Claiming {
+  readonly #parts: ClaimingParts
+  readonly #turns: Turns
+  /** Raised when something may be due or there may be room for it. */
+  readonly #news = new Signal()
+  readonly #known: Known
+  readonly #perNewcomer: number
+  /** Whether the last claim left something that was due: for want of room, or at an endpoint's cap. */
+  #leftSome = false
+  #behind = false
+  /** The room that is waited for; null while other news is waited for. */
+  #roomWanted: number | null = null
+  #idleRounds = 0
+  #passedOnAt = 0
+
+  constructor(parts: ClaimingParts) {
+    const { attempts, options } = parts
+    this.#parts = parts
+    this.#turns = new Turns({ concurrency: options.concurrency, perEndpoint: options.concurrencyPerEndpoint })
+    this.#perNewcomer = firstAttempts(options)
+    this.#known = {
+      get slow() {
+        return attempts.pace.slow.keys()
+      },
+      isSlow: (endpointId) => attempts.pace.isSlow(endpointId),
+      capOf: (endpointId) => attempts.capOf(endpointId)
+    }
+  }
+
+  /** Whether more may be due than was come to. */
+  get isBehind(): boolean {
+    return this.#behind
+  }
+
+  /** There may be more room than before. To be called from anywhere; returns at once. */
+  noteRoom(): void {
+    if (this.#roomWanted === null ? this.#leftSome : this.#room >= this.#roomWanted) this.#news.raise()
+  }
+
+  /** An endpoint is slow no more: what was left out of it so far is looked for again. */
+  noteQuickAgain(): void {
+    this.#turns.startAfresh()
+    this.#news.raise()
+  }
+
+  /** Places for attempts, and for those that wait for their record: recording must not hold up sending. */
+  get #room(): number {
+    const { attempts, held, options } = this.#parts
+    return Math.min(attempts.room, 5 * options.concurrency - (held.count - attempts.aside), maxClaim)
+  }
+
+  /** Claims, and waits until there is a reason to claim again. */
+  readonly round: Effect.Effect<void> = Effect.gen(this, function* () {
+    const claimed = yield* this.#claim
+    if (claimed.full || claimed.more) {
+      if (this.#room < 1) yield* this.#passOn
+      yield* this.#waitForRoom
+      // All that it looked at is in other workers' hands
+      if (claimed.found === 0) yield* Effect.sleep(passedOver)
+    } else {
+      yield* this.#news.wait(this.#idleMillis(claimed))
+      if (this.#room < 1) yield* this.#waitForRoom
+    }
+  })
+
+  /** Waits for what is announced, while there is room for it: else it is other processes' to take. */
+  readonly listening: Effect.Effect<void> = Effect.suspend(() =>
+    this.#room < 1
+      ? Effect.sleep("10 millis")
+      : Effect.zipRight(
+          this.#parts.wakeUp.await,
+          Effect.sync(() => this.#news.raise())
+        )
+  )
+
+  // One step: a claim that is not followed by its attempts would have to wait for its lease to end
+  readonly #claim: Effect.Effect<Claimed> = Effect.suspend(() => {
+    const { attempts, begin, options, queue } = this.#parts
+    const limit = this.#room
+    const claimedAt = performance.now()
+    const inFlight = attempts.takeCounts()
+    const caps = attempts.caps()
+    const turn = this.#turns.next(inFlight, claimedAt, this.#known)
+    const { concurrencyPerEndpoint: perEndpoint, lease } = options
+    return queue.claim({ limit, lease, perEndpoint, perNewcomer: this.#perNewcomer, inFlight, caps, ...turn }).pipe(
+      Effect.tap((claimed) => {
+        this.#turns.learn(turn, claimed, performance.now() - claimedAt)
+        return begin(claimed.deliveries, claimedAt, false)
+      }),
+      Effect.map(({ deliveries, more, nextDueInMillis }) => {
+        const full = deliveries.length >= limit
+        this.#noteLeft(this.#atCap(inFlight, caps, deliveries), full, more)
+        return { found: deliveries.length, full, more, nextDueInMillis }
+      })
+    )
+  }).pipe(
+    Effect.uninterruptible,
+    Effect.catchAll((error) =>
+      Effect.logWarning("Deliveries can't be claimed", error).pipe(
+        Effect.zipRight(Effect.sleep("1 second")),
+        Effect.as({ found: 0, full: false, more: false, nextDueInMillis: null })
+      )
+    )
+  )
+
+  /** The endpoints of which a claim may have left some: those that it and what was in flight before bring to the cap. */
+  #atCap(
+    before: ReadonlyMap<EndpointId, number>,
+    caps: ReadonlyMap<EndpointId, number>,
+    deliveries: ReadonlyArray<ClaimedDelivery>
+  ): ReadonlyArray<EndpointId> {
+    const counts = new Map(before)
+    for (const { endpointId } of deliveries) counts.set(endpointId, (counts.get(endpointId) ?? 0) + 1)
+    return [...counts]
+      .filter(([id, count]) => count >= (caps.get(id) ?? this.#perNewcomer) && !this.#known.isSlow(id))
+      .map(([endpointId]) => endpointId)
+  }
+
+  /** Takes in what a claim left; if there is room for it by now, the next claim need not wait for the news. */
+  #noteLeft(capped: ReadonlyArray<EndpointId>, full: boolean, more: boolean): void {
+    const { attempts, onNewsAside } = this.#parts
+    this.#leftSome = full || this.#turns.apart.size > 0 || capped.length > 0
+    const hasRoom = (endpointId: EndpointId) =>
+      attempts.held(endpointId) < attempts.capOf(endpointId) && !this.#turns.apart.has(endpointId)
+    if (capped.some(hasRoom)) this.#news.raise()
+    this.#behind = full || more
+    if (this.#behind || attempts.pace.slow.size > 0) onNewsAside()
+  }
+
+  /** How long to sleep if nothing more is to be had now. */
+  #idleMillis({ found, nextDueInMillis }: Claimed): number {
+    const { held, options } = this.#parts
+    this.#idleRounds = found > 0 || held.count > 0 ? 0 : Math.min(this.#idleRounds + 1, maxIdleFactor - 1)
+    const poll = Duration.toMillis(options.pollInterval) * (1 + this.#idleRounds)
+    return nextDueInMillis === null ? poll : Math.min(poll, Math.max(1, Math.ceil(nextDueInMillis)))
+  }
+
+  /** More is due than there is room for: a worker elsewhere may have some. */
+  readonly #passOn = Effect.suspend(() => {
+    if (performance.now() - this.#passedOnAt < passOnEvery) return Effect.void
+    this.#passedOnAt = performance.now()
+    return this.#parts.wakeUp.announce
+  })
+
+  readonly #waitForRoom = Effect.gen(this, function* () {
+    if (this.#room < 1) {
+      this.#behind = true
+      this.#parts.onNewsAside()
+    }
+    const enough = Math.min(maxClaim, Math.ceil(this.#parts.options.concurrency * 0.75))
+    const waitedSince = performance.now()
+    while (this.#room < 1 || (this.#room < enough && performance.now() - waitedSince < gatherRoomFor)) {
+      this.#roomWanted = this.#room < 1 ? 1 : enough
+      yield* this.#news.wait(this.#room < 1 ? undefined : gatherRoomFor)
+    }
+    this.#roomWanted = null
+  })
+}

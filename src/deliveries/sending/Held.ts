@@ -1,0 +1,73 @@
+import { type Context, Duration, Effect } from "effect"
+import type { Attempts } from "./Attempts.ts"
+import type { ClaimedDelivery } from "./Claim.ts"
+import type { Destinations } from "./Destinations.ts"
+import type { Queue } from "./Queue.ts"
+
+/** How long deliveries rest that were claimed but could not be begun. */
+const notBegunDelay = Duration.seconds(1)
+
+/** The deliveries that a worker has claimed and not yet written back, whether their attempts have begun or not. */
+export class Held {
+  readonly #queue: Context.Tag.Service<Queue>
+  readonly #onSettled: () => void
+  #count = 0
+
+  /** `onSettled`: some are written back. */
+  constructor(queue: Context.Tag.Service<Queue>, onSettled: () => void) {
+    this.#queue = queue
+    this.#onSettled = onSettled
+  }
+
+  /** How many there are. */
+  get count(): number {
+    return this.#count
+  }
+
+  /** So many were claimed. */
+  add(count: number): void {
+    this.#count += count
+  }
+
+  /** So many are written back, or left to the end of their leases. */
+  settle(count: number): void {
+    this.#count -= count
+    this.#onSettled()
+  }
+
+  /** Puts deliveries of which no attempt was made back into the queue, due after the delay. */
+  giveBack(deliveries: ReadonlyArray<ClaimedDelivery>, delay: Duration.Duration): Effect.Effect<void> {
+    return (deliveries.length === 0 ? Effect.void : this.#queue.release(deliveries, delay)).pipe(
+      Effect.catchAll((error) => Effect.logWarning("Deliveries could not be given back; their leases will end", error)),
+      Effect.ensuring(Effect.sync(() => this.settle(deliveries.length)))
+    )
+  }
+}
+
+/** Begins what was claimed at that time (by `performance.now()`), or gives it back. `aside`: see `Attempts`. */
+export type Begin = (
+  deliveries: ReadonlyArray<ClaimedDelivery>,
+  claimedAt: number,
+  aside: boolean
+) => Effect.Effect<void>
+
+/** See `Begin`. `startWithin`: how long after its claim an attempt may still begin. */
+export const makeBegin =
+  (held: Held, attempts: Attempts, destinations: Destinations, startWithin: Duration.Duration): Begin =>
+  (deliveries, claimedAt, aside) => {
+    held.add(deliveries.length)
+    return destinations.load(deliveries).pipe(
+      Effect.matchEffect({
+        onSuccess: () =>
+          Effect.sync(() => {
+            const startBefore = claimedAt + Duration.toMillis(startWithin)
+            for (const delivery of deliveries) attempts.start(delivery, startBefore, aside)
+          }),
+        onFailure: (error) =>
+          Effect.zipRight(
+            Effect.logWarning("The destinations of deliveries can't be read", error),
+            held.giveBack(deliveries, notBegunDelay)
+          )
+      })
+    )
+  }

@@ -1,0 +1,111 @@
+import type { SqlClient, SqlError } from "@effect/sql"
+import { Duration, Effect } from "effect"
+import type { DeliveryId } from "../../kit/Ids.ts"
+import { arrayOf, type ClaimedDelivery } from "./Claim.ts"
+import type { FinishedAttempt } from "./FinishedAttempt.ts"
+import type { Plans } from "./Plans.ts"
+
+/** Attempts as rows of a statement: `result (organization_id, …)`. */
+const resultOf = (sql: SqlClient.SqlClient, attempts: ReadonlyArray<FinishedAttempt>) => sql`
+  result AS MATERIALIZED (
+    SELECT * FROM unnest(
+      ${arrayOf(attempts, ({ delivery }) => delivery.organizationId)}::uuid[],
+      ${arrayOf(attempts, ({ delivery }) => delivery.environment)}::text[],
+      ${arrayOf(attempts, ({ delivery }) => delivery.id)}::uuid[],
+      ${arrayOf(attempts, ({ delivery }) => delivery.lease)}::uuid[],
+      ${arrayOf(attempts, ({ delivery }) => delivery.attempt)}::smallint[],
+      ${arrayOf(attempts, ({ delivery }) => delivery.trigger)}::text[],
+      ${arrayOf(attempts, ({ startedAt }) => startedAt)}::float8[],
+      ${arrayOf(attempts, ({ outcome }) => outcome.durationMs)}::int[],
+      ${arrayOf(attempts, ({ outcome }) => outcome.httpStatus)}::smallint[],
+      ${arrayOf(attempts, ({ outcome }) => outcome.errorCode)}::text[],
+      ${arrayOf(attempts, ({ next }) => next.state)}::text[],
+      ${arrayOf(attempts, ({ next }) => (next.state === "queued" ? Math.round(Duration.toMillis(next.delay)) : null))}::bigint[]
+    ) AS r (organization_id, environment, id, lease, number, trigger, started_at, duration_ms, http_status,
+      error_code, state, delay_ms)
+  )`
+
+/** The attempt of a row `r` of `result`, as the history has it. */
+const attempt = `
+  ROW(r.number, r.trigger, to_timestamp(r.started_at / 1000), r.duration_ms, r.http_status, r.error_code)
+    ::payments.delivery_attempt`
+
+const ofDelivery = (table: string) =>
+  `${table}.organization_id = r.organization_id AND ${table}.environment = r.environment AND ${table}.id = r.id`
+
+/**
+ * The statements that write down attempts: one that records a batch and moves its deliveries on, and one for those whose
+ * leases were lost meanwhile. Repeated, they change nothing more.
+ */
+export const makeFinish = (sql: SqlClient.SqlClient, plans: Plans) => {
+  const delivered = sql.literal("d.state = 'failed' AND r.state = 'delivered'")
+
+  const move = (attempts: ReadonlyArray<FinishedAttempt>) =>
+    Effect.map(
+      sql<{ readonly id: DeliveryId }>`
+      ${plans.mark} WITH ${resultOf(sql, attempts)}, ended AS (
+        -- Fenced by the lease: a newer claim's work is never overwritten
+        DELETE FROM payments.delivery_queue q USING result r
+        WHERE ${sql.literal(ofDelivery("q"))} AND q.lease = r.lease AND r.state <> 'queued'
+        RETURNING r.*
+      ), waiting AS (
+        UPDATE payments.delivery_queue q SET
+          lease = NULL, leased_until = NULL, next_attempt_at = now() + r.delay_ms * interval '1 millisecond'
+        FROM result r
+        WHERE ${sql.literal(ofDelivery("q"))} AND q.lease = r.lease AND r.state = 'queued'
+        RETURNING r.*
+      ), recorded AS (
+        UPDATE payments.deliveries d SET
+          attempts[r.number] = ${sql.literal(attempt)}, attempt_count = r.number, state = r.state,
+          last_http_status = r.http_status, last_error_code = r.error_code,
+          finished_at = CASE WHEN r.state <> 'queued' THEN now() END
+        FROM (SELECT * FROM ended UNION ALL SELECT * FROM waiting) r
+        WHERE ${sql.literal(ofDelivery("d"))}
+      )
+      -- In most cases none
+      SELECT id FROM result EXCEPT (SELECT id FROM ended UNION ALL SELECT id FROM waiting)`,
+      (rows) => new Set(rows.map(({ id }) => id))
+    )
+
+  /**
+   * Records attempts whose leases were lost: where another worker has taken one for lost, what is known replaces what
+   * was guessed. They move nothing that waits or is under way; but what has failed since, and was delivered after all,
+   * is delivered.
+   */
+  const recordLate = (attempts: ReadonlyArray<FinishedAttempt>) =>
+    sql`
+      ${plans.mark} WITH ${resultOf(sql, attempts)}
+      UPDATE payments.deliveries d SET
+        attempts[r.number] = ${sql.literal(attempt)}, attempt_count = GREATEST(d.attempt_count, r.number),
+        state = CASE WHEN ${delivered} THEN 'delivered' ELSE d.state END,
+        finished_at = CASE WHEN ${delivered} THEN now() ELSE d.finished_at END,
+        last_http_status = CASE WHEN ${delivered} THEN r.http_status ELSE d.last_http_status END,
+        last_error_code = CASE WHEN ${delivered} THEN NULL ELSE d.last_error_code END
+      FROM result r
+      WHERE ${sql.literal(ofDelivery("d"))}
+        AND COALESCE((d.attempts[r.number]).error_code = 'interrupted', (d.attempts[r.number]).number IS NULL)`
+
+  return (attempts: ReadonlyArray<FinishedAttempt>): Effect.Effect<void, SqlError.SqlError> =>
+    Effect.flatMap(move(attempts), (late) =>
+      late.size === 0
+        ? Effect.void
+        : Effect.asVoid(recordLate(attempts.filter(({ delivery }) => late.has(delivery.id))))
+    )
+}
+
+/** The statement that gives claimed deliveries back: no attempt was made. */
+export const makeRelease =
+  (sql: SqlClient.SqlClient, plans: Plans) =>
+  (deliveries: ReadonlyArray<ClaimedDelivery>, delay: Duration.Duration): Effect.Effect<void, SqlError.SqlError> =>
+    sql`
+    ${plans.mark} UPDATE payments.delivery_queue d SET
+      lease = NULL, leased_until = NULL, attempt_count = d.attempt_count - 1,
+      next_attempt_at = now() + ${Duration.toMillis(delay)} * interval '1 millisecond'
+    FROM unnest(
+      ${arrayOf(deliveries, ({ organizationId }) => organizationId)}::uuid[],
+      ${arrayOf(deliveries, ({ environment }) => environment)}::text[],
+      ${arrayOf(deliveries, ({ id }) => id)}::uuid[],
+      ${arrayOf(deliveries, ({ lease }) => lease)}::uuid[]
+    ) AS r (organization_id, environment, id, lease)
+    WHERE d.organization_id = r.organization_id AND d.environment = r.environment AND d.id = r.id
+      AND d.lease = r.lease`.pipe(Effect.asVoid)

@@ -1,0 +1,68 @@
+import { type Context, Effect, Schedule } from "effect"
+import { Signal } from "../../publishing/Signal.ts"
+import type { FinishedAttempt } from "./FinishedAttempt.ts"
+import type { Held } from "./Held.ts"
+import type { Queue } from "./Queue.ts"
+
+/** Most attempts that one flush records. */
+const maxFlush = 512
+
+/**
+ * While many attempts end, a flush waits for as many as are worth its while, but no longer than this, in milliseconds:
+ * what a statement costs by itself, and the waking of two processes, is shared by more. While few end, nothing waits.
+ */
+const gather = { whileFlushedAtLeast: 32, enough: 192, forMillis: 10 }
+
+const reconnect = Schedule.exponential("100 millis").pipe(
+  Schedule.jittered,
+  Schedule.union(Schedule.spaced("2 seconds"))
+)
+
+/** Writes down what attempts came to, in batches: what ends while one is under way gathers for the next. */
+export class Recording {
+  readonly #queue: Context.Tag.Service<Queue>
+  readonly #held: Held
+  readonly #finished: Array<FinishedAttempt> = []
+  readonly #news = new Signal()
+  readonly #enough = new Signal()
+  #lastFlushed = 0
+  #closing = false
+
+  constructor(queue: Context.Tag.Service<Queue>, held: Held) {
+    this.#queue = queue
+    this.#held = held
+  }
+
+  /** An attempt was made. To be called from anywhere; returns at once. */
+  add(attempt: FinishedAttempt): void {
+    this.#finished.push(attempt)
+    this.#news.raise()
+    if (this.#finished.length === gather.enough) this.#enough.raise()
+  }
+
+  /** From now on, what the database refuses is not tried again: its leases will end. */
+  close(): void {
+    this.#closing = true
+  }
+
+  /** Waits for attempts that were made and records a batch of them. */
+  readonly round: Effect.Effect<void> = Effect.suspend(() => {
+    if (this.#finished.length === 0) return this.#news.wait()
+    const gathers = this.#lastFlushed >= gather.whileFlushedAtLeast && this.#finished.length < gather.enough
+    return Effect.zipRight(
+      gathers ? this.#enough.wait(gather.forMillis) : Effect.void,
+      Effect.uninterruptible(this.#flush)
+    )
+  })
+
+  readonly #flush = Effect.suspend(() => {
+    const batch = this.#finished.splice(0, maxFlush)
+    this.#lastFlushed = batch.length
+    return this.#queue.finish(batch).pipe(
+      Effect.tapError((error) => Effect.logWarning("Attempts could not be recorded yet", error)),
+      Effect.retry({ schedule: reconnect, while: () => !this.#closing }),
+      Effect.catchAll((error) => Effect.logError("Attempts were not recorded; their leases will end", error)),
+      Effect.zipRight(Effect.sync(() => this.#held.settle(batch.length)))
+    )
+  })
+}

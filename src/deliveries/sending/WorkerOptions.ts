@@ -1,0 +1,22 @@
+import type { Duration } from "effect"
+import type { DestinationSettings } from "../../endpoints/Endpoints.ts"
+
+/** How a worker delivers. */
+export interface WorkerOptions extends DestinationSettings {
+  /** The transport's time-out for one exchange, plus what recording its outcome may take. */
+  readonly lease: Duration.Duration
+  /** How long after its claim an attempt may still begin, so that its lease outlives it. */
+  readonly startWithin: Duration.Duration
+  /** Attempts in flight in this process, but for those that have waited for their answer for a moment: see `Attempts`. */
+  readonly concurrency: number
+  /** Attempts in flight per endpoint in this process. */
+  readonly concurrencyPerEndpoint: number
+  /** How often due deliveries are looked for when nothing wakes the worker. */
+  readonly pollInterval: Duration.Duration
+  /** How long a shutdown waits for attempts in flight. */
+  readonly drainTimeout: Duration.Duration
+  readonly userAgent: string
+}
+
+/** Most deliveries that one claim takes. */
+export const maxClaim = 256
