@@ -21,6 +21,8 @@ ENV NODE_ENV=production MODE=production HOST=0.0.0.0 PORT=8080
 WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
+# The guides that are served at /docs
+COPY --from=build /app/src/docs/*.md ./src/docs/
 COPY package.json LICENSE ./
 # The command line: docker exec … connected-payments migrate
 RUN ln -s /app/dist/cli/main.js /usr/local/bin/connected-payments && chmod +x dist/cli/main.js

@@ -1,5 +1,5 @@
 /**
- * Every error code of the API, one tagged error each (contract, Errors).
+ * Every error code of the API, one tagged error each (contract 12.5).
  *
  * The wire form of all of them is exactly `{error, code, fields, requestId}`. An error is raised where its condition is
  * known and becomes a response in one place, `http/Edge.ts`. Messages are written for integrators and never carry a

@@ -1,5 +1,5 @@
 /**
- * What an embedding team imports: the services, their layers, events and errors (contract, What the service does). A
+ * What an embedding team imports: the services, their layers, events and errors (contract 1). A
  * client of the HTTP API takes `connected-payments/api` and `/client`, a consumer of events `/webhooks`, a test
  * `/testing` and `/emulator`.
  */

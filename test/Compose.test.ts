@@ -110,8 +110,8 @@ const queriesIn = (value: unknown): ReadonlyArray<string> =>
     : []
 
 describe("what operators look at", () => {
-  const dashboard: unknown = JSON.parse(text("src/operations/dashboard.json"))
-  const alerts: unknown = parse(text("src/operations/alerts.yaml"))
+  const dashboard: unknown = JSON.parse(text("src/monitoring/dashboard.json"))
+  const alerts: unknown = parse(text("src/monitoring/alerts.yaml"))
 
   it("asks for metrics and labels that the service has", () => {
     const onMetrics = queriesIn(dashboard).filter((query) => !query.includes("count_over_time"))
@@ -151,7 +151,7 @@ describe("what operators look at", () => {
       ])
     )
     // Each says where in the guide it is told what to do
-    const guide = text("src/operations/GUIDE.md")
+    const guide = text("src/docs/operating.md")
     for (const { title } of rules) expect(guide).toContain(`### ${title}\n`)
   })
 })
@@ -239,6 +239,10 @@ describe("the Dockerfile", () => {
       expect(ignored, file).not.toContain(file)
     }
     for (const secret of [".git", ".data", "node_modules"]) expect(ignored).toContain(secret)
+  })
+
+  it("has the guides where the compiled service looks for them", () => {
+    expect(lastStage).toContain("COPY --from=build /app/src/docs/*.md ./src/docs/\n")
   })
 
   it("has a health check that tells a service that is ready from one that is not, and from none", async () => {

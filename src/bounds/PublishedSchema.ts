@@ -1,5 +1,5 @@
 /**
- * How JSON Schemas are published (contract, Versioning: changes are added without a new path). What the service takes is
+ * How JSON Schemas are published (contract 14.2). What the service takes is
  * closed, since it refuses unknown keys. What it sends is open: a client that is generated from today's document goes on
  * working when an answer or an event gets a field. Pure.
  */

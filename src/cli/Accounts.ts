@@ -11,8 +11,8 @@ import { fields, jsonOption, show, time } from "./Output.ts"
 import { described, exampleOrganization, type KnownCommand } from "./Synopsis.ts"
 
 /**
- * `accounts link | unlink | show`: the provider account of an organization and environment (contract, What the service
- * does). A link is made here, and it alone connects a disconnected account again.
+ * `accounts link | unlink | show`: the provider account of an organization and environment (contract 1.5). A link is
+ * made here, and it alone connects a disconnected account again.
  */
 
 const services = Layer.mergeAll(Organizations.layer, Layer.provide(Accounts.layer, noProvider)).pipe(

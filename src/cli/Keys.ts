@@ -21,7 +21,7 @@ import { fields, jsonOption, show, table, time } from "./Output.ts"
 import { rotateMaster } from "./RotateMaster.ts"
 import { described, exampleOrganization, type KnownCommand } from "./Synopsis.ts"
 
-/** `keys create | list | revoke`: API keys (contract, Authentication, rules 1 to 6). */
+/** `keys create | list | revoke`: API keys (contract 2.1 to 2.6). */
 
 const services = Layer.merge(Keys.layer, Organizations.layer).pipe(
   Layer.provide(database),

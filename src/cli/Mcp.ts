@@ -5,7 +5,7 @@ import { formOption } from "./Fields.ts"
 import { described, type KnownCommand } from "./Synopsis.ts"
 
 /**
- * `mcp`: the tool server over standard input and output, for clients that start a process (contract, Webhook management).
+ * `mcp`: the tool server over standard input and output, for clients that start a process (contract 5.7).
  *
  * It hands each message on to a running service, with an API key: so the process needs neither the database nor the keys
  * that encrypt its secrets, may do what the key may do and nothing else, and is limited and audited like any caller.

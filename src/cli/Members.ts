@@ -12,7 +12,7 @@ import { operator } from "./Operator.ts"
 import { jsonOption, show, table, time } from "./Output.ts"
 import { described, exampleOrganization, type KnownCommand } from "./Synopsis.ts"
 
-/** `members list | add | set-role | remove`: people and their roles (contract, Authentication, rules 7 and 8). */
+/** `members list | add | set-role | remove`: people and their roles (contract 2.7, 2.8). */
 
 const services = Layer.merge(Members.layer, Organizations.layer).pipe(
   Layer.provide(database),

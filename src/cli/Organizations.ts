@@ -13,7 +13,7 @@ import { operator } from "./Operator.ts"
 import { fields, jsonOption, show, table } from "./Output.ts"
 import { described, exampleOrganization, type KnownCommand } from "./Synopsis.ts"
 
-/** `organizations create | list | show`: the tenants, seen by the operator (contract, What the service does). */
+/** `organizations create | list | show`: the tenants, seen by the operator (contract 1.1). */
 
 const services = Layer.mergeAll(Organizations.layer, Members.layer, Layer.provide(Accounts.layer, noProvider)).pipe(
   Layer.provide(database),

@@ -22,7 +22,7 @@ import { described, exampleOrganization, type KnownCommand } from "./Synopsis.ts
 
 /**
  * `receipts list | show | replay`: what the provider reported, what became of it, and how to make up for what was missed
- * (contract, What the service does, rule 8).
+ * (contract 11).
  */
 
 /** The workers are in other processes, which look for due deliveries by themselves. */

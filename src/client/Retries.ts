@@ -21,7 +21,7 @@ const passing = new Set([500, 502, 503, 504])
 
 /**
  * Whether the same request can be sent again: a read, or a mutation under an idempotency key, which is the same in each
- * of its tries (contract, Errors: repeats).
+ * of its tries (contract 3.6).
  */
 const repeatable = ({ headers, method }: HttpClientRequest.HttpClientRequest): boolean =>
   method === "GET" || method === "HEAD" || headers["idempotency-key"] !== undefined

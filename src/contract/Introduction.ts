@@ -9,6 +9,8 @@ export const introduction = `Payments on top of one connected provider account p
 
 **Repeats.** Operations that move money or create something need an \`Idempotency-Key\`: a new one per intended effect, the same one when you repeat after a lost answer.
 
+**Guides.** [The guides](/docs) show how to begin, receive events and match them to orders.
+
 **Errors.** Every failure answers \`{error, code, fields, requestId}\`. Go by \`code\`; [the reference of errors](/docs/errors) says what to do about each.
 
 **Growth.** Answers and events may get further fields; take them. Unknown fields in requests are refused.`

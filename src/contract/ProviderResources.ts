@@ -1,5 +1,5 @@
 /**
- * The provider's objects, field by field: those that integrations rely on (contract, Provider objects). The OpenAPI
+ * The provider's objects, field by field: those that integrations rely on (contract 4.1). The OpenAPI
  * document describes them, and the typed client reads them. The service itself passes an object through as the provider
  * sends it and holds it against nothing, so that a change at the provider fails no answer: hence no field is required but
  * the id, every object is open, and a field of another type than it is known by is undefined to the client's reader.

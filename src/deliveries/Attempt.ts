@@ -1,12 +1,13 @@
 /**
  * What one attempt to deliver an event came to: the value that the transport makes, the queue stores and the history
- * shows. It holds no part of the consumer's answer but its status and, from a closed list, its reason to refuse (contract, Delivery).
+ * shows. It holds no part of the consumer's answer but its status and, from a closed list, its reason to refuse
+ * (contract 9.8).
  */
 import { type Duration, Schema } from "effect"
 import { refusedReasons } from "../events/DeliveryHeaders.ts"
 
 /**
- * Why an attempt did not end in HTTP 2xx (contract, Delivery: "sanitized error codes of attempts").
+ * Why an attempt did not end in HTTP 2xx (contract 9.8).
  *
  * - `timeout`: no complete exchange within the attempt's time-out.
  * - `connection_refused`, `connection_reset`, `dns_failure`, `tls_failure`: where the exchange broke.
@@ -62,7 +63,7 @@ export const refusedCode = (header: unknown): StatusErrorCode | undefined => ref
 export const isStatusErrorCode = (code: AttemptErrorCode): code is StatusErrorCode =>
   code === "http_error" || code.startsWith("consumer_refused_")
 
-/** The outcome of one delivery attempt (contract, Delivery, retries, retention). */
+/** The outcome of one delivery attempt (contract 9.8). */
 export interface AttemptOutcome {
   /** The consumer's HTTP status, or `null` where no answer arrived. */
   readonly httpStatus: number | null

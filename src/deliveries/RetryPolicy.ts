@@ -1,5 +1,5 @@
 /**
- * When an attempt is repeated, and when not (contract, Delivery, retries, retention). The policy is one `Schedule`; its
+ * When an attempt is repeated, and when not (contract 9.3). The policy is one `Schedule`; its
  * delays are computed from the number of attempts made, so that nothing of it lives in a process's memory.
  */
 import { Array as Arr, Chunk, Duration, Effect, Option, Schedule } from "effect"
@@ -18,13 +18,13 @@ export const automaticDelays: Arr.NonEmptyReadonlyArray<Duration.Duration> = [
   Duration.hours(12)
 ]
 
-/** How many attempts are made without anybody's asking (contract, Limits: "Automatic attempts"). */
+/** How many attempts are made without anybody's asking (contract 9.3). */
 export const maxAutomaticAttempts = automaticDelays.length
 
-/** How many attempts a delivery may see, manual re-sends included (contract, Limits: "Attempts with re-send"). */
+/** How many attempts a delivery may see, manual re-sends included (contract 9.4). */
 export const maxAttempts = 12
 
-/** How long after its creation a delivery may be re-sent (contract, Limits: "Attempts with re-send"). */
+/** How long after its creation a delivery may be re-sent (contract 9.4). */
 export const deliveryWindow = Duration.hours(72)
 
 /** Every delay is multiplied by a factor drawn uniformly from this range, so that failed deliveries do not return as one wave. */
@@ -94,7 +94,7 @@ const verdictOfError: Record<Exclude<AttemptErrorCode, StatusErrorCode>, Attempt
 }
 
 /**
- * Classifies an attempt (contract, Delivery, retries, retention, rules 1 to 3): 2xx is delivered; network failure,
+ * Classifies an attempt (contract 9.1, 9.2): 2xx is delivered; network failure,
  * timeout, 408, 429 and 5xx are retried; redirects and all else are definitive failures.
  */
 export const classify = ({

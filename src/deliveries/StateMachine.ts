@@ -1,5 +1,5 @@
 /**
- * The one place that says what moves a delivery from state to state (contract, States and transitions, Delivery). Pure:
+ * The one place that says what moves a delivery from state to state (contract 9.1). Pure:
  * the queue and the re-send carry out in SQL what is decided here, and tests hold both against it.
  */
 import { Duration, Effect, Option } from "effect"
@@ -66,8 +66,8 @@ export interface ResendCandidate extends Pick<DeliveryStatus, "state" | "attempt
 export type ResendRefusal = DeliveryNotFailed | DeliveryRetryLimitReached | DeliveryWindowExpired | EndpointDeleted
 
 /**
- * Why a delivery can't be re-sent; none where it can (contract, States and transitions: "delivery is failed, retry limit
- * not reached, within 72 hours of creation"). Where it can, it is queued at once, for one manual attempt.
+ * Why a delivery can't be re-sent; none where it can (contract 9.4). Where it can, it is queued at once, for one manual
+ * attempt.
  */
 export const resendRefusal = (delivery: ResendCandidate): Option.Option<ResendRefusal> => {
   if (delivery.state !== "failed") return Option.some(new DeliveryNotFailed())

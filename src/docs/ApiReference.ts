@@ -1,10 +1,15 @@
 import { HttpApi, HttpApiBuilder, HttpApiScalar, HttpLayerRouter, HttpServer, OpenApi } from "@effect/platform"
 import { Effect, Layer } from "effect"
 import { Api } from "../contract/Api.ts"
+import { escaped, icon } from "./Html.ts"
 import { publishedDocument } from "./PublishedDocument.ts"
 
 /** Where the contract's documents are served, to everybody: the OpenAPI document, the page that shows it, its script. */
-export const documentPaths = { openApi: "/openapi.json", docs: "/docs", script: "/docs/reference.js" } as const
+export const documentPaths = {
+  openApi: "/openapi.json",
+  reference: "/docs/reference",
+  script: "/docs/reference.js"
+} as const
 
 /**
  * The page takes its script and the document from this service, and asks nobody else: a key typed into it stays here.
@@ -12,9 +17,6 @@ export const documentPaths = { openApi: "/openapi.json", docs: "/docs", script: 
  */
 const policy =
   "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'unsafe-inline'; img-src 'self' data:; font-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
-const icon =
-  "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Crect width='32' height='32' rx='7' fill='%231f2937'/%3E%3Cpath d='M7 12h18v2H7zm0 5h10v2H7z' fill='%23fff'/%3E%3C/svg%3E"
 
 /** How the page shows the document; see Scalar's documentation of its configuration. */
 const configuration = {
@@ -28,21 +30,18 @@ const configuration = {
   telemetry: false
 }
 
-const attribute = (text: string): string =>
-  text.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;")
-
 const page = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>connected-payments</title>
+<title>API reference of connected-payments</title>
 <link rel="icon" href="${icon}">
 <style>a[href^="https://www.scalar.com"] { display: none }</style>
 </head>
 <body>
 <noscript>This page needs JavaScript; the document itself is <a href="${documentPaths.openApi}">${documentPaths.openApi}</a>.</noscript>
-<script id="api-reference" type="application/json" data-configuration="${attribute(JSON.stringify(configuration))}"></script>
+<script id="api-reference" type="application/json" data-configuration="${escaped(JSON.stringify(configuration))}"></script>
 <script src="${documentPaths.script}"></script>
 </body>
 </html>
@@ -52,13 +51,13 @@ const page = `<!doctype html>
 const librarysPage: Effect.Effect<string> = Effect.promise(async () => {
   const { dispose, handler } = HttpLayerRouter.toWebHandler(
     Layer.mergeAll(
-      HttpApiScalar.layerHttpLayerRouter({ api: HttpApi.make("empty"), path: documentPaths.docs }),
+      HttpApiScalar.layerHttpLayerRouter({ api: HttpApi.make("empty"), path: documentPaths.reference }),
       HttpServer.layerContext
     ),
     { disableLogger: true }
   )
   try {
-    const response = await handler(new Request(`http://localhost${documentPaths.docs}`))
+    const response = await handler(new Request(`http://localhost${documentPaths.reference}`))
     return await response.text()
   } finally {
     await dispose()
@@ -79,7 +78,7 @@ const scriptOf = (html: string): string => {
 /** A new version of the service has another one: asked for each time, and answered 304 as long as it is the same. */
 const cacheControl = "no-cache"
 
-/** Serves `/openapi.json`, and `/docs` with its script. */
+/** Serves `/openapi.json`, and `/docs/reference` with its script. */
 export const documentPages = HttpApiBuilder.Router.use((router) =>
   Effect.gen(function* () {
     const script = scriptOf(yield* librarysPage)
@@ -89,7 +88,7 @@ export const documentPages = HttpApiBuilder.Router.use((router) =>
       publishedDocument({ body: document, contentType: "application/json", cacheControl })
     )
     yield* router.get(
-      documentPaths.docs,
+      documentPaths.reference,
       publishedDocument({
         body: page,
         contentType: "text/html; charset=utf-8",

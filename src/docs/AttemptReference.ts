@@ -1,7 +1,7 @@
 import { AttemptErrorCode } from "../deliveries/Attempt.ts"
 import { withGenerated } from "./Generated.ts"
 
-/** The reference of attempts' error codes for integrators (contract, Delivery): what each says, and what to do. */
+/** The reference of attempts' error codes for integrators (contract 9.8): what each says, and what to do. */
 
 /** What is said of a code. */
 interface Advice {

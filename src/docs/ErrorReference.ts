@@ -1,10 +1,9 @@
-import { HttpApiBuilder } from "@effect/platform"
 import { documentedErrors, type ErrorDocumentation } from "../Errors.ts"
-import { anchorOf, errorReferencePath } from "../kit/ErrorLink.ts"
+import { anchorOf } from "../kit/ErrorLink.ts"
 import { withGenerated } from "./Generated.ts"
-import { publishedDocument } from "./PublishedDocument.ts"
+import { escaped } from "./Html.ts"
 
-/** The reference of errors for integrators: each code, why it is raised and what to do (contract, Errors). */
+/** The reference of errors for integrators: each code, why it is raised and what to do (contract 12.5). */
 
 /** A documented error as the reference shows it. */
 export interface ReferencedError extends Pick<ErrorDocumentation, "status" | "code" | "message" | "why" | "remedy"> {
@@ -39,49 +38,21 @@ export const errorTable = (): string =>
 /** A text with the table of errors between its markers brought up to date. */
 export const withErrorTable = (text: string): string => withGenerated(text, "errors", errorTable())
 
-const escaped = (text: string): string =>
-  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;")
-
 /** The texts above mark code in backquotes. */
 const marked = (text: string): string => escaped(text).replaceAll(/`([^`]+)`/g, "<code>$1</code>")
 
-const sectionOf = (error: ReferencedError): string => `<section id="${error.anchor}">
-<h2><code>${escaped(error.code)}</code> <small>${error.status}</small></h2>
+/** Each error as a part of the page of errors, with a place to link to. */
+export const errorSections: ReadonlyArray<{
+  readonly anchor: string
+  readonly heading: string
+  readonly html: string
+}> = errorReference.map((error) => ({
+  anchor: error.anchor,
+  heading: error.code,
+  html: `<section id="${error.anchor}">
+<h3><code>${escaped(error.code)}</code> <small>${error.status}</small></h3>
 <p><q>${marked(error.message)}</q></p>
 <p>${marked(error.why)}</p>
 <p><strong>What to do:</strong> ${marked(error.remedy)}${error.retryAfter ? " The answer carries <code>Retry-After</code>." : ""}</p>
 </section>`
-
-const page = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Errors of connected-payments</title>
-<style>body { font: 1rem/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem }
-small { color: #666 } section:target { background: #fff7d6 }</style>
-</head>
-<body><main><h1>Errors</h1>
-<p>Every failure answers <code>{error, code, fields, requestId}</code>: a sentence, a stable code, the refused fields as
-dotted paths, and the id to quote when you ask us. The sentence says of each refused field, in the same order, what was
-wrong and what is right; it never repeats what was sent. The <code>Link</code> header of every error leads here. Go by the
-code; sentences may change.</p>
-${errorReference.map(sectionOf).join("\n")}
-</main></body>
-</html>
-`
-
-/** Serves the reference. */
-export const errorReferencePage = HttpApiBuilder.Router.use((router) =>
-  router.get(
-    errorReferencePath,
-    publishedDocument({
-      body: page,
-      contentType: "text/html; charset=utf-8",
-      cacheControl: "public, max-age=3600",
-      headers: {
-        "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-      }
-    })
-  )
-)
+}))

@@ -2,7 +2,7 @@ import { eventTypes } from "../events/Catalog.ts"
 import { exampleEvent } from "../events/Samples.ts"
 import { withGenerated } from "./Generated.ts"
 
-/** The reference of events for integrators (contract, Events): each type with an example, made of the catalog. */
+/** The reference of events for integrators (contract 6): each type with an example, made of the catalog. */
 
 /** JSON on one line, with blanks where a reader wants them. */
 const onOneLine = (value: unknown): string => JSON.stringify(value, undefined, 1).replaceAll(/\n */g, " ")

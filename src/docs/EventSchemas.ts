@@ -22,7 +22,7 @@ const document = (schema: JsonSchema) =>
     headers: { "access-control-allow-origin": "*" }
   })
 
-/** Serves the JSON Schemas of events (contract, Events), for `ajv` and its like. */
+/** Serves the JSON Schemas of events (contract 6), for `ajv` and its like. */
 export const eventSchemaPages = HttpApiBuilder.Router.use((router) =>
   Effect.all(
     [

@@ -6,16 +6,19 @@ import { withOperationsTable } from "./OperationsTable.ts"
 import { withSettingsTable } from "./SettingsTable.ts"
 import { webhookTypes, webhookTypesPath } from "./WebhookTypes.ts"
 
-/** Brings the README's tables of events, attempts' error codes, errors, operations and settings up to date: `npm run docs`. */
-const readme = new URL("../../README.md", import.meta.url)
+/** Brings the guides' tables up to date with the code: `npm run docs`. */
+const tables: ReadonlyArray<readonly [guide: string, withTable: (text: string) => string]> = [
+  ["events", withEventTable],
+  ["endpoints", withAttemptTable],
+  ["errors", withErrorTable],
+  ["api", withOperationsTable],
+  ["settings", withSettingsTable]
+]
 
-const tables = [withEventTable, withAttemptTable, withErrorTable, withOperationsTable, withSettingsTable]
-
-const text = await readFile(readme, "utf8")
-await writeFile(
-  readme,
-  tables.reduce((written, withTable) => withTable(written), text)
-)
+for (const [guide, withTable] of tables) {
+  const file = new URL(`${guide}.md`, import.meta.url)
+  await writeFile(file, withTable(await readFile(file, "utf8")))
+}
 
 /** The consumer kit's types of `data`, which derive from the catalog of events. */
 await writeFile(new URL(`../${webhookTypesPath}`, import.meta.url), webhookTypes())

@@ -1,5 +1,5 @@
 /**
- * Which IP addresses the service may send events to (contract, Limits: a destination is a *public* URL).
+ * Which IP addresses the service may send events to (contract 5.2).
  *
  * A destination is chosen by a customer and requested from inside the operator's network, so an address that only that
  * network can reach must never be connected to (server-side request forgery). IPv4 is judged by what is refused; IPv6 by

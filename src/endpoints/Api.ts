@@ -41,7 +41,7 @@ import {
 const EndpointName = PrintableText(100)
 
 /**
- * A destination's URL before it is judged: what is wrong with it has codes of its own (contract, Limits). Where the
+ * A destination's URL before it is judged: what is wrong with it has codes of its own (contract 5.2). Where the
  * service takes local destinations, those may be `http`.
  */
 const DestinationText = text({ min: 1, max: 2048 }).annotations({
@@ -55,7 +55,7 @@ const Subscriptions = uniqueArray(EventType, { min: 1, max: maxSubscriptions }).
   jsonSchema: { uniqueItems: true }
 })
 
-/** Filters before they are judged key by key: their errors have codes of their own (contract, Filters). */
+/** Filters before they are judged key by key: their errors have codes of their own (contract 7). */
 const UnjudgedFilters = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
   jsonSchema: filtersJsonSchema
 })
@@ -140,7 +140,7 @@ export const SendTest = strict(
 )
 export type SendTest = typeof SendTest.Type
 
-/** A synthetic event on its way; its delivery is read like any other (contract, Delivery). */
+/** A synthetic event on its way; its delivery is read like any other (contract 9.10). */
 export const QueuedTest = Schema.Struct({
   id: DeliveryId,
   eventId: Schema.String.annotations({ description: "`svc_test_evt_…`" }),
@@ -180,7 +180,7 @@ export type ListSkipped = typeof ListSkipped.Type
 
 const EndpointPath = Schema.Struct({ organizationId: OrganizationId, id: EndpointId })
 
-/** Webhook destinations (contract, Webhook management). */
+/** Webhook destinations (contract 5.3). */
 export class EndpointsApi extends HttpApiGroup.make("endpoints")
   .add(
     HttpApiEndpoint.get("list", "/endpoints")

@@ -1,6 +1,5 @@
 /**
- * What a destination's URL may be, and where its name leads (contract, Limits: public HTTPS, port 443, no credentials,
- * no query string; errors `destination_rejected` and `destination_unresolvable`).
+ * What a destination's URL may be, and where its name leads (contract 5.2).
  *
  * The text is judged after it was normalised by the WHATWG URL parser, so that the many spellings of one host (decimal,
  * octal, percent-encoded, full-width) are one host here and in the connection that follows.
@@ -35,14 +34,14 @@ export type DestinationRefusalReason =
 
 /**
  * The service does not send to this destination. `message` is meant for the integrator: it names the rule and never
- * repeats the URL, which may hold a password (contract, Errors: `destination_rejected`).
+ * repeats the URL, which may hold a password (contract 5.2).
  */
 export class DestinationRefusal extends Data.TaggedError("DestinationRefusal")<{
   readonly reason: DestinationRefusalReason
   readonly message: string
 }> {}
 
-/** The destination's name leads to no address (contract, Errors: `destination_unresolvable`). */
+/** The destination's name leads to no address (contract 5.2). */
 export class DestinationUnresolvable extends Data.TaggedError("DestinationUnresolvable")<{
   readonly hostname: string
   /** What the resolver said, or `null` where it answered without an address. */
@@ -151,8 +150,8 @@ export const parseDestination = (text: string, options: DestinationOptions): Eit
 }
 
 /**
- * Judges the URL of a destination and gives its normalised text, which is what is stored, shown and sent to (contract,
- * Limits). It does not look the name up: see `resolveDestination`.
+ * Judges the URL of a destination and gives its normalised text, which is what is stored, shown and sent to
+ * (contract 5.2). It does not look the name up: see `resolveDestination`.
  */
 export const parseDestinationUrl = (
   text: string,

@@ -87,7 +87,7 @@ export interface EndpointChange extends Omit<UpdateEndpoint, "events"> {
   readonly events?: ReadonlyArray<string>
 }
 
-/** Filters as a caller wrote them, judged (contract, Filters). */
+/** Filters as a caller wrote them, judged (contract 7). */
 const judgeFilters = (
   filters: Readonly<Record<string, unknown>>
 ): Effect.Effect<Filters, IntegrationFilterUnknown | IntegrationFilterInvalid> =>
@@ -99,7 +99,7 @@ const judgeFilters = (
     onRight: (judged) => Effect.succeed(judged)
   })
 
-/** Webhook destinations of organizations (contract, Webhook destination). */
+/** Webhook destinations of organizations (contract 5.1). */
 export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoints")<
   Endpoints,
   {
@@ -134,7 +134,7 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
       id: EndpointId
     ) => Effect.Effect<void, ResourceNotFound | ServiceUnavailable>
     /**
-     * Issues a new signing secret, in this answer only (contract, Secret rotation). The one before it signs new events for
+     * Issues a new signing secret, in this answer only (contract 8.6). The one before it signs new events for
      * 24 hours more, beside the new one, and what was queued before for up to 72 hours. A rotation within the 24 hours of
      * another one leaves the newest secret and its predecessor to sign new events.
      */

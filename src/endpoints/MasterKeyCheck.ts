@@ -29,7 +29,7 @@ const contexts: Readonly<Record<Sample["kind"], (tenant: Tenant, id: string) => 
 /** How to get the key back; a local start without the setting keeps its key in its data directory. */
 const remedy = (masterKeyId: string, secretsFile: string | undefined): string =>
   secretsFile === undefined
-    ? `Add it to MASTER_KEYS as ${masterKeyId}:<base64 of 32 bytes>. If it is lost, see "A lost master key" in src/operations/GUIDE.md.`
+    ? `Add it to MASTER_KEYS as ${masterKeyId}:<base64 of 32 bytes>. If it is lost, see "A lost master key" in src/docs/operating.md, or /docs/operating on any other process.`
     : `MASTER_KEYS is not set, so the key is the one in ${secretsFile}. Start with the DATA_DIR that was first used with ` +
       "this database, copy the secrets.json of that directory over this one, or set MASTER_KEYS to the key."
 

@@ -1,7 +1,7 @@
 import { Duration } from "effect"
 
 /**
- * How long a signing secret signs after a rotation has replaced it (contract, Secret rotation). Said here alone: as
+ * How long a signing secret signs after a rotation has replaced it (contract 8.6). Said here alone: as
  * durations, as SQL, and as a function of times.
  */
 

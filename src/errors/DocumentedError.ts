@@ -2,10 +2,10 @@ import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import { type Cause, Data, Duration, Schema } from "effect"
 import { boundedFields, boundedMessage, maxFieldLength, maxRefusedFields } from "../bounds/Refusals.ts"
 
-/** What a documented error is made of: its class, its wire form and its schema (contract, Errors). */
+/** What a documented error is made of: its class, its wire form and its schema (contract 12.5). */
 
 /**
- * What a failure means for the idempotency key of the request that it ended (contract, Authentication, rule 9):
+ * What a failure means for the idempotency key of the request that it ended (contract 3.6):
  *
  * - `answer`: the operation began and this is its answer; a repeat gets it again.
  * - `refused`: nothing was done; the key is free for another try, with any parameters.

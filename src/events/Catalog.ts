@@ -1,5 +1,5 @@
 /**
- * The catalog of event types and the `data` of each (contract, Events, Catalog): what a consumer may subscribe to, and
+ * The catalog of event types and the `data` of each (contract 6.3): what a consumer may subscribe to, and
  * exactly the fields that it receives. No personal data, card data, client secret or metadata is part of any.
  *
  * A type is defined once, in `catalog/`. All else derives from it: types, schemas of events, published JSON Schemas,
@@ -45,7 +45,7 @@ function byType(part: keyof Definition): Readonly<Record<string, unknown>> {
   return Object.fromEntries(catalog.map((definition) => [definition.type, definition[part]]))
 }
 
-/** The event types (contract, Events, Catalog). */
+/** The event types (contract 6.3). */
 export const EventType = Schema.Literal(...each("type")).annotations({
   identifier: "EventType",
   description: "An event type of the catalog"

@@ -1,4 +1,4 @@
-/** The headers of a delivery (contract, Signature and Delivery), apart from what signs: the documents name them too. */
+/** The headers of a delivery (contract 8.1), apart from what signs: the documents name them too. */
 
 /** The header that carries the signature. */
 export const signatureHeaderName = "Service-Signature"

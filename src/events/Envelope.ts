@@ -1,4 +1,4 @@
-/** The envelope in which every event reaches the consumer (contract, Event envelope). */
+/** The envelope in which every event reaches the consumer (contract 6.1). */
 import { createHash } from "node:crypto"
 import type { EventData, EventType } from "./Catalog.ts"
 import { type Envelope, envelopeVersion, providerName, testProviderName } from "./EnvelopeSchema.ts"
@@ -64,7 +64,7 @@ export interface TestEnvelopeInput<T extends string, Data> {
   readonly data: Data
 }
 
-/** The envelope of a synthetic event (contract, Synthetic test events): it always says that it is one. */
+/** The envelope of a synthetic event (contract 10): it always says that it is one. */
 export const makeTestEnvelope = <T extends string, Data>(input: TestEnvelopeInput<T, Data>): EnvelopeWith<T, Data> => {
   const id = `svc_test_evt_${input.testId}`
   return {

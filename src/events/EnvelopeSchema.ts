@@ -1,5 +1,5 @@
 /**
- * The schema of every event (contract, Event envelope). Apart from the making of envelopes, so that the API's contract
+ * The schema of every event (contract 6.1). Apart from the making of envelopes, so that the API's contract
  * and the published schemas stand on it without server code.
  */
 import { Schema } from "effect"

@@ -1,5 +1,5 @@
 /**
- * The form of the envelope, whatever its type (contract, Event envelope). Free of server code, since the API's contract
+ * The form of the envelope, whatever its type (contract 6.1). Free of server code, since the API's contract
  * and the published schemas stand on it.
  */
 import { Schema } from "effect"
@@ -10,7 +10,7 @@ export const providerName = "stripe"
 /** `source.provider` of synthetic test events. */
 export const testProviderName = "svc_test"
 
-/** The version of the envelope (contract, Versioning). */
+/** The version of the envelope (contract 14.2). */
 export const envelopeVersion = 1
 
 /** An event's id: of a provider event, or of a synthetic test. */

@@ -1,5 +1,5 @@
 /**
- * The kinds of field that `data` is made of (contract, Events). Each is made afresh with its own description, since a
+ * The kinds of field that `data` is made of (contract 6.3). Each is made afresh with its own description, since a
  * shared identifier would merge them into one definition in the published JSON Schema.
  */
 import { Schema } from "effect"

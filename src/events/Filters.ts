@@ -1,5 +1,5 @@
 /**
- * Filters of endpoints: which of the subscribed events are delivered (contract, Events, Filters). Pure. A filter looks
+ * Filters of endpoints: which of the subscribed events are delivered (contract 7). Pure. A filter looks
  * at an event's `data` and at what else is known of the provider's object; what it looks at is never delivered.
  */
 import { Either, JSONSchema, ParseResult, Schema } from "effect"
@@ -145,7 +145,7 @@ export interface FilterSubjects {
   readonly metadata: Readonly<Record<string, string>> | null
 }
 
-/** The fields that can be the principal amount, the first one present counting (contract, Filters, rule 1). */
+/** The fields that can be the principal amount, the first one present counting (contract 7.3). */
 const amountFields = ["amount", "amount_received", "amount_total", "amount_paid", "amount_due", "amount_refunded"]
 
 const principalAmount = (data: Readonly<Record<string, unknown>>): number | undefined =>

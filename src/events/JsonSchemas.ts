@@ -44,7 +44,7 @@ const standalone = (type: EventType, description: string): JsonSchema => {
 }
 
 /**
- * The schema of each type's envelope, version 1 (contract, Event envelope): the fields that are sent, the
+ * The schema of each type's envelope, version 1 (contract 6.1): the fields that are sent, the
  * synthetic event's `test` among them. It refers to nothing outside itself, and takes fields that later versions add.
  */
 export const eventJsonSchemas: ReadonlyMap<EventType, JsonSchema> = new Map(

@@ -7,7 +7,7 @@ import { exampleEvent } from "./Samples.ts"
 
 const definitionPath = "#/components/schemas/"
 
-/** The headers of every delivery (contract, Signature and Delivery). */
+/** The headers of every delivery (contract 8.1). */
 const parameters = [
   {
     name: signatureHeaderName,
@@ -26,7 +26,7 @@ const parameters = [
   }
 ]
 
-/** What a consumer may answer (contract, Delivery, retries, retention). */
+/** What a consumer may answer (contract 9.2). */
 const responses = {
   "2XX": { description: "Received: receipt and effect are stored. The body is not read." },
   "408": { description: "Not received: sent again later." },
@@ -69,7 +69,7 @@ const recordAt = (root: Readonly<Record<string, unknown>>, key: string): Readonl
 }
 
 /**
- * Completes an OpenAPI 3.1 document by a webhook for each event type (contract, Events), whose schemas join the
+ * Completes an OpenAPI 3.1 document by a webhook for each event type (contract 6), whose schemas join the
  * document's own. A definition that both have is the same schema, and stays as it is.
  */
 export const documentWebhooks = (spec: Record<string, unknown>): Record<string, unknown> => {

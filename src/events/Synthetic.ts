@@ -1,5 +1,5 @@
 /**
- * Synthetic test events (contract, Synthetic test events): an envelope of every type of the catalog, with fictitious
+ * Synthetic test events (contract 10): an envelope of every type of the catalog, with fictitious
  * data. Pure. They look like the real ones, say in several places that they are none, and name nothing that exists.
  */
 import { type EventType, fictitious } from "./Catalog.ts"

@@ -11,7 +11,7 @@ const shared = /^\/(?:v2|identity)\//
 
 /**
  * What a page may send beside what every page may: the body's type, and what operations and traces read. Not
- * `x-api-key`: keys are for servers alone (contract, Authentication, rule 1).
+ * `x-api-key`: keys are for servers alone (contract 2.1).
  */
 const requestHeaders = ["content-type", "idempotency-key", "traceparent", "x-request-id"]
 

@@ -24,6 +24,7 @@ import { Api, operations } from "../contract/Api.ts"
 import { matcher, type Operation } from "../contract/Operations.ts"
 import { documentPaths } from "../docs/ApiReference.ts"
 import { eventSchemaPaths } from "../docs/EventSchemas.ts"
+import { guidePaths } from "../docs/GuidePages.ts"
 import {
   type ApiError,
   errorBody,
@@ -38,7 +39,7 @@ import {
 import { inboundEntries } from "../inbound/Http.ts"
 import { isIncompleteBody, withBoundedJson } from "../kit/Body.ts"
 import { comesFrom } from "../kit/ClientAddress.ts"
-import { errorLink, errorReferencePath } from "../kit/ErrorLink.ts"
+import { errorLink } from "../kit/ErrorLink.ts"
 import { newRequestId, RequestId, ResponseHeaders } from "../kit/Request.ts"
 import { isToolServer, mcpPath, rpcError } from "../mcp/RpcError.ts"
 import { checkoutReturnPaths } from "../settings/CheckoutReturnPaths.ts"
@@ -50,7 +51,7 @@ import { makeCrossOrigin } from "./CrossOrigin.ts"
 import { frontPagePath } from "./FrontPage.ts"
 import { requestTelemetry } from "./RequestSpan.ts"
 
-/** The one place where a failure becomes a response (contract, Errors). */
+/** The one place where a failure becomes a response (contract 12.1). */
 
 const operationsAt = matcher(operations)
 
@@ -58,7 +59,7 @@ const operationsAt = matcher(operations)
 const pages: ReadonlySet<string> = new Set<string>([
   frontPagePath,
   ...Object.values(documentPaths),
-  errorReferencePath,
+  ...guidePaths,
   ...Object.values(checkoutReturnPaths),
   ...eventSchemaPaths
 ])

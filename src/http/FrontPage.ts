@@ -28,8 +28,8 @@ const page = `<!doctype html>
 talk to it with an API key.</p>
 <dl>
 <dt>Integrate it</dt>
-<dd><a href="docs">The operations</a>, <a href="${relative(errorReferencePath)}">the errors</a>, and
-<a href="openapi.json">the OpenAPI document</a>. Agents find their tools at <code>${mcpPath}</code>.</dd>
+<dd><a href="docs">The guides</a>, <a href="docs/reference">the operations</a>,
+<a href="${relative(errorReferencePath)}">the errors</a>, and <a href="openapi.json">the OpenAPI document</a>. Agents find their tools at <code>${mcpPath}</code>.</dd>
 <dt>Sign in</dt>
 <dd>There is no password: <code>POST /identity/sign-in-links</code> with your e-mail address, and open the link in the mail
 that you get. It works for 15 minutes, once.</dd>

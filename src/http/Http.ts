@@ -14,8 +14,8 @@ import { operationKey, takesBody } from "../contract/Operations.ts"
 import { deliveriesHttp } from "../deliveries/api/Http.ts"
 import { recoveriesHttp } from "../deliveries/api/RecoveriesHttp.ts"
 import { documentPages } from "../docs/ApiReference.ts"
-import { errorReferencePage } from "../docs/ErrorReference.ts"
 import { eventSchemaPages } from "../docs/EventSchemas.ts"
+import { guidePages } from "../docs/GuidePages.ts"
 import { ServiceUnavailable } from "../Errors.ts"
 import { endpointsHttp } from "../endpoints/Http.ts"
 import { type AdmissionOptions, Admissions } from "../identity/Admissions.ts"
@@ -123,7 +123,7 @@ type RequestContext = HttpServer.HttpServer | HttpRouter.HttpRouter.DefaultServi
 
 /**
  * Serves the whole HTTP surface on the `HttpServer` in its context: the API, the provider's entry, `/openapi.json`,
- * `/docs` with the reference of errors, the schemas of events, health, the page at `/` and those that a payer returns to.
+ * the guides at `/docs`, the schemas of events, health, the page at `/` and those that a payer returns to.
  */
 export const httpLayer = (options: HttpOptions) =>
   served.pipe(
@@ -132,7 +132,7 @@ export const httpLayer = (options: HttpOptions) =>
     Layer.provide(frontPage),
     Layer.provide(mcpHttp(options)),
     Layer.provide(eventSchemaPages),
-    Layer.provide(errorReferencePage),
+    Layer.provide(guidePages),
     Layer.provide(edge(options)),
     Layer.provide(HttpApiBuilder.api(Api)),
     Layer.provide(groups(options)),

@@ -18,7 +18,7 @@ import {
 import type { PrincipalShape, Role } from "./Principal.ts"
 import type { Session } from "./sign-in/Sessions.ts"
 
-/** What a signed-in person may do: the rules of roles, workspaces and origins (contract, Authentication, rules 7 and 8). */
+/** What a signed-in person may do: the rules of roles, workspaces and origins (contract 2.7, 2.8). */
 
 const working: ReadonlySet<Permission> = new Set([...PaymentPermission.literals, ...WebhookPermission.literals])
 

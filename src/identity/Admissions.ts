@@ -26,7 +26,7 @@ import {
 
 /** What admissions ask of the operator's settings. */
 export interface AdmissionOptions {
-  /** Requests per minute and credential (contract, Limits). */
+  /** Requests per minute and credential (contract 3.7). */
   readonly rateLimitPerMinute: number
   /** Failed authentications, and requests without a credential, per minute and client address. */
   readonly failedAuthenticationsPerMinute: number

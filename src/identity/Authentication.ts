@@ -18,7 +18,7 @@ import { Principal } from "./Principal.ts"
 import type { Session } from "./sign-in/Sessions.ts"
 
 /**
- * Who calls, and may they (contract, Authentication): the API key in `x-api-key`, or else the session in the cookie;
+ * Who calls, and may they (contract 2): the API key in `x-api-key`, or else the session in the cookie;
  * its rate limit; the organization in the path; the workspace and the `Origin` of a session; the operation's
  * permission; in this order. Provides the `Principal`. Said on a group; implemented by `authenticationLayer`.
  */

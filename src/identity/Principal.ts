@@ -4,7 +4,7 @@ import type { Permission } from "./keys/Permissions.ts"
 
 export type { Author, Tenant } from "../kit/Tenant.ts"
 
-/** What a member may do in an organization (contract, Authentication, rules 7 and 8). */
+/** What a member may do in an organization (contract 2.7, 2.8). */
 export type Role = "owner" | "admin" | "developer" | "viewer"
 
 /** The caller of a request: which organization and environment it acts in, what it may do, and who it is. */

@@ -25,7 +25,7 @@ export const OneTimeToken = Schema.Redacted(
   })
 )
 
-/** What a member may do (contract, Authentication, rules 7 and 8). */
+/** What a member may do (contract 2.7, 2.8). */
 export const MemberRole = Schema.Literal("owner", "admin", "developer", "viewer").annotations({
   identifier: "MemberRole",
   description: "Owners and admins enter every workspace; developers and viewers those granted to them; viewers read"

@@ -32,7 +32,7 @@ const uploadBody = {
   }
 }
 
-/** Images of products, which the service hosts (contract, Write operations). */
+/** Images of products, which the service hosts (contract 4.10). */
 export class ProductImagesApi extends HttpApiGroup.make("productImages")
   .add(
     HttpApiEndpoint.post("upload", "/product-images")

@@ -2,7 +2,7 @@ import { Option } from "effect"
 import { imageDimensionsFromData } from "image-dimensions"
 import { isWholeJpeg, isWholePng, isWholeWebp } from "./ImageStructure.ts"
 
-/** What a product image may be (contract, Limits): the name of each is the extension in its URL. */
+/** What a product image may be (contract 4.10): the name of each is the extension in its URL. */
 export type ImageFormat = "jpg" | "png" | "webp"
 
 /** The content type of each format. */

@@ -47,7 +47,7 @@ export interface ImagesOptions {
   readonly imageMegabytesPerHour: number
 }
 
-/** Product images, hosted by the service: no purpose of the provider's own files fits them (contract, Write operations). */
+/** Product images, hosted by the service: no purpose of the provider's own files fits them (contract 4.10). */
 export class Images extends Context.Tag("connected-payments/images/Images")<
   Images,
   {

@@ -6,7 +6,7 @@ import { readBytes, type UnreadableRequest } from "../kit/Body.ts"
 
 /** The image of an upload: the body itself, or the one part of a form. */
 
-/** The largest image that is taken: 4 MiB (contract, Limits). */
+/** The largest image that is taken: 4 MiB (contract 4.10). */
 export const maxImageBytes = 4 * 1024 * 1024
 
 /** What a form may have around its image. */

@@ -39,7 +39,7 @@ const toldAtOf = ({ created }: Notification, { lastToldAt }: StatusComparison): 
   Math.max(created, lastToldAt ?? 0)
 
 /**
- * Notifications about an account's status, snapshot or thin (contract, `account.updated` data): whatever they say, the
+ * Notifications about an account's status, snapshot or thin (contract 11.5): whatever they say, the
  * account is read anew, since their order is not guaranteed, and `account.updated` is made only where that differs from
  * what was told before.
  */

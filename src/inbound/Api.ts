@@ -14,7 +14,7 @@ const notification = Schema.Struct(
   Schema.Record({ key: Schema.String, value: Schema.Unknown })
 )
 
-/** The provider's entries (contract, What the service does, rule 8). Not for integrators. */
+/** The provider's entries (contract 11). Not for integrators. */
 export class InboundApi extends HttpApiGroup.make("inbound")
   .add(
     HttpApiEndpoint.post("receive", entryPaths.receive)

@@ -126,7 +126,7 @@ export const needsWholeList = (
   context: InboundContext
 ): boolean => subjects.truncated && isAsked(envelopes, context, byItems)
 
-/** The first payment of an account is told twice: as what it is, and as a milestone (contract, Events, rule 3). */
+/** The first payment of an account is told twice: as what it is, and as a milestone (contract 6.6). */
 const withMilestone = (
   events: ReadonlyArray<Envelope>,
   environment: Environment,
@@ -149,5 +149,5 @@ const withMilestone = (
       : [envelope]
   )
 
-/** What filters look at where nothing but `data` is applicable (contract, Filters, the table of sources). */
+/** What filters look at where nothing but `data` is applicable (contract 7.6). */
 export const dataOnly: FilterSubjects = { priceIds: null, productIds: null, metadata: null }

@@ -39,7 +39,7 @@ type Receive = (
   signatureHeader: string | undefined
 ) => Effect.Effect<Received, SignatureInvalid | ServiceUnavailable>
 
-/** The provider's notifications (contract, What the service does, rule 8). */
+/** The provider's notifications (contract 11.2). */
 export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
   Inbound,
   {
@@ -293,8 +293,8 @@ const receiptOf = (
   }))
 
 /**
- * Where storing fails, or the provider does not answer, it is asked to come again, whatever the reason (contract, What
- * the service does, rule 8: "If queuing fails, … answers 503"): a bug of ours may be mended by then.
+ * Where storing fails, or the provider does not answer, it is asked to come again, whatever the reason (contract 11.2):
+ * a bug of ours may be mended by then.
  */
 const orNotStored = <A, R>(
   effect: Effect.Effect<A, SignatureInvalid | CompletionFailure | SqlError.SqlError, R>

@@ -22,7 +22,7 @@ export const receiptOutcomes = ["delivered", "no_subscriber", "ignored", "unlink
 /** One of `receiptOutcomes`. */
 export type ReceiptOutcome = (typeof receiptOutcomes)[number]
 
-/** The record of one verified notification (contract, What the service does, rule 8). */
+/** The record of one verified notification (contract 11.3). */
 export interface Receipt {
   readonly environment: Environment
   readonly providerEventId: string

@@ -20,7 +20,7 @@ export interface InboundContext {
   /** All that are not deleted, paused ones included. */
   readonly endpoints: ReadonlyArray<MatchableEndpoint>
   readonly soldItems: SoldItems | null
-  /** Whether the account has yet to see its first payment, or saw it in this very notification (contract, Events, rule 3). */
+  /** Whether the account has yet to see its first payment, or saw it in this very notification (contract 6.6). */
   readonly awaitsFirstPayment: boolean
 }
 

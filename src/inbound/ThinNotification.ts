@@ -4,7 +4,7 @@ import { type Malformed, malformed, orAbsent, ProviderName } from "../events/str
 
 /**
  * Thin notifications of the provider: they name what happened and carry no object. Of those about accounts an account's
- * status is read anew; nothing else is ever made of any, payments least of all (contract, What the service does, rule 8).
+ * status is read anew; nothing else is ever made of any, payments least of all (contract 11.5).
  */
 
 /** ISO 8601 in the provider's thin form; Unix seconds as in its snapshots are taken too. */

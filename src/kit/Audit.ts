@@ -54,7 +54,7 @@ export interface AuditEntry {
 }
 
 /**
- * Records a change: who, what, which object, when, under which request (contract, Authentication, rule 6). To be run in
+ * Records a change: who, what, which object, when, under which request (contract 2.13). To be run in
  * the transaction of the change: neither is there without the other.
  */
 export const makeAudit = Effect.map(

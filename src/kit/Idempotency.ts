@@ -17,7 +17,7 @@ import { RequestId } from "./Request.ts"
 import type { Tenant } from "./Tenant.ts"
 
 /**
- * Repeats of a mutation, by `Idempotency-Key` (contract, Authentication, rule 9): the first answer again, byte for byte,
+ * Repeats of a mutation, by `Idempotency-Key` (contract 3.5): the first answer again, byte for byte,
  * for 24 hours. Keys belong to one organization and environment.
  *
  * What a failure leaves behind is the error's own word, `settles`: an answer that repeats get, a free key, or a key that

@@ -23,8 +23,7 @@ export const newRequestId = (): string => `req_${crypto.randomUUID().replaceAll(
 export const defaultPageSize = 10
 
 /**
- * A schema that refuses unknown keys and reports every refused field, not the first alone (contract, Errors:
- * `validation_failed`).
+ * A schema that refuses unknown keys and reports every refused field, not the first alone (contract 3.2).
  */
 export const strict = <A, I, R>(schema: Schema.Schema<A, I, R>): Schema.Schema<A, I, R> =>
   schema.annotations({ parseOptions: { errors: "all", onExcessProperty: "error" } })

@@ -10,7 +10,7 @@ import { DeliveryId, EndpointId, RecoveryId } from "../kit/Ids.ts"
 import { optional, strict } from "../kit/Request.ts"
 import { makeTool, type Tool } from "./Tool.ts"
 
-/** Tools over deliveries (contract, Delivery). */
+/** Tools over deliveries (contract 9.10). */
 
 const endpointId = EndpointId.annotations({ description: "The endpoint's id, as list_webhook_endpoints answers it" })
 

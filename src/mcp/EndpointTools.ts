@@ -19,7 +19,7 @@ import { IdempotencyKey, noFields, optional, strict } from "../kit/Request.ts"
 import { makeSendTest } from "../publishing/SendTest.ts"
 import { makeTool, type Tool } from "./Tool.ts"
 
-/** Tools over webhook destinations (contract, Webhook management). */
+/** Tools over webhook destinations (contract 5.7). */
 
 /** A struct without fields says in its JSON Schema that it takes anything. */
 const NoArguments = noFields("is unknown: this tool takes no arguments").annotations({

@@ -8,7 +8,7 @@ import { mcpPath } from "./RpcError.ts"
 import { makeTools } from "./Tools.ts"
 
 /**
- * The tool server over Streamable HTTP (contract, Webhook management), without sessions: any process answers any
+ * The tool server over Streamable HTTP (contract 5.7), without sessions: any process answers any
  * request. Behind the same edge as the API, with the same key, rate limit and bounds: one message per request, since
  * each takes one token.
  */

@@ -50,7 +50,7 @@ const isObjectSchema = (schema: unknown): schema is ObjectSchema =>
 /**
  * The JSON Schema of what goes over the wire for a schema of an object; dies where it is none.
  *
- * @param options.open whether further keys may come: for answers, which grow without a new version (contract, Versioning)
+ * @param options.open whether further keys may come: for answers, which grow without a new version (contract 14.2)
  */
 export const objectSchema = <A, I>(schema: Schema.Schema<A, I>, options: { readonly open: boolean }): ObjectSchema => {
   const { $defs = {}, ...root } = JSONSchema.make(schema)

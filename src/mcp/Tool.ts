@@ -19,7 +19,7 @@ export interface Tool {
   readonly permission: WebhookPermission
   /**
    * Calls it with arguments as they came. A refusal is an answer too: `isError`, with the documented
-   * `{error, code, fields, requestId}` as its text (contract, Errors).
+   * `{error, code, fields, requestId}` as its text (contract 12.1).
    */
   readonly call: (args: unknown) => Effect.Effect<CallToolResult, never, Principal>
 }

@@ -3,7 +3,7 @@ import { makeDeliveryTools } from "./DeliveryTools.ts"
 import { makeEndpointTools } from "./EndpointTools.ts"
 import type { Tool } from "./Tool.ts"
 
-/** Every tool of the tool server, by its name (contract, Webhook management). */
+/** Every tool of the tool server, by its name (contract 5.7). */
 export type Tools = ReadonlyMap<string, Tool>
 
 /** Makes the tools once; they are the same for every caller. */

@@ -21,7 +21,7 @@ export interface LinkedAccount {
   readonly accountId: string
   /** Disconnected if the provider said that access was revoked. Only a new link connects it again. */
   readonly status: "connected" | "disconnected"
-  /** Whether it had payments when it was linked; then its first one here is no milestone (contract, Catalog). */
+  /** Whether it had payments when it was linked; then its first one here is no milestone (contract 6.6). */
   readonly hadPaymentsBefore: boolean
   readonly linkedAt: Date
   readonly disconnectedAt: Date | null
@@ -227,7 +227,7 @@ const make = Effect.gen(function* () {
   return { use, link, unlink, show }
 })
 
-/** Connected provider accounts: one per organization and environment (contract, What the service does). */
+/** Connected provider accounts: one per organization and environment (contract 1.5). */
 export class Accounts extends Context.Tag("connected-payments/provider/Accounts")<
   Accounts,
   {

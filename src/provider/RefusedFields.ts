@@ -43,7 +43,7 @@ const renamed = (fields: ReadonlyArray<string>, names: FieldNames): ReadonlyArra
   return [...new Set(ours)]
 }
 
-/** A failure that names the refused fields as callers know them (contract, Errors). */
+/** A failure that names the refused fields as callers know them (contract 12.3). */
 export const inOurNames =
   (names: FieldNames) =>
   <E extends ProviderCallFailure>(failure: E): E | ProviderRequestRefused | ProviderObjectNotFound => {

@@ -3,7 +3,7 @@ import { type Remark, remark } from "../bounds/Rules.ts"
 import { text } from "../bounds/Text.ts"
 import { optional, ProviderId, UnixSecondsFromQuery } from "../kit/Request.ts"
 
-/** An object of the provider, passed through as it is: names and fields are the provider's own (contract, Provider objects). */
+/** An object of the provider, passed through as it is: names and fields are the provider's own (contract 4.1). */
 export const ProviderObject = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
   identifier: "ProviderObject",
   description: "An object of the payment provider, with at least `id`"

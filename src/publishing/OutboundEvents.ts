@@ -26,7 +26,7 @@ export interface OutboundEventsOptions {
 export interface OutboundEvent extends Tenant {
   /** A type of the catalog in force. */
   readonly type: string
-  /** A JSON object; no personal data, secrets or metadata belong in it (contract, Event envelope). */
+  /** A JSON object; no personal data, secrets or metadata belong in it (contract 6.2). */
   readonly data: Readonly<Record<string, unknown>>
   /**
    * The team's own id of what happened, 1 to 255 printable characters, `source.event_id` of the envelope. Published

@@ -31,7 +31,7 @@ export type SendTestError =
   | TestRateLimitExceeded
   | ServiceUnavailable
 
-/** Synthetic test events (contract, Synthetic test events). */
+/** Synthetic test events (contract 10). */
 export class SyntheticTests extends Context.Tag("connected-payments/publishing/SyntheticTests")<
   SyntheticTests,
   {

@@ -6,7 +6,7 @@ import type { DeliveryId, EndpointId } from "../kit/Ids.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import { matchingPart, type NewEvent, parametersFor, publicationValues, storingParts } from "./Publication.ts"
 
-/** New synthetic tests per minute and endpoint (contract, Limits). */
+/** New synthetic tests per minute and endpoint (contract 10.2). */
 export const testsPerMinute = 5
 
 /** What decides whether an endpoint may be tested, and what its tests are signed with. */

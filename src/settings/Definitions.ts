@@ -106,7 +106,7 @@ export const definitions = {
       about: "calls to the provider at once, per connected account and process; more wait for their turn"
     })
   }),
-  /** Set by the operator, never by a request (contract, Resources). */
+  /** Set by the operator, never by a request (contract 4.3). */
   checkoutSuccessUrl: optional("CHECKOUT_SUCCESS_URL", returnUrl, {
     unset: "a page of the service",
     about: "where payers return to after payment; `{CHECKOUT_SESSION_ID}` is filled in",

@@ -1,5 +1,5 @@
 /**
- * The events that a consumer receives, as plain types (contract, Events). This module and its neighbours depend on
+ * The events that a consumer receives, as plain types (contract 6). This module and its neighbours depend on
  * nothing, so that a consumer can take them alone.
  */
 import { knownTypes, type WebhookEventData } from "./EventData.ts"
@@ -9,7 +9,7 @@ export type * from "./EventData.ts"
 /** An event type of the catalog. */
 export type WebhookEventType = keyof WebhookEventData
 
-/** What every event carries (contract, Event envelope). */
+/** What every event carries (contract 6.1). */
 export interface WebhookEnvelope<Type extends string, Data> {
   /** Stable across retries: deduplicate by it, durably. */
   readonly id: string

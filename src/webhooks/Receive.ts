@@ -2,7 +2,7 @@ import type { WebhookEvent } from "./Events.ts"
 import { refusedHeader, writeRefusal } from "./Refusals.ts"
 import { secretsOf, verifyWebhook, type WebhookExpectations, WebhookVerificationError } from "./Verify.ts"
 
-/** What to answer to a delivery, whatever the framework (contract, Consumer side): the adapters stand on this. */
+/** What to answer to a delivery, whatever the framework (contract 9.2): the adapters stand on this. */
 
 /** The most bytes of a body that the adapters read unless told otherwise: 256 KiB. Events are far smaller. */
 export const defaultMaxBodyBytes = 256 * 1024

@@ -157,7 +157,7 @@ const parseEvent = (body: Uint8Array): WebhookEvent => {
 }
 
 /**
- * Verifies a delivery and answers its event (contract, Signature). Nothing of the body is parsed before its signature
+ * Verifies a delivery and answers its event (contract 8). Nothing of the body is parsed before its signature
  * was found genuine; every `v1` of the header is tried, as a rotated secret calls for.
  *
  * A verified event is still only news: recognize `test`, deduplicate by `id`, and match the payment with your own order,

@@ -58,7 +58,7 @@ const queued = (): Modelled => ({
   attempts: new Map()
 })
 
-/** What a claim makes of a due delivery (contract, States and transitions): a new attempt, or none that is left. */
+/** What a claim makes of a due delivery (contract 9.1): a new attempt, or none that is left. */
 const claimInModel = (delivery: Modelled): boolean => {
   const wasCutOff = delivery.lease !== null
   if (wasCutOff && !delivery.attempts.has(delivery.count)) {

@@ -37,10 +37,10 @@ describe("the reference of errors", () => {
     }
   })
 
-  it("in the README is up to date: `npm run docs` writes it", async () => {
-    const readme = await readFile(new URL("../../README.md", import.meta.url), "utf8")
-    expect(readme).toContain(errorTable())
-    expect(withErrorTable(readme)).toBe(readme)
+  it("in the guide is up to date: `npm run docs` writes it", async () => {
+    const guide = await readFile(new URL("../../src/docs/errors.md", import.meta.url), "utf8")
+    expect(guide).toContain(errorTable())
+    expect(withErrorTable(guide)).toBe(guide)
   })
 })
 
@@ -85,16 +85,16 @@ onService({ roles: { api: true, worker: false } })("the page of errors", (it) =>
     })
   )
 
-  it.effect("is said in the README with an answer that the service gives", () =>
+  it.effect("is said in the guide with an answer that the service gives", () =>
     Effect.gen(function* () {
       const { organization, request } = yield* TestService
       const { json, status } = yield* request("POST", `/v2/organizations/${organization.id}/provider/prices`, {
         key: organization.testKey,
         body: { product: "prod_1", currency: "brl", unit_amount: "1500", nickame: "Small" }
       })
-      const readme = yield* Effect.promise(() => readFile(new URL("../../README.md", import.meta.url), "utf8"))
+      const guide = yield* Effect.promise(() => readFile(new URL("../../src/docs/errors.md", import.meta.url), "utf8"))
       expect(status).toBe(422)
-      const example = /```json\n(\{\s+"error".+?)```/s.exec(readme)?.[1] ?? "{}"
+      const example = /```json\n(\{\s+"error".+?)```/s.exec(guide)?.[1] ?? "{}"
       const { error, fields } = json
       expect(JSON.parse(example)).toMatchObject({ error, fields })
     })

@@ -8,11 +8,12 @@ import { EventType, eventData } from "../../src/events/Catalog.ts"
 import { Envelope } from "../../src/events/Envelope.ts"
 import { exampleEvent } from "../../src/events/Samples.ts"
 
-const readme = () => readFile(new URL("../../README.md", import.meta.url), "utf8")
+/** The text of a guide. */
+const guide = (name: string) => readFile(new URL(`../../src/docs/${name}.md`, import.meta.url), "utf8")
 
-describe("the README's reference of events", () => {
+describe("the reference of events", () => {
   it("is up to date: `npm run docs` writes it", async () => {
-    const text = await readme()
+    const text = await guide("events")
     expect(text).toContain(eventTable())
     expect(withEventTable(text)).toBe(text)
   })
@@ -37,9 +38,9 @@ describe("the README's reference of events", () => {
   })
 })
 
-describe("the README's table of attempts' error codes", () => {
+describe("the table of attempts' error codes", () => {
   it("is up to date: `npm run docs` writes it", async () => {
-    const text = await readme()
+    const text = await guide("endpoints")
     expect(text).toContain(attemptTable())
     expect(withAttemptTable(text)).toBe(text)
   })

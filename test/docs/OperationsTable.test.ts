@@ -10,10 +10,10 @@ const rows = operationsTable()
 const rowOf = (operation: string) => rows.find((row) => row.startsWith(`| \`${operation}\` |`))?.split(" | ")
 
 describe("the table of operations", () => {
-  it("in the README is up to date: `npm run docs` writes it", async () => {
-    const readme = await readFile(new URL("../../README.md", import.meta.url), "utf8")
-    expect(readme).toContain(operationsTable())
-    expect(withOperationsTable(readme)).toBe(readme)
+  it("in the guide is up to date: `npm run docs` writes it", async () => {
+    const guide = await readFile(new URL("../../src/docs/api.md", import.meta.url), "utf8")
+    expect(guide).toContain(operationsTable())
+    expect(withOperationsTable(guide)).toBe(guide)
   })
 
   it("has each operation once", () => {

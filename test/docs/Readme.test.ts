@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -8,13 +8,17 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { commands } from "../../src/cli/Cli.ts"
 import { normalize, understand } from "../../src/cli/CommandLine.ts"
+import { guideNames } from "../../src/docs/Guides.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 
 // What the documents say can be done can be done
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const text = (file: string) => readFileSync(join(root, file), "utf8")
-const documents = ["README.md", "CHANGELOG.md", "src/operations/GUIDE.md"]
+const guides = readdirSync(join(root, "src/docs"))
+  .filter((file) => file.endsWith(".md"))
+  .map((file) => `src/docs/${file}`)
+const documents = ["README.md", "CHANGELOG.md", ...guides]
 
 const withoutCode = (markdown: string) => markdown.replaceAll(/^ *```[\s\S]*?^ *```$/gm, "")
 
@@ -25,8 +29,14 @@ const anchorOf = (heading: string) =>
     .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
     .replaceAll(" ", "-")
 
+const headingsOf = (file: string) =>
+  [...withoutCode(text(file)).matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) => heading)
+
 const anchorsOf = (file: string) =>
-  new Set([...withoutCode(text(file)).matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) => anchorOf(heading)))
+  new Set([
+    ...headingsOf(file).map(anchorOf),
+    ...[...withoutCode(text(file)).matchAll(/<a id="([^"]+)">/g)].map(([, id = ""]) => id)
+  ])
 
 /** The code blocks of these languages. */
 const blocksOf = (file: string, fence: RegExp) =>
@@ -43,6 +53,12 @@ describe.each(documents)("%s", (file) => {
       expect(existsSync(join(root, target)), link).toBe(true)
       if (anchor !== undefined) expect(anchorsOf(target).has(anchor), link).toBe(true)
     }
+  })
+
+  it("names files that there are", () => {
+    // What is left open, as in `src/provider/<resource>/Api.ts`, is nobody's name
+    const files = [...text(file).matchAll(/`((?:src|test|\.ci)\/[\w./-]*)`/g)].map(([, name = ""]) => name)
+    for (const name of files) expect(existsSync(join(root, name)), name).toBe(true)
   })
 
   it("names scripts and commands that there are, with options that they take", () => {
@@ -68,6 +84,30 @@ describe.each(documents)("%s", (file) => {
   })
 })
 
+describe("the README", () => {
+  it("is short, and leads to every guide, by the title that it has", () => {
+    expect(text("README.md").split("\n").length).toBeLessThanOrEqual(250)
+    const links = new Map(
+      [...text("README.md").matchAll(/\[([^\]]+)\]\((src\/docs\/[^)]+)\)/g)].map(([, title, file]) => [file, title])
+    )
+    expect(Object.fromEntries(links)).toEqual(Object.fromEntries(guides.map((file) => [file, headingsOf(file)[0]])))
+  })
+})
+
+describe("the guides", () => {
+  it("are those of the contents", () => {
+    expect(guideNames.map((name) => `src/docs/${name}.md`).toSorted()).toEqual(guides.toSorted())
+    expect(new Set(guideNames).size).toBe(guideNames.length)
+  })
+
+  it.each(guides)("%s has a title, says what it answers, names no heading twice and is not too long", (file) => {
+    expect(text(file)).toMatch(/^# .+\n\n[A-Z]/)
+    const headings = headingsOf(file).map(anchorOf)
+    expect(headings.length).toBe(new Set(headings).size)
+    expect(text(file).split("\n").length).toBeLessThanOrEqual(400)
+  })
+})
+
 describe("the change log", () => {
   it("has the form of Keep a Changelog", () => {
     const headings = [...text("CHANGELOG.md").matchAll(/^##+ (.*)$/gm)].map(([, heading = ""]) => heading)
@@ -90,7 +130,7 @@ const shells = [
   ["zsh", "-euo", "pipefail", "-c"]
 ] as const
 
-onService()("the first requests of the README", (it) => {
+onService()("the first requests", (it) => {
   it.scoped.each(shells.filter(([file]) => hasCurl && isThere(file)))(
     "do what they say in %s, and twice the same",
     ([file, ...args]) =>
@@ -101,7 +141,7 @@ onService()("the first requests of the README", (it) => {
         mkdirSync(join(directory, ".data"))
         const local = { baseUrl, organizationId: organization.id, apiKey: organization.testKey }
         writeFileSync(join(directory, ".data/local.json"), JSON.stringify(local))
-        const [script = ""] = blocksOf("README.md", /^sh requests$/)
+        const [script = ""] = blocksOf("src/docs/getting-started.md", /^sh requests$/)
         const run = Effect.promise(async () => {
           const child = spawn(file, [...args, script], {
             cwd: directory,

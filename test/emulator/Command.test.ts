@@ -67,11 +67,11 @@ layer(Running.layer, { excludeTestServices: true })("connected-payments emulator
     })
   )
 
-  it.effect("lists every trigger, for people and for programs, and the README names them", () =>
+  it.effect("lists every trigger, for people and for programs, and the guide names them", () =>
     Effect.gen(function* () {
       const { run } = yield* Running
-      const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8")
-      for (const { type } of triggers) expect(readme).toContain(`\`${type}\``)
+      const guide = readFileSync(new URL("../../src/docs/local-provider.md", import.meta.url), "utf8")
+      for (const { type } of triggers) expect(guide).toContain(`\`${type}\``)
       const [text, json] = [yield* run("triggers"), yield* run("triggers", "--json")]
       for (const { description, type } of triggers) {
         expect(text.stdout).toContain(`${type} `)

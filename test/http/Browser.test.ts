@@ -91,7 +91,7 @@ onService()(`in a browser${browserNote}`, (it) => {
             elsewhere.push(request.url())
           }
         })
-        await page.goto(`${baseUrl}/docs`)
+        await page.goto(`${baseUrl}/docs/reference`)
         await page.getByText("Create a product").first().waitFor({ state: "attached", timeout: 60_000 })
         expect(elsewhere).toEqual([])
         // A policy that the page does not keep to is an error in the console

@@ -64,6 +64,9 @@ onService({ roles: { api: true, worker: false } })("every failure", (it) => {
       for (const page of [
         "/",
         "/docs",
+        "/docs/getting-started",
+        "/docs/search",
+        "/docs/reference",
         "/docs/reference.js",
         "/openapi.json",
         "/checkout/success",

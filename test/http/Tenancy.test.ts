@@ -253,7 +253,7 @@ onService({ roles: { api: true, worker: false } })("tenancy", (it) => {
             const cursors = yield* Effect.forEach([strangers, production], (things) => cursorsIn(operation, things))
             for (const cursor of [unknownCursor(operation), ...cursors.flat()]) {
               const answer = yield* request("GET", `${path}?starting_after=${cursor}`, { key: organization.testKey })
-              // The provider's word for a parameter of its own (contract, Errors)
+              // The provider's word for a parameter of its own (contract 12.3)
               const code = isProviderOperation(operation) ? "provider_resource_missing" : "validation_failed"
               expectFailure(answer, { status: 422, code, fields: ["starting_after"] }, cursor)
             }

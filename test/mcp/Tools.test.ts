@@ -136,8 +136,8 @@ onService()("the tool server", (it) => {
         "set_webhook_endpoint_active",
         "update_webhook_endpoint"
       ])
-      const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8")
-      const documented = [...readme.matchAll(/^\| `([a-z_]+)` \| `(webhook-endpoints:\w+)` \|/gm)]
+      const guide = readFileSync(new URL("../../src/docs/agents.md", import.meta.url), "utf8")
+      const documented = [...guide.matchAll(/^\| `([a-z_]+)` \| `(webhook-endpoints:\w+)` \|/gm)]
       expect(documented.map(([, name]) => name).toSorted()).toEqual(names.toSorted())
       for (const { annotations, description = "", inputSchema, name, outputSchema } of tools) {
         const reads = /^(list|get)_/.test(name)

@@ -105,7 +105,7 @@ onService({ rateLimitPerMinute: 60 })("the tool server", (it) => {
       for (const authorization of [`Bearer ${key}`, `bearer   ${key} `]) {
         expect((yield* post(listTools, { key: "", headers: { authorization } })).status).toBe(200)
       }
-      // The API itself has one header for keys (contract, Authentication, rule 1)
+      // The API itself has one header for keys (contract 2.1)
       const rest = yield* service.request("GET", `/v2/organizations/${service.organization.id}/provider/account`, {
         headers: { authorization: `Bearer ${key}` }
       })

@@ -89,7 +89,9 @@ describe("the package", () => {
   it("holds the compiled service, its types and its papers alone", () => {
     const others = files.filter(
       (path) =>
-        !/^dist\/.+\.(js|d\.ts)$|^src\/operations\/|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(path)
+        !/^dist\/.+\.(js|d\.ts)$|^src\/(docs\/[\w-]+\.md$|monitoring\/)|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(
+          path
+        )
     )
     expect(others).toEqual([])
     const exported = Object.values(manifest.exports).flatMap((entry) =>
@@ -110,6 +112,16 @@ describe("the package", () => {
     expect(stdout.trim()).toBe("function")
   })
 
+  it("has the guides that it serves", async () => {
+    const guides = new URL(`file://${project}/node_modules/${manifest.name}/dist/docs/Guides.js`)
+    const script = `
+      const { Effect } = await import("effect")
+      const { guideNames, readGuides } = await import(${JSON.stringify(guides.href)})
+      console.log((await Effect.runPromise(readGuides)).length === guideNames.length)`
+    const { stdout } = await run(process.execPath, ["--input-type=module", "-e", script], { cwd: project })
+    expect(stdout.trim()).toBe("true")
+  })
+
   it("gives a client the whole contract without server code", async () => {
     const script = `
       const { Api, RateLimitExceeded } = await import("connected-payments/api")
@@ -119,11 +131,11 @@ describe("the package", () => {
     expect(stdout.trim()).toBe("true function function")
   })
 
-  it("is installed by the README's line beside the peers that it takes, not those of their next major", {
+  it("is installed by the guide's line beside the peers that it takes, not those of their next major", {
     timeout: 180_000
   }, async () => {
-    const readme = readFileSync(join(root, "README.md"), "utf8")
-    const [line = ""] = /^npm install \.\/connected-payments-\d.*$/m.exec(readme) ?? []
+    const guide = readFileSync(join(root, "src/docs/embedding.md"), "utf8")
+    const [line = ""] = /^npm install \.\/connected-payments-\d.*$/m.exec(guide) ?? []
     const fresh = join(directory, "fresh")
     mkdirSync(fresh)
     cpSync(archive, join(fresh, basename(archive)))

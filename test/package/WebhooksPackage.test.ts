@@ -12,7 +12,7 @@ import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../http/Payments.ts"
 
-// The consumer's kit as a package of its own: packed by the script that the README names, installed into an empty
+// The consumer's kit as a package of its own: packed by the script that the guide names, installed into an empty
 // project without a registry, and taking the service's own deliveries there
 
 const run = promisify(execFile)
@@ -45,7 +45,7 @@ const listens = (port: number) =>
     return Effect.sync(() => socket.destroy())
   })
 
-/** Runs the README's receiver in the project, with this change of its text; it ends with the scope. */
+/** Runs the guide's receiver in the project, with this change of its text; it ends with the scope. */
 const startReceiver = Effect.fnUntraced(function* (
   port: number,
   env: Readonly<Record<string, string>>,
@@ -101,7 +101,7 @@ onService()("the package of the consumer's kit", (it) => {
         expect(installed[kind], kind).toBeUndefined()
       }
       const text = readFileSync(join(modules, "connected-payments-webhooks/README.md"), "utf8")
-      for (const shown of [text, readFileSync(join(root, "README.md"), "utf8")]) {
+      for (const shown of [text, readFileSync(join(root, "src/docs/getting-started.md"), "utf8")]) {
         expect(shown).toContain(`\`\`\`js\n${receiver}\`\`\``)
       }
     })
@@ -165,7 +165,7 @@ onService()("the package of the consumer's kit", (it) => {
   )
 
   it.effect(
-    "type-checks in a strict project, with the README's receiver and recipe",
+    "type-checks in a strict project, with the guides' receiver and recipe",
     () =>
       Effect.promise(async () => {
         for (const name of ["@types/node", "@types/pg", "pg-types", "pg-protocol"]) link(name)

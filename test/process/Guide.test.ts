@@ -10,7 +10,7 @@ import { temporaryDirectory } from "../storage/fixtures/temporaryDirectory.ts"
 // The commands of the operations guide, run as they are written
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
-const guide = readFileSync(join(root, "src/operations/GUIDE.md"), "utf8")
+const guide = readFileSync(join(root, "src/docs/operating.md"), "utf8")
 
 /** The blocks of a kind: `upgrade`, `sql`…; empty for those without one. */
 const blocks = (kind: string) =>

@@ -66,12 +66,12 @@ const anAttempt = (more: {
 const traceOf = (character: string, sampled: boolean) =>
   `00-${character.repeat(32)}-${character.repeat(16)}-0${sampled ? 1 : 0}`
 
-describe("the README", () => {
+describe("the guide to telemetry", () => {
   it("lists every metric with its unit and attributes", () => {
-    const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8")
+    const guide = readFileSync(new URL("../../src/docs/telemetry.md", import.meta.url), "utf8")
     for (const [name, { attributes, kind, unit }] of Object.entries(metricTable)) {
       const listed = attributes.map((attribute) => `\`${attribute}\``).join(", ")
-      expect(readme).toContain(`| \`${name}\` | ${kind}, \`${unit}\` | ${listed} |`)
+      expect(guide).toContain(`| \`${name}\` | ${kind}, \`${unit}\` | ${listed} |`)
     }
   })
 })

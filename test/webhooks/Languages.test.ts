@@ -7,18 +7,17 @@ import { afterAll, describe, expect, it } from "@effect/vitest"
 import { verifyWebhook, WebhookVerificationError } from "../../src/webhooks/index.ts"
 import { body, previousSecret, secret, signNow } from "./Deliveries.ts"
 
-// The verifiers that the README shows for other languages: they are these files, and they judge as the kit does
+// The verifiers that the guide shows for other languages: they are these files, and they judge as the kit does
 
 const folder = fileURLToPath(new URL("../examples/webhooks/", import.meta.url))
-const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8")
-const section = /\n#+ Verify a webhook\n([\s\S]*?)\n#{1,3} /.exec(readme)?.[1] ?? ""
+const guide = readFileSync(new URL("../../src/docs/verifying.md", import.meta.url), "utf8")
 
 const builds = mkdtempSync(join(tmpdir(), "connected-payments-languages-"))
 afterAll(() => rmSync(builds, { recursive: true, force: true }))
 
 interface Language {
   readonly name: string
-  /** As the README's code blocks call it. */
+  /** As the guide's code blocks call it. */
   readonly fence: string
   readonly file: string
   /** Asks whether the machine has the language. */
@@ -158,8 +157,8 @@ describe("the kit", () => {
 })
 
 describe.each(languages)("the verifier in $name", (language) => {
-  it("stands in the README, line by line", () => {
-    const shown = new RegExp(`\`\`\`${language.fence}\n([\\s\\S]*?)\`\`\``).exec(section)?.[1]
+  it("stands in the guide, line by line", () => {
+    const shown = new RegExp(`\`\`\`${language.fence}\n([\\s\\S]*?)\`\`\``).exec(guide)?.[1]
     expect(shown).toBe(readFileSync(join(folder, language.file), "utf8"))
   })
 

@@ -6,18 +6,18 @@ import { fileURLToPath } from "node:url"
 import { afterAll, describe, expect, it } from "@effect/vitest"
 import { body, previousSecret, secret, signNow } from "./Deliveries.ts"
 
-// The lines that the README gives for the provider's own libraries: run with the library where the machine has it.
+// The lines that the guide gives for the provider's own libraries: run with the library where the machine has it.
 // Nothing is downloaded
 
 const folder = fileURLToPath(new URL("../examples/webhooks/libraries/", import.meta.url))
-const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8")
+const guide = readFileSync(new URL("../../src/docs/verifying.md", import.meta.url), "utf8")
 const builds = mkdtempSync(join(tmpdir(), "connected-payments-libraries-"))
 afterAll(() => rmSync(builds, { recursive: true, force: true }))
 
 type Command = readonly [string, ...ReadonlyArray<string>]
 
 interface Library {
-  /** As its row in the README names it. */
+  /** As its row in the guide names it. */
   readonly name: string
   readonly file: string
   /** Succeeds where the machine has the language and the library. */
@@ -105,8 +105,8 @@ const cases = () => {
 }
 
 describe.each(libraries)("the line for $name", (library) => {
-  it("stands in the README's table, and is what the tests run", () => {
-    const row = readme.split("\n").find((line) => line.startsWith(`| ${library.name} |`))
+  it("stands in the guide's table, and is what the tests run", () => {
+    const row = guide.split("\n").find((line) => line.startsWith(`| ${library.name} |`))
     const [, line = ""] = /^\| [^|]+ \| `([^`]+)` \|/.exec(row ?? "") ?? []
     expect(line).not.toBe("")
     expect(readFileSync(join(folder, library.file), "utf8")).toContain(line)

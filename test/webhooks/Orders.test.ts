@@ -177,9 +177,8 @@ describe("the README's recipe for orders", () => {
   it.each([
     ["sql", "orders.sql"],
     ["ts", "orders.ts"]
-  ])("stands in the README, line by line: %s", (fence, file) => {
-    const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8")
-    const section = /\n#+ Matching an order\n([\s\S]*?)\n#{1,3} /.exec(readme)?.[1] ?? ""
-    expect(new RegExp(`\`\`\`${fence}\n([\\s\\S]*?)\`\`\``).exec(section)?.[1]).toBe(example(file))
+  ])("stands in the guide, line by line: %s", (fence, file) => {
+    const guide = readFileSync(new URL("../../src/docs/receiving-events.md", import.meta.url), "utf8")
+    expect(new RegExp(`\`\`\`${fence}\n([\\s\\S]*?)\`\`\``).exec(guide)?.[1]).toBe(example(file))
   })
 })

@@ -74,7 +74,7 @@ export const ListDeliveries = strict(
 )
 export type ListDeliveries = typeof ListDeliveries.Type
 
-/** Deliveries and their history (contract, Webhook management). */
+/** Deliveries and their history (contract 5.3). */
 export class DeliveriesApi extends HttpApiGroup.make("deliveries")
   .add(
     HttpApiEndpoint.get("list", "/endpoints/:id/deliveries")

@@ -12,7 +12,7 @@ import { type ResendRefusal, resendRefusal } from "../StateMachine.ts"
 import type { Delivery, DeliveryDetail, DeliveryList, ListDeliveries } from "./Api.ts"
 import { makeDeliveriesRepo } from "./DeliveriesRepo.ts"
 
-/** The history of deliveries, and their re-send (contract, Delivery). */
+/** The history of deliveries, and their re-send (contract 9). */
 export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliveries")<
   Deliveries,
   {
@@ -27,7 +27,7 @@ export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliv
       id: DeliveryId
     ) => Effect.Effect<DeliveryDetail, ResourceNotFound | ServiceUnavailable>
     /**
-     * Queues a failed delivery for one more attempt, at once, and answers it so (contract, States and transitions). The
+     * Queues a failed delivery for one more attempt, at once, and answers it so (contract 9.4). The
      * secrets that it was bound to sign it, as long as one of them lives; else the endpoint's secret of now. A paused
      * endpoint's deliveries can be re-sent: a pause is about new events.
      */

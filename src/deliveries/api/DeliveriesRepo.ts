@@ -179,8 +179,7 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
 
     /**
      * Binds queued deliveries whose secrets have all ended to their endpoint's secret of now, so that they can be
-     * signed: those that have waited for longer than a rotated secret is kept (contract, Secret rotation: "queued
-     * deliveries keep the old secret up to 72 hours"). Answers how many.
+     * signed: those that have waited for longer than a rotated secret is kept (contract 8.6). Answers how many.
      */
     rebind: Effect.map(
       sql`

@@ -29,7 +29,7 @@ const pause = "200 millis"
 const grace = Duration.minutes(1)
 
 /**
- * Re-sends of all that failed definitively at an endpoint, in the background (contract, Delivery, retries, retention).
+ * Re-sends of all that failed definitively at an endpoint, in the background (contract 9.4).
  *
  * How far a recovery is stands in the database: any process takes it a step on, and none is needed for longer than that.
  */

@@ -51,7 +51,7 @@ export type ListRecoveries = typeof ListRecoveries.Type
 
 const EndpointPath = Schema.Struct({ organizationId: OrganizationId, id: EndpointId })
 
-/** Recovery of an endpoint that was out of order for a while (contract, Delivery, retries, retention: re-send). */
+/** Recovery of an endpoint that was out of order for a while (contract 9.4). */
 export class RecoveriesApi extends HttpApiGroup.make("recoveries")
   .add(
     HttpApiEndpoint.post("start", "/endpoints/:id/recover")

@@ -6,7 +6,7 @@ import { orUnavailable } from "../../storage/Database.ts"
 import { makeRecoveriesRepo } from "./RecoveriesRepo.ts"
 
 export interface RetentionOptions {
-  /** How long finished deliveries, and payloads that no delivery needs, are kept (contract, Limits: 30 days). */
+  /** How long finished deliveries, and payloads that no delivery needs, are kept (contract 9.6). */
   readonly keepFor: Duration.Duration
 }
 
@@ -19,7 +19,7 @@ const workspacesAtOnce = 100
 /** Between two statements that removed something: the queue's own work comes first. */
 const pause = "50 millis"
 
-/** Removes deliveries and payloads that have outlived their time (contract, Delivery, retries, retention, rule 6). */
+/** Removes deliveries and payloads that have outlived their time (contract 9.6). */
 export class Retention extends Context.Tag("connected-payments/deliveries/Retention")<
   Retention,
   {

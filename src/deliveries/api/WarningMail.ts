@@ -52,7 +52,7 @@ const reasonLine = ({ count, errorCode, httpStatus }: FailureReason): string => 
 const minute = (at: Date): string => `${at.toISOString().slice(0, 16).replace("T", " ")} UTC`
 
 /**
- * The warning that deliveries to an endpoint fail (contract, Delivery, retries, retention, rule 7). It names the host
+ * The warning that deliveries to an endpoint fail (contract 9.7). It names the host
  * alone: a path may be known to few.
  */
 export const warningMail = (

@@ -8,7 +8,7 @@ import type { Tenant } from "../../kit/Tenant.ts"
 import { orUnavailable } from "../../storage/Database.ts"
 import { type EndpointFailures, warningMail } from "./WarningMail.ts"
 
-/** How many definitive failures within 24 hours an endpoint's owners hear of (contract, Delivery, retries, retention). */
+/** How many definitive failures within 24 hours an endpoint's owners hear of (contract 9.7). */
 export const warningThreshold = 3
 
 /** How often failures are looked for. */
@@ -35,7 +35,7 @@ export interface WarningsOptions {
   readonly publicUrl: string
 }
 
-/** Warnings to owners and admins that deliveries to an endpoint fail (contract, Delivery, retries, retention, rule 7). */
+/** Warnings to owners and admins that deliveries to an endpoint fail (contract 9.7). */
 export class Warnings extends Context.Tag("connected-payments/deliveries/Warnings")<
   Warnings,
   {
@@ -44,7 +44,7 @@ export class Warnings extends Context.Tag("connected-payments/deliveries/Warning
      * was not warned about within a day. Any number of processes may do it: one of them claims each warning for a while.
      * A mail server that can't be reached ends the round; what it did not take is tried again.
      *
-     * At most one warning per day and endpoint, whatever happens (contract, Limits): it counts as sent from just before it
+     * At most one warning per day and endpoint, whatever happens (contract 9.7): it counts as sent from just before it
      * is handed over, so a process that dies before that loses nothing, and one that dies within the hand-over, or whose
      * mail server takes a mail and does not say so in time, does not send it again that day. It may then be lost.
      */

@@ -1,4 +1,4 @@
-/** The service's side of the signature that consumers verify (contract, Signature). */
+/** The service's side of the signature that consumers verify (contract 8). */
 import { createHmac } from "node:crypto"
 import { type Array as Arr, Redacted } from "effect"
 

@@ -1,6 +1,6 @@
 import type { BlockList } from "node:net"
 /**
- * The guarded transport: one HTTP request to an address that a customer chose (contract, Delivery; Limits).
+ * The guarded transport: one HTTP request to an address that a customer chose (contract 5.2, 9.8, 9.9).
  *
  * What it holds to, whatever the other side does: nothing is sent but to a checked address; each attempt is one request
  * on the wire, never repeated here; redirects are not followed; the whole exchange ends within one deadline; no more
@@ -335,7 +335,7 @@ class Exchange implements Dispatcher.DispatchHandler, Expiring {
   }
 }
 
-/** What a complete answer comes to (contract, Delivery states): only 2xx is a success, and 3xx is not followed. */
+/** What a complete answer comes to (contract 9.1): only 2xx is a success, and 3xx is not followed. */
 const statusErrorCode = (status: number | null): AttemptErrorCode | null => {
   if (status === null) return "network_error"
   if (status >= 200 && status < 300) return null

@@ -1,5 +1,5 @@
 /**
- * From what went wrong on the network to the sanitized code that the history shows (contract, Delivery). The codes say
+ * From what went wrong on the network to the sanitized code that the history shows (contract 9.8). The codes say
  * what the integrator can act on, and nothing about the inside of our network.
  */
 import { Data } from "effect"

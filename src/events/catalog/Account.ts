@@ -1,9 +1,9 @@
-/** `account.*` (contract, Events, Catalog, and `account.updated` data). */
+/** `account.*` (contract 6.3, 6.7). */
 import { Schema } from "effect"
 import { eventType } from "../EventDefinition.ts"
 import { count, flag, providerCode, providerId, unixSeconds } from "../Fields.ts"
 
-/** The status of one payment method's capability (contract, Other status values). */
+/** The status of one payment method's capability (contract 6.7). */
 const CapabilityStatus = Schema.Literal("active", "pending", "inactive").annotations({
   identifier: "CapabilityStatus",
   description: "Whether the account may use the payment method"

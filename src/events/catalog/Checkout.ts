@@ -1,4 +1,4 @@
-/** `checkout.*` (contract, Events, Catalog). */
+/** `checkout.*` (contract 6.3). */
 import { Schema } from "effect"
 import { eventType, type Fictitious } from "../EventDefinition.ts"
 import { amount, currency, providerCode, providerId } from "../Fields.ts"

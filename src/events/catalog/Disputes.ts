@@ -1,4 +1,4 @@
-/** `dispute.*` (contract, Events, Catalog). */
+/** `dispute.*` (contract 6.3). */
 import { Schema } from "effect"
 import { eventType, type Fictitious } from "../EventDefinition.ts"
 import { amount, currency, providerCode, providerId } from "../Fields.ts"

@@ -1,4 +1,4 @@
-/** `payment.*` and `milestone.*` (contract, Events, Catalog). */
+/** `payment.*` and `milestone.*` (contract 6.3). */
 import { Schema } from "effect"
 import { eventType, type Fictitious } from "../EventDefinition.ts"
 import { amount, currency, flag, providerCode, providerId } from "../Fields.ts"

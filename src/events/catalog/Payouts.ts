@@ -1,4 +1,4 @@
-/** `payout.*` (contract, Events, Catalog). */
+/** `payout.*` (contract 6.3). */
 import { Schema } from "effect"
 import { eventType, type Fictitious } from "../EventDefinition.ts"
 import { amount, currency, flag, providerCode, providerId, unixSeconds } from "../Fields.ts"

@@ -1,4 +1,4 @@
-/** `subscription.*` (contract, Events, Catalog). */
+/** `subscription.*` (contract 6.3). */
 import { Schema } from "effect"
 import { eventType, type Fictitious } from "../EventDefinition.ts"
 import { amount, count, currency, providerCode, providerId } from "../Fields.ts"

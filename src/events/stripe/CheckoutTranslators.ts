@@ -1,4 +1,4 @@
-/** `checkout.*` (contract, Events, Catalog, and its rule 2 on what a session sells). */
+/** `checkout.*` (contract 6.3, 6.5). */
 import { Either, Schema } from "effect"
 import { amount, currency, providerCode, providerId } from "../Fields.ts"
 import { orAbsent, type ProviderEvent, Reference } from "./ProviderEvent.ts"

@@ -1,4 +1,4 @@
-/** `dispute.*` (contract, Events, Catalog). */
+/** `dispute.*` (contract 6.3). */
 import { Schema } from "effect"
 import { amount, currency, providerCode, providerId } from "../Fields.ts"
 import { orAbsent, Reference } from "./ProviderEvent.ts"

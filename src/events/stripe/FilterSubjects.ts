@@ -1,5 +1,5 @@
 /**
- * What filters may look at in the provider's object of an event (contract, Filters, the table of sources). Pure and
+ * What filters may look at in the provider's object of an event (contract 7.6). Pure and
  * total: what is missing or not as expected is simply not there.
  */
 import { Predicate } from "effect"

@@ -1,4 +1,4 @@
-/** `payment.*` (contract, Events, Catalog). */
+/** `payment.*` (contract 6.3). */
 import { Schema } from "effect"
 import { amount, currency, flag, providerCode, providerId } from "../Fields.ts"
 import { orAbsent, Reference } from "./ProviderEvent.ts"

@@ -1,5 +1,5 @@
 /**
- * Translation of the provider's events into the catalog's (contract, Events). Pure and total: every input has an
+ * Translation of the provider's events into the catalog's (contract 6.3). Pure and total: every input has an
  * outcome, and none throws.
  *
  * A family of types gets its translators in a file of its own and its line in `translators`. Two types of the catalog

@@ -4,7 +4,7 @@ import type { ServiceUnavailable } from "../../Errors.ts"
 import { batchSize, inBatches } from "../../storage/Batches.ts"
 import { orUnavailable } from "../../storage/Database.ts"
 
-/** How long the audit log is kept (contract, Delivery, retries, retention, rule 6: its own policy). */
+/** How long the audit log is kept (contract 9.6). */
 export class AuditRetention extends Context.Tag("connected-payments/upkeep/AuditRetention")<
   AuditRetention,
   {

@@ -26,7 +26,7 @@ import {
 import { requireKeyGiver } from "./Giving.ts"
 import { expandGrants, type Grant } from "./Permissions.ts"
 
-/** An API key as it is stored and shown: never the key itself (contract, Authentication). */
+/** An API key as it is stored and shown: never the key itself (contract 2.1). */
 export interface KeyRecord {
   readonly id: string
   readonly organizationId: OrganizationId
@@ -50,7 +50,7 @@ export interface NewKey {
   /** 1 to 100 characters. */
   readonly name: string
   readonly permissions: ReadonlyArray<Grant>
-  /** A key created without a mode is a test key (contract, Authentication, rule 3). */
+  /** A key created without a mode is a test key (contract 2.3). */
   readonly mode?: "test" | "live"
   readonly expiresAt?: Date
   /** Who creates it. Where it is a person, it carries no more than they may do in the organization. */

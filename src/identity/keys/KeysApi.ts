@@ -17,7 +17,7 @@ import { CreatedBy, WorkspaceEnvironment } from "../Schemas.ts"
 import { bySession } from "../sign-in/SessionApi.ts"
 import { Grant, grants } from "./Permissions.ts"
 
-/** An API key as it is shown: never the key itself (contract, Authentication). */
+/** An API key as it is shown: never the key itself (contract 2.1). */
 export const ApiKey = Schema.Struct({
   id: Schema.UUID,
   name: Schema.String,
@@ -54,7 +54,7 @@ export type CreateApiKey = typeof CreateApiKey.Type
 
 const KeyPath = Schema.Struct({ id: Uuid.annotations({ description: "The key's id (UUID)" }) })
 
-/** API keys of the signed-in person's organization (contract, Authentication, rules 1 to 6). */
+/** API keys of the signed-in person's organization (contract 2.1 to 2.6). */
 export class KeysApi extends HttpApiGroup.make("apiKeys")
   .add(
     HttpApiEndpoint.post("create", "/identity/api-keys")

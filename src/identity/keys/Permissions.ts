@@ -1,6 +1,6 @@
 import { Context, Schema } from "effect"
 
-/** What an operation on payments needs (contract, Authentication, rule 5). */
+/** What an operation on payments needs (contract 2.5). */
 export const PaymentPermission = Schema.Literal(
   "payments:read",
   "payments:write",
@@ -14,7 +14,7 @@ export const PaymentPermission = Schema.Literal(
 )
 export type PaymentPermission = typeof PaymentPermission.Type
 
-/** What webhook management by API key needs (contract, Authentication, rule 6). */
+/** What webhook management by API key needs (contract 2.6). */
 export const WebhookPermission = Schema.Literal("webhook-endpoints:read", "webhook-endpoints:write")
 export type WebhookPermission = typeof WebhookPermission.Type
 

@@ -26,7 +26,7 @@ export interface MemberChange {
 }
 
 /**
- * The members of organizations: roles and access to workspaces (contract, Authentication, rules 7 and 8).
+ * The members of organizations: roles and access to workspaces (contract 2.7, 2.8).
  *
  * Who may change whom: an owner everybody, an admin developers and viewers, and nobody gives a role that they could not
  * take; the operator acts as an owner does. An organization keeps at least one owner. All of it takes effect with the

@@ -50,7 +50,7 @@ export const MemberKeys = strict(
 
 const MemberPath = Schema.Struct({ personId: Uuid.annotations({ description: "The person's id (UUID)" }) })
 
-/** The members of the signed-in person's organization (contract, Authentication, rules 7 and 8). */
+/** The members of the signed-in person's organization (contract 2.7, 2.8). */
 export class MembersApi extends HttpApiGroup.make("members")
   .add(
     HttpApiEndpoint.get("list", "/identity/members")

@@ -22,7 +22,7 @@ export interface NewOrganization {
   readonly author?: Author
 }
 
-/** Organizations, each made with both of its workspaces (contract, Versioning, rule 3). */
+/** Organizations, each made with both of its workspaces (contract 14.3). */
 export class Organizations extends Context.Tag("connected-payments/identity/Organizations")<
   Organizations,
   {

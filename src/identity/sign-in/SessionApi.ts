@@ -51,7 +51,7 @@ export const SelectWorkspace = strict(
   Schema.Struct({ environment: WorkspaceEnvironment }).annotations({ identifier: "SelectWorkspace" })
 )
 
-/** The session of a signed-in person, and the workspace that it works in (contract, Authentication, rules 2 and 8). */
+/** The session of a signed-in person, and the workspace that it works in (contract 2.2, 2.8). */
 export class SessionApi extends HttpApiGroup.make("session")
   .add(
     HttpApiEndpoint.get("get", "/identity/session")

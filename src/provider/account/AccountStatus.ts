@@ -5,7 +5,7 @@ import { flag, providerCode, providerId, unixSeconds } from "../../events/Fields
 import { type Malformed, malformed, orAbsent } from "../../events/stripe/ProviderEvent.ts"
 import type { ProviderObject } from "../Schemas.ts"
 
-/** An account's status: the `data` of `account.updated` (contract, `account.updated` data). */
+/** An account's status: the `data` of `account.updated` (contract 6.7). */
 export type AccountStatus = EventData<"account.updated">
 
 /** The fields of the provider's account from which its status is made. */

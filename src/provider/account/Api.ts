@@ -5,7 +5,7 @@ import { NoQuery, OrganizationPath } from "../../kit/Request.ts"
 import { providerErrors } from "../ProviderErrors.ts"
 import { ProviderObject } from "../Schemas.ts"
 
-/** The organization's connected account itself (contract, Read operations). */
+/** The organization's connected account itself (contract 4.4). */
 export class AccountApi extends HttpApiGroup.make("account")
   .add(
     HttpApiEndpoint.get("get", "/account")

@@ -7,7 +7,7 @@ import { OrganizationPath, optional, pageFields, strict } from "../../kit/Reques
 import { providerErrors } from "../ProviderErrors.ts"
 import { createdFields, ProviderPage, Reference } from "../Schemas.ts"
 
-/** Query of `GET P/balance-transactions` (contract, Read operations). */
+/** Query of `GET P/balance-transactions` (contract 4.4). */
 export const ListBalanceTransactions = strict(
   Schema.Struct({
     ...pageFields,

@@ -18,7 +18,7 @@ import { CheckoutMetadata } from "./Metadata.ts"
 
 const LineItem = Schema.Struct({ price: Reference, quantity: Quantity })
 
-/** Body of `POST P/checkout/sessions` (contract, Request shapes). Return and cancel URLs are the operator's to set. */
+/** Body of `POST P/checkout/sessions` (contract 4.7). Return and cancel URLs are the operator's to set. */
 export const CreateCheckoutSession = strict(
   Schema.Struct({
     mode: Schema.Literal("payment", "subscription"),

@@ -21,7 +21,7 @@ export const checkoutSessionsHttp = HttpApiBuilder.group(
           "create",
           Effect.fnUntraced(function* ({ headers, payload }) {
             const principal = yield* Principal
-            // A recurring price needs this mode, and its permission (contract, Write operations)
+            // A recurring price needs this mode, and its permission (contract 2.5)
             yield* payload.mode === "subscription" ? requireSubscriptions(principal) : Effect.void
             return yield* write(
               {

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { Tenant } from "../../kit/Tenant.ts"
 import type { SoldItems } from "./Port.ts"
 
-/** The record of what this service's sessions and payment links sell, by their id (contract, Events, rule 2). */
+/** The record of what this service's sessions and payment links sell, by their id (contract 6.5). */
 export const makeSoldItemsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   /** Changes nothing if it is there already: what a session or link sells never changes. */
   insert: (tenant: Tenant, sourceId: string, items: SoldItems): Effect.Effect<void, SqlError.SqlError> =>

@@ -7,7 +7,7 @@ import { spanned } from "../../telemetry/Spans.ts"
 import type { StripeProviderOptions } from "../stripe/StripeCall.ts"
 import type { NotificationsPort, VerifiedNotification } from "./Port.ts"
 
-/** How far the time of a notification may be off, in either direction (contract, Signature, rule 3). */
+/** How far the time of a notification may be off, in either direction (contract 8.3). */
 const toleranceSeconds = 300
 
 /** The `t=` of a signature header; undefined if there are two, which two readers could read differently. */

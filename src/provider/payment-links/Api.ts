@@ -37,7 +37,7 @@ const LinkItem = Schema.Struct({
   adjustable_quantity: optional(AdjustableQuantity)
 })
 
-/** Body of `POST P/payment-links` (contract, Write operations). */
+/** Body of `POST P/payment-links` (contract 4.9). */
 export const CreatePaymentLink = strict(
   Schema.Struct({
     line_items: Schema.Array(LinkItem).pipe(Schema.minItems(1), Schema.maxItems(20)),

@@ -6,7 +6,7 @@ import { NoQuery, OrganizationPath, ProviderObjectPath, pageFields, strict } fro
 import { providerErrors } from "../ProviderErrors.ts"
 import { createdFields, ProviderObject, ProviderPage } from "../Schemas.ts"
 
-/** Query of `GET P/charges` and `GET P/payment-intents` (contract, Write operations). */
+/** Query of `GET P/charges` and `GET P/payment-intents` (contract 4.4). */
 export const ListPayments = strict(Schema.Struct({ ...pageFields, ...createdFields }))
 export type ListPayments = typeof ListPayments.Type
 

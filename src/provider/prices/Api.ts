@@ -50,7 +50,7 @@ const productRules = (price: {
     : [{ path: ["product_data"], message: "is not taken together with product: send one of the two" }]
 }
 
-/** Body of `POST P/prices` (contract, Request shapes and Write operations). */
+/** Body of `POST P/prices` (contract 4.6). */
 export const CreatePrice = strict(
   Schema.Struct({
     product: optional(Reference),

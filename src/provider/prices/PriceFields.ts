@@ -10,7 +10,7 @@ const broken = (message: string, ...path: ReadonlyArray<PropertyKey>): BrokenRul
 const recurringFields = {
   interval: Schema.Literal("day", "week", "month", "year"),
   interval_count: optional(Schema.Int.pipe(Schema.between(1, 1_095))),
-  // Accepted, but not passed on: metered prices are not supported (contract, Write operations)
+  // Accepted, but not passed on: metered prices are not supported (contract 4.6)
   usage_type: optional(Schema.Literal("licensed", "metered"))
 }
 
@@ -72,7 +72,7 @@ const Tier = Schema.Struct({
   )
 )
 
-/** 1 to 25 tiers with rising limits, the last of them `inf` (contract, Limits). */
+/** 1 to 25 tiers with rising limits, the last of them `inf` (contract 4.6). */
 export const Tiers = Schema.Array(Tier).pipe(
   Schema.minItems(1),
   Schema.maxItems(25),

@@ -104,7 +104,7 @@ export const trialOf = (terms: ReadonlyArray<PriceTerms>): number | null => {
   return trials.length === 0 ? null : Math.max(...trials)
 }
 
-/** Requires `subscriptions:write`, which selling at a recurring price also needs (contract, Write operations). */
+/** Requires `subscriptions:write`, which selling at a recurring price also needs (contract 2.5). */
 export const requireSubscriptions = (principal: PrincipalShape): Effect.Effect<void, PermissionDenied> =>
   principal.permissions.has("subscriptions:write")
     ? Effect.void

@@ -7,7 +7,7 @@ import type { PricesPort } from "./Port.ts"
 
 const expanded = { expand: ["tiers"] }
 
-/** A recurrence without `usage_type`: metered prices are not supported, so it is dropped (contract, Write operations). */
+/** A recurrence without `usage_type`: metered prices are not supported, so it is dropped (contract 4.6). */
 export const withoutUsage = <A extends { readonly usage_type?: string }>(recurring: A): Omit<A, "usage_type"> => {
   const { usage_type: _, ...supported } = recurring
   return supported

@@ -51,7 +51,7 @@ const productFields = {
   statement_descriptor: optional(StatementDescriptor)
 }
 
-/** Body of `POST P/products` (contract, Write operations). */
+/** Body of `POST P/products` (contract 4.5). */
 export const CreateProduct = strict(
   Schema.Struct({
     name: ProviderText(250),
@@ -75,7 +75,7 @@ const priceRule = (product: {
     : []
 
 /**
- * Body of `PATCH P/products/{id}` (contract, Write operations): absent fields stay as they are. The default price is
+ * Body of `PATCH P/products/{id}` (contract 4.5): absent fields stay as they are. The default price is
  * replaced by another price of the product (`default_price`) or by a new one (`default_price_data`).
  */
 export const UpdateProduct = strict(

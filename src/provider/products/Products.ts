@@ -63,7 +63,7 @@ const make = Effect.gen(function* () {
   return { update }
 })
 
-/** Changes of products, which may take several calls (contract, Write operations). */
+/** Changes of products, which may take several calls (contract 4.5). */
 export class Products extends Context.Tag("connected-payments/provider/Products")<
   Products,
   {
@@ -82,7 +82,7 @@ export class Products extends Context.Tag("connected-payments/provider/Products"
   static readonly layer: Layer.Layer<Products, never, Provider | Accounts> = Layer.effect(Products, make)
 }
 
-/** Requires an idempotency key for a new price, which is a financial mutation (contract, Authentication, rule 9). */
+/** Requires an idempotency key for a new price, which is a financial mutation (contract 2.9). */
 export const requireKeyForPrice = (
   params: UpdateProduct,
   callerKey: string | undefined

@@ -71,7 +71,7 @@ const durationRules = (code: {
       ]
 }
 
-/** Body of `POST P/promotion-codes` (contract, Promotion code): creates the coupon and the code in one step. */
+/** Body of `POST P/promotion-codes` (contract 4.8): creates the coupon and the code in one step. */
 export const CreatePromotionCode = strict(
   Schema.Struct({
     code: text({
@@ -118,7 +118,7 @@ export const UpdatePromotionCode = strict(
 )
 export type UpdatePromotionCode = typeof UpdatePromotionCode.Type
 
-/** Query of `GET P/promotion-codes` (contract, Read operations). */
+/** Query of `GET P/promotion-codes` (contract 4.4). */
 export const ListPromotionCodes = strict(Schema.Struct({ ...pageFields, active: optional(BooleanFromQuery) }))
 export type ListPromotionCodes = typeof ListPromotionCodes.Type
 

@@ -153,7 +153,7 @@ const make = Effect.gen(function* () {
   return { create }
 })
 
-/** Promotion codes, each created together with its coupon (contract, Promotion code). */
+/** Promotion codes, each created together with its coupon (contract 4.8). */
 export class PromotionCodes extends Context.Tag("connected-payments/provider/PromotionCodes")<
   PromotionCodes,
   {

@@ -7,7 +7,7 @@ import type { NewCoupon, NewPromotionCode, PromotionCodesPort } from "./Port.ts"
 
 const expanded = { expand: ["promotion.coupon.applies_to"] }
 
-/** A code with its coupon as `coupon`, which Stripe shows inside `promotion` (contract, Read operations). */
+/** A code with its coupon as `coupon`, which Stripe shows inside `promotion` (contract 4.4). */
 const withCoupon = (code: ProviderObject): ProviderObject => {
   const { promotion } = code
   return typeof promotion === "object" && promotion !== null && "coupon" in promotion

@@ -65,7 +65,7 @@ const isTransient = (thrown: Stripe.errors.StripeError, error: ProviderCallFailu
   }
 }
 
-/** The API's error for one that the `stripe` package threw (contract, Errors). */
+/** The API's error for one that the `stripe` package threw (contract 12.3). */
 export const fromStripeError = (thrown: unknown, accountId: string): CallFailure => {
   if (!(thrown instanceof Stripe.errors.StripeError)) {
     // The package throws a bare TypeError if it does not expect the answer, e.g. `null`

@@ -14,7 +14,7 @@ import {
 import { providerErrors } from "../ProviderErrors.ts"
 import { ProviderObject, ProviderPage } from "../Schemas.ts"
 
-/** Query of `GET P/subscriptions` (contract, Write operations): without `status`, canceled ones are left out. */
+/** Query of `GET P/subscriptions` (contract 4.4): without `status`, canceled ones are left out. */
 export const ListSubscriptions = strict(
   Schema.Struct({
     ...pageFields,

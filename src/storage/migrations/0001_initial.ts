@@ -60,7 +60,7 @@ export default Effect.gen(function* () {
       last_used_at timestamptz,
       CONSTRAINT api_keys_key_hash UNIQUE (key_hash),
       FOREIGN KEY (organization_id, environment) REFERENCES payments.workspaces,
-      -- A key of the live form is for production and no other form is (contract, Authentication)
+      -- A key of the live form is for production and no other form is (contract 2.2)
       CHECK ((key_prefix LIKE '%\\_live\\_%') = (environment = 'production'))
     )`
   yield* sql`CREATE INDEX api_keys_of_organization ON payments.api_keys (organization_id, environment, created_at)`
@@ -200,7 +200,7 @@ export default Effect.gen(function* () {
       FOREIGN KEY (organization_id, environment, delivery_id) REFERENCES payments.deliveries ON DELETE CASCADE
     )`
 
-  // What a checkout session or payment link sells, for checkout.* events (contract, Events, rule 2)
+  // What a checkout session or payment link sells, for checkout.* events (contract 6.5)
   yield* sql`
     CREATE TABLE payments.sold_items (
       organization_id uuid NOT NULL,

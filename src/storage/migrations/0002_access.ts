@@ -5,7 +5,7 @@ import { Effect } from "effect"
 export default Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
-  // A person has one organization (contract, Versioning, rule 3)
+  // A person has one organization (contract 14.3)
   yield* sql`ALTER TABLE payments.memberships ADD CONSTRAINT memberships_one_per_person UNIQUE (person_id)`
 
   // Workspaces that developers and viewers may enter; owners and admins enter every one

@@ -1,0 +1,61 @@
+import { readFile } from "node:fs/promises"
+import { Data, Effect } from "effect"
+
+/** The guides: Markdown files beside this module, readable in the repository and served at `/docs`. */
+
+/** What a page at `/docs` is made of. */
+export interface Guide {
+  /** Its file's name without `.md`, which is its path under `/docs` as well. */
+  readonly name: string
+  readonly title: string
+  /** What it answers: its first sentence, as Markdown. */
+  readonly about: string
+  readonly markdown: string
+}
+
+/** The order in which guides are shown, by who reads them. A test holds it against the folder. */
+export const contents = [
+  {
+    reader: "Integrate it",
+    names: ["getting-started", "receiving-events", "verifying", "events", "endpoints", "api", "errors", "agents"]
+  },
+  { reader: "Embed it", names: ["embedding", "client"] },
+  {
+    reader: "Operate it",
+    names: ["running", "settings", "accounts-and-people", "operating", "telemetry", "local-provider"]
+  },
+  { reader: "Change it", names: ["contributing", "contract", "decisions", "performance"] }
+] as const
+
+export type GuideName = (typeof contents)[number]["names"][number]
+
+export const guideNames: ReadonlyArray<GuideName> = contents.flatMap(({ names }) => [...names])
+
+/** Where the guides are served, to everybody. */
+export const guidesPath = "/docs" as const
+
+export const guidePath = <const Name extends string>(name: Name) => `${guidesPath}/${name}` as const
+
+/** The guides' files are not where the package has them. */
+export class GuidesNotFound extends Data.TaggedError("GuidesNotFound")<{ readonly cause: unknown }> {}
+
+/** The same from the sources and from the compiled package, which holds the Markdown once. */
+const folder = new URL("../../src/docs/", import.meta.url)
+
+const titleAndAbout = /^# (.+)\n\n([\s\S]+?\.)\s/
+
+const guideOf = (name: string, markdown: string): Guide => {
+  const [, title = name, about = ""] = titleAndAbout.exec(markdown) ?? []
+  return { name, title, about: about.replaceAll("\n", " "), markdown }
+}
+
+/** Reads every guide, in the order of the contents. */
+export const readGuides: Effect.Effect<ReadonlyArray<Guide>, GuidesNotFound> = Effect.forEach(
+  guideNames,
+  (name) =>
+    Effect.tryPromise({
+      try: async () => guideOf(name, await readFile(new URL(`${name}.md`, folder), "utf8")),
+      catch: (cause) => new GuidesNotFound({ cause })
+    }),
+  { concurrency: "unbounded" }
+)

@@ -1,0 +1,206 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { guidePaths } from "../../src/docs/GuidePages.ts"
+import { indexOf, search } from "../../src/docs/GuideSearch.ts"
+import { guideNames, guidePath } from "../../src/docs/Guides.ts"
+import { plainText, renderSections } from "../../src/docs/Markdown.ts"
+import { browserNote, hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { onService, TestService } from "../harness/TestService.ts"
+
+describe("a guide's Markdown", () => {
+  const render = (markdown: string) =>
+    renderSections(markdown, (href) => (href.startsWith("http") ? href : undefined))
+      .map(({ html }) => html)
+      .join("")
+
+  it("is cut at its headings, each with the place that GitHub gives it", () => {
+    const sections = renderSections("Before\n\n# One `two` & *three*\n\nText\n\n## Can't be read\n", () => undefined)
+    expect(sections.map(({ anchor, depth, heading }) => [anchor, depth, heading])).toEqual([
+      ["", 0, ""],
+      ["one-two--three", 1, "One two & three"],
+      ["cant-be-read", 2, "Can't be read"]
+    ])
+  })
+
+  it("shows text as text, and links only to what is served", () => {
+    expect(render("`<b>` & <https://example.com/?a=1&b=2> [code](../Service.ts)")).toBe(
+      '<p><code>&lt;b&gt;</code> &amp; <a href="https://example.com/?a=1&amp;b=2">https://example.com/?a=1&amp;b=2</a> code</p>\n'
+    )
+    expect(render('```html\n<script>"x"</script>\n```')).toContain("&lt;script&gt;&quot;x&quot;&lt;/script&gt;")
+  })
+
+  it("has no HTML but places to link to and comments", () => {
+    expect(render('<a id="3.2"></a>**3.2** Text\n\n<!-- note -->\n')).toBe(
+      '<p><a id="3.2"></a><strong>3.2</strong> Text</p>\n'
+    )
+    for (const bad of ["<b>x</b>", '<a id="x" onclick="y">', "<script>x</script>", "<!-- a --><img src=x>"]) {
+      expect(() => render(`Text ${bad}`), bad).toThrow("HTML")
+    }
+  })
+
+  it("breaks long names in tables between their parts alone", () => {
+    expect(render("| a |\n| --- |\n| `a_b.c/d` and e_f |\n")).toContain("<code>a_<wbr>b.<wbr>c/<wbr>d</code> and e_f")
+  })
+
+  it("is text again without its tags", () => {
+    expect(plainText("<p>a <b>&lt;b&gt;</b> &amp;amp; &#39;c&#39; &nbsp;</p>")).toBe("a <b> &amp; 'c' &nbsp;")
+  })
+})
+
+describe("the search", () => {
+  const section = (heading: string, text: string) => ({
+    anchor: heading.toLowerCase(),
+    heading,
+    html: `<h2>${heading}</h2><p>${text}</p>`,
+    path: "/docs/one",
+    title: "One"
+  })
+  const indexes = [
+    indexOf([section("Secrets", "how to rotate"), section("Other", "a secret that you rotate; `validation_failed`")]),
+    indexOf([section("Third", "nothing")])
+  ]
+  const found = (query: string) => search(indexes, query).map(({ heading }) => heading)
+
+  it("finds sections that have every word or begin of a word, headings first", () => {
+    expect(found("secret rot")).toEqual(["Secrets", "Other"])
+    expect(found("failed")).toEqual(["Other"])
+    expect(found("VALIDATION_FAILED")).toEqual(["Other"])
+    expect(found("secret nothing")).toEqual([])
+    expect(found("a")).toEqual([])
+    expect(found("")).toEqual([])
+    expect(search(indexes, "rotate")[1]).toEqual({
+      href: "/docs/one#other",
+      title: "One",
+      heading: "Other",
+      excerpt: "a secret that you rotate; `validation_failed`"
+    })
+  })
+
+  it("looks at the beginning of a long query alone", () => {
+    expect(found(`secret ${"x".repeat(1e6)}`)).toEqual([])
+    expect(found(`secret ${" ".repeat(1e6)}nothing`)).toEqual(["Secrets", "Other"])
+  })
+})
+
+onService({ roles: { api: true, worker: false } })("the guides", (it) => {
+  it.effect("are served without a credential or a script, and every link of theirs leads somewhere", () =>
+    Effect.gen(function* () {
+      const { baseUrl, request } = yield* TestService
+      const pages = new Map<string, string>()
+      const read = Effect.fnUntraced(function* (path: string) {
+        const known = pages.get(path)
+        if (known !== undefined) return known
+        const { headers, status, text } = yield* request("GET", path)
+        expect([path, status]).toEqual([path, 200])
+        if (guidePaths.includes(path) && !path.endsWith(".css")) {
+          expect(headers.get("content-type"), path).toBe("text/html; charset=utf-8")
+          expect(headers.get("content-security-policy"), path).toMatch(/^default-src 'none'; style-src 'self'/)
+          expect(text, path).not.toMatch(/<script|\son\w+=|style=/i)
+        }
+        pages.set(path, text)
+        return text
+      })
+      for (const path of guidePaths) {
+        const text = yield* read(path)
+        for (const [, href = ""] of text.matchAll(/<a [^>]*href="([^"]+)"/g)) {
+          const { hash, origin, pathname } = new URL(href, `${baseUrl}${path}`)
+          if (origin !== baseUrl) continue
+          const target = yield* read(pathname)
+          if (hash !== "") expect(target, `${path}: ${href}`).toContain(`id="${decodeURIComponent(hash.slice(1))}"`)
+        }
+      }
+      expect(pages.size).toBeGreaterThan(guideNames.length)
+    })
+  )
+
+  it.effect("are not found under other names", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      for (const path of [
+        "/docs/nothing",
+        "/docs/errors/x",
+        "/docs/%2e%2e/package.json",
+        "/docs/Guides.ts",
+        "/docs/api.md"
+      ]) {
+        const { json, status } = yield* request("GET", path)
+        expect([path, status, json["code"]]).toEqual([path, 404, "resource_not_found"])
+      }
+    })
+  )
+
+  it.effect("are searched, whatever is asked", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      const ask = (query: string) => request("GET", `/docs/search${query}`)
+      const good = yield* ask("?q=rotate+the+secret")
+      expect(good.text).toContain('href="/docs/endpoints#rotate-the-secret"')
+      expect((yield* ask("?q=validation_failed")).text).toContain('href="/docs/errors#validation_failed"')
+      expect((yield* ask("?q=zzzzzz")).text).toContain("Nothing was found")
+      const hostile = ['<script>alert("x")</script>', "' onfocus='x", "\0\u2028%", "ab ".repeat(1500), ".*+?^{}()|[]\\"]
+      for (const query of hostile) {
+        const { status, text } = yield* ask(`?q=${encodeURIComponent(query)}`)
+        expect([query.slice(0, 20), status]).toEqual([query.slice(0, 20), 200])
+        expect(text).not.toMatch(/<script|alert\("| onfocus='/)
+        expect(text.length).toBeLessThan(60_000)
+      }
+      for (const query of ["", "?", "?q", "?q=", "?other=1", "?q=a&q=b", "?q=%zz", "?q=%FF"]) {
+        expect([query, (yield* ask(query)).status]).toEqual([query, 200])
+      }
+    })
+  )
+
+  it.scoped.skipIf(!hasBrowser)(`are read, searched and fit a phone, in a browser${browserNote}`, () =>
+    Effect.gen(function* () {
+      const { baseUrl } = yield* TestService
+      const browser = yield* openBrowser
+      yield* Effect.promise(async () => {
+        const page = await browser.newPage()
+        const elsewhere: Array<string> = []
+        const complaints: Array<string> = []
+        page.on("console", (message) => complaints.push(message.text()))
+        page.on("request", (request) => {
+          if (!request.url().startsWith(baseUrl) && !request.url().startsWith("data:")) elsewhere.push(request.url())
+        })
+        await page.setViewportSize({ width: 1280, height: 900 })
+        await page.goto(`${baseUrl}/docs`)
+        const contents = page.getByRole("navigation", { name: "Contents" })
+        await contents.getByRole("link", { name: "Webhook endpoints" }).click()
+        await page.getByRole("heading", { level: 1, name: "Webhook endpoints" }).waitFor()
+        expect(await contents.locator("[aria-current=page]").textContent()).toBe("Webhook endpoints")
+        // The style has passed the page's policy
+        expect(await page.evaluate("getComputedStyle(document.querySelector('header')).position")).toBe("sticky")
+        await page.getByRole("searchbox", { name: "Search the guides" }).fill("lost master key")
+        await page.keyboard.press("Enter")
+        await page.getByRole("link", { name: "Operating it: A lost master key" }).click()
+        await page.waitForURL(`${baseUrl}/docs/operating#a-lost-master-key`)
+
+        for (const colorScheme of ["light", "dark"] as const) {
+          await page.emulateMedia({ colorScheme })
+          const colors = await page.evaluate(
+            "(({ color, backgroundColor }) => ({ color, backgroundColor }))(getComputedStyle(document.body))"
+          )
+          expect(colors).toEqual(
+            colorScheme === "light"
+              ? { color: "rgb(28, 36, 48)", backgroundColor: "rgb(255, 255, 255)" }
+              : { color: "rgb(223, 229, 236)", backgroundColor: "rgb(18, 22, 28)" }
+          )
+        }
+        await page.setViewportSize({ width: 360, height: 740 })
+        for (const path of ["/docs", ...guideNames.map(guidePath), "/docs/search?q=key"]) {
+          await page.goto(`${baseUrl}${path}`)
+          expect([path, await page.evaluate("document.documentElement.scrollWidth")]).toEqual([path, 360])
+        }
+        // What is too wide scrolls by itself
+        await page.goto(`${baseUrl}/docs/verifying`)
+        const scrolls = "(({ clientWidth, scrollWidth }) => scrollWidth > clientWidth)(document.querySelector('pre'))"
+        expect(await page.evaluate(scrolls)).toBe(true)
+        await page.getByRole("link", { name: "Contents" }).click()
+        await contents.getByRole("link", { name: "Errors" }).click()
+        await page.waitForURL(`${baseUrl}/docs/errors`)
+        expect(elsewhere).toEqual([])
+        expect(complaints).toEqual([])
+      })
+    })
+  )
+})
