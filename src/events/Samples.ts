@@ -2,6 +2,7 @@
 import { type EventType, fictitious } from "./Catalog.ts"
 import { type Envelope, envelopeVersion, providerName } from "./EnvelopeSchema.ts"
 
+/** Seconds in a day. */
 export const secondsPerDay = 86_400
 
 const exampleCreated = 1_760_000_000

@@ -282,4 +282,4 @@ export const settings = Config.map(documented, (read) => ({
 }))
 
 /** The settings as the program reads them. */
-export interface SettingsShape extends Config.Config.Success<typeof settings> {}
+export interface SettingsShape extends Readonly<Config.Config.Success<typeof settings>> {}

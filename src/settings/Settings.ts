@@ -39,7 +39,7 @@ export const logLevel: Effect.Effect<LogLevel.LogLevel, SettingsError> = read(lo
 export const logRequests: Effect.Effect<boolean, SettingsError> = read(logDefinitions.requests)
 
 /** The settings of this process, from the current `ConfigProvider` (the environment variables by default). */
-export const readSettings: Effect.Effect<SettingsShape, SettingsError> = read(settings).pipe(
+export const readSettings: Effect.Effect<SettingsShape, SettingsError> = read<SettingsShape>(settings).pipe(
   Effect.filterOrElse(
     (complete) => modeProblems(complete).length === 0,
     (complete) => new SettingsError({ message: modeProblems(complete).join("\n") })

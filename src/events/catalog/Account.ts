@@ -29,6 +29,7 @@ const AccountUpdatedData = Schema.Struct({
   }).annotations({ description: "What the account still has to hand in; names of the information are never said" })
 }).annotations({ identifier: "AccountUpdatedData", description: "The connected account's status" })
 
+/** The types of `account.*`, in the order of the catalog. */
 export const accountEvents = [
   eventType("account.updated", {
     description: "The connected account's status changed: what it can do, or what it still has to hand in.",

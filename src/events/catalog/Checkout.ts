@@ -37,6 +37,7 @@ const session = ({ id }: Fictitious, paymentStatus: "paid" | "unpaid") => ({
   product_ids: [id("prod")]
 })
 
+/** The types of `checkout.*`, in the order of the catalog. */
 export const checkoutEvents = [
   eventType("checkout.completed", {
     description: "A checkout session was completed. It confirms payment only if payment_status is paid.",

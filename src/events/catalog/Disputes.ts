@@ -29,6 +29,7 @@ const dispute = ({ id }: Fictitious) => ({
   currency: "brl"
 })
 
+/** The types of `dispute.*`, in the order of the catalog. */
 export const disputeEvents = [
   eventType("dispute.created", {
     description: "A payer disputes a charge.",

@@ -28,6 +28,7 @@ const PaymentRefundedData = Schema.Struct({
 
 const received = ({ id }: Fictitious) => ({ payment_id: id("pi"), amount_received: 1500, currency: "brl" })
 
+/** The types of `payment.*`, in the order of the catalog. */
 export const paymentEvents = [
   eventType("payment.succeeded", {
     description: "A payment was received. This is the financial confirmation of a payment.",
@@ -52,6 +53,7 @@ export const paymentEvents = [
   })
 ] as const
 
+/** The types of `milestone.*`, in the order of the catalog. */
 export const milestoneEvents = [
   eventType("milestone.first_payment", {
     description: "The account received its first payment; sent once, together with its payment.succeeded.",

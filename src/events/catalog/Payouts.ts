@@ -35,6 +35,7 @@ const PayoutCanceledData = Schema.Struct(payoutFields).annotations({
 
 const payout = ({ id }: Fictitious) => ({ payout_id: id("po"), amount: 120_000, currency: "brl" })
 
+/** The types of `payout.*`, in the order of the catalog. */
 export const payoutEvents = [
   eventType("payout.paid", {
     description: "A payout is expected to have reached the bank.",

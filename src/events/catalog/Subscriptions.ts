@@ -33,6 +33,7 @@ const subscription = ({ id }: Fictitious, status: string) => ({
   status
 })
 
+/** The types of `subscription.*`, in the order of the catalog. */
 export const subscriptionEvents = [
   eventType("subscription.created", {
     description: "A subscription was created.",
