@@ -1,5 +1,5 @@
 import { Cause, Data, Predicate } from "effect"
-import { isApiError } from "../Errors.ts"
+import { isApiError } from "../errors/Errors.ts"
 
 /** A command could not do what it was asked; the message is a plain sentence for the operator. Exit code 1. */
 export class CommandFailed extends Data.TaggedError("CommandFailed")<{

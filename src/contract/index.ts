@@ -4,7 +4,6 @@
  */
 
 export { Attempt, Delivery, DeliveryDetail, DeliveryList } from "../deliveries/api/Api.ts"
-export * from "../Errors.ts"
 export {
   CreatedEndpoint,
   CreateEndpoint,
@@ -14,6 +13,7 @@ export {
   SkippedEvent,
   UpdateEndpoint
 } from "../endpoints/Api.ts"
+export * from "../errors/Errors.ts"
 export { type EventData, EventType, eventData, eventTypes } from "../events/Catalog.ts"
 export { DeliveryState } from "../events/DeliveryState.ts"
 export { Envelope, EventId } from "../events/EnvelopeSchema.ts"

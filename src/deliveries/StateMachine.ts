@@ -3,7 +3,12 @@
  * the queue and the re-send carry out in SQL what is decided here, and tests hold both against it.
  */
 import { Duration, Effect, Option } from "effect"
-import { DeliveryNotFailed, DeliveryRetryLimitReached, DeliveryWindowExpired, EndpointDeleted } from "../Errors.ts"
+import {
+  DeliveryNotFailed,
+  DeliveryRetryLimitReached,
+  DeliveryWindowExpired,
+  EndpointDeleted
+} from "../errors/Errors.ts"
 import type { DeliveryState } from "../events/DeliveryState.ts"
 import type { AttemptTrigger } from "../publishing/Enqueue.ts"
 import type { AttemptOutcome } from "./Attempt.ts"

@@ -1,4 +1,4 @@
-import { documentedErrors, type ErrorDocumentation } from "../Errors.ts"
+import { documentedErrors, type ErrorDocumentation } from "../errors/Errors.ts"
 import { anchorOf } from "../kit/ErrorLink.ts"
 import { withGenerated } from "./Generated.ts"
 import { escaped } from "./Html.ts"

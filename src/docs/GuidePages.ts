@@ -1,6 +1,6 @@
 import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
-import { ResourceNotFound } from "../Errors.ts"
+import { ResourceNotFound } from "../errors/Errors.ts"
 import { errorReferencePath } from "../kit/ErrorLink.ts"
 import { documentPaths } from "./ApiReference.ts"
 import { errorSections } from "./ErrorReference.ts"

@@ -2,7 +2,7 @@ import { OpenApi } from "@effect/platform"
 import { Predicate } from "effect"
 import { Api, operations } from "../contract/Api.ts"
 import type { Operation } from "../contract/Operations.ts"
-import { documentedErrors } from "../Errors.ts"
+import { documentedErrors } from "../errors/Errors.ts"
 import { withGenerated } from "./Generated.ts"
 
 /** The operations as a table for people: what each needs and what it may answer, as the contract declares it. */

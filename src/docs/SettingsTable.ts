@@ -1,6 +1,6 @@
 import { settingRows } from "../settings/Definitions.ts"
+import { exporterRows } from "../settings/ExportSettings.ts"
 import type { SettingRow } from "../settings/Setting.ts"
-import { exporterRows } from "../telemetry/ExportSettings.ts"
 import { withGenerated } from "./Generated.ts"
 
 /** The settings as a table for operators, derived from their definitions. */

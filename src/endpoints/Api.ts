@@ -18,7 +18,7 @@ import {
   ServiceUnavailable,
   TestEnvironmentRequired,
   TestRateLimitExceeded
-} from "../Errors.ts"
+} from "../errors/Errors.ts"
 import { EventType } from "../events/Catalog.ts"
 import { DeliveryState } from "../events/DeliveryState.ts"
 import { EventTypeName, maxSubscriptions } from "../events/EventCatalog.ts"

@@ -12,7 +12,7 @@ import {
   type ServiceUnavailable,
   unknownCursor,
   ValidationFailed
-} from "../Errors.ts"
+} from "../errors/Errors.ts"
 import { EventCatalog, subscriptionProblem } from "../events/EventCatalog.ts"
 import { type Filters, parseFilters } from "../events/Filters.ts"
 import type { PrincipalShape, Tenant } from "../identity/Principal.ts"

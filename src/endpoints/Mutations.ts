@@ -6,7 +6,7 @@ import type {
   IdempotencyRequestInProgress,
   ResourceNotFound,
   ServiceUnavailable
-} from "../Errors.ts"
+} from "../errors/Errors.ts"
 import type { PrincipalShape } from "../identity/Principal.ts"
 import { Idempotency } from "../kit/Idempotency.ts"
 import type { EndpointId } from "../kit/Ids.ts"

@@ -1,7 +1,7 @@
 import { type IncomingMessage, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
 import { Duration } from "effect"
-import { errorBody, RequestTimeout, retrySeconds, ServiceUnavailable } from "../Errors.ts"
+import { errorBody, RequestTimeout, retrySeconds, ServiceUnavailable } from "../errors/Errors.ts"
 import { bodyRefused, type UnreadableRequest } from "../kit/Body.ts"
 import { isTrustedProxy, networkOf } from "../kit/ClientAddress.ts"
 import { errorLink } from "../kit/ErrorLink.ts"

@@ -35,7 +35,7 @@ import {
   retrySeconds,
   ServiceUnavailable,
   ValidationFailed
-} from "../Errors.ts"
+} from "../errors/Errors.ts"
 import { inboundEntries } from "../inbound/Http.ts"
 import { isIncompleteBody, withBoundedJson } from "../kit/Body.ts"
 import { comesFrom } from "../kit/ClientAddress.ts"

@@ -16,8 +16,8 @@ import { recoveriesHttp } from "../deliveries/api/RecoveriesHttp.ts"
 import { documentPages } from "../docs/ApiReference.ts"
 import { eventSchemaPages } from "../docs/EventSchemas.ts"
 import { guidePages } from "../docs/GuidePages.ts"
-import { ServiceUnavailable } from "../Errors.ts"
 import { endpointsHttp } from "../endpoints/Http.ts"
+import { ServiceUnavailable } from "../errors/Errors.ts"
 import { type AdmissionOptions, Admissions } from "../identity/Admissions.ts"
 import {
   type AuthenticationOptions,

@@ -7,7 +7,7 @@ import {
   OriginNotTrusted,
   PermissionDenied,
   WorkspaceAccessRequired
-} from "../Errors.ts"
+} from "../errors/Errors.ts"
 import {
   AuditPermission,
   isWebhookPermission,

@@ -1,6 +1,6 @@
 import * as HttpApiMiddleware from "@effect/platform/HttpApiMiddleware"
 import { Schema } from "effect"
-import { errorSchema, RateLimitExceeded, ServiceUnavailable } from "../Errors.ts"
+import { errorSchema, RateLimitExceeded, ServiceUnavailable } from "../errors/Errors.ts"
 
 /**
  * Limits on what needs no credential, per client address: what is beyond them is refused before anything of its body is

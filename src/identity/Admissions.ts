@@ -1,6 +1,6 @@
 import type { HttpServerRequest } from "@effect/platform"
 import { Context, Effect, Layer, Option } from "effect"
-import type { ApiKeyInvalid, RateLimitExceeded, ServiceUnavailable, SessionInvalid } from "../Errors.ts"
+import type { ApiKeyInvalid, RateLimitExceeded, ServiceUnavailable, SessionInvalid } from "../errors/Errors.ts"
 import { BoundedMap } from "../kit/BoundedMap.ts"
 import { clientNetwork } from "../kit/ClientAddress.ts"
 import { enforce, RateLimits, rateLimitExceeded, refuseBy, type ScopedState } from "../kit/RateLimit.ts"

@@ -13,7 +13,7 @@ import {
   SessionInvalid,
   ValidationFailed,
   WorkspaceAccessRequired
-} from "../Errors.ts"
+} from "../errors/Errors.ts"
 import { Principal } from "./Principal.ts"
 import type { Session } from "./sign-in/Sessions.ts"
 

@@ -8,7 +8,7 @@ import {
   PermissionDenied,
   SessionInvalid,
   ValidationFailed
-} from "../Errors.ts"
+} from "../errors/Errors.ts"
 import { refuseBody } from "../kit/Body.ts"
 import { OrganizationId } from "../kit/Ids.ts"
 import { annotateSpan } from "../telemetry/Spans.ts"

@@ -7,7 +7,7 @@ import {
   RateLimitExceeded,
   ResourceNotFound,
   ServiceUnavailable
-} from "../Errors.ts"
+} from "../errors/Errors.ts"
 import { Authentication } from "../identity/Authentication.ts"
 import { RequiredPermission } from "../identity/keys/Permissions.ts"
 import { NoQuery, OrganizationPath } from "../kit/Request.ts"

@@ -1,7 +1,7 @@
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { toReadable } from "@effect/platform-node/NodeStream"
 import { Effect, Option, Stream } from "effect"
-import { ProviderAccountNotConnected, ResourceNotFound } from "../Errors.ts"
+import { ProviderAccountNotConnected, ResourceNotFound } from "../errors/Errors.ts"
 import { Principal } from "../identity/Principal.ts"
 import { BaseApi } from "../kit/BaseApi.ts"
 import { clientNetwork } from "../kit/ClientAddress.ts"

@@ -1,5 +1,5 @@
 import { Context, type Effect, type Option, type Scope, type Stream } from "effect"
-import type { ServiceUnavailable } from "../Errors.ts"
+import type { ServiceUnavailable } from "../errors/Errors.ts"
 import type { ImageFormat } from "./ImageFormat.ts"
 
 /** Which image: the hash of its bytes, and their format. */

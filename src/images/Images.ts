@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Context, Duration, Effect, Layer, Option } from "effect"
-import { ImageQuotaExceeded, type ServiceUnavailable, UnsupportedMediaType } from "../Errors.ts"
+import { ImageQuotaExceeded, type ServiceUnavailable, UnsupportedMediaType } from "../errors/Errors.ts"
 import { makeAudit } from "../kit/Audit.ts"
 import { RateLimits } from "../kit/RateLimit.ts"
 import type { Author, Tenant } from "../kit/Tenant.ts"

@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Layer, Option, Stream } from "effect"
-import { ServiceUnavailable } from "../Errors.ts"
+import { ServiceUnavailable } from "../errors/Errors.ts"
 import { orUnavailable } from "../storage/Database.ts"
 import { type ImageName, ImageStore } from "./ImageStore.ts"
 

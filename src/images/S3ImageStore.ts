@@ -1,6 +1,6 @@
 import { AwsClient } from "aws4fetch"
 import { Data, type Duration, Effect, Layer, Option, Redacted, Stream } from "effect"
-import { ServiceUnavailable } from "../Errors.ts"
+import { ServiceUnavailable } from "../errors/Errors.ts"
 import type { ImageStoreSettings } from "../settings/Settings.ts"
 import { annotateSpan } from "../telemetry/Spans.ts"
 import { contentTypes } from "./ImageFormat.ts"

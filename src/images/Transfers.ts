@@ -1,5 +1,5 @@
 import { Deferred, type Duration, Effect, type Scope } from "effect"
-import { RateLimitExceeded, ServiceUnavailable } from "../Errors.ts"
+import { RateLimitExceeded, ServiceUnavailable } from "../errors/Errors.ts"
 
 /** How many images are on their way at once. */
 export interface TransferBounds {

@@ -1,7 +1,7 @@
 import type { HttpServerRequest } from "@effect/platform"
 import { Effect } from "effect"
 import { fieldName, refusal } from "../bounds/Refusals.ts"
-import { PayloadTooLarge, ValidationFailed } from "../Errors.ts"
+import { PayloadTooLarge, ValidationFailed } from "../errors/Errors.ts"
 import { readBytes, type UnreadableRequest } from "../kit/Body.ts"
 
 /** The image of an upload: the body itself, or the one part of a form. */

@@ -1,6 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { errorSchema, PayloadTooLarge, ServiceUnavailable, SignatureInvalid } from "../Errors.ts"
+import { errorSchema, PayloadTooLarge, ServiceUnavailable, SignatureInvalid } from "../errors/Errors.ts"
 
 /** The answer to a notification that is stored or already known. */
 export const Received = Schema.Struct({ received: Schema.Literal(true) }).annotations({ identifier: "Received" })

@@ -1,5 +1,5 @@
 import { Effect, Predicate } from "effect"
-import type { ProviderAccountNotConnected, ServiceUnavailable } from "../Errors.ts"
+import type { ProviderAccountNotConnected, ServiceUnavailable } from "../errors/Errors.ts"
 import type { Environment } from "../events/Environment.ts"
 import { filterSubjects, type TruncatedList, truncatedList, withWholeList } from "../events/stripe/FilterSubjects.ts"
 import { type ProviderEvent, type SoldItems, soldItemsReference } from "../events/stripe/Translate.ts"

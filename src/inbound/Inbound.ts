@@ -1,6 +1,6 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Clock, Context, Effect, Either, Layer } from "effect"
-import { ServiceUnavailable, SignatureInvalid } from "../Errors.ts"
+import { ServiceUnavailable, SignatureInvalid } from "../errors/Errors.ts"
 import type { Environment } from "../events/Environment.ts"
 import { apiVersionOf, type Malformed, malformedAt } from "../events/stripe/ProviderEvent.ts"
 import {

@@ -1,6 +1,6 @@
 import type { SqlClient } from "@effect/sql"
 import { Context, type Duration, Effect, Layer } from "effect"
-import type { ProviderAccountNotConnected, ServiceUnavailable } from "../Errors.ts"
+import type { ProviderAccountNotConnected, ServiceUnavailable } from "../errors/Errors.ts"
 import type { Author } from "../kit/Tenant.ts"
 import type { Accounts } from "../provider/Accounts.ts"
 import type { CheckoutSessions } from "../provider/checkout/CheckoutSessions.ts"

@@ -8,7 +8,7 @@ import {
   RequestTimeout,
   UnsupportedMediaType,
   ValidationFailed
-} from "../Errors.ts"
+} from "../errors/Errors.ts"
 
 /**
  * The contract without its groups: its name, and the errors that any operation can answer. The whole contract adds every

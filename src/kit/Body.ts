@@ -13,7 +13,7 @@ import {
   type ServiceUnavailable,
   UnsupportedMediaType,
   ValidationFailed
-} from "../Errors.ts"
+} from "../errors/Errors.ts"
 
 /**
  * Request bodies within bounds. The platform's own bound cuts the connection, so that the caller never sees the 413;

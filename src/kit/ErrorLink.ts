@@ -1,4 +1,4 @@
-import { documentedErrors } from "../Errors.ts"
+import { documentedErrors } from "../errors/Errors.ts"
 
 /** Where each error is documented: what the `Link` header of its answer says. */
 

@@ -9,7 +9,7 @@ import {
   isApiError,
   type ServiceUnavailable,
   type Settlement
-} from "../Errors.ts"
+} from "../errors/Errors.ts"
 import { orUnavailable, transaction } from "../storage/Database.ts"
 import { Cipher } from "./Cipher.ts"
 import { errorLink } from "./ErrorLink.ts"

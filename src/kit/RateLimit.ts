@@ -1,7 +1,7 @@
 import type { Statement } from "@effect/sql"
 import { SqlClient } from "@effect/sql"
 import { Context, Data, Duration, Effect, Layer, Option } from "effect"
-import { RateLimitExceeded, type ServiceUnavailable } from "../Errors.ts"
+import { RateLimitExceeded, type ServiceUnavailable } from "../errors/Errors.ts"
 import { orUnavailable } from "../storage/Database.ts"
 import { BoundedMap } from "./BoundedMap.ts"
 import { ResponseHeaders } from "./Request.ts"

@@ -1,6 +1,6 @@
 import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
-import { AuthenticationRequired, MethodNotAllowed, OriginNotTrusted, ValidationFailed } from "../Errors.ts"
+import { AuthenticationRequired, MethodNotAllowed, OriginNotTrusted, ValidationFailed } from "../errors/Errors.ts"
 import { type AuthenticationOptions, makeKeyAdmission } from "../identity/AuthenticationLive.ts"
 import { Principal } from "../identity/Principal.ts"
 import { annotateSpan } from "../telemetry/Spans.ts"

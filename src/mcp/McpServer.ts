@@ -11,7 +11,7 @@ import {
 } from "@modelcontextprotocol/sdk/types.js"
 import { Effect, Predicate, Runtime } from "effect"
 import { fieldName, maxRefusedFields } from "../bounds/Refusals.ts"
-import { ValidationFailed } from "../Errors.ts"
+import { ValidationFailed } from "../errors/Errors.ts"
 import type { Principal } from "../identity/Principal.ts"
 import { RequestId } from "../kit/Request.ts"
 import { version } from "../settings/Version.ts"

@@ -1,4 +1,4 @@
-import { type ApiError, type ErrorBody, errorBody, retrySeconds } from "../Errors.ts"
+import { type ApiError, type ErrorBody, errorBody, retrySeconds } from "../errors/Errors.ts"
 import { MalformedJson } from "../kit/Body.ts"
 
 /** Where the tool server is. */

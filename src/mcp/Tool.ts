@@ -2,7 +2,14 @@ import { HttpServerResponse } from "@effect/platform"
 import type { CallToolResult, Tool as ListedTool, ToolAnnotations } from "@modelcontextprotocol/sdk/types.js"
 import { Cause, type Duration, Effect, type ParseResult, Predicate, Schema } from "effect"
 import { boundedRefusals, refusal } from "../bounds/Refusals.ts"
-import { type ApiError, errorBody, InternalError, isApiError, retrySeconds, ValidationFailed } from "../Errors.ts"
+import {
+  type ApiError,
+  errorBody,
+  InternalError,
+  isApiError,
+  retrySeconds,
+  ValidationFailed
+} from "../errors/Errors.ts"
 import { requirePermission } from "../identity/Access.ts"
 import type { WebhookPermission } from "../identity/keys/Permissions.ts"
 import { Principal, type PrincipalShape } from "../identity/Principal.ts"

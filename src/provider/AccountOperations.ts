@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { Effect } from "effect"
-import type { PermissionDenied, ProviderAccountNotConnected, ServiceUnavailable } from "../Errors.ts"
+import type { PermissionDenied, ProviderAccountNotConnected, ServiceUnavailable } from "../errors/Errors.ts"
 import { Principal } from "../identity/Principal.ts"
 import { type AuditAction, makeAudit } from "../kit/Audit.ts"
 import { Idempotency } from "../kit/Idempotency.ts"

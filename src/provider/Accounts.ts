@@ -1,6 +1,6 @@
 import { SqlClient, type Statement } from "@effect/sql"
 import { Context, Data, Effect, Either, Layer, Option } from "effect"
-import { ProviderAccountNotConnected, ProviderPermissionDenied, type ServiceUnavailable } from "../Errors.ts"
+import { ProviderAccountNotConnected, ProviderPermissionDenied, type ServiceUnavailable } from "../errors/Errors.ts"
 import { makeAudit } from "../kit/Audit.ts"
 import type { Author, Tenant } from "../kit/Tenant.ts"
 import { orUnavailable, transaction, violates } from "../storage/Database.ts"

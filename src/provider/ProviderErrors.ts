@@ -12,7 +12,7 @@ import {
   ProviderTimeout,
   ProviderUnavailable,
   ServiceUnavailable
-} from "../Errors.ts"
+} from "../errors/Errors.ts"
 
 /** How an operation on the connected account can fail at the provider. */
 export type ProviderFailure =

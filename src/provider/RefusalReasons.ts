@@ -1,4 +1,4 @@
-import { ProviderObjectNotFound, ProviderPaymentRefused, ProviderRequestRefused } from "../Errors.ts"
+import { ProviderObjectNotFound, ProviderPaymentRefused, ProviderRequestRefused } from "../errors/Errors.ts"
 
 /**
  * Why the provider refused a field, in the service's own words, by the provider's code; the field's name goes before. The

@@ -1,4 +1,4 @@
-import type { ProviderObjectNotFound, ProviderRequestRefused } from "../Errors.ts"
+import type { ProviderObjectNotFound, ProviderRequestRefused } from "../errors/Errors.ts"
 import type { ProviderCallFailure } from "./ProviderErrors.ts"
 import { objectNotFound, requestRefused } from "./RefusalReasons.ts"
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Clock, Context, Data, Effect, Layer, Schema } from "effect"
-import type { ServiceUnavailable } from "../Errors.ts"
+import type { ServiceUnavailable } from "../errors/Errors.ts"
 import { envelopeVersion, providerName, testProviderName } from "../events/Envelope.ts"
 import { type CatalogEntry, EventCatalog } from "../events/EventCatalog.ts"
 import type { FilterSubjects } from "../events/Filters.ts"

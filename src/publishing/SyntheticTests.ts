@@ -1,5 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Clock, Context, Duration, Effect, Layer, Option } from "effect"
+import type { QueuedTest } from "../endpoints/Api.ts"
 import {
   EndpointPaused,
   EventTypeNotSubscribed,
@@ -8,8 +9,7 @@ import {
   type ServiceUnavailable,
   TestEnvironmentRequired,
   TestRateLimitExceeded
-} from "../Errors.ts"
-import type { QueuedTest } from "../endpoints/Api.ts"
+} from "../errors/Errors.ts"
 import type { EventType } from "../events/Catalog.ts"
 import { encodeEnvelope } from "../events/Envelope.ts"
 import { syntheticEvent } from "../events/Synthetic.ts"

@@ -15,7 +15,7 @@ import {
   type Scope
 } from "effect"
 import pg from "pg"
-import { ServiceUnavailable } from "../Errors.ts"
+import { ServiceUnavailable } from "../errors/Errors.ts"
 import { observePool } from "../telemetry/ProcessMetrics.ts"
 import { removeValues, sqlState } from "../telemetry/ServerErrors.ts"
 

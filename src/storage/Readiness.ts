@@ -1,6 +1,6 @@
 import type { SqlClient, SqlError } from "@effect/sql"
 import { type Cause, Effect, Fiber, type Scope } from "effect"
-import { ServiceUnavailable } from "../Errors.ts"
+import { ServiceUnavailable } from "../errors/Errors.ts"
 import { reservedConnections } from "./Database.ts"
 
 /** How long the database may take to answer a question that costs it nothing. */

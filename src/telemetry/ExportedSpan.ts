@@ -13,7 +13,7 @@ import {
   trace
 } from "@opentelemetry/api"
 import { Cause, type Context, type Exit, Inspectable, Option, Predicate, type Tracer } from "effect"
-import { isApiError } from "../Errors.ts"
+import { isApiError } from "../errors/Errors.ts"
 import { sqlState } from "./ServerErrors.ts"
 
 /**

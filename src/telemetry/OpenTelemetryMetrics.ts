@@ -9,8 +9,8 @@ import {
   PeriodicExportingMetricReader
 } from "@opentelemetry/sdk-metrics"
 import { Effect, Layer, Runtime } from "effect"
+import { type Export, exporterMillis, type Protocol } from "../settings/ExportSettings.ts"
 import { version } from "../settings/Version.ts"
-import { type Export, exporterMillis, type Protocol } from "./ExportSettings.ts"
 import { Metrics, makeMetrics, unitTag } from "./Metrics.ts"
 import { eventLoopMetrics } from "./ProcessMetrics.ts"
 

@@ -1,6 +1,6 @@
 import { Config, Effect, Layer, Option } from "effect"
+import { endpointRow, type Protocol, protocolRow, protocols, type Signals } from "../settings/ExportSettings.ts"
 import { SettingsError } from "../settings/Settings.ts"
-import { endpointRow, type Protocol, protocolRow, protocols, type Signals } from "./ExportSettings.ts"
 
 /**
  * Traces, metrics and logs over OTLP, for operators. Each is on where a standard variable names an exporter's address

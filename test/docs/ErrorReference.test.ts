@@ -7,7 +7,7 @@ import {
   ImageQuotaExceeded,
   ProviderPaymentRefused,
   ProviderRequestRefused
-} from "../../src/Errors.ts"
+} from "../../src/errors/Errors.ts"
 import { anchorOf, errorReferencePath } from "../../src/kit/ErrorLink.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 

@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Cause, Context, Effect, Exit, FastCheck as fc, Logger, LogLevel, Option } from "effect"
-import { SignatureInvalid } from "../../src/Errors.ts"
+import { SignatureInvalid } from "../../src/errors/Errors.ts"
 import { Inbound } from "../../src/inbound/Inbound.ts"
 import { checkoutSession, failedPaymentIntent, paymentIntent } from "../events/ProviderEvents.ts"
 import { onService, TestService } from "../harness/TestService.ts"

@@ -13,7 +13,7 @@ import {
   ProviderRequestRefused,
   ProviderTimeout,
   ResourceNotFound
-} from "../../src/Errors.ts"
+} from "../../src/errors/Errors.ts"
 import { Idempotency, type IdempotentOperation } from "../../src/kit/Idempotency.ts"
 import { RequestId } from "../../src/kit/Request.ts"
 import { onService, TestService } from "../harness/TestService.ts"

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, FastCheck } from "effect"
 import Stripe from "stripe"
-import { isApiError } from "../../src/Errors.ts"
+import { isApiError } from "../../src/errors/Errors.ts"
 import { AccountAccessRevoked } from "../../src/provider/ProviderErrors.ts"
 import { dottedPath, fromStripeError } from "../../src/provider/stripe/StripeErrors.ts"
 

@@ -2,7 +2,7 @@ import { inspect } from "node:util"
 import { SqlClient, SqlError } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Context, Data, Deferred, Effect, Exit, Fiber, Layer, Redacted } from "effect"
-import { ServiceUnavailable } from "../../src/Errors.ts"
+import { ServiceUnavailable } from "../../src/errors/Errors.ts"
 import {
   type DatabaseOptions,
   databaseLayer,

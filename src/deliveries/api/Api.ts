@@ -8,7 +8,7 @@ import {
   errorSchema,
   ResourceNotFound,
   ServiceUnavailable
-} from "../../Errors.ts"
+} from "../../errors/Errors.ts"
 import { EventType } from "../../events/Catalog.ts"
 import { DeliveryState } from "../../events/DeliveryState.ts"
 import { EventTypeName } from "../../events/EventCatalog.ts"

@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Option } from "effect"
-import { ResourceNotFound, type ServiceUnavailable, unknownCursor, type ValidationFailed } from "../../Errors.ts"
+import { ResourceNotFound, type ServiceUnavailable, unknownCursor, type ValidationFailed } from "../../errors/Errors.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { makeAudit } from "../../kit/Audit.ts"
 import type { DeliveryId, EndpointId } from "../../kit/Ids.ts"

@@ -7,7 +7,7 @@ import {
   type ServiceUnavailable,
   unknownCursor,
   ValidationFailed
-} from "../../Errors.ts"
+} from "../../errors/Errors.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { makeAudit } from "../../kit/Audit.ts"
 import { type EndpointId, newId, RecoveryId } from "../../kit/Ids.ts"

@@ -2,7 +2,13 @@ import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
-import { EndpointDeleted, errorSchema, RecoveryInProgress, ResourceNotFound, ServiceUnavailable } from "../../Errors.ts"
+import {
+  EndpointDeleted,
+  errorSchema,
+  RecoveryInProgress,
+  ResourceNotFound,
+  ServiceUnavailable
+} from "../../errors/Errors.ts"
 import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import { EndpointId, OrganizationId, RecoveryId } from "../../kit/Ids.ts"

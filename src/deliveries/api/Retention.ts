@@ -1,6 +1,6 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Duration, Effect, Layer } from "effect"
-import type { ServiceUnavailable } from "../../Errors.ts"
+import type { ServiceUnavailable } from "../../errors/Errors.ts"
 import { firstIdAt } from "../../kit/Ids.ts"
 import { orUnavailable } from "../../storage/Database.ts"
 import { makeRecoveriesRepo } from "./RecoveriesRepo.ts"

@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Option, Schedule } from "effect"
-import type { ServiceUnavailable } from "../../Errors.ts"
+import type { ServiceUnavailable } from "../../errors/Errors.ts"
 import { entersEverything, Members } from "../../identity/members/Members.ts"
 import type { EndpointId, OrganizationId } from "../../kit/Ids.ts"
 import { Mailer, type MailNotSent } from "../../kit/Mailer.ts"

@@ -1,7 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Uuid } from "../../bounds/Text.ts"
-import { errorSchema, ServiceUnavailable } from "../../Errors.ts"
+import { errorSchema, ServiceUnavailable } from "../../errors/Errors.ts"
 import { OrganizationPath, optional, pageFields, strict } from "../../kit/Request.ts"
 import { Authentication } from "../Authentication.ts"
 import { RequiredPermission } from "../keys/Permissions.ts"

@@ -1,7 +1,7 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
-import { unknownCursor } from "../../Errors.ts"
+import { unknownCursor } from "../../errors/Errors.ts"
 import { BaseApi } from "../../kit/BaseApi.ts"
 import { defaultPageSize } from "../../kit/Request.ts"
 import { orUnavailable } from "../../storage/Database.ts"

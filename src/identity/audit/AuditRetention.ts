@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Duration, Effect, Layer } from "effect"
-import type { ServiceUnavailable } from "../../Errors.ts"
+import type { ServiceUnavailable } from "../../errors/Errors.ts"
 import { batchSize, inBatches } from "../../storage/Batches.ts"
 import { orUnavailable } from "../../storage/Database.ts"
 

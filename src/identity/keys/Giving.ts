@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
-import { PermissionDenied, WorkspaceAccessRequired } from "../../Errors.ts"
+import { PermissionDenied, WorkspaceAccessRequired } from "../../errors/Errors.ts"
 import type { Environment } from "../../events/Environment.ts"
 import { makeAuditAll } from "../../kit/Audit.ts"
 import type { OrganizationId } from "../../kit/Ids.ts"

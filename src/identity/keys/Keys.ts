@@ -7,7 +7,7 @@ import {
   PermissionDenied,
   type ServiceUnavailable,
   type WorkspaceAccessRequired
-} from "../../Errors.ts"
+} from "../../errors/Errors.ts"
 import type { Environment } from "../../events/Environment.ts"
 import { makeAudit } from "../../kit/Audit.ts"
 import { newId, type OrganizationId } from "../../kit/Ids.ts"

@@ -9,7 +9,7 @@ import {
   ResourceNotFound,
   ServiceUnavailable,
   WorkspaceAccessRequired
-} from "../../Errors.ts"
+} from "../../errors/Errors.ts"
 import { Instant } from "../../kit/Instant.ts"
 import { NoQuery, optional, strict, uniqueArray } from "../../kit/Request.ts"
 import { SessionAuthentication } from "../Authentication.ts"

@@ -1,6 +1,6 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Clock, Effect, Redacted } from "effect"
-import { OrganizationAccessDenied, ResourceNotFound, ValidationFailed } from "../../Errors.ts"
+import { OrganizationAccessDenied, ResourceNotFound, ValidationFailed } from "../../errors/Errors.ts"
 import { BaseApi } from "../../kit/BaseApi.ts"
 import { CurrentSession } from "../Authentication.ts"
 import { currentMember } from "../members/CurrentMember.ts"

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { OrganizationAccessDenied } from "../../Errors.ts"
+import type { OrganizationAccessDenied } from "../../errors/Errors.ts"
 import { principalOf } from "../Access.ts"
 import { CurrentSession } from "../Authentication.ts"
 import type { PrincipalShape } from "../Principal.ts"

@@ -8,7 +8,7 @@ import {
   type ServiceUnavailable,
   SessionInvalid,
   ValidationFailed
-} from "../../Errors.ts"
+} from "../../errors/Errors.ts"
 import type { Environment } from "../../events/Environment.ts"
 import { type AuditAction, makeAudit } from "../../kit/Audit.ts"
 import { newId, type OrganizationId } from "../../kit/Ids.ts"

@@ -11,7 +11,7 @@ import {
   ResourceNotFound,
   ServiceUnavailable,
   SessionInvalid
-} from "../../Errors.ts"
+} from "../../errors/Errors.ts"
 import { NoQuery, optional, strict } from "../../kit/Request.ts"
 import { RedemptionLimit } from "../AddressLimit.ts"
 import { SessionAuthentication } from "../Authentication.ts"

@@ -6,7 +6,7 @@ import {
   ResourceNotFound,
   type ServiceUnavailable,
   ValidationFailed
-} from "../../Errors.ts"
+} from "../../errors/Errors.ts"
 import type { Environment } from "../../events/Environment.ts"
 import { type AuditAction, makeAudit } from "../../kit/Audit.ts"
 import type { OrganizationId } from "../../kit/Ids.ts"

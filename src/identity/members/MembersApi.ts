@@ -7,7 +7,7 @@ import {
   PermissionDenied,
   ResourceNotFound,
   ServiceUnavailable
-} from "../../Errors.ts"
+} from "../../errors/Errors.ts"
 import { BooleanFromQuery, NoQuery, optional, strict } from "../../kit/Request.ts"
 import { SessionAuthentication } from "../Authentication.ts"
 import { Environments, MemberRole, WorkspaceEnvironment } from "../Schemas.ts"

@@ -1,6 +1,6 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
-import { OrganizationAlreadyExists, PermissionDenied } from "../../Errors.ts"
+import { OrganizationAlreadyExists, PermissionDenied } from "../../errors/Errors.ts"
 import type { Environment } from "../../events/Environment.ts"
 import { newId, type OrganizationId } from "../../kit/Ids.ts"
 import type { Author } from "../../kit/Tenant.ts"

@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Option } from "effect"
-import { type OrganizationAlreadyExists, ResourceNotFound, type ServiceUnavailable } from "../../Errors.ts"
+import { type OrganizationAlreadyExists, ResourceNotFound, type ServiceUnavailable } from "../../errors/Errors.ts"
 import { makeAudit } from "../../kit/Audit.ts"
 import { newId, OrganizationId } from "../../kit/Ids.ts"
 import type { Author } from "../../kit/Tenant.ts"

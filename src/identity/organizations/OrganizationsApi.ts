@@ -1,6 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { errorSchema, OrganizationAlreadyExists, ServiceUnavailable } from "../../Errors.ts"
+import { errorSchema, OrganizationAlreadyExists, ServiceUnavailable } from "../../errors/Errors.ts"
 import { OrganizationId } from "../../kit/Ids.ts"
 import { NoQuery, strict } from "../../kit/Request.ts"
 import { SessionAuthentication } from "../Authentication.ts"

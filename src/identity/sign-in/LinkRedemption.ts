@@ -1,6 +1,11 @@
 import { HttpServerRequest } from "@effect/platform"
 import { Effect } from "effect"
-import { type OriginNotTrusted, type RateLimitExceeded, type ServiceUnavailable, SessionInvalid } from "../../Errors.ts"
+import {
+  type OriginNotTrusted,
+  type RateLimitExceeded,
+  type ServiceUnavailable,
+  SessionInvalid
+} from "../../errors/Errors.ts"
 import { requireTrustedOrigin } from "../Access.ts"
 import { Admissions } from "../Admissions.ts"
 import { describeClient } from "./ClientDescription.ts"

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { Duration, Effect } from "effect"
-import { RateLimitExceeded, type ServiceUnavailable } from "../../Errors.ts"
+import { RateLimitExceeded, type ServiceUnavailable } from "../../errors/Errors.ts"
 import type { OrganizationId } from "../../kit/Ids.ts"
 import type { RateLimits } from "../../kit/RateLimit.ts"
 import type { Author } from "../../kit/Tenant.ts"

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { ServiceUnavailable } from "../../Errors.ts"
+import type { ServiceUnavailable } from "../../errors/Errors.ts"
 import { Organizations } from "../organizations/Organizations.ts"
 import type { SignedIn } from "./SessionApi.ts"
 import type { Session } from "./Sessions.ts"

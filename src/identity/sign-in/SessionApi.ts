@@ -1,7 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Uuid } from "../../bounds/Text.ts"
-import { errorSchema, ResourceNotFound, ServiceUnavailable, WorkspaceAccessRequired } from "../../Errors.ts"
+import { errorSchema, ResourceNotFound, ServiceUnavailable, WorkspaceAccessRequired } from "../../errors/Errors.ts"
 import { OrganizationId } from "../../kit/Ids.ts"
 import { NoQuery, strict } from "../../kit/Request.ts"
 import { SessionAuthentication } from "../Authentication.ts"

@@ -1,6 +1,6 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
-import { ResourceNotFound } from "../../Errors.ts"
+import { ResourceNotFound } from "../../errors/Errors.ts"
 import { BaseApi } from "../../kit/BaseApi.ts"
 import { CurrentSession } from "../Authentication.ts"
 import { makeSessionAnswer } from "./SessionAnswer.ts"

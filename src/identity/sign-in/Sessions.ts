@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
-import { type ServiceUnavailable, SessionInvalid, WorkspaceAccessRequired } from "../../Errors.ts"
+import { type ServiceUnavailable, SessionInvalid, WorkspaceAccessRequired } from "../../errors/Errors.ts"
 import type { Environment } from "../../events/Environment.ts"
 import { type AuditAction, makeAuditAll } from "../../kit/Audit.ts"
 import { newId, type OrganizationId } from "../../kit/Ids.ts"

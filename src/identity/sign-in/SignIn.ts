@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, type Redacted } from "effect"
-import { type RateLimitExceeded, type ServiceUnavailable, SessionInvalid } from "../../Errors.ts"
+import { type RateLimitExceeded, type ServiceUnavailable, SessionInvalid } from "../../errors/Errors.ts"
 import { Mailer } from "../../kit/Mailer.ts"
 import { RateLimits } from "../../kit/RateLimit.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"

@@ -1,6 +1,12 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { errorSchema, OriginNotTrusted, RateLimitExceeded, ServiceUnavailable, SessionInvalid } from "../../Errors.ts"
+import {
+  errorSchema,
+  OriginNotTrusted,
+  RateLimitExceeded,
+  ServiceUnavailable,
+  SessionInvalid
+} from "../../errors/Errors.ts"
 import { NoQuery, strict } from "../../kit/Request.ts"
 import { RedemptionLimit, SignInLinkLimit } from "../AddressLimit.ts"
 import { Email, OneTimeToken } from "../Schemas.ts"

@@ -1,6 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { errorSchema, PermissionDenied } from "../../Errors.ts"
+import { errorSchema, PermissionDenied } from "../../errors/Errors.ts"
 import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import {

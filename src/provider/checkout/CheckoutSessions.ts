@@ -1,6 +1,6 @@
 import type { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer } from "effect"
-import type { PermissionDenied, ProviderAccountNotConnected, ServiceUnavailable } from "../../Errors.ts"
+import type { PermissionDenied, ProviderAccountNotConnected, ServiceUnavailable } from "../../errors/Errors.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { orUnavailable } from "../../storage/Database.ts"

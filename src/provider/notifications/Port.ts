@@ -1,5 +1,5 @@
 import type { Effect } from "effect"
-import type { SignatureInvalid } from "../../Errors.ts"
+import type { SignatureInvalid } from "../../errors/Errors.ts"
 import type { Environment } from "../../events/Environment.ts"
 import type { ConnectedAccount, ProviderCall } from "../ProviderCall.ts"
 import type { ProviderObject } from "../Schemas.ts"

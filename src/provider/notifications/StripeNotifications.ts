@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer"
 import { Clock, Effect, Option, Redacted } from "effect"
 import Stripe from "stripe"
-import { SignatureInvalid } from "../../Errors.ts"
+import { SignatureInvalid } from "../../errors/Errors.ts"
 import { environments } from "../../events/Environment.ts"
 import { spanned } from "../../telemetry/Spans.ts"
 import type { StripeProviderOptions } from "../stripe/StripeCall.ts"

@@ -1,6 +1,6 @@
 import type { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Predicate } from "effect"
-import type { PermissionDenied, ProviderAccountNotConnected, ServiceUnavailable } from "../../Errors.ts"
+import type { PermissionDenied, ProviderAccountNotConnected, ServiceUnavailable } from "../../errors/Errors.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { orUnavailable } from "../../storage/Database.ts"
 import { Accounts } from "../Accounts.ts"

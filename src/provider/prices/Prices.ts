@@ -1,5 +1,5 @@
 import { Context, Effect, Layer, Predicate } from "effect"
-import { PermissionDenied, type ProviderAccountNotConnected, type ServiceUnavailable } from "../../Errors.ts"
+import { PermissionDenied, type ProviderAccountNotConnected, type ServiceUnavailable } from "../../errors/Errors.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { Accounts } from "../Accounts.ts"

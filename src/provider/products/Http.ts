@@ -1,7 +1,7 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { refusal } from "../../bounds/Refusals.ts"
-import { ValidationFailed } from "../../Errors.ts"
+import { ValidationFailed } from "../../errors/Errors.ts"
 import { Principal } from "../../identity/Principal.ts"
 import { Images } from "../../images/Images.ts"
 import { BaseApi } from "../../kit/BaseApi.ts"

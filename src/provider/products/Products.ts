@@ -1,5 +1,5 @@
 import { Context, Effect, Layer } from "effect"
-import { type ProviderAccountNotConnected, type ServiceUnavailable, ValidationFailed } from "../../Errors.ts"
+import { type ProviderAccountNotConnected, type ServiceUnavailable, ValidationFailed } from "../../errors/Errors.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { Accounts } from "../Accounts.ts"
 import { Provider } from "../Provider.ts"

@@ -4,7 +4,7 @@ import {
   type ProviderAccountNotConnected,
   ProviderRequestRefused,
   type ServiceUnavailable
-} from "../../Errors.ts"
+} from "../../errors/Errors.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { Accounts } from "../Accounts.ts"
 import { Provider } from "../Provider.ts"

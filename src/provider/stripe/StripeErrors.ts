@@ -7,7 +7,7 @@ import {
   type ProviderRequestRefused,
   ProviderTimeout,
   ProviderUnavailable
-} from "../../Errors.ts"
+} from "../../errors/Errors.ts"
 import { AccountAccessRevoked, type ProviderCallFailure } from "../ProviderErrors.ts"
 import { objectNotFound, paymentRefused, requestRefused } from "../RefusalReasons.ts"
 import type { FailedCall } from "./RepeatedCalls.ts"

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
-import { ProviderUnavailable } from "../../Errors.ts"
+import { ProviderUnavailable } from "../../errors/Errors.ts"
 import type { ProviderCall } from "../ProviderCall.ts"
 
 /** The largest page of Stripe's lists. */

@@ -1,5 +1,5 @@
 import { Config, Effect, type Layer } from "effect"
-import type { SettingRow } from "../settings/Setting.ts"
+import type { SettingRow } from "./Setting.ts"
 
 /** What the exporters of OpenTelemetry's SDK have in common. */
 

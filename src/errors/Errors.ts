@@ -18,8 +18,8 @@ import {
   PermissionDenied,
   SessionInvalid,
   WorkspaceAccessRequired
-} from "./errors/Access.ts"
-import type { DocumentedErrorClass } from "./errors/DocumentedError.ts"
+} from "./Access.ts"
+import type { DocumentedErrorClass } from "./DocumentedError.ts"
 import {
   ProviderObjectNotFound,
   ProviderPaymentRefused,
@@ -28,7 +28,7 @@ import {
   ProviderRequestRefused,
   ProviderTimeout,
   ProviderUnavailable
-} from "./errors/Provider.ts"
+} from "./Provider.ts"
 import {
   DestinationRejected,
   DestinationUnresolvable,
@@ -44,7 +44,7 @@ import {
   TestRateLimitExceeded,
   UnsupportedMediaType,
   ValidationFailed
-} from "./errors/Requests.ts"
+} from "./Requests.ts"
 import {
   ApiKeyLimitReached,
   DeliveryNotFailed,
@@ -61,15 +61,15 @@ import {
   RecoveryInProgress,
   ResourceNotFound,
   TestEnvironmentRequired
-} from "./errors/Resources.ts"
-import { InternalError, ServiceUnavailable } from "./errors/Service.ts"
+} from "./Resources.ts"
+import { InternalError, ServiceUnavailable } from "./Service.ts"
 
-export * from "./errors/Access.ts"
-export * from "./errors/DocumentedError.ts"
-export * from "./errors/Provider.ts"
-export * from "./errors/Requests.ts"
-export * from "./errors/Resources.ts"
-export * from "./errors/Service.ts"
+export * from "./Access.ts"
+export * from "./DocumentedError.ts"
+export * from "./Provider.ts"
+export * from "./Requests.ts"
+export * from "./Resources.ts"
+export * from "./Service.ts"
 
 /** Every documented error of the API: the source of the error reference and of the tests over every code. */
 export const documentedErrors: ReadonlyArray<DocumentedErrorClass> = [
