@@ -40,7 +40,7 @@ export const guidePath = <const Name extends string>(name: Name) => `${guidesPat
 export class GuidesNotFound extends Data.TaggedError("GuidesNotFound")<{ readonly cause: unknown }> {}
 
 /** The same from the sources and from the compiled package, which holds the Markdown once. */
-const folder = new URL("./", import.meta.url)
+const folder = new URL("../../src/docs/", import.meta.url)
 
 const titleAndAbout = /^# (.+)\n\n([\s\S]+?\.)\s/
 

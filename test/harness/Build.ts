@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process"
-import { copyFile, symlink } from "node:fs/promises"
+import { copyFile, cp, symlink } from "node:fs/promises"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
@@ -21,6 +21,11 @@ export const buildInto = (directory: string): Effect.Effect<void, BuildFailed> =
       // The built modules look for their packages, and for the service's version, where the sources do
       await symlink(join(repository, "node_modules"), join(directory, "node_modules"))
       await copyFile(join(repository, "package.json"), join(directory, "package.json"))
+      // The guides, which are served as they are
+      await cp(join(repository, "src", "docs"), join(directory, "src", "docs"), {
+        recursive: true,
+        filter: (file) => !file.endsWith(".ts")
+      })
       const compiler = join(repository, "node_modules", "typescript", "bin", "tsc")
       const project = join(repository, "test", "harness", "tsconfig.json")
       await promisify(execFile)(process.execPath, [compiler, "--project", project, "--outDir", directory])

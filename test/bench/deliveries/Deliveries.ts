@@ -43,7 +43,7 @@ const script = <A>(path: string, options: unknown) =>
 const measureRaw = (ports: ReadonlyArray<number>) =>
   Effect.gen(function* () {
     const payload = `{"id":"svc_evt_1","pad":"${"x".repeat(payloadBytes - 26)}"}`
-    const raw = yield* script<RawResult>("./RawPosts.ts", {
+    const raw = yield* script<RawResult>("../deliveries/RawPosts.ts", {
       ports,
       inFlight,
       payload,
@@ -65,7 +65,7 @@ const refill = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>) =>
 const measureBare = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>) =>
   Effect.gen(function* () {
     yield* refill(database, endpoints)
-    const bare = yield* script<BareResult>("./BareQueue.ts", {
+    const bare = yield* script<BareResult>("../deliveries/BareQueue.ts", {
       databaseUrl: database.url,
       batch: 128,
       warmUpMillis,

@@ -45,7 +45,7 @@ export const floodBench: Bench = {
     const beside = (name: string, key: string) =>
       Effect.gen(function* () {
         const flood = { url: service.baseUrl, path: paths[0] ?? "", key, connections: floodConnections }
-        yield* firstLine(yield* startScript("./FloodLoad.ts", { args: [JSON.stringify(flood)] }))
+        yield* firstLine(yield* startScript("../flood/FloodLoad.ts", { args: [JSON.stringify(flood)] }))
         yield* Effect.promise(() => sleep(500))
         return yield* measured(name)
       }).pipe(Effect.scoped)

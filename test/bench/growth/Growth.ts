@@ -58,7 +58,7 @@ export const growthBench: Bench = {
       { name: "10 thousand waiting, 5 million finished", url: kept.url }
     ]
     yield* Console.error("Claiming…")
-    const started = yield* startScript("./Claims.ts", {
+    const started = yield* startScript("../growth/Claims.ts", {
       args: [JSON.stringify({ databaseUrls: cases.map(({ url }) => url), batch, claims, rounds })]
     })
     // Written by our own script, in this form

@@ -85,7 +85,7 @@ const startService = Effect.fnUntraced(function* (directory: string, databaseUrl
 })
 
 const startBare = Effect.fnUntraced(function* (databaseUrl: string, recording: Recording) {
-  const started = yield* startScript("./BareServer.ts", {
+  const started = yield* startScript("../inbound/BareServer.ts", {
     args: [JSON.stringify(recording)],
     env: { DATABASE_URL: databaseUrl, DATABASE_POOL_SIZE: String(poolSize) }
   })
@@ -174,7 +174,7 @@ interface LoadOptions {
 
 const load = (options: LoadOptions) =>
   Effect.gen(function* () {
-    const started = yield* startScript("./Load.ts", {
+    const started = yield* startScript("../inbound/Load.ts", {
       args: [JSON.stringify({ ...options, account, secret, connections })]
     })
     // Written by our own load generator, in this form

@@ -63,7 +63,7 @@ export const latencyBench: Bench = {
     const measure = (rate: number) =>
       Effect.gen(function* () {
         const before = yield* transactions(database)
-        const started = yield* startScript("./Load.ts", {
+        const started = yield* startScript("../latency/Load.ts", {
           args: [
             JSON.stringify({
               url: baseUrl,

@@ -90,7 +90,7 @@ export const peersBench: Bench = {
     const measurePeer = ({ jobs, name, peer, tuned }: (typeof peers)[number]) =>
       Effect.gen(function* () {
         const options = { peer, tuned, jobs, databaseUrl: database.url, ports: receiver.ports, payload }
-        yield* firstLine(yield* startScript("./Peer.mjs", { args: [JSON.stringify(options)] }))
+        yield* firstLine(yield* startScript("../peers/Peer.mjs", { args: [JSON.stringify(options)] }))
         return yield* rateFromNow(name)
       }).pipe(Effect.scoped)
     const results: Array<{ readonly service: number; readonly peers: ReadonlyArray<number> }> = []
