@@ -1,8 +1,9 @@
-import { SqlClient, type SqlError } from "@effect/sql"
-import { Effect } from "effect"
+import { SqlClient, type SqlError, type Statement } from "@effect/sql"
+import { Effect, FiberRef } from "effect"
 import type { EventType } from "../events/Catalog.ts"
 import type { Environment } from "../events/Environment.ts"
 import type { SoldItems, SoldItemsReference } from "../events/stripe/Translate.ts"
+import { Gathering } from "../kit/Gathering.ts"
 import { newId, type OrganizationId } from "../kit/Ids.ts"
 import { RequestId } from "../kit/Request.ts"
 import type { Tenant } from "../kit/Tenant.ts"
@@ -62,75 +63,59 @@ export interface ContextQuery {
 const storable = (id: string | null | undefined): string | null =>
   id === null || id === undefined || id.includes("\u0000") ? null : id
 
-/** What is known of an account, in one statement. */
+/** What is known of accounts, in one statement: a row for each, with what its notifications ask about. */
 const contextSql = (sql: SqlClient.SqlClient) => {
-  const of = parametersOf(sql, ["environment", "accountId", "providerEventId", "sessionId", "paymentLinkId"])
+  const of = parametersOf(sql, contextColumns)
   return sql`
-    SELECT a.organization_id AS "organizationId", a.status = 'connected' AS connected, ${matchableEndpoints(sql, "a")} AS endpoints, (
-      SELECT json_build_object('priceIds', i.price_ids, 'productIds', i.product_ids)
-      FROM payments.sold_items i
-      WHERE i.organization_id = a.organization_id AND i.environment = a.environment
-        AND i.source_id IN (${of.sessionId}::text, ${of.paymentLinkId}::text)
-      ORDER BY i.source_id = ${of.sessionId}::text DESC LIMIT 1
-    ) AS "soldItems",
-    NOT a.had_payments_before AND COALESCE(a.first_payment_event_id = ${of.providerEventId}, true) AS "awaitsFirstPayment"
-    FROM payments.provider_accounts a
-    WHERE a.environment = ${of.environment} AND a.account_id = ${of.accountId}`
+    WITH asked AS MATERIALIZED (
+      SELECT * FROM unnest(${of.environment}::text[], ${of.accountId}::text[], ${of.providerEventId}::text[],
+        ${of.sessionId}::text[], ${of.paymentLinkId}::text[]) WITH ORDINALITY
+        AS q (environment, account_id, provider_event_id, session_id, payment_link_id, position)
+    )
+    SELECT a.organization_id AS "organizationId", a.status = 'connected' AS connected,
+      ${matchableEndpoints(sql, "a")} AS endpoints, (
+        SELECT json_agg(json_build_object(
+          'position', q.position,
+          'soldItems', CASE WHEN q.session_id IS NOT NULL OR q.payment_link_id IS NOT NULL THEN (
+            SELECT json_build_object('priceIds', i.price_ids, 'productIds', i.product_ids)
+            FROM payments.sold_items i
+            WHERE i.organization_id = a.organization_id AND i.environment = a.environment
+              AND i.source_id IN (q.session_id, q.payment_link_id)
+            ORDER BY i.source_id = q.session_id DESC NULLS LAST LIMIT 1
+          ) END,
+          'awaitsFirstPayment',
+            NOT a.had_payments_before AND COALESCE(a.first_payment_event_id = q.provider_event_id, true)))
+        FROM asked q WHERE q.environment = a.environment AND q.account_id = a.account_id
+      ) AS notifications
+    FROM (SELECT DISTINCT environment, account_id FROM asked) k
+    JOIN payments.provider_accounts a ON a.environment = k.environment AND a.account_id = k.account_id`
+}
+
+const contextColumns = ["environment", "accountId", "providerEventId", "sessionId", "paymentLinkId"] as const
+
+interface ContextRow extends Pick<InboundContext, "organizationId" | "connected" | "endpoints"> {
+  readonly notifications: ReadonlyArray<
+    Pick<InboundContext, "soldItems" | "awaitsFirstPayment"> & { readonly position: number }
+  >
+}
+
+/** The contexts that were asked for, in the order of their queries. */
+const contextsOf = (count: number, rows: ReadonlyArray<ContextRow>): ReadonlyArray<InboundContext | undefined> => {
+  const contexts = Array.from({ length: count }, (): InboundContext | undefined => undefined)
+  for (const { connected, endpoints, notifications, organizationId } of rows) {
+    for (const { awaitsFirstPayment, position, soldItems } of notifications) {
+      contexts[position - 1] = { organizationId, connected, endpoints, soldItems, awaitsFirstPayment }
+    }
+  }
+  return contexts
 }
 
 /** Of simultaneous first payments of an account one makes the milestone: the statement's part `milestone` decides. */
 export const unlessMilestoneIsTaken = (sql: SqlClient.SqlClient) => (type: string) =>
   sql.literal(`(${type} <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone))`)
 
-/**
- * Everything that is stored with a receipt, in one statement; its values are those of `insertionOf`. The milestone comes
- * first: whether it is this payment's is part of whether anything is delivered, which the receipt says.
- */
-const insertionSql = (sql: SqlClient.SqlClient) => {
-  const receipt = parametersOf(sql, insertionColumns)
-  const admits = unlessMilestoneIsTaken(sql)
-  const isFirst = sql`(SELECT first FROM receipt)`
-  return sql`
-    WITH milestone AS (
-      UPDATE payments.provider_accounts SET first_payment_event_id = ${receipt.providerEventId}
-      WHERE ${receipt.claimsMilestone} AND NOT EXISTS (
-          SELECT 1 FROM payments.receipts k
-          WHERE k.environment = ${receipt.environment} AND k.provider_event_id = ${receipt.providerEventId})
-        AND organization_id = ${receipt.organizationId} AND environment = ${receipt.environment}
-        AND NOT had_payments_before AND first_payment_event_id IS NULL
-      RETURNING 1
-    ), ${matchingPart(sql, receipt, { admits })}, receipt AS (
-      INSERT INTO payments.receipts AS r (environment, provider_event_id, organization_id, account_id, type,
-        livemode, outcome, reason, provider_created_at, received_at)
-      VALUES (${receipt.environment}, ${receipt.providerEventId}, ${receipt.organizationId}, ${receipt.accountId},
-        ${receipt.type}, ${receipt.livemode},
-        CASE WHEN ${receipt.outcome}::text NOT IN ('delivered', 'no_subscriber') THEN ${receipt.outcome}::text
-          WHEN EXISTS (SELECT 1 FROM matching WHERE active) THEN 'delivered' ELSE 'no_subscriber' END,
-        ${receipt.reason}, ${receipt.providerCreatedAt}, ${receipt.receivedAt})
-      ON CONFLICT (environment, provider_event_id) DO UPDATE SET duplicates = r.duplicates + 1
-      RETURNING r.duplicates = 0 AS first, r.outcome
-    ), deauthorized AS (
-      UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
-      WHERE ${receipt.deauthorizes} AND (SELECT first FROM receipt)
-        AND organization_id = ${receipt.organizationId} AND environment = ${receipt.environment}
-        AND account_id = ${receipt.accountId} AND status = 'connected'
-        -- The provider dates to the second
-        AND linked_at < ${receipt.providerCreatedAt}::timestamptz + interval '1 second'
-      RETURNING organization_id, environment, account_id
-    ), disconnection AS (${recordDisconnection(sql, "deauthorized", receipt)}),
-    ${storingParts(sql, receipt, {
-      providerEventId: receipt.providerEventId,
-      sourceEventId: receipt.providerEventId,
-      traceparent: receipt.traceparent,
-      eventsIf: isFirst,
-      deliveriesIf: isFirst,
-      skippedIf: isFirst,
-      admits
-    })}
-    SELECT first, outcome FROM receipt`
-}
-
-const insertionColumns = [
+/** The values of receipts, each an array with a value for each of them, and of what is published with them. */
+const receiptColumns = [
   "environment",
   "providerEventId",
   "organizationId",
@@ -141,65 +126,174 @@ const insertionColumns = [
   "reason",
   "providerCreatedAt",
   "receivedAt",
-  "claimsMilestone",
-  "deauthorizes",
+  "traceparent",
   "eventIds",
   "eventTypes",
   "eventPayloads",
-  "deliveries",
-  "traceparent",
-  "auditId",
-  "requestId"
+  "eventPositions",
+  "deliveries"
 ] as const
 
-/** Under which id and request a disconnection is recorded; null where there is none. */
-interface AuditOfReceipt {
-  readonly auditId: string | null
-  readonly requestId: string
+/** The further values of a receipt that can change its account. */
+const accountColumns = ["claimsMilestone", "deauthorizes", "auditId", "requestId"] as const
+
+type ReceiptParameters = Readonly<Record<(typeof receiptColumns)[number], Statement.Fragment>>
+
+/** What one receipt changes of its account: parts of the statement, each behind a comma. */
+interface AccountChanges {
+  /** Behind `source`. Comes first: whether it is this payment's is part of whether anything is delivered. */
+  readonly milestone: Statement.Fragment
+  /** Behind `fresh`, the sources whose receipt is their first copy's. */
+  readonly disconnection: Statement.Fragment
+  readonly admits: (column: string) => Statement.Fragment
 }
 
-/** The values of the insertion, by its columns. */
+/** Everything that is stored with receipts, in one statement. Answers a `StoredReceipt` for each, and its position. */
+const insertionSql = (sql: SqlClient.SqlClient, of: ReceiptParameters, change: AccountChanges): Statement.Fragment =>
+  sql`
+    WITH source AS MATERIALIZED (
+      SELECT s.*, s.provider_event_id AS source_event_id
+      FROM unnest(${of.environment}::text[], ${of.providerEventId}::text[], ${of.organizationId}::uuid[],
+        ${of.accountId}::text[], ${of.type}::text[], ${of.livemode}::boolean[], ${of.outcome}::text[],
+        ${of.reason}::text[], ${of.providerCreatedAt}::timestamptz[], ${of.receivedAt}::timestamptz[],
+        ${of.traceparent}::text[]) WITH ORDINALITY
+        AS s (environment, provider_event_id, organization_id, account_id, type, livemode, outcome, reason,
+          provider_created_at, received_at, traceparent, position)
+    )${change.milestone}, ${matchingPart(sql, of, change)}, receipt AS (
+      INSERT INTO payments.receipts AS r (environment, provider_event_id, organization_id, account_id, type,
+        livemode, outcome, reason, provider_created_at, received_at)
+      SELECT s.environment, s.provider_event_id, s.organization_id, s.account_id, s.type, s.livemode,
+        CASE WHEN s.outcome NOT IN ('delivered', 'no_subscriber') THEN s.outcome
+          WHEN EXISTS (SELECT 1 FROM matching m WHERE m.position = s.position AND m.active) THEN 'delivered'
+          ELSE 'no_subscriber' END,
+        s.reason, s.provider_created_at, s.received_at
+      FROM source s
+      -- Always in one order: two statements that have receipts in common never wait for each other
+      ORDER BY s.environment, s.provider_event_id
+      ON CONFLICT (environment, provider_event_id) DO UPDATE SET duplicates = r.duplicates + 1
+      RETURNING r.environment, r.provider_event_id, r.duplicates = 0 AS first, r.outcome
+    ), fresh AS (
+      SELECT s.* FROM source s JOIN receipt r
+        ON r.environment = s.environment AND r.provider_event_id = s.provider_event_id
+      WHERE r.first
+    )${change.disconnection}, ${storingParts(sql, of, { from: "fresh", admits: change.admits })}
+    SELECT s.position::int AS position, r.first, r.outcome
+    FROM source s JOIN receipt r ON r.environment = s.environment AND r.provider_event_id = s.provider_event_id`
+
+/** For receipts that change nothing of their accounts: no milestone among them. */
+const batchSql = (sql: SqlClient.SqlClient): Statement.Fragment =>
+  insertionSql(sql, parametersOf(sql, receiptColumns), {
+    milestone: sql``,
+    disconnection: sql``,
+    admits: (column) => sql.literal(`${column} <> 'milestone.first_payment'`)
+  })
+
+/** For one receipt that may. */
+const accountSql = (sql: SqlClient.SqlClient): Statement.Fragment => {
+  const of = parametersOf(sql, [...receiptColumns, ...accountColumns])
+  return insertionSql(sql, of, {
+    milestone: sql`, milestone AS (
+      UPDATE payments.provider_accounts a SET first_payment_event_id = s.provider_event_id FROM source s
+      WHERE ${of.claimsMilestone} AND NOT EXISTS (
+          SELECT 1 FROM payments.receipts k
+          WHERE k.environment = s.environment AND k.provider_event_id = s.provider_event_id)
+        AND a.organization_id = s.organization_id AND a.environment = s.environment
+        AND NOT a.had_payments_before AND a.first_payment_event_id IS NULL
+      RETURNING 1
+    )`,
+    disconnection: sql`, deauthorized AS (
+      UPDATE payments.provider_accounts a SET status = 'disconnected', disconnected_at = now() FROM fresh s
+      WHERE ${of.deauthorizes} AND a.organization_id = s.organization_id AND a.environment = s.environment
+        AND a.account_id = s.account_id AND a.status = 'connected'
+        -- The provider dates to the second
+        AND a.linked_at < s.provider_created_at + interval '1 second'
+      RETURNING a.organization_id, a.environment, a.account_id
+    ), disconnection AS (${recordDisconnection(sql, "deauthorized", of)})`,
+    admits: unlessMilestoneIsTaken(sql)
+  })
+}
+
+/** The values of an insertion, by its columns. */
 const insertionOf = (
-  receipt: NewReceipt,
-  record: AuditOfReceipt
-): Readonly<Record<(typeof insertionColumns)[number], unknown>> => ({
-  environment: receipt.environment,
-  providerEventId: receipt.providerEventId,
-  organizationId: receipt.organizationId,
-  accountId: receipt.accountId,
-  type: receipt.type,
-  livemode: receipt.livemode,
-  outcome: receipt.outcome,
-  reason: receipt.unreadable?.reason ?? null,
+  receipts: ReadonlyArray<NewReceipt>
+): Readonly<Record<(typeof receiptColumns)[number], unknown>> => ({
+  environment: receipts.map(({ environment }) => environment),
+  providerEventId: receipts.map(({ providerEventId }) => providerEventId),
+  organizationId: receipts.map(({ organizationId }) => organizationId),
+  accountId: receipts.map(({ accountId }) => accountId),
+  type: receipts.map(({ type }) => type),
+  livemode: receipts.map(({ livemode }) => livemode),
+  outcome: receipts.map(({ outcome }) => outcome),
+  reason: receipts.map(({ unreadable }) => unreadable?.reason ?? null),
   // As text: the driver would write them out by their local parts
-  providerCreatedAt: receipt.providerCreatedAt.toISOString(),
-  receivedAt: receipt.receivedAt.toISOString(),
-  claimsMilestone: claimsMilestone(receipt.events),
-  deauthorizes: receipt.deauthorizes,
-  ...publicationValues(receipt.events, receipt.receivedAt),
-  traceparent: receipt.traceparent,
-  ...record
+  providerCreatedAt: receipts.map(({ providerCreatedAt }) => providerCreatedAt.toISOString()),
+  receivedAt: receipts.map(({ receivedAt }) => receivedAt.toISOString()),
+  traceparent: receipts.map(({ traceparent }) => traceparent),
+  ...publicationValues(receipts)
 })
+
+/** What arrives while so many statements are under way gathers for the next; each is one batch. */
+const gathering = { lanes: 2, maxBatch: 64 } as const
+
+type PositionedReceipt = StoredReceipt & { readonly position: number }
 
 /** The SQL of the slice; nobody outside it imports this. */
 export const makeReceiptsRepo = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const prepare = yield* makePreparing
-  const context = prepare<InboundContext>(contextSql(sql))
-  const insertion = prepare<StoredReceipt>(insertionSql(sql))
+  const context = prepare<ContextRow>(contextSql(sql))
+  const insertBatch = prepare<PositionedReceipt>(batchSql(sql))
+  const insertAlone = prepare<PositionedReceipt>(accountSql(sql))
+
+  const findContexts = (queries: ReadonlyArray<ContextQuery>) =>
+    Effect.map(
+      context([
+        queries.map(({ environment }) => environment),
+        queries.map(({ accountId }) => accountId),
+        queries.map(({ providerEventId }) => providerEventId),
+        queries.map(({ sold }) => storable(sold?.sessionId)),
+        queries.map(({ sold }) => storable(sold?.paymentLinkId))
+      ]),
+      (rows) => contextsOf(queries.length, rows)
+    )
+
+  const insertAll = (receipts: ReadonlyArray<NewReceipt>) => {
+    const values = insertionOf(receipts)
+    return Effect.map(insertBatch(receiptColumns.map((column) => values[column])), inOrder)
+  }
+
+  const contexts = yield* Gathering.make({
+    ...gathering,
+    keyOf: ({ environment, providerEventId }: ContextQuery) => `${environment} ${providerEventId}`,
+    run: (queries) => Effect.withTracerEnabled(findContexts(queries), false)
+  })
+  const insertions = yield* Gathering.make({
+    ...gathering,
+    keyOf: ({ environment, providerEventId }: NewReceipt) => `${environment} ${providerEventId}`,
+    run: (receipts) => Effect.withTracerEnabled(insertAll(receipts), false)
+  })
+
+  const findOne = (query: ContextQuery) => Effect.map(findContexts([query]), ([found]) => found)
+  const insertOne = (receipt: NewReceipt) => Effect.flatMap(insertAll([receipt]), onlyOne)
+
+  /** Together with others that arrive just now; by itself within a transaction, and if the request is traced. */
+  const gathered =
+    <Input, Output>(
+      together: Gathering<Input, Output, SqlError.SqlError>,
+      alone: (input: Input) => Effect.Effect<Output, SqlError.SqlError>
+    ) =>
+    (input: Input): Effect.Effect<Output, SqlError.SqlError> =>
+      Effect.withFiberRuntime((fiber) =>
+        fiber.getFiberRef(FiberRef.currentTracerEnabled) ||
+        fiber.currentContext.unsafeMap.has(SqlClient.TransactionConnection.key)
+          ? alone(input)
+          : together.submit(input)
+      )
+  const insertGathered = gathered(insertions, insertOne)
 
   return {
-    /** Everything about the account in one round trip. Nothing where it is not linked in this environment. */
-    findContext: ({
-      accountId,
-      environment,
-      providerEventId,
-      sold
-    }: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> =>
-      Effect.map(
-        context([environment, accountId, providerEventId, storable(sold?.sessionId), storable(sold?.paymentLinkId)]),
-        ([row]) => row
-      ),
+    /** Everything about the account in one round trip. Undefined if it is not linked in this environment. */
+    findContext: gathered(contexts, findOne),
 
     /**
      * Stores a receipt, its events, its deliveries and what paused endpoints missed in one statement, so in one
@@ -208,16 +302,18 @@ export const makeReceiptsRepo = Effect.gen(function* () {
      * were looked up get no delivery.
      */
     insert: (receipt: NewReceipt): Effect.Effect<StoredReceipt, SqlError.SqlError> => {
-      // Few notifications disconnect an account; those are recorded
-      const recorded: Effect.Effect<AuditOfReceipt> = receipt.deauthorizes
-        ? Effect.zipWith(newId, RequestId, (auditId, requestId) => ({ auditId, requestId }))
-        : Effect.succeed({ auditId: null, requestId: "" })
-      return Effect.flatMap(recorded, (record) => {
-        const values = insertionOf(receipt, record)
-        return Effect.flatMap(insertion(insertionColumns.map((column) => values[column])), ([row]) =>
-          row === undefined ? Effect.dieMessage("An upsert answers its row") : Effect.succeed(row)
-        )
-      })
+      const milestone = claimsMilestone(receipt.events)
+      if (!milestone && !receipt.deauthorizes) return insertGathered(receipt)
+      const values = insertionOf([receipt])
+      return Effect.zipWith(newId, RequestId, (auditId, requestId) => [
+        milestone,
+        receipt.deauthorizes,
+        auditId,
+        requestId
+      ]).pipe(
+        Effect.flatMap((further) => insertAlone([...receiptColumns.map((column) => values[column]), ...further])),
+        Effect.flatMap((rows) => onlyOne(inOrder(rows)))
+      )
     },
 
     /** In a transaction: nobody links, unlinks or disconnects the tenant's account until that ends. */
@@ -227,6 +323,12 @@ export const makeReceiptsRepo = Effect.gen(function* () {
         WHERE organization_id = ${organizationId} AND environment = ${environment} FOR UPDATE`)
   }
 })
+
+const inOrder = (rows: ReadonlyArray<PositionedReceipt>): ReadonlyArray<StoredReceipt> =>
+  rows.toSorted((a, b) => a.position - b.position).map(({ first, outcome }) => ({ first, outcome }))
+
+const onlyOne = ([stored]: ReadonlyArray<StoredReceipt>): Effect.Effect<StoredReceipt> =>
+  stored === undefined ? Effect.dieMessage("An upsert answers its row") : Effect.succeed(stored)
 
 /** Whether events hold the milestone of a first payment, which one notification of an account may make. */
 export const claimsMilestone = (events: ReadonlyArray<MatchedEvent<EventType>>): boolean =>

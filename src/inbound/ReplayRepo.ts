@@ -1,7 +1,7 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
 import type { Tenant } from "../kit/Tenant.ts"
-import { matchingPart, parametersFor, publicationValues, storingParts } from "../publishing/Publication.ts"
+import { matchingPart, parametersFor, publicationValues, sourcePart, storingParts } from "../publishing/Publication.ts"
 import type { Consequence } from "./Consequences.ts"
 import type { Receipt, ReceiptOutcome } from "./Receipt.ts"
 import { claimsMilestone, unlessMilestoneIsTaken } from "./ReceiptsRepo.ts"
@@ -27,7 +27,8 @@ export const makeReplayRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
     { events, outcome, unreadable }: Consequence
   ): Effect.Effect<StoredReplay, SqlError.SqlError> => {
     const wasMalformed = receipt.outcome === "malformed"
-    const of = parametersFor(sql, tenant, publicationValues(events, receipt.receivedAt))
+    const of = parametersFor(sql, publicationValues([{ events, receivedAt: receipt.receivedAt }]))
+    const { providerEventId } = receipt
     const admits = unlessMilestoneIsTaken(sql)
     return Effect.map(
       sql<{ made: ReadonlyArray<string>; outcome: ReceiptOutcome | null }>`
@@ -38,14 +39,9 @@ export const makeReplayRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
             AND NOT had_payments_before
             AND (first_payment_event_id IS NULL OR first_payment_event_id = ${receipt.providerEventId})
           RETURNING 1
-        ), ${matchingPart(sql, of, { admits })},
-        ${storingParts(sql, of, {
-          providerEventId: sql`${receipt.providerEventId}`,
-          sourceEventId: sql`${receipt.providerEventId}`,
-          traceparent: sql`NULL`,
-          skippedIf: sql`${wasMalformed}`,
-          admits
-        })}, receipt AS (
+        ), ${sourcePart(sql, tenant, { providerEventId, sourceEventId: providerEventId, traceparent: null })},
+        ${matchingPart(sql, of, { admits })}, ${storingParts(sql, of, { skippedIf: sql`${wasMalformed}`, admits })},
+        receipt AS (
           UPDATE payments.receipts SET organization_id = ${tenant.organizationId}, reason = ${unreadable?.reason ?? null},
             outcome = CASE WHEN EXISTS (SELECT 1 FROM delivery) THEN 'delivered'
               WHEN outcome <> 'malformed' THEN outcome

@@ -2,7 +2,14 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
 import type { Tenant } from "../kit/Tenant.ts"
 import { type MatchableEndpoint, matchableEndpoints } from "./MatchableEndpoint.ts"
-import { matchingPart, type NewEvent, parametersFor, publicationValues, storingParts } from "./Publication.ts"
+import {
+  matchingPart,
+  type NewEvent,
+  parametersFor,
+  publicationValues,
+  sourcePart,
+  storingParts
+} from "./Publication.ts"
 
 /** An event to store with everything that it leads to. */
 export interface NewOutboundEvent {
@@ -36,18 +43,12 @@ export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
    * nothing.
    */
   insert: (tenant: Tenant, { event, receivedAt, sourceEventId, traceparent }: NewOutboundEvent) => {
-    const of = parametersFor(sql, tenant, publicationValues([event], receivedAt))
+    const of = parametersFor(sql, publicationValues([{ events: [event], receivedAt }]))
     const isNew = sql`EXISTS (SELECT 1 FROM event)`
     return Effect.map(
       sql<StoredOutboundEvent>`
-        WITH ${matchingPart(sql, of)},
-        ${storingParts(sql, of, {
-          providerEventId: sql`NULL`,
-          sourceEventId: sql`${sourceEventId}`,
-          traceparent: sql`${traceparent}`,
-          deliveriesIf: isNew,
-          skippedIf: isNew
-        })}
+        WITH ${sourcePart(sql, tenant, { providerEventId: null, sourceEventId, traceparent })},
+        ${matchingPart(sql, of)}, ${storingParts(sql, of, { deliveriesIf: isNew, skippedIf: isNew })}
         SELECT ${isNew} AS "isNew", (SELECT count(*) FROM delivery)::int AS deliveries,
           (SELECT count(*) FROM skipped)::int AS skipped`,
       ([stored]) => stored ?? { isNew: false, deliveries: 0, skipped: 0 }

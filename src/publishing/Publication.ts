@@ -44,43 +44,80 @@ export const matchEvent = <Type extends string>(
   matching: endpoints.filter(({ events, filters }) => events.includes(type) && passes(filters, { data, subjects }))
 })
 
-/** The values of the parts below, by their names. */
+/** What is published at once: events that came together. */
+export interface Publication {
+  readonly events: ReadonlyArray<NewEvent>
+  readonly receivedAt: Date
+}
+
+/** The values of the parts below, by their names. Positions count the publications, from 1. */
 export interface PublicationValues {
   readonly eventIds: ReadonlyArray<string>
   readonly eventTypes: ReadonlyArray<string>
   readonly eventPayloads: ReadonlyArray<string>
+  readonly eventPositions: ReadonlyArray<number>
   /** A delivery for each event and endpoint, as JSON. */
   readonly deliveries: string
 }
 
-/** The values of events that came at a time. The same event, endpoint and time always give a delivery the same id. */
-export const publicationValues = (events: ReadonlyArray<NewEvent>, receivedAt: Date): PublicationValues => ({
-  eventIds: events.map(({ id }) => id),
-  eventTypes: events.map(({ type }) => type),
-  eventPayloads: events.map(({ payload }) => payload),
-  deliveries: JSON.stringify(
-    events.flatMap(({ id, matching, type }) =>
-      newDeliveries({ id, receivedAt }, matching).map((delivery) => ({ ...delivery, type }))
-    )
+/** The values of publications. The same event, endpoint and time always give a delivery the same id. */
+export const publicationValues = (publications: ReadonlyArray<Publication>): PublicationValues => {
+  const events = publications.flatMap(({ events, receivedAt }, index) =>
+    events.map((event) => ({ ...event, receivedAt, position: index + 1 }))
   )
-})
+  return {
+    eventIds: events.map(({ id }) => id),
+    eventTypes: events.map(({ type }) => type),
+    eventPayloads: events.map(({ payload }) => payload),
+    eventPositions: events.map(({ position }) => position),
+    deliveries: JSON.stringify(
+      events.flatMap(({ matching, position, type, ...event }) =>
+        newDeliveries(event, matching).map((delivery) => ({ ...delivery, type, position }))
+      )
+    )
+  }
+}
 
 /** Where the statement around has these values: parameters, or literals. */
-export type PublicationParameters = Readonly<
-  Record<"organizationId" | "environment" | keyof PublicationValues, Statement.Fragment>
->
+export type PublicationParameters = Readonly<Record<keyof PublicationValues, Statement.Fragment>>
+
+/** `PublicationParameters` for a statement that is written for one publication. */
+export const parametersFor = (sql: SqlClient.SqlClient, values: PublicationValues): PublicationParameters => ({
+  eventIds: sql`${values.eventIds}`,
+  eventTypes: sql`${values.eventTypes}`,
+  eventPayloads: sql`${values.eventPayloads}`,
+  eventPositions: sql`${values.eventPositions}`,
+  deliveries: sql`${values.deliveries}`
+})
+
+/** What a publication came from. */
+export interface PublicationSource {
+  /** The provider's event that gave rise to it; null for what others publish. */
+  readonly providerEventId: string | null
+  /** What a skipped event names as its source. */
+  readonly sourceEventId: string | null
+  readonly traceparent: string | null
+}
+
+/** The part `source` of a statement that is written for one publication; others have more columns and rows in theirs. */
+export const sourcePart = (
+  sql: SqlClient.SqlClient,
+  tenant: { readonly organizationId: string; readonly environment: string },
+  { providerEventId, sourceEventId, traceparent }: PublicationSource
+): Statement.Fragment => sql`
+  source AS (
+    SELECT 1::bigint AS position, ${tenant.organizationId}::uuid AS organization_id, ${tenant.environment}::text AS environment,
+      ${providerEventId}::text AS provider_event_id, ${sourceEventId}::text AS source_event_id,
+      ${traceparent}::text AS traceparent
+  )`
 
 /** What differs between those who publish. */
 export interface PublicationRules {
-  /** The provider's event that gave rise to these; `NULL` for those of others. */
-  readonly providerEventId: Statement.Fragment
-  /** What a skipped event names as its source. */
-  readonly sourceEventId: Statement.Fragment
-  readonly traceparent: Statement.Fragment
+  /** The part of the statement that holds the sources to be stored. Default: `source`, so all of them. */
+  readonly from?: string
   /** Whether the deliveries are synthetic tests. */
   readonly test?: boolean
-  /** Conditions of the statement around: whether events, deliveries and skipped events are stored. Default: always. */
-  readonly eventsIf?: Statement.Fragment
+  /** Conditions of the statement around: whether deliveries and skipped events are stored. Default: always. */
   readonly deliveriesIf?: Statement.Fragment
   readonly skippedIf?: Statement.Fragment
   /** Whether an event of the type in this column is stored at all. Default: any. */
@@ -88,8 +125,8 @@ export interface PublicationRules {
 }
 
 /**
- * The part `matching`: the deliveries whose endpoints are still there, with `active`. What is paused by now is skipped,
- * what is deleted is gone, whatever was looked up before.
+ * The part `matching`, which stands behind `source`: the deliveries whose endpoints are still there, with `active`. What
+ * is paused by now is skipped, what is deleted is gone, whatever was looked up before.
  */
 export const matchingPart = (
   sql: SqlClient.SqlClient,
@@ -99,9 +136,10 @@ export const matchingPart = (
   matching AS (
     SELECT d.*, p.active
     FROM json_to_recordset(${of.deliveries}::json)
-      AS d (id uuid, "endpointId" uuid, "eventId" text, "secretIds" uuid[], type text)
-    JOIN payments.endpoints p ON p.organization_id = ${of.organizationId}::uuid
-      AND p.environment = ${of.environment}::text AND p.id = d."endpointId" AND p.deleted_at IS NULL
+      AS d (position bigint, id uuid, "endpointId" uuid, "eventId" text, "secretIds" uuid[], type text)
+    JOIN source s ON s.position = d.position
+    JOIN payments.endpoints p ON p.organization_id = s.organization_id AND p.environment = s.environment
+      AND p.id = d."endpointId" AND p.deleted_at IS NULL
     WHERE ${admits?.("d.type") ?? sql`true`}
   )`
 
@@ -112,47 +150,35 @@ export const matchingPart = (
 export const storingParts = (
   sql: SqlClient.SqlClient,
   of: PublicationParameters,
-  rules: PublicationRules
+  rules: PublicationRules = {}
 ): Statement.Fragment => {
   const always = sql`true`
-  const { admits, deliveriesIf = always, eventsIf = always, skippedIf = always, test = false } = rules
+  const { admits, deliveriesIf = always, skippedIf = always, test = false } = rules
+  const from = sql.literal(rules.from ?? "source")
   return sql`
   event AS (
     INSERT INTO payments.events (organization_id, environment, id, type, payload, provider_event_id)
-    SELECT ${of.organizationId}::uuid, ${of.environment}::text, e.id, e.type, e.payload, ${rules.providerEventId}::text
-    FROM unnest(${of.eventIds}::text[], ${of.eventTypes}::text[], ${of.eventPayloads}::text[]) AS e (id, type, payload)
-    WHERE ${eventsIf} AND ${admits?.("e.type") ?? always}
+    SELECT s.organization_id, s.environment, e.id, e.type, e.payload, s.provider_event_id
+    FROM unnest(${of.eventIds}::text[], ${of.eventTypes}::text[], ${of.eventPayloads}::text[],
+      ${of.eventPositions}::bigint[]) AS e (id, type, payload, position)
+    JOIN ${from} s ON s.position = e.position
+    WHERE ${admits?.("e.type") ?? always}
     ON CONFLICT (organization_id, environment, id) DO NOTHING
     RETURNING id
   ), delivery AS (
     INSERT INTO payments.deliveries
       (organization_id, environment, id, endpoint_id, event_id, secret_ids, test, traceparent, attempts)
-    SELECT ${of.organizationId}::uuid, ${of.environment}::text, m.id, m."endpointId", m."eventId", m."secretIds",
-      ${sql.literal(String(test))}, ${rules.traceparent}::text, '{}'
-    FROM matching m WHERE m.active AND ${deliveriesIf}
+    SELECT s.organization_id, s.environment, m.id, m."endpointId", m."eventId", m."secretIds",
+      ${sql.literal(String(test))}, s.traceparent, '{}'
+    FROM matching m JOIN ${from} s ON s.position = m.position WHERE m.active AND ${deliveriesIf}
     ON CONFLICT (organization_id, environment, id) DO NOTHING
     RETURNING *
   ), queued AS (${enqueue(sql, "delivery")}
   ), skipped AS (
     INSERT INTO payments.skipped_events (organization_id, environment, endpoint_id, event_id, type, provider_event_id)
-    SELECT ${of.organizationId}::uuid, ${of.environment}::text, m."endpointId", m."eventId", m.type,
-      ${rules.sourceEventId}::text
-    FROM matching m WHERE NOT m.active AND ${skippedIf}
+    SELECT s.organization_id, s.environment, m."endpointId", m."eventId", m.type, s.source_event_id
+    FROM matching m JOIN ${from} s ON s.position = m.position WHERE NOT m.active AND ${skippedIf}
     ON CONFLICT (organization_id, environment, endpoint_id, event_id) DO NOTHING
     RETURNING 1
   )`
 }
-
-/** `PublicationParameters` for a statement that is written for one publication. */
-export const parametersFor = (
-  sql: SqlClient.SqlClient,
-  tenant: { readonly organizationId: string; readonly environment: string },
-  values: PublicationValues
-): PublicationParameters => ({
-  organizationId: sql`${tenant.organizationId}`,
-  environment: sql`${tenant.environment}`,
-  eventIds: sql`${values.eventIds}`,
-  eventTypes: sql`${values.eventTypes}`,
-  eventPayloads: sql`${values.eventPayloads}`,
-  deliveries: sql`${values.deliveries}`
-})

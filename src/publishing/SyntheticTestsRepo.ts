@@ -4,7 +4,14 @@ import { signingSecretIds } from "../endpoints/SecretLifetime.ts"
 import type { EventType } from "../events/Catalog.ts"
 import type { DeliveryId, EndpointId } from "../kit/Ids.ts"
 import type { Tenant } from "../kit/Tenant.ts"
-import { matchingPart, type NewEvent, parametersFor, publicationValues, storingParts } from "./Publication.ts"
+import {
+  matchingPart,
+  type NewEvent,
+  parametersFor,
+  publicationValues,
+  sourcePart,
+  storingParts
+} from "./Publication.ts"
 
 /** New synthetic tests per minute and endpoint (contract 10.2). */
 export const testsPerMinute = 5
@@ -62,20 +69,14 @@ export const makeSyntheticTestsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
 
   /** Stores an event with its delivery to the endpoint, and counts it. Answers the delivery's id. */
   insert: (tenant: Tenant, endpointId: EndpointId, { event, receivedAt, traceparent }: NewTest) => {
-    const of = parametersFor(sql, tenant, publicationValues([event], receivedAt))
+    const of = parametersFor(sql, publicationValues([{ events: [event], receivedAt }]))
     return Effect.flatMap(
       sql<{ readonly id: DeliveryId }>`
         WITH counted AS (
           UPDATE payments.endpoints SET recent_tests = clock_timestamp() || recent_tests[1:${testsPerMinute - 1}::int]
           WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND id = ${endpointId}
-        ), ${matchingPart(sql, of)},
-        ${storingParts(sql, of, {
-          providerEventId: sql`NULL`,
-          sourceEventId: sql`NULL`,
-          traceparent: sql`${traceparent}`,
-          test: true,
-          skippedIf: sql`false`
-        })}
+        ), ${sourcePart(sql, tenant, { providerEventId: null, sourceEventId: null, traceparent })},
+        ${matchingPart(sql, of)}, ${storingParts(sql, of, { test: true, skippedIf: sql`false` })}
         SELECT id FROM delivery`,
       ([stored]) =>
         stored === undefined

@@ -6,6 +6,7 @@ import { Receipts } from "../../src/inbound/Receipts.ts"
 import { makeDestination, payment, received } from "../endpoints/Delivering.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import { authenticatedOperations, makeThings, optionsOf, pathOf } from "../http/Samples.ts"
+import { makeNewTenant, notification, notify } from "../inbound/Notifications.ts"
 
 // Tables are distributed by organization where one machine is outgrown: a statement that names neither would ask all
 
@@ -84,7 +85,7 @@ const exceptions: ReadonlyArray<readonly [why: string, statement: RegExp]> = [
   ],
   [
     "the same, where one is stored: the account may have been linked since",
-    /^WITH milestone AS \( UPDATE payments\.provider_accounts .* FROM payments\.receipts k WHERE k\.environment = \$1 AND k\.provider_event_id = \$2\).* INSERT INTO payments\.receipts AS r /
+    /^WITH source AS MATERIALIZED .* FROM payments\.receipts k WHERE k\.environment = s\.environment AND k\.provider_event_id = s\.provider_event_id\).* INSERT INTO payments\.receipts AS r /
   ],
   [
     "a member's access ends in both environments",
@@ -145,6 +146,9 @@ onService()("every statement on a tenant's table", (it) => {
         const { consumer, tenant } = yield* makeDestination()
         yield* payment(tenant)
         yield* received(consumer, 1)
+        // A first payment, which changes its account
+        const { accountId } = yield* makeNewTenant
+        yield* notify(notification(accountId))
         const receipts = Context.get(services, Receipts)
         const [row] = yield* sql<{ id: string }>`
           SELECT provider_event_id AS id FROM payments.receipts

@@ -1,0 +1,106 @@
+import { Cause, Effect, Exit, Runtime } from "effect"
+import { isNonEmptyReadonlyArray, type NonEmptyReadonlyArray } from "effect/Array"
+
+/** How work is gathered. */
+export interface GatheringOptions<Input, Output, E> {
+  /** Does the work of a batch; answers in its order. */
+  readonly run: (batch: NonEmptyReadonlyArray<Input>) => Effect.Effect<ReadonlyArray<Output>, E>
+  /** What must not be twice in one batch: a second one waits for the next. */
+  readonly keyOf: (input: Input) => string
+  /** How many batches are under way at once. */
+  readonly lanes: number
+  /** Most inputs of one batch. */
+  readonly maxBatch: number
+}
+
+interface Waiting<Input, Output, E> {
+  readonly input: Input
+  readonly resume: (exit: Exit.Exit<Output, E>) => void
+}
+
+/**
+ * Work that comes singly and is done in batches. While a lane is free, nothing waits: a batch of one begins at once.
+ * While all lanes are busy, what comes gathers and goes together when the next one is free. If a batch fails, each of its
+ * inputs is tried alone, so that none fails for another's sake.
+ *
+ * Effect's own batching (`RequestResolver`) gathers what one fiber asks for, and its data loader by a time window, in
+ * which a single request would wait.
+ */
+export class Gathering<Input, Output, E> {
+  readonly #options: GatheringOptions<Input, Output, E>
+  readonly #runCallback: <A, E2>(
+    effect: Effect.Effect<A, E2>,
+    options: { onExit: (exit: Exit.Exit<A, E2>) => void }
+  ) => void
+  #waiting: Array<Waiting<Input, Output, E>> = []
+  #busyLanes = 0
+
+  private constructor(options: GatheringOptions<Input, Output, E>, runtime: Runtime.Runtime<never>) {
+    this.#options = options
+    this.#runCallback = Runtime.runCallback(runtime)
+  }
+
+  /** Batches run with the services and fiber references of the fiber that calls this. */
+  static readonly make = <Input, Output, E>(
+    options: GatheringOptions<Input, Output, E>
+  ): Effect.Effect<Gathering<Input, Output, E>> =>
+    Effect.map(Effect.runtime<never>(), (runtime) => new Gathering(options, runtime))
+
+  /** One input's work. An interrupted caller no longer waits; the work itself is done. */
+  readonly submit = (input: Input): Effect.Effect<Output, E> =>
+    Effect.async((resume) => {
+      this.#waiting.push({ input, resume: (exit) => resume(exit) })
+      if (this.#busyLanes < this.#options.lanes) this.#begin()
+    })
+
+  #begin(): void {
+    const batch = this.#takeBatch()
+    if (!isNonEmptyReadonlyArray(batch)) return
+    this.#busyLanes += 1
+    this.#runCallback(this.#work(batch), {
+      onExit: () => {
+        this.#busyLanes -= 1
+        this.#begin()
+      }
+    })
+  }
+
+  #takeBatch(): ReadonlyArray<Waiting<Input, Output, E>> {
+    const { keyOf, maxBatch } = this.#options
+    const keys = new Set<string>()
+    const batch: Array<Waiting<Input, Output, E>> = []
+    const later: Array<Waiting<Input, Output, E>> = []
+    for (const waiting of this.#waiting) {
+      const key = keyOf(waiting.input)
+      const fits = batch.length < maxBatch && !keys.has(key)
+      if (fits) keys.add(key)
+      ;(fits ? batch : later).push(waiting)
+    }
+    this.#waiting = later
+    return batch
+  }
+
+  #work(batch: NonEmptyReadonlyArray<Waiting<Input, Output, E>>): Effect.Effect<void> {
+    return Effect.flatMap(Effect.exit(this.#run(batch)), (exit) => {
+      if (Exit.isSuccess(exit)) {
+        return Effect.sync(() => {
+          const complete = exit.value.length === batch.length
+          for (const [index, output] of exit.value.entries()) {
+            if (complete) batch[index]?.resume(Exit.succeed(output))
+          }
+          if (!complete) for (const { resume } of batch) resume(Exit.die("A batch answers each of its inputs"))
+        })
+      }
+      return batch.length === 1 || Cause.isInterruptedOnly(exit.cause)
+        ? Effect.sync(() => {
+            for (const { resume } of batch) resume(Exit.failCause(exit.cause))
+          })
+        : Effect.forEach(batch, (one) => this.#work([one]), { discard: true })
+    })
+  }
+
+  #run(batch: NonEmptyReadonlyArray<Waiting<Input, Output, E>>): Effect.Effect<ReadonlyArray<Output>, E> {
+    const [first, ...others] = batch
+    return this.#options.run([first.input, ...others.map(({ input }) => input)])
+  }
+}
