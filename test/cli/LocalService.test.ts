@@ -4,7 +4,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { eventually } from "../harness/Eventually.ts"
 import { png } from "../images/Pictures.ts"
-import { temporaryDirectory } from "../storage/fixtures/temporaryDirectory.ts"
+import { dataDirectory } from "../process/ServiceProcess.ts"
 import { cli, cliHere, startCli } from "./CliProcess.ts"
 
 const LocalFile = Schema.parseJson(
@@ -32,7 +32,7 @@ describe("a service on local defaults", () => {
     "is what commands without DATABASE_URL work on while it runs; afterwards they start its database for themselves",
     () =>
       Effect.gen(function* () {
-        const directory = yield* temporaryDirectory
+        const directory = yield* dataDirectory
         const settings = { DATA_DIR: directory, PORT: "0" }
         const service = yield* startCli(settings, "serve")
         const local = yield* eventually(

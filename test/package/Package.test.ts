@@ -5,17 +5,21 @@ import { tmpdir } from "node:os"
 import { basename, dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
+import { Schema } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { packumentsOf, startRegistry } from "./LocalRegistry.ts"
 
 const run = promisify(execFile)
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const compiler = join(root, "node_modules/typescript/bin/tsc")
+// Several threads check the same declarations several times: twice the processor time
+const singleThreaded = "--singleThreaded"
 const examples = ["whole-service", "own-events", "own-provider"]
 
 /** What a package says of itself, as far as this test asks. */
 interface Manifest {
   readonly name: string
+  readonly version: string
   readonly exports: Readonly<Record<string, string | { readonly types: string; readonly default: string }>>
   readonly dependencies: Readonly<Record<string, string>>
   readonly peerDependencies: Readonly<Record<string, string>>
@@ -38,7 +42,8 @@ const pack = async (directory: string) => {
     cpSync(join(root, file), join(copy, file), { recursive: true })
   }
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"))
-  await run(process.execPath, [compiler, "--project", "src/tsconfig.json"], { cwd: copy })
+  const options = ["--project", "src/tsconfig.json", "--noCheck", singleThreaded]
+  await run(process.execPath, [compiler, ...options], { cwd: copy })
   const { stdout } = await run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", directory], {
     cwd: copy,
     maxBuffer: 2 ** 26
@@ -102,6 +107,21 @@ describe("the package", () => {
 
   it("is built afresh whenever it is packed", () => {
     expect(manifest.scripts["prepack"]).toBe("npm run build")
+  })
+
+  it("starts as the image's last stage starts it, and in production asks for its settings", async () => {
+    const dockerfile = readFileSync(join(root, "Dockerfile"), "utf8").replaceAll("\\\n", " ")
+    const lastStage = dockerfile.split(/^FROM /m).at(-1) ?? ""
+    const [, command = "[]"] = /^CMD (\[.*\])$/m.exec(lastStage) ?? []
+    const [file = "", ...args] = Schema.decodeUnknownSync(Schema.parseJson(Schema.Array(Schema.String)))(command)
+    // Where the package is, as in the image, its sources are not
+    const cwd = join(project, "node_modules", manifest.name)
+    const env = { PATH: process.env["PATH"], MODE: "production" }
+    const refused = await run(file, args, { cwd, env }).catch((error: unknown) => Object(error))
+    expect(refused.code, refused.stderr).toBe(1)
+    expect(refused.stderr).toContain("DATABASE_URL: is required with MODE=production")
+    const { stdout } = await run(process.execPath, ["dist/cli/main.js", "--version"], { cwd })
+    expect(stdout).toContain(manifest.version)
   })
 
   it("gives a consumer of webhooks what it needs without any dependency", async () => {
@@ -195,20 +215,18 @@ describe("the package", () => {
     for (const name of examples) {
       cpSync(join(root, "test/examples/embedding", `${name}.ts`), join(project, `${name}.ts`))
     }
-    const checked = await run(process.execPath, [compiler], { cwd: project }).catch((error: unknown) => Object(error))
-    expect(String(checked.stdout)).toBe("")
-    const port = String(await freePort())
-    const printed = await Promise.all(
-      examples.map(async (name) => {
-        const { stdout } = await run(process.execPath, [join("out", `${name}.js`)], {
-          cwd: project,
-          env: { ...process.env, PORT: port },
-          timeout: 120_000
-        })
-        return stdout.split("\n").filter((line) => /^[a-z]+ [a-z]+: /.test(line))
-      })
+    const checked = await run(process.execPath, [compiler, singleThreaded], { cwd: project }).catch((error: unknown) =>
+      Object(error)
     )
-    expect(printed.flat()).toEqual([
+    expect(String(checked.stdout)).toBe("")
+    // One after the other in one process, which loads the package once
+    const script = `for (const name of ${JSON.stringify(examples)}) await import(\`./out/\${name}.js\`)`
+    const { stdout } = await run(process.execPath, ["--input-type=module", "-e", script], {
+      cwd: project,
+      env: { ...process.env, PORT: String(await freePort()) },
+      timeout: 120_000
+    })
+    expect(stdout.split("\n").filter((line) => /^[a-z]+ [a-z]+: /.test(line))).toEqual([
       "whole service: ProviderAccountNotConnected",
       "own events: order.shipped, 1 delivery",
       'own provider: [{"amount":4200,"currency":"brl"}], prod_'

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
+import { program } from "../harness/Program.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
 import { temporaryDirectory } from "../storage/fixtures/temporaryDirectory.ts"
 
@@ -29,9 +30,10 @@ const serverMajor = 18
 const setUp = Effect.gen(function* () {
   const database = yield* createTestDatabase()
   const directory = yield* temporaryDirectory
-  const program = join(directory, "connected-payments")
-  writeFileSync(program, `#!/bin/sh\nexec "${process.execPath}" --import tsx "${join(root, "src/cli/main.ts")}" "$@"\n`)
-  chmodSync(program, 0o755)
+  const command = join(directory, "connected-payments")
+  const words = [process.execPath, ...program("src/cli/main.ts")].map((word) => `"${word}"`).join(" ")
+  writeFileSync(command, `#!/bin/sh\nexec ${words} "$@"\n`)
+  chmodSync(command, 0o755)
   const endOf = (script: string, settings: Readonly<Record<string, string>>) =>
     spawnSync("bash", ["-euo", "pipefail", "-c", script], {
       cwd: root,

@@ -11,7 +11,7 @@ import { type Emulator, makeEmulator } from "../../src/emulator/Emulator.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { program } from "../harness/Program.ts"
-import { createTestDatabase } from "../harness/TestDatabase.ts"
+import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { requestTo, type TestService } from "../harness/TestService.ts"
 
 /** The service as real processes, on one database and one provider. */
@@ -164,7 +164,7 @@ export const installation = (
   settings: Readonly<Record<string, string>> = {}
 ): Effect.Effect<Installation, unknown, Scope.Scope> =>
   Effect.gen(function* () {
-    const database = yield* createTestDatabase()
+    const database = yield* createMigratedDatabase
     const providerKey = "sk_test_severalprocesses"
     const webhookSecret = "whsec_severalprocesses"
     const emulator = yield* makeEmulator({ secretKey: providerKey, webhookSecret })

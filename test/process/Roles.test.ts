@@ -4,9 +4,8 @@ import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Option, Redacted } from "effect"
 import { eventually } from "../harness/Eventually.ts"
-import { program } from "../harness/Program.ts"
-import { createTestDatabase } from "../harness/TestDatabase.ts"
-import { dataDirectory, spawnService } from "./ServiceProcess.ts"
+import { createMigratedDatabase } from "../harness/TestDatabase.ts"
+import { emptyDataDirectory, spawnService } from "./ServiceProcess.ts"
 
 const script = (text: string) => `data:text/javascript,${encodeURIComponent(text)}`
 
@@ -26,8 +25,8 @@ describe("a production worker", () => {
     "loads neither the HTTP API, the tool server and the documents nor anything of the local defaults",
     () =>
       Effect.gen(function* () {
-        const directory = yield* dataDirectory
-        const database = yield* createTestDatabase()
+        const directory = yield* emptyDataDirectory
+        const database = yield* createMigratedDatabase
         const file = join(directory, "modules")
         const { child, output } = yield* spawnService(
           directory,
@@ -43,7 +42,8 @@ describe("a production worker", () => {
             PROVIDER_PRODUCTION_WEBHOOK_SECRETS: "whsec_worker",
             SMTP_URL: "smtp://127.0.0.1:1"
           },
-          [process.execPath, "--import", recordingModules(file), ...program("src/main.ts")]
+          // The sources: a bundle would not show which modules are loaded
+          [process.execPath, "--import", recordingModules(file), "--import", "tsx", "src/main.ts"]
         )
         yield* eventually(
           "the worker's start",
@@ -56,7 +56,7 @@ describe("a production worker", () => {
         )
         const modules = (yield* Effect.promise(() => readFile(file, "utf8"))).split("\n")
         const own = modules.filter((url) => !url.includes("/node_modules/"))
-        // That modules are seen at all, built or not
+        // That modules are seen at all
         expect(own.filter((url) => /\/deliveries\/sending\/Worker\.[jt]s\b/.test(url))).toHaveLength(1)
         const ofOthers =
           /\/(emulator|mcp)\/|\/(\w*Http|Server|Edge|Api|EventSchemas|ErrorReference|GuidePages|EmbeddedPostgres|S3ImageStore)\.[jt]s\b/

@@ -124,7 +124,7 @@ const cases: ReadonlyArray<{
   { what: "SIGINT to npm start's group", signal: "SIGINT", to: "group", command: npmStart }
 ]
 
-describe("a busy service", () => {
+describe.concurrent("a busy service", () => {
   for (const { command, isRepeated, signal, to, what } of cases) {
     it.scopedLive(
       `ends within 10 seconds on ${what}, and leaves nothing behind`,

@@ -3,8 +3,8 @@ import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { eventuallyTrue } from "../harness/Eventually.ts"
-import { createTestDatabase } from "../harness/TestDatabase.ts"
-import { dataDirectory, isAlive, spawnService, startService, stop } from "./ServiceProcess.ts"
+import { createMigratedDatabase } from "../harness/TestDatabase.ts"
+import { dataDirectory, emptyDataDirectory, isAlive, spawnService, startService, stop } from "./ServiceProcess.ts"
 
 const refused = (directory: string, settings: Readonly<Record<string, string>>) =>
   Effect.gen(function* () {
@@ -31,7 +31,7 @@ describe("a start", () => {
     "writes the documented file, and takes neither a directory nor a port that is in use",
     () =>
       Effect.gen(function* () {
-        const directory = yield* dataDirectory
+        const directory = yield* emptyDataDirectory
         const { local, output } = yield* startService(directory)
         expect(Object.keys(local)).toEqual([
           "baseUrl",
@@ -55,19 +55,17 @@ describe("a start", () => {
         }
         for (const shown of [local.baseUrl, local.organizationId, local.apiKey]) expect(output.stdout).toContain(shown)
 
-        const second = yield* refused(directory, {})
-        expectPlainRefusal(second, "in use", directory)
-
         const other = yield* dataDirectory
         const port = new URL(local.baseUrl).port
-        const third = yield* refused(other, { PORT: port })
+        const [second, third] = yield* Effect.all([refused(directory, {}), refused(other, { PORT: port })], {
+          concurrency: 2
+        })
+        expectPlainRefusal(second, "in use", directory)
         expectPlainRefusal(third, port, "in use")
         // Its own database server ended with it
-        const home = yield* Effect.promise(() => readdir(join(other, "postgres")))
-        if (home.includes("cluster")) {
-          const cluster = yield* Effect.promise(() => readdir(join(other, "postgres", "cluster")))
-          expect(cluster).not.toContain("postmaster.pid")
-        }
+        const cluster = yield* Effect.promise(() => readdir(join(other, "postgres", "cluster")))
+        expect(cluster).toContain("PG_VERSION")
+        expect(cluster).not.toContain("postmaster.pid")
         const answer = yield* Effect.promise(() => fetch(`${local.baseUrl}/health/ready`))
         expect(answer.status).toBe(200)
       }),
@@ -78,8 +76,13 @@ describe("a start", () => {
     "on a known database finds its organization, leaves the file of a live process alone, and names a missing master key",
     () =>
       Effect.gen(function* () {
-        const [firstHome, otherHome, newHome] = yield* Effect.all([dataDirectory, dataDirectory, dataDirectory])
-        const database = { DATABASE_URL: Redacted.value((yield* createTestDatabase()).url) }
+        const [firstHome, otherHome, newHome, thirdHome] = yield* Effect.all([
+          emptyDataDirectory,
+          emptyDataDirectory,
+          emptyDataDirectory,
+          emptyDataDirectory
+        ])
+        const database = { DATABASE_URL: Redacted.value((yield* createMigratedDatabase).url) }
         const first = yield* startService(firstHome, database)
         const headers = { "x-api-key": first.local.apiKey, "content-type": "application/json" }
         const endpoint = yield* Effect.promise(() =>
@@ -92,10 +95,11 @@ describe("a start", () => {
         expect(endpoint.status, yield* Effect.promise(() => endpoint.text())).toBe(200)
 
         // The key of a new data directory has the id of the old one
-        const [otherKey, missingKey] = yield* Effect.all([
-          refused(newHome, database),
-          refused(newHome, { ...database, MASTER_KEYS: `next:${Buffer.alloc(32, 1).toString("base64")}` })
-        ])
+        const otherMasterKey = `next:${Buffer.alloc(32, 1).toString("base64")}`
+        const [otherKey, missingKey] = yield* Effect.all(
+          [refused(newHome, database), refused(thirdHome, { ...database, MASTER_KEYS: otherMasterKey })],
+          { concurrency: 2 }
+        )
         const theirFile = join(newHome, "secrets.json")
         expectPlainRefusal(otherKey, "MASTER_KEYS", '"local" is not the one', theirFile, "copy the secrets.json")
         expectPlainRefusal(missingKey, "MASTER_KEYS", '"local" is missing', "signing secrets")
@@ -134,7 +138,9 @@ describe("a start", () => {
       }),
     120_000
   )
+})
 
+describe.concurrent("a start", () => {
   const wrong: ReadonlyArray<readonly [Record<string, string>, ReadonlyArray<string>]> = [
     [{ LOG_LEVEL: "loud" }, ["LOG_LEVEL"]],
     [{ MASTER_KEYS: "c2VjcmV0LW9mLXRoZS1vcGVyYXRvcg==" }, ["MASTER_KEYS"]],
@@ -148,7 +154,7 @@ describe("a start", () => {
   for (const [settings, names] of wrong) {
     it.scopedLive(`with ${Object.keys(settings).join(", ")} wrong ends with 1 and a message that names it`, () =>
       Effect.gen(function* () {
-        const directory = yield* dataDirectory
+        const directory = yield* emptyDataDirectory
         const end = yield* refused(directory, settings)
         expectPlainRefusal(end, ...names)
         expect(end.stderr).not.toContain("secret-of-the-operator")

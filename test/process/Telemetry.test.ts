@@ -7,7 +7,7 @@ import { metricTable } from "../../src/telemetry/Metrics.ts"
 import { type CollectedSpan, type Collector, makeCollector } from "../harness/Collector.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
-import { createTestDatabase } from "../harness/TestDatabase.ts"
+import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { requestTo } from "../harness/TestService.ts"
 import { signature } from "../inbound/Notifications.ts"
 import { databaseSession, integrator, payOn } from "./Integrator.ts"
@@ -276,7 +276,7 @@ describe("a process that exports over OTLP", () => {
 describe("a process in production", () => {
   it.scopedLive("writes its log as JSON lines to standard output, the lines of requests among them", () =>
     Effect.gen(function* () {
-      const { url } = yield* createTestDatabase()
+      const { url } = yield* createMigratedDatabase
       const port = yield* freePort
       const service = yield* spawnService("/nowhere", {
         MODE: "production",

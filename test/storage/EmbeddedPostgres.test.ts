@@ -4,57 +4,30 @@ import { chmod, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from "n
 import { connect, createServer } from "node:net"
 import { networkInterfaces } from "node:os"
 import { join } from "node:path"
-import { createInterface } from "node:readline"
-import { expect, it } from "@effect/vitest"
-import { Cause, Clock, Effect, Exit, Option, Redacted, Schedule, Scope } from "effect"
+import { expect, it, layer } from "@effect/vitest"
+import { Cause, Context, Effect, Exit, Layer, Redacted, Scope } from "effect"
 import { Client } from "pg"
 import { describe } from "vitest"
 import { systemDirectory } from "../../src/storage/EmbeddedDirectory.ts"
 import {
   destroyEmbeddedPostgres,
-  type EmbeddedPostgresOptions,
+  type EmbeddedPostgres,
   startEmbeddedPostgres
 } from "../../src/storage/EmbeddedPostgres.ts"
-import { processStart } from "../../src/storage/EmbeddedProcess.ts"
-import { program } from "../harness/Program.ts"
+import { eventuallyTrue } from "../harness/Eventually.ts"
+import {
+  ask,
+  dataDirectory,
+  emptyDirectory,
+  isRunning,
+  postmasterOf,
+  query,
+  start,
+  startHolder
+} from "./EmbeddedHarness.ts"
 import { temporaryDirectory } from "./fixtures/temporaryDirectory.ts"
 
 const isRoot = process.getuid?.() === 0
-
-/** A directory for one embedded PostgreSQL, removed with whatever still runs in it. */
-const dataDirectory = Effect.flatMap(temporaryDirectory, (directory) =>
-  Effect.acquireRelease(Effect.succeed(join(directory, "data")), (data) => Effect.orDie(destroyEmbeddedPostgres(data)))
-)
-
-const query = (url: string, statement: string) =>
-  Effect.promise(async () => {
-    const client = new Client({ connectionString: url })
-    client.on("error", () => {})
-    await client.connect()
-    try {
-      const { rows } = await client.query<Record<string, unknown>>(statement)
-      return rows
-    } finally {
-      await client.end()
-    }
-  })
-
-const ask = (url: Redacted.Redacted<string>, statement: string) => query(Redacted.value(url), statement)
-
-const start = (options: EmbeddedPostgresOptions) => startEmbeddedPostgres({ durable: false, ...options })
-
-const postmasterOf = (directory: string) =>
-  Effect.promise(async () =>
-    Number((await readFile(join(directory, "cluster", "postmaster.pid"), "utf8")).split("\n")[0])
-  )
-
-const isRunning = (pid: number) => Effect.map(processStart(pid), Option.isSome)
-
-/** Waits, in real time, until something is the case; the test's own time-out is the bound. */
-const eventually = (condition: Effect.Effect<boolean>) =>
-  Effect.repeat(condition, { until: (holds) => holds, schedule: Schedule.spaced("10 millis") }).pipe(
-    Effect.withClock(Clock.make())
-  )
 
 const accepts = (host: string, port: number) =>
   Effect.async<boolean>((resume) => {
@@ -68,43 +41,21 @@ const accepts = (host: string, port: number) =>
     socket.once("timeout", () => answer(false))
   })
 
-const startHolder = (directory: string) =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const script = program("test/storage/fixtures/holdCluster.ts")
-      // A process group of its own, like that of a command in a terminal.
-      const child = spawn(process.execPath, [...script, directory], {
-        detached: true,
-        stdio: ["ignore", "pipe", "inherit"]
-      })
-      const exited = once(child, "exit")
-      const lines: Array<string> = []
-      const reader = createInterface({ input: child.stdout })
-      const ready = new Promise<string>((resolve) =>
-        reader.on("line", (line) => {
-          lines.push(line)
-          if (line.startsWith("ready ")) resolve(line.slice("ready ".length))
-        })
-      )
-      const url = await Promise.race([ready, exited.then(() => Promise.reject(new Error(`holder ended: ${lines}`)))])
-      return { pid: child.pid ?? Number.NaN, url, lines, exited }
-    }),
-    ({ pid, exited }) =>
-      Effect.promise(async () => {
-        try {
-          process.kill(pid, "SIGKILL")
-        } catch {
-          return
-        }
-        await exited
-      })
+/** A server on a directory that was empty, with the settings of a start that says nothing of them. */
+class Fresh extends Context.Tag("test/Fresh")<Fresh, EmbeddedPostgres & { readonly directory: string }>() {
+  static readonly layer = Layer.scoped(
+    Fresh,
+    Effect.gen(function* () {
+      const directory = yield* emptyDirectory
+      return { directory, ...(yield* startEmbeddedPostgres({ directory })) }
+    })
   )
+}
 
-describe("startEmbeddedPostgres", () => {
+layer(Fresh.layer, { excludeTestServices: true, timeout: "60 seconds" })("the first start", (it) => {
   it.scoped("offers a database of its own that is durable unless told otherwise", () =>
     Effect.gen(function* () {
-      const directory = yield* dataDirectory
-      const { url, port } = yield* startEmbeddedPostgres({ directory })
+      const { port, url } = yield* Fresh
       const rows = yield* ask(
         url,
         `SELECT current_database() AS database, current_user AS role, current_setting('fsync') AS fsync,
@@ -128,8 +79,7 @@ describe("startEmbeddedPostgres", () => {
 
   it.scoped("keeps a password that only its owner may read, and refuses any other", () =>
     Effect.gen(function* () {
-      const directory = yield* dataDirectory
-      const { url } = yield* start({ directory })
+      const { directory, url } = yield* Fresh
       const file = join(directory, "password")
       expect((yield* Effect.promise(() => stat(file))).mode & 0o777).toBe(0o600)
       const password = yield* Effect.promise(() => readFile(file, "utf8"))
@@ -146,8 +96,7 @@ describe("startEmbeddedPostgres", () => {
 
   it.scoped("listens on 127.0.0.1 and nowhere else", () =>
     Effect.gen(function* () {
-      const directory = yield* dataDirectory
-      const { port, url } = yield* start({ directory })
+      const { port, url } = yield* Fresh
       const settings =
         "current_setting('listen_addresses') AS addresses, current_setting('unix_socket_directories') AS sockets"
       expect(yield* ask(url, `SELECT ${settings}`)).toEqual([{ addresses: "127.0.0.1", sockets: "" }])
@@ -162,6 +111,33 @@ describe("startEmbeddedPostgres", () => {
     })
   )
 
+  it.scoped.skipIf(!isRoot)("runs as another user when root starts it", () =>
+    Effect.gen(function* () {
+      const { directory } = yield* Fresh
+      const cluster = yield* Effect.promise(() => stat(join(directory, "cluster")))
+      expect(cluster.uid).not.toBe(0)
+      expect(cluster.mode & 0o077).toBe(0)
+    })
+  )
+})
+
+describe.concurrent("a server that hangs", () => {
+  it.scoped("is ended by force, so that the scope always closes", () =>
+    Effect.gen(function* () {
+      const directory = yield* dataDirectory
+      const scope = yield* Scope.make()
+      yield* Scope.extend(start({ directory }), scope)
+      const postmaster = yield* postmasterOf(directory)
+      // A stopped process handles neither the fast nor the immediate request.
+      process.kill(postmaster, "SIGSTOP")
+      yield* Scope.close(scope, Exit.void)
+      expect(yield* isRunning(postmaster)).toBe(false)
+      yield* Effect.scoped(start({ directory }))
+    })
+  )
+})
+
+describe.concurrent("startEmbeddedPostgres", () => {
   it.scoped("leaves no process behind when the scope closes, also with a transaction open", () =>
     Effect.gen(function* () {
       const directory = yield* dataDirectory
@@ -223,7 +199,7 @@ describe("startEmbeddedPostgres", () => {
   )
 })
 
-describe("a process that was killed", () => {
+describe.concurrent("a process that was killed", () => {
   it.scoped("leaves a server that the next start replaces, with all that was committed", () =>
     Effect.gen(function* () {
       const directory = yield* dataDirectory
@@ -259,7 +235,7 @@ describe("a process that was killed", () => {
 
   it.scoped("while it made the cluster leaves nothing that the next start could take for one", () =>
     Effect.gen(function* () {
-      const directory = yield* dataDirectory
+      const directory = yield* emptyDirectory
       yield* Effect.promise(async () => {
         await mkdir(join(directory, "cluster.init-half", "base"), { recursive: true, mode: 0o711 })
         await chmod(directory, 0o711)
@@ -275,7 +251,7 @@ describe("a process that was killed", () => {
   )
 })
 
-describe("two services on one directory", () => {
+describe.concurrent("two services on one directory", () => {
   it.scoped("do not fight: the second is told who holds it, and the first goes on", () =>
     Effect.gen(function* () {
       const directory = yield* dataDirectory
@@ -291,7 +267,7 @@ describe("two services on one directory", () => {
 
   it.scoped("start one server when they begin at the same moment", () =>
     Effect.gen(function* () {
-      const directory = yield* dataDirectory
+      const directory = yield* emptyDirectory
       const attempts = yield* Effect.forEach([1, 2, 3], () => Effect.either(start({ directory })), {
         concurrency: "unbounded"
       })
@@ -300,7 +276,7 @@ describe("two services on one directory", () => {
   )
 })
 
-describe("Ctrl-C in a terminal", () => {
+describe.concurrent("Ctrl-C in a terminal", () => {
   it.scoped("leaves the server running until the service has drained, and then none", () =>
     Effect.gen(function* () {
       const directory = yield* dataDirectory
@@ -308,14 +284,14 @@ describe("Ctrl-C in a terminal", () => {
       const postmaster = yield* postmasterOf(directory)
       process.kill(-holder.pid, "SIGINT")
       yield* Effect.promise(() => holder.exited)
-      yield* eventually(Effect.sync(() => holder.lines.length > 1))
+      yield* eventuallyTrue("the word on the drain", () => holder.lines.length > 1)
       expect(holder.lines.slice(1)).toEqual(["drained"])
       expect(yield* isRunning(postmaster)).toBe(false)
     })
   )
 })
 
-describe("what cannot be started says why", () => {
+describe.concurrent("what cannot be started says why", () => {
   it.scoped("with the end of PostgreSQL's own log", () =>
     Effect.gen(function* () {
       const directory = yield* dataDirectory
@@ -355,7 +331,7 @@ describe("what cannot be started says why", () => {
   )
 })
 
-describe("destroyEmbeddedPostgres", () => {
+describe.concurrent("destroyEmbeddedPostgres", () => {
   it.scoped("stops a server that was left behind, and removes nothing but its own files", () =>
     Effect.gen(function* () {
       const directory = yield* dataDirectory
@@ -381,17 +357,7 @@ describe("destroyEmbeddedPostgres", () => {
   )
 })
 
-describe.skipIf(!isRoot)("started by root", () => {
-  it.scoped("runs as another user", () =>
-    Effect.gen(function* () {
-      const directory = yield* dataDirectory
-      yield* start({ directory })
-      const cluster = yield* Effect.promise(() => stat(join(directory, "cluster")))
-      expect(cluster.uid).not.toBe(0)
-      expect(cluster.mode & 0o077).toBe(0)
-    })
-  )
-
+describe.skipIf(!isRoot).concurrent("started by root", () => {
   it.scoped("keeps the data elsewhere where that user cannot enter, and finds it again", () =>
     Effect.gen(function* () {
       const parent = yield* temporaryDirectory
