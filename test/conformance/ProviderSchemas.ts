@@ -1,6 +1,6 @@
 import { createRequire } from "node:module"
 import { dirname, join } from "node:path"
-import { Ajv, type ValidateFunction } from "ajv"
+import { Predicate } from "effect"
 import type typescript from "../../node_modules/ts-json-schema-generator/node_modules/typescript/lib/typescript.js"
 
 /*
@@ -124,8 +124,81 @@ export interface ProviderType {
 /** Checks a value: the problems found, none where it fits. */
 export type Check = (value: unknown) => ReadonlyArray<string>
 
-const problemsOf = ({ errors }: ValidateFunction): ReadonlyArray<string> =>
-  (errors ?? []).map(({ instancePath, message, params }) => `${instancePath} ${message} ${JSON.stringify(params)}`)
+/**
+ * Reads a value by a schema, in the words that {@link Walk} uses and no others. The package's types come to thousands of
+ * definitions: to compile a validator of them takes many times as long as reading them does.
+ */
+class Reading {
+  private readonly definitions: Readonly<Record<string, Json>>
+
+  constructor(definitions: Readonly<Record<string, Json>>) {
+    this.definitions = definitions
+  }
+
+  problems(value: unknown, schema: Json, path: string): ReadonlyArray<string> {
+    if ("const" in schema) return value === schema["const"] ? [] : [`${path} is not ${JSON.stringify(schema["const"])}`]
+    if (Array.isArray(schema["anyOf"])) return this.ofAny(value, schema["anyOf"], path)
+    if (typeof schema["$ref"] === "string") return this.problems(value, this.definition(schema["$ref"]), path)
+    switch (schema["type"]) {
+      case "string":
+        return typeof value === "string" && matches(value, schema["pattern"]) ? [] : [`${path} is no such text`]
+      case "number":
+        return typeof value === "number" && Number.isFinite(value) ? [] : [`${path} is no number`]
+      case "null":
+        return value === null ? [] : [`${path} is not null`]
+      case "array":
+        return Array.isArray(value)
+          ? value.flatMap((item, n) => this.problems(item, asSchema(schema["items"]), `${path}/${n}`))
+          : [`${path} is no array`]
+      case "object":
+        return Predicate.isRecord(value) && !Array.isArray(value)
+          ? this.ofObject(value, schema, path)
+          : [`${path} is no object`]
+      default:
+        if (Object.keys(schema).length > 0) throw new Error(`A schema of no known kind: ${JSON.stringify(schema)}`)
+        return []
+    }
+  }
+
+  private definition(reference: string): Json {
+    return asSchema(this.definitions[reference.replace("#/definitions/", "")])
+  }
+
+  private ofAny(value: unknown, schemas: ReadonlyArray<unknown>, path: string): ReadonlyArray<string> {
+    const found: Array<string> = []
+    for (const schema of schemas) {
+      const problems = this.problems(value, asSchema(schema), path)
+      if (problems.length === 0) return []
+      found.push(...problems)
+    }
+    return [`${path} is none of ${schemas.length}`, ...found]
+  }
+
+  private ofObject(object: Json, schema: Json, path: string): ReadonlyArray<string> {
+    const properties = asSchema(schema["properties"])
+    const required: unknown = schema["required"]
+    const missing = (Array.isArray(required) ? required : []).filter((name) => object[name] === undefined)
+    return [
+      ...missing.map((name) => `${path} has no ${name}`),
+      ...Object.entries(object).flatMap(([name, value]) => {
+        // Absent on the wire
+        if (value === undefined) return []
+        const further = schema["additionalProperties"]
+        if (Object.hasOwn(properties, name)) return this.problems(value, asSchema(properties[name]), `${path}/${name}`)
+        if (typeof further === "boolean") return further ? [] : [`${path} has an unknown ${name}`]
+        return this.problems(value, asSchema(further), `${path}/${name}`)
+      })
+    ]
+  }
+}
+
+const asSchema = (value: unknown): Json => {
+  if (!Predicate.isRecord(value)) throw new Error(`Not a schema: ${JSON.stringify(value)}`)
+  return value
+}
+
+const matches = (text: string, pattern: unknown): boolean =>
+  typeof pattern !== "string" || new RegExp(pattern).test(text)
 
 const exportOf = (
   checker: typescript.TypeChecker,
@@ -140,8 +213,11 @@ const exportOf = (
   return symbol
 }
 
-const readPackage = (): typescript.Program =>
-  ts.createProgram([join(types, "stripe.esm.node.d.ts")], {
+let program: typescript.Program | undefined
+
+/** Reading the package takes some seconds: what a worker's first file has read serves the others. */
+const readPackage = (): typescript.Program => {
+  program ??= ts.createProgram([join(types, "stripe.esm.node.d.ts")], {
     exactOptionalPropertyTypes: true,
     module: ts.ModuleKind.NodeNext,
     moduleResolution: ts.ModuleResolutionKind.NodeNext,
@@ -149,8 +225,12 @@ const readPackage = (): typescript.Program =>
     skipLibCheck: true,
     strict: true,
     target: ts.ScriptTarget.ES2022,
+    // Without the browser's, which would be most of what there is to read
+    lib: ["lib.es2022.d.ts"],
     types: []
   })
+  return program
+}
 
 /** The definitions of the named types and of all that they are made of. */
 export interface ProviderDefinitions<Name extends string> {
@@ -159,7 +239,7 @@ export interface ProviderDefinitions<Name extends string> {
   readonly definitionOf: (name: Name) => string
 }
 
-/** Definitions of the named types; reading the package takes some seconds, so ask for all at once. */
+/** Definitions of the named types. */
 export const providerDefinitions = <Name extends string>(
   wanted: Readonly<Record<Name, ProviderType>>
 ): ProviderDefinitions<Name> => {
@@ -187,15 +267,14 @@ export const checksOf = <Name extends string>({
   definitionOf,
   definitions
 }: ProviderDefinitions<Name>): ((name: Name) => Check) => {
-  const ajv = new Ajv({ allErrors: true, strict: false }).addSchema({ $id: "provider", definitions })
+  const reading = new Reading(definitions)
   return (name) => {
-    const validate = ajv.getSchema(`provider#/definitions/${definitionOf(name)}`)
-    if (validate === undefined) throw new Error(`No schema was made for ${name}`)
-    return (value) => (validate(value) === true ? [] : problemsOf(validate))
+    const schema = asSchema(definitions[definitionOf(name)])
+    return (value) => reading.problems(value, schema, "")
   }
 }
 
-/** A check for each of the named types; reading the package takes some seconds, so ask for all at once. */
+/** A check for each of the named types. */
 export const providerChecks = <Name extends string>(
   wanted: Readonly<Record<Name, ProviderType>>
 ): ((name: Name) => Check) => checksOf(providerDefinitions(wanted))

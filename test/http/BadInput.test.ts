@@ -90,6 +90,10 @@ const get = (path: string) =>
 
 const refused = (fields: ReadonlyArray<string>) => ({ status: 422, code: "validation_failed", fields })
 
+/** Refused requests don't mind each other: some of them at once. */
+const eachOf = <A, E, R>(attempts: ReadonlyArray<A>, send: (attempt: A) => Effect.Effect<unknown, E, R>) =>
+  Effect.forEach(attempts, send, { concurrency: 8, discard: true })
+
 /** Values out of bounds for each body field with bounds: what is put over the good body, and what is named. */
 const outOfBounds: Readonly<
   Record<string, ReadonlyArray<readonly [change: Readonly<Record<string, unknown>>, fields: ReadonlyArray<string>]>>
@@ -340,17 +344,19 @@ onService({ roles: { api: true, worker: false } })("bad input", (it) => {
               const good = yield* goodBody
               const fields = fieldsOf(payload)
               expect(fields.length).toBeGreaterThan(0)
-              for (const { kind, name, required } of fields) {
+              const attempts = fields.flatMap(({ kind, name, required }) => {
                 const wrong = Object.entries(valuesOfKinds).filter(([other]) => other !== kind)
-                for (const [, value] of [...wrong, ["null", null] as const]) {
-                  const answer = yield* sendBody(operation, { ...good, [name]: value })
-                  expectFailure(answer, refused([name]), `${name}: ${JSON.stringify(value)}`)
-                }
-                if (required) {
-                  const { [name]: _, ...rest } = Object(good)
-                  expectFailure(yield* sendBody(operation, rest), refused([name]), `without ${name}`)
-                }
-              }
+                const { [name]: _, ...rest } = Object(good)
+                return [
+                  ...[...wrong, ["null", null] as const].map(
+                    ([, value]) => [name, { ...good, [name]: value }, `${name}: ${JSON.stringify(value)}`] as const
+                  ),
+                  ...(required ? [[name, rest, `without ${name}`] as const] : [])
+                ]
+              })
+              yield* eachOf(attempts, ([name, body, what]) =>
+                Effect.map(sendBody(operation, body), (answer) => expectFailure(answer, refused([name]), what))
+              )
             })
           )
         )
@@ -361,10 +367,11 @@ onService({ roles: { api: true, worker: false } })("bad input", (it) => {
               const cases = outOfBounds[name]
               expect(cases, `${name} has no values out of bounds: add them`).toBeDefined()
               const good = yield* goodBody
-              for (const [change, fields] of cases ?? []) {
-                const answer = yield* sendBody(operation, { ...good, ...change })
-                expectFailure(answer, refused(fields), JSON.stringify(change).slice(0, 100))
-              }
+              yield* eachOf(cases ?? [], ([change, fields]) =>
+                Effect.map(sendBody(operation, { ...good, ...change }), (answer) =>
+                  expectFailure(answer, refused(fields), JSON.stringify(change).slice(0, 100))
+                )
+              )
             })
           )
         )
@@ -383,9 +390,9 @@ onService({ roles: { api: true, worker: false } })("bad input", (it) => {
                 sendWithBody(operation.method, path, { "x-api-key": organization.testKey, ...headers, ...type }, raw)
               const unknown = '{"at_period_end":true,"foo":1}'
               expectFailure(yield* send(unknown), refused(["at_period_end", "foo"]))
-              for (const raw of ["{", "[]", "7", '"text"', "[{}]", "\0"]) {
-                expectFailure(yield* send(raw), refused([]), raw)
-              }
+              yield* eachOf(["{", "[]", "7", '"text"', "[{}]", "\0"], (raw) =>
+                Effect.map(send(raw), (answer) => expectFailure(answer, refused([]), raw))
+              )
               const unsupported = { status: 415, code: "unsupported_media_type", fields: [] }
               expectFailure(yield* send("{}", {}), unsupported, "without a type")
               expectFailure(yield* send("a=b", { "content-type": "text/plain" }), unsupported)
@@ -426,10 +433,11 @@ onService({ roles: { api: true, worker: false } })("bad input", (it) => {
             for (const field of queryFields(operation)) {
               const values = badQueryOf[`${name} ${field}`] ?? badQuery[field]
               expect(values, `no bad values for the query parameter ${field}: add them`).toBeDefined()
-              for (const value of values ?? []) {
-                const answer = yield* get(`${path}?${new URLSearchParams({ [field]: value })}`)
-                expectFailure(answer, refused([field]), `${field}=${value}`)
-              }
+              yield* eachOf(values ?? [], (value) =>
+                Effect.map(get(`${path}?${new URLSearchParams({ [field]: value })}`), (answer) =>
+                  expectFailure(answer, refused([field]), `${field}=${value}`)
+                )
+              )
               first.set(field, values?.[1] ?? "")
             }
             expectFailure(yield* get(`${path}?${first}`), refused(queryFields(operation)), "together")
@@ -447,14 +455,16 @@ onService({ roles: { api: true, worker: false } })("bad input", (it) => {
               const ids = isProviderOperation(operation)
                 ? ["ab", "a".repeat(256), "prod-123", "prod 123", "prod.123", "pröd_123", "..%2faccount", "prod_123\n"]
                 : ["1", "not-a-uuid", randomUUID().slice(1), `{${randomUUID()}}`, `${randomUUID()}\n`, "svc_evt_1"]
-              for (const id of ids) {
+              yield* eachOf(ids, (id) => {
                 const path = operation.path
                   .replace(":organizationId", organization.id)
                   .replace(":id", id.startsWith("..") ? id : encodeURIComponent(id))
                   .replace(":recoveryId", things.recoveryId)
-                const answer = yield* request(operation.method, path, { ...rest, headers, key: organization.testKey })
-                expectFailure(answer, refused(["id"]), id)
-              }
+                return Effect.map(
+                  request(operation.method, path, { ...rest, headers, key: organization.testKey }),
+                  (answer) => expectFailure(answer, refused(["id"]), id)
+                )
+              })
             })
           )
         )

@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto"
 import type { SqlClient, SqlError } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Effect, Option, Redacted } from "effect"
+import { Effect, Option } from "effect"
 import { operations } from "../../src/contract/Api.ts"
 import { type Operation, operationKey } from "../../src/contract/Operations.ts"
 import type { Permission } from "../../src/identity/keys/Permissions.ts"
 import { endQueued } from "../deliveries/StoredDeliveries.ts"
-import { eventually } from "../harness/Eventually.ts"
+import { eventuallyTrue } from "../harness/Eventually.ts"
 import { type Answer, type RequestOptions, TestService } from "../harness/TestService.ts"
 import { png } from "../images/Pictures.ts"
 import { makeMoney } from "./Payments.ts"
@@ -197,82 +197,55 @@ export const optionsOf = (
 }
 
 /** Waits until the service has every notification that the provider had to send. */
-export const settled = ({ emulator, options, organization, stranger }: TestService["Type"]) => {
-  const secretKey = Option.match(options.provider.sandbox, {
-    onNone: () => "",
-    onSome: ({ secretKey }) => Redacted.value(secretKey)
-  })
-  const allDelivered = Effect.promise(async () => {
-    const lists = await Promise.all(
-      [organization, stranger].map(async ({ accountId }) => {
-        const response = await fetch(`${emulator.url}/_emulator/events?account=${accountId}`, {
-          headers: { authorization: `Bearer ${secretKey}` }
-        })
-        if (!response.ok) throw new Error(`The emulator answers ${response.status}`)
-        return response.text()
-      })
-    )
-    return lists.some((list) => list.includes('"state":"pending"')) ? Option.none() : Option.some(true)
-  })
-  return Effect.orDie(eventually("all notifications", allDelivered))
+export const settled = ({ journal, organization, stranger }: TestService["Type"]) => {
+  const accounts = [organization.accountId, stranger.accountId]
+  return Effect.orDie(eventuallyTrue("all notifications", () => !journal.isPending(accounts)))
 }
 
-/** What both tenants have at the provider, asked there and not through the service. */
-const providerObjects = ({ emulator, options, organization, stranger }: TestService["Type"]) => {
-  const secretKey = Option.match(options.provider.sandbox, {
-    onNone: () => "",
-    onSome: ({ secretKey }) => Redacted.value(secretKey)
-  })
-  return Effect.forEach([organization, stranger], ({ accountId }) =>
-    Effect.forEach(
-      [
-        "products",
-        "prices",
-        "coupons",
-        "promotion_codes",
-        "payment_links",
-        "checkout/sessions",
-        "charges",
-        "refunds",
-        "subscriptions"
-      ],
-      (list) =>
-        Effect.promise(async () => {
-          const headers = { authorization: `Bearer ${secretKey}`, "stripe-account": accountId }
-          const response = await fetch(`${emulator.url}/v1/${list}?limit=100`, { headers })
-          if (!response.ok) throw new Error(`The emulator answers ${response.status}`)
-          return response.text()
-        })
-    )
-  )
-}
-
-/** Holds attempts to have changed nothing: no row of the tenants' tables, no object of theirs at the provider. */
+/** Holds attempts to have changed nothing: no row of the tenants' tables, no object at the provider. */
 export const changesNothing = <E, R>(attempts: Effect.Effect<unknown, E, R>) =>
   Effect.gen(function* () {
     const service = yield* TestService
     // What happened before may still be on its way from the provider
     yield* settled(service)
-    const state = Effect.all({ rows: tenantData(service), objects: providerObjects(service) })
-    const before = yield* state
+    const rows = yield* tenantData(service)
+    const changes = service.journal.changes().length
     yield* attempts
-    expect(yield* state).toEqual(before)
+    expect(service.journal.changes().slice(changes)).toEqual([])
+    expect(yield* tenantData(service)).toEqual(rows)
+  })
+
+/** The statement that fingerprints them, by the database: the tables stay the same while a service runs. */
+const fingerprints = new WeakMap<SqlClient.SqlClient, string>()
+
+/** One statement: a print of the rows of every table that holds tenants' data, of a partitioned one as a whole. */
+const fingerprintOf = (sql: SqlClient.SqlClient) =>
+  Effect.gen(function* () {
+    const known = fingerprints.get(sql)
+    if (known !== undefined) return known
+    const tables = yield* sql<{ table: string }>`
+      SELECT DISTINCT c.relname AS "table" FROM pg_class c
+        JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'payments'
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'organization_id'
+      WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
+        AND c.relname NOT IN ('api_keys', 'rate_limits', 'idempotency_keys') ORDER BY 1`
+    const prints = tables.map(
+      ({ table }) => `
+        SELECT '${table}' AS "table", count(*)::int AS rows, md5(string_agg(t::text, E'\n' ORDER BY t::text)) AS print
+        FROM payments.${table} t`
+    )
+    const statement = prints.join(" UNION ALL ")
+    fingerprints.set(sql, statement)
+    return statement
   })
 
 /** A fingerprint of every table that holds tenants' data. */
 export const tenantData = ({ sql }: TestService["Type"]) =>
-  Effect.gen(function* () {
-    const tables = yield* sql<{ table: string }>`
-      SELECT DISTINCT table_name AS "table" FROM information_schema.columns
-      WHERE table_schema = 'payments' AND column_name = 'organization_id'
-        AND table_name NOT IN ('api_keys', 'rate_limits', 'idempotency_keys') ORDER BY 1`
-    const prints = yield* Effect.forEach(tables, ({ table }) =>
-      sql<{ rows: number; print: string | null }>`
-        SELECT count(*)::int AS rows, md5(string_agg(t::text, E'\n' ORDER BY t::text)) AS print
-        FROM ${sql(`payments.${table}`)} t`.pipe(Effect.map(([row]) => [table, row] as const))
-    )
-    return Object.fromEntries(prints)
-  }).pipe(Effect.orDie)
+  fingerprintOf(sql).pipe(
+    Effect.flatMap((statement) => sql.unsafe<{ table: string; rows: number; print: string | null }>(statement)),
+    Effect.map((prints) => Object.fromEntries(prints.map(({ table, ...print }) => [table, print] as const))),
+    Effect.orDie
+  )
 
 /** An id of an answer; fails the test where the answer is none. */
 export const idOf = (answer: Answer): string => {

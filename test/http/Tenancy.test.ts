@@ -82,6 +82,9 @@ class Fixture extends Context.Tag("test/Tenancy/Fixture")<
   )
 }
 
+/** Requests that are all refused don't mind each other. */
+const atOnce = { concurrency: "unbounded", discard: true } as const
+
 /** Sends an operation's good request with other credentials, to another organization, or about other things. */
 const send = (operation: Operation, how: { organizationId?: string; things?: Things; credential: RequestOptions }) =>
   Effect.gen(function* () {
@@ -190,17 +193,22 @@ onService({ roles: { api: true, worker: false } })("tenancy", (it) => {
               Effect.map(send(operation, { credential }), (answer) =>
                 expectFailure(answer, { status: 401, code, fields: [] }, JSON.stringify(credential).slice(0, 40))
               )
-            yield* refused("authentication_required", {})
-            yield* refused("authentication_required", { headers: { authorization: `Bearer ${organization.testKey}` } })
-            yield* refused("authentication_required", { headers: { cookie: `x-api-key=${organization.testKey}` } })
-            yield* refused("api_key_invalid", { key: `pk_test_${"A".repeat(43)}` })
-            yield* refused("api_key_invalid", { key: "nonsense" })
-            yield* refused("api_key_invalid", { key: organization.testKey.toUpperCase() })
-            yield* refused("api_key_invalid", { key: `${organization.testKey}A` })
-            yield* refused("api_key_invalid", { key: organization.testKey.repeat(20) })
-            yield* refused("api_key_invalid", { key: organization.testKey.replace("pk_test_", "pk_live_") })
-            yield* refused("api_key_invalid", { key: keys.revoked })
-            yield* refused("api_key_invalid", { key: keys.expired })
+            yield* Effect.all(
+              [
+                refused("authentication_required", {}),
+                refused("authentication_required", { headers: { authorization: `Bearer ${organization.testKey}` } }),
+                refused("authentication_required", { headers: { cookie: `x-api-key=${organization.testKey}` } }),
+                refused("api_key_invalid", { key: `pk_test_${"A".repeat(43)}` }),
+                refused("api_key_invalid", { key: "nonsense" }),
+                refused("api_key_invalid", { key: organization.testKey.toUpperCase() }),
+                refused("api_key_invalid", { key: `${organization.testKey}A` }),
+                refused("api_key_invalid", { key: organization.testKey.repeat(20) }),
+                refused("api_key_invalid", { key: organization.testKey.replace("pk_test_", "pk_live_") }),
+                refused("api_key_invalid", { key: keys.revoked }),
+                refused("api_key_invalid", { key: keys.expired })
+              ],
+              atOnce
+            )
           })
         )
       )
@@ -231,15 +239,25 @@ onService({ roles: { api: true, worker: false } })("tenancy", (it) => {
               Effect.map(send(operation, { organizationId, credential: { key } }), (answer) =>
                 expectFailure(answer, { status: 403, code: "organization_access_denied", fields: [] })
               )
-            yield* denied(organization.id, stranger.testKey)
-            yield* denied(organization.id, stranger.liveKey)
-            yield* denied(stranger.id, organization.testKey)
-            yield* denied("01a1fcfb-855f-758a-8a83-c113f9e1051b", organization.testKey)
             const key = organization.testKey
-            for (const malformed of ["not-a-uuid", "00000000", `${organization.id}x`, "%00", "%ff"]) {
-              const answer = yield* send(operation, { organizationId: malformed, credential: { key } })
-              expectFailure(answer, { status: 422, code: "validation_failed", fields: ["organizationId"] }, malformed)
-            }
+            const malformed = (organizationId: string) =>
+              Effect.map(send(operation, { organizationId, credential: { key } }), (answer) =>
+                expectFailure(
+                  answer,
+                  { status: 422, code: "validation_failed", fields: ["organizationId"] },
+                  organizationId
+                )
+              )
+            yield* Effect.all(
+              [
+                denied(organization.id, stranger.testKey),
+                denied(organization.id, stranger.liveKey),
+                denied(stranger.id, key),
+                denied("01a1fcfb-855f-758a-8a83-c113f9e1051b", key),
+                ...["not-a-uuid", "00000000", `${organization.id}x`, "%00", "%ff"].map(malformed)
+              ],
+              atOnce
+            )
           })
         )
       )
@@ -271,11 +289,14 @@ onService({ roles: { api: true, worker: false } })("tenancy", (it) => {
           const without = yield* keyWith(others)
           const nothing = yield* keyWith([])
           yield* changesNothing(
-            Effect.forEach([without, nothing, isWebhook ? keys.star : keys.webhooks], (key) =>
-              Effect.map(send(operation, { credential: { key } }), (answer) => {
-                expectFailure(answer, { status: 403, code, fields: [] })
-                expect(answer.json["error"]).toContain(needed)
-              })
+            Effect.forEach(
+              [without, nothing, isWebhook ? keys.star : keys.webhooks],
+              (key) =>
+                Effect.map(send(operation, { credential: { key } }), (answer) => {
+                  expectFailure(answer, { status: 403, code, fields: [] })
+                  expect(answer.json["error"]).toContain(needed)
+                }),
+              atOnce
             )
           )
         })
@@ -301,10 +322,15 @@ onService({ roles: { api: true, worker: false } })("tenancy", (it) => {
                 Effect.map(send(operation, { credential: { key }, things }), (answer) => expectFailure(answer, refusal))
               const notFound = { status: 404, code: provider ? "provider_resource_missing" : "resource_not_found" }
               const notConnected = { status: 409, code: "provider_account_not_connected" }
-              yield* absent(organization.testKey, strangers, notFound)
-              yield* absent(organization.testKey, production, notFound)
-              yield* absent(organization.liveKey, mine, provider ? notConnected : notFound)
-              yield* absent(organization.liveKey, strangers, provider ? notConnected : notFound)
+              yield* Effect.all(
+                [
+                  absent(organization.testKey, strangers, notFound),
+                  absent(organization.testKey, production, notFound),
+                  absent(organization.liveKey, mine, provider ? notConnected : notFound),
+                  absent(organization.liveKey, strangers, provider ? notConnected : notFound)
+                ],
+                atOnce
+              )
             })
           )
         )

@@ -4,7 +4,7 @@ import { expect, it } from "@effect/vitest"
 import { Effect, Option, Tracer } from "effect"
 import { type LineLevel, type LogLine, LogLines } from "../../src/telemetry/LogLines.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
-import { createTestDatabase } from "../harness/TestDatabase.ts"
+import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { testReturnUrls } from "../harness/TestService.ts"
 import { makeOrganization, startService } from "./StartedService.ts"
 
@@ -22,7 +22,7 @@ const traced = (sampled: boolean, settings: Parameters<typeof startService>[0]["
       },
       context: (execution) => execution()
     })
-    const { url: databaseUrl } = yield* createTestDatabase()
+    const { url: databaseUrl } = yield* createMigratedDatabase
     const provider = { sandbox: Option.none(), production: Option.none(), apiUrl: Option.none(), ...testReturnUrls }
     const service = yield* startService({ databaseUrl, provider, settings }).pipe(Effect.withTracer(tracer))
     const { id, key } = yield* makeOrganization(service.services, { name: "traced" })
@@ -176,7 +176,7 @@ const logged = (options: { readonly least: LineLevel; readonly requests: boolean
   Effect.gen(function* () {
     const lines: Array<LogLine> = []
     const levels: ReadonlyArray<LineLevel> = ["INFO", "WARN", "ERROR"]
-    const { url: databaseUrl } = yield* createTestDatabase()
+    const { url: databaseUrl } = yield* createMigratedDatabase
     const provider = { sandbox: Option.none(), production: Option.none(), apiUrl: Option.none(), ...testReturnUrls }
     const service = yield* startService({ databaseUrl, provider }).pipe(
       Effect.provideService(LogLines, {
