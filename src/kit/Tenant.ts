@@ -8,7 +8,7 @@ export interface Tenant {
 }
 
 /**
- * The recorded author of a change. An operator acts at the command line of the service; the provider acts through its
+ * The recorded author of a change. An operator acts through the service's command line; the provider acts through its
  * notifications about an account.
  */
 export interface Author {
