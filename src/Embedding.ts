@@ -28,26 +28,26 @@ import { type MigrationFailed, migrationsLayer } from "./storage/Migrations.ts"
 
 /**
  * The service inside another Effect service, on that service's own PostgreSQL. All tables are in the schema `payments`
- * of the database behind the `PgClient`, which is made and kept up to date when a layer is built; the embedding team's
- * schemas stand beside it, and one transaction can span both. The `PgClient` must not transform names.
+ * of the `PgClient`'s database, which is created and kept up to date when a layer is built; one transaction can span it
+ * and the embedding team's own schemas. The `PgClient` must not transform names.
  */
 
-/** What the settings are where the environment says nothing, with production's rules for destinations and mail. */
+/** The default settings, with production's rules for destinations and mail. */
 export const defaultSettings: Effect.Effect<ServiceOptions["settings"]> = readSettings.pipe(
   Effect.withConfigProvider(ConfigProvider.fromMap(new Map())),
   Effect.orDie,
   Effect.map((settings) => ({ ...settings, mode: "production", allowLocalDestinations: false }))
 )
 
-/** What the whole service needs of an embedding team. */
+/** The options of the whole service for an embedding team. */
 export interface EmbeddedServiceOptions extends Omit<EmbeddedOptions, "settings"> {
   /** What differs from the defaults; see `defaultSettings`. */
   readonly settings?: Partial<ServiceOptions["settings"]>
-  /** Stripe's credentials, or a layer of one's own: another provider, or a double for tests. */
+  /** Stripe's credentials, or a layer: another provider, or a double for tests. */
   readonly provider: StripeProviderOptions | Layer.Layer<Provider>
 }
 
-/** The whole service of an embedding team: its services, and what its `roles` run. */
+/** The whole service for an embedding team: the services, and what its `roles` run. */
 export const embeddedServiceLayer = (options: EmbeddedServiceOptions) =>
   Layer.unwrapEffect(
     Effect.map(defaultSettings, (defaults) => {
@@ -60,22 +60,22 @@ export const embeddedServiceLayer = (options: EmbeddedServiceOptions) =>
     })
   )
 
-/** What sending one's own events needs. */
+/** The options for sending only the team's own events. */
 export interface EmbeddedEventsOptions extends OutboundEventsOptions {
   /** The event types that endpoints may subscribe to: the team's own. */
   readonly catalog: ReadonlyArray<CatalogEntry>
-  /** Encrypt the signing secrets: the first encrypts, all decrypt. */
+  /** Keys for the signing secrets: the first encrypts, all decrypt. */
   readonly masterKeys: NonEmptyReadonlyArray<MasterKey>
   /** What differs from the defaults; see `defaultSettings`. */
   readonly settings?: Partial<DeliverySettings & Pick<ServiceOptions["settings"], "endpointLimit">>
-  /** `false` where this process only publishes, and another one delivers. Default `true`. */
+  /** `false` if this process only publishes, and another one delivers. Default `true`. */
   readonly worker?: boolean
 }
 
-/** The services of sending one's own events. */
+/** The services for sending the team's own events. */
 export type EmbeddedEvents = OutboundEvents | Endpoints | Deliveries | Organizations
 
-/** Endpoints, deliveries, the queue and its worker, for the team's own events alone: no HTTP surface, no provider. */
+/** Endpoints, deliveries, the queue and its worker, for the team's own events only: no HTTP surface, no provider. */
 export const embeddedEventsLayer = (
   options: EmbeddedEventsOptions
 ): Layer.Layer<EmbeddedEvents, MigrationFailed | SqlError.SqlError, PgClient.PgClient | SqlClient.SqlClient> =>

@@ -8,7 +8,7 @@ import { readSettings } from "./settings/Settings.ts"
 import { loggingLayer } from "./telemetry/Logging.ts"
 import { telemetryLayer } from "./telemetry/Telemetry.ts"
 
-/** The HTTP server could not take its address. The message is for the person who started the service. */
+/** The HTTP server could not listen on its address. The message is for the person who started the service. */
 class CannotListen extends Data.TaggedError("CannotListen")<{ readonly message: string; readonly cause: unknown }> {}
 
 const listenReasons: Readonly<Record<string, string>> = {
@@ -26,31 +26,31 @@ const cannotListen = (settings: { readonly host: string; readonly port: number }
   })
 }
 
-/** The process: settings, local defaults, services, then serve until it is told to stop. */
+/** The process: reads the settings, starts local defaults and services, then serves until it is told to stop. */
 const service = Effect.gen(function* () {
   const settings = yield* readSettings
-  const environment = yield* completeSettings(settings)
-  const storage = yield* Layer.build(storageLayer(environment.service))
+  const completed = yield* completeSettings(settings)
+  const storage = yield* Layer.build(storageLayer(completed.service))
   yield* checkMasterKeys({
-    masterKeys: environment.service.masterKeys,
+    masterKeys: completed.service.masterKeys,
     ...(Option.isNone(settings.masterKeys) ? { secretsFile: localSecretsPath(settings) } : {})
   }).pipe(Effect.provide(storage))
-  const services = yield* Layer.build(servicesLayer(environment.service)).pipe(Effect.provide(storage))
+  const services = yield* Layer.build(servicesLayer(completed.service)).pipe(Effect.provide(storage))
   yield* Effect.gen(function* () {
-    const local = settings.mode === "local" ? yield* ensureLocalOrganization(settings, environment) : undefined
-    yield* Layer.build(rolesLayer(environment.service)).pipe(
-      Effect.catchTag("ServeError", ({ cause }) => cannotListen(environment.service.settings, cause))
+    const local = settings.mode === "local" ? yield* ensureLocalOrganization(settings, completed) : undefined
+    yield* Layer.build(rolesLayer(completed.service)).pipe(
+      Effect.catchTag("ServeError", ({ cause }) => cannotListen(completed.service.settings, cause))
     )
     yield* Effect.transposeOption(
-      Option.map(environment.emulator, ({ setThinWebhookUrl, setWebhookUrl }) =>
+      Option.map(completed.emulator, ({ setThinWebhookUrl, setWebhookUrl }) =>
         Effect.zipRight(
-          setWebhookUrl(`${environment.baseUrl}/webhooks/provider`),
-          setThinWebhookUrl(`${environment.baseUrl}/webhooks/provider/thin`)
+          setWebhookUrl(`${completed.baseUrl}/webhooks/provider`),
+          setThinWebhookUrl(`${completed.baseUrl}/webhooks/provider/thin`)
         )
       )
     )
     if (local === undefined) {
-      yield* Effect.logInfo(`Serving on ${environment.baseUrl}`)
+      yield* Effect.logInfo(`Serving on ${completed.baseUrl}`)
     } else {
       yield* writeLocalFile(local.file, local.content)
       yield* Effect.sync(() => process.stdout.write(welcome(local.content)))
@@ -62,12 +62,12 @@ const service = Effect.gen(function* () {
   Effect.onInterrupt(() => Effect.logInfo("Shutdown: done"))
 )
 
-/** Headers that carry credentials or signatures, which spans show as redacted, beside those that always are. */
+/** Headers with credentials or signatures that spans show as redacted, in addition to the platform's. */
 const secretHeaders = ["stripe-signature", "service-signature", "idempotency-key"]
 
 /**
- * One signal is enough: the shutdown is bounded, and a second signal, whose default is to kill, must not cut it short.
- * Ctrl-C on `npm start` sends two, the terminal's and npm's own.
+ * Ignores further signals: the shutdown is bounded, and a second signal, which would kill the process by default, must
+ * not cut it short. Ctrl-C on `npm start` sends two, the terminal's and npm's own.
  */
 const outliveFurtherSignals = Effect.sync(() => {
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
@@ -75,7 +75,7 @@ const outliveFurtherSignals = Effect.sync(() => {
   }
 })
 
-/** Errors that a person at the console can act on are said in plain words. */
+/** Runs the service; errors that the operator can act on are printed in plain words. */
 export const runService = Effect.zipRight(outliveFurtherSignals, service).pipe(
   Effect.locallyWith(currentRedactedNames, (names) => [...names, ...secretHeaders]),
   Effect.provide(telemetryLayer),

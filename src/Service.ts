@@ -39,7 +39,7 @@ import { version } from "./settings/Version.ts"
 import { databaseLayer } from "./storage/Database.ts"
 import { type MigrationFailed, migrationsLayer } from "./storage/Migrations.ts"
 
-/** Everything that the service needs to run: the settings, with what they left open filled in. */
+/** Everything that the service needs to run: the completed settings. */
 export interface ServiceOptions {
   readonly settings: Pick<
     SettingsShape,
@@ -65,7 +65,7 @@ export interface ServiceOptions {
     | "receiptRetention"
     | "auditRetention"
   >
-  /** Where integrators reach the service, without a trailing slash; its origin is trusted. */
+  /** The URL at which integrators reach the service, without a trailing slash; its origin is trusted. */
   readonly publicUrl: string
   readonly databaseUrl: Redacted.Redacted
   readonly masterKeys: NonEmptyReadonlyArray<MasterKey>
@@ -74,7 +74,7 @@ export interface ServiceOptions {
   readonly imageStore?: S3ImageStoreOptions
 }
 
-/** The options of a service whose database and provider are layers of an embedding team's own. */
+/** The options of a service whose database and provider are layers of an embedding team. */
 export type EmbeddedOptions = Omit<ServiceOptions, "databaseUrl" | "provider">
 
 /** The services behind the HTTP surface and the worker. */
@@ -114,13 +114,13 @@ export const storageLayer = (
     databaseLayer({ url: options.databaseUrl, poolSize: options.settings.databasePoolSize })
   )
 
-/** All services, on a database and nothing else. */
+/** All services, on a database. */
 export const servicesLayer = (
   options: ServiceOptions
 ): Layer.Layer<Services, never, PgClient.PgClient | SqlClient.SqlClient> =>
   servicesWithProviderLayer(options, stripeProviderLayer(options.provider))
 
-/** All services, on a database and with a provider of one's own. */
+/** All services, on a database and a given provider. */
 export const servicesWithProviderLayer = <E, R>(
   options: EmbeddedOptions,
   provider: Layer.Layer<Provider, E, R>
@@ -134,7 +134,7 @@ export const servicesWithProviderLayer = <E, R>(
     Queue.layer,
     Layer.provideMerge(providerServicesLayer, provider)
   )
-  // Links in mails sign people in: only a developer's own log may show them
+  // Links in mails sign people in: only a local log may show them
   const mailer = Mailer.layer({ smtpUrl, from: mailFrom, toLog: mode === "local", requireTls: mode === "production" })
   const identity = Layer.mergeAll(SignIn.layer(options), Invitations.layer(options)).pipe(
     Layer.provideMerge(Layer.mergeAll(mailer, Sessions.layer, RateLimits.layer))
@@ -161,7 +161,9 @@ export const servicesWithProviderLayer = <E, R>(
   ).pipe(Layer.provideMerge(foundations))
 }
 
-/** The HTTP surface, listening. Its modules are loaded when the layer is built: a worker alone never needs them. */
+/**
+ * The HTTP surface, listening. Its modules are loaded when the layer is built, since a worker alone never needs them.
+ */
 export const apiLayer = (options: EmbeddedOptions) =>
   Layer.unwrapEffect(
     Effect.map(
@@ -177,7 +179,7 @@ export const apiLayer = (options: EmbeddedOptions) =>
     )
   )
 
-/** What the worker asks of the settings. */
+/** The settings that the worker needs. */
 export type DeliverySettings = Pick<
   ServiceOptions["settings"],
   "allowLocalDestinations" | "destinationNetworks" | "delivery" | "shutdownTimeout"
@@ -209,8 +211,9 @@ export const deliveryLayer = (options: { readonly settings: DeliverySettings }) 
 }
 
 /**
- * What every process removes: ended sessions, sign-in tokens, idempotency keys after their 24 hours, rate limits that are
- * full again, rotated signing secrets, receipts, audit records, deliveries and payloads after their retention.
+ * The housekeeping of every process: removes ended sessions, sign-in tokens, idempotency keys after their 24 hours,
+ * rate limits that are full again, rotated signing secrets, and receipts, audit records, deliveries and payloads after
+ * their retention.
  */
 export const serviceHousekeepingLayer: Layer.Layer<
   never,
@@ -233,7 +236,7 @@ export const serviceHousekeepingLayer: Layer.Layer<
   })
 )
 
-/** What a process of these roles runs, on the services. */
+/** What a process with these roles runs, on the services. */
 export const rolesLayer = (options: EmbeddedOptions) =>
   Layer.mergeAll(
     serviceHousekeepingLayer,
@@ -241,6 +244,6 @@ export const rolesLayer = (options: EmbeddedOptions) =>
     warningsLayer,
     options.settings.roles.api ? apiLayer(options) : Layer.empty,
     options.settings.roles.worker ? deliveryLayer(options) : Layer.empty,
-    // Every process: that deliveries are late is to be seen where no worker runs at all
+    // In every process: late deliveries must show even if no worker runs at all
     Layer.scopedDiscard(observeQueue)
   )

@@ -1,15 +1,15 @@
 /**
- * Bounds of a JSON body, judged on its bytes before anything is made of them: parsing, and what walks the parsed value
- * afterwards, then cost little whatever was sent. One pass, linear in the bytes.
+ * Bounds of a JSON body, checked on its bytes before they are parsed: parsing, and walking the parsed value, then cost
+ * little whatever was sent. One pass, linear in the bytes.
  */
 
-/** The greatest JSON that is read. No operation takes more than 100 items, 50 pairs, a depth of 5 or 500 values. */
+/** The largest JSON that is accepted. No operation takes more than 100 items, 50 pairs, a depth of 5 or 500 values. */
 export const jsonBounds = {
   /** How deep arrays and objects may be nested. */
   depth: 32,
   /** How many items an array, or keys an object, may have. */
   members: 100,
-  /** How many values there may be in all, arrays and objects included. */
+  /** How many values there may be in all, including arrays and objects. */
   values: 1000
 } as const
 
@@ -22,7 +22,7 @@ export interface BoundBroken {
 /** An array or an object that is open at a place of the text. */
 interface Container {
   readonly isObject: boolean
-  /** How many commas it had so far. */
+  /** How many commas it has had so far. */
   commas: number
   /** Where its latest key is, quotes included. */
   keyStart: number
@@ -44,7 +44,7 @@ const endOfString = (bytes: Uint8Array, start: number): number => {
 
 const decoder = new TextDecoder()
 
-/** A key as it was written: what is cut off or escaped in it is no matter for a name in an error. */
+/** A key as it was written; it only names a place in an error, so it may be cut off or escaped. */
 const keyOf = (bytes: Uint8Array, { keyEnd, keyStart }: Container): string => {
   const written = decoder.decode(bytes.subarray(keyStart, keyEnd + 1))
   try {
@@ -58,8 +58,8 @@ const pathOf = (bytes: Uint8Array, open: ReadonlyArray<Container>): BoundBroken[
   open.slice(0, -1).map((container) => (container.isObject ? keyOf(bytes, container) : container.commas))
 
 /**
- * The first bound that a text breaks, or null. Of a text that is no JSON it may find either: that is the parser's to
- * judge.
+ * The first bound that a text breaks, or null. For a text that is not JSON the result may be either: the parser refuses
+ * it later.
  */
 export const brokenBound = (bytes: Uint8Array): BoundBroken | null => {
   const open: Array<Container> = []
@@ -67,7 +67,7 @@ export const brokenBound = (bytes: Uint8Array): BoundBroken | null => {
   let last: { readonly start: number; readonly end: number } = { start: 0, end: 0 }
   const broken = (bound: BoundBroken["bound"]): BoundBroken => ({
     bound,
-    // Of what is too deep or too much in all, the beginning of the path says enough
+    // If the body is too deep or has too many values, the beginning of the path says enough
     path: bound === "members" ? pathOf(bytes, open) : pathOf(bytes, open).slice(0, 3)
   })
   for (let at = 0; at < bytes.length; at += 1) {

@@ -1,6 +1,9 @@
 import { BlockList, isIP } from "node:net"
 
-/** The networks that an operator may open to destinations for development, and what stays closed in them. */
+/**
+ * The private networks that an operator may allow destinations in, for development, and the addresses in them that stay
+ * refused.
+ */
 
 const privateNetworks = new BlockList()
 for (const [network, prefix] of [
@@ -13,15 +16,15 @@ for (const [network, prefix] of [
 }
 privateNetworks.addSubnet("fc00::", 7, "ipv6")
 
-/** Clouds hand out credentials here. */
+/** Addresses where clouds hand out credentials. */
 const metadata = new BlockList()
 metadata.addAddress("100.100.100.200", "ipv4")
 metadata.addAddress("fd00:ec2::254", "ipv6")
 metadata.addAddress("fd20:ce::254", "ipv6")
 
 /**
- * Whether an address is in one of the private networks, cloud metadata aside: never loopback, link-local, multicast or
- * a public address. An IPv4 address may be written as one mapped into IPv6.
+ * Whether an address is in one of the private networks, except cloud metadata: never loopback, link-local, multicast or
+ * a public address. An IPv4 address may be written as mapped into IPv6.
  */
 export const isPrivateAddress = (address: string): boolean => {
   const family = isIP(address)

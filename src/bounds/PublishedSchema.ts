@@ -1,7 +1,7 @@
 /**
- * How JSON Schemas are published (contract 14.2). What the service takes is
- * closed, since it refuses unknown keys. What it sends is open: a client that is generated from today's document goes on
- * working when an answer or an event gets a field. Pure.
+ * How JSON Schemas are published (contract 14.2). What the service accepts is closed, since it refuses unknown keys.
+ * What it sends is open: a client generated from today's document keeps working when an answer or an event gains a
+ * field. Pure.
  */
 import { Predicate } from "effect"
 
@@ -11,18 +11,18 @@ const named: ReadonlySet<string> = new Set(["properties", "patternProperties", "
 /** Keywords that hold values and not schemas. */
 const literal: ReadonlySet<string> = new Set(["enum", "const", "default", "example", "examples"])
 
-/** Ids, titles and sentences that the library makes up: they repeat the keywords beside them, or its own names. */
+/** Ids, titles and descriptions that the library generates: they repeat the keywords beside them, or its own names. */
 const isMadeUp = (keyword: string, value: unknown): boolean =>
   keyword === "$id" ||
   (keyword === "title" && Predicate.isString(value)) ||
   (keyword === "description" && Predicate.isString(value) && /^an? /.test(value))
 
-/** A record's values, for which other tools know `additionalProperties` and not a pattern that everything matches. */
+/** A record, which other tools know as `additionalProperties`, not as a pattern that matches everything. */
 const isAnyName = (value: unknown): value is { readonly "": unknown } =>
   Predicate.isRecord(value) && Object.keys(value).join() === "" && "" in value
 
 /**
- * A JSON Schema that the library made, as it is published.
+ * A JSON Schema that the library generated, as it is published.
  *
  * @param options.open whether objects may have further keys: for what the service sends
  */

@@ -2,30 +2,30 @@ import { type ParseResult, SchemaAST } from "effect"
 import { type Kind, kindOf, takenBy } from "./Rules.ts"
 
 /**
- * Why a field of a request was refused: what was wrong, as far as that can be said without the value, and what is right.
- * Values are never repeated: they may be secrets, a payer's data, or as long as the request. Holds no server code.
+ * Why a field of a request was refused: what was wrong, as far as that can be said without the value, and what is
+ * right. Values are never repeated: they may be secrets, a payer's data, or as long as the request. No server code.
  */
 
 /** Where the innermost issue of a refused value was found. */
 export interface Found {
   /** What the schema found wrong. */
   readonly issue: ParseResult.ParseIssue
-  /** The issue of the whole field: its schema and its value as they are on the wire. */
+  /** The issue of the whole field: its schema and its value as sent. */
   readonly field: ParseResult.ParseIssue
   /** The issue of the object that has the field, if one has. */
   readonly parent: ParseResult.ParseIssue | undefined
 }
 
-/** How many characters of a text are counted. */
+/** How many characters of a text are counted at most. */
 const countedCharacters = 10_000
 
 /** The longest name that another is suggested for, in UTF-16 units. */
 const longestSuggested = 40
 
-/** How many changes of a character apart two names may be that are taken for each other. */
+/** The largest edit distance of two names that counts as a misspelling. */
 const maxDistance = 2
 
-/** How many characters have to be added, taken away or replaced to make one text of the other. */
+/** The edit distance of two texts: how many characters to add, remove or replace. */
 const distance = (a: string, b: string): number => {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (let i = 1; i <= a.length; i += 1) {
@@ -39,10 +39,10 @@ const distance = (a: string, b: string): number => {
   return row[b.length] ?? 0
 }
 
-/** Names that differ in this alone are the same to a reader. */
+/** A name without what readers overlook: case, spaces, `_` and `-`. */
 const folded = (name: string): string => name.toLowerCase().replaceAll(/[\s_-]/g, "")
 
-/** What follows a name that is like one of those that are known: "; did you mean amountMin?"; else nothing. */
+/** What follows a name similar to a known one: "; did you mean amountMin?"; else nothing. */
 export const suggestion = (name: unknown, known: ReadonlyArray<string>): string => {
   if (typeof name !== "string" || name.length < 3 || name.length > longestSuggested) return ""
   const mine = folded(name)
@@ -67,7 +67,7 @@ const kindNames: Record<Exclude<Kind, "array">, string> = {
   null: "null"
 }
 
-/** How long a text is, as people count, or that it is far longer than any may be. */
+/** How long a text is, in characters, or that it is far too long. */
 const lengthWords = (text: string): string => {
   if (text === "") return "it is empty"
   const characters = [...text.slice(0, 2 * countedCharacters + 2)].length
@@ -78,7 +78,7 @@ const lengthWords = (text: string): string => {
 const outside = (count: number, range: { readonly min: number; readonly max: number } | null): boolean =>
   range !== null && (count < range.min || count > range.max)
 
-/** What can be said of a refused value without saying it. */
+/** What an error can say about a refused value without repeating it. */
 const factOf = (ast: SchemaAST.AST, value: unknown, array: string): string => {
   const { items, kinds, lengths, options } = takenBy(ast)
   const kind = kindOf(value)
@@ -94,7 +94,7 @@ const factOf = (ast: SchemaAST.AST, value: unknown, array: string): string => {
     : ""
 }
 
-/** A rule of ours that a schema was given as a filter, in the filter's words; the library's own may repeat the value. */
+/** Our own rule, as a schema's filter words it; the library's own messages may repeat the value. */
 const ruleBroken = (issue: ParseResult.ParseIssue): string | undefined =>
   issue._tag === "Type" && SchemaAST.isRefinement(issue.ast) ? issue.message : undefined
 

@@ -3,26 +3,26 @@ import { type Found, reasonOf } from "./Reasons.ts"
 import { enumerated } from "./Rules.ts"
 
 /**
- * What an error says of refused fields, within bounds: however much of a request is wrong, its answer stays small, and
- * no more of it is looked at than the answer can hold. Holds no server code.
+ * What an error says about refused fields, within bounds: however much of a request is wrong, the answer stays small,
+ * and no more is checked than the answer can hold. No server code.
  */
 
 /** How many fields an error names at most. */
 export const maxRefusedFields = 20
 
-/** The length of a field's name in an error, in characters, at most. */
+/** The maximum length of a field's name in an error, in characters. */
 export const maxFieldLength = 200
 
-/** The length of an error's message, in characters, at most. */
+/** The maximum length of an error's message, in characters. */
 export const maxMessageLength = 2000
 
 /** How many characters of a field's name its reason repeats. */
 const maxNameInReason = 80
 
-/** A text of at most so many characters; one that was cut ends in an ellipsis. */
+/** A text cut to at most `max` characters, with an ellipsis if it was cut. */
 const cut = (text: string, max: number): string => {
   if (text.length <= max) return text
-  // Two units hold at least one character: no more of the text than that can be of use
+  // Two units hold at least one character, so more of the text is never needed
   const characters = [...text.slice(0, 2 * max + 2)]
   return characters.length <= max ? text : `${characters.slice(0, max - 1).join("")}…`
 }
@@ -45,7 +45,7 @@ export const boundedFields = (fields: ReadonlyArray<string>): ReadonlyArray<stri
 /** The message of an error, within its bound. */
 export const boundedMessage = (message: string): string => cut(message, maxMessageLength)
 
-/** The innermost issues of a refused value, each under its path, one by one: whoever asks may stop. */
+/** The innermost issues of a refused value, each with its path; yielded one by one, so that the reader may stop. */
 export function* innermostIssues(
   issue: ParseResult.ParseIssue,
   path: ReadonlyArray<PropertyKey>,
@@ -67,16 +67,16 @@ export function* innermostIssues(
   }
 }
 
-/** Why each field was refused, by its dotted path; "" for the whole of what was refused. */
+/** Why each field was refused, by its dotted path; "" stands for the whole value. */
 export type Reasons = ReadonlyMap<string, string>
 
 /** What refused fields are called. */
 export interface RefusalNames {
-  /** What the refused value itself is called, in front of every path; absent, it has no name. */
+  /** The name of the refused value itself, in front of every path. Default: none. */
   readonly root?: string
-  /** Put between a field and its reason: "in the query". Absent, nothing. */
+  /** Put between a field and its reason: "in the query". Default: nothing. */
   readonly where?: string
-  /** What several values are called in place of one: "given more than once". Default: an array. */
+  /** What to call several values in place of one: "given more than once". Default: "an array". */
   readonly array?: string
 }
 
@@ -99,13 +99,13 @@ export const boundedRefusals = (
   return refused
 }
 
-/** Fields that are refused for one reason, in a row. */
+/** Consecutive fields that are refused for the same reason. */
 interface Group {
   readonly fields: Array<string>
   readonly reason: string
 }
 
-/** Fields that have to be the same, one after another, are said together. */
+/** Groups consecutive fields that must have the same form, so that one sentence names them all. */
 const grouped = (reasons: Reasons, whole: string): ReadonlyArray<Group> => {
   const groups: Array<Group> = []
   for (const [field, reason] of reasons) {
@@ -120,13 +120,13 @@ const grouped = (reasons: Reasons, whole: string): ReadonlyArray<Group> => {
 const sentence = ({ fields, reason }: Group): string =>
   `${enumerated(fields)} ${reason}${/[.?]$/.test(reason) ? "" : "."}`
 
-/** Room for what is said of the fields that no longer fit. */
+/** Room for the sentence about the fields that no longer fit. */
 const remainder = 50
 
 /**
  * Why fields were refused, as sentences in the order of the fields, within the bound of a message.
  *
- * @param whole what has no name is called
+ * @param whole what to call a value without a name
  */
 export const explained = (reasons: Reasons, whole = "The request body"): string => {
   let text = ""
@@ -143,7 +143,7 @@ export const explained = (reasons: Reasons, whole = "The request body"): string 
 /**
  * What an error says of refused fields: its message and its `fields`.
  *
- * @param whole what is refused under no name, e.g. "The request body"
+ * @param whole what to call a value without a name, e.g. "The request body"
  */
 export const refusal = (
   reasons: Reasons,

@@ -1,9 +1,9 @@
 import { Option, SchemaAST } from "effect"
 
 /**
- * What a schema takes, in words: the second half of a refusal's sentence, "must be …". A schema whose keywords do not
- * say enough (a pattern, a rule over characters) carries its own words; those of all others are made of its kind, its
- * bounds and its values. Holds no server code.
+ * What a schema accepts, in words: the second half of a refusal's sentence, "must be …". A schema whose keywords do not
+ * say enough (a pattern, a rule about characters) carries its own words; for all others, they are generated from its
+ * kind, bounds and values. No server code.
  */
 
 const RuleId = Symbol.for("connected-payments/bounds/Rule")
@@ -16,20 +16,20 @@ const RemarkId = Symbol.for("connected-payments/bounds/Remark")
  */
 export const rule = (words: string): { readonly [RuleId]: string } => ({ [RuleId]: words })
 
-/** The annotation that `remark` makes. */
+/** The annotation that `remark` creates. */
 export type Remark = { readonly [RemarkId]: string }
 
 /**
- * What is added to the words that are made of a schema, as an annotation.
+ * An addition to the generated words of a schema, as an annotation.
  *
  * @param words what helps to get the value right: "in the smallest unit of the currency"
  */
 export const remark = (words: string): Remark => ({ [RemarkId]: words })
 
-/** A kind of JSON. */
+/** A type of JSON value. */
 export type Kind = "string" | "number" | "boolean" | "array" | "object" | "null"
 
-/** The kind of a value that JSON has; `undefined` counts as null. */
+/** The JSON type of a value; `undefined` counts as null. */
 export const kindOf = (value: unknown): Kind => {
   if (value === null || value === undefined) return "null"
   if (Array.isArray(value)) return "array"
@@ -47,21 +47,21 @@ export const kindOf = (value: unknown): Kind => {
 
 type Keywords = Readonly<Record<string, unknown>>
 
-/** What a schema takes. */
+/** What a schema accepts. */
 export interface Taken {
   /** Without a field's name: "must be a whole number from 1 to 100". */
   readonly words: string
-  /** The kinds of JSON that it takes; empty where it takes any. */
+  /** The JSON types that it accepts; empty if it accepts any. */
   readonly kinds: ReadonlySet<Kind>
-  /** The texts that it takes, where they are a list. */
+  /** The texts that it accepts, if they are a list. */
   readonly options: ReadonlyArray<string>
-  /** The lengths of text that it takes; none where the length is no matter. */
+  /** The lengths of text that it accepts; null if it accepts any. */
   readonly lengths: { readonly min: number; readonly max: number } | null
-  /** The numbers of items that it takes; none where they are no matter. */
+  /** The numbers of items that it accepts; null if it accepts any. */
   readonly items: { readonly min: number; readonly max: number } | null
 }
 
-/** The words of a value of which nothing is known; a test holds that no field of a request has them. */
+/** The words for a schema of which nothing is known; a test checks that no field of a request has them. */
 export const anyForm = "must have another form"
 
 const ownWords = (ast: SchemaAST.Annotated, id: symbol): string | undefined => {
@@ -69,7 +69,7 @@ const ownWords = (ast: SchemaAST.Annotated, id: symbol): string | undefined => {
   return typeof words === "string" ? words : undefined
 }
 
-/** What is behind a schema on the side of the wire. */
+/** The schema behind another, on the encoded side. */
 const behind = (ast: SchemaAST.AST): SchemaAST.AST | undefined => {
   switch (ast._tag) {
     case "Refinement":
@@ -82,7 +82,7 @@ const behind = (ast: SchemaAST.AST): SchemaAST.AST | undefined => {
   }
 }
 
-/** The outermost words of a schema and of what is behind it. */
+/** The outermost words of a schema and of those behind it. */
 const wordsBehind = (ast: SchemaAST.AST | undefined, id: symbol): string | undefined =>
   ast === undefined ? undefined : (ownWords(ast, id) ?? wordsBehind(behind(ast), id))
 
@@ -110,7 +110,7 @@ const keywordsOf = (ast: SchemaAST.AST): Keywords => {
   }
 }
 
-/** The members of a union, those of unions within it included. */
+/** The members of a union, including those of unions within it. */
 const membersOf = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.AST> => {
   const from = behind(ast)
   if (from !== undefined && ast._tag !== "Refinement") return membersOf(from)
@@ -149,7 +149,7 @@ const arrayWords = ({ maxItems, minItems, uniqueItems }: Keywords): string => {
   return `an array${size}${uniqueItems === true ? ", each of them once" : ""}`
 }
 
-/** The fields that an object needs are said of one that is none. */
+/** The words for an object: the fields that it needs, or how many keys it may have. */
 const objectWords = ({ maxProperties, required }: Keywords): string => {
   const max = numberOf(maxProperties)
   if (max !== undefined) return `an object with at most ${max} keys`
@@ -175,7 +175,7 @@ const kindWords = (keywords: Keywords): string | undefined => {
   }
 }
 
-/** The kinds of JSON that a schema takes on the wire: a number in a query is a string there. */
+/** The JSON types that a schema accepts when encoded: a number in a query is a string. */
 const kindsOf = (ast: SchemaAST.AST): ReadonlyArray<Kind> => {
   const from = behind(ast)
   if (from !== undefined) return kindsOf(from)
@@ -208,7 +208,7 @@ const bounds = (min: unknown, max: unknown): Taken["lengths"] =>
 const listed = (words: ReadonlyArray<string>): string =>
   words.length > 2 ? `one of ${words.join(", ")}` : words.join(" or ")
 
-/** What is said of one member of a union. */
+/** The words for one member of a union. */
 const memberWords = (ast: SchemaAST.AST): string => {
   if (SchemaAST.isLiteral(ast)) return ast.literal === "" ? "empty" : String(ast.literal)
   return takenBy(ast).words.replace(/^must be /, "")
@@ -238,7 +238,7 @@ const takenByMembers = (members: ReadonlyArray<SchemaAST.AST>): Taken => ({
 
 const known = new WeakMap<SchemaAST.AST, Taken>()
 
-/** What a schema takes on the wire. Worked out once per schema. */
+/** What a schema accepts when encoded. Computed once per schema. */
 export const takenBy = (ast: SchemaAST.AST): Taken => {
   const before = known.get(ast)
   if (before !== undefined) return before

@@ -2,8 +2,8 @@ import { Schema } from "effect"
 import { rule } from "./Rules.ts"
 
 /**
- * Text within bounds. A length is judged before anything else, so that no pattern ever runs on more than the field
- * takes. Characters are Unicode code points, as JSON Schema counts them: an emoji is one. Holds no server code.
+ * Text within bounds. The length is checked first, so that no pattern ever runs on more than the field accepts.
+ * Characters are Unicode code points, as JSON Schema counts them: an emoji is one. No server code.
  */
 
 /** How long a text may be, in characters. */
@@ -13,15 +13,15 @@ export interface TextLength {
   readonly max: number
 }
 
-/** Which form a text has. */
+/** The form of a text. */
 export interface TextForm {
   /** Runs on at most `max` characters. Without flags, since JSON Schema has none. */
   readonly pattern: RegExp
-  /** The form and the length in words, for whoever sent something else: "must be 3 capital letters". */
+  /** The form and the length in words, for the error: "must be 3 capital letters". */
   readonly rule: string
 }
 
-/** How long a text may be, and which form it has. */
+/** How long a text may be, and its form. */
 export type TextBounds = TextLength & (TextForm | { readonly pattern?: never; readonly rule?: never })
 
 /** Whether a text has `min` to `max` characters; looks at no more than `2 * max` units of it. */
@@ -41,7 +41,7 @@ const ofLength = (min: number, max: number) =>
     })
   )
 
-/** Text of `min` to `max` characters, of one form where a pattern says which. */
+/** Text of `min` to `max` characters, of the form that `pattern` says, if there is one. */
 export const text = ({ max, min = 0, pattern, rule: words }: TextBounds): Schema.Schema<string> =>
   pattern === undefined ? ofLength(min, max) : ofLength(min, max).pipe(Schema.pattern(pattern)).annotations(rule(words))
 
@@ -51,8 +51,8 @@ export const controls = "\\u0000-\\u001f\\u007f-\\u009f"
 const withoutControls = new RegExp(`^[^${controls}]*$`)
 
 /**
- * Text of ours that people read: 1 to `max` characters without control characters, which PostgreSQL (NUL) and logs do
- * not take. Blanks around it are cut off before it is judged.
+ * Text that people read: 1 to `max` characters without control characters, which PostgreSQL (NUL) and logs do not
+ * accept. It is trimmed before it is checked.
  */
 export const PrintableText = (max: number) => {
   const words = `must be text of 1 to ${max} characters, without control characters such as line breaks`

@@ -11,8 +11,8 @@ import { fields, jsonOption, show, time } from "./Output.ts"
 import { described, exampleOrganization, type KnownCommand } from "./Synopsis.ts"
 
 /**
- * `accounts link | unlink | show`: the provider account of an organization and environment (contract 1.5). A link is
- * made here, and it alone connects a disconnected account again.
+ * `accounts link | unlink | show`: the provider account of an organization and environment (contract 1.5). Only a link
+ * created here connects a disconnected account again.
  */
 
 const services = Layer.mergeAll(Organizations.layer, Layer.provide(Accounts.layer, noProvider)).pipe(
@@ -35,7 +35,7 @@ const tenantOptions = { organization: organizationOption, environment: environme
 
 const exampleTenant = `--organization ${exampleOrganization} --environment sandbox`
 
-/** The account in one line; `-` where none is linked. */
+/** The account in one line; `-` if none is linked. */
 export const accountLine = (account: Option.Option<LinkedAccount>): string =>
   Option.match(account, { onNone: () => "-", onSome: ({ accountId, status }) => `${accountId} (${status})` })
 
@@ -76,7 +76,7 @@ const link = described(
   ).pipe(Command.provide(servicesWithProvider)),
   {
     command: "accounts link",
-    summary: "Link a provider account, after reading it at the provider. This alone connects a disconnected one again.",
+    summary: "Link a provider account, after reading it at the provider. Only this connects a disconnected one again.",
     example: `${exampleTenant} --account acct_1AbCdEfGhIjKlMnO`
   }
 )
@@ -99,7 +99,8 @@ const unlink = described(
   ).pipe(Command.provide(services)),
   {
     command: "accounts unlink",
-    summary: "Forget the linked account. Nothing is changed at the provider; its events go nowhere.",
+    summary:
+      "Forget the linked account. Nothing changes at the provider; the account's events are no longer delivered.",
     example: exampleTenant
   }
 )
@@ -117,14 +118,14 @@ const showOne = described(
       yield* show(json, { json: accountJson(tenant, known.value), text: accountText(tenant, known.value) })
     })
   ).pipe(Command.provide(services)),
-  { command: "accounts show", summary: "Show the linked account as it is on record.", example: exampleTenant }
+  { command: "accounts show", summary: "Show the linked account as recorded.", example: exampleTenant }
 )
 
-/** The command and its verbs. */
+/** The command with its subcommands. */
 export const accounts = Command.make("accounts").pipe(
   Command.withDescription("Link provider accounts to organizations."),
   Command.withSubcommands([link.command, unlink.command, showOne.command])
 )
 
-/** What the help says of each. */
+/** The commands, for the help. */
 export const accountCommands: ReadonlyArray<KnownCommand> = [link.known, unlink.known, showOne.known]

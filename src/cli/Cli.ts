@@ -33,7 +33,7 @@ const root = Command.make(programName).pipe(
   ])
 )
 
-/** Every command that there is. */
+/** Every command. */
 export const commands: ReadonlyArray<KnownCommand> = [
   ...serviceCommands,
   ...organizationCommands,
@@ -46,14 +46,14 @@ export const commands: ReadonlyArray<KnownCommand> = [
   ...mcpCommands
 ]
 
-/** Warnings and worse, on standard error; `--log-level` says otherwise. `serve` has a log of its own. */
+/** Logs warnings and errors to standard error, unless `--log-level` says otherwise. `serve` has its own log. */
 const logger = Layer.merge(
   Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.logfmtLogger)),
   Logger.minimumLogLevel(LogLevel.Warning)
 )
 
 const parseAndRun = (args: ReadonlyArray<string>) =>
-  // The first two are dropped, as the paths of Node and of the script are
+  // The parser drops the first two, which usually are the paths of Node and of the script
   Command.run(root, { name: programName, version, executable: programName })(["", "", ...args])
 
 const execute = Effect.fnUntraced(function* (args: ReadonlyArray<string>) {
@@ -72,7 +72,7 @@ const execute = Effect.fnUntraced(function* (args: ReadonlyArray<string>) {
 
 const tell = (text: string, exitCode: number): Effect.Effect<number> => Effect.as(Console.error(text), exitCode)
 
-/** How a command that did not succeed ends. What the parser refused it has said already. */
+/** Reports a command that did not succeed. The parser has already reported what it refused. */
 const report = (cause: Cause.Cause<unknown>, args: ReadonlyArray<string>): Effect.Effect<number> => {
   if (Cause.isInterruptedOnly(cause)) {
     return Effect.interrupt
@@ -90,10 +90,10 @@ const report = (cause: Cause.Cause<unknown>, args: ReadonlyArray<string>): Effec
 }
 
 /**
- * Runs the command line's command and answers the exit code; failures are told on standard error as sentences.
- * Interrupted only where the process was told to stop.
+ * Runs a command line and returns the exit code; failures are printed to standard error as sentences. Interrupted only
+ * if the process was told to stop.
  *
- * @param commandLine what follows the name of the program
+ * @param commandLine the arguments after the name of the program
  */
 export const runCli = (commandLine: ReadonlyArray<string>): Effect.Effect<number> => {
   const args = normalize(commandLine)

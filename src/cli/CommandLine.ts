@@ -3,24 +3,24 @@ import { WrongUsage } from "./Failure.ts"
 import type { KnownCommand } from "./Synopsis.ts"
 
 /**
- * What is looked at before the parser gets the command line: it knows the commands of one level only, and what it says
- * of an unknown option is that another one is missing.
+ * Checks of the command line before the parser gets it: the parser knows the commands of one level only, and reports an
+ * unknown option as another one missing.
  */
 
-/** `--name=value` is split: the parser loses a repeated option that is written both ways. */
+/** Splits `--name=value`, since the parser loses a repeated option that is written both ways. */
 export const normalize = (commandLine: ReadonlyArray<string>): ReadonlyArray<string> =>
   commandLine.flatMap((arg) => {
     const [, option, value] = /^(--[a-z][a-z-]*)=(.*)$/s.exec(arg) ?? []
     return option === undefined || value === undefined ? [arg] : [option, value]
   })
 
-/** The words that name the command: what comes before the first option, at most a noun and a verb. */
+/** The words that name the command: those before the first option, at most a noun and a verb. */
 export const commandWords = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const end = args.findIndex((arg) => arg.startsWith("-"))
   return (end < 0 ? args : args.slice(0, end)).slice(0, 2)
 }
 
-/** The commands whose names begin with these words; what follows a whole name is an argument. */
+/** The commands whose names begin with these words; words after a full name are arguments. */
 export const commandsUnder = (
   commands: ReadonlyArray<KnownCommand>,
   words: ReadonlyArray<string>
@@ -38,7 +38,7 @@ const isWhole = (command: KnownCommand, words: ReadonlyArray<string>): boolean =
 export const asksForHelp = (args: ReadonlyArray<string>): boolean =>
   args.some((arg) => arg === "--help" || arg === "-h")
 
-/** Options of the program, which stand before or after any command. */
+/** Options of the program, which may be before or after any command. */
 const programOptions = new Set(["--help", "--version", "--wizard", "--completions", "--log-level"])
 
 /** The command that is asked for, or what the command line should have said. */
@@ -50,10 +50,10 @@ export type Understood =
 
 const wrong = (problem: string, known: Iterable<string>): Understood => ({
   _tag: "Wrong",
-  error: new WrongUsage({ message: `${problem} There is: ${[...new Set(known)].join(", ")}.` })
+  error: new WrongUsage({ message: `${problem} Available: ${[...new Set(known)].join(", ")}.` })
 })
 
-/** An option that the command has not; what follows an option is its value, whatever it looks like. */
+/** An option that the command does not have; the argument after an option is its value, whatever it looks like. */
 const unknownOption = ({ options }: KnownCommand, args: ReadonlyArray<string>): Option.Option<string> =>
   Option.fromNullable(
     args.find(
@@ -65,7 +65,7 @@ const unknownOption = ({ options }: KnownCommand, args: ReadonlyArray<string>): 
 const takesValue = (options: ReadonlySet<string>, before: string | undefined): boolean =>
   before !== undefined && before !== "--json" && options.has(before)
 
-/** Looks at the words and options alone; values are the parser's. */
+/** Checks only words and options; the parser checks values. */
 export const understand = (commands: ReadonlyArray<KnownCommand>, args: ReadonlyArray<string>): Understood => {
   const words = commandWords(args)
   const under = commandsUnder(commands, words)
@@ -87,7 +87,7 @@ export const understand = (commands: ReadonlyArray<KnownCommand>, args: Readonly
   return words.length === 0 && args.length > 0
     ? { _tag: "Program" }
     : wrong(
-        words.length === 0 ? "No command is given." : `'${words.join(" ")}' alone is no command.`,
+        words.length === 0 ? "No command is given." : `'${words.join(" ")}' is not a complete command.`,
         words.length === 0 ? nouns : under.map(({ command }) => command)
       )
 }

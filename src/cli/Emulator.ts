@@ -6,7 +6,7 @@ import { formOption } from "./Fields.ts"
 import { fields, jsonOption, show, table } from "./Output.ts"
 import { described, type KnownCommand } from "./Synopsis.ts"
 
-/** `emulator trigger | triggers`: what happens at the local provider without a request of the platform. */
+/** `emulator trigger | triggers`: makes things happen at the local provider that the platform does not request. */
 
 const known: ReadonlyArray<TriggerDescription> = triggers
 
@@ -16,10 +16,10 @@ const typeArgument = Args.text({ name: "type" }).pipe(
       isTriggerType(text)
         ? Effect.succeed(text)
         : Effect.fail(
-            HelpDoc.p(`There is no trigger '${text}'. There is: ${known.map(({ type }) => type).join(", ")}.`)
+            HelpDoc.p(`There is no trigger '${text}'. Available: ${known.map(({ type }) => type).join(", ")}.`)
           )
   ),
-  Args.withDescription("What is to happen, as `emulator triggers` lists it.")
+  Args.withDescription("What should happen, as `emulator triggers` lists it.")
 )
 
 const accountOption = formOption(
@@ -28,7 +28,7 @@ const accountOption = formOption(
   "must be the id of a provider account (acct_…)"
 ).pipe(
   Options.withPseudoName("<acct_…>"),
-  Options.withDescription("The connected account that it happens on. Default: the only one."),
+  Options.withDescription("The connected account that it happens to. Default: the only one."),
   Options.optional
 )
 
@@ -38,11 +38,11 @@ const urlOption = formOption(
   "must be an http or https URL"
 ).pipe(
   Options.withPseudoName("<url>"),
-  Options.withDescription("The emulator. Default: that of the service that runs on DATA_DIR."),
+  Options.withDescription("The emulator's URL. Default: that of the service that runs on DATA_DIR."),
   Options.optional
 )
 
-/** The names that stand beside a trigger's own options. */
+/** Names that a trigger's own options can't have. */
 const reserved: ReadonlyArray<string> = ["type", "account"]
 
 const optionsOption = formOption(
@@ -94,7 +94,7 @@ const trigger = described(
   ),
   {
     command: "emulator trigger",
-    summary: "Let something happen at the local provider: it changes its objects and sends signed notifications.",
+    summary: "Make something happen at the local provider: it changes its objects and sends signed notifications.",
     example: 'charge.dispute.closed --options \'{"outcome": "won"}\''
   }
 )
@@ -117,11 +117,11 @@ const list = described(
   }
 )
 
-/** The command and its verbs. */
+/** The command with its subcommands. */
 export const emulator = Command.make("emulator").pipe(
-  Command.withDescription("Let things happen at the local provider emulator."),
+  Command.withDescription("Make things happen at the local provider emulator."),
   Command.withSubcommands([trigger.command, list.command])
 )
 
-/** What the help says of each. */
+/** The commands, for the help. */
 export const emulatorCommands: ReadonlyArray<KnownCommand> = [trigger.known, list.known]

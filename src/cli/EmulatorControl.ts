@@ -4,7 +4,7 @@ import { readSettings, type SettingsError } from "../settings/Settings.ts"
 import { CommandFailed } from "./Failure.ts"
 import { findLocalService } from "./LocalService.ts"
 
-/** A provider emulator that runs, and the platform's key for it. */
+/** A running provider emulator, and the platform's key for it. */
 interface EmulatorAddress {
   readonly url: URL
   readonly secretKey: Redacted.Redacted
@@ -12,17 +12,16 @@ interface EmulatorAddress {
 
 const nothingRuns = new CommandFailed({
   message:
-    "No service with a provider emulator runs on DATA_DIR. Start one with `npm start`, or name an emulator with --url."
+    "No service with a provider emulator is running on DATA_DIR. Start one with `npm start`, or name an emulator with --url."
 })
 
 const noKey = new CommandFailed({
-  message:
-    "The emulator asks for the platform's key: set PROVIDER_SANDBOX_SECRET_KEY to the key that it was started with."
+  message: "The emulator needs the platform's key: set PROVIDER_SANDBOX_SECRET_KEY to the key that it was started with."
 })
 
 /**
  * The emulator that is named, else that of the service that runs on the data directory. The key is the sandbox's, from
- * the settings or of that service: the production key is never sent here.
+ * the settings or from that service: the production key is never sent.
  */
 const findEmulator = (
   named: Option.Option<URL>
@@ -41,12 +40,12 @@ const findEmulator = (
     return { url: url.value, secretKey: credentials.value.secretKey }
   })
 
-/** The emulator answers at once or not at all. */
+/** How long the emulator may take: it answers at once or not at all. */
 const answerTimeoutMillis = 10_000
 
 const Refusal = Schema.parseJson(Schema.Struct({ error: Schema.Struct({ message: Schema.String }) }))
 
-/** Asks the emulator for something that happens at the provider by itself; answers its JSON, decoded. */
+/** Asks the emulator to make something happen at the provider; returns its decoded JSON. */
 export const askEmulator = <A, I>(
   named: Option.Option<URL>,
   path: string,
@@ -71,14 +70,18 @@ export const askEmulator = <A, I>(
       const refusal = Schema.decodeOption(Refusal)(text)
       return yield* new CommandFailed({
         message: Option.match(refusal, {
-          onNone: () => `What answers at ${url.origin} is no provider emulator.`,
+          onNone: () => `The server at ${url.origin} is not a provider emulator.`,
           onSome: ({ error }) => error.message
         })
       })
     }
     return yield* Schema.decode(Schema.parseJson(answer))(text).pipe(
       Effect.mapError(
-        (cause) => new CommandFailed({ message: `${url.origin} is no provider emulator of this version.`, cause })
+        (cause) =>
+          new CommandFailed({
+            message: `The server at ${url.origin} is not a provider emulator of this version.`,
+            cause
+          })
       )
     )
   })

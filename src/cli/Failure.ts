@@ -1,7 +1,7 @@
 import { Cause, Data, Predicate } from "effect"
 import { isApiError } from "../errors/Errors.ts"
 
-/** A command could not do what it was asked; the message is a plain sentence for the operator. Exit code 1. */
+/** A command failed; the message is a plain sentence for the operator. Exit code 1. */
 export class CommandFailed extends Data.TaggedError("CommandFailed")<{
   readonly message: string
   readonly cause?: unknown
@@ -13,7 +13,7 @@ export class WrongUsage extends Data.TaggedError("WrongUsage")<{ readonly messag
 /** Exit codes: 0 done, 1 failed, 2 wrong usage, 130 stopped by a signal. */
 export const exitCodes = { done: 0, failed: 1, usage: 2, interrupted: 130 } as const
 
-/** Causes that are said beside the message: enough for a lost connection, and no wall of text. */
+/** How many causes are printed with the message: enough for a lost connection, without a wall of text. */
 const maxCauses = 3
 
 const wordsOf = (value: unknown): string => {
@@ -26,11 +26,11 @@ const wordsOf = (value: unknown): string => {
   return typeof value === "string" ? value : Predicate.isRecord(value) ? JSON.stringify(value) : ""
 }
 
-/** A refusal of our own is said in full by its message; its cause is the database's word for the same. */
+/** Whether an error is our own refusal, whose message is complete: its cause is the database's version of the same. */
 const isRefusal = (error: { readonly cause: unknown }): boolean =>
   isApiError(error) && error.status < 500 && error.cause instanceof Error
 
-/** What failed and why, each cause once, on one line per cause. What is kept as a cause never holds a secret. */
+/** What failed and why: each cause once, one per line. Causes never hold secrets. */
 export const explain = (error: unknown): string => {
   const lines = [wordsOf(error)]
   let cause: unknown = Predicate.hasProperty(error, "cause") && !isRefusal(error) ? error.cause : undefined
@@ -44,6 +44,6 @@ export const explain = (error: unknown): string => {
   return lines.filter((line) => line !== "").join("\n  because: ")
 }
 
-/** A bug of ours: said in full, since only its trace helps. */
+/** The report of a bug, in full, since only its trace helps. */
 export const explainDefect = (cause: Cause.Cause<unknown>): string =>
   `This is a bug of connected-payments.\n${Cause.pretty(cause, { renderErrorCause: true })}`

@@ -8,9 +8,9 @@ import { OrganizationId } from "../kit/Ids.ts"
 import { Instant } from "../kit/Instant.ts"
 import { CommandFailed } from "./Failure.ts"
 
-/** Options and arguments that several commands take; a value of the wrong form is wrong usage. */
+/** Options and arguments that several commands have; a value with the wrong form is wrong usage. */
 
-/** Takes an option's value further; what can't be is refused with this sentence. */
+/** Parses an option's value further; an invalid one is refused with this sentence. */
 export const parsedOption = <A, B>(name: string, parse: (value: A) => Option.Option<B>, refusal: string) =>
   Options.mapEffect((value: A) =>
     Option.match(parse(value), {
@@ -19,14 +19,14 @@ export const parsedOption = <A, B>(name: string, parse: (value: A) => Option.Opt
     })
   )
 
-/** A text option of a form. */
+/** A text option with a form. */
 export const formOption = <A>(name: string, parse: (text: string) => Option.Option<A>, refusal: string) =>
   Options.text(name).pipe(parsedOption(name, parse, refusal))
 
-/** How the help names a value that is a duration or an instant. */
+/** The help's name for a value that is a duration or an instant. */
 export const durationOrTime = "<duration|ISO 8601 date or time>"
 
-/** What people leave out of an instant: its time, in UTC then, or its seconds. */
+/** The short forms of an instant: without its time, which is then 00:00 UTC, or without its seconds. */
 const shortened: ReadonlyArray<readonly [form: RegExp, full: string]> = [
   [/^(\d{4}-\d\d-\d\d)$/, "$1T00:00:00Z"],
   [/^(\d{4}-\d\d-\d\dT\d\d:\d\d)(Z|[+-]\d\d:\d\d)$/, "$1:00$2"]
@@ -52,7 +52,7 @@ export const environmentOption = Options.choice("environment", environments).pip
 export const emailOption = (name: string) =>
   formOption(name, Schema.decodeOption(Email), "must be an e-mail address").pipe(Options.withPseudoName("<address>"))
 
-/** A name as the API takes it: 1 to `max` printable characters once the blanks around them are gone. */
+/** A name as the API accepts it: 1 to `max` printable characters once trimmed. */
 export const textOption = (name: string, max: number) =>
   formOption(
     name,
@@ -65,14 +65,14 @@ export const idArgument = <A extends string>(schema: Schema.Schema<A, string>, d
   Args.text({ name: "id" }).pipe(
     Args.mapEffect((text) =>
       Option.match(Schema.decodeOption(schema)(text), {
-        onNone: () => Effect.fail(HelpDoc.p(`'${text}' is no id: an id is a UUID`)),
+        onNone: () => Effect.fail(HelpDoc.p(`'${text}' is not an id: an id is a UUID`)),
         onSome: Effect.succeed
       })
     ),
     Args.withDescription(description)
   )
 
-/** Fails with a sentence where there is no such organization. */
+/** Fails with a sentence if there is no such organization. */
 export const requireOrganization = (id: OrganizationId) =>
   Effect.flatMap(Organizations, (organizations) =>
     Effect.if(organizations.exists(id), {

@@ -7,13 +7,13 @@ import type { KnownCommand } from "./Synopsis.ts"
 export const programName = "connected-payments"
 
 const notes = [
-  "Commands work on the service's own settings: DATABASE_URL and the others. Without DATABASE_URL they use the service that runs on DATA_DIR, or start its embedded database for the time of the command.",
-  "Exit codes: 0 done, 1 failed, 2 wrong usage. Failures are told on standard error."
+  "Commands work on the service's own settings: DATABASE_URL and the others. Without DATABASE_URL they use the service that runs on DATA_DIR, or start its embedded database for the duration of the command.",
+  "Exit codes: 0 done, 1 failed, 2 wrong usage. Failures are printed to standard error."
 ]
 
 const exampleOf = ({ command, example }: KnownCommand): string => `$ ${programName} ${command} ${example}`.trimEnd()
 
-/** All commands or those of one noun, each in a line, with an example each. */
+/** The help for all commands or those of one noun: a line and an example for each. */
 export const overview = (commands: ReadonlyArray<KnownCommand>): string =>
   [
     `${programName} ${version}`,
@@ -24,13 +24,13 @@ export const overview = (commands: ReadonlyArray<KnownCommand>): string =>
     notes.join("\n")
   ].join("\n\n")
 
-/** What the parser says of a value whose form the option's line names already. */
+/** The parser's description of a value whose form the option's line already names. */
 const formless = /^ *A (?:user-defined piece of text|true or false value)\.\n\n/gm
 
-/** The words to choose from, as the parser writes them: they look as if the pipe separated options. */
+/** The choices of an option, as the parser writes them: they look as if the pipe separated options. */
 const choices = /(--[a-z-]+ )(\w+(?: \| \w+)+)/g
 
-/** One command: how it is written, its options with the forms of their values, and an example. */
+/** The help for one command: its usage, its options with the forms of their values, and an example. */
 export const commandHelp = (command: KnownCommand): string =>
   HelpDoc.toAnsiText(
     HelpDoc.blocks([

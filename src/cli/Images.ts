@@ -10,11 +10,14 @@ import { operator } from "./Operator.ts"
 import { jsonOption, show } from "./Output.ts"
 import { described, type KnownCommand } from "./Synopsis.ts"
 
-/** `images remove`: product images that must not be shown any more, from the database or the bucket that they are kept in. */
+/**
+ * `images remove`: removes product images that must no longer be shown, from the database or the bucket that holds
+ * them.
+ */
 
 const images = Layer.unwrapEffect(
   Effect.map(Installation, ({ imageStore }) =>
-    // What bounds uploads bounds no removal
+    // The bounds on uploads don't concern removals
     Images.layer({ publicUrl: "", plainHttp: false, imageMegabytesPerHour: Number.MAX_SAFE_INTEGER }).pipe(
       Layer.provide([imageStoreLayer(Option.getOrUndefined(imageStore)), RateLimits.layer])
     )
@@ -23,14 +26,14 @@ const images = Layer.unwrapEffect(
 
 const services = images.pipe(Layer.provide(database), Layer.provide(Installation.layer))
 
-/** The file name in what may be a whole URL. */
+/** The file name in a text that may be a whole URL. */
 const fileIn = (text: string): string => text.slice(text.lastIndexOf("/") + 1)
 
 const imageArgument = Args.text({ name: "image" }).pipe(
   Args.mapEffect((text) =>
     Option.match(nameOf(fileIn(text)), {
       onNone: () =>
-        Effect.fail(HelpDoc.p(`An image is named by its URL (…${imagesPath}/<sha256>.jpg) or by the URL's last part.`)),
+        Effect.fail(HelpDoc.p(`Name the image by its URL (…${imagesPath}/<sha256>.jpg) or by the URL's last part.`)),
       onSome: Effect.succeed
     })
   ),
@@ -51,8 +54,8 @@ const remove = described(
       yield* show(json, {
         json: { image: file, removed: true, uploadedBy },
         text: [
-          `${file} is removed: its URL answers 404 from now on. Caches that have it keep it; purge them by its URL.`,
-          owners.length === 0 ? "No upload of it is on record." : `It was uploaded by ${owners.join(", ")}.`
+          `${file} is removed: its URL answers 404 from now on. Caches may still hold it; purge them by its URL.`,
+          owners.length === 0 ? "No upload of this image is on record." : `It was uploaded by ${owners.join(", ")}.`
         ].join("\n")
       })
     })
@@ -64,11 +67,11 @@ const remove = described(
   }
 )
 
-/** The command and its verb. */
+/** The command with its subcommand. */
 export const imagesCommand = Command.make("images").pipe(
   Command.withDescription("Remove product images."),
   Command.withSubcommands([remove.command])
 )
 
-/** What the help says of it. */
+/** The command, for the help. */
 export const imageCommands: ReadonlyArray<KnownCommand> = [remove.known]

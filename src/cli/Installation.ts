@@ -11,51 +11,54 @@ import type { CommandFailed } from "./Failure.ts"
 import { findLocalService, type LocalService } from "./LocalService.ts"
 import { applyMigrations, requireCurrentSchema } from "./Schema.ts"
 
+const make = Effect.gen(function* () {
+  const settings = yield* readSettings
+  const local = yield* findLocalService(settings)
+  const known = Option.orElse(settings.databaseUrl, () => Option.map(local, ({ databaseUrl }) => databaseUrl))
+  if (Option.isNone(known)) {
+    const { service } = yield* completeSettings(settings)
+    return {
+      databaseUrl: service.databaseUrl,
+      startedDatabase: true,
+      provider: Effect.succeed(service.provider),
+      imageStore: settings.imageStore
+    }
+  }
+  return {
+    databaseUrl: known.value,
+    startedDatabase: false,
+    imageStore: settings.imageStore,
+    provider: Effect.map(
+      completeSettings({ ...withEmulatorOf(local, settings), databaseUrl: known }),
+      ({ service }) => service.provider
+    )
+  }
+})
+
 /**
- * What the commands work on, by the service's own settings. Without `DATABASE_URL` that is the database of the service
- * that is running on the data directory; where none runs, the embedded one is started for the command.
+ * The database, provider and image store that the commands work on, from the service's settings. Without `DATABASE_URL`
+ * it is the database of the service that is running on the data directory; if none runs, the embedded one is started
+ * for the command.
  */
 export class Installation extends Context.Tag("connected-payments/cli/Installation")<
   Installation,
   {
     readonly databaseUrl: Redacted.Redacted
-    /** Whether the database was started for this command, so that its schema is this command's to keep up to date. */
+    /** Whether the database was started for this command, which then has to keep its schema up to date. */
     readonly startedDatabase: boolean
-    /** The provider as the service reaches it: where no key is set, the running service's emulator, or a started one. */
+    /** The provider as the service reaches it: if no key is set, the running service's emulator, or a new one. */
     readonly provider: Effect.Effect<StripeProviderOptions, LocalDefaultsFailed, Scope.Scope>
-    /** The bucket that product images are kept in; none where they are in the database. */
+    /** The bucket of product images; none if they are in the database. */
     readonly imageStore: Option.Option<ImageStoreSettings>
   }
 >() {
   static readonly layer: Layer.Layer<Installation, SettingsError | LocalDefaultsFailed> = Layer.scoped(
     Installation,
-    Effect.gen(function* () {
-      const settings = yield* readSettings
-      const local = yield* findLocalService(settings)
-      const known = Option.orElse(settings.databaseUrl, () => Option.map(local, ({ databaseUrl }) => databaseUrl))
-      if (Option.isNone(known)) {
-        const { service } = yield* completeSettings(settings)
-        return {
-          databaseUrl: service.databaseUrl,
-          startedDatabase: true,
-          provider: Effect.succeed(service.provider),
-          imageStore: settings.imageStore
-        }
-      }
-      return {
-        databaseUrl: known.value,
-        startedDatabase: false,
-        imageStore: settings.imageStore,
-        provider: Effect.map(
-          completeSettings({ ...withEmulatorOf(local, settings), databaseUrl: known }),
-          ({ service }) => service.provider
-        )
-      }
-    })
+    make
   )
 }
 
-/** Two emulators must not write one journal: that of a running service is used rather than another one started. */
+/** Uses the emulator of a running service rather than starting another: two emulators must not write one journal. */
 const withEmulatorOf = (local: Option.Option<LocalService>, settings: SettingsShape): SettingsShape => {
   const emulator = Option.flatMap(local, ({ emulator }) => emulator)
   return Option.isNone(emulator) || Option.isSome(settings.provider.sandbox)
@@ -70,10 +73,10 @@ const withEmulatorOf = (local: Option.Option<LocalService>, settings: SettingsSh
       }
 }
 
-/** Commands run one statement after the other. */
+/** Connections of a command, which runs one statement after another. */
 const poolSize = 2
 
-/** The database as it is found, for `migrate`. */
+/** The database, whatever the state of its schema, for `migrate`. */
 export const databaseAsFound: Layer.Layer<
   PgClient.PgClient | SqlClient.SqlClient,
   SettingsError | LocalDefaultsFailed | SqlError.SqlError,
@@ -84,7 +87,7 @@ export const databaseAsFound: Layer.Layer<
   )
 )
 
-/** The database, its schema known to be up to date. */
+/** The database, with its schema up to date. */
 export const database: Layer.Layer<
   PgClient.PgClient | SqlClient.SqlClient,
   SettingsError | LocalDefaultsFailed | SqlError.SqlError | MigrationFailed | CommandFailed,
@@ -99,7 +102,7 @@ export const database: Layer.Layer<
   databaseAsFound
 )
 
-/** The provider of these settings. */
+/** The provider of the installation. */
 export const provider: Layer.Layer<Provider, LocalDefaultsFailed, Installation> = Layer.unwrapScoped(
   Effect.gen(function* () {
     const installation = yield* Installation
@@ -107,7 +110,9 @@ export const provider: Layer.Layer<Provider, LocalDefaultsFailed, Installation> 
   })
 )
 
-/** For commands that look at accounts on record and ask the provider nothing: no key is needed, no emulator started. */
+/**
+ * A provider for commands that only read recorded accounts and never call it: no key is needed, no emulator started.
+ */
 export const noProvider: Layer.Layer<Provider> = stripeProviderLayer({
   sandbox: Option.none(),
   production: Option.none(),

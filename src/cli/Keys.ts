@@ -31,7 +31,7 @@ const services = Layer.merge(Keys.layer, Organizations.layer).pipe(
 const permissionsOption = Options.text("permission").pipe(
   Options.withPseudoName("<permission>"),
   Options.withDescription(
-    `What the key may do; once per permission: ${grants.join(", ")}. '*' is everything on payments: neither webhook management nor the audit log.`
+    `What the key may do; once per permission: ${grants.join(", ")}. '*' is everything on payments, but neither webhook management nor the audit log.`
   ),
   Options.atLeast(1),
   Options.map((permissions) => [...new Set(permissions)]),
@@ -44,7 +44,7 @@ const permissionsOption = Options.text("permission").pipe(
 
 const modeOption = Options.choice("mode", ["test", "live"] as const).pipe(
   Options.withDefault("test" as const),
-  Options.withDescription("live makes a key for production; without it the key is for the sandbox.")
+  Options.withDescription("live creates a key for production; without it the key is for the sandbox.")
 )
 
 const momentOf = (text: string, now: number): Option.Option<Date> =>
@@ -100,13 +100,13 @@ const create = described(
         const secret = Redacted.value(key)
         yield* show(json, {
           json: { ...record, key: secret },
-          text: `${fields([...keyFields(record), ["Key", secret]])}\n\nThe key is shown this once: keep it now.`
+          text: `${fields([...keyFields(record), ["Key", secret]])}\n\nThe key is shown only this once: save it now.`
         })
       })
   ).pipe(Command.provide(services)),
   {
     command: "keys create",
-    summary: "Make an API key; the key itself is shown this once.",
+    summary: "Create an API key; the key itself is shown only this once.",
     example: `--organization ${exampleOrganization} --name Shop --permission '*' --permission 'webhook-endpoints:*' --expires '90 days'`
   }
 )
@@ -162,7 +162,7 @@ const revoke = described(
         const keys = yield* Keys
         const author = yield* operator
         yield* requireOrganization(organization)
-        // A key's id is of one environment alone
+        // A key belongs to one environment only
         const revoked = yield* Effect.forEach(environments, (environment) =>
           keys.revoke({ organizationId: organization, environment }, id, author)
         )
@@ -171,21 +171,21 @@ const revoke = described(
             message: `Organization ${organization} has no key ${id}, or it was revoked already.`
           })
         }
-        yield* show(json, { json: { id, revoked: true }, text: `Key ${id} is revoked, with effect at once.` })
+        yield* show(json, { json: { id, revoked: true }, text: `Key ${id} is revoked and no longer works.` })
       })
   ).pipe(Command.provide(services)),
   {
     command: "keys revoke",
-    summary: "Revoke a key, with effect at once.",
+    summary: "Revoke a key at once.",
     example: `--organization ${exampleOrganization} 0198c3a4-0d2b-7f6e-8a1c-5b9d3e7f2a60`
   }
 )
 
-/** The command and its verbs. */
+/** The command with its subcommands. */
 export const keys = Command.make("keys").pipe(
-  Command.withDescription("Make, list and revoke API keys; move stored secrets to a new master key."),
+  Command.withDescription("Create, list and revoke API keys; move stored secrets to a new master key."),
   Command.withSubcommands([create.command, list.command, revoke.command, rotateMaster.command])
 )
 
-/** What the help says of each. */
+/** The commands, for the help. */
 export const keyCommands: ReadonlyArray<KnownCommand> = [create.known, list.known, revoke.known, rotateMaster.known]

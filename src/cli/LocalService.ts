@@ -1,17 +1,16 @@
-import { join, resolve } from "node:path"
 import { Effect, Option, Redacted, Schema } from "effect"
-import { type LocalDefaultsFailed, readPrivateFile } from "../local/Local.ts"
+import { type LocalDefaultsFailed, localSecretsPath, readPrivateFile } from "../local/Local.ts"
 import { localFilePath } from "../local/LocalOrganization.ts"
 import type { ProviderCredentials, SettingsShape } from "../settings/Settings.ts"
 
 /** A service that runs on the local defaults of a data directory. */
 export interface LocalService {
   readonly databaseUrl: Redacted.Redacted
-  /** Its provider emulator, where it started one. */
+  /** Its provider emulator, if it started one. */
   readonly emulator: Option.Option<{ readonly url: URL; readonly credentials: ProviderCredentials }>
 }
 
-/** What is read of the files that a local start writes into its data directory. */
+/** The fields that are read from the files that a local start writes into its data directory. */
 const LocalFile = Schema.Struct({
   baseUrl: Schema.String,
   databaseUrl: Schema.String,
@@ -19,10 +18,10 @@ const LocalFile = Schema.Struct({
 })
 const LocalSecrets = Schema.Struct({ providerSecretKey: Schema.String, providerWebhookSecret: Schema.String })
 
-/** The service is on this machine: it answers at once or not at all. */
+/** How long the service may take: it is on this machine, and answers at once or not at all. */
 const livenessTimeoutMillis = 2000
 
-/** The file outlives the service that wrote it, so the service itself is asked. */
+/** Whether the service answers: its file may outlive it. */
 const isLive = (baseUrl: string): Effect.Effect<boolean> =>
   Effect.tryPromise(async (signal) => {
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(livenessTimeoutMillis)])
@@ -43,7 +42,7 @@ export const findLocalService = (
     if (Option.isNone(local) || !(yield* isLive(local.value.baseUrl))) {
       return Option.none()
     }
-    const secrets = yield* readAs(join(resolve(settings.dataDirectory), "secrets.json"), LocalSecrets)
+    const secrets = yield* readAs(localSecretsPath(settings), LocalSecrets)
     return Option.some({
       databaseUrl: Redacted.make(local.value.databaseUrl),
       emulator: Option.map(

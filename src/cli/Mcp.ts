@@ -7,23 +7,23 @@ import { described, type KnownCommand } from "./Synopsis.ts"
 /**
  * `mcp`: the tool server over standard input and output, for clients that start a process (contract 5.7).
  *
- * It hands each message on to a running service, with an API key: so the process needs neither the database nor the keys
- * that encrypt its secrets, may do what the key may do and nothing else, and is limited and audited like any caller.
+ * It passes each message on to a running service, with an API key, so the process needs neither the database nor the
+ * keys that encrypt its secrets, may only do what the key may do, and is limited and audited like any caller.
  */
 
 const isLoopback = (hostname: string): boolean => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
 
-/** A key must not be readable on its way. */
+/** Parses the URL of the service: https, or http on this machine, so that the key can't be read on its way. */
 const parseUrl = (text: string): Option.Option<URL> =>
   Option.filter(
     Option.liftThrowable((text: string) => new URL(text))(text),
     ({ hostname, protocol }) => protocol === "https:" || (protocol === "http:" && isLoopback(hostname))
   )
 
-const urlOption = formOption("url", parseUrl, "must be an https URL, or an http one of this machine").pipe(
+const urlOption = formOption("url", parseUrl, "must be an https URL, or an http URL of this machine").pipe(
   Options.withPseudoName("<url>"),
   Options.withDefault(new URL("http://127.0.0.1:8080")),
-  Options.withDescription("Where the service is: its PUBLIC_URL. Default: http://127.0.0.1:8080.")
+  Options.withDescription("The service's URL: its PUBLIC_URL. Default: http://127.0.0.1:8080.")
 )
 
 const keyOption = formOption(
@@ -48,7 +48,7 @@ export const mcp = described(
   Command.make("mcp", { url: urlOption, keyVariable: keyOption }, ({ keyVariable, url }) =>
     Effect.gen(function* () {
       const key = yield* readKey(keyVariable)
-      // The protocol's package is none that the other commands should wait for
+      // Other commands should not wait for the protocol's package to load
       const { bridge } = yield* Effect.promise(() => import("./McpBridge.ts"))
       yield* bridge({ url, key, input: process.stdin, output: process.stdout })
     })
@@ -60,5 +60,5 @@ export const mcp = described(
   }
 )
 
-/** What the help says of it. */
+/** The command, for the help. */
 export const mcpCommands: ReadonlyArray<KnownCommand> = [mcp.known]

@@ -11,7 +11,7 @@ import {
 import { Effect, Option, Redacted } from "effect"
 import { CommandFailed, explain } from "./Failure.ts"
 
-/** Whom a bridge connects. */
+/** The two sides of a bridge. */
 export interface BridgeOptions {
   /** The service. */
   readonly url: URL
@@ -21,7 +21,7 @@ export interface BridgeOptions {
   readonly output: Writable
 }
 
-/** Tells the client of a request that got no answer; others have nobody who waits. */
+/** The error for a request that got no answer; nobody waits for an answer to other messages. */
 const failureOf = (message: JSONRPCMessage, error: unknown): Option.Option<JSONRPCMessage> =>
   isJSONRPCRequest(message)
     ? Option.some({
@@ -31,7 +31,7 @@ const failureOf = (message: JSONRPCMessage, error: unknown): Option.Option<JSONR
       })
     : Option.none()
 
-/** Hands messages on, in both directions, until the input ends and what was asked is answered. */
+/** Passes messages on in both directions, until the input ends and every request is answered. */
 const handOn = async (
   input: Readable,
   stdio: StdioServerTransport,
@@ -54,7 +54,7 @@ const handOn = async (
   stdio.onerror = (error) => console.error(explain(error))
   service.onmessage = (message) => {
     const initialized = isJSONRPCResultResponse(message) ? InitializeResultSchema.safeParse(message.result) : undefined
-    // Later requests say in a header which version was agreed on
+    // Later requests send the agreed version in a header
     if (initialized?.success === true) service.setProtocolVersion(initialized.data.protocolVersion)
     void stdio.send(message)
   }
@@ -68,8 +68,8 @@ const handOn = async (
 }
 
 /**
- * Serves a client that reads and writes streams by a service that is reached over HTTP, until the client's input ends.
- * What the service refuses, or that it can't be reached, is answered to the request that asked.
+ * Connects a client that reads and writes streams to a service over HTTP, until the client's input ends. If the service
+ * refuses a request or can't be reached, the request gets that as its answer.
  */
 export const bridge = Effect.fnUntraced(function* ({ input, key, output, url }: BridgeOptions) {
   const endpoint = new URL("mcp", url.href.endsWith("/") ? url : `${url.href}/`)

@@ -31,7 +31,7 @@ const environmentsOption = Options.choice("environment", environments).pipe(
 
 const keepKeysOption = Options.boolean("keep-keys").pipe(
   Options.withDescription(
-    "Leave the API keys that the member created; else those are revoked that they could not give any more."
+    "Keep the API keys that the member created; otherwise those that they could no longer give are revoked."
   )
 )
 
@@ -54,7 +54,7 @@ const findMember = Effect.fnUntraced(function* (organizationId: OrganizationId, 
   const members = yield* Members
   yield* requireOrganization(organizationId)
   const found = (yield* members.list(organizationId)).find((member) => member.email === email)
-  return found ?? (yield* new CommandFailed({ message: `${email} is no member of organization ${organizationId}.` }))
+  return found ?? (yield* new CommandFailed({ message: `${email} is not a member of organization ${organizationId}.` }))
 })
 
 const list = described(
@@ -122,7 +122,7 @@ const setRole = described(
         const changed = yield* members.update({
           organizationId: organization,
           personId,
-          // Environments that are not named stay as they are
+          // Without environments, those granted are unchanged
           change: environments.length === 0 ? { role } : { role, environments },
           keepKeys,
           author: yield* operator
@@ -132,7 +132,7 @@ const setRole = described(
   ).pipe(Command.provide(services)),
   {
     command: "members set-role",
-    summary: "Change a member's role, and the environments granted to them where any are named.",
+    summary: "Change a member's role, and the environments granted to them if any are named.",
     example: `${exampleMember} --role viewer --environment sandbox --environment production`
   }
 )
@@ -159,11 +159,11 @@ const remove = described(
   }
 )
 
-/** The command and its verbs. */
+/** The command with its subcommands. */
 export const members = Command.make("members").pipe(
   Command.withDescription("Show and change who belongs to an organization."),
   Command.withSubcommands([list.command, add.command, setRole.command, remove.command])
 )
 
-/** What the help says of each. */
+/** The commands, for the help. */
 export const memberCommands: ReadonlyArray<KnownCommand> = [list.known, add.known, setRole.known, remove.known]

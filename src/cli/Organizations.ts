@@ -13,7 +13,7 @@ import { operator } from "./Operator.ts"
 import { fields, jsonOption, show, table } from "./Output.ts"
 import { described, exampleOrganization, type KnownCommand } from "./Synopsis.ts"
 
-/** `organizations create | list | show`: the tenants, seen by the operator (contract 1.1). */
+/** `organizations create | list | show`: the tenants, for the operator (contract 1.1). */
 
 const services = Layer.mergeAll(Organizations.layer, Members.layer, Layer.provide(Accounts.layer, noProvider)).pipe(
   Layer.provide(database),
@@ -23,7 +23,7 @@ const services = Layer.mergeAll(Organizations.layer, Members.layer, Layer.provid
 const nameOption = formOption(
   "name",
   (text) => Schema.decodeOption(OrganizationName)(text),
-  `must have 1 to ${maxOrganizationName} characters, all visible, and no link or mail address: it stands in mails to people who are invited`
+  `must have 1 to ${maxOrganizationName} characters, all visible, and no link or mail address: it appears in mails to people who are invited`
 ).pipe(Options.withPseudoName(`<text of 1 to ${maxOrganizationName} characters>`))
 
 const create = described(
@@ -36,13 +36,13 @@ const create = described(
         const { id } = yield* organizations.create({ name, ownerEmail, author: yield* operator })
         yield* show(json, {
           json: { id, name, ownerEmail },
-          text: `Organization ${id} is made: "${name}", owned by ${ownerEmail}.`
+          text: `Organization ${id} was created: "${name}", owned by ${ownerEmail}.`
         })
       })
   ).pipe(Command.provide(services)),
   {
     command: "organizations create",
-    summary: "Make an organization with both of its workspaces and its owner.",
+    summary: "Create an organization with both of its workspaces and its owner.",
     example: "--name 'Acme Ltd' --owner-email ana@acme.example"
   }
 )
@@ -61,7 +61,7 @@ const list = described(
       })
     })
   ).pipe(Command.provide(services)),
-  { command: "organizations list", summary: "List all organizations, the oldest first.", example: "--json" }
+  { command: "organizations list", summary: "List all organizations, oldest first.", example: "--json" }
 )
 
 const showOne = described(
@@ -100,11 +100,11 @@ const showOne = described(
   }
 )
 
-/** The command and its verbs. */
+/** The command with its subcommands. */
 export const organizations = Command.make("organizations").pipe(
-  Command.withDescription("Make and show organizations."),
+  Command.withDescription("Create and show organizations."),
   Command.withSubcommands([create.command, list.command, showOne.command])
 )
 
-/** What the help says of each. */
+/** The commands, for the help. */
 export const organizationCommands: ReadonlyArray<KnownCommand> = [create.known, list.known, showOne.known]

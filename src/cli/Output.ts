@@ -2,25 +2,25 @@ import { stripVTControlCharacters } from "node:util"
 import { Options } from "@effect/cli"
 import { Console, Effect } from "effect"
 
-/** What commands print: on standard output what was asked for and nothing else; everything else on standard error. */
+/** What commands print: only the result on standard output, everything else on standard error. */
 
 /** `--json`, which every command takes. */
 export const jsonOption = Options.boolean("json").pipe(Options.withDescription("Print JSON for machines."))
 
-/** What a command has to show, for machines and for people. */
+/** The result of a command, for machines and for people. */
 export interface Shown {
   readonly json: unknown
   readonly text: string
 }
 
-/** Prints it in the form that was asked for. */
+/** Prints a result in the requested form. */
 export const show = (asJson: boolean, { json, text }: Shown): Effect.Effect<void> =>
   Console.log(asJson ? JSON.stringify(json, undefined, 2) : text)
 
-/** Stored texts are other people's: what would steer the terminal is made visible. */
+/** Makes control characters visible: stored texts come from others, and must not control the terminal. */
 const printable = (text: string): string => text.replaceAll(/\p{Cc}/gu, "\u{FFFD}")
 
-/** Rows in columns as wide as they need to be. */
+/** Rows in columns that are as wide as necessary. */
 export const columns = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
   const cells = rows.map((row) => row.map(printable))
   const widths = (cells[0] ?? []).map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)))
@@ -34,20 +34,20 @@ export const columns = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
     .join("\n")
 }
 
-/** Rows under a head, in columns; without rows a sentence that says so. */
+/** Rows in columns with a header; without rows, a sentence that says so. */
 export const table = (
   head: ReadonlyArray<string>,
   rows: ReadonlyArray<ReadonlyArray<string>>,
   whenEmpty: string
 ): string => (rows.length === 0 ? whenEmpty : columns([head, ...rows]))
 
-/** One thing, a line per field. */
+/** One object, a line per field. */
 export const fields = (lines: ReadonlyArray<readonly [label: string, value: string]>): string => columns(lines)
 
-/** A time as people read it; `-` where there is none. */
+/** A time as people read it; `-` if there is none. */
 export const time = (at: Date | null): string => (at === null ? "-" : at.toISOString())
 
-/** The console, without colours where nobody looks: in pipes and files, or where `NO_COLOR` is set. */
+/** The console without colours if it is a pipe or a file, or if `NO_COLOR` is set. */
 export const withPlainConsole = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.consoleWith((console) => {
     const plain = (isTerminal: boolean, args: ReadonlyArray<unknown>) =>

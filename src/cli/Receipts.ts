@@ -21,14 +21,14 @@ import { fields, jsonOption, show, table, time } from "./Output.ts"
 import { described, exampleOrganization, type KnownCommand } from "./Synopsis.ts"
 
 /**
- * `receipts list | show | replay`: what the provider reported, what became of it, and how to make up for what was missed
+ * `receipts list | show | replay`: what the provider reported, what became of it, and how to deliver what was missed
  * (contract 11).
  */
 
-/** The workers are in other processes, which look for due deliveries by themselves. */
+/** The workers are in other processes, which poll for due deliveries. */
 const workersPoll = Layer.succeed(WakeUp, { announce: Effect.void, await: Effect.never })
 
-/** These commands remove nothing. */
+/** No retention: these commands remove nothing. */
 const kept = { receiptRetention: Duration.infinity }
 
 const receiptsOn = <E, R>(providerLayer: Layer.Layer<Layer.Layer.Success<typeof noProvider>, E, R>) =>
@@ -44,7 +44,7 @@ const services = receiptsOn(noProvider)
 
 const servicesWithProvider = receiptsOn(Layer.provide(provider, Installation.layer))
 
-/** The provider's own names: visible ASCII without blanks. */
+/** A provider identifier: visible ASCII without spaces. */
 const providerName = Schema.decodeOption(Schema.String.pipe(Schema.pattern(/^[\x21-\x7e]{1,255}$/)))
 
 const eventArgument = Args.text({ name: "event" }).pipe(
@@ -57,14 +57,14 @@ const eventArgument = Args.text({ name: "event" }).pipe(
   Args.withDescription("The event's id at the provider: evt_…")
 )
 
-const typeOption = formOption("type", providerName, "must be an event type of the provider's").pipe(
+const typeOption = formOption("type", providerName, "must be a provider event type").pipe(
   Options.withPseudoName("<event type>"),
   Options.withDescription("Only this type, by the provider's name, such as payment_intent.succeeded."),
   Options.optional
 )
 
 const outcomeOption = Options.choice("outcome", receiptOutcomes).pipe(
-  Options.withDescription("Only those that this became of."),
+  Options.withDescription("Only those with this outcome."),
   Options.optional
 )
 
@@ -94,7 +94,7 @@ const limitOption = Options.integer("limit").pipe(
 
 const beforeOption = formOption("before", providerName, "must be the id of an event at the provider").pipe(
   Options.withPseudoName("<evt_…>"),
-  Options.withDescription("The page that follows this one: the last event's id of the page before."),
+  Options.withDescription("The next page: the last event's id of the previous page."),
   Options.optional
 )
 
@@ -177,7 +177,7 @@ const receiptText = ({ events, ...receipt }: ReceiptDetail) =>
         type,
         ...[deliveries.queued, deliveries.delivered, deliveries.failed, skipped].map(String)
       ]),
-      "It became no event."
+      "It produced no event."
     )
   ].join("\n\n")
 
@@ -194,18 +194,18 @@ const showOne = described(
   ).pipe(Command.provide(services)),
   {
     command: "receipts show",
-    summary: "Show a notification's receipt, the events that it became, and how their deliveries stand.",
+    summary: "Show a notification's receipt, its events, and the state of their deliveries.",
     example: "--environment sandbox evt_1AbCdEfGhIjKlMnO"
   }
 )
 
 const replayText = ({ deliveriesMade, events, outcome }: Replay) =>
   deliveriesMade === 0
-    ? `Nothing was missing: no delivery was made. The receipt says: ${outcome}`
+    ? `Nothing was missing: no delivery was created. The receipt's outcome: ${outcome}`
     : [
-        `Deliveries made: ${deliveriesMade}`,
+        `Deliveries created: ${deliveriesMade}`,
         table(
-          ["EVENT", "TYPE", "DELIVERIES MADE"],
+          ["EVENT", "TYPE", "DELIVERIES CREATED"],
           events.map(({ deliveriesMade, id, type }) => [id, type, String(deliveriesMade)]),
           ""
         )
@@ -227,16 +227,16 @@ const replay = described(
   ).pipe(Command.provide(servicesWithProvider)),
   {
     command: "receipts replay",
-    summary: "Fetch a notification's event again and make the deliveries that are missing. Those that exist stay.",
+    summary: "Fetch a notification's event again and create the deliveries that are missing. Existing ones stay.",
     example: "--environment sandbox evt_1AbCdEfGhIjKlMnO"
   }
 )
 
-/** The command and its verbs. */
+/** The command with its subcommands. */
 export const receipts = Command.make("receipts").pipe(
-  Command.withDescription("Look at the provider's notifications, and replay what was missed."),
+  Command.withDescription("Show the provider's notifications, and replay what was missed."),
   Command.withSubcommands([list.command, showOne.command, replay.command])
 )
 
-/** What the help says of each. */
+/** The commands, for the help. */
 export const receiptCommands: ReadonlyArray<KnownCommand> = [list.known, showOne.known, replay.known]

@@ -12,9 +12,9 @@ import { database, Installation } from "./Installation.ts"
 import { jsonOption, show } from "./Output.ts"
 import { described } from "./Synopsis.ts"
 
-/** `keys rotate-master`: everything that is encrypted at rest, moved to the first of `MASTER_KEYS`. */
+/** `keys rotate-master`: moves everything that is encrypted at rest to the first of `MASTER_KEYS`. */
 
-/** How often progress is told on standard error. */
+/** How often progress is printed to standard error. */
 const progressEveryMillis = 1000
 
 const makeProgress = () => {
@@ -48,16 +48,16 @@ const reportText = ({ current, left, reencrypted, unreadable, unused }: Rotation
     ...left.map(leftText),
     ...unreadable.map(
       ({ environment, kind, masterKeyId, organizationId }) =>
-        `Of the ${kind} of organization ${organizationId} in ${environment}, one does not open under "${masterKeyId}".`
+        `One of the ${kind} of organization ${organizationId} in ${environment} does not decrypt under "${masterKeyId}".`
     ),
     ...(unused.length === 0
       ? []
       : [
-          `Nothing in this database is under ${unused.map((id) => `"${id}"`).join(", ")} any more. Once every process runs with "${current}" first, take it out of MASTER_KEYS; keep it for as long as you keep backups from before.`
+          `Nothing in this database is under ${unused.map((id) => `"${id}"`).join(", ")} any longer. Once every process runs with "${current}" first, remove it from MASTER_KEYS; keep it as long as you keep older backups.`
         ])
   ].join("\n")
 
-/** The command; it fails where something is left under another key. */
+/** The command; it fails if something is left under another key. */
 export const rotateMaster = described(
   Command.make("rotate-master", { json: jsonOption }, ({ json }) =>
     Effect.gen(function* () {
@@ -66,7 +66,7 @@ export const rotateMaster = described(
       if (report.left.length > 0) {
         return yield* new CommandFailed({
           message:
-            "Not everything is under the current master key. See that every process has it first in MASTER_KEYS, and run this again."
+            "Not everything is under the current master key. Make sure that every process has it first in MASTER_KEYS, and run this again."
         })
       }
     })

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { type MigrationFailed, migrate, migrations } from "../storage/Migrations.ts"
 import { CommandFailed } from "./Failure.ts"
 
-/** The names of the migrations that the database has, in their order, such as `0001_initial`. */
+/** The names of the migrations that the database has, in order, such as `0001_initial`. */
 const appliedMigrations: Effect.Effect<ReadonlyArray<string>, SqlError.SqlError, SqlClient.SqlClient> = Effect.gen(
   function* () {
     const sql = yield* SqlClient.SqlClient
@@ -17,7 +17,7 @@ const appliedMigrations: Effect.Effect<ReadonlyArray<string>, SqlError.SqlError,
   }
 )
 
-/** Brings the schema up to date; answers which migrations it lacked. Another process may have been the one that ran them. */
+/** Brings the schema up to date; returns which migrations it lacked, even if another process has run them. */
 export const applyMigrations: Effect.Effect<
   ReadonlyArray<string>,
   SqlError.SqlError | MigrationFailed,
@@ -28,7 +28,7 @@ export const applyMigrations: Effect.Effect<
   return (yield* appliedMigrations).filter((name) => !before.has(name))
 })
 
-/** A command that only wants to look never changes the schema of a shared database: that is asked for by name. */
+/** Requires an up-to-date schema. Only `migrate` changes the schema of a shared database. */
 export const requireCurrentSchema: Effect.Effect<void, SqlError.SqlError | CommandFailed, SqlClient.SqlClient> =
   Effect.gen(function* () {
     const applied = new Set(yield* appliedMigrations)

@@ -6,9 +6,9 @@ import { jsonOption, show } from "./Output.ts"
 import { applyMigrations } from "./Schema.ts"
 import { described, type KnownCommand } from "./Synopsis.ts"
 
-/** `serve` and `migrate`: the service itself and its schema. */
+/** `serve` and `migrate`: run the service, and update its schema. */
 
-/** A service that is told to stop has done what it was asked; every other command that is stopped has not. */
+/** A service that is told to stop has succeeded, unlike any other command that is stopped. */
 const stopped = Effect.sync(() => {
   process.exitCode = 0
 })
@@ -38,10 +38,10 @@ export const migrate = described(
   ).pipe(Command.provide(Layer.provide(databaseAsFound, Installation.layer))),
   {
     command: "migrate",
-    summary: "Bring the database's schema up to date and say which migrations that took.",
+    summary: "Bring the database's schema up to date and list the migrations that were applied.",
     example: "--json"
   }
 )
 
-/** What the help says of each. */
+/** The commands, for the help. */
 export const serviceCommands: ReadonlyArray<KnownCommand> = [serve.known, migrate.known]

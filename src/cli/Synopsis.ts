@@ -7,23 +7,23 @@ export interface Synopsis {
   readonly command: string
   /** One sentence. */
   readonly summary: string
-  /** What follows the command in its example. */
+  /** The arguments of its example. */
   readonly example: string
 }
 
-/** A synopsis with the options that the command takes, such as `--json`. */
+/** A synopsis with the options of the command, such as `--json`. */
 export interface KnownCommand extends Synopsis {
   readonly options: ReadonlySet<string>
-  /** The whole command with its options and the forms of their values, in a line. */
+  /** The whole command with its options and the forms of their values, in one line. */
   readonly usage: string
   /** The parser's own help: what the command does, its arguments and its options. */
   readonly details: HelpDoc.HelpDoc
 }
 
-/** Stands for an organization's id in examples. */
+/** The organization's id in examples. */
 export const exampleOrganization = "0198c3a2-5c4e-7b1f-9d3a-2f6e8b7c1d40"
 
-/** Gives a command its description, and makes it known to the help and to the check of the command line. */
+/** Gives a command its description, and lists it for the help and the check of the command line. */
 export const described = <Name extends string, R, E, A>(
   self: Command.Command<Name, R, E, A>,
   synopsis: Synopsis
@@ -36,7 +36,7 @@ export const described = <Name extends string, R, E, A>(
     known: {
       ...synopsis,
       options: new Set(usage.match(/--[a-z][a-z-]*/g)),
-      // The parser knows a command by its last word alone
+      // The parser knows only the last word of a command
       usage: [...noun, usage].join(" "),
       details: Command.getHelp(command, CliConfig.make({ showBuiltIns: false, isCaseSensitive: true }))
     }

@@ -9,8 +9,8 @@ import { fileURLToPath } from "node:url"
 import { verifyWebhook, type WebhookEvent } from "../webhooks/index.ts"
 
 /**
- * The whole main job in a throwaway data directory, as an integrator's backend would do it: over HTTP alone, with a
- * consumer that verifies what it receives. Plain TypeScript on purpose: this is what it takes without Effect.
+ * The main flow in a temporary data directory, as an integrator's backend would do it: over HTTP, with a consumer that
+ * verifies what it receives. Plain TypeScript on purpose, to show what it takes without Effect.
  */
 
 const order = { reference: "order-1001", amount: 2 * 1500, currency: "brl" } as const
@@ -31,7 +31,7 @@ const doing = (name: string) => {
   step = name
 }
 
-/** Looks again until there is something, or the time is over. */
+/** Polls until there is a result, or the time is up. */
 const until = async <A>(what: string, look: () => Promise<A | undefined>): Promise<A> => {
   while (Date.now() < deadline) {
     const found = await look()
@@ -117,7 +117,7 @@ const text = (object: Json, field: string): string => {
 
 const list = (object: Json): ReadonlyArray<Json> => {
   const data = object["data"]
-  return Array.isArray(data) ? data : fail("the answer is no list")
+  return Array.isArray(data) ? data : fail("the answer is not a list")
 }
 
 interface ReceivedEvent {
@@ -125,7 +125,7 @@ interface ReceivedEvent {
   readonly deliveryId: string
 }
 
-/** The integrator's receiving endpoint: verifies, remembers each event once, and only then answers 2xx. */
+/** The integrator's endpoint: verifies, stores each event once, and only then answers 2xx. */
 const startConsumer = async (secret: () => string, organizationId: string) => {
   const received = new Map<string, ReceivedEvent>()
   const refused: Array<string> = []

@@ -5,9 +5,9 @@ import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 
 /**
- * Makes the consumer's kit a package of its own, `connected-payments-webhooks`, for those who receive events and install
- * nothing else of this one: `npm run pack:webhooks`. The archive lands where the command was started; arguments go to
- * `npm pack`, e.g. `-- --pack-destination /tmp`.
+ * Packs the consumer's kit as a separate package, `connected-payments-webhooks`, for those who only receive events:
+ * `npm run pack:webhooks`. The archive is written to the current directory; arguments are passed to `npm pack`, e.g.
+ * `-- --pack-destination /tmp`.
  */
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const target = join(root, "dist/connected-payments-webhooks")
@@ -18,7 +18,7 @@ interface Manifest {
   readonly engines: Readonly<Record<string, string>>
 }
 
-// The project's own file
+// The project's own file, so its form is known
 const { engines, license, version }: Manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 
 const manifest = {

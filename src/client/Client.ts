@@ -13,9 +13,9 @@ import { type Failure, tellApart } from "./Refusals.ts"
 import { type Answer, readAnswer } from "./Resources.ts"
 import { type RetryOptions, withRetries } from "./Retries.ts"
 
-/** What a client of one organization and environment needs; the key decides the environment. */
+/** The options of a client of one organization and environment; the key decides the environment. */
 export interface ClientOptions {
-  /** Where the service is, such as `https://payments.example`. */
+  /** The URL of the service, such as `https://payments.example`. */
   readonly baseUrl: string | URL
   /** The organization's id (UUID); any other text is a defect. */
   readonly organizationId: string
@@ -23,12 +23,13 @@ export interface ClientOptions {
   readonly retry?: RetryOptions
 }
 
-type Contract =
+/** The groups and the common errors of the API. */
+type ApiTypes =
   typeof Api extends HttpApi.HttpApi<infer _Id, infer Groups, infer Error, infer _R>
     ? { readonly groups: Groups; readonly error: Error }
     : never
 
-/** Groups that a key can't call, or has no use for: signing in, members and keys, what the provider sends, health. */
+/** Groups that a key can't call or does not need: signing in, members and keys, provider notifications, health. */
 const otherGroups = [
   "signIn",
   "session",
@@ -42,9 +43,9 @@ const otherGroups = [
   "health"
 ] as const
 
-type GroupName = Exclude<HttpApiGroup.HttpApiGroup.Name<Contract["groups"]>, (typeof otherGroups)[number]>
+type GroupName = Exclude<HttpApiGroup.HttpApiGroup.Name<ApiTypes["groups"]>, (typeof otherGroups)[number]>
 
-/** What the client itself can fail with, beside the documented errors: no connection, or an answer of another form. */
+/** The client's own failures, besides the documented errors: no connection, or an answer with another form. */
 export type ClientFailure = HttpClientError.HttpClientError | ParseResult.ParseError
 
 type Fields<Path, Query, Payload, Headers, Name> = ([keyof Omit<Path, "organizationId">] extends [never]
@@ -55,7 +56,7 @@ type Fields<Path, Query, Payload, Headers, Name> = ([keyof Omit<Path, "organizat
     : Partial<Query> extends Query
       ? { readonly urlParams?: Query }
       : { readonly urlParams: Query }) &
-  // The image of an upload is no schema's matter: it goes as the part `file` of a form
+  // The image of an upload has no schema: it is sent as the part `file` of a form
   (Name extends "upload"
     ? { readonly payload: FormData }
     : [Payload] extends [never]
@@ -64,7 +65,7 @@ type Fields<Path, Query, Payload, Headers, Name> = ([keyof Omit<Path, "organizat
   ([Headers] extends [never]
     ? unknown
     : {
-        /** Default: a new one per call, kept over its tries. */
+        /** Default: a new one per call, the same for all its tries. */
         readonly idempotencyKey?: string
       })
 
@@ -75,7 +76,7 @@ type Call<Req, Answer> = Partial<Req> extends Req ? (request?: Req) => Answer : 
 type Pages<Req, Query, Success, Error> = "starting_after" extends keyof Query
   ? Success extends { readonly data: ReadonlyArray<infer Item>; readonly has_more: boolean }
     ? {
-        /** Every item of the list, page by page as they are asked for; `limit` is the size of a page. */
+        /** Every item of the list, fetched page by page on demand; `limit` is the page size. */
         readonly stream: Call<Req, Stream.Stream<Item, Error>>
       }
     : unknown
@@ -96,13 +97,13 @@ type Operation<Group, Endpoint, GroupError> =
   >
     ? Call<
         Request<Fields<Path, Query, Payload, Headers, Name>>,
-        Effect.Effect<Answer<Group, Name, Success>, Failure<Error | GroupError | Contract["error"] | ClientFailure>>
+        Effect.Effect<Answer<Group, Name, Success>, Failure<Error | GroupError | ApiTypes["error"] | ClientFailure>>
       > &
         Pages<
           Request<Fields<Path, Query, Payload, Headers, Name>>,
           Query,
           Answer<Group, Name, Success>,
-          Failure<Error | GroupError | Contract["error"] | ClientFailure>
+          Failure<Error | GroupError | ApiTypes["error"] | ClientFailure>
         >
     : never
 
@@ -119,15 +120,15 @@ type Operations<Group> =
 
 /**
  * Every operation that a key may call, by group: `client.products.create({ payload })`. Answers and errors are those of
- * the contract, each error a class told apart by its `_tag`; refusals of the provider's whose codes are documented have a tag each. The provider's objects have the fields that the documents
- * name, each undefined where the provider sends it as another type than that; all further fields are `unknown`. Lists with
- * cursor pages have a `stream` beside the call.
+ * the contract, each error a class told apart by its `_tag`; the provider's refusals with documented codes each have a
+ * tag of their own. Provider objects have the documented fields, each undefined if the provider sends another type; all
+ * further fields are `unknown`. Lists with cursor pages also have a `stream`.
  */
 export type Client = {
-  readonly [Name in GroupName]: Operations<HttpApiGroup.HttpApiGroup.WithName<Contract["groups"], Name>>
+  readonly [Name in GroupName]: Operations<HttpApiGroup.HttpApiGroup.WithName<ApiTypes["groups"], Name>>
 }
 
-/** What a caller may say, before it is known of which operation. */
+/** What a caller may pass to any operation. */
 interface AnyRequest {
   readonly path?: Readonly<Record<string, unknown>>
   readonly urlParams?: Readonly<Record<string, unknown>>
@@ -169,15 +170,15 @@ const makeOperation = (
       path: { ...path, organizationId },
       urlParams: urlParams ?? {},
       payload,
-      // Made here and not when the effect runs, so that a retry of the caller's own is a repeat as well
+      // Created here and not when the effect runs, so that the caller's own retry repeats the request too
       ...(place.takesKey ? { headers: { "idempotency-key": idempotencyKey ?? crypto.randomUUID() } } : {})
     })
   return Object.assign(operation, { stream: pagesOf(operation, cursorField(place.group, place.operation)) })
 }
 
 /**
- * The typed client of the HTTP API, derived from the contract, for one key. Over the `HttpClient` in its context, such
- * as `FetchHttpClient.layer`. Repeats what failed for a moment, where that is safe; see `RetryOptions`.
+ * The typed client of the HTTP API, derived from the contract, for one key. Uses the `HttpClient` in its context, such
+ * as `FetchHttpClient.layer`. Repeats temporary failures if that is safe; see `RetryOptions`.
  */
 export const makeClient = (options: ClientOptions): Effect.Effect<Client, never, HttpClient.HttpClient> =>
   Effect.map(
@@ -192,7 +193,7 @@ export const makeClient = (options: ClientOptions): Effect.Effect<Client, never,
     (derived) => {
       const organizationId = OrganizationId.make(options.organizationId)
       const others: ReadonlyArray<string> = otherGroups
-      // The derived client and the contract's declarations are walked side by side; their types are put together in `Client`
+      // The derived client and the API's declarations are walked in parallel; `Client` combines their types
       const calls = derived as unknown as Readonly<Record<string, Readonly<Record<string, AnyCall>>>>
       const groups = Api.groups as unknown as Readonly<Record<string, HttpApiGroup.HttpApiGroup.AnyWithProps>>
       const client = Object.fromEntries(

@@ -1,27 +1,27 @@
 import { documented, ProviderRequestRefused } from "../contract/index.ts"
 
 /**
- * The provider's refusals of parameters whose codes are documented, each under a tag of its own to the client; a refusal
- * under any other code stays a `ProviderRequestRefused`. A further code gets a tag with a new version of the client alone.
+ * The provider's refusals of parameters with documented codes, each with a tag of its own in the client; a refusal with
+ * any other code stays a `ProviderRequestRefused`. Further codes get a tag only with a new version of the client.
  */
 
-/** The amount is more than the provider takes in this currency; `fields` says which. */
+/** The amount is more than the provider accepts in this currency; `fields` says which. */
 export class ProviderAmountTooLarge extends documented("ProviderAmountTooLarge", {
   status: 422,
   code: "provider_amount_too_large",
   settles: "refused",
-  message: "The amount is more than the payment provider takes in this currency.",
+  message: "The amount is more than the payment provider accepts in this currency.",
   why: "The provider has an upper limit for amounts in this currency, and the request exceeds it.",
   remedy: "Lower the amount that `fields` names, or split it."
 }) {}
 
-/** What was to be created exists already, such as an active promotion code; `fields` says which value is taken. */
+/** The object to create exists already, such as an active promotion code; `fields` says which value is taken. */
 export class ProviderResourceAlreadyExists extends documented("ProviderResourceAlreadyExists", {
   status: 422,
   code: "provider_resource_already_exists",
   settles: "refused",
-  message: "The payment provider has such an object already.",
-  why: "What was to be created exists already; `fields` names the value that is taken.",
+  message: "The payment provider already has such an object.",
+  why: "The object to create exists already; `fields` names the value that is taken.",
   remedy: "Use the existing object, or choose another value."
 }) {}
 
@@ -29,7 +29,7 @@ const refusals = [ProviderAmountTooLarge, ProviderResourceAlreadyExists] as cons
 
 type Refusal = InstanceType<(typeof refusals)[number]>
 
-/** The errors of an operation as the client fails with them: those of the contract, the documented refusals apart. */
+/** The errors of an operation in the client: those of the contract, with the documented refusals as separate types. */
 export type Failure<E> = E extends ProviderRequestRefused ? E | Refusal : E
 
 /** Tells the documented refusals apart by their codes; every other failure is left as it is. */

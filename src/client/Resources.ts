@@ -3,9 +3,9 @@ import { ProviderObject, ProviderPage } from "../contract/index.ts"
 import { type providerResources, resourceOf } from "../contract/ProviderResources.ts"
 
 /**
- * The provider's objects as the client answers them. Each field that the documents name may be missing or null, and is
- * undefined where the provider sends another type than the documented one; all other fields are as the provider sends
- * them. So a change at the provider fails no call: only an object without its id does, with a `ParseError`.
+ * The provider's objects as the client returns them. Each documented field may be missing or null, and is undefined if
+ * the provider sends another type than the documented one; all other fields are as the provider sends them. So a change
+ * at the provider fails no call: only an object without its id does, with a `ParseError`.
  */
 
 type Resources = typeof providerResources
@@ -15,7 +15,7 @@ type Of<Place extends keyof Resources> = Schema.Schema.Type<Resources[Place]["sc
 export interface Product extends Of<"products"> {}
 /** A price of a product. */
 export interface Price extends Of<"prices"> {}
-/** A checkout session; confirmed only where `status` is `complete` and `payment_status` is `paid`. */
+/** A checkout session; confirmed only if `status` is `complete` and `payment_status` is `paid`. */
 export interface CheckoutSession extends Of<"checkoutSessions"> {}
 /** A promotion code with its coupon. */
 export interface PromotionCode extends Of<"promotionCodes"> {}
@@ -38,7 +38,7 @@ export interface Account extends Of<"account.get"> {}
 /** The account's balance by currency. */
 export interface Balance extends Of<"account.balance"> {}
 
-/** Every resource, by the same places as in the documents. */
+/** Every resource, by the same keys as in `providerResources`. */
 interface Named {
   readonly products: Product
   readonly prices: Price
@@ -68,7 +68,9 @@ type ResourceOf<Group, Name> = `${Group & string}.${Name & string}` extends infe
     ? Named[Group]
     : ProviderObject
 
-/** What an operation answers to the client, by what the contract says: the provider's objects by their resource. */
+/**
+ * What an operation of the client returns: the contract's success type, with provider objects typed as their resource.
+ */
 export type Answer<Group, Name, Success> = [Success] extends [never]
   ? never
   : [ProviderObject] extends [Success]
@@ -79,7 +81,7 @@ export type Answer<Group, Name, Success> = [Success] extends [never]
 
 type Read = (answer: Effect.Effect<unknown, unknown>) => Effect.Effect<unknown, unknown>
 
-/** Reads the answers of an operation as `Answer` says; those without an object of the provider's are left as they are. */
+/** Reads the answers of an operation as `Answer` says; those without a provider object are unchanged. */
 export const readAnswer = (group: string, operation: string, { ast }: Schema.Schema.All): Read => {
   const resource = resourceOf(group, operation)
   if (resource === undefined) return identity

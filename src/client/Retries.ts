@@ -1,22 +1,22 @@
 import { HttpClient, HttpClientError, type HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { Clock, Duration, Effect, Either, Random } from "effect"
 
-/** How a client repeats what failed for a moment. */
+/** How a client repeats temporary failures. */
 export interface RetryOptions {
   /** Repeats after the first try. Default 4; 0 turns them off. */
   readonly times?: number
-  /** The first wait, doubled by each repeat, ±20 %. Default 250 ms. */
+  /** The first wait, doubled with each repeat, ±20 %. Default 250 ms. */
   readonly delay?: Duration.DurationInput
   /**
-   * The longest wait. Default 20 s. Where the service asks for a longer one (`Retry-After`), its answer is given to the
-   * caller at once.
+   * The longest wait. Default 20 s. If the service asks for a longer one (`Retry-After`), the caller gets its answer at
+   * once.
    */
   readonly maxDelay?: Duration.DurationInput
-  /** For one try, its answer read to the end. Default 30 s. */
+  /** The longest time for one try, including its whole answer. Default 30 s. */
   readonly timeout?: Duration.DurationInput
 }
 
-/** Answers that may be another one a moment later, whatever was asked. */
+/** Statuses that may be different a moment later, whatever the request. */
 const passing = new Set([500, 502, 503, 504])
 
 /**
@@ -30,18 +30,18 @@ type Outcome = Either.Either<HttpClientResponse.HttpClientResponse, HttpClientEr
 
 const isWorthRepeating = (request: HttpClientRequest.HttpClientRequest, outcome: Outcome): boolean => {
   if (Either.isLeft(outcome)) {
-    // An answer that broke off is as uncertain as none
+    // An answer that was cut off is as uncertain as none
     return repeatable(request) && (outcome.left._tag === "ResponseError" || outcome.left.reason === "Transport")
   }
   const { headers, status } = outcome.right
-  // 429 is said before an operation begins; 409 with a Retry-After means that the first try is still under way
+  // 429 is answered before an operation begins; 409 with a Retry-After means that the first try is still under way
   return (
     status === 429 ||
     (repeatable(request) && (passing.has(status) || (status === 409 && headers["retry-after"] !== undefined)))
   )
 }
 
-/** `Retry-After` in milliseconds: seconds or an HTTP date; 0 where there is none that can be read. */
+/** `Retry-After` in milliseconds: seconds or an HTTP date; 0 if there is none that can be read. */
 const askedToWait = (outcome: Outcome, now: number): number => {
   const text = Either.isRight(outcome) ? (outcome.right.headers["retry-after"] ?? "") : ""
   const millis = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now
@@ -49,8 +49,8 @@ const askedToWait = (outcome: Outcome, now: number): number => {
 }
 
 /**
- * Repeats requests where that is safe and may help: no connection, time-outs, 429, 500, 502, 503, 504, and 409 while the
- * first try is under way. Waits as long as the service asks for, and at least an exponential backoff with jitter.
+ * Repeats requests if that is safe and may help: no connection, time-outs, 429, 500, 502, 503, 504, and 409 while the
+ * first try is under way. Waits as long as the service asks, and at least an exponential backoff with jitter.
  */
 export const withRetries = (
   client: HttpClient.HttpClient,
@@ -59,7 +59,7 @@ export const withRetries = (
   const first = Duration.toMillis(delay)
   const longest = Duration.toMillis(maxDelay)
 
-  /** How long to wait before the next try; none where this outcome is the caller's. */
+  /** How long to wait before the next try; undefined if the caller gets this outcome. */
   const nextWait = Effect.fnUntraced(function* (
     request: HttpClientRequest.HttpClientRequest,
     outcome: Outcome,
@@ -93,7 +93,7 @@ export const withRetries = (
   })
 }
 
-/** The answer with its body in memory: one that breaks off is a failure of its try, not of its reader. */
+/** The answer with its body in memory: one that is cut off fails its try, not its reader. */
 const readWhole = (
   request: HttpClientRequest.HttpClientRequest,
   { arrayBuffer, headers, status }: HttpClientResponse.HttpClientResponse

@@ -1,4 +1,6 @@
-/** The typed client of the HTTP API. Schemas, and the errors that are not the client's own: `connected-payments/api`. */
+/**
+ * The typed client of the HTTP API. Schemas, and errors other than the client's own, are in `connected-payments/api`.
+ */
 export { type Client, type ClientFailure, type ClientOptions, ConnectedPayments, makeClient } from "./Client.ts"
 export { ProviderAmountTooLarge, ProviderResourceAlreadyExists } from "./Refusals.ts"
 export type {

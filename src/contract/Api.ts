@@ -19,7 +19,7 @@ import { ProviderApi } from "../provider/Api.ts"
 import { introduction } from "./Introduction.ts"
 import { documentOperations, type Operation, operationsOf } from "./Operations.ts"
 
-/** Whether the process lives, and whether it can serve. */
+/** Health checks: whether the process is alive, and whether it can serve. */
 export class HealthApi extends HttpApiGroup.make("health")
   .add(
     HttpApiEndpoint.get("live", "/health/live")
@@ -33,7 +33,8 @@ export class HealthApi extends HttpApiGroup.make("health")
       .annotate(OpenApi.Summary, "Can the service serve? Asks the database")
   ) {}
 
-class Contract extends BaseApi.addHttpApi(ProviderApi)
+/** The API with all its groups, before its OpenAPI document is completed. */
+class UndocumentedApi extends BaseApi.addHttpApi(ProviderApi)
   .add(ProductImagesApi)
   .add(EndpointsApi)
   .add(DeliveriesApi)
@@ -54,12 +55,12 @@ class Contract extends BaseApi.addHttpApi(ProviderApi)
   .annotate(OpenApi.Description, introduction) {}
 
 /** Every operation of the contract, with the permission that it needs. */
-export const operations: ReadonlyArray<Operation> = operationsOf(Contract)
+export const operations: ReadonlyArray<Operation> = operationsOf(UndocumentedApi)
 
 /**
- * The whole HTTP contract: paths, schemas, permissions and errors of every operation. Imports no server code, so that
- * a client, the documents and the tests can stand on it alone.
+ * The whole HTTP contract: paths, schemas, permissions and errors of every operation. Imports no server code, so that a
+ * client, the documents and the tests need nothing else.
  */
-export class Api extends Contract.annotate(OpenApi.Transform, (spec) =>
+export class Api extends UndocumentedApi.annotate(OpenApi.Transform, (spec) =>
   documentWebhooks(documentOperations(operations)(spec))
 ) {}

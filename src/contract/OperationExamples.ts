@@ -1,6 +1,8 @@
-/** Examples of the main flow for the OpenAPI document and its page. Ids are fictitious; everything else works as it is. */
+/**
+ * Examples of the main flow for the OpenAPI document and its page. Ids are fictitious; everything else works unchanged.
+ */
 
-/** What one operation takes and answers, as JSON. */
+/** The request and the answer of one operation, as JSON. */
 export interface OperationExample {
   readonly request?: unknown
   readonly answer?: unknown
@@ -171,7 +173,9 @@ const delivery = {
 
 const pageOf = (item: object) => ({ data: [item], has_more: false })
 
-/** By group and operation, as in `products.create`; a test holds each against the operation's own schemas. */
+/**
+ * The examples by group and operation, such as `products.create`; a test checks each against the operation's schemas.
+ */
 export const operationExamples: Readonly<Record<string, OperationExample>> = {
   "products.create": { request: { name: product.name }, answer: product },
   "products.list": { answer: pageOf(product) },
@@ -234,5 +238,5 @@ export const operationExamples: Readonly<Record<string, OperationExample>> = {
   "deliveries.list": { answer: pageOf(delivery) }
 }
 
-/** A key of an operation's own, so that no example meets the key of another. */
+/** An idempotency key per operation, so that no example reuses another's. */
 export const exampleIdempotencyKey = (group: string, name: string): string => `try-${group}-${name}-1`

@@ -6,7 +6,7 @@ import { type Permission, RequiredPermission } from "../identity/keys/Permission
 import { exampleIdempotencyKey, operationExamples } from "./OperationExamples.ts"
 import { resourceOf, resourcePage } from "./ProviderResources.ts"
 
-/** The operations of a contract as a list: for the authentication, the documents and the tests over all of them. */
+/** The operations of an API as a list, for the authentication, the documents and the tests of all of them. */
 
 /** One operation of the contract. */
 export interface Operation {
@@ -15,12 +15,12 @@ export interface Operation {
   readonly method: string
   /** With its parameters as `:name`. */
   readonly path: string
-  /** Absent where no credential is needed. */
+  /** Undefined if no credential is needed. */
   readonly permission: Permission | undefined
   readonly endpoint: HttpApiEndpoint.HttpApiEndpoint<string, HttpMethod.HttpMethod>
 }
 
-/** All operations that a contract declares. */
+/** All operations that an API declares. */
 export const operationsOf = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup.Any, E, R>(
   api: HttpApi.HttpApi<Id, Groups, E, R>
 ): ReadonlyArray<Operation> => {
@@ -41,7 +41,7 @@ export const operationsOf = <Id extends string, Groups extends HttpApiGroup.Http
   return operations
 }
 
-/** What tells an operation from the others. */
+/** The key that identifies an operation. */
 export const operationKey = (method: string, path: string): string => `${method} ${path}`
 
 /** Whether an operation takes a body: by its schema, or as bytes that its handler reads and its description declares. */
@@ -55,7 +55,7 @@ interface Compiled {
   readonly names: ReadonlyArray<string>
 }
 
-/** How many parts a path has, a slash at its end aside. */
+/** How many parts a path has, not counting a slash at the end. */
 const partsOf = (path: string): number => {
   let parts = 0
   for (let at = path.indexOf("/"); at !== -1 && at < path.length - 1; at = path.indexOf("/", at + 1)) {
@@ -65,15 +65,15 @@ const partsOf = (path: string): number => {
 }
 
 /**
- * Finds operations by the path of a request, for what the router does not tell: the methods a path takes. As for the
- * router, a parameter may be empty.
+ * Finds operations by the path of a request, for what the router does not tell: the methods that a path accepts. As in
+ * the router, a parameter may be empty.
  */
 export const matcher = (operations: ReadonlyArray<Operation>) => {
   const compiled = operations.map((operation): Compiled => {
     const names = [...operation.path.matchAll(/:(\w+)/g)].flatMap(([, name]) => (name === undefined ? [] : [name]))
     return { operation, names, pattern: new RegExp(`^${operation.path.replaceAll(/:\w+/g, "([^/]*)")}/?$`) }
   })
-  // Every request may ask: most operations are ruled out by their number of parts
+  // Runs for every request: most operations are ruled out by their number of parts
   const byLength = Arr.groupBy(compiled, ({ operation }) => String(partsOf(operation.path)))
   return (path: string): ReadonlyArray<{ readonly operation: Operation; readonly params: Record<string, string> }> =>
     (byLength[String(partsOf(path))] ?? []).flatMap(({ names, operation, pattern }) => {
@@ -84,7 +84,7 @@ export const matcher = (operations: ReadonlyArray<Operation>) => {
     })
 }
 
-/** The two credentials; where a request carries both, the key decides. */
+/** The two credentials; if a request carries both, the key decides. */
 const securitySchemes = {
   apiKey: {
     type: "apiKey",
@@ -115,9 +115,9 @@ const errorHeaders = {
 }
 
 /**
- * Completes the OpenAPI document: the permission of each operation, the request id on every response, and without the
- * platform's own decode error, which the edge never answers. Its schemas are closed for what is taken, open for what is
- * sent.
+ * Completes the OpenAPI document: adds the permission of each operation and the request id of every response, and
+ * removes the platform's own decode error, which the edge never returns. Schemas are closed for requests and open for
+ * answers.
  */
 export const documentOperations =
   (operations: ReadonlyArray<Operation>) =>
@@ -160,7 +160,7 @@ export const documentOperations =
     return described
   }
 
-/** Says of the provider's objects in answers which resource they are, in place. */
+/** Names the resource of each provider object in answers, in place. */
 const describeResources = (operations: ReadonlyArray<Operation>, document: Record<string, unknown>): void => {
   const schemas = at(document, "components", "schemas") ?? {}
   for (const { group, method, name: operation, path } of operations) {
@@ -176,7 +176,7 @@ const describeResources = (operations: ReadonlyArray<Operation>, document: Recor
   }
 }
 
-/** Gives bodies, answers and idempotency keys their examples, in place. */
+/** Adds examples of bodies, answers and idempotency keys, in place. */
 const addExamples = (operations: ReadonlyArray<Operation>, document: Record<string, unknown>): void => {
   for (const { group, method, name, path } of operations) {
     const operation = at(document, ...placeOf(method, path)) ?? {}
@@ -192,7 +192,7 @@ const addExamples = (operations: ReadonlyArray<Operation>, document: Record<stri
   }
 }
 
-/** The names of components that a part of the document refers to, and those that they refer to. */
+/** The names of the components that a part of the document refers to, directly or indirectly. */
 const referredFrom = (part: unknown, schemas: Readonly<Record<string, unknown>>): ReadonlySet<string> => {
   const namesIn = (value: unknown) =>
     [...JSON.stringify(value ?? null).matchAll(/"#\/components\/schemas\/([^"]+)"/g)].flatMap(([, name]) => name ?? [])
@@ -203,7 +203,7 @@ const referredFrom = (part: unknown, schemas: Readonly<Record<string, unknown>>)
   return found
 }
 
-/** Each schema in its published form, in place. A component that is both taken and sent stays closed. */
+/** Puts each schema in its published form, in place. A component that is both accepted and sent stays closed. */
 const publishSchemas = (operations: ReadonlyArray<Operation>, document: Record<string, unknown>): void => {
   const schemas = at(document, "components", "schemas") ?? {}
   const described = operations
@@ -254,7 +254,7 @@ const reference = (schema: string): string => `#/components/schemas/${schema}`
 const mentions = (value: unknown, schema: string): boolean =>
   JSON.stringify(value ?? null).includes(JSON.stringify(reference(schema)))
 
-/** A response without one of the bodies it may have; nothing where it has no other. */
+/** A response without one of its possible bodies; undefined if it has no other. */
 const withoutSchema = (response: unknown, schema: string): Record<string, unknown> | undefined => {
   const content = isObject(response) ? at(response, "content", "application/json") : undefined
   const bodies = at(content ?? {}, "schema")?.["anyOf"]

@@ -1,14 +1,14 @@
 /**
- * The provider's objects, field by field: those that integrations rely on (contract 4.1). The OpenAPI
- * document describes them, and the typed client reads them. The service itself passes an object through as the provider
- * sends it and holds it against nothing, so that a change at the provider fails no answer: hence no field is required but
- * the id, every object is open, and a field of another type than it is known by is undefined to the client's reader.
+ * The provider's objects, field by field: those that integrations rely on (contract 4.1). The OpenAPI document
+ * describes them, and the typed client reads them. The service itself passes an object through as the provider sends
+ * it, unchecked, so that a change at the provider fails no answer: hence no field but the id is required, every object
+ * is open, and the client reads a field with an unexpected type as undefined.
  */
 import { Effect, Option, Predicate, Schema, SchemaAST } from "effect"
 
 type Document = Readonly<Record<string, unknown>>
 
-/** A field to the client's reader, with what the document says of it as its annotation. */
+/** A field as the client reads it, with its description in the document as an annotation. */
 type Field<A> = Schema.optional<Schema.Schema<A | null | undefined>>
 
 const field = <A>(schema: Schema.Schema<A>, jsonSchema: Document): Field<A> =>
@@ -35,13 +35,13 @@ const amount = (description: string) => count(`${description}, in the smallest c
 const unixSeconds = (description: string) => count(`${description}, in Unix seconds`)
 const anyObject = (description: string) => field(AnyObject, { type: "object", description })
 
-/** The document alone tells such fields apart: to the client's reader, each may be null. */
+/** A field that may be null. Only the document distinguishes these: for the client, each may be null. */
 const orNull = <A>(of: Field<A>): Field<A> => {
   const document = documentOf(of)
   return Schema.optional(of.from.annotations({ jsonSchema: { ...document, type: [document["type"], "null"] } }))
 }
 
-/** Ids that the provider answers as the whole object where it expands them. */
+/** An id, or the whole object if the provider expands it. */
 const expandable = (description: string) =>
   field(Schema.Union(Schema.String, AnyObject), { type: ["string", "object", "null"], description })
 
@@ -77,7 +77,7 @@ const resource = <const F extends Fields>(name: string, description: string, fie
   schema: Schema.Struct({ id: Schema.String, object: kind, ...fields }, AnyObject)
 })
 
-/** What an account has one of, without an id. */
+/** An object that an account has one of, without an id. */
 const single = <const F extends Fields>(name: string, description: string, fields: F) => ({
   name,
   document: { type: "object", description, properties: properties(fields) },
@@ -93,12 +93,12 @@ const sums = (description: string) => {
   })
 }
 
-/** By the group of operations that answers it, or by the operation: the component's name, its schema and its reader. */
+/** The resources by the group or the operation that returns them: the component's name, its document and its schema. */
 export const providerResources = {
   products: resource("Product", "A product", {
     active,
     created,
-    default_price: expandable("The price that it is sold at where none is named"),
+    default_price: expandable("The price that it is sold at if none is named"),
     images: field(Schema.Array(Schema.String), {
       type: "array",
       items: { type: "string" },
@@ -107,7 +107,7 @@ export const providerResources = {
     livemode,
     metadata,
     name: text("What payers see"),
-    url: orNull(text("Its page"))
+    url: orNull(text("The URL of its page"))
   }),
   prices: resource("Price", "A price of a product", {
     active,
@@ -117,11 +117,11 @@ export const providerResources = {
     metadata,
     product: expandable("Its product"),
     type: text("`one_time` or `recurring`"),
-    unit_amount: orNull(amount("What one costs; null where tiers or the payer decide"))
+    unit_amount: orNull(amount("The price of one unit; null if tiers or the payer decide"))
   }),
   checkoutSessions: resource(
     "CheckoutSession",
-    "A checkout session; confirmed only where `status` is `complete` and `payment_status` is `paid`",
+    "A checkout session; confirmed only if `status` is `complete` and `payment_status` is `paid`",
     {
       amount_total: orNull(amount("The total after discounts and taxes")),
       client_reference_id: orNull(text("Your own reference of the order")),
@@ -134,7 +134,7 @@ export const providerResources = {
       payment_status: text("`paid` when paid"),
       status: orNull(text("`complete` when finished")),
       subscription: expandable("The subscription, in that mode"),
-      url: orNull(text("The page that the payer opens: for the authorized payer alone, and not for logs"))
+      url: orNull(text("The page that the payer opens: only for the authorized payer, and not for logs"))
     }
   ),
   promotionCodes: resource("PromotionCode", "A promotion code with its coupon", {
@@ -167,14 +167,14 @@ export const providerResources = {
   }),
   charges: resource("Charge", "A charge", {
     amount: amount("What was charged"),
-    amount_refunded: amount("All that was refunded so far"),
+    amount_refunded: amount("How much has been refunded so far"),
     created,
     currency,
     livemode,
     metadata,
     paid: flag("Whether it was paid"),
     payment_intent: expandable("Its payment"),
-    refunded: flag("Whether all of it was refunded"),
+    refunded: flag("Whether the full amount was refunded"),
     status: text("`succeeded`, `pending` or `failed`")
   }),
   refunds: resource("Refund", "A refund", {
@@ -199,7 +199,7 @@ export const providerResources = {
   payouts: resource("Payout", "A payout", {
     amount: amount("What is paid out"),
     arrival_date: unixSeconds("When it is expected at the bank"),
-    automatic: flag("Whether the schedule made it"),
+    automatic: flag("Whether the payout schedule created it"),
     created,
     currency,
     failure_code: orNull(text("Why it failed")),
@@ -218,14 +218,14 @@ export const providerResources = {
   }),
   "account.get": resource("Account", "The connected account", {
     capabilities: anyObject("What it can do: each `active`, `inactive` or `pending`"),
-    charges_enabled: flag("Whether it can take payments"),
+    charges_enabled: flag("Whether it can accept payments"),
     country: text("Two-letter ISO 3166-1 code"),
     created,
     default_currency: orNull(currency),
-    details_submitted: flag("Whether its owner has answered what the provider asks"),
+    details_submitted: flag("Whether its owner has submitted the details that the provider requires"),
     metadata,
-    payouts_enabled: flag("Whether it is paid out"),
-    requirements: orNull(anyObject("What the provider still asks of its owner")),
+    payouts_enabled: flag("Whether it receives payouts"),
+    requirements: orNull(anyObject("What the provider still requires of its owner")),
     type: text("How it is connected")
   }),
   "account.balance": single("Balance", "The account's balance by currency", {
@@ -236,7 +236,7 @@ export const providerResources = {
   })
 }
 
-/** A resource as the document and the client find it by an operation. */
+/** The resource of an operation, for the document and the client. */
 export interface ProviderResource {
   readonly name: string
   readonly document: Document
@@ -245,7 +245,7 @@ export interface ProviderResource {
 
 const byPlace: Readonly<Record<string, ProviderResource>> = providerResources
 
-/** What an operation answers, or has a page of; undefined where it answers no object of the provider's that is known. */
+/** The resource that an operation returns, itself or as a page; undefined if it returns no known provider object. */
 export const resourceOf = (group: string, operation: string): ProviderResource | undefined =>
   byPlace[`${group}.${operation}`] ?? byPlace[group]
 

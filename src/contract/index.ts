@@ -1,6 +1,6 @@
 /**
- * What a client of the HTTP API may import, without server code: the whole contract, its errors, its ids, and the events
- * that it sends.
+ * What a client of the HTTP API may import, without server code: the whole contract, its errors and ids, and the
+ * events.
  */
 
 export { Attempt, Delivery, DeliveryDetail, DeliveryList } from "../deliveries/api/Api.ts"

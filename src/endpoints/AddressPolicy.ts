@@ -1,25 +1,25 @@
 /**
  * Which IP addresses the service may send events to (contract 5.2).
  *
- * A destination is chosen by a customer and requested from inside the operator's network, so an address that only that
- * network can reach must never be connected to (server-side request forgery). IPv4 is judged by what is refused; IPv6 by
- * what is allowed, because its special ranges, and the forms that carry an IPv4 address inside, keep growing.
+ * A customer chooses a destination, and the operator's network connects to it, so an address that only that network can
+ * reach must never be connected to (server-side request forgery). For IPv4 there is a list of what is refused; for IPv6
+ * one of what is allowed, because its special ranges, and the forms that carry an IPv4 address, keep growing.
  */
 import { BlockList, isIP } from "node:net"
 import { isPrivateAddress } from "../bounds/PrivateNetworks.ts"
 
 /** Whether loopback counts as a destination. */
 export interface AddressPolicy {
-  /** True only for a local destination where the setting for local development allows those; never in production. */
+  /** True only for a local destination if the setting for local development allows those; never in production. */
   readonly allowLoopback: boolean
-  /** Nothing but these private networks, which the operator opened for development; never in production. */
+  /** Only these private networks, which the operator allowed for development; never in production. */
   readonly networks?: BlockList
 }
 
-/** The policy of every destination that strangers can choose: public addresses and nothing else. */
+/** The policy of every destination that strangers can choose: only public addresses. */
 export const publicAddressesOnly: AddressPolicy = { allowLoopback: false }
 
-/** The policy of a local destination in development: public addresses, and loopback in addition. */
+/** The policy of a local destination in development: public addresses and loopback. */
 export const loopbackToo: AddressPolicy = { allowLoopback: true }
 
 const ipv4Subnets = (subnets: ReadonlyArray<readonly [network: string, prefix: number]>): BlockList => {
@@ -63,7 +63,7 @@ const refusedIpv6 = ipv6Subnets([
   ["2001:db8::", 32], // documentation
   ["2002::", 16], // 6to4: carries an IPv4 address
   ["2620:4f:8000::", 48], // AS112 sink
-  ["3ffe::", 16], // the former test network, given back
+  ["3ffe::", 16], // the former test network, returned
   ["3fff::", 20] // documentation
 ])
 
@@ -71,8 +71,8 @@ const loopback = ipv4Subnets([["127.0.0.0", 8]])
 loopback.addAddress("::1", "ipv6")
 
 /**
- * Whether the address is one that anybody on the internet can reach. `address` is an address in its usual text form;
- * anything else (a name, an address with a zone id, a shortened or numeric IPv4 form) is not public.
+ * Whether anybody on the internet can reach the address. `address` is an address in its usual text form; anything else
+ * (a name, an address with a zone id, a shortened or numeric IPv4 form) is not public.
  */
 export const isPublicAddress = (address: string): boolean => {
   if (address.includes("%")) return false

@@ -41,8 +41,8 @@ import {
 const EndpointName = PrintableText(100)
 
 /**
- * A destination's URL before it is judged: what is wrong with it has codes of its own (contract 5.2). Where the
- * service takes local destinations, those may be `http`.
+ * A destination's URL before its rules are checked, which have their own error codes (contract 5.2). If the service
+ * allows local destinations, those may be `http`.
  */
 const DestinationText = text({ min: 1, max: 2048 }).annotations({
   ...rule("must be a public https URL of 1 to 2048 characters, such as https://shop.example/events"),
@@ -55,12 +55,12 @@ const Subscriptions = uniqueArray(EventType, { min: 1, max: maxSubscriptions }).
   jsonSchema: { uniqueItems: true }
 })
 
-/** Filters before they are judged key by key: their errors have codes of their own (contract 7). */
+/** Filters before they are checked key by key: their errors have codes of their own (contract 7). */
 const UnjudgedFilters = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
   jsonSchema: filtersJsonSchema
 })
 
-/** A webhook destination as the API shows it. The signing secret is in the answers to create and rotate alone. */
+/** A webhook destination as the API shows it. Only the answers to create and rotate have the signing secret. */
 export const Endpoint = Schema.Struct({
   id: EndpointId,
   name: Schema.String,
@@ -72,23 +72,23 @@ export const Endpoint = Schema.Struct({
   createdAt: Schema.Date,
   updatedAt: Schema.Date,
   previousSecretExpiresAt: Schema.NullOr(Schema.Date).annotations({
-    description: "Until when the secret before the last rotation still signs; null without one"
+    description: "Until when the previous secret still signs; null if there is none"
   })
 }).annotations({ identifier: "Endpoint" })
 export type Endpoint = typeof Endpoint.Type
 
-/** The answer to create: the endpoint with its signing secret, shown this once. */
+/** The answer to create: the endpoint with its signing secret, shown only this once. */
 export const CreatedEndpoint = Schema.Struct({
   ...Endpoint.fields,
-  signingSecret: Schema.String.annotations({ description: "`whsec_…`, shown this once" })
+  signingSecret: Schema.String.annotations({ description: "`whsec_…`, shown only this once" })
 }).annotations({ identifier: "CreatedEndpoint" })
 export type CreatedEndpoint = typeof CreatedEndpoint.Type
 
-/** The answer to rotate-secret: the endpoint with its new signing secret, shown this once. */
+/** The answer to rotate-secret: the endpoint with its new signing secret, shown only this once. */
 export const RotatedEndpoint = Schema.Struct({
   ...CreatedEndpoint.fields,
   previousSecretExpiresAt: Schema.Date.annotations({
-    description: "Until when new events are signed with the previous secret too: 24 hours from now"
+    description: "Until when the previous secret also signs new events: 24 hours from now"
   })
 }).annotations({ identifier: "RotatedEndpoint" })
 export type RotatedEndpoint = typeof RotatedEndpoint.Type
@@ -99,7 +99,7 @@ export const EndpointList = Schema.Struct({
     Schema.Struct({
       ...Endpoint.fields,
       recentFailures: Schema.Int.annotations({
-        description: "Deliveries that failed definitively in the last 24 hours, without synthetic tests"
+        description: "Deliveries that failed definitively in the last 24 hours, not counting synthetic tests"
       })
     }).annotations({ identifier: "ListedEndpoint" })
   ),
@@ -121,7 +121,7 @@ export const CreateEndpoint = strict(
 )
 export type CreateEndpoint = typeof CreateEndpoint.Type
 
-/** Body of PATCH: what is absent stays. The URL never changes. */
+/** Body of PATCH: absent fields are unchanged. The URL never changes. */
 export const UpdateEndpoint = strict(
   Schema.Struct({
     active: optional(Schema.Boolean),
@@ -140,7 +140,7 @@ export const SendTest = strict(
 )
 export type SendTest = typeof SendTest.Type
 
-/** A synthetic event on its way; its delivery is read like any other (contract 9.10). */
+/** A queued synthetic event; its delivery is read like any other (contract 9.10). */
 export const QueuedTest = Schema.Struct({
   id: DeliveryId,
   eventId: Schema.String.annotations({ description: "`svc_test_evt_…`" }),
@@ -149,7 +149,7 @@ export const QueuedTest = Schema.Struct({
 }).annotations({ identifier: "QueuedTest" })
 export type QueuedTest = typeof QueuedTest.Type
 
-/** An event that matched the endpoint while it was paused. There is no delivery of it. */
+/** An event that matched the endpoint while it was paused. It has no delivery. */
 export const SkippedEvent = Schema.Struct({
   eventId: Schema.String,
   type: EventTypeName,
@@ -164,14 +164,14 @@ export const SkippedEventList = Schema.Struct({
 }).annotations({ identifier: "SkippedEventList" })
 export type SkippedEventList = typeof SkippedEventList.Type
 
-/** Where a page of skipped events begins. */
+/** The cursor of a page of skipped events. */
 export const SkippedCursor = text({
   min: 72,
   max: 72,
   pattern: /^svc_evt_[0-9a-f]{64}$/,
   rule: "must be an event's id: svc_evt_ and 64 hexadecimal digits"
 }).annotations({
-  description: "The last event id of the page before"
+  description: "The last event id of the previous page"
 })
 
 /** Query of an endpoint's skipped events. */
@@ -237,7 +237,7 @@ export class EndpointsApi extends HttpApiGroup.make("endpoints")
       .annotate(OpenApi.Summary, "Delete an endpoint")
       .annotate(
         OpenApi.Description,
-        "For good: its secrets are erased, deliveries that still wait end as `failed` with `endpoint_deleted`, and it no longer counts towards the limit. Its deliveries and skipped events stay readable under its id."
+        "Deletes the endpoint for good: its secrets are erased, waiting deliveries end as `failed` with `endpoint_deleted`, and it no longer counts towards the limit. Its deliveries and skipped events stay readable under its id."
       )
   )
   .add(
@@ -253,7 +253,7 @@ export class EndpointsApi extends HttpApiGroup.make("endpoints")
       .annotate(OpenApi.Summary, "Issue a new signing secret")
       .annotate(
         OpenApi.Description,
-        "For 24 hours new events carry two `v1` signatures, of the new secret and of the one before it; what is queued already keeps the previous one, for up to 72 hours. Then it is erased. Of several rotations within 24 hours the newest two secrets sign new events: with an `Idempotency-Key` a repeat after an uncertain answer is no second rotation."
+        "For 24 hours new events carry two `v1` signatures, one with the new secret and one with the previous. Deliveries that are queued already keep the previous secret, for up to 72 hours; then it is erased. After several rotations within 24 hours, the newest two secrets sign new events. With an `Idempotency-Key`, a repeat after an uncertain answer does not rotate again."
       )
   )
   .add(
@@ -275,7 +275,7 @@ export class EndpointsApi extends HttpApiGroup.make("endpoints")
       .annotate(OpenApi.Summary, "Send a synthetic event to an endpoint")
       .annotate(
         OpenApi.Description,
-        "In the sandbox only. The event has fictitious data and says `test: true`; it is signed and sent like any other, whatever the endpoint's filters. At most 5 new ones per minute and endpoint; a repeat with the same `Idempotency-Key` and type is not a new one."
+        "Only in the sandbox. The event has fictitious data and `test: true`; it is signed and sent like any other, whatever the endpoint's filters. At most 5 new ones per minute and endpoint; a repeat with the same `Idempotency-Key` and type is not a new one."
       )
   )
   .add(

@@ -1,7 +1,7 @@
 /**
- * What a destination's URL may be, and where its name leads (contract 5.2).
+ * Rules for a destination's URL, and the resolution of its host name (contract 5.2).
  *
- * The text is judged after it was normalised by the WHATWG URL parser, so that the many spellings of one host (decimal,
+ * The WHATWG URL parser normalises the text before it is checked, so that the many spellings of one host (decimal,
  * octal, percent-encoded, full-width) are one host here and in the connection that follows.
  */
 import { promises as dns } from "node:dns"
@@ -33,18 +33,18 @@ export type DestinationRefusalReason =
   | "address"
 
 /**
- * The service does not send to this destination. `message` is meant for the integrator: it names the rule and never
- * repeats the URL, which may hold a password (contract 5.2).
+ * The service does not send to this destination. `message` is for the integrator: it names the rule and never repeats
+ * the URL, which may hold a password (contract 5.2).
  */
 export class DestinationRefusal extends Data.TaggedError("DestinationRefusal")<{
   readonly reason: DestinationRefusalReason
   readonly message: string
 }> {}
 
-/** The destination's name leads to no address (contract 5.2). */
+/** The destination's host name resolves to no address (contract 5.2). */
 export class DestinationUnresolvable extends Data.TaggedError("DestinationUnresolvable")<{
   readonly hostname: string
-  /** What the resolver said, or `null` where it answered without an address. */
+  /** The resolver's error, or `null` if it answered without an address. */
   readonly cause: unknown
 }> {
   override get message(): string {
@@ -52,36 +52,36 @@ export class DestinationUnresolvable extends Data.TaggedError("DestinationUnreso
   }
 }
 
-/** How strictly a destination is judged. */
+/** Which destinations are allowed besides public ones. */
 export interface DestinationOptions {
-  /** Whether `localhost` and loopback addresses are allowed, by http or https and on any port (local development). */
+  /** Whether `localhost` and loopback addresses are allowed, with http or https and on any port (local development). */
   readonly allowLocal: boolean
-  /** Private networks whose hosts are allowed as well, by http or https and on any port (local development). */
+  /** Private networks whose hosts are allowed as well, with http or https and on any port (local development). */
   readonly networks?: BlockList
 }
 
 const messages: Record<DestinationRefusalReason, string> = {
   malformed:
-    "The destination URL is not a valid absolute URL without blanks and backslashes, such as https://shop.example/events.",
+    "The destination URL is not a valid absolute URL without spaces and backslashes, such as https://shop.example/events.",
   too_long: `The destination URL is longer than ${maxDestinationUrlLength} characters.`,
   scheme: "The destination URL must start with https://.",
-  port: "The destination URL must use port 443, which https has by itself: leave the port out.",
+  port: "The destination URL must use port 443, the default of https: leave the port out.",
   credentials: "The destination URL must not contain a user name or a password.",
-  query: "The destination URL must not contain a query string: what identifies the receiver belongs in the path.",
+  query: "The destination URL must not contain a query string: put what identifies the receiver in the path.",
   fragment: "The destination URL must not contain a fragment.",
   host: "The destination URL must have a public domain name as its host, such as shop.example.",
   address:
-    "The destination URL leads to an address that is not public: private, loopback, link-local and reserved addresses are refused."
+    "The destination URL resolves to an address that is not public: private, loopback, link-local and reserved addresses are refused."
 }
 
 const refusal = (reason: DestinationRefusalReason): DestinationRefusal =>
   new DestinationRefusal({ reason, message: messages[reason] })
 
-/** A URL's host without the brackets that an IPv6 address wears there. */
+/** A URL's host without the brackets of an IPv6 address. */
 export const bareHostname = (hostname: string): string =>
   hostname.startsWith("[") && hostname.endsWith("]") ? hostname.slice(1, -1) : hostname
 
-/** Whether a host means this very machine: `localhost`, or a loopback address. */
+/** Whether a host is this machine: `localhost`, or a loopback address. */
 export const isLocalHost = (hostname: string): boolean =>
   hostname === "localhost" || isLoopbackAddress(bareHostname(hostname))
 
@@ -91,21 +91,21 @@ const domainName = /^(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+$/
 
 const plainName = /^[a-z0-9_-]{1,63}$/
 
-/** Whether a host is a name that nobody can own on the internet: `receiver`, `host.docker.internal`. */
+/** Whether a host is a name that nobody can register on the internet: `receiver`, `host.docker.internal`. */
 const isPrivateName = (hostname: string): boolean =>
   hostname !== "localhost" &&
   (plainName.test(hostname) ||
     (domainName.test(hostname) && privateSuffixes.some((suffix) => hostname.endsWith(suffix))))
 
-/** The networks that a host may be in: those of the options, where it is one of their addresses or a private name. */
+/** The networks that a host may be in: those of the options, if it is one of their addresses or a private name. */
 const networksFor = (hostname: string, { networks }: DestinationOptions): BlockList | undefined => {
   if (networks === undefined || networks.rules.length === 0) return undefined
   return isPrivateName(hostname) || isInNetworks(bareHostname(hostname), networks) ? networks : undefined
 }
 
 /**
- * The policy for the addresses that a host may lead to. Loopback is open to local hosts alone, and private networks to
- * private names and addresses: a public name that resolves to either is refused in development too.
+ * The policy for the addresses that a host may resolve to. Only local hosts may resolve to loopback, and only private
+ * names and addresses to private networks: a public name that does is refused, even in development.
  */
 export const addressPolicyFor = (hostname: string, options: DestinationOptions): AddressPolicy => {
   if (options.allowLocal && isLocalHost(hostname)) return loopbackToo
@@ -124,21 +124,19 @@ const refuseUrl = (url: URL, options: DestinationOptions): DestinationRefusalRea
   const local = (options.allowLocal && isLocalHost(url.hostname)) || networksFor(url.hostname, options) !== undefined
   if (url.protocol !== "https:" && !(local && url.protocol === "http:")) return "scheme"
   if (url.username !== "" || url.password !== "") return "credentials"
-  // An empty query or fragment leaves its mark in `href` but not in `search` and `hash`
+  // An empty query or fragment shows in `href` but not in `search` and `hash`
   if (url.href.includes("#")) return "fragment"
   if (url.href.includes("?")) return "query"
   if (local) return url.port === "0" ? "port" : null
   return refuseHost(url.hostname) ?? (url.port === "" ? null : "port")
 }
 
-// What the URL parser would drop or turn around without a word: blanks, control characters, backslashes
+// What the URL parser would silently drop or change: spaces, control characters, backslashes
 const rewrittenSilently = /[\s\\\p{Cc}]/u
 
 const emptyCredentials = /^[a-z]+:\/*[^/?#]*@/i
 
-/**
- * Judges the URL of a destination and gives it parsed. `text` is what the integrator wrote, or what was stored of it.
- */
+/** Checks the URL of a destination and returns it parsed. `text` is what the integrator wrote, or the stored form. */
 export const parseDestination = (text: string, options: DestinationOptions): Either.Either<URL, DestinationRefusal> => {
   if (text.length > maxDestinationUrlLength) return Either.left(refusal("too_long"))
   if (rewrittenSilently.test(text) || !URL.canParse(text)) return Either.left(refusal("malformed"))
@@ -150,21 +148,21 @@ export const parseDestination = (text: string, options: DestinationOptions): Eit
 }
 
 /**
- * Judges the URL of a destination and gives its normalised text, which is what is stored, shown and sent to
- * (contract 5.2). It does not look the name up: see `resolveDestination`.
+ * Checks the URL of a destination and returns its normalised text, which is stored, shown and sent to (contract 5.2).
+ * It does not resolve the name: see `resolveDestination`.
  */
 export const parseDestinationUrl = (
   text: string,
   options: DestinationOptions
 ): Either.Either<string, DestinationRefusal> => Either.map(parseDestination(text, options), (url) => url.href)
 
-/** One address that a name leads to. */
+/** One address that a name resolves to. */
 export interface ResolvedAddress {
   readonly address: string
   readonly family: 4 | 6
 }
 
-/** How names are looked up. */
+/** How names are resolved. */
 export interface DnsResolverOptions {
   /** Name servers to ask, each an address with an optional port (`1.1.1.1:53`), instead of the system's. */
   readonly nameServers?: ReadonlyArray<string>
@@ -172,21 +170,21 @@ export interface DnsResolverOptions {
   readonly timeout?: Duration.DurationInput
 }
 
-/** Resolves names: the one part of sending that is replaced in tests. */
+/** Resolves names; tests replace it. */
 export class DnsResolver extends Context.Tag("connected-payments/endpoints/DnsResolver")<
   DnsResolver,
   {
-    /** Every address of the name, IPv4 and IPv6, in bounded time. */
+    /** All addresses of the name, IPv4 and IPv6, in bounded time. */
     readonly resolve: (hostname: string) => Effect.Effect<ReadonlyArray<ResolvedAddress>, DestinationUnresolvable>
   }
 >() {
   /**
-   * Asks name servers.
+   * A resolver that asks name servers.
    *
-   * They are asked by the resolver built into Node, not by the system's `getaddrinfo`: that one blocks one of the
-   * process's four worker threads for as long as a name server keeps silent, so that a few dead names would hold up
-   * everybody's deliveries. It also tries the cluster's own search domains first. `localhost` is not a DNS name and is
-   * the system's to resolve; so are private names, which may be in the hosts file and are asked for in development alone.
+   * It uses the resolver built into Node, not the system's `getaddrinfo`, which blocks one of the process's four worker
+   * threads while a name server is silent, so that a few dead names would delay everybody's deliveries; it also tries
+   * the cluster's own search domains first. The system resolves only `localhost`, which is not a DNS name, and private
+   * names, which may be in the hosts file and are allowed in development only.
    */
   static readonly layerWith = (options: DnsResolverOptions): Layer.Layer<DnsResolver> =>
     Layer.succeed(this, {
@@ -202,7 +200,7 @@ export class DnsResolver extends Context.Tag("connected-payments/endpoints/DnsRe
         )
     })
 
-  /** Asks the system's name servers, for 5 seconds at most. */
+  /** A resolver that asks the system's name servers, for at most 5 seconds. */
   static readonly layer: Layer.Layer<DnsResolver> = this.layerWith({})
 }
 
@@ -214,23 +212,23 @@ const lookUp = (hostname: string): Effect.Effect<ReadonlyArray<ResolvedAddress>,
     Effect.map((answers) => answers.map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 }) as const))
   )
 
-/** How long the second family is waited for once the first has answered with an address. */
+/** How long to wait for the second family once the first has returned an address. */
 const otherFamilyWithin = Duration.seconds(1)
 
-/** Both address families at once; one of them is enough. */
+/** Asks for both address families at once; one is enough. */
 const query = (
   hostname: string,
   nameServers: ReadonlyArray<string> | undefined
 ): Effect.Effect<ReadonlyArray<ResolvedAddress>, DestinationUnresolvable> =>
   Effect.suspend(() => {
-    // A resolver of its own: `cancel` ends all that a resolver has under way
+    // A separate resolver, since `cancel` ends all queries of a resolver
     const resolver = new dns.Resolver({ timeout: 2000, tries: 2 })
     if (nameServers !== undefined) resolver.setServers(nameServers)
     return Effect.gen(function* () {
       const v6 = yield* Effect.fork(Effect.either(ask(hostname, 6, () => resolver.resolve6(hostname))))
       const v4 = yield* Effect.fork(Effect.either(ask(hostname, 4, () => resolver.resolve4(hostname))))
       const first = yield* Effect.raceFirst(Fiber.join(v6), Fiber.join(v4))
-      // A server may keep silent about one family: the other's addresses, all of them checked, are enough
+      // A server may not answer for one family: the other's addresses, all of them checked, are enough
       const patience = Either.isRight(first) && first.right.length > 0 ? otherFamilyWithin : Duration.infinity
       const answer = (fiber: typeof v4) =>
         Effect.timeoutTo(Fiber.join(fiber), {
@@ -257,7 +255,7 @@ const ask = (
 /**
  * The addresses that a connection to the host may go to: all of them allowed, at least one. A single address that is
  * not allowed refuses the whole name, since its owner decides which answer comes first. An address in place of a name
- * is judged without a look-up. `hostname` is a URL's (IPv6 with or without brackets).
+ * is checked without a look-up. `hostname` is a URL's (IPv6 with or without brackets).
  */
 export const resolveDestination: (
   hostname: string,

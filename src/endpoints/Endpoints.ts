@@ -42,7 +42,7 @@ import {
 import { makeEndpointsRepo } from "./EndpointsRepo.ts"
 import { newSigningSecret, secretContext } from "./Secrets.ts"
 
-/** Where an operator lets destinations be beside the internet. */
+/** Where the operator allows destinations besides the internet. */
 export interface DestinationSettings {
   /** Loopback and plain HTTP destinations, in the sandbox only. */
   readonly allowLocalDestinations: boolean
@@ -55,7 +55,7 @@ export interface EndpointsOptions extends DestinationSettings {
   readonly limit: number
 }
 
-/** How a tenant's destinations are judged: local ones are where the operator allows them, and never in production. */
+/** The rules for a tenant's destinations: local ones only if the operator allows them, and never in production. */
 export const destinationRules = (
   { allowLocalDestinations, destinationNetworks }: DestinationSettings,
   { environment }: Pick<Tenant, "environment">
@@ -67,7 +67,7 @@ export const destinationRules = (
       }
     : { allowLocal: false }
 
-/** Why an endpoint was not made. */
+/** Why an endpoint was not created. */
 export type CreateEndpointError =
   | EndpointLimitReached
   | DestinationRejected
@@ -77,17 +77,17 @@ export type CreateEndpointError =
   | ValidationFailed
   | ServiceUnavailable
 
-/** What an endpoint is made of: `events` are types of the catalog in force, which `EventCatalog` says. */
+/** A new endpoint: `events` are types of the `EventCatalog`. */
 export interface NewEndpoint extends Omit<CreateEndpoint, "events"> {
   readonly events: ReadonlyArray<string>
 }
 
-/** What is changed of an endpoint: what is absent stays. */
+/** A change of an endpoint: absent fields are unchanged. */
 export interface EndpointChange extends Omit<UpdateEndpoint, "events"> {
   readonly events?: ReadonlyArray<string>
 }
 
-/** Filters as a caller wrote them, judged (contract 7). */
+/** Parses filters as a caller wrote them (contract 7). */
 const judgeFilters = (
   filters: Readonly<Record<string, unknown>>
 ): Effect.Effect<Filters, IntegrationFilterUnknown | IntegrationFilterInvalid> =>
@@ -103,12 +103,14 @@ const judgeFilters = (
 export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoints")<
   Endpoints,
   {
-    /** Makes an active endpoint after its destination was judged and resolved. The secret is in this answer only. */
+    /**
+     * Creates an active endpoint once its destination has been checked and resolved. Only this answer has the secret.
+     */
     readonly create: (
       principal: PrincipalShape,
       params: NewEndpoint
     ) => Effect.Effect<CreatedEndpoint, CreateEndpointError>
-    /** `create` in two steps: judges the destination, and answers what is left to do in a transaction. */
+    /** `create` in two steps: checks the destination, and returns the rest, to be run in a transaction. */
     readonly prepareCreate: (
       principal: PrincipalShape,
       params: NewEndpoint
@@ -116,7 +118,10 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
     /** All endpoints of the tenant, newest first, with the event catalog. */
     readonly list: (tenant: Tenant) => Effect.Effect<EndpointList, ServiceUnavailable>
     readonly get: (tenant: Tenant, id: EndpointId) => Effect.Effect<Endpoint, ResourceNotFound | ServiceUnavailable>
-    /** Deliveries that are queued already keep their URL and secrets; filters replace those before as a whole. */
+    /**
+     * Changes an endpoint. Deliveries that are queued already keep their URL and secrets; filters are replaced as a
+     * whole.
+     */
     readonly update: (
       principal: PrincipalShape,
       id: EndpointId,
@@ -126,42 +131,44 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
       ResourceNotFound | IntegrationFilterUnknown | IntegrationFilterInvalid | ValidationFailed | ServiceUnavailable
     >
     /**
-     * Deletes an endpoint for good. With it, in one transaction, its secrets are erased and what still waits ends as
-     * `failed` with `endpoint_deleted`; an attempt under way is recorded and changes nothing of that. The history stays.
+     * Deletes an endpoint for good. In the same transaction its secrets are erased and waiting deliveries end as
+     * `failed` with `endpoint_deleted`; an attempt under way is recorded and does not change that. The history stays.
      */
     readonly delete: (
       principal: PrincipalShape,
       id: EndpointId
     ) => Effect.Effect<void, ResourceNotFound | ServiceUnavailable>
     /**
-     * Issues a new signing secret, in this answer only (contract 8.6). The one before it signs new events for
-     * 24 hours more, beside the new one, and what was queued before for up to 72 hours. A rotation within the 24 hours of
-     * another one leaves the newest secret and its predecessor to sign new events.
+     * Issues a new signing secret, which only this answer has (contract 8.6). The previous one signs new events for 24
+     * more hours, together with the new one, and deliveries queued before for up to 72 hours. After another rotation
+     * within the 24 hours, the newest secret and its predecessor sign new events.
      */
     readonly rotateSecret: (
       principal: PrincipalShape,
       id: EndpointId
     ) => Effect.Effect<RotatedEndpoint, ResourceNotFound | ServiceUnavailable>
     /**
-     * Events that an endpoint missed while it was paused, newest first, as long as payloads are kept; of a deleted one
-     * too. Refuses a `starting_after` that is none of them.
+     * Events that an endpoint missed while it was paused, newest first, as long as payloads are kept; also for a
+     * deleted endpoint. Refuses a `starting_after` that is not one of them.
      */
     readonly listSkipped: (
       tenant: Tenant,
       id: EndpointId,
       query: ListSkipped
     ) => Effect.Effect<SkippedEventList, ResourceNotFound | ValidationFailed | ServiceUnavailable>
-    /** Erases rotated secrets whose time is over, and ends what was queued while its endpoint was being deleted. */
+    /**
+     * Erases rotated secrets that no longer sign anything, and ends deliveries that were queued while their endpoint
+     * was being deleted.
+     */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {
   static readonly layer = (
     options: EndpointsOptions
-  ): Layer.Layer<Endpoints, never, SqlClient.SqlClient | Cipher | DnsResolver> =>
-    Layer.effect(Endpoints, makeEndpoints(options))
+  ): Layer.Layer<Endpoints, never, SqlClient.SqlClient | Cipher | DnsResolver> => Layer.effect(Endpoints, make(options))
 }
 
-const makeEndpoints = Effect.fnUntraced(function* (options: EndpointsOptions) {
+const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
   const sql = yield* SqlClient.SqlClient
   const cipher = yield* Cipher
   const resolver = yield* DnsResolver
@@ -269,7 +276,7 @@ const makeEndpoints = Effect.fnUntraced(function* (options: EndpointsOptions) {
     )
   }, orUnavailable)
 
-  /** Nobody else changes the endpoint until the transaction ends. */
+  /** Locks the endpoint until the transaction ends. */
   const requireLocked = (tenant: Tenant, id: EndpointId) =>
     Effect.filterOrFail(repo.lock(tenant, id), (found) => found, notFound)
 

@@ -21,7 +21,7 @@ export interface EndpointRow {
   readonly previousSecretExpiresAt: Date | null
 }
 
-/** How many of an endpoint's deliveries are looked through before one of its rotated secrets is erased early. */
+/** How many of an endpoint's deliveries are checked at most before one of its rotated secrets is erased early. */
 const mostDeliveriesLookedThrough = 1000
 
 /** A skipped event with the exact text that would have been sent. */
@@ -47,7 +47,7 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const ofTenant = (tenant: Tenant) =>
     sql`e.organization_id = ${tenant.organizationId} AND e.environment = ${tenant.environment} AND e.deleted_at IS NULL`
 
-  /** Ends the deliveries that have left the queue in the statement's part `gone`. */
+  /** Ends the deliveries that have left the queue in the common table expression `gone`. */
   const failGone = sql.literal(`
     UPDATE payments.deliveries d SET
       state = 'failed', finished_at = now(), attempt_count = gone.attempt_count,
@@ -57,8 +57,8 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
 
   return {
     /**
-     * Takes the workspace's row lock until the transaction ends, so that a count of its endpoints holds. Rows that refer
-     * to the workspace can be made meanwhile.
+     * Locks the workspace's row until the transaction ends, so that a count of its endpoints holds. Rows that refer to
+     * the workspace can be inserted meanwhile.
      */
     lockWorkspace: (tenant: Tenant) =>
       sql`
@@ -135,7 +135,7 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         ([row]) => Option.fromNullable(row)
       ),
 
-    /** Takes the endpoint's row lock until the transaction ends; answers whether there is such an endpoint. */
+    /** Locks the endpoint's row until the transaction ends; returns whether there is such an endpoint. */
     lock: (tenant: Tenant, id: EndpointId) =>
       Effect.map(
         sql`SELECT 1 FROM payments.endpoints e WHERE ${ofTenant(tenant)} AND e.id = ${id} FOR NO KEY UPDATE`,
@@ -148,7 +148,7 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     eraseSecrets: (tenant: Tenant, id: EndpointId) =>
       sql`DELETE FROM payments.endpoint_secrets WHERE ${inTenant(tenant)} AND endpoint_id = ${id}`,
 
-    /** Ends what waits. An attempt that is under way has lost its lease with that: it is recorded and moves nothing. */
+    /** Ends waiting deliveries. An attempt under way loses its lease with this: it is recorded and changes nothing. */
     failQueued: (tenant: Tenant, id: EndpointId) =>
       sql`
         WITH gone AS (
@@ -157,9 +157,7 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         )
         ${failGone}`,
 
-    /**
-     * The same for what a notification that was under way has queued since. Without secrets nothing of that can be sent.
-     */
+    /** The same for deliveries that a notification under way has queued since. Without secrets they can't be sent. */
     failQueuedOfDeleted: sql`
       WITH gone AS (
         DELETE FROM payments.delivery_queue q USING payments.endpoints e
@@ -170,8 +168,8 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       ${failGone}`,
 
     /**
-     * The secret that signs new events becomes the previous one; answers until when it signs new ones too. By the clock
-     * and not by the transaction's beginning, since another rotation may have been waited for.
+     * Makes the current secret the previous one; returns until when it still signs new events. Uses the clock, not the
+     * transaction's start, since this may have waited for another rotation.
      */
     retireSecret: (tenant: Tenant, id: EndpointId) =>
       Effect.map(
@@ -186,9 +184,9 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       sql`UPDATE payments.endpoints e SET updated_at = now() WHERE ${ofTenant(tenant)} AND e.id = ${id}`,
 
     /**
-     * Erases rotated secrets whose time is over: after the overlap if no delivery that may still be sent is bound to them, and
-     * in any case once they sign nothing any more. If an endpoint has too many deliveries to look through, its secret
-     * stays until then. Answers how many, at most `batchSize`.
+     * Erases expired secrets: after the overlap if no delivery that may still be sent is bound to them, and in any case
+     * once they no longer sign anything. If an endpoint has too many deliveries to check, its secret stays until then.
+     * Returns how many were erased, at most `batchSize`.
      */
     eraseRetiredSecrets: (batchSize: number) =>
       Effect.map(
@@ -213,7 +211,7 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         (rows) => rows.length
       ),
 
-    /** Whether there is or was such an endpoint: what a deleted one missed stays readable. */
+    /** Whether there is or was such an endpoint: the events that a deleted one missed stay readable. */
     existed: (tenant: Tenant, id: EndpointId) =>
       Effect.map(
         sql`SELECT 1 FROM payments.endpoints WHERE ${inTenant(tenant)} AND id = ${id}`,
@@ -228,7 +226,7 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         (rows) => rows.length > 0
       ),
 
-    /** Newest first, after the event `after` where one is named. */
+    /** Newest first, after the event `after` if one is given. */
     listSkipped: (
       tenant: Tenant,
       id: EndpointId,

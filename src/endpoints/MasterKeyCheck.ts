@@ -10,7 +10,7 @@ import { secretContext } from "./Secrets.ts"
 /** The master keys are not those of the database. The message is for operators: it names the key's id, never the key. */
 export class WrongMasterKeys extends Data.TaggedError("WrongMasterKeys")<{
   readonly message: string
-  /** The key that is missing, or whose bytes are not those that encrypted what is stored. */
+  /** The key that is missing, or whose bytes are not those that encrypted the stored data. */
   readonly masterKeyId: string
 }> {}
 
@@ -34,8 +34,8 @@ const remedy = (masterKeyId: string, secretsFile: string | undefined): string =>
       "this database, copy the secrets.json of that directory over this one, or set MASTER_KEYS to the key."
 
 /**
- * Tries the master keys on what is stored: a signing secret, one under an unknown key if there is any, and the newest
- * stored answer. One query, so that a process with wrong keys ends at its start and not at the first delivery.
+ * Tries the master keys on stored data: a signing secret, preferably one under an unknown key, and the newest stored
+ * answer. One query, so that a process with wrong keys fails at its start and not at the first delivery.
  *
  * @param options.secretsFile the file that the key comes from, if `MASTER_KEYS` is not set
  */

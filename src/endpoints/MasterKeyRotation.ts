@@ -10,11 +10,11 @@ import { secretContext } from "./Secrets.ts"
 /**
  * Moves everything that is encrypted at rest from older master keys to the current one, while the service runs.
  *
- * A row is replaced only where it still holds what was read, so workers, requests and a second rotation lose nothing.
- * What is done is done row by row in the database: a rotation that was stopped is simply run again.
+ * A row is replaced only if it still holds what was read, so workers, requests and a second rotation lose nothing.
+ * Progress is in the rows themselves: a rotation that was stopped is simply run again.
  */
 
-/** What is encrypted at rest. Another table with ciphertexts belongs here. */
+/** The kinds of data that are encrypted at rest. A new table with ciphertexts belongs here. */
 export type EncryptedKind = "signing secrets" | "stored answers"
 
 interface EncryptedTable {
@@ -23,7 +23,7 @@ interface EncryptedTable {
   /** The last column of the primary key, after organization and environment. */
   readonly id: string
   readonly idType: "uuid" | "text"
-  /** What sorts before every id. */
+  /** A value that sorts before every id. */
   readonly beforeAll: string
   readonly ciphertext: string
   /** What a row's ciphertext is bound to. */
@@ -32,7 +32,7 @@ interface EncryptedTable {
 
 const noUuid = "00000000-0000-0000-0000-000000000000"
 
-/** Tables with columns `organization_id`, `environment` and `master_key_id` beside the ciphertext. */
+/** The tables with ciphertexts; each has columns `organization_id`, `environment` and `master_key_id`. */
 export const encryptedTables: ReadonlyArray<EncryptedTable> = [
   {
     kind: "signing secrets",
@@ -54,24 +54,24 @@ export const encryptedTables: ReadonlyArray<EncryptedTable> = [
   }
 ]
 
-/** How far a rotation is. */
+/** The progress of a rotation. */
 export interface RotationProgress {
   readonly kind: EncryptedKind
   readonly reencrypted: number
-  /** How many of this kind were under other keys when the rotation began. */
+  /** How many of this kind were encrypted under other keys when the rotation began. */
   readonly total: number
 }
 
-/** What is left under a key that is not the current one. */
+/** Rows left under a key that is not the current one. */
 export interface LeftUnderKey {
   readonly masterKeyId: string
   readonly kind: EncryptedKind
   readonly count: number
-  /** Whether the key is among the given ones: without it nothing of this can be read. */
+  /** Whether the key is among the given ones: without it, these rows can't be read. */
   readonly known: boolean
 }
 
-/** A ciphertext that its master key does not open: it was altered, or the key's bytes are not those of its id. */
+/** A ciphertext that its master key does not decrypt: it was altered, or the id belongs to other key bytes. */
 export interface Unreadable {
   readonly kind: EncryptedKind
   readonly organizationId: string
@@ -79,14 +79,14 @@ export interface Unreadable {
   readonly masterKeyId: string
 }
 
-/** What a rotation did. */
+/** The result of a rotation. */
 export interface RotationReport {
-  /** The id of the key that everything is to be under. */
+  /** The id of the key that everything is moved to. */
   readonly current: string
   readonly reencrypted: number
   readonly left: ReadonlyArray<LeftUnderKey>
   readonly unreadable: ReadonlyArray<Unreadable>
-  /** Ids of given keys that nothing is under any more. */
+  /** Ids of given keys that are no longer used. */
   readonly unused: ReadonlyArray<string>
 }
 
@@ -99,7 +99,7 @@ interface Row extends Tenant {
 /** Rows per statement: few enough that a request that wants one of them waits for milliseconds. */
 const defaultBatchSize = 200
 
-/** Rows that a process writes under an older key meanwhile are found by another pass; not for ever. */
+/** Another pass finds rows that a process has written under an older key meanwhile; how many passes at most. */
 const maxPasses = 3
 
 const statementsOf = (sql: SqlClient.SqlClient, of: EncryptedTable) => {
@@ -121,7 +121,7 @@ const statementsOf = (sql: SqlClient.SqlClient, of: EncryptedTable) => {
           AND (organization_id, environment, ${id}) > (${after[0]}::uuid, ${after[1]}, ${after[2]}::${idType})
         ORDER BY organization_id, environment, ${id} LIMIT ${limit}`,
 
-    /** Answers how many rows still held what was read. */
+    /** Returns how many rows still held what was read. */
     replace: (masterKeyId: string, changes: ReadonlyArray<{ readonly row: Row; readonly fresh: Uint8Array }>) =>
       Effect.map(
         sql`
@@ -140,9 +140,9 @@ const statementsOf = (sql: SqlClient.SqlClient, of: EncryptedTable) => {
   }
 }
 
-/** How a rotation is done. */
+/** The options of a rotation. */
 export interface RotationOptions {
-  /** The first is the one to move to; the others are moved from. */
+  /** The first is the key to move to; the others are those to move from. */
   readonly masterKeys: NonEmptyReadonlyArray<MasterKey>
   /** Rows per statement. Default 200. */
   readonly batchSize?: number
@@ -226,8 +226,8 @@ const makeRotation = Effect.fnUntraced(function* (options: RotationOptions) {
 })
 
 /**
- * Re-encrypts under the first of the given master keys everything that is under the others. May be stopped at any time
- * and run again. What can't be read is left as it is and reported; the rest is moved all the same.
+ * Re-encrypts everything that is under the other master keys under the first. May be stopped at any time and run again.
+ * What can't be read is left unchanged and reported; the rest is moved nevertheless.
  */
 export const rotateMasterKeys = (
   options: RotationOptions

@@ -14,24 +14,24 @@ import { CreatedEndpoint, type CreateEndpoint, RotatedEndpoint } from "./Api.ts"
 import { type CreateEndpointError, Endpoints } from "./Endpoints.ts"
 
 /**
- * The mutations of endpoints that repeat safely under an `Idempotency-Key`, for HTTP and for the tool server alike: a
- * key means the same operation on both, and is replayed across them.
+ * The mutations of endpoints that repeat safely under an `Idempotency-Key`, for HTTP and the tool server: a key means
+ * the same operation on both, and is replayed across them.
  */
 
-/** The answer of a mutation, replayed where its key was used before. */
+/** The answer of a mutation, replayed if its key was used before. */
 export type MutationAnswer<E> = Effect.Effect<
   HttpServerResponse.HttpServerResponse,
   E | IdempotencyKeyReused | IdempotencyRequestInProgress | ServiceUnavailable
 >
 
 export interface EndpointMutations {
-  /** Answers a `CreatedEndpoint`. */
+  /** Returns a `CreatedEndpoint`. */
   readonly create: (
     principal: PrincipalShape,
     key: string,
     params: CreateEndpoint
   ) => MutationAnswer<CreateEndpointError>
-  /** Answers a `RotatedEndpoint`; without a key each call is a rotation of its own. */
+  /** Returns a `RotatedEndpoint`; without a key, each call rotates again. */
   readonly rotateSecret: (
     principal: PrincipalShape,
     key: string | undefined,
@@ -39,7 +39,7 @@ export interface EndpointMutations {
   ) => MutationAnswer<ResourceNotFound>
 }
 
-/** See `EndpointMutations`. */
+/** Creates the `EndpointMutations`. */
 export const makeEndpointMutations: Effect.Effect<EndpointMutations, never, Endpoints | Idempotency> = Effect.gen(
   function* () {
     const endpoints = yield* Endpoints

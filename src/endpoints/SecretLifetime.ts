@@ -1,11 +1,11 @@
 import { Duration } from "effect"
 
 /**
- * How long a signing secret signs after a rotation has replaced it (contract 8.6). Said here alone: as
- * durations, as SQL, and as a function of times.
+ * How long a signing secret signs after a rotation has replaced it (contract 8.6), defined only here: as durations, as
+ * SQL, and as a function of times.
  */
 
-/** How long a replaced secret signs new events, beside its successor. */
+/** How long a replaced secret signs new events, together with its successor. */
 export const rotationOverlap = Duration.hours(24)
 
 /** How long it is kept for the deliveries that were queued before the rotation. */
@@ -25,22 +25,22 @@ export const signsNew = (s: string): string => `(${s}.retired_at IS NULL OR ${is
 /** SQL: whether the secret in row `s` signs the delivery in row `d`. */
 export const signsDelivery = (s: string, d: string): string => `(${signsNew(s)} OR ${d}.created_at < ${s}.retired_at)`
 
-/** SQL: whether the delivery in row `d` may have outlived the secrets that it is bound to. */
+/** SQL: whether the delivery in row `d` may be older than the secrets that it is bound to still sign. */
 export const mayBeUnsigned = (d: string): string => `${d}.created_at < now() - ${interval(rotationOverlap)}`
 
-/** SQL: whether the secret in row `s` signs new events no more. */
+/** SQL: whether the secret in row `s` no longer signs new events. */
 export const signsNoNew = (s: string): string => `${s}.retired_at < now() - ${interval(rotationOverlap)}`
 
-/** SQL: whether the secret in row `s` signs nothing any more. */
+/** SQL: whether the secret in row `s` no longer signs anything. */
 export const hasEnded = (s: string): string => `${s}.retired_at < now() - ${interval(keptForQueued)}`
 
-/** SQL: whether the delivery in row `d` may still be sent, by itself or by hand. */
+/** SQL: whether the delivery in row `d` may still be sent, automatically or manually. */
 export const mayStillBeSent = (d: string): string =>
   `(${d}.state = 'queued' OR ${d}.state = 'failed' AND ${d}.created_at > now() - ${interval(keptForQueued)})`
 
 /**
  * SQL: the ids of the secrets that sign new events of the endpoint in row `e`, the current one first, as JSON; null if
- * it has none. Of several rotations within the overlap, the newest secret and its predecessor.
+ * it has none. After several rotations within the overlap: the newest secret and its predecessor.
  */
 export const signingSecretIds = (e: string): string => `(
   SELECT json_agg(id ORDER BY retired_at DESC NULLS FIRST) FROM (

@@ -33,7 +33,7 @@ export class SessionInvalid extends documented("SessionInvalid", {
   remedy: "Sign in again."
 }) {}
 
-/** The path's organization is not the credential's; also where no such organization exists. */
+/** The path's organization is not the credential's, or does not exist. */
 export class OrganizationAccessDenied extends documented("OrganizationAccessDenied", {
   status: 403,
   code: "organization_access_denied",

@@ -2,7 +2,7 @@ import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import { type Cause, Data, Duration, Schema } from "effect"
 import { boundedFields, boundedMessage, maxFieldLength, maxRefusedFields } from "../bounds/Refusals.ts"
 
-/** What a documented error is made of: its class, its wire form and its schema (contract 12.5). */
+/** The parts of a documented error: its class, its JSON form and its schema (contract 12.5). */
 
 /**
  * What a failure means for the idempotency key of the request that it ended (contract 3.6):
@@ -25,9 +25,9 @@ export interface ErrorDetails {
   readonly allow?: ReadonlyArray<string>
   /** For operators: logged with server errors, never sent. */
   readonly cause?: unknown
-  /** What this one means for the idempotency key. Default: as documented for the class. */
+  /** What this error means for the idempotency key. Default: as documented for the class. */
   readonly settles?: Settlement
-  /** Set by the derived client: the failed request's id. */
+  /** The failed request's id; set by the client. */
   readonly requestId?: string
 }
 
@@ -43,12 +43,12 @@ interface Fields {
   readonly cause?: unknown
 }
 
-/** The definition of an error: its response, and what the reference of errors says about it. */
+/** The definition of an error: its response, and what the error reference says about it. */
 export interface ErrorDocumentation {
   readonly status: number
   /** As sent; a code with a part in angle brackets stands for the provider's own codes. */
   readonly code: string
-  /** Has no default: whoever adds an error decides what a repeat of the request gets. */
+  /** No default: each error has to decide what a repeat of the request gets. */
   readonly settles: Settlement
   /** English sentence for the integrator, unless the error is raised with another. */
   readonly message: string
@@ -60,7 +60,7 @@ export interface ErrorDocumentation {
   readonly remedy: string
 }
 
-/** A class of documented errors, as `errorSchema` and the reference need it. */
+/** A class of documented errors, as `errorSchema` and the error reference need it. */
 export interface DocumentedErrorClass<A extends ApiError = ApiError> {
   readonly documentation: ErrorDocumentation
   readonly tag: string
@@ -78,7 +78,7 @@ export interface ApiError extends Fields {
 /** Whether a value is one of the documented errors. */
 export const isApiError = (u: unknown): u is ApiError => typeof u === "object" && u !== null && ApiErrorTypeId in u
 
-/** The base of every documented error; spelled out, so that declaration files can name it. */
+/** The base class of every documented error; explicit, so that declaration files can name it. */
 export interface DocumentedErrorBase<Tag extends string> {
   readonly documentation: ErrorDocumentation
   readonly tag: string
@@ -87,7 +87,7 @@ export interface DocumentedErrorBase<Tag extends string> {
   ): Cause.YieldableError & Fields & { readonly _tag: Tag; readonly [ApiErrorTypeId]: true }
 }
 
-/** Defines a documented error under its tag: extend what it returns. */
+/** Defines a documented error with its tag: extend the class that it returns. */
 export const documented = <const Tag extends string>(
   tag: Tag,
   documentation: ErrorDocumentation
@@ -121,7 +121,7 @@ export interface ErrorBody {
   readonly requestId: string
 }
 
-/** The wire form of an error, with the id of the request that failed; small, whatever the error was raised with. */
+/** The JSON form of an error, with the id of the request that failed; bounded, whatever the error holds. */
 export const errorBody = (error: ApiError, requestId: string): ErrorBody => ({
   error: boundedMessage(error.message),
   code: error.code,
@@ -142,7 +142,7 @@ const wireSchema = (documentation: ErrorDocumentation, identifier: string) =>
     fields: Schema.Array(Schema.String).annotations({
       jsonSchema: {
         type: "array",
-        description: `Refused fields as dotted paths, the first ${maxRefusedFields} of them; empty where none apply`,
+        description: `Refused fields as dotted paths, the first ${maxRefusedFields}; empty if none apply`,
         maxItems: maxRefusedFields,
         items: { type: "string", maxLength: maxFieldLength }
       }
@@ -154,7 +154,7 @@ const schemas = new Map<DocumentedErrorClass, unknown>()
 
 /**
  * The schema of an error class for `HttpApi` declarations: documents its status and body, and decodes to the class in
- * the derived client.
+ * the client.
  */
 export const errorSchema = <A extends ApiError>(errorClass: DocumentedErrorClass<A>): Schema.Schema<A, ErrorBody> => {
   const known = schemas.get(errorClass)

@@ -1,12 +1,12 @@
 /**
- * Every error code of the API, one tagged error each (contract 12.5).
+ * Every error code of the API, each a tagged error (contract 12.5).
  *
- * The wire form of all of them is exactly `{error, code, fields, requestId}`. An error is raised where its condition is
- * known and becomes a response in one place, `http/Edge.ts`. Messages are written for integrators and never carry a
- * secret, a key, a payer's URL, SQL or a stack; what an operator needs stays in `cause`, which is never sent.
+ * Each is sent as exactly `{error, code, fields, requestId}`. An error is raised where its condition is known and
+ * becomes a response in one place, `http/Edge.ts`. Messages are written for integrators and never carry a secret, a
+ * key, a payer's URL, SQL or a stack; what an operator needs stays in `cause`, which is never sent.
  *
- * A class carries all that is said about its error: status, code, message, why it is raised and what to do. To add one,
- * define it in `errors/` and list it here.
+ * A class carries all facts about its error: status, code, message, why it is raised and what to do. To add one, define
+ * it in `errors/` and list it here.
  */
 
 import {
@@ -71,7 +71,7 @@ export * from "./Requests.ts"
 export * from "./Resources.ts"
 export * from "./Service.ts"
 
-/** Every documented error of the API: the source of the error reference and of the tests over every code. */
+/** Every documented error of the API: the source of the error reference and of the tests of every code. */
 export const documentedErrors: ReadonlyArray<DocumentedErrorClass> = [
   AuthenticationRequired,
   ApiKeyInvalid,

@@ -7,7 +7,7 @@ export class ProviderRequestRefused extends documented("ProviderRequestRefused",
   status: 422,
   code: "provider_<provider code>",
   settles: "refused",
-  message: "The payment provider refused the request; `fields` lists the refused parameters where it names them.",
+  message: "The payment provider refused the request; `fields` lists the refused parameters that it names.",
   why: "The provider refused parameters: the code includes its own code, `fields` lists the parameters that it names, and the message says what is known of the reason.",
   remedy: "Correct them and send the request again; its `Idempotency-Key` can be used again."
 }) {}
@@ -52,7 +52,7 @@ export class ProviderPermissionDenied extends documented("ProviderPermissionDeni
   remedy: "Operators grant the key the permission at the provider. Repeating does not help."
 }) {}
 
-/** Provider 429, its lock time-outs included. */
+/** Provider 429, including its lock time-outs. */
 export class ProviderRateLimited extends documented("ProviderRateLimited", {
   status: 503,
   code: "provider_rate_limited",
@@ -69,6 +69,6 @@ export class ProviderTimeout extends documented("ProviderTimeout", {
   code: "provider_timeout",
   settles: "open",
   message: "The payment provider did not answer in time; repeat the request with the same Idempotency-Key.",
-  why: "The provider did not answer in time; whether it did what was asked is not known.",
+  why: "The provider did not answer in time; whether it carried out the request is unknown.",
   remedy: "Repeat with the same `Idempotency-Key`: the operation is done once, and the repeat returns its outcome."
 }) {}

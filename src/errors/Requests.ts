@@ -1,6 +1,6 @@
 import { documented } from "./DocumentedError.ts"
 
-/** The request itself, and how many of them there may be. */
+/** The request itself, and how many there may be. */
 
 /** The head or the body of the request did not arrive in time (setting `REQUEST_TIMEOUT`). */
 export class RequestTimeout extends documented("RequestTimeout", {
@@ -23,7 +23,7 @@ export class PayloadTooLarge extends documented("PayloadTooLarge", {
   remedy: "Send less."
 }) {}
 
-/** Not JSON where JSON is due; an image whose bytes are no whole JPEG, PNG or WebP. */
+/** Not JSON although JSON is required; an image whose bytes are not a whole JPEG, PNG or WebP. */
 export class UnsupportedMediaType extends documented("UnsupportedMediaType", {
   status: 415,
   code: "unsupported_media_type",
@@ -146,10 +146,10 @@ export class SignatureInvalid extends documented("SignatureInvalid", {
   remedy: "Operators check the signing secrets in `PROVIDER_…_WEBHOOK_SECRETS` and the machine's clock."
 }) {}
 
-/** The cursor of a list names nothing that the list has: nothing at all, or what another tenant or another list has. */
+/** The cursor names no item of this list: nothing at all, or an item of another tenant or list. */
 export const unknownCursor = (cause?: unknown): ValidationFailed =>
   new ValidationFailed({
-    message: "`starting_after` names nothing in this list; start again from its beginning.",
+    message: "`starting_after` names no item of this list; start again from the beginning.",
     fields: ["starting_after"],
     ...(cause === undefined ? {} : { cause })
   })

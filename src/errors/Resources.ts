@@ -1,6 +1,6 @@
 import { documented } from "./DocumentedError.ts"
 
-/** Which resource is meant, and what its present state does not allow. */
+/** Which resource is meant, and what its state does not allow. */
 
 /** No such route, or no such object in this organization and environment. */
 export class ResourceNotFound extends documented("ResourceNotFound", {
@@ -73,13 +73,13 @@ export class EndpointLimitReached extends documented("EndpointLimitReached", {
   remedy: "Delete one that is not needed. Operators raise `ENDPOINT_LIMIT`."
 }) {}
 
-/** The organization has 100 API keys that were not revoked, of both environments together. */
+/** The organization has 100 API keys that were not revoked, in both environments together. */
 export class ApiKeyLimitReached extends documented("ApiKeyLimitReached", {
   status: 409,
   code: "api_key_limit_reached",
   settles: "refused",
-  message: "The organization has as many API keys as it may have, 100 of both environments together; revoke one first.",
-  why: "The organization has 100 API keys that were not revoked, both environments together. Expired keys count.",
+  message: "The organization has as many API keys as it may have, 100 in both environments together; revoke one first.",
+  why: "The organization has 100 API keys that were not revoked, in both environments together. Expired keys count.",
   remedy: "Revoke one that is not needed."
 }) {}
 
@@ -118,12 +118,12 @@ export class EndpointDeleted extends documented("EndpointDeleted", {
   status: 409,
   code: "endpoint_deleted",
   settles: "refused",
-  message: "The endpoint of this delivery was deleted; nothing is sent to it any more.",
+  message: "The endpoint of this delivery was deleted; nothing more is sent to it.",
   why: "The endpoint of the delivery was deleted; its secrets are erased.",
   remedy: "Create an endpoint for new events, and read the old ones from their deliveries."
 }) {}
 
-/** A recovery while another of the same endpoint is running that does not reach back as far. */
+/** A recovery while another of the same endpoint is running, which does not reach back as far. */
 export class RecoveryInProgress extends documented("RecoveryInProgress", {
   status: 409,
   code: "recovery_in_progress",

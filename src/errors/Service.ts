@@ -1,6 +1,6 @@
 import { documented } from "./DocumentedError.ts"
 
-/** The service itself. */
+/** Failures of the service itself. */
 
 /** The service's database cannot be reached. */
 export class ServiceUnavailable extends documented("ServiceUnavailable", {

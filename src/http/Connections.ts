@@ -10,38 +10,38 @@ import { isToolServer, rpcError } from "../mcp/RpcError.ts"
 import type { TrustedProxies } from "../settings/Forms.ts"
 
 /**
- * What one client can make the server hold: how many connections, how many requests on each, and for how long an answer
- * is kept for someone who does not read it.
+ * Bounds on what one client can make the server hold: connections, requests on each, and how long an answer is kept for
+ * a client that does not read it.
  */
 
 /** The bounds that operators choose. */
 export interface ConnectionBounds {
-  /** Open connections; one address has half of them at most, unless it is a trusted proxy's. */
+  /** Open connections; one address has at most half of them, unless it is a trusted proxy's. */
   readonly connectionLimit: number
-  /** From the first byte of an answer to its last. */
+  /** How long sending an answer may take, from its first byte to its last. */
   readonly answerTimeout: Duration.Duration
   readonly trustedProxies: TrustedProxies
 }
 
-/** Nothing is sent or read for so long: whoever is at the other end has left. */
+/** How long nothing is sent or read before the client counts as gone. */
 export const stallTimeout = Duration.seconds(20)
 
-/** Requests that wait behind the one being answered: from here on nothing more is read of their connection. */
+/** How many requests may wait behind the current one before the server stops reading their connection. */
 const maxWaiting = 16
 
-/** What was read of a connection at once may hold more: beyond these the connection ends with the last one's answer. */
+/** One read may still bring more requests: at this number, the connection ends with the last one's answer. */
 const maxQueued = 256
 
-/** How often answers that take too long are looked for. */
+/** How often the server looks for answers that take too long. */
 const sweepInterval = Duration.seconds(1)
 
-/** How long a client has to take the refusal of a request that it has not sent to its end. */
+/** How long a client has to read the refusal of a request that it has not sent completely. */
 const refusalTimeout = Duration.seconds(10)
 
-/** How often a drain looks at what is left, in milliseconds. */
+/** How often a drain checks what is left, in milliseconds. */
 const drainInterval = 20
 
-/** How long a client has to take the refusal of a request that a drain did not wait for, in milliseconds. */
+/** How long a client has to read the refusal of a request that a drain did not wait for, in milliseconds. */
 const lastWords = 200
 
 /** A request and where its answer goes. */
@@ -50,11 +50,11 @@ interface Exchange {
   readonly response: ServerResponse
 }
 
-/** Whom a connection counts for: an address, or a whole IPv6 network; nobody in particular behind a trusted proxy. */
+/** Whom a connection counts for: an address, or a whole IPv6 network; nobody if it is a trusted proxy's. */
 const ownerOf = ({ remoteAddress }: Socket, proxies: TrustedProxies): string | undefined =>
   remoteAddress === undefined || isTrustedProxy(remoteAddress, proxies) ? undefined : networkOf(remoteAddress)
 
-/** A connection with what is under way on it: one request is worked on, those after it wait for its answer. */
+/** A connection with its requests: one is being answered, the others wait. */
 interface Connection {
   readonly socket: Socket
   /** Undefined for a trusted proxy's. */
@@ -65,16 +65,16 @@ interface Connection {
   answeringSince: number
   /** Takes no further requests. */
   ending: boolean
-  /** When it is cut off, whatever is under way on it. */
+  /** When it is cut, whatever is under way on it. */
   endsAt: number
 }
 
-/** Whether an answer is complete and handed over to the system. */
+/** Whether an answer is complete and handed to the operating system. */
 const isOver = ({ response }: Exchange): boolean => response.writableFinished || response.destroyed
 
 const isIdle = ({ current }: Connection): boolean => current === undefined || isOver(current)
 
-/** The documented form of a refusal, or the tool server's, as the last answer of a connection. */
+/** A refusal in the API's documented form, or the tool server's, as the last answer of a connection. */
 const refusalOf = (error: UnreadableRequest, target: string) => {
   const requestId = newRequestId()
   const body = JSON.stringify((isToolServer(target) ? rpcError : errorBody)(error, requestId))
@@ -91,7 +91,7 @@ const refusalOf = (error: UnreadableRequest, target: string) => {
   }
 }
 
-/** Answers what no handler ever sees; nothing to a client that has left. */
+/** Answers a request that no handler sees; closes the connection if the client has left. */
 const writeRefusal = (socket: Socket, error: UnreadableRequest | null, target: string): void => {
   if (!socket.writable || error === null) {
     socket.destroy()
@@ -108,14 +108,14 @@ const writeRefusal = (socket: Socket, error: UnreadableRequest | null, target: s
   )
 }
 
-/** What is said to requests that come too late, or take too long, to be served by a process that stops. */
+/** The answer to requests that come too late, or take too long, for a process that is stopping. */
 const stopping = () =>
   new ServiceUnavailable({
     message: "This process is stopping; try again, on a new connection.",
     retryAfter: "1 second"
   })
 
-/** How a drain ends. */
+/** How long a drain waits. */
 export interface DrainOptions {
   /** How long a connection without a request is still served if one comes. */
   readonly grace: Duration.Duration
@@ -128,17 +128,18 @@ export interface Connections {
   /** Serves requests one at a time per connection, in their order. */
   readonly serve: (listener: RequestListener) => RequestListener
   /**
-   * Refuses what could not be read of a connection, once everything before it is answered, and ends the connection.
+   * Refuses what could not be read from a connection, once everything before it is answered, and ends the connection.
    *
-   * @param error null where the client has left in the middle of a request
-   * @param target of the request line, as far as it is known
+   * @param error null if the client left in the middle of a request
+   * @param target the target of the request line, as far as it is known
    */
   readonly refuse: (socket: Socket, error: UnreadableRequest | null, target: string) => void
   /** How many requests are being answered. */
   readonly underWay: () => number
   /**
-   * Ends every connection without resetting one that can be spared it: those without a request once `grace` is over,
-   * the others with their answer, which says so (`connection: close`). What is not answered in time is refused with 503. Done when no connection is left.
+   * Ends every connection, without a reset if possible: those without a request once `grace` is over, the others with
+   * their answer, which announces it (`connection: close`). Requests not answered in time are refused with 503.
+   * Resolves when no connection is left.
    *
    * @returns how many requests were refused or cut off
    */
@@ -148,7 +149,7 @@ export interface Connections {
 /**
  * Bounds the connections of a server, from its first one on.
  *
- * @param onFull told of each connection that was not taken because there were too many
+ * @param onFull called for each connection that was refused because there were too many
  */
 export const boundConnections = (
   server: Server,
@@ -158,9 +159,9 @@ export const boundConnections = (
   const connections = new Map<Socket, Connection>()
   const owned = new Map<string, number>()
   const share = Math.ceil(connectionLimit / 2)
-  /** Each answer is its connection's last. */
+  /** Whether each answer is the last of its connection. */
   let ending = false
-  /** Nothing more is served. */
+  /** Whether nothing more is served. */
   let late = false
 
   const forget = (connection: Connection): void => {
@@ -171,7 +172,7 @@ export const boundConnections = (
     else owned.delete(connection.owner)
   }
 
-  /** Makes room: closes the one that was opened first of those without a request under way. */
+  /** Makes room: closes the oldest connection without a request under way. */
   const closeIdle = (isMeant: (connection: Connection) => boolean): boolean => {
     for (const connection of connections.values()) {
       if (isIdle(connection) && isMeant(connection)) {
@@ -210,7 +211,7 @@ export const boundConnections = (
     connections.set(socket, connection)
     if (owner !== undefined) owned.set(owner, (owned.get(owner) ?? 0) + 1)
     socket.on("close", () => forget(connection))
-    // The server reads on after each answer
+    // The server resumes reading after each answer
     socket.on("resume", () => {
       if (connection.waiting.length >= maxWaiting) socket.pause()
     })
@@ -221,7 +222,7 @@ export const boundConnections = (
     connection.endsAt = Date.now() + Duration.toMillis(refusalTimeout)
   }
 
-  /** Refuses the request that is worked on, of which not everything has come. */
+  /** Refuses the current request, which has not arrived completely. */
   const refuseCurrent = (
     connection: Connection,
     { request, response }: Exchange,
@@ -233,7 +234,7 @@ export const boundConnections = (
       return
     }
     response.setHeader("connection", "close")
-    // Whoever reads the body answers for it; nobody may have begun to
+    // If something is reading the body, its handler answers; otherwise this does
     if (!request.emit(bodyRefused, error)) writeRefusal(connection.socket, error, request.url ?? "")
   }
 
@@ -253,7 +254,7 @@ export const boundConnections = (
       refuseCurrent(connection, current, error)
     } else {
       connection.ending = true
-      // The last of those that wait may be the one that could not be read
+      // The last waiting request may be the one that could not be read
       connection.waiting = connection.waiting.filter(({ request }) => request.complete)
       const last = connection.waiting.at(-1) ?? current
       last.response.once("close", () => {
@@ -263,7 +264,7 @@ export const boundConnections = (
     }
   }
 
-  /** Nothing has moved for a while. A connection that waits for us has done nothing wrong. */
+  /** Handles a connection on which nothing has moved for a while. One that waits for our answer is left alone. */
   const stalled = (socket: Socket): void => {
     const connection = connections.get(socket)
     const current = connection?.current
@@ -322,7 +323,7 @@ export const boundConnections = (
         return
       }
       if (ending) response.setHeader("connection", "close")
-      // Nothing here is upgraded, but what the client sends after such a request can't be told to be another one
+      // Nothing here is upgraded, but what the client sends after such a request may not be another request
       if (request.headers.upgrade !== undefined) response.setHeader("connection", "close")
       const { current, waiting } = connection
       const exchange = { request, response }
@@ -339,13 +340,13 @@ export const boundConnections = (
   const announceEnd = (): void => {
     ending = true
     for (const { current, waiting } of busy()) {
-      // Those that wait are answered as well: the last of them ends the connection
+      // Waiting requests are answered as well: the last one ends the connection
       const last = waiting.at(-1) ?? current
       if (last?.response.headersSent === false) last.response.setHeader("connection", "close")
     }
   }
 
-  /** Refuses what is not answered. Of an answer that has begun, the rest will not come. */
+  /** Refuses every unanswered request, and cuts answers that have begun. */
   const refuseAll = (): number => {
     const left = busy()
     for (const connection of left) {

@@ -1,21 +1,22 @@
 import { type HttpServerRequest, HttpServerResponse } from "@effect/platform"
 
 /**
- * What browsers ask for before a page of another origin may send a signed-in person's requests and read the answers
- * (CORS, <https://fetch.spec.whatwg.org/#http-cors-protocol>): permission for exactly the origins that the operator
- * trusts, and no word about it to any other.
+ * CORS (<https://fetch.spec.whatwg.org/#http-cors-protocol>): lets pages of exactly the origins that the operator
+ * trusts send a signed-in person's requests and read the answers. Other origins get no CORS headers.
  */
 
-/** Where a session counts: the API and the identity routes. The tool server and the service's own pages are for others. */
+/**
+ * The paths where a session counts: the API and the identity routes, not the tool server and the service's own pages.
+ */
 const shared = /^\/(?:v2|identity)\//
 
 /**
- * What a page may send beside what every page may: the body's type, and what operations and traces read. Not
- * `x-api-key`: keys are for servers alone (contract 2.1).
+ * Headers that a page may send beyond the standard ones: the body's type, and those that operations and traces read.
+ * Not `x-api-key`: keys are for servers only (contract 2.1).
  */
 const requestHeaders = ["content-type", "idempotency-key", "traceparent", "x-request-id"]
 
-/** What a page may read of an answer beside its body and type. */
+/** Headers of an answer that a page may read, beyond the standard ones. */
 const responseHeaders = [
   "allow",
   "idempotent-replayed",
@@ -28,17 +29,20 @@ const responseHeaders = [
   "retry-after"
 ]
 
-/** What a page may send to where nothing is served: the answer says so. */
+/** The methods allowed on unknown paths, so that the page can read the 404. */
 const anyMethod = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 
-/** How long a browser may keep a permission, in seconds: an origin that is trusted no more is refused soon. */
+/**
+ * How long a browser may keep a permission, in seconds: short, so that an origin that is no longer trusted is soon
+ * refused.
+ */
 const permissionSeconds = 600
 
-/** What the edge asks for each request. */
+/** The CORS decisions that the edge needs for each request. */
 export interface CrossOrigin {
-  /** The headers that go with the request's answer, a refusal included: the page is to see its code. */
+  /** The headers of the request's answer, also of a refusal, so that the page can read its code. */
   readonly headersOf: (request: HttpServerRequest.HttpServerRequest, path: string) => Record<string, string>
-  /** The answer to a trusted page's question whether it may send a request; undefined if it is something else. */
+  /** The answer to a trusted page's preflight request; undefined for any other request. */
   readonly preflight: (
     request: HttpServerRequest.HttpServerRequest,
     path: string
@@ -46,8 +50,8 @@ export interface CrossOrigin {
 }
 
 /**
- * @param trustedOrigins the origins whose pages may act in a signed-in person's name
- * @param methodsAt the methods of a path; none where nothing is served
+ * @param trustedOrigins the origins whose pages may act for a signed-in person
+ * @param methodsAt the methods of a path; none if nothing is served there
  */
 export const makeCrossOrigin = (
   trustedOrigins: ReadonlySet<string>,
@@ -59,7 +63,7 @@ export const makeCrossOrigin = (
     headersOf: (request, path) => {
       if (!shared.test(path)) return {}
       const origin = trustedOrigin(request)
-      // A cache must not show one page the answer to another
+      // A cache must not give one page the answer to another
       const vary = { vary: "origin" }
       return origin === undefined
         ? vary

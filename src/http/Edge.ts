@@ -55,7 +55,7 @@ import { requestTelemetry } from "./RequestSpan.ts"
 
 const operationsAt = matcher(operations)
 
-/** What is served beside the operations, by GET alone. */
+/** The pages that are served besides the operations, by GET only. */
 const pages: ReadonlySet<string> = new Set<string>([
   frontPagePath,
   ...Object.values(documentPaths),
@@ -99,9 +99,9 @@ const inQuery = { where: "in the query", array: "given more than once" }
 const maxQueryParameters = 100
 
 const queryOf = (url: string): Record<string, string | Array<string>> => {
-  // Without a prototype, whose members a parameter could be mistaken for
+  // Without a prototype: a parameter could be confused with its members
   const query: Record<string, string | Array<string>> = Object.create(null)
-  // With a question mark of its own: it takes one away, which may be part of the first parameter's name
+  // With an extra question mark: the parser removes one, which may be part of the first parameter's name
   for (const [name, value] of new URLSearchParams(`?${url.slice(pathOf(url).length + 1)}`)) {
     const known = query[name]
     query[name] = known === undefined ? value : [known, value].flat()
@@ -110,8 +110,7 @@ const queryOf = (url: string): Record<string, string | Array<string>> => {
 }
 
 /**
- * Everything that is refused in a request, not the first part alone: the platform stops at the first of path, body,
- * headers and query that fails.
+ * Everything that is refused in a request: the platform stops at the first of path, body, headers and query that fails.
  */
 const refusedFields = Effect.fnUntraced(function* (
   operation: Operation,
@@ -133,7 +132,7 @@ const refusedFields = Effect.fnUntraced(function* (
   ])
 })
 
-/** A name that is refused in several parts of a request is said of the first of them. */
+/** Merges the reasons: a name refused in several parts of a request keeps its first reason. */
 const firstOfEach = (parts: ReadonlyArray<Reasons>): Reasons => {
   const reasons = new Map<string, string>()
   for (const [field, reason] of parts.flatMap((part) => [...part])) {
@@ -142,15 +141,15 @@ const firstOfEach = (parts: ReadonlyArray<Reasons>): Reasons => {
   return reasons
 }
 
-/** The operation that a request is for, HEAD being its GET. */
+/** The operation that a request is for; HEAD counts as GET. */
 const operationOf = (request: HttpServerRequest.HttpServerRequest) => {
   const method = request.method === "HEAD" ? "GET" : request.method
   return operationsAt(pathOf(request.url)).find(({ operation }) => operation.method === method)
 }
 
 /**
- * What the router would hide of a query before its operation judges it: a parameter `__proto__`, which it drops without
- * a word, and more parameters than can be judged one by one.
+ * Refuses what the router would hide from the operation's schema: a query parameter `__proto__`, which it drops
+ * silently, and too many parameters to check one by one.
  */
 const refuseQuery = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<void, ValidationFailed> => {
   const query = request.url.slice(pathOf(request.url).length + 1)
@@ -166,7 +165,10 @@ const refuseQuery = (request: HttpServerRequest.HttpServerRequest): Effect.Effec
   return Option.isNone(schema) ? Effect.void : new ValidationFailed(refusal(refusedBy(schema, parameters, inQuery)))
 }
 
-/** A request that a schema refused; a *response* that its schema refuses arrives as the same error, and is a bug. */
+/**
+ * The error of a request that a schema refused. A *response* that its schema refuses arrives as the same error, and is
+ * a bug.
+ */
 const fromDecodeError = Effect.fnUntraced(function* (
   error: HttpApiError.HttpApiDecodeError,
   request: HttpServerRequest.HttpServerRequest
@@ -177,14 +179,14 @@ const fromDecodeError = Effect.fnUntraced(function* (
   const emptyBody = error.issues.length > 0 && error.issues.every(({ path }) => path.length === 0)
   if (reasons.size > 0) return new ValidationFailed(refusal(reasons))
   return emptyBody
-    ? new ValidationFailed({ message: "The request body is not what the operation takes." })
+    ? new ValidationFailed({ message: "The request body is not what the operation accepts." })
     : new InternalError({ cause: error })
 })
 
 const badEscapes =
   "in the path has escapes that can't be decoded: each % needs two hexadecimal digits, all of them UTF-8"
 
-/** A part of a path, decoded; null where its escapes are none, which no schema takes. */
+/** A decoded part of a path; null if its escapes are invalid, which no schema accepts. */
 const decodePart = (part: string): string | null => {
   try {
     return decodeURIComponent(part)
@@ -193,12 +195,12 @@ const decodePart = (part: string): string | null => {
   }
 }
 
-/** The methods of a path, HEAD with every GET. */
+/** The methods of a path, with HEAD for every GET. */
 const methodsOf = (methods: ReadonlyArray<string>): ReadonlyArray<string> => [
   ...new Set(methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])))
 ]
 
-/** The methods of the operations and pages at a path; none where nothing is served. */
+/** The methods of the operations and pages at a path; none if nothing is served there. */
 const methodsAt = (path: string): ReadonlyArray<string> =>
   methodsOf([...operationsAt(path).map(({ operation }) => operation.method), ...(isPage(path) ? ["GET"] : [])])
 
@@ -208,7 +210,7 @@ const fromUnknownRoute = (request: HttpServerRequest.HttpServerRequest): ApiErro
   if (allow.length === 0) {
     return new ResourceNotFound({ message: "There is no such route." })
   }
-  // The router passes over a path whose escapes can't be decoded
+  // The router skips a path whose escapes can't be decoded
   const undecodable = operationsAt(path).flatMap(({ params }) =>
     Object.keys(params).filter((key) => decodePart(params[key] ?? "") === null)
   )
@@ -235,11 +237,11 @@ const toApiError = (failure: unknown, request: HttpServerRequest.HttpServerReque
   return Effect.succeed(new InternalError({ cause: failure }))
 }
 
-/** The tool server speaks its protocol, whatever goes wrong; everything else the API's form. */
+/** The response form of errors: the tool server's protocol, or the API's form everywhere else. */
 const responseTo = ({ url }: HttpServerRequest.HttpServerRequest) =>
   isToolServer(url) ? rpcErrorResponse : errorResponse
 
-/** The response of an error, under the id of its request. */
+/** The response of an error, with the id of its request. */
 export const errorResponse = (error: ApiError, requestId: string): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.unsafeJson(errorBody(error, requestId), { status: error.status, headers: headersOf(error) })
 
@@ -250,14 +252,14 @@ const headersOf = (error: ApiError): Record<string, string> => ({
   ...(error.retryAfter === null ? {} : { "retry-after": String(retrySeconds(error.retryAfter)) }),
   ...(error.allow.length === 0 ? {} : { allow: error.allow.join(", ") }),
   link: errorLink(error),
-  // What was not read of a body would be taken for the next request
+  // The unread rest of a body would be taken for the next request
   ...(error.status === 413 ? { connection: "close" } : {})
 })
 
-/** How a request ends whose client went away: there is nobody to answer, and nothing of ours has failed. */
+/** The end of a request whose client went away: there is nobody to answer, and nothing of ours has failed. */
 const clientGone = Cause.interrupt(HttpServerError.clientAbortFiberId)
 
-/** Whether a request failed because its client went away; what failed with it are the consequences. */
+/** Whether a request failed because its client went away; other failures are then only consequences. */
 const isGone = (cause: Cause.Cause<unknown>): boolean =>
   HashSet.has(Cause.interruptors(cause), HttpServerError.clientAbortFiberId) || isIncompleteBody(Cause.squash(cause))
 
@@ -270,20 +272,20 @@ const report = (error: ApiError, cause: Cause.Cause<unknown>) => {
     : Effect.logWarning(`A request was answered ${error.code}`, error.cause)
 }
 
-/** What the edge asks of the operator's settings. */
+/** The settings that the edge needs. */
 export interface EdgeOptions {
   readonly trustedProxies: TrustedProxies
-  /** Callers whose traces those of their requests continue; those of all others are linked to. */
+  /** Callers whose traces their requests continue; other callers' traces are only linked. */
   readonly trustedTraceParents: TrustedProxies
-  /** Origins whose pages may act in a signed-in person's name, and read what is answered. */
+  /** Origins whose pages may act for a signed-in person, and read the answers. */
   readonly trustedOrigins: ReadonlySet<string>
 }
 
 const serverTelemetry = Effect.all({ tracer: Effect.tracer, metrics: Metrics, lines: LogLines })
 
 /**
- * Around everything that is served: gives each request its id, bounds its body, and answers every failure (a decode
- * error, an unknown route, a defect) in the one documented form.
+ * The middleware around everything that is served: gives each request its id, bounds its body, and answers every
+ * failure (a decode error, an unknown route, a defect) in the documented form.
  */
 export const edge = (options: EdgeOptions) => {
   const crossOrigin = makeCrossOrigin(options.trustedOrigins, methodsAt)
@@ -300,7 +302,7 @@ export const edge = (options: EdgeOptions) => {
         Effect.flatMap(HttpServerRequest.HttpServerRequest, (original) => {
           const requestId = newRequestId()
           const entry = original.method === "POST" ? entries.get(original.url) : undefined
-          // Nothing reads the body of a request that has none by its method, and an entry reads the bytes
+          // Nothing reads the body if the method has none, and an entry reads the bytes itself
           const request =
             entry === undefined && HttpMethod.hasBody(original.method) ? withBoundedJson(original) : original
           const path = pathOf(original.url)
@@ -318,7 +320,7 @@ export const edge = (options: EdgeOptions) => {
               ? Effect.succeed(preflight)
               : entry === undefined
                 ? Effect.zipRight(refuseQuery(request), app)
-                : // As the router makes its handlers
+                : // As the router does for its handlers
                   Effect.interruptible(entry(request))
           const answered = Effect.matchCauseEffect(served, {
             onFailure: (cause) =>
@@ -344,23 +346,23 @@ export const edge = (options: EdgeOptions) => {
   )
 }
 
-/** Asked every few seconds by whoever watches the process: their traces and log lines would bury the others. */
+/** Routes that monitors request every few seconds: their traces and log lines would bury the others. */
 const healthRoutes: ReadonlySet<string> = new Set(["/health/live", "/health/ready"])
 
-/** The paths that are routes as they stand: pages, and operations without parameters. */
+/** The paths that are their own route: pages, and operations without parameters. */
 const plainRoutes: ReadonlySet<string> = new Set([
   mcpPath,
   ...pages,
   ...operations.map(({ path }) => path).filter((path) => operationsAt(path)[0]?.operation.path === path)
 ])
 
-/** The operation's path as it is declared, for the names of spans; that of a page as it is. */
+/** The route of a request, for the names of spans: the operation's path as declared, or the page's path. */
 const routeOf = (request: HttpServerRequest.HttpServerRequest): string | undefined => {
   const path = pathOf(request.url)
   return plainRoutes.has(path) ? path : operationsAt(path)[0]?.operation.path
 }
 
-/** What the rest of the fiber knows of its request: each request has a fiber of its own, so nothing is put back. */
+/** Sets the request's context for the rest of the fiber; each request has its own fiber, so nothing is reset. */
 const introduce = (
   request: HttpServerRequest.HttpServerRequest,
   {
@@ -376,7 +378,7 @@ const introduce = (
   Effect.zipRight(
     FiberRef.update(FiberRef.currentLogAnnotations, HashMap.set<string, unknown>("requestId", requestId)),
     FiberRef.update(FiberRef.currentContext, (context) =>
-      // One copy: each `Context.add` makes one of its own
+      // One copy: each `Context.add` would create another
       Context.unsafeMake<never>(
         new Map<string, unknown>(context.unsafeMap)
           .set(HttpServerRequest.HttpServerRequest.key, request)

@@ -3,13 +3,13 @@ import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { errorReferencePath } from "../kit/ErrorLink.ts"
 import { mcpPath } from "../mcp/RpcError.ts"
 
-/** Where whoever opens the service's address in a browser arrives. */
+/** The path of the page that people see who open the service's address in a browser. */
 export const frontPagePath = "/"
 
 const style =
   "body{font:1.1rem/1.5 system-ui,sans-serif;max-width:34rem;margin:15vh auto;padding:0 1rem;color:#1a1a1a;background:#fff}dt{font-weight:600;margin-top:1rem}dd{margin:0}"
 
-/** The links are relative: the service may stand behind a path of a proxy's. */
+/** A relative link, since a proxy may serve the service below a path. */
 const relative = (path: string): string => path.slice(1)
 
 const page = `<!doctype html>
@@ -43,7 +43,7 @@ that you get. It works for 15 minutes, once.</dd>
 
 const policy = `default-src 'none'; style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
 
-/** Serves the page: what this is and where to go on. It knows nobody, and runs nothing. */
+/** Serves the page: what this is and where to go next. It is static, without scripts. */
 export const frontPage = HttpApiBuilder.Router.use((router) =>
   router.get(
     frontPagePath,

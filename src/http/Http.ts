@@ -65,7 +65,7 @@ const withBody: ReadonlySet<string> = new Set(
   operations.filter(takesBody).map(({ method, path }) => operationKey(method, path))
 )
 
-/** What the HTTP surface asks of the operator's settings. */
+/** The settings that the HTTP surface needs. */
 export type HttpOptions = Omit<AuthenticationOptions, "permissionOf" | "takesBody"> &
   AdmissionOptions &
   EdgeOptions & { readonly http: ImageBounds }
@@ -100,7 +100,7 @@ const groups = (options: HttpOptions) => {
 
 /**
  * The API on the server. Every step of a request that provides something copies the context that the server was started
- * in: here that holds what the platform's handlers may ask for, and not all services, which ours were built with.
+ * in, so this one holds only what the platform's handlers need, not all services: our handlers were built with theirs.
  */
 const served = Layer.unwrapEffect(
   Effect.map(HttpApiBuilder.httpApp, (app) =>
@@ -122,8 +122,8 @@ const served = Layer.unwrapEffect(
 type RequestContext = HttpServer.HttpServer | HttpRouter.HttpRouter.DefaultServices | Scope.Scope
 
 /**
- * Serves the whole HTTP surface on the `HttpServer` in its context: the API, the provider's entry, `/openapi.json`,
- * the guides at `/docs`, the schemas of events, health, the page at `/` and those that a payer returns to.
+ * Serves the whole HTTP surface on the `HttpServer` in its context: the API, the inbound entries, `/openapi.json`, the
+ * guides at `/docs`, the event schemas, health, the page at `/` and the pages that payers return to.
  */
 export const httpLayer = (options: HttpOptions) =>
   served.pipe(
@@ -137,12 +137,12 @@ export const httpLayer = (options: HttpOptions) =>
     Layer.provide(HttpApiBuilder.api(Api)),
     Layer.provide(groups(options)),
     Layer.provide(Admissions.layer(options)),
-    // Paths are taken as they are written. Their parts may be as long as a request line can be, since a schema judges
-    // them: the router's own bound of 100 characters is below the contract's 255 and would answer "no such route"
+    // Paths are matched as written. Their parts may be as long as a request line, since a schema checks them: the
+    // router's own bound of 100 characters is below the contract's 255 and would answer "no such route"
     Layer.provide(
       HttpRouter.setRouterConfig({ maxParamLength: 65_536, caseSensitive: true, ignoreDuplicateSlashes: false })
     ),
-    // The edge makes the request's span
+    // The edge creates the request's span
     HttpMiddleware.withTracerDisabledWhen(() => true),
     Layer.provide([HttpApiBuilder.Router.Live, HttpApiBuilder.Middleware.layer])
   )

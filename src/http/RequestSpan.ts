@@ -18,12 +18,12 @@ import { failedWith, type RequestFacts } from "../telemetry/Spans.ts"
 import { spanOfTraceparent } from "../telemetry/TraceContext.ts"
 
 /**
- * What operators see of a request: its span, its metric and its log line, all made by hand. The platform's own span
- * reads and copies every header and the whole address of each request, traced or not; a logger's annotations cost more
- * than the rest of a request.
+ * What operators see of a request: its span, its metric and its log line, all written by hand. The platform's own span
+ * reads and copies every header and the whole URL of each request, traced or not; a logger's annotations cost more than
+ * the rest of a request.
  *
- * Names follow OpenTelemetry's conventions for HTTP servers; of headers and the query, which may hold secrets, there is
- * nothing but the user agent.
+ * Names follow OpenTelemetry's conventions for HTTP servers; of the headers and the query, which may hold secrets, only
+ * the user agent is recorded.
  */
 
 type App<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
@@ -32,11 +32,11 @@ export interface RequestTelemetryOptions {
   readonly tracer: Tracer.Tracer
   readonly metrics: MetricsWriter | null
   readonly lines: LogLinesWriter | null
-  /** The route's template, e.g. `/v2/organizations/:organizationId/provider/account`, where the path has one. */
+  /** The route's template, e.g. `/v2/organizations/:organizationId/provider/account`, if the path has one. */
   readonly routeOf: (request: HttpServerRequest.HttpServerRequest) => string | undefined
   /**
-   * Whether a request's trace continues its caller's (`traceparent`). Those of all others begin traces of their own, which
-   * link to their callers': a stranger neither chooses what is exported nor writes into anybody's trace.
+   * Whether a request continues its caller's trace (`traceparent`). All others begin a trace of their own with a link
+   * to the caller's, so that a stranger neither chooses what is exported nor writes into anybody's trace.
    */
   readonly continuesTraceOf: (request: HttpServerRequest.HttpServerRequest) => boolean
   /** Routes that are never traced or logged. */
@@ -46,9 +46,9 @@ export interface RequestTelemetryOptions {
 const nanoseconds = (): bigint => BigInt(Date.now()) * 1_000_000n
 
 /**
- * How the server runs requests: without spans, until one's trace is chosen. A tracer is only asked for spans then:
- * handing it each step of the program, for the sake of other tracing libraries of which there are none here, costs more
- * than the rest of the request.
+ * Runs a server without spans until a request's trace is sampled. The tracer is then asked for spans only: passing it
+ * each step of the program, which serves other tracing libraries that are not used here, costs more than the rest of
+ * the request.
  */
 export const servingUntraced = <A, E, R>(serve: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.flatMap(Effect.tracer, (tracer) =>
@@ -58,13 +58,13 @@ export const servingUntraced = <A, E, R>(serve: Effect.Effect<A, E, R>): Effect.
     )
   )
 
-/** For the rest of the fiber: each request has one of its own. */
+/** Turns spans on for the rest of the fiber; each request has its own fiber. */
 const traced = FiberRef.set(FiberRef.currentTracerEnabled, true)
 
-/** The methods that are told apart; a client can send any word. */
+/** The methods that metrics and spans name; a client can send any word. */
 const methods: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 
-/** What a request is counted as whose client went away before it was answered; nobody gets to see it. */
+/** The status recorded for a request whose client went away before the answer; it is never sent. */
 const clientGoneStatus = 499
 
 const statusOf = (exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>): number =>
@@ -72,14 +72,14 @@ const statusOf = (exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown
     ? clientGoneStatus
     : HttpServerError.exitResponse(exit).status
 
-/** A tool's refusal is answered 200, with its code among what is known of the request. */
+/** The level of a request's log line. A tool's refusal has status 200, and its code among the request's facts. */
 const levelOf = (status: number, { attributes }: RequestFacts["Type"]): LineLevel => {
   if (status === clientGoneStatus) return "INFO"
   if (status < 400) return attributes["api.error.code"] === undefined ? "INFO" : "WARN"
   return status < 500 ? "WARN" : "ERROR"
 }
 
-/** What a log line says of a request beside its result, where it is known. */
+/** The facts that a log line says about a request besides its result, if known. */
 const loggedFacts = [
   "organization.id",
   "environment",
@@ -98,8 +98,8 @@ interface Served {
 }
 
 /**
- * Runs requests and tells operators of them. Where no tracer is set, or none of its traces was chosen for a request, it
- * runs without any span below it: most of a tracer's cost would go into spans that nobody sees.
+ * Runs requests and reports them to operators. If there is no tracer, or the request is not sampled, it runs without
+ * any span below: most of a tracer's cost would go into spans that nobody sees.
  */
 export const requestTelemetry = ({
   continuesTraceOf,
@@ -129,7 +129,7 @@ export const requestTelemetry = ({
     if (facts.span?.sampled === true) {
       facts.span.attribute("http.response.status_code", status)
       if (status >= 500) facts.span.attribute("error.type", String(status))
-      // A refusal is no failure of the service's
+      // A refusal is not a failure of the service
       facts.span.end(nanoseconds(), status < 500 ? Outcome.void : failedWith(`HTTP ${status}`))
     }
     metrics?.record("http.server.request.duration", millis / 1000, [
@@ -161,7 +161,7 @@ export const requestTelemetry = ({
       const quiet = route !== undefined && quietRoutes.has(route)
       const span = traces && !quiet ? startSpan(request, served) : null
       const running = span?.sampled === true ? Effect.zipRight(traced, Effect.withParentSpan(app, span)) : app
-      // The server runs requests uninterruptibly around their handlers: nothing gets lost between them and this
+      // The server runs requests uninterruptibly around their handlers: nothing is lost between a handler and this
       return Effect.matchCauseEffect(running, {
         onFailure: (cause) => {
           tell(served, Outcome.failCause(cause))
@@ -209,7 +209,7 @@ const describe = (
   span.attribute("request.id", requestId)
   if (route !== undefined) {
     span.attribute("http.route", route)
-    // Elsewhere it may be anything, a key that was pasted in the wrong place included
+    // Without a route the path may be anything, even a key pasted in the wrong place
     span.attribute("url.path", request.url.split("?", 1)[0])
   }
   const agent = request.headers["user-agent"]
@@ -218,7 +218,7 @@ const describe = (
   }
   const caller = request.headers["x-request-id"]
   if (caller !== undefined) {
-    // Decided for errors: a caller's own id is not trusted as the request's, but kept on the trace
+    // A caller's own id is not trusted as the request's id, but recorded on the trace
     span.attribute("request.caller_id", caller.slice(0, 200))
   }
 }

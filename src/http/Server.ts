@@ -11,13 +11,13 @@ import type { TrustedProxies } from "../settings/Forms.ts"
 import { boundConnections, type ConnectionBounds, type Connections } from "./Connections.ts"
 import { Stopping } from "./Stopping.ts"
 
-/** Node's HTTP server with bounds on what a client can make it hold, and on how long. */
+/** Node's HTTP server, with bounds on what a client can make it hold, and for how long. */
 
-/** How long a client may take to send its head, which is at most so large. */
+/** How long a client may take to send the request line and headers, and how large they may be. */
 const headersTimeout = Duration.seconds(15)
 const maxHeadBytes = 16 * 1024
 
-/** How often a full server says so in the log. */
+/** How often a full server logs that it is full. */
 const fullLogInterval = Duration.minutes(1)
 
 /** Where the server listens, and its bounds. */
@@ -28,19 +28,19 @@ export interface ServerOptions extends ConnectionBounds {
   readonly requestTimeout: Duration.Duration
   /** How long a connection stays open without a request. */
   readonly keepAliveTimeout: Duration.Duration
-  /** How long a shutdown goes on serving, not ready any more, before it takes no more connections. */
+  /** How long a shutdown keeps serving, no longer ready, before it stops accepting connections. */
   readonly shutdownDelay: Duration.Duration
   /** How long a shutdown then waits for requests under way. */
   readonly shutdownTimeout: Duration.Duration
 }
 
 /**
- * How long a connection without a request is still served at shutdown if one comes, at most: a busy client's next
- * request may be on its way, and would meet a closed connection.
+ * How long, at most, a connection without a request stays open at shutdown: a busy client's next request may be on its
+ * way, and would meet a closed connection.
  */
 const maxIdleGrace = Duration.millis(300)
 
-/** What is said of a request that could not be read; null where its client has left before its end. */
+/** The refusal of a request that could not be read; null if the client left before its end. */
 const refusalOf = (error: unknown): UnreadableRequest | null => {
   switch (Predicate.hasProperty(error, "code") ? error.code : undefined) {
     case "HPE_INVALID_EOF_STATE":
@@ -58,7 +58,7 @@ const refusalOf = (error: unknown): UnreadableRequest | null => {
   }
 }
 
-/** The target of the request line, where what could not be read begins with one. */
+/** The target of the request line, if what could not be read begins with one. */
 const targetOf = (error: unknown): string => {
   const packet = Predicate.hasProperty(error, "rawPacket") ? error.rawPacket : undefined
   return Buffer.isBuffer(packet) ? (/^[A-Z]+ (\S+)/.exec(packet.toString("latin1", 0, 256))?.[1] ?? "") : ""
@@ -76,7 +76,7 @@ const answerClientErrors = (server: Server, { refuse }: Connections): void => {
     .on("checkExpectation", (request, response) => server.emit("request", request, response))
 }
 
-/** Says in the log that connections were refused, at most once a minute. */
+/** Logs that connections were refused, at most once a minute. */
 const makeFullLog: Effect.Effect<() => void> = Effect.map(Effect.runtime<never>(), (runtime) => {
   let loggedAt = Number.NEGATIVE_INFINITY
   let refused = 0
@@ -95,8 +95,8 @@ const makeFullLog: Effect.Effect<() => void> = Effect.map(Effect.runtime<never>(
 })
 
 /**
- * Says once that requests look forwarded while no proxy is trusted. Anybody can send the header: it proves nothing, but
- * behind a proxy that is not named all clients share one address's limits, and nothing else would say so.
+ * Logs once that requests look forwarded while no proxy is trusted. Anybody can send the header, so it proves nothing,
+ * but behind a proxy that is not configured all clients share one address's limits, and nothing else would say so.
  */
 const warnOfUnknownProxy = (server: Server, proxies: TrustedProxies, runtime: Runtime.Runtime<never>): void => {
   if (proxies.rules.length > 0) return
@@ -105,7 +105,7 @@ const warnOfUnknownProxy = (server: Server, proxies: TrustedProxies, runtime: Ru
     server.off("request", look)
     Runtime.runFork(runtime)(
       Effect.logWarning(
-        "A request has X-Forwarded-For, and no proxy is trusted: if the service is behind a proxy, set TRUSTED_PROXIES to its addresses, or all clients count as one. This is said once"
+        "A request has X-Forwarded-For, and no proxy is trusted: if the service is behind a proxy, set TRUSTED_PROXIES to its addresses, or all clients count as one. This is logged once"
       )
     )
   }
@@ -122,7 +122,7 @@ const listen = (
       requestTimeout: Duration.toMillis(options.requestTimeout),
       keepAliveTimeout: Duration.toMillis(options.keepAliveTimeout),
       connectionsCheckingInterval: 1000,
-      // Node would answer with an empty 400; nothing here goes by the host
+      // Node would answer with an empty 400; nothing here depends on the host
       requireHostHeader: false
     })
     const connections = boundConnections(server, options, yield* makeFullLog)
@@ -134,7 +134,8 @@ const listen = (
     yield* closeEventually(server, options.shutdownTimeout)
     return HttpServer.make({
       address,
-      // The platform would also take upgrades, whose connections are beyond every bound; as ordinary requests they are not
+      // The platform would also accept upgrades, whose connections escape every bound; treated as ordinary requests,
+      // they don't
       serve: (app, middleware): Effect.Effect<void, never, Scope.Scope> =>
         Effect.flatMap(makeHandler(middleware === undefined ? app : middleware(app)), (handler) => {
           const listener = connections.serve(handler)
@@ -150,14 +151,14 @@ const listen = (
     })
   })
 
-/** Ends the listening alone: Node's own `close` would end connections as well, under requests that are on their way. */
+/** Only stops listening: Node's own `close` would also end connections, while requests are on their way. */
 const stopListening = (server: Server): void => {
   NetServer.prototype.close.call(server)
 }
 
 /**
- * Serves to the end what clients have begun, and lets them know. By Node's timers, like the rest of the server's bounds:
- * a test's clock that stands still must not hold it.
+ * Drains the server: answers what clients have begun to send, and announces the end. Uses Node's timers, like the
+ * server's other bounds, so that a test's stopped clock can't block it.
  */
 const drain = async (
   server: Server,
@@ -169,14 +170,14 @@ const drain = async (
   const log = (line: Effect.Effect<void>) => Runtime.runSync(runtime)(line)
   stopping.begun = true
   const delay = Duration.toMillis(shutdownDelay)
-  log(Effect.logInfo(`Shutdown: not ready any more; new connections are taken for ${delay} ms (SHUTDOWN_DELAY)`))
+  log(Effect.logInfo(`Shutdown: no longer ready; new connections are accepted for ${delay} ms (SHUTDOWN_DELAY)`))
   if (delay > 0) await passed(delay)
-  // Connections are kept until here: clients that had to connect anew could meet the end of listening, which resets them
+  // Connections are kept until here: a client that had to reconnect could meet the end of listening, which resets it
   stopListening(server)
-  log(Effect.logInfo(`Shutdown: takes no more connections; requests under way: ${connections.underWay()}`))
+  log(Effect.logInfo(`Shutdown: accepts no more connections; requests under way: ${connections.underWay()}`))
   const grace = Duration.min(maxIdleGrace, Duration.times(shutdownTimeout, 0.1))
   const refused = await connections.drain({ grace, timeout: shutdownTimeout })
-  // Only ends Node's own upkeep of connections: there is none left
+  // Only ends Node's own upkeep of connections: none is left
   server.close()
   log(
     refused === 0
@@ -185,7 +186,10 @@ const drain = async (
   )
 }
 
-/** Where nothing was served, and so nothing drained: closes before the server does, and starts the clock. */
+/**
+ * For a server that served nothing, and so drained nothing: closes idle connections at once and all others after
+ * `after`.
+ */
 const closeEventually = (server: Server, after: Duration.Duration) =>
   Effect.addFinalizer(() =>
     Effect.sync(() => {
@@ -195,9 +199,9 @@ const closeEventually = (server: Server, after: Duration.Duration) =>
   )
 
 /**
- * An `HttpServer` that listens when the layer is built. On shutdown it is not ready any more for `shutdownDelay`, then
- * takes no more connections and waits for requests under way, for at most `shutdownTimeout`: a request that hangs must
- * not hold the process.
+ * An `HttpServer` that listens when the layer is built. On shutdown it keeps serving for `shutdownDelay`, no longer
+ * ready, then accepts no more connections and waits at most `shutdownTimeout` for requests under way: a request that
+ * hangs must not block the process.
  */
 export const serverLayer = (options: ServerOptions) =>
   Layer.merge(Layer.scoped(HttpServer.HttpServer, listen(options)), layerContext).pipe(

@@ -1,6 +1,9 @@
 import { Context } from "effect"
 
-/** Whether the server has begun to stop: it answers what comes, and asks not to be sent more. Never, where none serves. */
+/**
+ * Whether the server has begun to stop: it still answers, but reports that it is not ready. Always false if no server
+ * runs.
+ */
 export class Stopping extends Context.Reference<Stopping>()("connected-payments/http/Stopping", {
   defaultValue: (): { begun: boolean } => ({ begun: false })
 }) {}

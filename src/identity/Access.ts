@@ -29,7 +29,9 @@ const byRole: Readonly<Record<Role, ReadonlySet<Permission>>> = {
   viewer: new Set([...working].filter((permission) => permission.endsWith(":read")))
 }
 
-/** The permissions of a role, in the workspaces that its person may enter. Of people, owners and admins read the audit log. */
+/**
+ * The permissions of a role, in the workspaces that its person may enter. Only owners and admins read the audit log.
+ */
 export const permissionsOf = (role: Role): ReadonlySet<Permission> => byRole[role]
 
 /** The caller that a session stands for: in its person's organization, in the environment of the selected workspace. */
@@ -49,14 +51,14 @@ export const principalOf = (
   })
 }
 
-/** A developer or viewer acts in the workspaces granted to them alone. */
+/** Developers and viewers act only in the workspaces granted to them. */
 export const requireWorkspace = (session: Session): Effect.Effect<void, WorkspaceAccessRequired> =>
   session.membership?.environments.includes(session.environment) === true ? Effect.void : new WorkspaceAccessRequired()
 
-/** Methods that change nothing: a page of anybody's may cause them, and learns nothing from it. */
+/** Methods that change nothing: any page may cause such a request, and learns nothing from it. */
 const safeMethods: ReadonlySet<HttpMethod.HttpMethod> = new Set(["GET", "HEAD", "OPTIONS"])
 
-/** A cookie goes with requests that other sites cause: a change needs an `Origin` that the operator trusts. */
+/** Requires a trusted `Origin` for changes, since browsers send a cookie with requests that other sites cause. */
 export const requireTrustedOrigin = (
   trustedOrigins: ReadonlySet<string>
 ): Effect.Effect<void, OriginNotTrusted, HttpServerRequest.HttpServerRequest> =>
@@ -66,7 +68,7 @@ export const requireTrustedOrigin = (
       : new OriginNotTrusted()
   )
 
-/** What is answered to a caller who lacks a permission. */
+/** Requires a permission of the caller. */
 export const requirePermission = (
   principal: PrincipalShape,
   permission: Permission

@@ -20,11 +20,12 @@ import {
 } from "./keys/CredentialLimits.ts"
 
 /**
- * Lets credentials in, within their limits, so that what is refused costs nobody else anything: what the database has just
- * said of a credential or a bucket is not asked again. A good credential costs one round trip, its limits included.
+ * Admits requests by credential, within their limits, so that refused ones cost others nothing: what the database has
+ * just answered about a credential or a bucket is not asked again. A valid credential costs one round trip, including
+ * its limits.
  */
 
-/** What admissions ask of the operator's settings. */
+/** The settings that admissions need. */
 export interface AdmissionOptions {
   /** Requests per minute and credential (contract 3.7). */
   readonly rateLimitPerMinute: number
@@ -33,33 +34,36 @@ export interface AdmissionOptions {
   readonly trustedProxies: TrustedProxies
 }
 
-/** How long an answer of the database about a credential is taken for granted: what was revoked is refused after it. */
+/**
+ * How long the database's answers are trusted. Only refusals and tokens taken ahead are kept: a valid credential is
+ * looked up for each request.
+ */
 const trustedMillis = 1000
 
-/** Credentials and organizations that a process remembers, at most of each. */
+/** How many credentials, and how many organizations, a process remembers at most. */
 const maxRemembered = 10_000
 
-/** Credentials that this process has never let in are looked up so many at a time: guessing must not fill the pool. */
+/** How many credentials unknown to this process are looked up at a time: guessing must not fill the pool. */
 const lookUpsAtOnce = 2
 
-/** Tokens of an organization that a process takes at a time, so that its busy keys don't wait for one row. */
+/** How many of an organization's tokens a process takes at a time, so that its busy keys don't wait for one row. */
 const aheadOf = ({ limit }: RateLimitPolicy): number => Math.min(100, Math.max(1, Math.floor(limit / 100)))
 
 /**
- * How long a refusal waits that is known beforehand: a sender that goes on without heed sends less, and leaves the
- * processor to the others.
+ * How long a refusal is delayed if it is known beforehand: a sender that ignores refusals sends less, and leaves the
+ * processor to others.
  */
 const refusalPause = "100 millis"
 
-/** Redemptions of mailed links for each failure that an address may have: most of them are good. */
+/** Redemptions of mailed links for each failure that an address may have: most of them are valid. */
 const redemptionsPerFailure = 4
 
 interface Organization {
   readonly bucket: BucketView
-  /** Tokens taken ahead: they are used within `trustedMillis`, or lost. */
+  /** Tokens taken ahead; they are lost unless used within `trustedMillis`. */
   ahead: number
   aheadAt: number
-  /** Whether a request is taking more of them. */
+  /** Whether a request is taking more. */
   asking: boolean
 }
 
@@ -72,43 +76,40 @@ type Invalid = ApiKeyInvalid | SessionInvalid
 
 type Refusal = RateLimitExceeded | ServiceUnavailable
 
-/** Lets credentials in. */
+/** Admits requests by credential. */
 export class Admissions extends Context.Tag("connected-payments/identity/Admissions")<
   Admissions,
   {
     readonly policies: CredentialPolicies
     /**
-     * Who a credential stands for, within its limits, which the response's headers tell.
+     * Looks up a credential, within its limits, which the response's headers show.
      *
-     * @param credential names it, and is no secret: its hash
-     * @param ask the one round trip: looks it up and takes a token of its own, and so many of its organization's
-     * @param invalid what it is refused with while it is known to be none
+     * @param credential a name that is not secret: its hash
+     * @param ask the one round trip: looks it up, and takes one token of its own and this many of its organization's
+     * @param invalid the error while the credential is known to be invalid
      */
     readonly admit: <A extends CredentialLimits, E extends Invalid, R>(
       credential: string,
       ask: (organizationTokens: number) => Effect.Effect<A, E | ServiceUnavailable, R>,
       invalid: () => E
     ) => Effect.Effect<A, E | Refusal, R | HttpServerRequest.HttpServerRequest>
-    /** Refuses what can't be a credential by its form, and counts it as a failure of the address. */
+    /** Refuses a text that can't be a credential, and counts it as a failure of the address. */
     readonly refuse: <E extends Invalid>(
       error: E
     ) => Effect.Effect<never, E | Refusal, HttpServerRequest.HttpServerRequest>
-    /** Counts a failed authentication of the address; fails where it had too many. */
+    /** Counts a failed authentication of the address; fails if it had too many. */
     readonly countFailure: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
-    /** Lets in a request for a sign-in link, within the limit of its address. */
+    /** Admits a request for a sign-in link, within the limit of its address. */
     readonly admitSignInLink: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
-    /** Lets in a redemption of a mailed link, within the limit of its address. */
+    /** Admits a redemption of a mailed link, within the limit of its address. */
     readonly admitRedemption: Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest>
   }
 >() {
   static readonly layer = (options: AdmissionOptions): Layer.Layer<Admissions, never, RateLimits> =>
-    Layer.effect(
-      Admissions,
-      Effect.map(RateLimits, (limits) => makeAdmissions(options, limits))
-    )
+    Layer.effect(Admissions, make(options))
 }
 
-/** What is counted per client address. */
+/** The limits per client address. */
 const makeAddressLimits = (options: AdmissionOptions, limits: RateLimits["Type"]) => {
   const failures = perMinute(options.failedAuthenticationsPerMinute)
   const redemptions = perMinute(redemptionsPerFailure * options.failedAuthenticationsPerMinute)
@@ -118,19 +119,20 @@ const makeAddressLimits = (options: AdmissionOptions, limits: RateLimits["Type"]
       Effect.catchTag("BucketEmpty", ({ retryAfter }) => rateLimitExceeded("address", policy, retryAfter))
     )
   return {
-    /** A failed authentication: a good credential is never held up by them. */
+    /** A failed authentication; failures never block a valid credential. */
     failure: counted("failed-authentication", failures, limits.take),
-    /** One that asked the database nothing. */
+    /** A failed authentication that did not ask the database. */
     failureHere: counted("failed-authentication", failures, limits.takeHere),
     signInLink: counted("sign-in-links", failures, limits.take),
     redemption: counted("redemptions", redemptions, limits.take)
   }
 }
 
-function makeAdmissions(options: AdmissionOptions, limits: RateLimits["Type"]): Admissions["Type"] {
+const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
+  const limits = yield* RateLimits
   const policies = credentialPolicies(options.rateLimitPerMinute)
   const addresses = makeAddressLimits(options, limits)
-  /** Until when a credential is known to be none. */
+  /** Until when a credential is known to be invalid. */
   const unknown = new BoundedMap<number>(maxRemembered)
   const credentials = new BoundedMap<Credential>(maxRemembered)
   const organizations = new BoundedMap<Organization>(maxRemembered)
@@ -159,7 +161,7 @@ function makeAdmissions(options: AdmissionOptions, limits: RateLimits["Type"]): 
     }
   })
 
-  /** Why a credential is refused without a question. */
+  /** Why a credential is refused without asking the database. */
   const refusalOf = (credential: Credential, now: number): ScopedState | undefined => {
     const { bucket, organization } = credential
     if (isEmpty(bucket, policies.own, now)) {
@@ -185,7 +187,7 @@ function makeAdmissions(options: AdmissionOptions, limits: RateLimits["Type"]): 
   const credentialOf = (name: string, organizationId: string | null, now: number): Credential => {
     const known = credentials.get(name)
     const organization = organizationId === null ? null : organizationOf(organizationId, now)
-    // A person joins an organization and leaves it while their session goes on
+    // A person may join or leave an organization during their session
     if (known !== undefined && known.organization === organization) {
       return known
     }
@@ -194,7 +196,7 @@ function makeAdmissions(options: AdmissionOptions, limits: RateLimits["Type"]): 
     return made
   }
 
-  /** How many of its organization's tokens a request asks for: none where one was taken ahead, which it uses. */
+  /** How many of its organization's tokens a request asks for: none if it can use one that was taken ahead. */
   const tokensToAsk = (organization: Organization | null | undefined, now: number): number => {
     if (organization === null || organization === undefined) {
       return 1
@@ -206,11 +208,11 @@ function makeAdmissions(options: AdmissionOptions, limits: RateLimits["Type"]): 
     if (organization.asking) {
       return 1
     }
-    // Not many of the last ones: another process may need them
+    // Few of the last tokens: another process may need them
     return Math.min(aheadOf(policies.organization), Math.max(1, Math.floor(organization.bucket.tokens / 20)))
   }
 
-  /** Keeps what the database said, and answers which limit binds the request the most. */
+  /** Keeps the database's answer, and returns the limit that is closest. */
   const learn = (name: string, answer: CredentialLimits, asked: number, now: number): ScopedState => {
     const credential = credentialOf(name, answer.organizationId, now)
     const { bucket, organization } = credential
@@ -261,7 +263,7 @@ function makeAdmissions(options: AdmissionOptions, limits: RateLimits["Type"]): 
       return answer
     })
 
-  /** Remembers for a moment what is no credential, or none any more. */
+  /** Remembers for a moment that a credential is unknown or no longer valid. */
   const refuseAnswer = Effect.fnUntraced(function* <E extends Invalid>(name: string, error: E | ServiceUnavailable) {
     if (error._tag !== "ServiceUnavailable") {
       credentials.delete(name)
@@ -274,7 +276,9 @@ function makeAdmissions(options: AdmissionOptions, limits: RateLimits["Type"]): 
   const emptied = ({ bucket, organization }: Credential): ReadonlyArray<BucketView> =>
     [organization?.bucket, bucket].flatMap((view) => (view !== undefined && view.tokens < 1 ? [view] : []))
 
-  /** One request at a time asks whether an empty bucket has tokens again; where it has, the others go on together. */
+  /**
+   * Lets one request at a time ask whether an empty bucket has tokens again; if it has, the others continue together.
+   */
   const inTurns = <A, E, R>(credential: Credential, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
     const views = emptied(credential)
     if (views.length === 0) {
@@ -286,7 +290,7 @@ function makeAdmissions(options: AdmissionOptions, limits: RateLimits["Type"]): 
       .pipe(Effect.flatMap(Option.match({ onNone: () => effect, onSome: Effect.succeed })))
   }
 
-  /** Why a credential is refused as things are known here; undefined where the database has to be asked. */
+  /** The refusal that this process knows of; undefined if the database has to be asked. */
   const knownRefusal = <E extends Invalid>(name: string, invalid: () => E, now: number) => {
     if (isKnownInvalid(name, now)) {
       return Effect.zipRight(
@@ -300,7 +304,7 @@ function makeAdmissions(options: AdmissionOptions, limits: RateLimits["Type"]): 
   }
 
   const admit: Admissions["Type"]["admit"] = (name, ask, invalid) => {
-    // Judged again after waiting: the one before may have heard what this one would ask
+    // Checked again after waiting: the request before may have learnt what this one would ask
     const judged = Effect.flatMap(monotonicMillis, (now) => knownRefusal(name, invalid, now) ?? lookUp(name, ask))
     return Effect.flatMap(monotonicMillis, (now) => {
       const refusal = knownRefusal(name, invalid, now)
@@ -312,12 +316,14 @@ function makeAdmissions(options: AdmissionOptions, limits: RateLimits["Type"]): 
     })
   }
 
+  const refuse: Admissions["Type"]["refuse"] = (error) => Effect.zipRight(addresses.failureHere, Effect.fail(error))
+
   return {
     policies,
     admit,
-    refuse: (error) => Effect.zipRight(addresses.failureHere, Effect.fail(error)),
+    refuse,
     countFailure: addresses.failure,
     admitSignInLink: addresses.signInLink,
     admitRedemption: addresses.redemption
   }
-}
+})

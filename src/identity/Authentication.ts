@@ -18,9 +18,9 @@ import { Principal } from "./Principal.ts"
 import type { Session } from "./sign-in/Sessions.ts"
 
 /**
- * Who calls, and may they (contract 2): the API key in `x-api-key`, or else the session in the cookie;
- * its rate limit; the organization in the path; the workspace and the `Origin` of a session; the operation's
- * permission; in this order. Provides the `Principal`. Said on a group; implemented by `authenticationLayer`.
+ * Authentication and authorization (contract 2): the API key in `x-api-key`, or else the session in the cookie; its
+ * rate limit; the organization in the path; the workspace and the `Origin` of a session; the operation's permission; in
+ * this order. Provides the `Principal`. Declared on a group; implemented by `authenticationLayer`.
  */
 export class Authentication extends HttpApiMiddleware.Tag<Authentication>()(
   "connected-payments/identity/Authentication",
@@ -52,8 +52,8 @@ export class CurrentSession extends Context.Tag("connected-payments/identity/Cur
 >() {}
 
 /**
- * A signed-in person, and nobody else: what `/identity` is behind. Rate limit and `Origin` as above. Provides the
- * `CurrentSession`; implemented by `sessionAuthenticationLayer`.
+ * Requires a signed-in person, for `/identity`. Rate limit and `Origin` as above. Provides the `CurrentSession`;
+ * implemented by `sessionAuthenticationLayer`.
  */
 export class SessionAuthentication extends HttpApiMiddleware.Tag<SessionAuthentication>()(
   "connected-payments/identity/SessionAuthentication",

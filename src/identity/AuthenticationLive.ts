@@ -27,13 +27,13 @@ export interface AuthenticationOptions {
   readonly permissionOf: (method: string, routePath: string) => Permission | undefined
   /** Whether that operation takes a body. */
   readonly takesBody: (method: string, routePath: string) => boolean
-  /** Origins whose pages may change things in a signed-in person's name. */
+  /** Origins whose pages may make changes for a signed-in person. */
   readonly trustedOrigins: ReadonlySet<string>
 }
 
 const isUuid = Schema.is(Schema.UUID)
 
-/** The organization in the path must be the credential's; one that does not exist is answered alike. */
+/** Requires the credential's organization in the path; one that does not exist gets the same answer. */
 const checkOrganization = Effect.fnUntraced(function* (principal: PrincipalShape) {
   const { params } = yield* HttpRouter.RouteContext
   const organizationId = params["organizationId"]
@@ -48,10 +48,10 @@ const checkOrganization = Effect.fnUntraced(function* (principal: PrincipalShape
   }
 })
 
-/** How often the times of use of keys are written. */
+/** How often the keys' times of use are written. */
 const touchInterval = "30 seconds"
 
-/** Gathers the keys that were used and notes them from time to time, off the path of the requests. */
+/** Collects the keys that were used and records them from time to time, outside the requests. */
 const makeUseRecorder = Effect.gen(function* () {
   const keys = yield* Keys
   const used = new Set<string>()
@@ -60,7 +60,7 @@ const makeUseRecorder = Effect.gen(function* () {
     used.clear()
     return ids.length === 0 ? Effect.void : keys.touch(ids)
   }).pipe(
-    Effect.catchAll((error) => Effect.logDebug("Times of use of keys were not noted", error)),
+    Effect.catchAll((error) => Effect.logDebug("Times of use of keys were not recorded", error)),
     Effect.withTracerEnabled(false)
   )
   yield* Effect.acquireRelease(
@@ -70,7 +70,7 @@ const makeUseRecorder = Effect.gen(function* () {
   return (id: string) => used.add(id)
 })
 
-/** The session of a request's cookie, within its rate limit; the cookie is renewed as the session is extended. */
+/** The session of a request's cookie, within its rate limit; the cookie is renewed when the session is extended. */
 const makeSessionAdmission = Effect.gen(function* () {
   const sessions = yield* Sessions
   const { admit, policies, refuse } = yield* Admissions
@@ -109,17 +109,17 @@ export const makeKeyAdmission = Effect.gen(function* () {
   })
 })
 
-/** What an operation would not read is refused, as unknown keys of a body are. */
+/** Refuses a body that the operation would not read, like unknown keys of a body. */
 const refuseUnreadBody = ({ takesBody }: AuthenticationOptions) =>
   Effect.gen(function* () {
     const { route } = yield* HttpRouter.RouteContext
     if (!takesBody(route.method, route.path)) {
-      // As the platform's own reading of a body fails: the edge answers it
+      // A defect, as when the platform fails to read a body: the edge answers it
       yield* Effect.orDie(refuseBody(yield* HttpServerRequest.HttpServerRequest))
     }
   })
 
-/** Where a request carries both a key and a cookie, the key decides. */
+/** If a request carries both a key and a cookie, the key decides. */
 const makeAuthentication = Effect.fnUntraced(function* (options: AuthenticationOptions) {
   const admitKey = yield* makeKeyAdmission
   const admitSession = yield* makeSessionAdmission
@@ -147,7 +147,7 @@ const makeAuthentication = Effect.fnUntraced(function* (options: AuthenticationO
     const { route } = yield* HttpRouter.RouteContext
     const permission = options.permissionOf(route.method, route.path)
     yield* permission === undefined
-      ? new PermissionDenied({ message: "This operation is open to nobody." })
+      ? new PermissionDenied({ message: "This operation is not open to anybody." })
       : requirePermission(principal, permission)
     yield* annotateSpan({
       "organization.id": principal.organizationId,

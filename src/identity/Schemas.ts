@@ -2,14 +2,14 @@ import { Schema } from "effect"
 import { text } from "../bounds/Text.ts"
 import { uniqueArray } from "../kit/Request.ts"
 
-/** What the operations under `/identity` share. Holds no server code. */
+/** Schemas that the operations under `/identity` share. No server code. */
 
 const label = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 
-/** The form that browsers take in e-mail fields: no blanks, names, comments, quotes or line breaks. */
+/** The form that browsers accept in e-mail fields: no spaces, names, comments, quotes or line breaks. */
 const emailForm = new RegExp(`^[A-Za-z0-9.!#$%&'*+/=?^_\`{|}~-]{1,64}@${label}(?:\\.${label})*$`)
 
-/** An e-mail address: at most 254 characters; capitals are no difference. */
+/** An e-mail address: at most 254 characters; case is ignored. */
 export const Email = text({
   max: 254,
   pattern: emailForm,
@@ -18,7 +18,7 @@ export const Email = text({
   .annotations({ description: "An e-mail address", examples: ["ana@example.com"] })
   .pipe(Schema.compose(Schema.Lowercase))
 
-/** A one-time token out of a mail. What is no token of ours is answered like one that was used. */
+/** A one-time token from a mail. Anything else gets the same answer as a used token. */
 export const OneTimeToken = Schema.Redacted(
   text({ min: 1, max: 256 }).annotations({
     description: "What follows the # in the mailed link"
@@ -37,15 +37,15 @@ export type InvitedRole = typeof InvitedRole.Type
 
 export const WorkspaceEnvironment = Schema.Literal("sandbox", "production")
 
-/** Who is on record as the author of a change. An operator acts at the service's own console. */
+/** The recorded author of a change. An operator acts through the service's command line. */
 export const AuthorShown = Schema.Struct({
   kind: Schema.Literal("api_key", "person", "operator", "provider"),
   id: Schema.String
 })
 
-/** Who created something; null where it is older than the record of it. */
+/** Who created something; null if it was created before this was recorded. */
 export const CreatedBy = Schema.NullOr(AuthorShown).annotations({
-  description: "Who created it; null where it was created before this was recorded"
+  description: "Who created it; null if it was created before this was recorded"
 })
 
 /** The environments whose workspaces a member may enter, each once. */

@@ -19,7 +19,7 @@ export const ProductImage = Schema.Struct({
 
 const binary = { schema: { type: "string", format: "binary" } }
 
-/** Said here rather than by a schema: the handler reads the bytes as they arrive, within their bound. */
+/** Declared here rather than by a schema, since the handler reads the bytes as they arrive, within their bound. */
 const uploadBody = {
   required: true,
   content: {
@@ -46,7 +46,7 @@ export class ProductImagesApi extends HttpApiGroup.make("productImages")
       .annotate(OpenApi.Summary, "Upload a product image")
       .annotate(
         OpenApi.Description,
-        "One whole image, JPEG, PNG or WebP by its bytes, up to 4 MiB: as the body itself, or as the part `file` of a form. The same bytes have the same URL, so a repeat needs no key. Whoever knows the URL sees the image. What an organization uploads in an hour is bounded; an upload without `Content-Length` counts as 4 MiB."
+        "One whole JPEG, PNG or WebP image, up to 4 MiB: as the body itself, or as the part `file` of a form. Its bytes decide the format. The same bytes have the same URL, so a repeat needs no key. Everybody who knows the URL can see the image. An organization's uploads per hour are limited; an upload without `Content-Length` counts as 4 MiB."
       )
       .annotate(OpenApi.Override, { requestBody: uploadBody })
   )
@@ -54,7 +54,7 @@ export class ProductImagesApi extends HttpApiGroup.make("productImages")
   .prefix("/v2/organizations/:organizationId/provider")
   .annotate(OpenApi.Description, "Images of products, hosted by the service") {}
 
-/** The images themselves, for everybody. */
+/** The images themselves, which are public. */
 export class PublicImagesApi extends HttpApiGroup.make("publicImages")
   .add(
     HttpApiEndpoint.get("get", "/product-images/:file")
@@ -66,7 +66,7 @@ export class PublicImagesApi extends HttpApiGroup.make("publicImages")
       .annotate(OpenApi.Summary, "Read a product image")
       .annotate(
         OpenApi.Description,
-        "Never changes, so it may be kept for ever; `If-None-Match` is understood. An operator can remove it."
+        "An image never changes, so it may be cached for ever; `If-None-Match` is supported. An operator can remove it."
       )
   )
-  .annotate(OpenApi.Description, "The images of products, public") {}
+  .annotate(OpenApi.Description, "Product images, public") {}

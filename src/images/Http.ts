@@ -15,13 +15,13 @@ import { Images, nameOf } from "./Images.ts"
 import { makeTransfers } from "./Transfers.ts"
 import { declaredBytes, readUpload } from "./Upload.ts"
 
-/** How long an image waits until others are through. */
+/** How long an image waits for its turn. */
 const patience = "10 seconds"
 
-/** Uploads at once per process: each is in memory as a whole, a form's several times. */
+/** Uploads at once per process: each is held in memory as a whole, one in a form several times. */
 const uploadConcurrency = 8
 
-/** Serves `ProductImagesApi` on the bytes that arrive. */
+/** Serves `ProductImagesApi` from the raw bytes. */
 export const productImagesHttp = HttpApiBuilder.group(BaseApi.add(ProductImagesApi), "productImages", (handlers) =>
   Effect.gen(function* () {
     const images = yield* Images
@@ -30,7 +30,7 @@ export const productImagesHttp = HttpApiBuilder.group(BaseApi.add(ProductImagesA
     return handlers.handleRaw("upload", ({ request }) =>
       Effect.gen(function* () {
         const principal = yield* Principal
-        // The images are those of products on the account; the provider is not asked
+        // The images belong to products on the account, so it must be connected; the provider is not asked
         const account = yield* accounts.show(principal)
         if (Option.getOrUndefined(account)?.status !== "connected") {
           return yield* new ProviderAccountNotConnected()
@@ -44,7 +44,7 @@ export const productImagesHttp = HttpApiBuilder.group(BaseApi.add(ProductImagesA
   })
 )
 
-/** Anybody's bytes on the service's own origin: shown as the image that they are, never run as anything else. */
+/** Headers for uploaded bytes on the service's own origin: shown as an image, never run as anything else. */
 const imageHeaders = {
   "cache-control": "public, max-age=31536000, immutable",
   "x-content-type-options": "nosniff",
@@ -52,13 +52,16 @@ const imageHeaders = {
   "cross-origin-resource-policy": "cross-origin"
 }
 
-/** What operators say of public images. */
+/** The operator's bounds on public images. */
 export interface ImageBounds {
-  /** On their way to clients at once, per process. */
+  /** Images on their way to clients at once, per process. */
   readonly imageConcurrency: number
 }
 
-/** An image's bytes, or a failure that cuts the connection: an answer that is shorter than it says takes in the next. */
+/**
+ * An image's bytes, or a failure that cuts the connection: if an answer is shorter than it says, the client reads the
+ * next one into it.
+ */
 const exactly = ({ bytes, size }: ImageContent) =>
   Stream.suspend(() => {
     let left = size
@@ -73,7 +76,7 @@ const exactly = ({ bytes, size }: ImageContent) =>
     )
   })
 
-/** Serves `PublicImagesApi`: what is asked for is sent piece by piece, as fast as its reader takes it. */
+/** Serves `PublicImagesApi`: an image is sent in pieces, as fast as the client reads it. */
 export const publicImagesHttp = (options: ImageBounds & { readonly trustedProxies: TrustedProxies }) =>
   HttpApiBuilder.group(BaseApi.add(PublicImagesApi), "publicImages", (handlers) =>
     Effect.gen(function* () {

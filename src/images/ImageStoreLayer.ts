@@ -4,7 +4,7 @@ import type { ImageStore } from "./ImageStore.ts"
 import { postgresImageStoreLayer } from "./PostgresImageStore.ts"
 import type { S3ImageStoreOptions } from "./S3ImageStore.ts"
 
-/** Images in a bucket; what speaks to one is loaded where there is one. */
+/** Images in a bucket; its client is loaded only if there is one. */
 const bucketLayer = (options: S3ImageStoreOptions) =>
   Layer.unwrapEffect(
     Effect.map(
@@ -13,7 +13,7 @@ const bucketLayer = (options: S3ImageStoreOptions) =>
     )
   )
 
-/** Where images are kept: in this bucket, or else in the database. */
+/** The image store: this bucket, or else the database. */
 export const imageStoreLayer = (
   bucket: S3ImageStoreOptions | undefined
 ): Layer.Layer<ImageStore, never, SqlClient.SqlClient> =>

@@ -1,11 +1,11 @@
 /**
- * Whether a file is a whole image as far as its structure goes: every part that it announces is there, and pixels are
- * among them. Nothing is decoded, so that no image costs more than its own bytes: each is looked at once, at most.
+ * Whether a file is a whole image as far as its structure goes: every part that it announces is there, and at least one
+ * has pixels. Nothing is decoded, so the cost is linear: each byte is read at most once.
  */
 
 const viewOf = (bytes: Uint8Array) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
-/** Four bytes as the text that names a chunk; shorter where the bytes end. */
+/** Four bytes as the text that names a chunk; shorter at the end of the bytes. */
 const nameAt = (bytes: Uint8Array, offset: number): string => String.fromCharCode(...bytes.subarray(offset, offset + 4))
 
 const startsWith = (bytes: Uint8Array, prefix: ReadonlyArray<number>, offset = 0): boolean =>
@@ -13,10 +13,10 @@ const startsWith = (bytes: Uint8Array, prefix: ReadonlyArray<number>, offset = 0
 
 const pngSignature = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]
 
-/** The length of a PNG's header, and what a chunk has beside its data: length, name and checksum. */
+/** The length of a PNG's header, and of what a chunk has besides its data: length, name and checksum. */
 const [pngHeader, pngFrame] = [13, 12]
 
-/** A PNG from its header through data of its image to its end; what follows the end is nobody's concern. */
+/** Whether a PNG has its header, image data and end; anything after the end is ignored. */
 export const isWholePng = (bytes: Uint8Array): boolean => {
   if (!startsWith(bytes, pngSignature)) return false
   const view = viewOf(bytes)
@@ -33,26 +33,29 @@ export const isWholePng = (bytes: Uint8Array): boolean => {
   return false
 }
 
-/** JPEG's markers, by the byte behind 0xFF. */
+/** JPEG's markers, by the byte after 0xFF. */
 const [startOfImage, endOfImage, startOfScan] = [0xd8, 0xd9, 0xda]
 
-/** Frames but for the three markers among theirs that are tables and an extension. */
+/** Whether a marker begins a frame: three markers in this range are tables and an extension. */
 const isFrame = (marker: number): boolean =>
   marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc
 
-/** What begins nothing: fill, data of a scan that is 0xFF, restarts within one, and a marker for encoders' own use. */
+/**
+ * Whether a marker begins nothing: fill, scan data that is 0xFF, restarts within a scan, and a marker for encoders' own
+ * use.
+ */
 const isPassedOver = (marker: number): boolean =>
   marker === 0xff || marker <= 0x01 || (marker >= 0xd0 && marker <= 0xd7)
 
-/** Where the next marker that begins something is, from here on; decoders pass over whatever is before it. */
+/** The position of the next marker that begins something; decoders skip whatever is before it. */
 const nextMarker = (bytes: Uint8Array, from: number): number => {
   let offset = from
-  // By hand: a call for each of millions would take most of a second
+  // A plain loop: a call for each of millions of bytes would take most of a second
   while (offset + 1 < bytes.length && (bytes[offset] !== 0xff || isPassedOver(bytes[offset + 1] ?? 0))) offset += 1
   return offset
 }
 
-/** A JPEG with a frame, at least one scan of it, and its end. */
+/** Whether a JPEG has a frame, at least one scan and its end. */
 export const isWholeJpeg = (bytes: Uint8Array): boolean => {
   if (!startsWith(bytes, [0xff, startOfImage, 0xff])) return false
   const view = viewOf(bytes)
@@ -70,7 +73,7 @@ export const isWholeJpeg = (bytes: Uint8Array): boolean => {
   return false
 }
 
-/** Whether a chunk of WebP's holds pixels: its data begins as that of its kind does. */
+/** Whether a WebP chunk holds pixels: its data begins as its kind requires. */
 const hasWebpPixels = (bytes: Uint8Array, offset: number, length: number): boolean => {
   switch (nameAt(bytes, offset)) {
     case "VP8 ":
@@ -85,7 +88,7 @@ const hasWebpPixels = (bytes: Uint8Array, offset: number, length: number): boole
   }
 }
 
-/** A WebP as long as it says, of chunks that are all there, one with pixels among them. */
+/** Whether a WebP has its full length and all its chunks, at least one of them with pixels. */
 export const isWholeWebp = (bytes: Uint8Array): boolean => {
   if (bytes.length < 20 || nameAt(bytes, 0) !== "RIFF" || nameAt(bytes, 8) !== "WEBP") return false
   const view = viewOf(bytes)
@@ -96,7 +99,7 @@ export const isWholeWebp = (bytes: Uint8Array): boolean => {
     const length = view.getUint32(offset + 4, true)
     if (offset + 8 + length > end) return false
     hasPixels ||= hasWebpPixels(bytes, offset, length)
-    // Chunks begin at even places
+    // Chunks begin at even offsets
     offset += 8 + length + (length % 2)
   }
   return hasPixels

@@ -4,13 +4,13 @@ export const imagesPath = "/product-images"
 /** The file name of an image: the hash of its bytes, and its format. */
 const file = "[0-9a-f]{64}\\.(?:jpg|png|webp)"
 
-/** What the URLs of images have in common, wherever the service is reached. */
+/** The form of an image's URL, at any public URL of the service. */
 export const imageForm = new RegExp(`^https?://[^/?#@]+(?:/[^?#]*)?${imagesPath}/${file}$`)
 
-/** Whether a URL has the form of those that an upload answers, wherever the service is reached. */
+/** Whether a URL has the form that an upload returns, at any public URL of the service. */
 export const hasImageForm = (url: string): boolean => imageForm.test(url)
 
-/** Whether a URL is one that an upload answers, of a service that is reached at `publicUrl`. */
+/** Whether a URL is one that an upload to the service at `publicUrl` returns. */
 export const isOwnImage =
   ({ plainHttp, publicUrl }: { readonly publicUrl: string; readonly plainHttp: boolean }) =>
   (url: string): boolean =>

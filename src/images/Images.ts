@@ -10,10 +10,10 @@ import { readImageHeader } from "./ImageFormat.ts"
 import { type ImageName, ImageStore } from "./ImageStore.ts"
 import { imagesPath, isOwnImage } from "./ImageUrl.ts"
 
-/** The file name of an image, in its URL and on record. */
+/** The file name of an image, in its URL and in records. */
 export const fileOf = ({ format, sha256 }: ImageName): string => `${sha256}.${format}`
 
-/** The image that a file name stands for; none where it stands for no image at all. */
+/** The image that a file name stands for; none if it is not an image's file name. */
 export const nameOf = (file: string): Option.Option<ImageName> => {
   const [, sha256, extension] = /^([0-9a-f]{64})\.(\w+)$/.exec(file) ?? []
   return sha256 !== undefined && (extension === "jpg" || extension === "png" || extension === "webp")
@@ -21,45 +21,45 @@ export const nameOf = (file: string): Option.Option<ImageName> => {
     : Option.none()
 }
 
-/** An image that is kept, and where everybody can see it. */
+/** A stored image and its public URL. */
 export interface StoredImage {
   readonly name: ImageName
   readonly url: string
 }
 
-/** Whose upload, and by whom. */
+/** The owner and the author of an upload. */
 export interface Uploading extends Tenant {
   readonly author: Author
 }
 
-/** What is known of an image that was removed. */
+/** A removed image. */
 export interface RemovedImage {
-  /** Who had uploaded it; the removal is in the audit log of each. */
+  /** Who had uploaded it; the removal is in each one's audit log. */
   readonly uploadedBy: ReadonlyArray<Tenant>
 }
 
 export interface ImagesOptions {
-  /** Where everybody reaches the service, without a trailing slash. */
+  /** The public URL of the service, without a trailing slash. */
   readonly publicUrl: string
-  /** Whether `isOwn` takes URLs of the service's own by http: on a local start, which has no other. */
+  /** Whether `isOwn` accepts http URLs: for a local start, which has no others. */
   readonly plainHttp: boolean
-  /** What a tenant may upload within an hour, in megabytes of a million bytes; at least an image's 4 MiB. */
+  /** How much a tenant may upload in an hour, in megabytes (a million bytes); at least one image's 4 MiB. */
   readonly imageMegabytesPerHour: number
 }
 
-/** Product images, hosted by the service: no purpose of the provider's own files fits them (contract 4.10). */
+/** Product images, hosted by the service, since no purpose of the provider's files fits them (contract 4.10). */
 export class Images extends Context.Tag("connected-payments/images/Images")<
   Images,
   {
     /**
-     * Takes an upload of so many bytes from what its tenant may upload within an hour, counted across all processes; asked
-     * before the upload is read, so that one beyond it costs nothing.
+     * Counts an upload against what its tenant may upload in an hour, across all processes; called before the upload is
+     * read, so that a refused one costs nothing.
      */
     readonly admit: (tenant: Tenant, bytes: number) => Effect.Effect<void, ImageQuotaExceeded | ServiceUnavailable>
     /**
-     * Keeps an image under the hash of its bytes; the same bytes are kept once. Refuses bytes that are no JPEG, PNG or
-     * WebP, whatever they were called. Audited: in the same transaction where the store is the database, else once the
-     * image is there.
+     * Stores an image under the hash of its bytes; the same bytes are stored once. Refuses bytes that are not a JPEG,
+     * PNG or WebP, whatever they were called. Audited: in the same transaction if the store is the database, else once
+     * the image is stored.
      */
     readonly store: (
       bytes: Uint8Array,
@@ -67,24 +67,23 @@ export class Images extends Context.Tag("connected-payments/images/Images")<
     ) => Effect.Effect<StoredImage, UnsupportedMediaType | ServiceUnavailable>
     /** How many bytes an image has; none if there is no such image. */
     readonly size: ImageStore["Type"]["size"]
-    /** An image to be read while the scope is open; none if there is no such image. */
+    /** Opens an image for as long as the scope is open; none if there is no such image. */
     readonly open: ImageStore["Type"]["open"]
     /**
-     * Removes an image for everybody who uploaded it, for the operator; the same bytes may be uploaded again. None where
-     * there was no such image.
+     * Removes an image for everybody who uploaded it, on behalf of the operator; the same bytes may be uploaded again.
+     * None if there was no such image.
      */
     readonly remove: (name: ImageName, author: Author) => Effect.Effect<Option.Option<RemovedImage>, ServiceUnavailable>
-    /** Whether a URL is one that `store` answers; whether the image is there is not asked. */
+    /** Whether a URL has the form that `store` returns; does not check that the image exists. */
     readonly isOwn: (url: string) => boolean
   }
 >() {
   static readonly layer = (
     options: ImagesOptions
-  ): Layer.Layer<Images, never, ImageStore | SqlClient.SqlClient | RateLimits> =>
-    Layer.effect(Images, makeImages(options))
+  ): Layer.Layer<Images, never, ImageStore | SqlClient.SqlClient | RateLimits> => Layer.effect(Images, make(options))
 }
 
-const makeImages = Effect.fnUntraced(function* (options: ImagesOptions) {
+const make = Effect.fnUntraced(function* (options: ImagesOptions) {
   const images = yield* ImageStore
   const limits = yield* RateLimits
   const sql = yield* SqlClient.SqlClient
@@ -130,7 +129,7 @@ const makeImages = Effect.fnUntraced(function* (options: ImagesOptions) {
     return { name, url: `${options.publicUrl}${imagesPath}/${fileOf(name)}` }
   }, orUnavailable)
 
-  /** In a transaction. Across tenants: an image is everybody's who uploaded its bytes. */
+  /** Run in a transaction. Across tenants: an image belongs to everybody who uploaded its bytes. */
   const forget = Effect.fnUntraced(function* (file: string, author: Author) {
     const uploadedBy = yield* sql<Tenant>`
       DELETE FROM payments.product_image_uploads WHERE file = ${file}
@@ -143,7 +142,7 @@ const makeImages = Effect.fnUntraced(function* (options: ImagesOptions) {
 
   const remove = Effect.fn("Images.remove")(function* (name: ImageName, author: Author) {
     const forgotten = forget(fileOf(name), author)
-    // Where it comes to an end between the two, the upload is still on record, and the removal can be repeated
+    // If the process ends between the two, the upload is still on record, and the removal can be repeated
     const [existed, uploadedBy] = yield* images.transactional
       ? transaction(sql)(Effect.all([images.remove(name), forgotten]))
       : Effect.all([images.remove(name), transaction(sql)(forgotten)])

@@ -4,13 +4,13 @@ import { ServiceUnavailable } from "../errors/Errors.ts"
 import { orUnavailable } from "../storage/Database.ts"
 import { type ImageName, ImageStore } from "./ImageStore.ts"
 
-/** How much of an image is in memory at once, per reader and stage; PostgreSQL sends it as twice as many hex digits. */
+/** How much of an image is in memory at once, per reader and stage; PostgreSQL sends each byte as two hex digits. */
 const sliceBytes = 128 * 1024
 
-/** Statements at once per process: images must not hold the connections that payments need. */
+/** Statements at once per process: images must not occupy the connections that payments need. */
 const concurrentReads = 2
 
-/** Keeps images in the service's own database: nothing more to run, for as long as they are few. */
+/** Keeps images in the service's own database: nothing else to run, as long as they are few. */
 export const postgresImageStoreLayer: Layer.Layer<ImageStore, never, SqlClient.SqlClient> = Layer.effect(
   ImageStore,
   Effect.gen(function* () {
@@ -26,7 +26,7 @@ export const postgresImageStoreLayer: Layer.Layer<ImageStore, never, SqlClient.S
         orUnavailable
       )
 
-    /** The column is stored uncompressed: a part of it is read by itself. */
+    /** The column is stored uncompressed, so a slice can be read alone. */
     const slice = ({ format, sha256 }: ImageName, from: number) =>
       sql<{ slice: Buffer }>`
         SELECT substring(bytes FROM ${from + 1}::int FOR ${sliceBytes}::int) AS slice FROM payments.product_images
@@ -52,9 +52,9 @@ export const postgresImageStoreLayer: Layer.Layer<ImageStore, never, SqlClient.S
       put: ({ format, sha256 }, bytes) =>
         Effect.gen(function* () {
           const hash = Buffer.from(sha256, "hex")
-          // A removal waits until what is recorded of the upload is there to be removed with it
+          // The lock makes a removal wait until the upload is recorded, so that it removes the record too
           const known = yield* sql`SELECT 1 FROM payments.product_images WHERE sha256 = ${hash} FOR KEY SHARE`
-          // Bytes that are there already need not be sent
+          // Bytes that are stored already need not be sent
           if (known.length === 0) {
             yield* sql`
               INSERT INTO payments.product_images (sha256, format, bytes) VALUES (${hash}, ${format}, ${Buffer.from(bytes)})

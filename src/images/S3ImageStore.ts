@@ -12,7 +12,7 @@ export interface S3ImageStoreOptions extends ImageStoreSettings {
   readonly timeout?: Duration.DurationInput
 }
 
-/** What the store answered in place of what was asked. For operators. */
+/** An unexpected answer of the store. For operators. */
 class UnexpectedAnswer extends Data.TaggedError("UnexpectedAnswer")<{
   readonly method: string
   readonly status: number
@@ -37,12 +37,12 @@ const makeStore = (options: S3ImageStoreOptions): ImageStore["Type"] => {
   }
   const timeout = options.timeout ?? "10 seconds"
 
-  /** An answer whose body is read as it is asked for, until the scope closes; none if there is no such object. */
+  /** An answer whose body is read on demand, until the scope closes; none if there is no such object. */
   const send = (method: Method, { format, sha256 }: ImageName, bytes?: Uint8Array) =>
     Effect.gen(function* () {
       const { signal } = yield* Effect.acquireRelease(
         Effect.sync(() => new AbortController()),
-        // Else its connection is kept for a body that nobody reads
+        // Otherwise its connection is kept for a body that nobody reads
         (controller) => Effect.sync(() => controller.abort())
       )
       const response = yield* Effect.tryPromise(() =>
@@ -90,7 +90,7 @@ const makeStore = (options: S3ImageStoreOptions): ImageStore["Type"] => {
       Effect.flatMap(Effect.scoped(send("HEAD", name)), (known) =>
         Option.isSome(known) ? Effect.void : Effect.scoped(send("PUT", name, bytes))
       ),
-    // A deletion is answered alike where there was nothing to delete
+    // The store answers a deletion the same if there was nothing to delete
     remove: (name) =>
       Effect.flatMap(Effect.scoped(send("HEAD", name)), (known) =>
         Option.isSome(known) ? Effect.as(Effect.scoped(send("DELETE", name)), true) : Effect.succeed(false)
@@ -106,7 +106,7 @@ const makeStore = (options: S3ImageStoreOptions): ImageStore["Type"] => {
   }
 }
 
-/** A body as it comes; each piece within the time. */
+/** A body as it arrives; each piece within `timeout`. */
 const bytesOf = ({ body }: Response, timeout: Duration.DurationInput): Stream.Stream<Uint8Array, ServiceUnavailable> =>
   body === null
     ? Stream.empty

@@ -1,23 +1,25 @@
 import { Deferred, type Duration, Effect, type Scope } from "effect"
 import { RateLimitExceeded, ServiceUnavailable } from "../errors/Errors.ts"
 
-/** How many images are on their way at once. */
+/** Bounds on how many images are transferred at once. */
 export interface TransferBounds {
-  /** In all, per process; one owner has a quarter of them at most, so that nobody takes them from all others. */
+  /** In all, per process; one owner has at most a quarter, so that no one starves all others. */
   readonly concurrency: number
-  /** How long one more waits for its turn. */
+  /** How long a further one waits for its turn. */
   readonly patience: Duration.DurationInput
 }
 
 /**
  * Takes a turn for an owner (a client's address, an organization) until the scope closes.
  *
- * Errors: `rate_limit_exceeded` where the owner's own share stayed taken for too long, `service_unavailable` where all
- * of them did.
+ * Errors: `rate_limit_exceeded` if the owner's own share stayed taken for too long, `service_unavailable` if all of
+ * them did.
  */
 export type TakeTurn = (owner: string) => Effect.Effect<void, RateLimitExceeded | ServiceUnavailable, Scope.Scope>
 
-/** Holds a permit until the scope closes. It is waited for by a fiber of its own: one that comes too late is given back. */
+/**
+ * Holds a permit until the scope closes. A fiber of its own waits for it, so that one that comes too late is released.
+ */
 const hold = (semaphore: Effect.Semaphore) =>
   Effect.gen(function* () {
     const held = yield* Deferred.make<void>()
@@ -25,13 +27,13 @@ const hold = (semaphore: Effect.Semaphore) =>
     yield* Deferred.await(held)
   })
 
-/** Bounds transfers as the operator says. */
+/** Bounds transfers as the settings say. */
 export const makeTransfers = ({ concurrency, patience }: TransferBounds): Effect.Effect<TakeTurn> =>
   Effect.map(Effect.makeSemaphore(concurrency), (all) => {
     const shares = new Map<string, { readonly semaphore: Effect.Semaphore; owners: number }>()
     const share = Math.max(1, Math.floor(concurrency / 4))
 
-    /** The owner's share, as long as somebody uses it. */
+    /** The owner's share, as long as it is in use. */
     const shareOf = (owner: string) =>
       Effect.acquireRelease(
         Effect.sync(() => {

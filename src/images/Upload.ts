@@ -6,10 +6,10 @@ import { readBytes, type UnreadableRequest } from "../kit/Body.ts"
 
 /** The image of an upload: the body itself, or the one part of a form. */
 
-/** The largest image that is taken: 4 MiB (contract 4.10). */
+/** The largest image that is accepted: 4 MiB (contract 4.10). */
 export const maxImageBytes = 4 * 1024 * 1024
 
-/** What a form may have around its image. */
+/** How many bytes a form may have around its image. */
 const maxFormOverhead = 16 * 1024
 
 const filePart = "file"
@@ -18,7 +18,7 @@ const filePart = "file"
 const partReason = (name: string): string =>
   name === filePart ? "must be one part of the form, with the image as its file" : "is not a part that is known here"
 
-/** A form whose one part is the image. */
+/** The image of a form that has it as its only part. */
 const fromForm = (body: Buffer, contentType: string): Effect.Effect<Uint8Array, ValidationFailed | PayloadTooLarge> =>
   Effect.gen(function* () {
     const form = yield* Effect.tryPromise({
@@ -43,16 +43,17 @@ const fromForm = (body: Buffer, contentType: string): Effect.Effect<Uint8Array, 
     return new Uint8Array(yield* Effect.promise(() => file.arrayBuffer()))
   })
 
-/** How much an upload says that it is; what does not say so, or more than may be, counts as the most that is read. */
+/** The declared size of an upload; if it is missing or above the maximum, the maximum counts. */
 export const declaredBytes = ({ headers }: HttpServerRequest.HttpServerRequest): number => {
   const declared = headers["content-length"] ?? ""
   return /^\d{1,15}$/.test(declared) ? Math.min(Number(declared), maxImageBytes) : maxImageBytes
 }
 
 /**
- * Reads an upload, bounded as it streams in. What the sender calls the image is not looked at: its bytes decide.
+ * Reads an upload, bounded as it streams in. The sender's name for the image is ignored: its bytes decide.
  *
- * Errors: `payload_too_large` over 4 MiB; `validation_failed` with `file`, or with the parts that a form should not have.
+ * Errors: `payload_too_large` over 4 MiB; `validation_failed` with `file`, or with the parts that a form should not
+ * have.
  */
 export const readUpload = (
   request: HttpServerRequest.HttpServerRequest
@@ -60,7 +61,7 @@ export const readUpload = (
   const contentType = request.headers["content-type"] ?? ""
   const isForm = /^multipart\/form-data\s*;/i.test(contentType)
   return readBytes(request, isForm ? maxImageBytes + maxFormOverhead : maxImageBytes).pipe(
-    // A sender that went away is a defect to nobody: the edge ends the request
+    // If the sender went away there is nobody to answer: the edge ends the request
     Effect.catchTag("RequestError", Effect.die),
     Effect.flatMap((body) => (isForm ? fromForm(body, contentType) : Effect.succeed(body)))
   )

@@ -5,7 +5,7 @@ import { newId, type OrganizationId } from "./Ids.ts"
 import { RequestId } from "./Request.ts"
 import type { Author } from "./Tenant.ts"
 
-/** What was done, as `<object>.<verb in the past>`. */
+/** What was done: `<object>.<past participle>`. */
 export type AuditAction =
   | "organization.created"
   | "member.added"
@@ -42,10 +42,10 @@ export type AuditAction =
   | "product_image.removed"
   | "receipt.replayed"
 
-/** A change to be recorded. */
+/** A change to record. */
 export interface AuditEntry {
   readonly organizationId: OrganizationId
-  /** Null where the change concerns the organization as a whole. */
+  /** Null if the change concerns the organization as a whole. */
   readonly environment: Environment | null
   readonly author: Author
   readonly action: AuditAction
@@ -54,8 +54,8 @@ export interface AuditEntry {
 }
 
 /**
- * Records a change: who, what, which object, when, under which request (contract 2.13). To be run in
- * the transaction of the change: neither is there without the other.
+ * Records a change: who, what, which object, when, in which request (contract 2.13). Run it in the transaction of the
+ * change, so that neither is stored without the other.
  */
 export const makeAudit = Effect.map(
   SqlClient.SqlClient,
@@ -81,7 +81,7 @@ export interface AuditTarget {
   readonly id: string
 }
 
-/** Records a change of each of these, in one statement; otherwise as `makeAudit`. */
+/** As `makeAudit`, for many changes in one statement. */
 export const makeAuditAll = Effect.map(
   SqlClient.SqlClient,
   (sql) =>

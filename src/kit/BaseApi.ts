@@ -11,8 +11,8 @@ import {
 } from "../errors/Errors.ts"
 
 /**
- * The contract without its groups: its name, and the errors that any operation can answer. The whole contract adds every
- * group to it; a slice adds its own alone, to serve that without importing the others.
+ * The contract without its groups: its name, and the errors that any operation can return. The whole contract adds
+ * every group; a slice adds only its own, and so serves it without importing the others.
  */
 export const BaseApi = HttpApi.make("connected-payments")
   .addError(errorSchema(ValidationFailed))

@@ -17,16 +17,18 @@ import {
 
 /**
  * Request bodies within bounds. The platform's own bound cuts the connection, so that the caller never sees the 413;
- * here what is too much is read and thrown away, as far as that is reasonable, and then answered.
+ * here the excess is read and discarded, up to a limit, and then answered.
  */
 
 /** The largest JSON body that is read: 256 KiB (`payload_too_large`). */
 export const maxJsonBytes = 256 * 1024
 
-/** How much beyond its bound a body is read and thrown away, so that the answer reaches a caller that is still sending. */
+/**
+ * How much of a body beyond its bound is read and discarded, so that the answer reaches a caller that is still sending.
+ */
 const maxDiscardedBytes = 16 * 1024 * 1024
 
-/** Why a request can't be read: it takes too long, for the process ends, or is not within what HTTP or the server allow. */
+/** Why a request can't be read: it took too long, the process is stopping, or HTTP or the server does not allow it. */
 export type UnreadableRequest =
   | RequestTimeout
   | HeadersTooLarge
@@ -35,21 +37,21 @@ export type UnreadableRequest =
   | ServiceUnavailable
 
 /**
- * The event of a request, with an `UnreadableRequest`, by which the server says that the rest of its body will not come: it took
- * too long, or could not be read. The connection ends after the answer.
+ * The event that the server emits on a request, with an `UnreadableRequest`, if the rest of its body will not come: it
+ * took too long, or could not be read. The connection ends after the answer.
  */
 export const bodyRefused = Symbol("connected-payments/kit/bodyRefused")
 
 const incomplete = "The body is incomplete"
 
-/** Whether the sender went away before its body was complete: there is nobody to answer. */
+/** Whether the sender disconnected before its body was complete: there is nobody to answer. */
 export const isIncompleteBody = (failure: unknown): boolean =>
   failure instanceof HttpServerError.RequestError && failure.description === incomplete
 
-/** A body of JSON's type that is none, or is not UTF-8. */
+/** A body with JSON's content type that is not JSON, or not UTF-8. */
 export class MalformedJson extends ValidationFailed {}
 
-/** The exact bytes of a request's body, at most `limit` of them. May be run once. */
+/** The exact bytes of a request's body, at most `limit`. May be run once. */
 export const readBytes = (
   request: HttpServerRequest.HttpServerRequest,
   limit: number
@@ -93,9 +95,9 @@ const notWellFormed = /\p{Cs}/u
 const halfPair = "has half of a surrogate pair, which is no character; send text in UTF-8"
 
 /**
- * The paths of what no operation takes, wherever it stands: `__proto__` as a key, which the schemas would drop without
- * a word; half of a surrogate pair, which has no UTF-8 and so can't be sent on or stored. One by one: whoever asks may
- * stop. The depth is bounded by then.
+ * The paths of what no operation accepts anywhere: `__proto__` as a key, which the schemas would drop silently, and
+ * half of a surrogate pair, which has no UTF-8 and so can't be sent on or stored. Yielded one by one, so that the
+ * reader may stop. The depth has been checked before.
  */
 function* refusedParts(
   value: unknown,
@@ -117,10 +119,10 @@ function* refusedParts(
   }
 }
 
-/** The name of a place in a body, fit for an answer. */
+/** The name of a place in a body, safe to show in an answer. */
 const nameOf = (path: ReadonlyArray<PropertyKey>): string => fieldName(path).replaceAll(/\p{Cs}/gu, "\ufffd")
 
-/** The refused parts, as many as an error says. */
+/** The refused parts, as many as an error lists. */
 const refusalsOf = (json: unknown): Reasons => {
   const reasons = new Map<string, string>()
   for (const [path, reason] of refusedParts(json, [])) {
@@ -172,16 +174,16 @@ const mayBeJson = (contentType: string | undefined): boolean =>
   contentType === undefined || /^application\/json\s*(;|$)/i.test(contentType.trim())
 
 /**
- * The same request with its JSON bounded and checked, and every other reading of its body refused: an operation that
- * takes something else reads the bytes itself. What is refused is a `RequestError` whose `cause` is the documented
- * error, as the platform's handlers know no other.
+ * The same request, with its JSON bounded and checked and every other way to read its body refused: an operation that
+ * takes something else reads the bytes itself. A refusal is a `RequestError` whose `cause` is the documented error,
+ * since the platform's handlers know no other.
  */
 export const withBoundedJson = (request: HttpServerRequest.HttpServerRequest): HttpServerRequest.HttpServerRequest => {
   const refuse = (cause: unknown) => new HttpServerError.RequestError({ request, reason: "Decode", cause })
   const unsupported = Effect.suspend(() => Effect.fail(refuse(new UnsupportedMediaType())))
   let reading: Effect.Effect<unknown, HttpServerError.RequestError> | undefined
   const json = Effect.suspend(() => {
-    // Once, and only where somebody asks
+    // Once, and only if something asks for it
     const contentType = request.headers["content-type"]
     reading ??= mayBeJson(contentType)
       ? Effect.runSync(
@@ -210,8 +212,8 @@ const isSent = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
   headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0
 
 /**
- * Refuses a body where none is taken: what it asks for would be ignored without a word. None at all and `{}` are fine.
- * Fails as every reading of a body does.
+ * Refuses a body if the operation takes none: its fields would be silently ignored. No body and `{}` are fine. Fails as
+ * reading any body does.
  */
 export const refuseBody = (
   request: HttpServerRequest.HttpServerRequest

@@ -1,6 +1,6 @@
 /**
- * A map of at most so many entries: the oldest makes room for a new one. For what can be asked for again, so that a caller
- * who fills it gains nothing but the question.
+ * A map with a maximum size: a new entry replaces the oldest. For what can be looked up again, so that filling it only
+ * costs further look-ups.
  */
 export class BoundedMap<A> {
   private readonly entries = new Map<string, A>()

@@ -25,17 +25,20 @@ const tagLength = 16
 export class Cipher extends Context.Tag("connected-payments/kit/Cipher")<
   Cipher,
   {
-    /** Encrypts under the current master key. `context` names the row: a ciphertext moved elsewhere does not decrypt. */
+    /**
+     * Encrypts under the current master key. `context` names the row: a ciphertext moved to another row does not
+     * decrypt.
+     */
     readonly encrypt: (secret: Redacted.Redacted, context: string) => Effect.Effect<Encrypted>
     readonly decrypt: (encrypted: Encrypted, context: string) => Effect.Effect<Redacted.Redacted, DecryptionFailed>
   }
 >() {
   /** The first key encrypts; all decrypt. */
   static readonly layer = (masterKeys: NonEmptyReadonlyArray<MasterKey>): Layer.Layer<Cipher> =>
-    Layer.succeed(Cipher, makeCipher(masterKeys))
+    Layer.succeed(Cipher, make(masterKeys))
 }
 
-const makeCipher = (masterKeys: NonEmptyReadonlyArray<MasterKey>): Cipher["Type"] => {
+const make = (masterKeys: NonEmptyReadonlyArray<MasterKey>): Cipher["Type"] => {
   const [current] = masterKeys
   const byId = new Map(masterKeys.map((masterKey) => [masterKey.id, masterKey.key]))
 

@@ -22,7 +22,7 @@ const forwardedAddress = (entry: string): string => {
 
 /**
  * The client's address: the connection's, or, behind trusted proxies, the last one in `X-Forwarded-For` that is not a
- * trusted proxy's. What an untrusted sender writes into that header counts for nothing.
+ * trusted proxy's. What an untrusted sender writes into that header is ignored.
  */
 export const clientAddress = (
   proxies: TrustedProxies
@@ -45,7 +45,7 @@ const addressOf = (request: HttpServerRequest.HttpServerRequest, proxies: Truste
   return address
 }
 
-/** Whether a request comes from one of these addresses: its client's, or that of what is connected for the client. */
+/** Whether a request comes from one of these addresses: the client's, or that of the proxy that connected for it. */
 export const comesFrom = (
   request: HttpServerRequest.HttpServerRequest,
   addresses: TrustedProxies,
@@ -53,14 +53,14 @@ export const comesFrom = (
 ): boolean => isTrusted(connectionOf(request), addresses) || isTrusted(addressOf(request, proxies), addresses)
 
 /**
- * What a limit counts a client by: its IPv4 address, or the /64 network of its IPv6 address, which one subscriber has
- * as a whole and could take a new address of for every request.
+ * What a limit counts a client by: its IPv4 address, or the /64 network of its IPv6 address. A subscriber usually has
+ * the whole /64, and could use a new address for every request.
  */
 export const clientNetwork = (
   proxies: TrustedProxies
 ): Effect.Effect<string, never, HttpServerRequest.HttpServerRequest> => Effect.map(clientAddress(proxies), networkOf)
 
-/** What `clientNetwork` answers for an address. */
+/** The value of `clientNetwork` for an address. */
 export const networkOf = (mapped: string): string => {
   const address = unmapped(mapped)
   if (isIP(address) !== 6) {
@@ -69,7 +69,7 @@ export const networkOf = (mapped: string): string => {
   const [head = "", tail] = (address.split("%", 1)[0] ?? "").split("::")
   const parts = (text: string) => text.split(":").filter((part) => part !== "")
   const known = parts(head)
-  // What `::` stands for; an IPv4 address at the end takes two places
+  // The zeros that `::` stands for; an IPv4 address at the end takes two groups
   const trailing = tail === undefined ? [] : parts(tail)
   const places = trailing.length + (trailing.at(-1)?.includes(".") === true ? 1 : 0)
   const zeros = tail === undefined ? [] : Array.from({ length: 8 - known.length - places }, () => "0")

@@ -1,11 +1,11 @@
 import { documentedErrors } from "../errors/Errors.ts"
 
-/** Where each error is documented: what the `Link` header of its answer says. */
+/** Where each error is documented, as the `Link` header of its answer says. */
 
-/** Where the reference of errors is served, to everybody. */
+/** The path of the error reference, which is public. */
 export const errorReferencePath = "/docs/errors"
 
-/** What decides the place of an error. */
+/** What determines where an error is documented. */
 interface CodeAndStatus {
   readonly code: string
   readonly status: number

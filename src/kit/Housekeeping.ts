@@ -1,14 +1,13 @@
 import { Effect, Layer, Schedule } from "effect"
 
-/** How often what has outlived its time is removed. */
+/** How often expired data is removed. */
 const interval = "10 minutes"
 
 /**
- * Runs tasks that remove what has outlived its time, at once and then every 10 minutes, one after the other. A task that
- * fails is logged and tried again in the next round. Every process may run them: what one has removed the others don't
- * find.
+ * Runs tasks that remove expired data, at once and then every 10 minutes, one after another. A task that fails is
+ * logged and tried again in the next round. Every process may run them: what one has removed, the others don't find.
  *
- * @param makeTasks the tasks by what each removes: "sessions"
+ * @param makeTasks the tasks, by the name of what each removes: "sessions"
  */
 export const housekeepingLayer = <R>(
   makeTasks: Effect.Effect<Readonly<Record<string, Effect.Effect<unknown, unknown>>>, never, R>

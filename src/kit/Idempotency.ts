@@ -17,34 +17,37 @@ import { RequestId } from "./Request.ts"
 import type { Tenant } from "./Tenant.ts"
 
 /**
- * Repeats of a mutation, by `Idempotency-Key` (contract 3.5): the first answer again, byte for byte,
- * for 24 hours. Keys belong to one organization and environment.
+ * Repeats of a mutation, by `Idempotency-Key` (contract 3.5): the first answer again, byte for byte, for 24 hours. Keys
+ * belong to one organization and environment.
  *
- * What a failure leaves behind is the error's own word, `settles`: an answer that repeats get, a free key, or a key that
- * stays with its parameters until a repeat has found out what happened.
+ * The error's `settles` says what a failure leaves behind: an answer that repeats get, a free key, or a key that stays
+ * bound to its parameters until a repeat has found out what happened.
  */
 
 /** How long an answer is kept. */
 const keepFor = "24 hours"
 
-/** How long a request may run before another one with the same key may take its place: it is taken for dead. */
+/** How long a request may run before it counts as dead, and another one with the same key may take its place. */
 const leaseFor = Duration.seconds(60)
 
 /** One mutation under a key. */
 export interface IdempotentOperation<A, E = never> {
   readonly tenant: Tenant
   readonly key: string
-  /** What is done, e.g. `products.create`: the same key with another operation is refused. */
+  /** What the request does, e.g. `products.create`: the same key with another operation is refused. */
   readonly operation: string
   /** Everything that the caller chose: the same key with other parameters is refused. */
   readonly parameters: unknown
-  /** The answer's body, as it goes on the wire. */
+  /** The answer's body, as it is sent. */
   readonly encode: (result: A) => unknown
-  /** Status of a success. Default 200. */
+  /** The HTTP status of a success. Default 200. */
   readonly status?: number
   /** Database work that belongs to the success: in the same transaction as the stored answer. */
   readonly onSuccess?: (result: A) => Effect.Effect<void, SqlError.SqlError>
-  /** Whether who asks may have a stored success, where that takes more than to have asked for it. Default: they may. */
+  /**
+   * Fails if this caller may not have the stored success, for operations where sending the request is not enough.
+   * Default: every caller may.
+   */
   readonly mayReplay?: (answer: unknown) => Effect.Effect<void, E>
 }
 
@@ -57,7 +60,7 @@ interface Stored {
   readonly answer: Buffer | null
 }
 
-/** JSON with sorted keys: the order in which a caller writes a body's keys is no difference. */
+/** JSON with sorted keys: the order of a body's keys makes no difference. */
 const canonical = (value: unknown): unknown => {
   if (Array.isArray(value)) {
     return value.map(canonical)
@@ -76,29 +79,29 @@ const hashOf = (parameters: unknown): Buffer =>
     .update(JSON.stringify(canonical(parameters)) ?? "")
     .digest()
 
-/** How a failure settles its request; after a defect or an interruption, what happened is not known. */
+/** How a failure settles its request. After a defect or an interruption the outcome is unknown. */
 const settlementOf = (error: unknown): Settlement => (isApiError(error) ? error.settles : "open")
 
 /**
- * The key that a try's effects outside the database are made under. Each refusal begins a new one: what the provider
- * keeps under the former is its refusal. Callers' keys hold no line breaks, so none is taken for another's.
+ * The key of a try's effects outside the database. Each refusal begins a new one, since the provider keeps its refusal
+ * under the former. Callers' keys hold no line breaks, so no two are confused.
  */
 const effectKeyOf = (key: string, refusals: number): string => (refusals === 0 ? key : `${key}\n${refusals}`)
 
 const json = (status: number, text: string, headers: Record<string, string> = {}) =>
   HttpServerResponse.text(text, { status, contentType: "application/json", headers })
 
-/** What a stored answer's ciphertext is bound to: it decrypts in its own row alone. */
+/** What a stored answer's ciphertext is bound to: it decrypts only in its own row. */
 export const answerContext = (tenant: Tenant, key: string): string =>
   `idempotent-answer\n${tenant.organizationId}\n${tenant.environment}\n${key}`
 
-/** What the statements below need of an operation. */
+/** What the statements below need to know of an operation. */
 type Keyed = Pick<IdempotentOperation<never>, "tenant" | "key" | "operation">
 
-/** Lets go of a key that a try holds by its lease; does nothing where the try no longer holds it. */
+/** Releases a key that a try holds by its lease; does nothing if the try no longer holds it. */
 type Release = (operation: Keyed, lease: string, settles: Settlement) => Effect.Effect<void>
 
-/** A stored error leads to its documentation, as it did at first. */
+/** A stored error links to its documentation, as the first answer did. */
 const linkOf = (status: number, text: string): Record<string, string> => {
   const answer: unknown = status < 400 ? null : JSON.parse(text)
   return Predicate.hasProperty(answer, "code") && Predicate.isString(answer.code)
@@ -106,198 +109,198 @@ const linkOf = (status: number, text: string): Record<string, string> => {
     : {}
 }
 
-/** The failure itself is what the caller has to hear. */
+/** The caller gets the original failure, not this one. */
 const orLeaseEnds = (statement: Effect.Effect<unknown, SqlError.SqlError>): Effect.Effect<void> =>
   Effect.catchAll(Effect.asVoid(statement), (error) =>
-    Effect.logWarning("An idempotency key was not given back; its lease ends", error)
+    Effect.logWarning("An idempotency key was not released; it is free when its lease ends", error)
   )
 
 type Refusal = IdempotencyKeyReused | IdempotencyRequestInProgress | ServiceUnavailable
 
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const cipher = yield* Cipher
+
+  const contextOf = ({ key, tenant }: Keyed): string => answerContext(tenant, key)
+
+  const ofKey = ({ key, tenant }: Keyed) =>
+    sql`organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND key = ${key}`
+
+  /**
+   * Takes the key if it is new, expired, free, or left by a try of the same request that died or whose outcome is
+   * open. Returns how many tries under it were refused; none if the key is taken.
+   */
+  const claim = ({ key, operation, tenant }: Keyed, requestHash: Buffer, lease: string) => {
+    const outlived = sql`k.created_at < now() - ${keepFor}::interval`
+    return Effect.map(
+      sql<{ refusals: number }>`
+        INSERT INTO payments.idempotency_keys AS k
+          (organization_id, environment, key, operation, request_hash, lease, locked_until)
+        VALUES (${tenant.organizationId}, ${tenant.environment}, ${key}, ${operation}, ${requestHash}, ${lease},
+          now() + ${Duration.toMillis(leaseFor)} * interval '1 millisecond')
+        ON CONFLICT (organization_id, environment, key) DO UPDATE SET
+          operation = excluded.operation, request_hash = excluded.request_hash, lease = excluded.lease,
+          locked_until = excluded.locked_until, status = NULL, answer = NULL, master_key_id = NULL,
+          created_at = now(), free = false, uncertain = NOT (${outlived} OR k.free),
+          refusals = CASE WHEN ${outlived} THEN 0 ELSE k.refusals END
+        WHERE ${outlived}
+          OR (k.locked_until < now()
+            AND (k.free OR (k.operation = excluded.operation AND k.request_hash = excluded.request_hash)))
+        RETURNING refusals`,
+      ([row]) => Option.map(Option.fromNullable(row), ({ refusals }) => refusals)
+    )
+  }
+
+  const find = (operation: Keyed) =>
+    Effect.map(
+      sql<Stored>`
+        SELECT operation, request_hash AS "requestHash", lease, status, master_key_id AS "masterKeyId", answer
+        FROM payments.idempotency_keys WHERE ${ofKey(operation)}`,
+      ([row]) => row
+    )
+
+  const replay = Effect.fnUntraced(function* <E>(operation: IdempotentOperation<never, E>, requestHash: Buffer) {
+    const stored = yield* find(operation)
+    if (stored === undefined) {
+      // The first request was refused and has released the key just now
+      return yield* new IdempotencyRequestInProgress()
+    }
+    if (stored.operation !== operation.operation || !stored.requestHash.equals(requestHash)) {
+      return yield* new IdempotencyKeyReused()
+    }
+    const { answer, masterKeyId, status } = stored
+    if (answer === null || masterKeyId === null || status === null) {
+      return yield* new IdempotencyRequestInProgress()
+    }
+    const decrypted = yield* Effect.orDie(cipher.decrypt({ ciphertext: answer, masterKeyId }, contextOf(operation)))
+    const text = Redacted.value(decrypted)
+    if (operation.mayReplay !== undefined && status < 400) {
+      yield* operation.mayReplay(JSON.parse(text))
+    }
+    return json(status, text, { "idempotent-replayed": "true", ...linkOf(status, text) })
+  })
+
+  /** Stores the answer under the lease; fails if another request has taken the key in the meantime. */
+  const store = Effect.fnUntraced(function* (operation: Keyed, lease: string, status: number, text: string) {
+    const { ciphertext, masterKeyId } = yield* cipher.encrypt(Redacted.make(text), contextOf(operation))
+    const stored = yield* sql`
+      UPDATE payments.idempotency_keys SET
+        locked_until = NULL, status = ${status}, answer = ${ciphertext}, master_key_id = ${masterKeyId}
+      WHERE ${ofKey(operation)} AND lease = ${lease} AND answer IS NULL
+      RETURNING 1`
+    if (stored.length === 0) {
+      return yield* new IdempotencyRequestInProgress()
+    }
+  })
+
+  /** Frees the key and remembers nothing. */
+  const forget: Release = (operation, lease) =>
+    sql`DELETE FROM payments.idempotency_keys WHERE ${ofKey(operation)} AND lease = ${lease} AND answer IS NULL`.pipe(
+      orLeaseEnds
+    )
+
+  /**
+   * Lets the key be taken again: after a refusal by any request; after an open outcome, or a refusal that followed
+   * one, only by the same request, whose effects then have the same key as before.
+   */
+  const release: Release = (operation, lease, settles) => {
+    const refused = sql`(${settles === "refused"} AND NOT uncertain)`
+    return sql`
+      UPDATE payments.idempotency_keys SET
+        locked_until = '-infinity', free = ${refused}, refusals = refusals + ${refused}::int
+      WHERE ${ofKey(operation)} AND lease = ${lease} AND answer IS NULL AND locked_until <> '-infinity'`.pipe(
+      orLeaseEnds
+    )
+  }
+
+  /** What a failure leaves behind: an answer, or a key that can be taken again. */
+  const settleFailure = <E>(operation: Keyed, lease: string, giveBack: Release, error: E) =>
+    Effect.gen(function* () {
+      const settles = settlementOf(error)
+      if (settles === "answer" && isApiError(error)) {
+        yield* store(operation, lease, error.status, JSON.stringify(errorBody(error, yield* RequestId)))
+      } else {
+        yield* giveBack(operation, lease, settles)
+      }
+      return yield* Effect.fail(error)
+    })
+
+  const withKey = <E, R, E2>(
+    operation: IdempotentOperation<never, E2>,
+    giveBack: Release,
+    execute: (lease: string, refusals: number) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
+  ): Effect.Effect<HttpServerResponse.HttpServerResponse, Exclude<E | E2, SqlError.SqlError> | Refusal, R> =>
+    Effect.gen(function* () {
+      const lease = randomUUID()
+      const requestHash = hashOf(operation.parameters)
+      const taken = yield* claim(operation, requestHash, lease)
+      if (Option.isNone(taken)) {
+        return yield* replay(operation, requestHash)
+      }
+      return yield* execute(lease, taken.value).pipe(
+        Effect.catchAll((error) => settleFailure(operation, lease, giveBack, error)),
+        // The caller has gone, a defect, or nothing could be stored: the key must not stay taken
+        Effect.onExit((exit) => (exit._tag === "Success" ? Effect.void : giveBack(operation, lease, "open")))
+      )
+    }).pipe(orUnavailable)
+
+  const answer = <A>(operation: IdempotentOperation<A, unknown>, lease: string, result: A) =>
+    Effect.gen(function* () {
+      const status = operation.status ?? 200
+      const text = JSON.stringify(operation.encode(result))
+      yield* store(operation, lease, status, text)
+      yield* operation.onSuccess?.(result) ?? Effect.void
+      return json(status, text)
+    })
+
+  const run: Idempotency["Type"]["run"] = (operation, effect) =>
+    withKey(operation, release, (lease, refusals) =>
+      Effect.flatMap(effect(effectKeyOf(operation.key, refusals)), (result) =>
+        transaction(sql)(answer(operation, lease, result))
+      )
+    )
+
+  const runInTransaction: Idempotency["Type"]["runInTransaction"] = (operation, prepare) =>
+    withKey(operation, forget, (lease) =>
+      Effect.flatMap(prepare, (effect) =>
+        transaction(sql)(Effect.flatMap(effect, (result) => answer(operation, lease, result)))
+      )
+    )
+
+  return {
+    run,
+    runInTransaction,
+    clean: sql`DELETE FROM payments.idempotency_keys WHERE created_at < now() - ${keepFor}::interval`.pipe(
+      Effect.asVoid,
+      orUnavailable
+    )
+  }
+})
+
+/** Runs mutations once per `Idempotency-Key`. */
 export class Idempotency extends Context.Tag("connected-payments/kit/Idempotency")<
   Idempotency,
   {
     /**
      * Runs an operation whose effect is outside the database (a call to the provider, repeated safely under a key
-     * derived from the one that it is given), and stores its answer. Where a crash comes between the two, or the outcome
-     * is open, a repeat runs it again under the same key; after a refusal it runs under another one.
+     * derived from the one that it is given), and stores its answer. If the process crashes between the two, or the
+     * outcome is open, a repeat runs it again under the same key; after a refusal it runs under another one.
      */
     readonly run: <A, E, R, E2 = never>(
       operation: IdempotentOperation<A, E2>,
       effect: (effectKey: string) => Effect.Effect<A, E, R>
     ) => Effect.Effect<HttpServerResponse.HttpServerResponse, Exclude<E | E2, SqlError.SqlError> | Refusal, R>
     /**
-     * Runs an operation whose effect is in the database: it and its answer are there together or not at all. What
-     * takes time without the database (a look-up, a hash) is prepared first, outside the transaction.
+     * Runs an operation whose effect is in the database: it and its answer are stored together or not at all. `prepare`
+     * does what needs time but no database (a look-up, a hash), before the transaction.
      */
     readonly runInTransaction: <A, E, R, E2, R2>(
       operation: IdempotentOperation<A>,
       prepare: Effect.Effect<Effect.Effect<A, E, R>, E2, R2>
     ) => Effect.Effect<HttpServerResponse.HttpServerResponse, Exclude<E | E2, SqlError.SqlError> | Refusal, R | R2>
-    /** Removes what has outlived its 24 hours. */
+    /** Removes answers older than 24 hours. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {
-  static readonly layer: Layer.Layer<Idempotency, never, SqlClient.SqlClient | Cipher> = Layer.effect(
-    Idempotency,
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const cipher = yield* Cipher
-
-      const contextOf = ({ key, tenant }: Keyed): string => answerContext(tenant, key)
-
-      const ofKey = ({ key, tenant }: Keyed) =>
-        sql`organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND key = ${key}`
-
-      /**
-       * Takes the key, where it is new, has outlived its time, is free, or was left by a try of the same request that
-       * died or whose outcome is open. Answers how many tries under it were refused; none where it is taken.
-       */
-      const claim = ({ key, operation, tenant }: Keyed, requestHash: Buffer, lease: string) => {
-        const outlived = sql`k.created_at < now() - ${keepFor}::interval`
-        return Effect.map(
-          sql<{ refusals: number }>`
-            INSERT INTO payments.idempotency_keys AS k
-              (organization_id, environment, key, operation, request_hash, lease, locked_until)
-            VALUES (${tenant.organizationId}, ${tenant.environment}, ${key}, ${operation}, ${requestHash}, ${lease},
-              now() + ${Duration.toMillis(leaseFor)} * interval '1 millisecond')
-            ON CONFLICT (organization_id, environment, key) DO UPDATE SET
-              operation = excluded.operation, request_hash = excluded.request_hash, lease = excluded.lease,
-              locked_until = excluded.locked_until, status = NULL, answer = NULL, master_key_id = NULL,
-              created_at = now(), free = false, uncertain = NOT (${outlived} OR k.free),
-              refusals = CASE WHEN ${outlived} THEN 0 ELSE k.refusals END
-            WHERE ${outlived}
-              OR (k.locked_until < now()
-                AND (k.free OR (k.operation = excluded.operation AND k.request_hash = excluded.request_hash)))
-            RETURNING refusals`,
-          ([row]) => Option.map(Option.fromNullable(row), ({ refusals }) => refusals)
-        )
-      }
-
-      const find = (operation: Keyed) =>
-        Effect.map(
-          sql<Stored>`
-            SELECT operation, request_hash AS "requestHash", lease, status, master_key_id AS "masterKeyId", answer
-            FROM payments.idempotency_keys WHERE ${ofKey(operation)}`,
-          ([row]) => row
-        )
-
-      const replay = Effect.fnUntraced(function* <E>(operation: IdempotentOperation<never, E>, requestHash: Buffer) {
-        const stored = yield* find(operation)
-        if (stored === undefined) {
-          // The first request was refused and gave the key back in this very moment
-          return yield* new IdempotencyRequestInProgress()
-        }
-        if (stored.operation !== operation.operation || !stored.requestHash.equals(requestHash)) {
-          return yield* new IdempotencyKeyReused()
-        }
-        const { answer, masterKeyId, status } = stored
-        if (answer === null || masterKeyId === null || status === null) {
-          return yield* new IdempotencyRequestInProgress()
-        }
-        const decrypted = yield* Effect.orDie(cipher.decrypt({ ciphertext: answer, masterKeyId }, contextOf(operation)))
-        const text = Redacted.value(decrypted)
-        if (operation.mayReplay !== undefined && status < 400) {
-          yield* operation.mayReplay(JSON.parse(text))
-        }
-        return json(status, text, { "idempotent-replayed": "true", ...linkOf(status, text) })
-      })
-
-      /** Stores the answer under the lease; fails where another request has taken the key in the meantime. */
-      const store = Effect.fnUntraced(function* (operation: Keyed, lease: string, status: number, text: string) {
-        const { ciphertext, masterKeyId } = yield* cipher.encrypt(Redacted.make(text), contextOf(operation))
-        const stored = yield* sql`
-          UPDATE payments.idempotency_keys SET
-            locked_until = NULL, status = ${status}, answer = ${ciphertext}, master_key_id = ${masterKeyId}
-          WHERE ${ofKey(operation)} AND lease = ${lease} AND answer IS NULL
-          RETURNING 1`
-        if (stored.length === 0) {
-          return yield* new IdempotencyRequestInProgress()
-        }
-      })
-
-      /** The key is free, and nothing is remembered. */
-      const forget: Release = (operation, lease) =>
-        sql`DELETE FROM payments.idempotency_keys WHERE ${ofKey(operation)} AND lease = ${lease} AND answer IS NULL`.pipe(
-          orLeaseEnds
-        )
-
-      /**
-       * The key can be taken again: after a refusal by any request; after an open outcome, and after a refusal that
-       * followed one, by the same request alone. Then its effects are made under the same key as before.
-       */
-      const release: Release = (operation, lease, settles) => {
-        const refused = sql`(${settles === "refused"} AND NOT uncertain)`
-        return sql`
-          UPDATE payments.idempotency_keys SET
-            locked_until = '-infinity', free = ${refused}, refusals = refusals + ${refused}::int
-          WHERE ${ofKey(operation)} AND lease = ${lease} AND answer IS NULL AND locked_until <> '-infinity'`.pipe(
-          orLeaseEnds
-        )
-      }
-
-      /** What a failure leaves behind: an answer, or a key that can be taken again. */
-      const settleFailure = <E>(operation: Keyed, lease: string, giveBack: Release, error: E) =>
-        Effect.gen(function* () {
-          const settles = settlementOf(error)
-          if (settles === "answer" && isApiError(error)) {
-            yield* store(operation, lease, error.status, JSON.stringify(errorBody(error, yield* RequestId)))
-          } else {
-            yield* giveBack(operation, lease, settles)
-          }
-          return yield* Effect.fail(error)
-        })
-
-      const withKey = <E, R, E2>(
-        operation: IdempotentOperation<never, E2>,
-        giveBack: Release,
-        execute: (lease: string, refusals: number) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
-      ): Effect.Effect<HttpServerResponse.HttpServerResponse, Exclude<E | E2, SqlError.SqlError> | Refusal, R> =>
-        Effect.gen(function* () {
-          const lease = randomUUID()
-          const requestHash = hashOf(operation.parameters)
-          const taken = yield* claim(operation, requestHash, lease)
-          if (Option.isNone(taken)) {
-            return yield* replay(operation, requestHash)
-          }
-          return yield* execute(lease, taken.value).pipe(
-            Effect.catchAll((error) => settleFailure(operation, lease, giveBack, error)),
-            // Nobody waits for the answer any more, a bug, or nothing could be stored: the key must not stay taken
-            Effect.onExit((exit) => (exit._tag === "Success" ? Effect.void : giveBack(operation, lease, "open")))
-          )
-        }).pipe(orUnavailable)
-
-      const answer = <A>(operation: IdempotentOperation<A, unknown>, lease: string, result: A) =>
-        Effect.gen(function* () {
-          const status = operation.status ?? 200
-          const text = JSON.stringify(operation.encode(result))
-          yield* store(operation, lease, status, text)
-          yield* operation.onSuccess?.(result) ?? Effect.void
-          return json(status, text)
-        })
-
-      const run: Idempotency["Type"]["run"] = (operation, effect) =>
-        withKey(operation, release, (lease, refusals) =>
-          Effect.flatMap(effect(effectKeyOf(operation.key, refusals)), (result) =>
-            transaction(sql)(answer(operation, lease, result))
-          )
-        )
-
-      const runInTransaction: Idempotency["Type"]["runInTransaction"] = (operation, prepare) =>
-        withKey(operation, forget, (lease) =>
-          Effect.flatMap(prepare, (effect) =>
-            transaction(sql)(Effect.flatMap(effect, (result) => answer(operation, lease, result)))
-          )
-        )
-
-      return {
-        run,
-        runInTransaction,
-        clean: sql`DELETE FROM payments.idempotency_keys WHERE created_at < now() - ${keepFor}::interval`.pipe(
-          Effect.asVoid,
-          orUnavailable
-        )
-      }
-    })
-  )
+  static readonly layer: Layer.Layer<Idempotency, never, SqlClient.SqlClient | Cipher> = Layer.effect(Idempotency, make)
 }

@@ -30,16 +30,16 @@ export const RecoveryId = Uuid.pipe(Schema.brand("RecoveryId")).annotations({
 })
 export type RecoveryId = typeof RecoveryId.Type
 
-/** A new UUIDv7: ordered by the time of its making. */
+/** A new UUIDv7: ids sort by their time of creation. */
 export const newId: Effect.Effect<string> = Effect.sync(() => v7())
 
-/** The smallest UUIDv7 of a time, in Unix milliseconds: every id that was made before it is smaller. */
+/** The smallest UUIDv7 of a time, in Unix milliseconds: every id created earlier is smaller. */
 export const firstIdAt = (millis: number): string => {
   const hex = Math.max(0, Math.floor(millis)).toString(16).padStart(12, "0")
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
 }
 
-/** What delivery ids are derived under; never changes, or a repeated event would be delivered twice. */
+/** The namespace that delivery ids are derived in; must never change, or a repeated event would be delivered twice. */
 const deliveryNamespace = "0192f0c0-7a1e-7c52-9d3b-5f0e6a1c2b4d"
 
 /**
@@ -51,7 +51,7 @@ export const deliveryId = (options: {
   readonly endpointId: EndpointId
   readonly receivedAt: Date
 }): DeliveryId => {
-  // A hash that every platform has: the contract's schemas stand in this module, and a client may import them
+  // A hash available on every platform: this module holds schemas of the contract, which a client may import
   const digest = parse(v5(`${options.eventId}\n${options.endpointId}`, deliveryNamespace))
   const [a = 0, b = 0, c = 0, d = 0] = digest
   return DeliveryId.make(

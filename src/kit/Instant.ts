@@ -13,15 +13,15 @@ const isDay = (written: string): boolean => {
 const firstYear = Date.parse("0001-01-01T00:00:00Z")
 const lastYear = Date.parse("9999-12-31T23:59:59.999Z")
 
-/** An offset can lead out of the years that ISO 8601 writes with four digits, and PostgreSQL takes. */
+/** An offset can lead out of the years that ISO 8601 writes with four digits and PostgreSQL accepts. */
 const isInYears = (written: string): boolean => {
   const time = Date.parse(written)
   return time >= firstYear && time <= lastYear
 }
 
 /**
- * An instant in ISO 8601 with its zone, as our own records write it, to the second or finer: a day that the calendar
- * has, in the years 1 to 9999 UTC.
+ * An instant in ISO 8601 with its zone, as our own records write it, to the second or finer: an existing calendar day
+ * in the years 1 to 9999 UTC.
  */
 export const Instant = Schema.compose(
   text({

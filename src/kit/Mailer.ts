@@ -5,41 +5,44 @@ import { createTransport } from "nodemailer"
 
 /** One mail. `text` and `html` say the same; without `html` it is plain text. */
 export interface Mail {
-  /** One address, as `Email` in the identity schemas takes it; anything else is refused by the mail server. */
+  /** One address, as the identity schema `Email` accepts it; the mail server refuses anything else. */
   readonly to: string
   /** One line: line breaks become spaces. */
   readonly subject: string
   readonly text: string
   readonly html?: string
-  /** In whose name it is sent, such as an organization's id: the mails of one wait for each other, not for others'. */
+  /**
+   * On whose behalf it is sent, such as an organization's id: a sender's mails wait for each other, not for those of
+   * others.
+   */
   readonly sender?: string
-  /** Whether it is better lost than sent twice: it is not tried again where the server may have taken it. */
+  /** Whether losing it is better than sending it twice: it is not tried again if the server may have taken it. */
   readonly once?: boolean
 }
 
 /**
- * The mail server did not take a mail. The message says no more than its codes: what a server answers can quote the
- * mail, and with it a link that signs its reader in. `cause` is for a debugger, never for a log.
+ * The mail server did not take a mail. The message holds only codes: a server's answer can quote the mail, and with it
+ * a sign-in link. `cause` is for a debugger, never for a log.
  */
 export class MailNotSent extends Data.TaggedError("MailNotSent")<{
   readonly message: string
-  /** Whether trying again is of no use. */
+  /** Whether another try would fail too. */
   readonly permanent: boolean
-  /** Whether the server may have taken it all the same: it did not answer in time, or the connection broke. */
+  /** Whether the server may have taken it nevertheless: it did not answer in time, or the connection broke. */
   readonly maybeTaken?: boolean
   readonly cause?: unknown
 }> {}
 
 export interface MailerOptions {
-  /** `smtp://` or `smtps://`, with user and password where the server asks for them. */
+  /** `smtp://` or `smtps://`, with user and password if the server requires them. */
   readonly smtpUrl: Option.Option<Redacted.Redacted>
   /** The sender: `name <address>`. */
   readonly from: string
-  /** Without a server: whether mails are written to the log, links included (local mode), or refused. */
+  /** Without a server: whether mails are written to the log, including their links (local mode), or refused. */
   readonly toLog: boolean
   /**
-   * Whether `smtp://` is STARTTLS or nothing: without it, no mail is handed over. A relay on this machine is spared it,
-   * since nothing leaves the machine on the way there. Default false.
+   * Whether `smtp://` requires STARTTLS: without it, no mail is handed over. A relay on this machine is exempt. Default
+   * false.
    */
   readonly requireTls?: boolean
   /** Wait before the first retry of a queued mail, tripled for each of the three after it. Default 2 s. */
@@ -52,27 +55,17 @@ type Send = (mail: Mail) => Effect.Effect<void, MailNotSent>
 export class Mailer extends Context.Tag("connected-payments/kit/Mailer")<
   Mailer,
   {
-    /** Sends now: done when the mail server has taken it. */
+    /** Sends now; completes when the mail server has taken the mail. */
     readonly send: Send
     /**
      * Sends in the background, with up to 4 retries: the caller neither waits nor learns of a failure, which is logged
-     * without the mail. What is queued when the service stops gets 5 more seconds. A sender's mails are sent one at a
+     * without the mail. What is queued when the service stops has 5 more seconds. A sender's mails are sent one at a
      * time, and at most 100 of them wait.
      */
     readonly queue: (mail: Mail) => Effect.Effect<void>
   }
 >() {
-  static readonly layer = (options: MailerOptions): Layer.Layer<Mailer> =>
-    Layer.scoped(
-      Mailer,
-      Effect.gen(function* () {
-        const send = yield* Option.match(options.smtpUrl, {
-          onSome: (url) => makeSmtp(url, options),
-          onNone: () => Effect.succeed(options.toLog ? writeToLog : refuse)
-        })
-        return { send, queue: yield* makeQueue(send, Duration.decode(options.retryAfter ?? "2 seconds")) }
-      })
-    )
+  static readonly layer = (options: MailerOptions): Layer.Layer<Mailer> => Layer.scoped(Mailer, make(options))
 }
 
 const writeToLog: Send = ({ subject, text, to }) =>
@@ -97,7 +90,7 @@ const fromCause = (cause: unknown): MailNotSent => {
   })
 }
 
-/** What goes wrong before a mail is handed over. */
+/** Failures from before a mail is handed over. */
 const codesFromBefore = ["ECONNREFUSED", "EDNS", "ENOTFOUND", "ETLS", "EAUTH", "ENOAUTH", "EENVELOPE"]
 const messagesFromBefore = ["Connection timeout", "Greeting never received"]
 
@@ -110,7 +103,7 @@ const isFromBefore = (cause: unknown): boolean => {
 const isOnThisMachine = (url: string): boolean =>
   URL.canParse(url) && /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(new URL(url).hostname)
 
-/** Connections are kept and shared; a transport reads no files and no addresses out of a mail. */
+/** An SMTP transport with pooled connections; it opens no files and no URLs named in a mail. */
 const makeSmtp = (url: Redacted.Redacted, { from, requireTls = false }: MailerOptions) =>
   Effect.map(
     Effect.acquireRelease(
@@ -120,7 +113,7 @@ const makeSmtp = (url: Redacted.Redacted, { from, requireTls = false }: MailerOp
           requireTLS: requireTls && !isOnThisMachine(Redacted.value(url)),
           pool: true,
           maxConnections: 2,
-          // Of itself it would send a mail again, up to five times, whose connection broke before the server's answer
+          // By default, it would resend a mail up to five times if the connection broke before the server's answer
           maxRequeues: 0,
           disableFileAccess: true,
           disableUrlAccess: true,
@@ -132,7 +125,7 @@ const makeSmtp = (url: Redacted.Redacted, { from, requireTls = false }: MailerOp
     (transport): Send =>
       Effect.fn("Mailer.send")(function* ({ html, subject, text, to }: Mail) {
         yield* Effect.tryPromise({
-          // As an object, an address is one address: no list, no name, no comment in it
+          // As an object, an address is a single one: no list, name or comment is parsed
           try: () =>
             transport.sendMail({
               from,
@@ -146,15 +139,17 @@ const makeSmtp = (url: Redacted.Redacted, { from, requireTls = false }: MailerOp
       })
   )
 
-/** Mails that wait at most; beyond them something is wrong with the mail server, and more would only fill memory. */
+/**
+ * How many mails wait at most; beyond that something is wrong with the mail server, and more would only fill memory.
+ */
 const maxQueued = 1000
 
-/** Those of one sender. */
+/** How many mails of one sender wait at most. */
 const maxQueuedOfSender = 100
 
 const drainTimeout = "5 seconds"
 
-/** What a sender has in the queue; forgotten with the last of it. */
+/** A sender's mails in the queue; removed with the last one. */
 interface SenderQueue {
   readonly turn: Effect.Semaphore
   waiting: number
@@ -184,7 +179,7 @@ const makeQueue = Effect.fnUntraced(function* (send: Send, retryAfter: Duration.
         senders.delete(sender)
       }
     })
-  /** The turn is for each try alone: a mail that waits to be tried again holds up nothing. */
+  /** Each try takes a turn of its own: a mail that waits to be tried again holds up no other. */
   const inTurn = (mail: Mail) =>
     mail.sender === undefined ? send(mail) : queueOf(mail.sender).turn.withPermits(1)(send(mail))
   const patiently = (mail: Mail) =>
@@ -207,12 +202,18 @@ const makeQueue = Effect.fnUntraced(function* (send: Send, retryAfter: Duration.
     }
     const queue = queueOf(sender)
     if (queue.waiting >= maxQueuedOfSender) {
-      yield* Effect.logWarning(
-        `A mail was dropped: ${maxQueuedOfSender} others of its sender's wait for the mail server`
-      )
+      yield* Effect.logWarning(`A mail was dropped: ${maxQueuedOfSender} others of its sender wait for the mail server`)
       return
     }
     queue.waiting += 1
     yield* FiberSet.run(sending, Effect.ensuring(patiently(mail), leave(sender)))
   })
+})
+
+const make = Effect.fnUntraced(function* (options: MailerOptions) {
+  const send = yield* Option.match(options.smtpUrl, {
+    onSome: (url) => makeSmtp(url, options),
+    onNone: () => Effect.succeed(options.toLog ? writeToLog : refuse)
+  })
+  return { send, queue: yield* makeQueue(send, Duration.decode(options.retryAfter ?? "2 seconds")) }
 })

@@ -18,27 +18,27 @@ import {
   untoldSpending
 } from "./TokenBucket.ts"
 
-/** What a bucket in the database answers. */
+/** What a bucket in the database returns. */
 export interface Taken {
   /** Tokens left after the request. */
   readonly tokens: number
-  /** Tokens that were taken; 0 where the request is refused. */
+  /** Tokens that were taken; 0 if the request is refused. */
   readonly granted: number
 }
 
 /** How many tokens a request takes. Default: 1. */
 export interface Taking {
-  /** As many of these as there are; a parameter of the statement or a number of the code's own. */
+  /** As many of these as the bucket holds: a parameter of the statement, or a constant. */
   readonly wanted?: Statement.Fragment
-  /** Refused where there are fewer than this. */
+  /** The request is refused if there are fewer than this. */
   readonly atLeast?: Statement.Fragment
-  /** Tokens that were taken before and are only told now. */
+  /** Tokens that were taken before and are reported only now. */
   readonly spent?: Statement.Fragment
 }
 
 /**
- * The statement's part that takes tokens, to be joined with the query that finds who asks: both cost one round trip.
- * `source` is a query that yields the bucket's name as `bucket`; without a row of it nothing is taken.
+ * The part of a statement that takes tokens, joined with the query that finds the caller: both cost one round trip.
+ * `source` is a query that yields the bucket's name as `bucket`; if it yields no row, nothing is taken.
  */
 export const takeTokens = (
   sql: SqlClient.SqlClient,
@@ -46,7 +46,7 @@ export const takeTokens = (
   { limit, per }: RateLimitPolicy,
   taking: Taking = {}
 ): Statement.Fragment => {
-  // Numbers of the code's own and of the settings, so that the text of a statement tells its limit
+  // Only constants and settings, so that each limit has its own statement text
   const number = (value: number) => sql.literal(`${value}::float8`)
   const one = number(1)
   const { atLeast = one, spent = number(0), wanted = one } = taking
@@ -75,7 +75,7 @@ const refusals: Readonly<Record<RateLimitScope, (limit: number) => string>> = {
     `Your network address may fail to authenticate, or ask this without a credential, ${limit} times per minute`
 }
 
-/** The refusal of a request that a bucket has no token for. */
+/** The error of a request that a bucket has no token for. */
 export const rateLimitExceeded = (
   scope: RateLimitScope,
   { limit }: RateLimitPolicy,
@@ -83,14 +83,14 @@ export const rateLimitExceeded = (
 ): RateLimitExceeded =>
   new RateLimitExceeded({ message: `${refusals[scope](limit)}; wait as long as Retry-After says.`, retryAfter })
 
-/** What one bucket of a credential said, and by which limit. */
+/** What one bucket of a credential returned, and its limit. */
 export interface ScopedState {
   readonly scope: RateLimitScope
   readonly policy: RateLimitPolicy
   readonly state: RateLimitState
 }
 
-/** Puts what a bucket said into the response's headers. */
+/** Puts a bucket's state into the response's headers. */
 const tell = ({ policy, scope, state }: ScopedState): Effect.Effect<void> =>
   Effect.withFiberRuntime((fiber) => {
     const headers = Context.getOption(fiber.currentContext, ResponseHeaders)
@@ -103,64 +103,33 @@ const tell = ({ policy, scope, state }: ScopedState): Effect.Effect<void> =>
     return Effect.void
   })
 
-/** Refuses a request that the bucket held no token for; the response's headers tell it. */
+/** Refuses a request that the bucket had no token for; the response's headers show its state. */
 export const refuseBy = (limit: ScopedState): Effect.Effect<never, RateLimitExceeded> => {
   const { policy, scope, state } = limit
   const retryAfter = Duration.seconds(secondsToTokens(state.tokens, policy))
   return Effect.zipRight(tell(limit), rateLimitExceeded(scope, policy, retryAfter))
 }
 
-/** Puts what a bucket said into the response's headers, and refuses the request where it held no token. */
+/** Puts a bucket's state into the response's headers, and refuses the request if it had no token. */
 export const enforce = (limit: ScopedState): Effect.Effect<void, RateLimitExceeded> =>
   limit.state.allowed ? tell(limit) : refuseBy(limit)
 
-/** How long an untouched bucket is kept, by how long it takes to fill: by then it is full again. */
+/** How long an untouched bucket is kept, depending on how long it takes to fill: by then it is full again. */
 const keepFor = { short: "1 hour", long: "25 hours" } as const
 
-/** Buckets that fill in more than an hour have names of their own, so that they are kept longer. */
+/** The name prefix of buckets that take more than an hour to fill, which are kept longer. */
 const longPrefix = "long:"
 
-/** Buckets that a process knows of at most; what it forgets it asks the database for. */
+/** How many buckets a process remembers at most; for others it asks the database. */
 const maxViews = 10_000
 
 /** A bucket holds fewer tokens than a request asks for; `retryAfter` says when it has as many. */
 export class BucketEmpty extends Data.TaggedError("BucketEmpty")<{ readonly retryAfter: Duration.Duration }> {}
 
-/** Limits on what has no credential, or is counted by something else than requests. */
-export class RateLimits extends Context.Tag("connected-payments/kit/RateLimits")<
-  RateLimits,
-  {
-    /**
-     * Takes tokens from the bucket, by default one, or fails with how long to wait. What a bucket can't hold by what this
-     * process knows of it is refused without a question to the database.
-     */
-    readonly take: (
-      bucket: string,
-      policy: RateLimitPolicy,
-      cost?: number
-    ) => Effect.Effect<void, BucketEmpty | ServiceUnavailable>
-    /**
-     * Takes a token within this process, told to the database with the next `take`: for what costs nothing else and may
-     * come in any number. The first of a bucket is a `take`.
-     */
-    readonly takeHere: (
-      bucket: string,
-      policy: RateLimitPolicy
-    ) => Effect.Effect<void, BucketEmpty | ServiceUnavailable>
-    /** Removes buckets that are full again. */
-    readonly clean: Effect.Effect<void, ServiceUnavailable>
-  }
->() {
-  static readonly layer: Layer.Layer<RateLimits, never, SqlClient.SqlClient> = Layer.effect(
-    RateLimits,
-    Effect.map(SqlClient.SqlClient, makeRateLimits)
-  )
-}
-
 const bucketEmpty = (view: BucketView, policy: RateLimitPolicy, now: number, cost: number): BucketEmpty =>
   new BucketEmpty({ retryAfter: Duration.seconds(secondsToTokens(tokensAtMost(view, policy, now), policy, cost)) })
 
-function makeRateLimits(sql: SqlClient.SqlClient): RateLimits["Type"] {
+const make = Effect.map(SqlClient.SqlClient, (sql): RateLimits["Type"] => {
   const views = new BoundedMap<BucketView>(maxViews)
 
   const nameOf = (bucket: string, { per }: RateLimitPolicy) =>
@@ -176,7 +145,7 @@ function makeRateLimits(sql: SqlClient.SqlClient): RateLimits["Type"] {
     return made
   }
 
-  /** Asks the database, in the bucket's turn: it knows best, unless the one before has just heard that it is empty. */
+  /** Asks the database, in the bucket's turn, unless the request before has just learnt that the bucket is empty. */
   const ask = Effect.fnUntraced(function* (name: string, view: BucketView, policy: RateLimitPolicy, cost: number) {
     const now = yield* monotonicMillis
     if (tokensAtMost(view, policy, now) < cost) {
@@ -230,4 +199,32 @@ function makeRateLimits(sql: SqlClient.SqlClient): RateLimits["Type"] {
   )
 
   return { take, takeHere, clean }
+})
+
+/** Limits on requests without a credential, or that count something other than requests. */
+export class RateLimits extends Context.Tag("connected-payments/kit/RateLimits")<
+  RateLimits,
+  {
+    /**
+     * Takes tokens from the bucket, one by default, or fails with how long to wait. If this process knows that the
+     * bucket can't hold as many, it refuses without asking the database.
+     */
+    readonly take: (
+      bucket: string,
+      policy: RateLimitPolicy,
+      cost?: number
+    ) => Effect.Effect<void, BucketEmpty | ServiceUnavailable>
+    /**
+     * Takes a token in this process, and reports it to the database with the next `take`: for requests that cost
+     * nothing else and may be many. A bucket's first request is a `take`.
+     */
+    readonly takeHere: (
+      bucket: string,
+      policy: RateLimitPolicy
+    ) => Effect.Effect<void, BucketEmpty | ServiceUnavailable>
+    /** Removes buckets that are full again. */
+    readonly clean: Effect.Effect<void, ServiceUnavailable>
+  }
+>() {
+  static readonly layer: Layer.Layer<RateLimits, never, SqlClient.SqlClient> = Layer.effect(RateLimits, make)
 }

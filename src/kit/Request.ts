@@ -3,14 +3,14 @@ import { rule } from "../bounds/Rules.ts"
 import { controls, text } from "../bounds/Text.ts"
 import { OrganizationId } from "./Ids.ts"
 
-/** What the declarations of all API groups share. Holds no server code. */
+/** Schemas and references that all API groups share. No server code. */
 
-/** The id of the request being served; also in the `request-id` response header and in every error body. */
+/** The id of the current request; also in the `request-id` response header and in every error body. */
 export class RequestId extends Context.Reference<RequestId>()("connected-payments/kit/RequestId", {
   defaultValue: () => ""
 }) {}
 
-/** Headers that the response to the request being served will carry, whatever it turns out to be; added to in place. */
+/** Headers that the response to the current request will carry, success or failure; mutated in place. */
 export class ResponseHeaders extends Context.Tag("connected-payments/kit/ResponseHeaders")<
   ResponseHeaders,
   Record<string, string>
@@ -19,16 +19,14 @@ export class ResponseHeaders extends Context.Tag("connected-payments/kit/Respons
 /** A new request's id. */
 export const newRequestId = (): string => `req_${crypto.randomUUID().replaceAll("-", "")}`
 
-/** How many a page of our own lists holds where the caller does not say. */
+/** The page size of our own lists, by default. */
 export const defaultPageSize = 10
 
-/**
- * A schema that refuses unknown keys and reports every refused field, not the first alone (contract 3.2).
- */
+/** A schema that refuses unknown keys and reports every refused field, not only the first (contract 3.2). */
 export const strict = <A, I, R>(schema: Schema.Schema<A, I, R>): Schema.Schema<A, I, R> =>
   schema.annotations({ parseOptions: { errors: "all", onExcessProperty: "error" } })
 
-/** A key that may be absent; where present it has a value, never `undefined`. */
+/** A key that may be absent; if present it has a value, never `undefined`. */
 export const optional = <A, I, R>(schema: Schema.Schema<A, I, R>) => Schema.optionalWith(schema, { exact: true })
 
 /** An array of `min` (default 0) to `max` items of literals, each once. */
@@ -41,7 +39,7 @@ export const uniqueArray = <A extends string, I extends string>(
     Schema.filter((items) => items.length >= min, { jsonSchema: { minItems: min } }),
     Schema.filter(
       (items) => {
-        // A literal of the contract's own, which may be said
+        // A literal of the contract, so it is safe to show
         const repeated = items.find((item, index) => items.indexOf(item) !== index)
         return repeated === undefined || `must have each item once; ${repeated} is there more than once`
       },
@@ -52,23 +50,23 @@ export const uniqueArray = <A extends string, I extends string>(
 /** The path of operations on the organization itself. */
 export const OrganizationPath = Schema.Struct({ organizationId: OrganizationId })
 
-/** An object id of the provider's, as the contract bounds it in paths and queries. */
+/** A provider object id, as the contract bounds it in paths and queries. */
 export const ProviderId = text({
   min: 3,
   max: 255,
   pattern: /^[a-zA-Z0-9_]+$/,
-  rule: "must be the id of an object of the provider's: 3 to 255 letters, digits and underscores"
+  rule: "must be a provider object id: 3 to 255 letters, digits and underscores"
 }).annotations({
   description: "The provider's object id",
   examples: ["prod_Q1w2E3r4T5y6"]
 })
 
-/** The path of operations on one object of the provider's. */
+/** The path of operations on one provider object. */
 export const ProviderObjectPath = Schema.Struct({ organizationId: OrganizationId, id: ProviderId })
 
-// Blanks at its ends would not survive a header
+// Spaces at either end would not survive a header
 const keyForm = new RegExp(`^[^\\s${controls}](?:[^${controls}]*[^\\s${controls}])?$`)
-const keyRule = "must be 8 to 255 printable characters, without blanks at its ends"
+const keyRule = "must be 8 to 255 printable characters, without spaces at either end"
 const keyDescription = "Makes repeats safe: 8 to 255 printable characters, a new one per intended effect"
 
 /**
@@ -82,8 +80,8 @@ export const IdempotencyKey = text({ min: 8, max: 255, pattern: keyForm, rule: k
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
 /**
- * A header's text. HTTP carries bytes, which arrive here as one character each: most clients send UTF-8, some Latin-1,
- * and what is not the one is taken for the other.
+ * A header's text. HTTP carries bytes, which arrive here as one character each. Most clients send UTF-8, some Latin-1:
+ * what is not valid UTF-8 is read as Latin-1.
  */
 const fromHeader = (value: string): string => {
   try {
@@ -95,7 +93,7 @@ const fromHeader = (value: string): string => {
 
 const toHeader = (text: string): string => String.fromCharCode(...new TextEncoder().encode(text))
 
-/** `Idempotency-Key`, as it comes in a header. */
+/** `Idempotency-Key`, as a header carries it. */
 const IdempotencyKeyHeader = Schema.transform(
   Schema.String.pipe(
     // At most four bytes a character
@@ -107,20 +105,20 @@ const IdempotencyKeyHeader = Schema.transform(
   { strict: true, decode: fromHeader, encode: toHeader }
 ).annotations(rule(keyRule))
 
-/** The header of financial mutations and of what repeats only under a key. */
+/** The header of financial mutations, and of operations that can be repeated only with a key. */
 export const IdempotencyHeaders = Schema.Struct({ "idempotency-key": IdempotencyKeyHeader })
 
-/** The header of changes that are no financial mutation: a repeat under the same key is safe, none is needed. */
+/** The header of other changes: with a key, a repeat is safe; none is required. */
 export const OptionalIdempotencyHeaders = Schema.Struct({ "idempotency-key": optional(IdempotencyKeyHeader) })
 
-/** A whole number in a query, in decimal digits alone: no signs, exponents, blanks or other bases. */
+/** A whole number in a query, in decimal digits only: no signs, exponents, spaces or other bases. */
 const integerFromQuery = (minimum: number, maximum: number, description: string, unit = "") =>
   Schema.compose(
     text({
       min: 1,
       max: 15,
       pattern: /^\d+$/,
-      rule: `must be a whole number from ${minimum} to ${maximum}${unit}, in digits alone`
+      rule: `must be a whole number from ${minimum} to ${maximum}${unit}, in digits only`
     }).annotations({
       description,
       jsonSchema: { type: "integer", minimum, maximum }
@@ -129,12 +127,12 @@ const integerFromQuery = (minimum: number, maximum: number, description: string,
   )
 
 /** `limit` of lists: 1 to 100, default 10. */
-const Limit = integerFromQuery(1, 100, "How many to answer: 1 to 100, default 10")
+const Limit = integerFromQuery(1, 100, "How many items to return: 1 to 100, default 10")
 
-/** The cursor page that every list takes. */
+/** The paging parameters of every list. */
 export const pageFields = {
   limit: optional(Limit),
-  starting_after: optional(ProviderId.annotations({ description: "The last id of the page before" }))
+  starting_after: optional(ProviderId.annotations({ description: "The last id of the previous page" }))
 }
 
 /** `true` or `false` in a query. */
@@ -144,10 +142,10 @@ export const BooleanFromQuery = Schema.BooleanFromString.annotations({ descripti
 export const UnixSecondsFromQuery = integerFromQuery(0, 4_102_444_800, "Unix seconds, inclusive", " of Unix seconds")
 
 /**
- * An object without fields: every one is unknown and refused by its name. A struct without fields alone would take
+ * An object without fields: every field is unknown, and refused by name. A plain struct without fields would accept
  * anything.
  *
- * @param message what is said of each: "is unknown: …"
+ * @param message what the error says of each field: "is unknown: …"
  */
 export const noFields = (message: string) =>
   strict(Schema.Struct({}).pipe(Schema.filter((given) => Object.keys(given).map((key) => ({ path: [key], message })))))

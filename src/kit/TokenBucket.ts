@@ -2,14 +2,14 @@ import { Clock, Duration, Effect } from "effect"
 
 /**
  * Token buckets: a bucket holds `limit` tokens, a request takes one or more, and they come back steadily within `per`.
- * They are in the database, for all processes; here is what can be said of one without asking.
+ * They are in the database, shared by all processes; this module computes what is known of one without asking.
  */
 export interface RateLimitPolicy {
   readonly limit: number
   readonly per: Duration.Duration
 }
 
-/** What a bucket said of a request. */
+/** A bucket's answer to a request. */
 export interface RateLimitState {
   readonly allowed: boolean
   /** Tokens left after the request. */
@@ -19,7 +19,7 @@ export interface RateLimitState {
 /** How fast tokens come back. */
 const tokensPerMilli = ({ limit, per }: RateLimitPolicy): number => limit / Duration.toMillis(per)
 
-/** Whole seconds until the bucket holds so many tokens, at least 1. */
+/** Whole seconds until the bucket holds `wanted` tokens, at least 1. */
 export const secondsToTokens = (tokens: number, policy: RateLimitPolicy, wanted = 1): number =>
   Math.max(1, Math.ceil((wanted - tokens) / tokensPerMilli(policy) / 1000))
 
@@ -28,21 +28,21 @@ export const secondsToFull = (tokens: number, policy: RateLimitPolicy): number =
   Math.ceil((policy.limit - tokens) / tokensPerMilli(policy) / 1000)
 
 /**
- * What this process knows of one bucket: at most how many tokens it holds. Other processes only take tokens and time
- * alone brings them back, so a request that asks for more than that is refused without a question to the database.
+ * What this process knows of one bucket: the most tokens that it can hold. Other processes only take tokens and only
+ * time brings them back, so a request for more is refused without asking the database.
  */
 export interface BucketView {
-  /** Tokens that it held at most, by the database's last answer and what was taken here since. */
+  /** The most tokens that it held, by the database's last answer and what was taken here since. */
   tokens: number
   /** When that was, by `monotonicMillis`. */
   at: number
   /** Tokens taken here that the database has not heard of. */
   spent: number
-  /** The database is asked about a bucket by one request of this process at a time. */
+  /** Lets one request of this process at a time ask the database about the bucket. */
   readonly turn: Effect.Semaphore
 }
 
-/** The view of a bucket of which nothing is known: it may be full. */
+/** The view of an unknown bucket: it may be full. */
 export const unknownBucket = ({ limit }: RateLimitPolicy, now: number): BucketView => ({
   tokens: limit,
   at: now,
@@ -54,18 +54,18 @@ export const unknownBucket = ({ limit }: RateLimitPolicy, now: number): BucketVi
 export const tokensAtMost = (view: BucketView, policy: RateLimitPolicy, now: number): number =>
   Math.min(policy.limit, view.tokens + (now - view.at) * tokensPerMilli(policy))
 
-/** Takes a token in this process, which has to be there. */
+/** Takes a token in this process; there must be one. */
 export const spendHere = (view: BucketView, policy: RateLimitPolicy, now: number): void => {
   view.tokens = tokensAtMost(view, policy, now) - 1
   view.at = now
   view.spent += 1
 }
 
-/** What the database has still to hear of: no more than what time has not brought back. */
+/** Tokens still to report to the database: at most what time has not brought back. */
 export const untoldSpending = (view: BucketView, policy: RateLimitPolicy, now: number): number =>
   Math.min(view.spent, policy.limit - tokensAtMost(view, policy, now))
 
-/** Milliseconds by a clock that nobody sets: a jump of the wall clock must not stretch a refusal. */
+/** Milliseconds of a monotonic clock: a jump of the wall clock must not prolong a refusal. */
 export const monotonicMillis: Effect.Effect<number> = Effect.map(
   Clock.currentTimeNanos,
   (nanos) => Number(nanos / 1000n) / 1000

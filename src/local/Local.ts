@@ -9,8 +9,8 @@ import { checkoutReturnPaths } from "../settings/CheckoutReturnPaths.ts"
 import type { MasterKey, ProviderCredentials, SettingsShape } from "../settings/Settings.ts"
 
 /**
- * What the settings leave open, filled in: an embedded PostgreSQL, the provider emulator, a master key. For one machine
- * and the sandbox only: `MODE=production` asks for all of it in the settings.
+ * The local defaults for what the settings leave open: an embedded PostgreSQL, the provider emulator, a master key. For
+ * one machine and the sandbox only: `MODE=production` requires all of it in the settings.
  */
 
 /** A local default could not be started. The message is for the person who typed `npm start`. */
@@ -19,14 +19,14 @@ export class LocalDefaultsFailed extends Data.TaggedError("LocalDefaultsFailed")
   readonly cause?: unknown
 }> {}
 
-/** The settings made complete, and what was started for it. */
-export interface Environment {
+/** The completed settings, and what was started for them. */
+export interface CompletedSettings {
   readonly service: ServiceOptions
   readonly baseUrl: string
   readonly emulator: Option.Option<Emulator>
 }
 
-/** Secrets of the local defaults, made once and kept in the data directory. */
+/** Secrets of the local defaults, created once and kept in the data directory. */
 const LocalSecrets = Schema.parseJson(
   Schema.Struct({
     masterKey: Schema.String,
@@ -47,7 +47,7 @@ export const writePrivateFile = (file: string, text: string): Effect.Effect<void
     catch: (cause) => new LocalDefaultsFailed({ message: `The file ${file} can't be written`, cause })
   })
 
-/** A private file's text; nothing where there is none. */
+/** A private file's text; none if there is no such file. */
 export const readPrivateFile = (file: string): Effect.Effect<Option.Option<string>, LocalDefaultsFailed> =>
   Effect.tryPromise({ try: () => readFile(file, "utf8"), catch: (cause) => cause }).pipe(
     Effect.asSome,
@@ -66,9 +66,7 @@ const localSecrets = Effect.fnUntraced(function* (file: string) {
   const known = yield* readPrivateFile(file)
   if (Option.isSome(known)) {
     return yield* Schema.decode(LocalSecrets)(known.value).pipe(
-      Effect.mapError(
-        (cause) => new LocalDefaultsFailed({ message: `The file ${file} is not as it was written`, cause })
-      )
+      Effect.mapError((cause) => new LocalDefaultsFailed({ message: `The file ${file} is damaged`, cause }))
     )
   }
   const made = {
@@ -81,8 +79,8 @@ const localSecrets = Effect.fnUntraced(function* (file: string) {
 })
 
 /**
- * The emulator, where it was before if it can be: its checkout pages have its address in theirs. Its state is kept in
- * the data directory.
+ * Starts the emulator, on its last port if possible: the URLs of its checkout pages contain its address. Its state is
+ * kept in the data directory.
  */
 const startEmulator = Effect.fnUntraced(function* (
   directory: string,
@@ -113,7 +111,7 @@ const startEmulator = Effect.fnUntraced(function* (
   return emulator
 })
 
-/** A port that is free now: the address is needed before the server listens, for the pages that payers return to. */
+/** A port that is free now: the pages that payers return to need the address before the server listens. */
 const freePort = (host: string): Effect.Effect<number, LocalDefaultsFailed> =>
   Effect.async((resume) => {
     const probe = createServer()
@@ -130,19 +128,19 @@ const urlOf = (host: string, port: number): string => {
   return `http://${name.includes(":") ? `[${name}]` : name}:${port}`
 }
 
-const privateDirectory = (directory: string) =>
+const createDataDirectory = (directory: string) =>
   Effect.tryPromise({
     try: async () => {
       await mkdir(directory, { recursive: true })
       await chmod(directory, 0o755)
     },
-    catch: (cause) => new LocalDefaultsFailed({ message: `The data directory ${directory} can't be made`, cause })
+    catch: (cause) => new LocalDefaultsFailed({ message: `The data directory ${directory} can't be created`, cause })
   })
 
-/** Completes the settings; what it starts ends with the scope. */
+/** Completes the settings; what this starts ends with the scope. */
 export const completeSettings = (
   settings: SettingsShape
-): Effect.Effect<Environment, LocalDefaultsFailed, Scope.Scope> =>
+): Effect.Effect<CompletedSettings, LocalDefaultsFailed, Scope.Scope> =>
   Effect.gen(function* () {
     const directory = resolve(settings.dataDirectory)
     const port = settings.port === 0 ? yield* freePort(settings.host) : settings.port
@@ -150,7 +148,7 @@ export const completeSettings = (
     const needsEmulator = settings.mode === "local" && Option.isNone(settings.provider.sandbox)
     const needsFiles = settings.mode === "local"
     if (needsFiles) {
-      yield* privateDirectory(directory)
+      yield* createDataDirectory(directory)
     }
     const databaseUrl = yield* Option.match(settings.databaseUrl, {
       onSome: Effect.succeed,

@@ -7,11 +7,11 @@ import { OrganizationId } from "../kit/Ids.ts"
 import { Accounts } from "../provider/Accounts.ts"
 import type { SettingsShape } from "../settings/Settings.ts"
 import { acquireLock } from "../storage/EmbeddedLock.ts"
-import { type Environment, LocalDefaultsFailed, readPrivateFile, writePrivateFile } from "./Local.ts"
+import { type CompletedSettings, LocalDefaultsFailed, readPrivateFile, writePrivateFile } from "./Local.ts"
 
-/** The organization that a local start makes, so that the first request can be sent at once. */
+/** The organization that a local start creates, so that the first request can be sent at once. */
 
-/** What `local.json` holds, for scripts: the same that is printed at the start. */
+/** The content of `local.json`, for scripts: the same as printed at the start. */
 const LocalFile = Schema.parseJson(
   Schema.Struct({
     baseUrl: Schema.String,
@@ -27,7 +27,7 @@ export type LocalFile = typeof LocalFile.Type
 
 const defaultOwnerEmail = "owner@example.com"
 
-/** The file in the data directory, mode 0600. */
+/** The path of `local.json` in the data directory, mode 0600. */
 export const localFilePath = (settings: Pick<SettingsShape, "dataDirectory">): string =>
   join(resolve(settings.dataDirectory), "local.json")
 
@@ -80,10 +80,10 @@ const linkAccount = Effect.fnUntraced(function* (
 })
 
 /**
- * The organization that an earlier start made, if its file is gone or another data directory has it. Its account is known
- * to this emulator afterwards, which may be another than the one that made it.
+ * Finds the organization that an earlier start created, if its file is gone or in another data directory. Makes its
+ * account known to this emulator, which may not be the one that created it.
  */
-const recover = Effect.fnUntraced(function* (settings: SettingsShape, { emulator }: Environment) {
+const recover = Effect.fnUntraced(function* (settings: SettingsShape, { emulator }: CompletedSettings) {
   const found = yield* Effect.flatMap(Organizations, ({ ofMember }) => ofMember(defaultOwnerEmail))
   if (Option.isNone(found)) {
     return yield* new LocalDefaultsFailed({
@@ -101,34 +101,35 @@ const recover = Effect.fnUntraced(function* (settings: SettingsShape, { emulator
   return organizationId
 })
 
-const create = Effect.fnUntraced(function* (settings: SettingsShape, environment: Environment) {
+const create = Effect.fnUntraced(function* (settings: SettingsShape, completed: CompletedSettings) {
   const organizations = yield* Organizations
   const { id } = yield* organizations.create({ name: "Local organization", ownerEmail: defaultOwnerEmail })
-  yield* linkAccount(id, settings.provider.localAccountId, environment.emulator)
+  yield* linkAccount(id, settings.provider.localAccountId, completed.emulator)
   return id
 })
 
 /**
- * Finds the local organization and its key again, or makes them: an owner, a linked sandbox account, and a key with `*`
- * and `webhook-endpoints:*`. An organization whose `local.json` is gone gets a new key. Answers what `local.json` holds.
+ * Finds the local organization and its key, or creates them: an owner, a linked sandbox account, and a key with `*` and
+ * `webhook-endpoints:*`. An organization whose `local.json` is gone gets a new key. Returns the content of
+ * `local.json`.
  */
 export const ensureLocalOrganization = Effect.fn("ensureLocalOrganization")(
-  function* (settings: SettingsShape, environment: Environment) {
+  function* (settings: SettingsShape, completed: CompletedSettings) {
     const file = localFilePath(settings)
     const found = yield* known(file)
     const organizationId = Option.isSome(found)
       ? found.value.organizationId
-      : yield* create(settings, environment).pipe(
-          Effect.catchTag("OrganizationAlreadyExists", () => recover(settings, environment))
+      : yield* create(settings, completed).pipe(
+          Effect.catchTag("OrganizationAlreadyExists", () => recover(settings, completed))
         )
     const key = Option.flatMap(found, ({ apiKey }) => apiKey)
     const content: LocalFile = {
-      baseUrl: environment.baseUrl,
-      emulatorUrl: Option.getOrNull(Option.map(environment.emulator, ({ url }) => url)),
+      baseUrl: completed.baseUrl,
+      emulatorUrl: Option.getOrNull(Option.map(completed.emulator, ({ url }) => url)),
       organizationId,
       apiKey: Option.isSome(key) ? key.value : yield* newKey(organizationId),
       ownerEmail: Option.match(found, { onNone: () => defaultOwnerEmail, onSome: ({ ownerEmail }) => ownerEmail }),
-      databaseUrl: Redacted.value(environment.service.databaseUrl)
+      databaseUrl: Redacted.value(completed.service.databaseUrl)
     }
     return { file, content }
   },
@@ -142,8 +143,8 @@ export const ensureLocalOrganization = Effect.fn("ensureLocalOrganization")(
 )
 
 /**
- * Writes `local.json`: its presence says that the service serves. It belongs to the process that wrote it while that one
- * lives; a process that shares its data directory leaves it as it is, and says where it listens itself.
+ * Writes `local.json`, whose presence shows that the service is serving. It belongs to the process that wrote it while
+ * that process lives; another one on the same data directory does not change it, and logs where it listens.
  */
 export const writeLocalFile = Effect.fnUntraced(function* (file: string, content: LocalFile) {
   const isOurs = yield* acquireLock(dirname(file)).pipe(
@@ -156,7 +157,7 @@ export const writeLocalFile = Effect.fnUntraced(function* (file: string, content
   )
   if (!isOurs) {
     yield* Effect.logWarning(
-      `${file} is not changed: it is that of another process, which runs on the same DATA_DIR. This one serves on ${content.baseUrl}`
+      `${file} is not changed: it belongs to another process that runs on the same DATA_DIR. This one serves on ${content.baseUrl}`
     )
     return
   }
@@ -164,7 +165,7 @@ export const writeLocalFile = Effect.fnUntraced(function* (file: string, content
   yield* writePrivateFile(file, `${text}\n`)
 })
 
-/** What a person reads at the start: the commands can be pasted as they are, all at once or one by one. */
+/** The text that a person reads at the start; its commands can be pasted, all at once or one by one. */
 export const welcome = (content: LocalFile): string => {
   const provider = `${content.baseUrl}/v2/organizations/${content.organizationId}/provider`
   const key = `-H 'x-api-key: ${content.apiKey}'`
@@ -172,7 +173,7 @@ export const welcome = (content: LocalFile): string => {
     `curl -s '${provider}${path}' ${key} \\
   -H 'content-type: application/json' -H "Idempotency-Key: $(od -An -N8 -tx1 /dev/urandom | tr -d ' ')" \\
   -d "${body.replaceAll('"', '\\"')}"`
-  // Shows the answer and keeps the id for the next command
+  // Prints the answer and keeps the id for the next command
   const keep = (variable: string, prefix: string, command: string) =>
     `${variable}=$(${command} | tee /dev/stderr | grep -o '${prefix}_[A-Za-z0-9]*' | head -n 1)`
   return `

@@ -10,25 +10,25 @@ import { DeliveryId, EndpointId, RecoveryId } from "../kit/Ids.ts"
 import { optional, strict } from "../kit/Request.ts"
 import { makeTool, type Tool } from "./Tool.ts"
 
-/** Tools over deliveries (contract 9.10). */
+/** Tools for deliveries (contract 9.10). */
 
-const endpointId = EndpointId.annotations({ description: "The endpoint's id, as list_webhook_endpoints answers it" })
+const endpointId = EndpointId.annotations({ description: "The endpoint's id, from list_webhook_endpoints" })
 
 const limit = optional(
-  Schema.Int.pipe(Schema.between(1, 100)).annotations({ description: "How many: 1 to 100, default 10" })
+  Schema.Int.pipe(Schema.between(1, 100)).annotations({ description: "How many items to return: 1 to 100, default 10" })
 )
 
-const deliveryId = DeliveryId.annotations({ description: "The delivery's id, as list_webhook_deliveries answers it" })
+const deliveryId = DeliveryId.annotations({ description: "The delivery's id, from list_webhook_deliveries" })
 
 const unixSeconds = (description: string) =>
   optional(Schema.Int.pipe(Schema.between(0, 4_102_444_800)).annotations({ ...remark("of Unix seconds"), description }))
 
-/** The query of the history, in JSON's own types. */
+/** The arguments of the history: its query, in JSON types. */
 const ListArguments = strict(
   Schema.Struct({
     endpointId,
     limit,
-    starting_after: optional(DeliveryId.annotations({ description: "The last id of the page before" })),
+    starting_after: optional(DeliveryId.annotations({ description: "The last id of the previous page" })),
     state: optional(DeliveryState),
     type: optional(EventType),
     created_gte: unixSeconds("Created at or after: Unix seconds"),
@@ -40,11 +40,11 @@ const RecoveriesArguments = strict(
   Schema.Struct({
     endpointId,
     limit,
-    starting_after: optional(RecoveryId.annotations({ description: "The last id of the page before" }))
+    starting_after: optional(RecoveryId.annotations({ description: "The last id of the previous page" }))
   })
 )
 
-/** All of them. */
+/** The tools for deliveries. */
 export const makeDeliveryTools: Effect.Effect<ReadonlyArray<Tool>, never, Deliveries | Recoveries> = Effect.zipWith(
   Deliveries,
   Recoveries,
@@ -53,7 +53,7 @@ export const makeDeliveryTools: Effect.Effect<ReadonlyArray<Tool>, never, Delive
       name: "list_webhook_deliveries",
       title: "List an endpoint's deliveries",
       description:
-        "Lists deliveries of an endpoint, newest first: state (`queued`, `delivered`, `failed`), attempts so far, when the next one is due, the last HTTP status or error code. `has_more` says that there is another page: pass the last id as `starting_after`.",
+        "Lists deliveries of an endpoint, newest first: state (`queued`, `delivered`, `failed`), attempts so far, when the next one is due, the last HTTP status or error code. `has_more` says whether there is another page: pass the last id as `starting_after`.",
       permission: "webhook-endpoints:read",
       annotations: { readOnlyHint: true, openWorldHint: false },
       input: ListArguments,
@@ -74,7 +74,7 @@ export const makeDeliveryTools: Effect.Effect<ReadonlyArray<Tool>, never, Delive
       name: "retry_webhook_delivery",
       title: "Re-send a failed delivery",
       description:
-        "Queues a failed delivery for one more attempt at once: up to 12 attempts in all, within 72 hours of its creation. Find out first why it failed (get_webhook_delivery), and see afterwards what came of it.",
+        "Queues a failed delivery for one more attempt at once: up to 12 attempts in all, within 72 hours of its creation. Find out first why it failed (get_webhook_delivery), and check the result afterwards.",
       permission: "webhook-endpoints:write",
       annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
       input: strict(Schema.Struct({ deliveryId })),
@@ -85,7 +85,7 @@ export const makeDeliveryTools: Effect.Effect<ReadonlyArray<Tool>, never, Delive
       name: "recover_webhook_endpoint",
       title: "Re-send all that failed at an endpoint",
       description:
-        "Queues every delivery that failed for good at an endpoint since a time (`since`, at most 72 hours back) for one more attempt, in the background, without test events. Only do this once the endpoint works again. An endpoint has one running recovery: asking again answers it. See how far it is with list_webhook_recoveries.",
+        "Queues every delivery that failed for good at an endpoint since a time (`since`, at most 72 hours back) for one more attempt, in the background, except test events. Only do this once the endpoint works again. An endpoint has one running recovery: a repeated call returns it. Follow its progress with list_webhook_recoveries.",
       permission: "webhook-endpoints:write",
       annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
       input: strict(Schema.extend(Schema.Struct({ endpointId }), StartRecovery)),
@@ -96,7 +96,7 @@ export const makeDeliveryTools: Effect.Effect<ReadonlyArray<Tool>, never, Delive
       name: "list_webhook_recoveries",
       title: "List an endpoint's recoveries",
       description:
-        "Lists the recoveries of an endpoint, newest first: how many deliveries had failed, how many of them were queued again or could not be, and whether it is finished. `has_more` says that there is another page: pass the last id as `starting_after`.",
+        "Lists the recoveries of an endpoint, newest first: how many deliveries had failed, how many were queued again or could not be, and whether it is finished. `has_more` says whether there is another page: pass the last id as `starting_after`.",
       permission: "webhook-endpoints:read",
       annotations: { readOnlyHint: true, openWorldHint: false },
       input: RecoveriesArguments,

@@ -19,9 +19,9 @@ import { IdempotencyKey, noFields, optional, strict } from "../kit/Request.ts"
 import { makeSendTest } from "../publishing/SendTest.ts"
 import { makeTool, type Tool } from "./Tool.ts"
 
-/** Tools over webhook destinations (contract 5.7). */
+/** Tools for webhook destinations (contract 5.7). */
 
-/** A struct without fields says in its JSON Schema that it takes anything. */
+/** No arguments. By itself, the JSON Schema of a struct without fields would accept anything. */
 const NoArguments = noFields("is unknown: this tool takes no arguments").annotations({
   jsonSchema: { type: "object", properties: {}, required: [], additionalProperties: false }
 })
@@ -29,33 +29,35 @@ const NoArguments = noFields("is unknown: this tool takes no arguments").annotat
 const idempotencyKey = optional(
   IdempotencyKey.annotations({
     description:
-      "8 to 255 printable characters. Repeat a call whose answer you did not get with the same key and arguments: it answers the first answer again. Without one, each call counts as new."
+      "8 to 255 printable characters. Repeat a call whose answer you did not get with the same key and arguments: it returns the first answer again. Without a key, each call counts as new."
   })
 )
 
-const endpointId = EndpointId.annotations({ description: "The endpoint's id, as list_webhook_endpoints answers it" })
+const endpointId = EndpointId.annotations({ description: "The endpoint's id, from list_webhook_endpoints" })
 
 const EventTypeList = Schema.Struct({ data: EndpointList.fields.eventTypes })
 
 const ListedEndpoints = Schema.Struct({ data: EndpointList.fields.data })
 
-/** The query of the skipped events, in JSON's own types. */
+/** The arguments of the skipped events: their query, in JSON types. */
 const SkippedArguments = strict(
   Schema.Struct({
     endpointId,
     limit: optional(
-      Schema.Int.pipe(Schema.between(1, 100)).annotations({ description: "How many: 1 to 100, default 10" })
+      Schema.Int.pipe(Schema.between(1, 100)).annotations({
+        description: "How many items to return: 1 to 100, default 10"
+      })
     ),
     starting_after: optional(SkippedCursor)
   })
 )
 
-/** What is answered of an endpoint that is no more. */
+/** The answer about a deleted endpoint. */
 const DeletedEndpoint = Schema.Struct({ id: EndpointId, deleted: Schema.Literal(true) })
 
 const CreateArguments = strict(Schema.extend(CreateEndpoint, Schema.Struct({ idempotencyKey })))
 
-/** All of them. */
+/** The tools for endpoints. */
 export const makeEndpointTools: Effect.Effect<
   ReadonlyArray<Tool>,
   never,
@@ -90,7 +92,7 @@ export const makeEndpointTools: Effect.Effect<
       name: "create_webhook_endpoint",
       title: "Create a webhook endpoint",
       description:
-        "Creates an active endpoint that signed events are sent to. The answer holds its signing secret, `signingSecret`, which is shown this once: hand it to whoever verifies the events, and nowhere else.",
+        "Creates an active endpoint that signed events are sent to. The answer holds its signing secret, `signingSecret`, which is shown only this once: give it to those who verify the events, and to nobody else.",
       permission: "webhook-endpoints:write",
       annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
       input: CreateArguments,
@@ -117,7 +119,7 @@ export const makeEndpointTools: Effect.Effect<
       name: "update_webhook_endpoint",
       title: "Change a webhook endpoint",
       description:
-        "Changes an endpoint's name, subscribed events or filters, or whether it is active; what is absent stays. `events` and `filters` replace those before as a whole, and count for events from now on: what is queued already is still sent. The URL never changes: create another endpoint for that.",
+        "Changes an endpoint's name, subscribed events or filters, or whether it is active; absent arguments are unchanged. `events` and `filters` are replaced as a whole, and apply to events from now on: what is queued already is still sent. The URL never changes: create another endpoint for that.",
       permission: "webhook-endpoints:write",
       annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
       input: strict(Schema.extend(Schema.Struct({ endpointId }), UpdateEndpoint)),
@@ -128,7 +130,7 @@ export const makeEndpointTools: Effect.Effect<
       name: "delete_webhook_endpoint",
       title: "Delete a webhook endpoint",
       description:
-        "Deletes an endpoint for good: its secrets are erased, and what still waits for it is never sent (`failed` with `endpoint_deleted`). Its deliveries stay readable. It can't be undone: only do this when asked, and pause an endpoint (set_webhook_endpoint_active) if it may be needed again.",
+        "Deletes an endpoint for good: its secrets are erased, and waiting deliveries are never sent (`failed` with `endpoint_deleted`). Its deliveries stay readable. It can't be undone: only do this when asked, and pause an endpoint (set_webhook_endpoint_active) if it may be needed again.",
       permission: "webhook-endpoints:write",
       annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
       input: strict(Schema.Struct({ endpointId })),
@@ -140,7 +142,7 @@ export const makeEndpointTools: Effect.Effect<
       name: "list_skipped_webhook_events",
       title: "List events that an endpoint missed",
       description:
-        "Lists the events that matched an endpoint while it was paused, newest first, each as it would have been sent. There are no deliveries of them, so they can't be re-sent: whoever receives the events takes them from here. `has_more` says that there is another page: pass the last `eventId` as `starting_after`.",
+        "Lists the events that matched an endpoint while it was paused, newest first, each as it would have been sent. They have no deliveries, so they can't be re-sent: the receiver takes them from here. `has_more` says whether there is another page: pass the last `eventId` as `starting_after`.",
       permission: "webhook-endpoints:read",
       annotations: { readOnlyHint: true, openWorldHint: false },
       input: SkippedArguments,
@@ -151,7 +153,7 @@ export const makeEndpointTools: Effect.Effect<
       name: "send_webhook_test_event",
       title: "Send a test event",
       description:
-        "Queues a synthetic event (`test: true`, fictitious data) of a type that the endpoint subscribes to. For active endpoints in the sandbox only, at most 5 new ones per minute and endpoint. It proves nothing about any payment. See what came of it with get_webhook_delivery and the `id` of the answer.",
+        "Queues a synthetic event (`test: true`, fictitious data) of a type that the endpoint subscribes to. Only for active endpoints in the sandbox, at most 5 new ones per minute and endpoint. It proves nothing about any payment. Check the result with get_webhook_delivery and the `id` of the answer.",
       permission: "webhook-endpoints:write",
       annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
       input: strict(
@@ -169,7 +171,7 @@ export const makeEndpointTools: Effect.Effect<
       name: "rotate_webhook_secret",
       title: "Rotate a signing secret",
       description:
-        "Issues a new signing secret for an endpoint, shown this once as `signingSecret`. For 24 hours new events carry signatures of the new and the previous secret; then the previous one is discarded. Only do this when asked: whoever verifies the events needs the new secret within that time.",
+        "Issues a new signing secret for an endpoint, shown only this once as `signingSecret`. For 24 hours new events carry signatures with the new and the previous secret; then the previous one is discarded. Only do this when asked: those who verify the events need the new secret within that time.",
       permission: "webhook-endpoints:write",
       annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: false },
       input: strict(Schema.Struct({ endpointId, idempotencyKey })),

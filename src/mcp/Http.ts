@@ -8,21 +8,21 @@ import { mcpPath } from "./RpcError.ts"
 import { makeTools } from "./Tools.ts"
 
 /**
- * The tool server over Streamable HTTP (contract 5.7), without sessions: any process answers any
- * request. Behind the same edge as the API, with the same key, rate limit and bounds: one message per request, since
- * each takes one token.
+ * The tool server over Streamable HTTP (contract 5.7), without sessions: any process answers any request. Behind the
+ * same edge as the API, with the same keys, rate limits and bounds: one message per request, since each takes one
+ * token.
  */
 
-/** What the operator's settings say of callers. */
+/** The settings that the tool server needs. */
 export type McpOptions = Pick<AuthenticationOptions, "trustedOrigins">
 
-/** The headers that the protocol reads as they are; the key is none of them. */
+/** The headers that the protocol reads unchanged; the key is not one of them. */
 const protocolHeaders = ["content-type", "mcp-protocol-version", "mcp-session-id"]
 
-/** What the protocol wants clients to take. */
+/** What the protocol requires clients to accept. */
 const bothForms = "application/json, text/event-stream"
 
-/** Every answer is JSON: whoever takes that is answered, though the protocol wants clients to name both of its forms. */
+/** Whether a client accepts JSON, which every answer is; the protocol requires clients to name both of its forms. */
 const takesJson = (accept: string): boolean =>
   /(?:^|,)\s*(?:\*\/\*|application\/(?:\*|json))\s*(?:[;,]|$)/i.test(accept)
 
@@ -38,21 +38,26 @@ const headersOf = ({ headers }: HttpServerRequest.HttpServerRequest): Record<str
 }
 
 /**
- * The key of a request: in `x-api-key`, or as the bearer's token, which is all that some clients can send. The former
- * decides where there are both.
+ * The key of a request: in `x-api-key`, or as a bearer token, which is all that some clients can send. If there are
+ * both, `x-api-key` decides.
  */
 const keyOf = ({ headers }: HttpServerRequest.HttpServerRequest): string =>
   headers["x-api-key"] || (/^bearer +(\S+) *$/i.exec(headers["authorization"] ?? "")?.[1] ?? "")
 
-/** A page of anybody's, reaching a service that only its user can reach, comes with an `Origin` (DNS rebinding). */
+/**
+ * Refuses untrusted origins: a page that reaches a service that only its user can reach sends an `Origin` (DNS
+ * rebinding).
+ */
 const requireKnownOrigin = (trusted: ReadonlySet<string>, { headers }: HttpServerRequest.HttpServerRequest) => {
   const { origin } = headers
   return origin === undefined || trusted.has(origin)
     ? Effect.void
-    : new OriginNotTrusted({ message: "The tool server takes no requests of pages that the service does not trust." })
+    : new OriginNotTrusted({
+        message: "The tool server accepts no requests from pages that the service does not trust."
+      })
 }
 
-/** The protocol's package is read by the first request, once: a process that serves no agent does without it. */
+/** The protocol's package, loaded once by the first request: a process without agents never loads it. */
 const protocol = Effect.promise(() => import("./McpServer.ts"))
 
 const makeHandler = Effect.fnUntraced(function* (options: McpOptions) {
@@ -61,7 +66,7 @@ const makeHandler = Effect.fnUntraced(function* (options: McpOptions) {
   return Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
     if (request.method !== "POST") {
-      // No stream to listen to and no session to end
+      // There is no stream to listen to and no session to end
       return yield* new MethodNotAllowed({ allow: ["POST"] })
     }
     yield* requireKnownOrigin(options.trustedOrigins, request)

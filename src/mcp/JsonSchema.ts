@@ -2,11 +2,11 @@ import { JSONSchema, Predicate, type Schema } from "effect"
 import { publishedSchema } from "../bounds/PublishedSchema.ts"
 
 /**
- * JSON Schema as clients of the tool server understand it: in one piece, since not all of them follow references; and
+ * JSON Schema as clients of the tool server understand it: without references, since not all of them follow these, and
  * without what only Effect or JavaScript knows.
  */
 
-/** What `tools/list` shows of an object. */
+/** The schema of an object, as `tools/list` shows it. */
 export interface ObjectSchema {
   readonly type: "object"
   readonly properties: Record<string, object>
@@ -14,7 +14,7 @@ export interface ObjectSchema {
   readonly [keyword: string]: unknown
 }
 
-/** Names of ours for times; everything else by its own definition. */
+/** Definitions for times, by name; all others come from the schema. */
 const times: Readonly<Record<string, object>> = {
   Date: { type: "string", format: "date-time" },
   DateFromString: { type: "string", format: "date-time" }
@@ -22,7 +22,7 @@ const times: Readonly<Record<string, object>> = {
 
 const isReference = (keyword: string): boolean => keyword === "$schema" || keyword === "$defs" || keyword === "$ref"
 
-/** The same with every reference replaced by what it refers to. */
+/** A schema with every reference replaced by what it refers to. */
 const inlined = (node: unknown, definitions: Readonly<Record<string, unknown>>): unknown => {
   if (Array.isArray(node)) {
     return node.map((item) => inlined(item, definitions))
@@ -48,15 +48,16 @@ const isObjectSchema = (schema: unknown): schema is ObjectSchema =>
   Predicate.isRecord(schema) && schema["type"] === "object" && Predicate.isRecord(schema["properties"])
 
 /**
- * The JSON Schema of what goes over the wire for a schema of an object; dies where it is none.
+ * The JSON Schema of an object schema's encoded side; throws if it is not an object.
  *
- * @param options.open whether further keys may come: for answers, which grow without a new version (contract 14.2)
+ * @param options.open whether further keys are allowed: for answers, which may grow without a new version
+ * (contract 14.2)
  */
 export const objectSchema = <A, I>(schema: Schema.Schema<A, I>, options: { readonly open: boolean }): ObjectSchema => {
   const { $defs = {}, ...root } = JSONSchema.make(schema)
   const made = publishedSchema(inlined(root, { ...$defs }), options)
   if (!isObjectSchema(made)) {
-    throw new TypeError("A tool takes and answers objects alone")
+    throw new TypeError("A tool accepts and returns only objects")
   }
   return made
 }

@@ -19,15 +19,15 @@ import { annotateSpan } from "../telemetry/Spans.ts"
 import { invalidParams, type MessageId } from "./RpcError.ts"
 import type { Tools } from "./Tools.ts"
 
-/** The protocol's side of the tool server, by its official SDK. */
+/** The protocol side of the tool server, with the official SDK. */
 
-/** What the client's model is told of the tools as a whole. */
+/** What the client's model reads about the tools as a whole. */
 const instructions =
-  "Manages where connected-payments sends an organization's signed webhook events, and what became of them. The API key decides the organization and the environment: a pk_live_ key works in production, every other one in the sandbox. Signing secrets are shown once: hand them over, never repeat them. A failed call answers {error, code, fields, requestId}."
+  "Manages where connected-payments sends an organization's signed webhook events, and shows their deliveries. The API key decides the organization and the environment: a pk_live_ key works in production, every other one in the sandbox. Signing secrets are shown once: pass them on, and never repeat them. A failed call answers {error, code, fields, requestId}."
 
-const noSuchTool = "There is no such tool; tools/list answers those that there are."
+const noSuchTool = "There is no such tool; tools/list lists the existing ones."
 
-/** @param runtime the request's own: its caller, its id, its span */
+/** @param runtime the request's runtime: its caller, its id, its span */
 const makeServer = (tools: Tools, runtime: Runtime.Runtime<Principal>): Server => {
   const server = new Server(
     { name: "connected-payments", title: "connected-payments webhooks", version },
@@ -37,7 +37,7 @@ const makeServer = (tools: Tools, runtime: Runtime.Runtime<Principal>): Server =
   server.setRequestHandler(CallToolRequestSchema, ({ params }, { signal }) => {
     const tool = tools.get(params.name)
     if (tool === undefined) {
-      // Refused before it came here
+      // Unknown tools were refused before
       throw new McpError(ErrorCode.InvalidParams, noSuchTool)
     }
     return Runtime.runPromise(runtime)(tool.call(params.arguments ?? {}), { signal })
@@ -45,19 +45,19 @@ const makeServer = (tools: Tools, runtime: Runtime.Runtime<Principal>): Server =
   return server
 }
 
-/** A message with the headers of its request that the protocol reads. */
+/** A message, with those headers of its request that the protocol reads. */
 export interface Message {
   readonly headers: Readonly<Record<string, string>>
   readonly json: unknown
 }
 
-/** What goes back: JSON, or nothing to what asks for no answer. */
+/** The answer: JSON, or nothing if the message asks for none. */
 export interface MessageAnswer {
   readonly status: number
   readonly text: string
 }
 
-/** As much of the protocol's schemas as is asked of them. */
+/** The part of the protocol's schemas that is used here. */
 interface RequestSchema {
   readonly safeParse: (message: unknown) =>
     | { readonly success: true }
@@ -67,7 +67,7 @@ interface RequestSchema {
       }
 }
 
-/** What the messages are whose `params` are looked into; to all others the protocol's server has its own answer. */
+/** The schemas of messages whose `params` are checked here; the protocol's server answers all others. */
 const requestSchemas = new Map<unknown, RequestSchema>([
   ["initialize", InitializeRequestSchema],
   ["ping", PingRequestSchema],
@@ -77,7 +77,7 @@ const requestSchemas = new Map<unknown, RequestSchema>([
 
 const isId = (value: unknown): value is MessageId => Predicate.isString(value) || Number.isSafeInteger(value)
 
-/** Why the parameters of a request are refused; undefined if they are not. The protocol's server has no words for it. */
+/** Why the parameters of a request are refused; undefined if they are not. The protocol's server gives no reason. */
 const refusedParams = (tools: Tools, request: Readonly<Record<string, unknown>>): ValidationFailed | undefined => {
   const { method, params } = request
   if (params !== undefined && !Predicate.isRecord(params)) {
@@ -96,7 +96,7 @@ const refusedParams = (tools: Tools, request: Readonly<Record<string, unknown>>)
     : undefined
 }
 
-/** Judges a message before the protocol's server does; answers those whose parameters are refused. */
+/** Checks a message before the protocol's server; returns the answer if its parameters are refused. */
 const judge = Effect.fnUntraced(function* (tools: Tools, json: unknown) {
   if (Predicate.isRecord(json) && json["jsonrpc"] === "2.0" && isId(json["id"]) && Predicate.isString(json["method"])) {
     const refused = refusedParams(tools, json)
@@ -106,14 +106,14 @@ const judge = Effect.fnUntraced(function* (tools: Tools, json: unknown) {
     }
   }
   if (!JSONRPCMessageSchema.safeParse(json).success) {
-    return yield* new ValidationFailed({ message: "The body is no message of JSON-RPC 2.0." })
+    return yield* new ValidationFailed({ message: "The body is not a JSON-RPC 2.0 message." })
   }
   return undefined
 })
 
 /**
- * Answers one message, by a server of its own: without sessions, so that any process can answer any of a client's
- * messages. A call that nobody waits for any more is interrupted.
+ * Answers one message with a server of its own: without sessions, so that any process can answer any of a client's
+ * messages. A call is interrupted if its client goes away.
  */
 export const answerMessage = (
   tools: Tools,
@@ -132,7 +132,7 @@ const serve = (tools: Tools, message: Message): Effect.Effect<MessageAnswer, nev
           const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
           await server.connect(transport)
           const response = await transport.handleRequest(
-            // Nothing goes by the address
+            // Nothing depends on the address
             new Request("http://localhost/", { method: "POST", headers: message.headers }),
             { parsedBody: message.json }
           )

@@ -1,10 +1,10 @@
 import { type ApiError, type ErrorBody, errorBody, retrySeconds } from "../errors/Errors.ts"
 import { MalformedJson } from "../kit/Body.ts"
 
-/** Where the tool server is. */
+/** The path of the tool server. */
 export const mcpPath = "/mcp"
 
-/** Whether a request line's target is the tool server, which is answered in its protocol whatever goes wrong. */
+/** Whether a request line's target is the tool server, whose failures are answered in its protocol. */
 export const isToolServer = (target: string): boolean => /^\/mcp\/?(?:[?;#]|$)/.test(target)
 
 /** A message's own id, which its answer carries. */
@@ -18,15 +18,15 @@ export interface RpcError {
   readonly error: {
     readonly code: number
     readonly message: string
-    /** With the seconds to wait if there is a time: those of the header `Retry-After`. */
+    /** The error's body, with the seconds of `Retry-After` if there is one. */
     readonly data: ErrorBody & { readonly retryAfterSeconds?: number }
   }
 }
 
-/** The protocol's own codes. */
+/** The error codes of the protocol. */
 const codes = { parseError: -32_700, invalidRequest: -32_600, invalidParams: -32_602, internalError: -32_603 }
 
-/** The first of those that the protocol leaves to servers: who calls, how often, and whether we can serve. */
+/** The first of the codes that the protocol leaves to servers: for authentication, rate limits and availability. */
 const serverError = -32_000
 
 const codeOf = (error: ApiError): number => {
@@ -52,7 +52,7 @@ const refusal = (error: ApiError, requestId: string, id: MessageId | null, code:
   return { jsonrpc: "2.0", id, error: { code, message: data.error, data: { ...data, ...wait } } }
 }
 
-/** A documented error as the protocol says it: its body, as every operation answers it, is the error's `data`. */
+/** A documented error in the protocol's form: the error's `data` is the body that every operation returns. */
 export const rpcError = (error: ApiError, requestId: string): RpcError => refusal(error, requestId, null, codeOf(error))
 
 /** The answer to a message whose `params` are not those of its method. */

@@ -20,28 +20,28 @@ import { type ObjectSchema, objectSchema } from "./JsonSchema.ts"
 /** A tool as the tool server lists and calls it. */
 export interface Tool {
   readonly listed: ListedTool & { readonly inputSchema: ObjectSchema; readonly outputSchema: ObjectSchema }
-  /** What judges the arguments of a call. */
+  /** The schema of a call's arguments. */
   readonly input: Schema.Schema.AnyNoContext
-  /** The permission that a call needs, as its operation of the HTTP API does. */
+  /** The permission that a call needs, the same as its operation of the HTTP API. */
   readonly permission: WebhookPermission
   /**
-   * Calls it with arguments as they came. A refusal is an answer too: `isError`, with the documented
+   * Calls it with arguments as received. A refusal is an answer too: `isError`, with the documented
    * `{error, code, fields, requestId}` as its text (contract 12.1).
    */
   readonly call: (args: unknown) => Effect.Effect<CallToolResult, never, Principal>
 }
 
-/** What a tool is made of. */
+/** The definition of a tool. */
 export interface ToolDefinition<A, I, B, J> {
   readonly name: string
   readonly title: string
-  /** For the model that chooses among tools: what it does, when to use it, what to know of the answer. */
+  /** For the model that chooses among tools: what it does, when to use it, what to know about the answer. */
   readonly description: string
   readonly permission: WebhookPermission
   readonly annotations: ToolAnnotations
   readonly input: Schema.Schema<A, I>
   readonly output: Schema.Schema<B, J>
-  /** Answers the output, or the response of an operation that repeats safely, whose body is the output as it goes on the wire. */
+  /** Returns the output, or the response of an operation that repeats safely, whose body is the encoded output. */
   readonly run: (
     principal: PrincipalShape,
     input: A
@@ -56,18 +56,22 @@ const answered = (json: unknown): CallToolResult => ({
 const refused = (text: string, retryAfter: Duration.Duration | null = null): CallToolResult => ({
   isError: true,
   content: [{ type: "text", text }],
-  // A tool's answer has no header for it
+  // A tool's answer has no `Retry-After` header
   ...(retryAfter === null ? {} : { _meta: { "connected-payments/retryAfterSeconds": retrySeconds(retryAfter) } })
 })
 
-/** A refusal is no failure of HTTP's: the tool's span, the request's and its log line say it by its code. */
+/**
+ * Records a refusal, which is not an HTTP failure, by its code on the tool's span, the request's span and its log line.
+ */
 const noteRefusal = (code: string): Effect.Effect<void> =>
   Effect.zipRight(annotateSpan({ "api.error.code": code }), annotateRequest({ "api.error.code": code }))
 
-/** The code of a refusal that an operation answered before. */
+/** The code of a stored refusal. */
 const codeOf = Schema.decodeUnknown(Schema.parseJson(Schema.Struct({ code: Schema.String })))
 
-/** The answer of the first call with the same key, or of this one: byte for byte as HTTP gives it, refusals included. */
+/**
+ * The answer of the first call with the same key, or of this one: byte for byte as HTTP sends it, also for refusals.
+ */
 const fromResponse = Effect.fnUntraced(function* (response: HttpServerResponse.HttpServerResponse) {
   const text = yield* Effect.promise(() => HttpServerResponse.toWeb(response).text())
   if (response.status < 400) return answered(JSON.parse(text))
@@ -95,7 +99,7 @@ const fromFailure = (cause: Cause.Cause<ApiError>): Effect.Effect<CallToolResult
   })
 }
 
-/** A tool of these parts: checks the permission, then the arguments, runs it and encodes what it answers. */
+/** Creates a tool, which checks the permission, then the arguments, runs and encodes its output. */
 export const makeTool = <A, I, B, J>(definition: ToolDefinition<A, I, B, J>): Tool => {
   const { annotations, description, input, name, output, permission, run, title } = definition
   const decode = Schema.decodeUnknown(input, { errors: "all", onExcessProperty: "error" })

@@ -6,7 +6,7 @@ import type { Tool } from "./Tool.ts"
 /** Every tool of the tool server, by its name (contract 5.7). */
 export type Tools = ReadonlyMap<string, Tool>
 
-/** Makes the tools once; they are the same for every caller. */
+/** Creates the tools once; they are the same for every caller. */
 export const makeTools: Effect.Effect<
   Tools,
   never,

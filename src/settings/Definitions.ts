@@ -57,7 +57,7 @@ export const definitions = {
   ),
   databaseUrl: optional(
     "DATABASE_URL",
-    // An empty one would have the client fall back to whatever server it finds on this machine
+    // With an empty one, the client would fall back to any server that it finds on this machine
     secret("must be a postgresql:// URL", isPostgresUrl),
     {
       unset: "an embedded PostgreSQL in `DATA_DIR`",
@@ -86,7 +86,7 @@ export const definitions = {
       validated(text, "must be an id acct_…", (id) => /^acct_\w{1,64}$/.test(id)),
       {
         unset: "none",
-        about: "the provider's account that a first local start links if it starts no emulator"
+        about: "the provider account that a first local start links if it starts no emulator"
       }
     ),
     emulatorHost: setting("EMULATOR_HOST", text, {
@@ -99,14 +99,14 @@ export const definitions = {
     }),
     timeout: setting("PROVIDER_TIMEOUT", duration({ min: "1 second" }), {
       default: "30 seconds",
-      about: "for a whole call to the provider, with its repeats"
+      about: "for a whole call to the provider, including its repeats"
     }),
     concurrencyPerAccount: setting("PROVIDER_CONCURRENCY_PER_ACCOUNT", whole({ min: 1, max: 1000 }), {
       default: 20,
       about: "calls to the provider at once, per connected account and process; more wait for their turn"
     })
   }),
-  /** Set by the operator, never by a request (contract 4.3). */
+  /** The operator sets it, never a request (contract 4.3). */
   checkoutSuccessUrl: optional("CHECKOUT_SUCCESS_URL", returnUrl, {
     unset: "a page of the service",
     about: "where payers return to after payment; `{CHECKOUT_SESSION_ID}` is filled in",
@@ -117,7 +117,7 @@ export const definitions = {
     about: "where payers return to if they cancel; `{CHECKOUT_SESSION_ID}` is filled in",
     production: "required"
   }),
-  /** The first encrypts; all decrypt. */
+  /** The first key encrypts; all decrypt. */
   masterKeys: optional("MASTER_KEYS", masterKeys, {
     unset: "created in `DATA_DIR`",
     about:
@@ -174,7 +174,7 @@ export const definitions = {
   }),
   imageMegabytesPerHour: setting("IMAGE_MEGABYTES_PER_HOUR", whole({ min: 5, max: 1_000_000 }), {
     default: 250,
-    about: "product images that an organization may upload within an hour, per environment"
+    about: "product images that an organization may upload in an hour, per environment"
   }),
   endpointLimit: setting("ENDPOINT_LIMIT", whole({ min: 1, max: 1000 }), {
     default: 16,
@@ -192,7 +192,7 @@ export const definitions = {
     concurrency: setting("DELIVERY_CONCURRENCY", whole({ min: 1, max: 10_000 }), {
       default: 256,
       about:
-        "attempts in flight per process; one that has waited 250 ms for its answer gives its place up, and up to 2048 more go on so"
+        "attempts in flight per process; one that has waited 250 ms for its answer gives up its place, and up to 2048 such attempts continue"
     }),
     concurrencyPerEndpoint: setting("DELIVERY_CONCURRENCY_PER_ENDPOINT", whole({ min: 1, max: 1000 }), {
       default: 16,
@@ -208,7 +208,7 @@ export const definitions = {
       about: "how long finished deliveries and their payloads are kept"
     })
   }),
-  // The provider can repeat a notification for 30 days, and its receipt is what tells that it is known
+  // The provider can repeat a notification for 30 days, and only its receipt shows that it is known
   receiptRetention: setting("RECEIPT_RETENTION", duration({ min: "30 days" }), {
     default: "400 days",
     about: "how long receipts of the provider's notifications are kept"
@@ -245,37 +245,37 @@ export const definitions = {
     shutdownDelay: setting("SHUTDOWN_DELAY", duration(), {
       default: "0 seconds",
       about:
-        "how long a shutdown goes on serving with `/health/ready` at 503, before it takes no more connections: what your load balancer needs to notice"
+        "how long a shutdown keeps serving, with `/health/ready` at 503, before it stops accepting connections: as long as your load balancer needs to notice"
     })
   }),
   shutdownTimeout: setting("SHUTDOWN_TIMEOUT", duration({ min: "100 millis" }), {
     default: "5 seconds",
     about: "how long a shutdown then waits for requests and attempts under way; what is not answered by then gets a 503"
   }),
-  /** Callers whose traces those of their requests continue. */
+  /** Callers whose traces their requests continue. */
   trustedTraceParents: setting("TRUSTED_TRACE_PARENTS", networks, {
     ...noNetworks(),
     about:
-      "addresses and networks of callers, comma-separated, whose `traceparent` the traces of their requests continue; those of all others are linked to"
+      "addresses and networks of callers, comma-separated, whose requests continue the trace of their `traceparent`; for all others, the trace is only linked"
   })
 }
 
-/** The settings of the log, which is read apart: a wrong setting elsewhere is logged too. */
+/** The settings of the log, which are read separately, so that an error in another setting can be logged. */
 export const logDefinitions = {
   level: setting("LOG_LEVEL", logLevel, {
     default: "info",
     about:
-      "the least that is logged: JSON lines on standard output with `MODE=production`, else plain lines on standard error"
+      "the lowest level that is logged: JSON lines on standard output with `MODE=production`, else plain lines on standard error"
   }),
   requests: setting("LOG_REQUESTS", flag, { default: true, about: "whether the log has a line for each request" })
 }
 
 const documented = group(definitions)
 
-/** What the table of settings says about all of these. */
+/** The rows of all settings in the table of settings. */
 export const settingRows = [...documented.rows, ...group(logDefinitions).rows]
 
-/** Reads the settings; what the mode asks for beyond their form is not yet held against them. */
+/** Reads the settings; what the mode requires beyond their form is checked later (`Modes.ts`). */
 export const settings = Config.map(documented, (read) => ({
   ...read,
   allowLocalDestinations: Option.getOrElse(read.allowLocalDestinations, () => read.mode === "local")

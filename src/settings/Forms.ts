@@ -3,19 +3,19 @@ import { Array as Arr, Config, ConfigError, Duration, Either, Redacted } from "e
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import { isPrivateAddress } from "../bounds/PrivateNetworks.ts"
 
-/** The forms of settings' values. None names its setting, and none repeats a secret when it refuses it. */
+/** The forms of settings' values. An error of a form neither names the setting nor repeats a secret. */
 
 /** The form of a setting's value. */
 export interface Form<A> {
   /** Reads the value; the setting adds its name. */
   readonly config: Config.Config<A>
-  /** What the table of settings says of the bounds; empty if there are none. */
+  /** The bounds, for the table of settings; empty if there are none. */
   readonly bounds: string
 }
 
 const form = <A>(config: Config.Config<A>, bounds = ""): Form<A> => ({ config, bounds })
 
-/** A form that takes what another does, unless `parse` refuses it with a message. */
+/** A form that accepts what another does, unless `parse` refuses it with a message. */
 export const parsed = <A, B>({ bounds, config }: Form<A>, parse: (value: A) => Either.Either<B, string>): Form<B> =>
   form(
     Config.mapOrFail(config, (value) =>
@@ -24,16 +24,16 @@ export const parsed = <A, B>({ bounds, config }: Form<A>, parse: (value: A) => E
     bounds
   )
 
-/** A form that takes what another does if it is valid. */
+/** A form that accepts what another does, if it is valid. */
 export const validated = <A>(of: Form<A>, message: string, isValid: (value: A) => boolean): Form<A> =>
   parsed(of, (value) => (isValid(value) ? Either.right(value) : Either.left(message)))
 
-/** A form whose value is turned into another. */
+/** A form whose value is transformed. */
 export const mapped = <A, B>(of: Form<A>, f: (value: A) => B): Form<B> => parsed(of, (value) => Either.right(f(value)))
 
 const anyText = form(Config.string())
 
-/** Text that is not empty, without the blanks around it. */
+/** Text that is not empty, trimmed. */
 export const text: Form<string> = validated(
   mapped(anyText, (value) => value.trim()),
   "must not be empty",
@@ -64,13 +64,13 @@ export const flag: Form<boolean> = form(Config.boolean())
 export const oneOf = <const Words extends ReadonlyArray<string>>(...words: Words): Form<Words[number]> =>
   form(Config.literal(...words)())
 
-/** The least level that is logged. */
+/** The lowest level that is logged. */
 export const logLevel = form(Config.logLevel())
 
 /** A whole number within bounds, both included. */
 export const whole = ({ max, min }: { readonly min: number; readonly max: number }): Form<number> => ({
   ...validated(
-    // Digits alone: an empty text would be read as 0
+    // Digits only: an empty text would be read as 0
     mapped(anyText, (value) => (/^\d{1,10}$/.test(value.trim()) ? Number(value) : Number.NaN)),
     `must be a whole number between ${min} and ${max}`,
     (value) => value >= min && value <= max

@@ -2,7 +2,7 @@ import { Either, Option, type Redacted } from "effect"
 import { anySecret, httpUrl, text, validated } from "./Forms.ts"
 import { combined, type Documented, group, optional, type Setting, setting } from "./Setting.ts"
 
-/** A bucket of an S3-compatible store, where product images are kept. */
+/** The bucket of an S3-compatible store that product images are kept in. */
 export interface ImageStoreSettings {
   /** The bucket, with a prefix of the keys if there is one: `https://s3.eu-central-1.amazonaws.com/bucket/shop`. */
   readonly url: URL
@@ -36,7 +36,7 @@ const secretAccessKey = optional("IMAGE_STORE_SECRET_ACCESS_KEY", anySecret, {
 
 const region = setting("IMAGE_STORE_REGION", text, { default: "us-east-1", about: "the region of the bucket" })
 
-/** The store of product images: its URL and both parts of its key, or none of them. */
+/** The store of product images: its URL and both parts of its key, or none of the three. */
 export const imageStore: Documented<Option.Option<ImageStoreSettings>> = combined(
   group({ url, accessKeyId, secretAccessKey, region }),
   (given) => {
@@ -46,9 +46,9 @@ export const imageStore: Documented<Option.Option<ImageStoreSettings>> = combine
       [secretAccessKey, given.secretAccessKey]
     ]
     const [first, ...others] = parts.flatMap(([{ row }, value]) => (Option.isNone(value) ? [row] : []))
-    // Some without the others is a mistake, never "keep them in the database"
+    // A part without the others is a mistake, never "keep them in the database"
     return first !== undefined && others.length < parts.length - 1
-      ? Either.left({ of: first, message: "is required where its counterparts are set" })
+      ? Either.left({ of: first, message: "is required if its counterparts are set" })
       : Either.right(
           Option.map(
             Option.all({ url: given.url, accessKeyId: given.accessKeyId, secretAccessKey: given.secretAccessKey }),

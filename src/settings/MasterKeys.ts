@@ -9,7 +9,7 @@ export interface MasterKey {
   readonly key: Redacted.Redacted<Uint8Array>
 }
 
-/** Master keys as `id:base64 of 32 bytes`, comma-separated, each id once. */
+/** Master keys as `id:base64 of 32 bytes`, comma-separated; each id once. */
 export const masterKeys: Form<NonEmptyReadonlyArray<MasterKey>> = parsed(anySecret, (value) => {
   const keys: Array<MasterKey> = []
   for (const part of Redacted.value(value).split(",")) {

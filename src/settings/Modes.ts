@@ -3,11 +3,11 @@ import { definitions, type SettingsShape } from "./Definitions.ts"
 import { secretKeyName } from "./ProviderCredentials.ts"
 import type { Setting } from "./Setting.ts"
 
-/** What a mode asks for beyond the form of each setting: a line for each problem, by the setting's name. */
+/** What a mode requires beyond the form of each setting: a line per problem, which names the setting. */
 
 const problem = ({ row }: Pick<Setting<unknown>, "row">, message: string): string => `${row.name}: ${message}`
 
-/** What production can't do without. */
+/** Settings that production requires and that are missing. */
 const missingInProduction = (settings: SettingsShape): ReadonlyArray<string> =>
   Struct.keys(definitions).flatMap((key) => {
     const value: unknown = settings[key]
@@ -18,7 +18,7 @@ const missingInProduction = (settings: SettingsShape): ReadonlyArray<string> =>
       : []
   })
 
-/** What is only for a developer's machine. */
+/** Settings that are only for a developer's machine. */
 const refusedInProduction = (settings: SettingsShape): ReadonlyArray<string> => {
   const { allowLocalDestinations, destinationNetworks, provider } = definitions
   return [
@@ -34,13 +34,13 @@ const refusedInProduction = (settings: SettingsShape): ReadonlyArray<string> => 
   ]
 }
 
-/** Options of the mail client, in the URL's query, by which a connection could stay plain or meet an impostor. */
+/** Options of the mail client, in the URL's query, that could leave a connection plain or its server unverified. */
 const weakensTls = /[?&](?:ignoreTLS|requireTLS|opportunisticTLS|secure|tls\.[^=&]*)=/i
 
 /** The query of a URL with its escapes resolved, as the mail client reads it. */
 const queryOf = (url: string): string => `?${new URLSearchParams(/\?.*/.exec(url)?.[0] ?? "").toString()}`
 
-/** API keys and session cookies, and mails that sign their readers in, travel encrypted or not at all. */
+/** URLs that would send API keys, session cookies or mails with sign-in links unencrypted. */
 const plainInProduction = ({ publicUrl, smtpUrl }: SettingsShape): ReadonlyArray<string> => [
   ...(Option.exists(publicUrl, (url) => !url.startsWith("https://"))
     ? [problem(definitions.publicUrl, "must start with https:// with MODE=production")]
@@ -69,10 +69,10 @@ const productionProblems = (settings: SettingsShape): ReadonlyArray<string> => {
   ]
 }
 
-/** What is wrong with settings that are each of the right form, in the mode that they are for. */
+/** What is wrong with settings in their mode, although each has the right form. */
 export const modeProblems = (settings: SettingsShape): ReadonlyArray<string> => {
   if (settings.mode === "production") return productionProblems(settings)
   return Option.isSome(settings.provider.production)
-    ? [`${liveKey}: live keys are taken with MODE=production only`]
+    ? [`${liveKey}: live keys are accepted with MODE=production only`]
     : []
 }

@@ -4,7 +4,7 @@ import type { Environment } from "../events/Environment.ts"
 import { secret, secrets } from "./Forms.ts"
 import { combined, type Documented, group, optional } from "./Setting.ts"
 
-/** How the service speaks to the provider in one environment. */
+/** The service's credentials at the provider in one environment. */
 export interface ProviderCredentials {
   /** The platform's secret key: `sk_test_`/`rk_test_` in the sandbox, `sk_live_`/`rk_live_` in production. */
   readonly secretKey: Redacted.Redacted
@@ -26,7 +26,7 @@ export const providerCredentials = (environment: Environment): Documented<Option
   const keyForm = environment === "sandbox" ? /^(sk|rk)_test_\w+$/ : /^(sk|rk)_live_\w+$/
   const secretKey = optional(
     secretKeyName(environment),
-    // A live key in the sandbox's place would let sandbox calls touch production: refused by its form
+    // A live key for the sandbox would let sandbox calls touch production: its form is refused
     secret(`must be a secret key of the provider's ${providerMode} mode`, (key) => keyForm.test(key)),
     { unset, about: `the platform's key in the provider's ${providerMode} mode${only}; set together with the next` }
   )
@@ -41,8 +41,9 @@ export const providerCredentials = (environment: Environment): Documented<Option
     if (Option.isNone(given.secretKey) && Option.isNone(given.webhookSecrets)) {
       return Either.right(Option.none())
     }
-    // One without the other is a mistake, never "not configured": that would start an emulator in the provider's place
+    // One without the other is a mistake, never "not configured": that would start an emulator instead of using the
+    // provider
     const { row } = Option.isNone(given.secretKey) ? secretKey : webhookSecrets
-    return Either.left({ of: row, message: "is required where its counterpart is set" })
+    return Either.left({ of: row, message: "is required if its counterpart is set" })
   })
 }

@@ -1,17 +1,17 @@
 import { Config, ConfigError, ConfigProvider, Effect, Either, type Option } from "effect"
 import type { Form } from "./Forms.ts"
 
-/** A setting, said once: its reader, the type of its value, and its row in the table of settings. */
+/** A setting, defined once: its reader, the type of its value, and its row in the table of settings. */
 
-/** What the table of settings says about one of them, in Markdown. */
+/** A row of the table of settings, in Markdown. */
 export interface SettingRow {
   readonly name: string
-  /** What holds if it is not set. */
+  /** The value if it is not set. */
   readonly fallback: string
   readonly about: string
   /** Empty if there are none. */
   readonly bounds: string
-  /** `required`: `MODE=production` does not start without it; `refused`: nor with it. */
+  /** `required`: `MODE=production` does not start without it; `refused`: it does not start with it. */
   readonly production?: "required" | "refused"
 }
 
@@ -25,19 +25,19 @@ export interface Setting<A> extends Documented<A> {
   readonly row: SettingRow
 }
 
-/** What a definition says beside name, form and default. */
+/** What a definition says besides name, form and default. */
 type About = Pick<SettingRow, "about" | "production">
 
 const withRow = <A>(config: Config.Config<A>, row: SettingRow): Setting<A> =>
   Object.assign(config, { row, rows: [row] })
 
-/** A default's value, read by the setting's own form: a default of another form fails when the module is loaded. */
+/** A default's value, read in the setting's own form: a default with another form fails when the module is loaded. */
 const valueOf = <A>({ config }: Form<A>, text: string): A =>
   Effect.runSync(ConfigProvider.fromMap(new Map([["DEFAULT", text]])).load(Config.nested(config, "DEFAULT")))
 
 /**
- * Defines a setting that always has a value: a default in the form that an operator would write, or a `value` that has
- * no such form, with what the table says if the setting is `unset`.
+ * Defines a setting that always has a value: a default as an operator would write it, or a `value` that can't be
+ * written, with what the table says if the setting is `unset`.
  */
 export const setting = <A>(
   name: string,
@@ -58,7 +58,7 @@ export const setting = <A>(
   })
 }
 
-/** Defines a setting that may be absent; `unset` is what the table says then. */
+/** Defines a setting that may be absent; `unset` is what the table says in that case. */
 export const optional = <A>(
   name: string,
   form: Form<A>,
@@ -69,7 +69,7 @@ export const optional = <A>(
 /** Settings under the program's names for them. */
 export type Fields = Readonly<Record<string, Documented<unknown>>>
 
-/** What settings are once they are read. */
+/** The values of settings, once read. */
 export type ValuesOf<F extends Fields> = { readonly [K in keyof F]: Config.Config.Success<F[K]> }
 
 /** The reader of several settings. */
@@ -77,20 +77,20 @@ export interface Group<F extends Fields> extends Documented<ValuesOf<F>> {
   readonly fields: F
 }
 
-/** Settings that are read together: if several are wrong, all of these are refused at once. */
+/** Settings that are read together: if several are wrong, the error names them all. */
 export function group<const F extends Fields>(fields: F): Group<F>
 export function group(fields: Fields): Group<Fields> {
   return Object.assign(Config.all(fields), { fields, rows: Object.values(fields).flatMap(({ rows }) => rows) })
 }
 
-/** Why settings that are each of the right form don't go together. */
+/** Why settings conflict, although each has the right form. */
 export interface Conflict {
   /** The setting to name. */
   readonly of: SettingRow
   readonly message: string
 }
 
-/** Settings whose values are made into another, unless they don't go together. */
+/** Settings whose values are combined into one, unless they conflict. */
 export const combined = <A, B>(
   settings: Documented<A>,
   combine: (values: A) => Either.Either<B, Conflict>

@@ -8,13 +8,14 @@ export type { MasterKey } from "./MasterKeys.ts"
 export type { ProviderCredentials } from "./ProviderCredentials.ts"
 
 /**
- * The settings of the service, read once from the environment. `Definitions.ts` says what they are.
+ * The settings of the service, read once from the environment. `Definitions.ts` defines them.
  *
- * A wrong setting stops the start with a `SettingsError` that names it. What is absent here and has a local default (the
- * database, the provider, the master key) is filled in by `local/Local.ts`; `MODE=production` refuses those defaults.
+ * A wrong setting stops the start with a `SettingsError` that names it. What is absent here and has a local default
+ * (the database, the provider, the master key) is filled in by `local/Local.ts`; `MODE=production` refuses those
+ * defaults.
  */
 
-/** A setting is missing or wrong; the message names each one, for the operator. */
+/** A setting is missing or wrong; the message names each, for the operator. */
 export class SettingsError extends Data.TaggedError("SettingsError")<{ readonly message: string }> {}
 
 /** What is wrong, a line for each setting, by its name. */
@@ -32,7 +33,7 @@ const describe = (error: ConfigError.ConfigError): ReadonlyArray<string> => {
 const read = <A>(config: Config.Config<A>): Effect.Effect<A, SettingsError> =>
   Effect.mapError(config, (error) => new SettingsError({ message: describe(error).join("\n") }))
 
-/** `LOG_LEVEL`: the least that is logged. */
+/** `LOG_LEVEL`: the lowest level that is logged. */
 export const logLevel: Effect.Effect<LogLevel.LogLevel, SettingsError> = read(logDefinitions.level)
 
 /** `LOG_REQUESTS`: whether there is a line for each request. */

@@ -5,5 +5,5 @@ const manifest = Schema.decodeUnknownSync(Schema.Struct({ version: Schema.NonEmp
   createRequire(import.meta.url)("../../package.json")
 )
 
-/** The version of this package, as the user agent and the telemetry say it. */
+/** The version of this package, for the user agent and the telemetry. */
 export const version = manifest.version

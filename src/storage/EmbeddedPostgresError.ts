@@ -8,7 +8,7 @@ import { Data, Effect } from "effect"
  * - `in_use`: another live process holds the directory
  * - `port_in_use`: the requested port is taken
  * - `permission_denied`: no account could be found that may run the server, or it may not reach its files
- * - `data_missing`: the directory points to data, or needs a password, that is not there any more
+ * - `data_missing`: the directory points to data, or needs a password, that no longer exists
  * - `version_mismatch`: the data was written by another major version of PostgreSQL
  * - `initialization_failed`, `start_failed`: PostgreSQL itself refused; the message carries its words
  * - `io_failed`: a file or directory could not be read or written
@@ -26,9 +26,9 @@ export type EmbeddedPostgresReason =
   | "io_failed"
 
 /**
- * The embedded PostgreSQL could not be prepared, started or recovered. `message` is written for the person who
- * started the service: it names the directory, the port or the process concerned and, where there is one, the way
- * out. It never holds the password.
+ * The embedded PostgreSQL could not be prepared, started or recovered. `message` is written for the person who started
+ * the service: it names the directory, the port or the process concerned and, if there is one, the remedy. It never
+ * holds the password.
  */
 export class EmbeddedPostgresError extends Data.TaggedError("EmbeddedPostgresError")<{
   readonly reason: EmbeddedPostgresReason

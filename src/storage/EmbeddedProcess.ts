@@ -13,7 +13,7 @@ export interface Account {
   readonly gid: number
 }
 
-/** A program that could not be run or that ended with a status other than 0; `output` is what it printed. */
+/** A program could not be run, or ended with a status other than 0; `output` is what it printed. */
 export class CommandError extends Data.TaggedError("CommandError")<{
   readonly command: string
   readonly output: string
@@ -21,8 +21,8 @@ export class CommandError extends Data.TaggedError("CommandError")<{
 }> {}
 
 /**
- * The environment of every program started here. The caller's own is not handed down: `PGDATA`, `PGOPTIONS`,
- * `LD_PRELOAD` or a locale would change what the server does. The `sbin` directories carry `useradd`.
+ * The environment of every program started here. The caller's own is not passed on: `PGDATA`, `PGOPTIONS`, `LD_PRELOAD`
+ * or a locale would change what the server does. The `sbin` directories carry `useradd`.
  */
 export const childEnvironment: NodeJS.ProcessEnv = {
   PATH: `${process.env["PATH"] ?? "/usr/bin:/bin"}:/usr/sbin:/sbin`,
@@ -30,7 +30,7 @@ export const childEnvironment: NodeJS.ProcessEnv = {
   TZ: "UTC"
 }
 
-/** The `uid` and `gid` with which to spawn a program as `account`; nothing where it is to run as ourselves. */
+/** The `uid` and `gid` with which to spawn a program as `account`; nothing to run as this process's account. */
 export const credentialsOf = (account: Option.Option<Account>): { readonly uid?: number; readonly gid?: number } =>
   Option.match(account, { onNone: () => ({}), onSome: ({ uid, gid }) => ({ uid, gid }) })
 
@@ -50,7 +50,7 @@ export const runCommand = (
   account: Option.Option<Account> = Option.none()
 ): Effect.Effect<string, CommandError> =>
   Effect.tryPromise({
-    // The current directory may be one that the account cannot enter.
+    // The current directory may be one that the account cannot enter
     try: (signal) =>
       execute(command, [...args], { ...credentialsOf(account), cwd: "/", env: childEnvironment, signal }),
     catch: (cause) => new CommandError({ command: basename(command), output: outputOf(cause), cause })
@@ -72,7 +72,7 @@ const exists = (pid: number): boolean => {
 const startFromProcFs = Effect.fnUntraced(function* (pid: number) {
   const stat = yield* readOptional(`/proc/${pid}/stat`)
   if (Option.isNone(stat)) return exists(pid) ? Option.some("unknown") : Option.none()
-  // The command name in parentheses may itself hold spaces and parentheses: fields are counted from the last one.
+  // The command name in parentheses may itself hold spaces and parentheses: fields are counted from the last one
   const fields = stat.value.slice(stat.value.lastIndexOf(")") + 2).split(" ")
   const [state, startTicks] = [fields[0], fields[19]]
   if (state === "Z" || state === "X") return Option.none()
@@ -88,16 +88,18 @@ const startFromPs = Effect.fnUntraced(function* (pid: number) {
 })
 
 /**
- * When a process began, as an opaque text that no later process with the same number shares, also not after a
- * restart of the machine; `"unknown"` where the system does not tell. `None` where no such process runs; one that
- * has ended but was not yet waited for does not run.
+ * When a process began, as an opaque text that no later process with the same number shares, not even after a restart
+ * of the machine; `"unknown"` if the system does not tell. `None` if no such process runs; one that has ended but was
+ * not yet waited for does not run.
  */
 export const processStart = (pid: number): Effect.Effect<Option.Option<string>> => {
   if (!Number.isSafeInteger(pid) || pid <= 0) return Effect.succeedNone
   return hasProcFs ? startFromProcFs(pid) : startFromPs(pid)
 }
 
-/** The command line of a running process, its arguments separated by a NUL or a blank; `""` where it is not told. */
+/**
+ * The command line of a running process, its arguments separated by a NUL or a space; `""` if the system does not tell.
+ */
 const commandLine = (pid: number): Effect.Effect<string> =>
   (hasProcFs
     ? readOptional(`/proc/${pid}/cmdline`)
@@ -108,8 +110,8 @@ const commandLine = (pid: number): Effect.Effect<string> =>
  * Whether process `pid` is the postmaster of the cluster at the real path `cluster`: `running`, `gone` (dead, or its
  * number now belongs to another program), or `unclear`.
  *
- * The command line is readable for everybody; the working directory tells even after the cluster was moved, but only
- * Linux shows it, and in a container not even to root. A postmaster that tells neither stays unclear.
+ * Everybody can read the command line. The working directory identifies the cluster even after it was moved, but only
+ * Linux shows it, and in a container not even to root. A postmaster that shows neither stays unclear.
  */
 export const postmasterState = Effect.fnUntraced(function* (pid: number, cluster: string) {
   if (Option.isNone(yield* processStart(pid))) return "gone"

@@ -14,20 +14,20 @@ const immediateShutdownLimit = "7 seconds"
 /** Longest wait for readiness: after a crash the server first replays its log. */
 const startLimit = "2 minutes"
 const pollInterval = Schedule.spaced("10 millis")
-/** Above this size the log is set aside as `postgresql.log.1`, whose previous content goes. */
+/** Above this size the log is moved to `postgresql.log.1`, whose previous content is lost. */
 const maxLogBytes = 8 * 1024 * 1024
 
 const logOf = (home: Home): string => join(home.path, "postgresql.log")
 
 const signal = (pid: number, name: NodeJS.Signals) =>
-  // A process that has ended in the meantime is what the signal was for.
+  // It is fine if the process has ended in the meantime
   Effect.ignore(Effect.try(() => process.kill(pid, name)))
 
 /** Ends a postmaster and waits for it: fast, then immediate, then by force. `exited` completes when it has ended. */
 const stopPostmaster = (pid: number, exited: Effect.Effect<void>): Effect.Effect<void> => {
   const step = (name: NodeJS.Signals, limit: typeof fastShutdownLimit | typeof immediateShutdownLimit) =>
     signal(pid, name).pipe(
-      // A finalizer cannot be interrupted, and neither could the wait in it: the limit would have no effect.
+      // A finalizer cannot be interrupted, and neither could the wait in it: the limit would have no effect
       Effect.zipRight(Effect.timeoutOption(Effect.interruptible(exited), limit)),
       Effect.map(Option.isSome)
     )
@@ -55,9 +55,9 @@ const statusFile = Effect.fnUntraced(function* (home: Home) {
 })
 
 /**
- * Stops the server that a process left running when it was killed. The status file of one that is gone is removed:
- * where its number now belongs to another program of the same user, PostgreSQL would refuse to start. The home must
- * be locked: then nobody who is alive can be using that server through this service.
+ * Stops the server that a process left running when it was killed. The status file of one that is gone is removed: if
+ * its number now belongs to another program of the same user, PostgreSQL would refuse to start. The home must be
+ * locked: then no live process can be using that server through this service.
  */
 export const stopAbandonedServer = Effect.fnUntraced(function* (home: Home) {
   const status = yield* statusFile(home)
@@ -77,7 +77,7 @@ export const stopAbandonedServer = Effect.fnUntraced(function* (home: Home) {
   yield* fileOperation(`remove ${file}`, () => rm(file, { force: true }))
 })
 
-/** The settings of the server, which no environment and no edited `postgresql.conf` can change. */
+/** The settings of the server; neither the environment nor an edited `postgresql.conf` can change them. */
 const serverOptions = (cluster: string, port: number, durable: boolean): ReadonlyArray<string> => {
   const settings = {
     listen_addresses: "127.0.0.1",
@@ -90,7 +90,7 @@ const serverOptions = (cluster: string, port: number, durable: boolean): Readonl
     log_timezone: "UTC",
     timezone: "UTC",
     log_checkpoints: "off",
-    // Statements and details of errors hold what people sent: not in a log file.
+    // Statements and details of errors hold what people sent, and must not be in a log file
     log_error_verbosity: "terse",
     log_min_error_statement: "panic",
     fsync: durable ? "on" : "off",
@@ -124,7 +124,7 @@ const logTail = (log: string, offset: number) =>
 
 interface Running {
   readonly child: ChildProcess
-  /** How it ended, in words. */
+  /** How the process ended, in words. */
   readonly exited: Deferred.Deferred<string>
   /** Where this run's part of the log begins. */
   readonly logOffset: number
@@ -139,7 +139,7 @@ const spawnServer = (home: Home, binaries: Binaries, options: ReadonlyArray<stri
     const log = await open(logOf(home), "a", 0o600)
     try {
       const { size } = await log.stat()
-      // Where root continues an ordinary user's cluster, that user must be able to go on with the log.
+      // If root continues an ordinary user's cluster, that user must be able to continue the log
       if (Option.isSome(home.account)) await log.chown(home.account.value.uid, home.account.value.gid)
       const child = spawn(binaries.postgres, [...options], {
         ...credentialsOf(home.account),
@@ -186,12 +186,12 @@ const reportUnexpectedEnd = (home: Home, { exited, logOffset }: Running) =>
   Effect.gen(function* () {
     const how = yield* Deferred.await(exited)
     const log = yield* logTail(logOf(home), logOffset)
-    yield* Effect.logError(`The embedded PostgreSQL in ${home.path} has ended by itself (${how}):\n${log}`)
+    yield* Effect.logError(`The embedded PostgreSQL in ${home.path} ended unexpectedly (${how}):\n${log}`)
   })
 
 /**
- * Starts the server of a home and waits until it accepts connections, on 127.0.0.1 alone. When the scope closes it
- * is shut down: fast within 5 s, then immediate, by force at last; the scope closes only after it has ended.
+ * Starts the server of a home and waits until it accepts connections, on 127.0.0.1 only. When the scope closes it is
+ * shut down: fast within 5 s, then immediately, finally by force; the scope closes only after it has ended.
  *
  * Fails with `start_failed`, whose message holds the end of the server's log.
  *

@@ -16,7 +16,7 @@ import provenanceAndSessions from "./migrations/0012_provenance_and_sessions.ts"
 
 /**
  * All migrations, in order. They are registered here rather than read from a folder, so that they survive bundling; a
- * test holds the folder against this record. Keys are `<id>_<name>`; a migration that has been released never changes.
+ * test compares the folder with this record. Keys are `<id>_<name>`; a migration that has been released never changes.
  */
 export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>>> = {
   "0001_initial": initial,
@@ -39,7 +39,7 @@ export class MigrationFailed extends Data.TaggedError("MigrationFailed")<{
   readonly cause?: unknown
 }> {}
 
-/** Any number that no other user of the database's advisory locks is likely to have chosen. */
+/** The key of the advisory lock: any number that no other user of the database is likely to have chosen. */
 const migrationLock = 5_190_277_301
 
 /** How long a starting process waits for another one's migrations. */
@@ -47,11 +47,11 @@ const lockPatience = Duration.minutes(5)
 
 /**
  * Brings the schema `payments` up to date. Safe when any number of processes start at once: one migrates while it holds
- * a session's advisory lock, the others wait and find nothing to do.
+ * a session-level advisory lock, the others wait and find nothing to do.
  */
 export const migrate: Effect.Effect<void, MigrationFailed | SqlError.SqlError, SqlClient.SqlClient> = Effect.scoped(
   Effect.gen(function* () {
-    // One holds the lock, the other migrates: for as long as the size of the tables asks for
+    // One holds the lock, the other migrates, for as long as the tables' sizes require
     const sql = yield* reservedConnections(2, { unbounded: true })
     const connection = yield* sql.reserve
     const tryLock = connection.execute(`SELECT pg_try_advisory_lock(${migrationLock}) AS locked`, [], undefined)
@@ -66,7 +66,7 @@ export const migrate: Effect.Effect<void, MigrationFailed | SqlError.SqlError, S
           schedule: Schedule.spaced("100 millis").pipe(Schedule.upTo(lockPatience))
         })
       ),
-      // Closing the session releases the lock as well, so a failure here needs no more than this
+      // Closing the session releases the lock as well, so a failure here may be ignored
       () => Effect.ignore(connection.execute(`SELECT pg_advisory_unlock(${migrationLock})`, [], undefined))
     )
     yield* sql`CREATE SCHEMA IF NOT EXISTS payments`
@@ -80,6 +80,6 @@ export const migrate: Effect.Effect<void, MigrationFailed | SqlError.SqlError, S
 
 const describeDefect = (defect: unknown): string => (defect instanceof Error ? defect.message : String(defect))
 
-/** `migrate` when the layer is built: what the service's other layers stand on. */
+/** Runs `migrate` when the layer is built; the service's other layers depend on it. */
 export const migrationsLayer: Layer.Layer<never, MigrationFailed | SqlError.SqlError, SqlClient.SqlClient> =
   Layer.effectDiscard(migrate)

@@ -3,12 +3,12 @@ import { type Cause, Effect, Fiber, type Scope } from "effect"
 import { ServiceUnavailable } from "../errors/Errors.ts"
 import { reservedConnections } from "./Database.ts"
 
-/** How long the database may take to answer a question that costs it nothing. */
+/** How long the database may take to answer a trivial query. */
 const patience = "2 seconds"
 
 /**
- * Whether the database answers, over a connection of its own: requests that fill the pool don't make a process look as if
- * its database were away. However many ask at once, there is one question at a time, whose answer is theirs.
+ * Whether the database answers, over a separate connection, so that a full pool does not look like an unreachable
+ * database. However many ask at once, one query runs at a time, and they share its answer.
  */
 export const makeReadiness: Effect.Effect<
   Effect.Effect<void, ServiceUnavailable>,
@@ -19,7 +19,7 @@ export const makeReadiness: Effect.Effect<
   const scope = yield* Effect.scope
   const question = Effect.timeout(sql`SELECT 1`, patience)
   let asking: Fiber.RuntimeFiber<unknown, SqlError.SqlError | Cause.TimeoutException> | undefined
-  // In the scope of the service: whoever asked first may go away
+  // In the scope of the service, since the first to ask may be interrupted
   const ask = Effect.tap(Effect.forkIn(question, scope), (fiber) =>
     Effect.sync(() => {
       asking = fiber

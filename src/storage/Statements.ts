@@ -3,18 +3,18 @@ import { Effect, FiberRef, Option } from "effect"
 import { DatabasePool } from "./Database.ts"
 
 /**
- * A statement that is written out once and run with other values each time. The values stand for the statement's
- * parameters, in their order.
+ * A statement that is compiled once and run with other values each time. The values stand for the statement's
+ * parameters, in order.
  */
 export type PreparedStatement<Row> = (
   values: ReadonlyArray<unknown>
 ) => Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>
 
 /**
- * Prepares statements that every request runs. Where nobody traces the request and the pool is ours they go straight to
- * it, which costs a third of the processor time of a `SqlClient` statement; else, and inside a transaction, they run as
- * any other statement does. An interrupted one is left to end by itself: these are short, and bounded by the
- * statement time-out.
+ * Prepares statements that every request runs. If the request is not traced and the pool is ours they go straight to
+ * it, which costs a third of the processor time of a `SqlClient` statement; otherwise, and inside a transaction, they
+ * run like any other statement. An interrupted one is left to finish: they are short, and bounded by the statement
+ * time-out.
  */
 export const makePreparing: Effect.Effect<
   <Row extends object>(statement: Statement.Fragment) => PreparedStatement<Row>,
@@ -40,8 +40,8 @@ export const makePreparing: Effect.Effect<
 })
 
 /**
- * The parameters of a prepared statement by their names, in the order of its values. Each may stand in several places of
- * the statement, and is sent once.
+ * The parameters of a prepared statement by name, in the order of its values. Each may appear in several places of the
+ * statement, and is sent once.
  */
 export const parametersOf = <const Name extends string>(
   sql: SqlClient.SqlClient,

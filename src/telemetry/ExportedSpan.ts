@@ -17,9 +17,9 @@ import { isApiError } from "../errors/Errors.ts"
 import { sqlState } from "./ServerErrors.ts"
 
 /**
- * A span of the program as OpenTelemetry's SDK exports it. Effect's own bridge takes every parent for sampled, marks what
- * succeeded as `Ok`, and writes a failure's message and stack into the span, which may hold anything: here a span that
- * failed says by a code why, and the log has the rest.
+ * A span of the program as OpenTelemetry's SDK exports it. Effect's own bridge treats every parent as sampled, marks
+ * successes as `Ok`, and writes a failure's message and stack, which may hold anything, into the span. Here a failed
+ * span only has an error code, and the log has the rest.
  */
 
 const kinds: Readonly<Record<Tracer.SpanKind, SpanKind>> = {
@@ -61,11 +61,11 @@ const linkOf = ({ attributes, span }: Tracer.SpanLink) => ({
 const commands =
   /\b(?:SELECT|INSERT|UPDATE|DELETE|MERGE|CREATE|ALTER|DROP|TRUNCATE|ANALYZE|NOTIFY|LISTEN|SET|SHOW|LOCK)\b/
 
-/** The first command of a statement, `WITH` apart. Ours are written in capitals, others begin with it. */
+/** The first command of a statement, except `WITH`. Our statements have it in capitals, others begin with it. */
 const operationOf = (statement: string): string | undefined =>
   commands.exec(statement)?.[0] ?? /^\s*([a-z]+)/i.exec(statement)?.[1]?.toUpperCase()
 
-/** What a failure is called: of few values, and nothing of what it is about. */
+/** The name of a failure: one of few values, without details. */
 const typeOf = (error: unknown): string => {
   if (error instanceof SqlError.SqlError) return sqlState(error) ?? error._tag
   if (isApiError(error)) return error.code
@@ -110,7 +110,7 @@ export class ExportedSpan implements Tracer.Span {
   }
 
   attribute(key: string, value: unknown): void {
-    // The SQL client says there how it runs a statement, not which
+    // The SQL client puts the way of running a statement there, not the command
     if (value === undefined || value === null || key === "db.operation.name") return
     this.attributes.set(key, value)
     this.exported.setAttribute(key, attributeValue(value))
@@ -128,7 +128,7 @@ export class ExportedSpan implements Tracer.Span {
 
   end(endTime: bigint, exit: Exit.Exit<unknown, unknown>): void {
     this.status = { _tag: "Ended", startTime: this.status.startTime, endTime, exit }
-    // By the conventions what went well, or was broken off, has no status
+    // By the conventions, a success or an interruption has no status
     if (exit._tag === "Failure" && !Cause.isInterruptedOnly(exit.cause)) this.#fail(Cause.squash(exit.cause))
     this.exported.end(hrTime(endTime))
   }

@@ -6,15 +6,15 @@ import { RequestFacts } from "./Spans.ts"
 
 let written = { time: Number.NaN, text: "" }
 
-/** A time as text; that of the line before, where it is the same. */
+/** A time as text; the text of the previous line if the time is the same. */
 const timeText = (time: number): string => {
   if (time !== written.time) written = { time, text: new Date(time).toISOString() }
   return written.text
 }
 
 /**
- * A line as one JSON object: time, level, message, the ids of its trace, then its attributes by name. Put together by
- * hand as far as its parts need no escapes.
+ * A line as one JSON object: time, level, message, the ids of its trace, then its attributes by name. Concatenated by
+ * hand where the parts need no escapes.
  */
 export const jsonLine = ({ attributes, level, message, span, time }: LogLine): string => {
   const ids = span === null ? "" : `,"trace_id":"${span.traceId}","span_id":"${span.spanId}"`
@@ -23,7 +23,7 @@ export const jsonLine = ({ attributes, level, message, span, time }: LogLine): s
   return rest.length > 2 ? `${head},${rest.slice(1)}` : `${head}}`
 }
 
-/** What a developer needs not see again in each line. */
+/** Attributes that a developer need not see in each line. */
 const quietAttributes: ReadonlySet<string> = new Set(["http.request.method", "http.route", "http.response.status_code"])
 
 const asText = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value))
@@ -58,13 +58,13 @@ const levels: Readonly<Record<string, LineLevel>> = {
   Fatal: "FATAL"
 }
 
-/** As data that JSON can hold: errors may be circular. */
+/** A value as data that JSON can hold: errors may be circular. */
 const plain = (value: unknown): unknown => {
   const text = Inspectable.stringifyCircular(value)
   return text === undefined ? undefined : JSON.parse(text)
 }
 
-/** A logger that makes a line of each message, with the ids of its request and trace. */
+/** A logger that writes each message as a line, with the ids of its request and trace. */
 export const lineLogger = (write: (line: LogLine) => void): Logger.Logger<unknown, void> =>
   Logger.make((options) => {
     const context = FiberRefs.getOrDefault(options.context, FiberRef.currentContext)

@@ -1,8 +1,8 @@
 import { Context } from "effect"
 
 /**
- * Log lines that are made by hand where there is one for each request or attempt: annotations and a logger's own steps
- * would cost more than the rest of a request. Whoever writes one asks first whether its level is written at all.
+ * Log lines written by hand, for code that logs each request or attempt: annotations and a logger's own steps would
+ * cost more than the rest of a request. Before writing a line, check that its level is written at all.
  */
 
 export type LineLevel = "TRACE" | "DEBUG" | "INFO" | "WARN" | "ERROR" | "FATAL"
@@ -15,12 +15,12 @@ export interface LogLine {
   readonly time: number
   /** The span that it belongs to. */
   readonly span: { readonly traceId: string; readonly spanId: string; readonly sampled: boolean } | null
-  /** By the same names as on spans; what is undefined is left out. */
+  /** With the same names as on spans; undefined ones are left out. */
   readonly attributes: Readonly<Record<string, unknown>>
 }
 
 export interface LogLinesWriter {
-  /** Whether lines of this level are written; a line that is not need not be made. */
+  /** Whether lines of this level are written; if not, there is no need to create one. */
   readonly writes: (level: LineLevel) => boolean
   /** Whether there is a line for each request (setting `LOG_REQUESTS`). */
   readonly requests: boolean
@@ -28,7 +28,7 @@ export interface LogLinesWriter {
   readonly write: (line: LogLine) => void
 }
 
-/** The log of the process; null where it has none, as in another team's. */
+/** The log of the process; null if it has none, as in an embedding team's process. */
 export class LogLines extends Context.Reference<LogLines>()("connected-payments/telemetry/LogLines", {
   defaultValue: (): LogLinesWriter | null => null
 }) {}

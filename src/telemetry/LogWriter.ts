@@ -2,18 +2,18 @@ import { write, writeSync } from "node:fs"
 import { Effect, Schedule, type Scope } from "effect"
 
 /**
- * Writes lines to a file descriptor, gathered over a few milliseconds. Node's own stream would write each by itself and
- * hold the event loop until a pipe's reader has room.
+ * Writes lines to a file descriptor, gathered over a few milliseconds. Node's own stream would write each line
+ * separately and block the event loop until a pipe's reader has room.
  */
 export interface LogWriter {
-  /** Takes a line without its end; returns at once. */
+  /** Writes a line, given without its line break; returns at once. */
   readonly write: (line: string) => void
 }
 
 /** How long lines are gathered, in milliseconds. */
 const gatherFor = 10
 
-/** How much waits for a reader that is slow, in characters; what comes then is dropped and counted. */
+/** How much waits for a slow reader at most, in characters; further lines are dropped and counted. */
 const maxPending = 8 * 1024 * 1024
 
 /** How long a close waits for the reader. */
@@ -49,14 +49,14 @@ class GatheringWriter implements LogWriter {
     }
   }
 
-  /** For the end of the process: nothing is done any more after it. */
+  /** Writes what is pending, synchronously: for the end of the process. */
   writeNow(): void {
     const rest = this.#pending
     this.#pending = ""
     try {
       if (rest !== "") writeSync(this.#descriptor, rest)
     } catch {
-      // Its reader is gone or does not read, and nobody else is there to be told
+      // The reader is gone or does not read, and there is nowhere else to report it
     }
   }
 
@@ -73,7 +73,7 @@ class GatheringWriter implements LogWriter {
   #send(chunk: Buffer): void {
     write(this.#descriptor, chunk, (error, written) => {
       if (error !== null && error.code !== "EAGAIN") {
-        // Nobody reads it any more: a log must not take the service with it
+        // Nobody reads the log any longer: it must not bring down the service
         this.#broken = true
         this.#pending = ""
         this.#busy = false
@@ -89,8 +89,8 @@ class GatheringWriter implements LogWriter {
 }
 
 /**
- * A writer to a file descriptor. What it holds when the scope closes or the process ends is written still; `say` makes
- * the line that tells how many were dropped.
+ * A writer to a file descriptor. What it holds when the scope closes or the process ends is still written; `say`
+ * creates the line that reports how many were dropped.
  */
 export const makeLogWriter = (
   descriptor: number,

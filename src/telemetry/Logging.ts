@@ -6,10 +6,10 @@ import { makeLogWriter } from "./LogWriter.ts"
 
 /**
  * The log of the process. In production JSON lines on standard output; in local mode plain lines on standard error,
- * since standard output is for what a person asked to see.
+ * since standard output is for the results of commands.
  */
 
-/** `MODE`, read by itself: that it is wrong is said when all settings are read. */
+/** `MODE`, read separately: a wrong one is reported when all settings are read. */
 const isProduction = Config.string("MODE").pipe(
   Config.map((mode) => mode === "production"),
   Effect.orElseSucceed(() => false)
@@ -46,7 +46,7 @@ export const loggingLayer: Layer.Layer<never, SettingsError> = Layer.unwrapScope
     const write = (line: LogLine) => writer.write(form(line))
     return Layer.mergeAll(
       Logger.replace(Logger.defaultLogger, lineLogger(write)),
-      // What a main program has in the default one's place
+      // The logger that a main program has in place of the default one
       Logger.remove(Logger.prettyLoggerDefault),
       Logger.minimumLogLevel(least),
       Layer.succeed(LogLines, { writes: (level) => written.has(level), requests, write })

@@ -1,18 +1,18 @@
 import { Context, Effect, Metric, MetricBoundaries, MetricLabel, type Scope } from "effect"
 
 /**
- * What operators count and measure: every metric of the service, its names by OpenTelemetry's conventions where there
- * are any. Attributes are of few values each, never ids; beyond `maxSeries` of a metric they are counted together.
+ * Every metric of the service, with the names of OpenTelemetry's conventions where they have one. Each attribute has
+ * few values, never ids; beyond `maxSeries`, a metric's series are counted together.
  *
- * Values are kept by Effect's own registry, from where the exporter takes them. Where nothing exports them there is no
- * `Metrics` at all, so that nothing is counted either.
+ * Effect's own registry keeps the values, and the exporter reads them there. If nothing exports them there is no
+ * `Metrics` at all, so nothing is counted.
  */
 
 interface Declared {
   readonly kind: "histogram" | "counter" | "gauge"
-  /** In the form of UCUM, as the conventions have it: `s`, `{attempt}`. */
+  /** A UCUM unit, as the conventions use it: `s`, `{attempt}`. */
   readonly unit: string
-  /** Their values are given in this order; one that is empty is left out. */
+  /** Their values are given in this order; an empty one is left out. */
   readonly attributes: ReadonlyArray<string>
   readonly about: string
 }
@@ -29,14 +29,14 @@ export const metricTable = {
     kind: "counter",
     unit: "{notification}",
     attributes: ["notification.outcome"],
-    about: "Notifications of the provider by what became of them; also `refused` and `not_stored`"
+    about: "Notifications of the provider by their outcome; also `refused` and `not_stored`"
   },
   "connected_payments.notification.unreadable.count": {
     kind: "counter",
     unit: "{notification}",
     attributes: ["environment", "notification.type", "unreadable.part"],
     about:
-      "Notifications that could not be read, by the provider's type and what of them: the `event` itself, its `object`, the `account`, what `filters` look at"
+      "Notifications that could not be read, by the provider's type and the unreadable part: the `event` itself, its `object`, the `account`, what `filters` look at"
   },
   "connected_payments.delivery.attempt.duration": {
     kind: "histogram",
@@ -48,7 +48,7 @@ export const metricTable = {
     kind: "counter",
     unit: "{retry}",
     attributes: ["environment", "error.type"],
-    about: "Retries that were scheduled, by the reason of the failure before"
+    about: "Scheduled retries, by the reason of the failure before"
   },
   "connected_payments.delivery.attempt.active": {
     kind: "gauge",
@@ -60,19 +60,19 @@ export const metricTable = {
     kind: "gauge",
     unit: "{delivery}",
     attributes: ["environment", "delivery.queue"],
-    about: "Deliveries that are `due`, and those `scheduled` for later or in flight, of the whole installation"
+    about: "Deliveries that are `due`, and those `scheduled` for later or in flight, in the whole installation"
   },
   "connected_payments.delivery.queue.oldest_due_age": {
     kind: "gauge",
     unit: "s",
     attributes: ["environment"],
-    about: "How long the oldest due delivery has waited; 0 where none does"
+    about: "How long the oldest due delivery has waited; 0 if none is due"
   },
   "connected_payments.provider.call.duration": {
     kind: "histogram",
     unit: "s",
     attributes: ["environment", "provider.operation", "http.response.status_code", "error.type"],
-    about: "Calls to the provider, each repeat by itself"
+    about: "Calls to the provider, each repeat counted separately"
   },
   "db.client.connection.count": {
     kind: "gauge",
@@ -84,7 +84,7 @@ export const metricTable = {
     kind: "gauge",
     unit: "{request}",
     attributes: [],
-    about: "What waits for a connection of the pool"
+    about: "Requests that wait for a connection of the pool"
   },
   "nodejs.eventloop.delay.mean": {
     kind: "gauge",
@@ -116,7 +116,7 @@ type ValuesOf<Names extends ReadonlyArray<string>> = { readonly [Index in keyof 
 /** The values of a metric's attributes, in the order that `metricTable` gives. */
 export type AttributesOf<Name extends keyof Table> = ValuesOf<Table[Name]["attributes"]>
 
-/** Series of one metric that are told apart; the conventions' own attribute marks the one that takes the rest. */
+/** How many series of one metric are kept apart; an attribute of the conventions marks the one for all others. */
 const maxSeries = 1000
 const overflow = { "otel.metric.overflow": "true" }
 
@@ -125,7 +125,7 @@ const durations = MetricBoundaries.fromIterable([
   0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10
 ])
 
-/** The tag that carries a metric's unit to the exporter, which takes it off again. */
+/** The tag that carries a metric's unit to the exporter, which removes it. */
 export const unitTag = "unit"
 
 /** Writes metrics. The methods but `observe` are plain calls, for the hottest paths; they don't throw. */
@@ -133,13 +133,13 @@ export interface MetricsWriter {
   /** A duration in seconds. */
   readonly record: <Name extends NameOf<"histogram">>(name: Name, value: number, attributes: AttributesOf<Name>) => void
   readonly count: <Name extends NameOf<"counter">>(name: Name, attributes: AttributesOf<Name>) => void
-  /** `NaN` where it is not known now: then it is left out of exports. */
+  /** Sets a gauge; `NaN` means unknown at present, and is left out of exports. */
   readonly set: <Name extends NameOf<"gauge">>(name: Name, value: number, attributes: AttributesOf<Name>) => void
-  /** Has something looked at right before each export, until the scope closes. */
+  /** Runs an observation right before each export, until the scope closes. */
   readonly observe: (look: Effect.Effect<void>) => Effect.Effect<void, never, Scope.Scope>
 }
 
-/** The metrics of the process; null where nothing exports them. */
+/** The metrics of the process; null if nothing exports them. */
 export class Metrics extends Context.Reference<Metrics>()("connected-payments/telemetry/Metrics", {
   defaultValue: (): MetricsWriter | null => null
 }) {}
@@ -147,7 +147,7 @@ export class Metrics extends Context.Reference<Metrics>()("connected-payments/te
 /** One metric with one combination of attributes. */
 type Update = (value: number) => void
 
-/** No further tags; the same array each time, or a metric would look itself up anew. */
+/** No further tags; the same array each time, or the metric would be looked up again. */
 const noTags: [] = []
 
 const makeUpdate = (name: keyof Table, tags: Readonly<Record<string, string>>): Update => {
@@ -168,7 +168,7 @@ const makeUpdate = (name: keyof Table, tags: Readonly<Record<string, string>>): 
 const tagsOf = (names: ReadonlyArray<string>, values: ReadonlyArray<string>): Readonly<Record<string, string>> =>
   Object.fromEntries(names.flatMap((name, index) => (values[index] ? [[name, values[index]]] : [])))
 
-/** Finds the series of a metric by its attributes' values; each is made once. */
+/** Finds the series of a metric by its attributes' values; each is created once. */
 const makeSeries = (name: keyof Table) => {
   const known = new Map<string, Update>()
   let rest: Update | undefined
@@ -186,7 +186,7 @@ const makeSeries = (name: keyof Table) => {
   }
 }
 
-/** A writer, and what has to be looked at before its values are exported. */
+/** A metrics writer, and the observations to run before its values are exported. */
 export const makeMetrics = (): { readonly writer: MetricsWriter; readonly look: Effect.Effect<void> } => {
   const looks = new Set<Effect.Effect<void>>()
   const series = new Map<string, ReturnType<typeof makeSeries>>()
@@ -213,6 +213,6 @@ export const makeMetrics = (): { readonly writer: MetricsWriter; readonly look: 
   }
 }
 
-/** Has something looked at before each export, where metrics are exported. */
+/** Runs an observation before each export, if metrics are exported. */
 export const observeMetrics = (look: (metrics: MetricsWriter) => Effect.Effect<void>) =>
   Effect.flatMap(Metrics, (metrics) => (metrics === null ? Effect.void : metrics.observe(look(metrics))))

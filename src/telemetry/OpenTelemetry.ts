@@ -10,9 +10,9 @@ import { exportLogs } from "./OpenTelemetryLogs.ts"
 import { exportMetrics } from "./OpenTelemetryMetrics.ts"
 import { KeptSpan } from "./Spans.ts"
 
-/** Exports over OTLP by OpenTelemetry's own SDK. Loaded only where something is exported. */
+/** Exports over OTLP with OpenTelemetry's own SDK. Loaded only if something is exported. */
 
-/** Which process of the service it is; what the environment says of it goes first. */
+/** The resource that identifies this process; what the environment says takes precedence. */
 const resource: Effect.Effect<Resource> = Effect.sync(() =>
   resourceFromAttributes({
     "service.name": "connected-payments",
@@ -21,12 +21,12 @@ const resource: Effect.Effect<Resource> = Effect.sync(() =>
   }).merge(detectResources({ detectors: [envDetector] }))
 )
 
-/** What the SDK says when it can't export goes to the log that is written here, never to the one that it exports. */
+/** Writes the SDK's export failures to the local log, never to the exported one. */
 const reportFailures = Effect.map(LogLines, (lines) => {
   if (lines === null) return
   let saidAt = Number.NEGATIVE_INFINITY
   const say = () => {
-    // It fails at each export, and its message may hold the exporter's headers
+    // It fails on each export, and its message may hold the exporter's headers
     if (Date.now() - saidAt < 60_000) return
     saidAt = Date.now()
     if (!lines.writes("WARN")) return
@@ -44,7 +44,7 @@ const traceExporter = (protocol: Protocol) =>
       : import("@opentelemetry/exporter-trace-otlp-proto")
   ).pipe(Effect.map(({ OTLPTraceExporter }) => new OTLPTraceExporter()))
 
-/** The sampler is that of the environment; spans that are to be kept have a provider without one. */
+/** Exports traces. The environment sets the sampler; spans that must be kept use a provider without one. */
 const exportTraces = (resource: Resource, protocol: Protocol): Effect.Effect<Export> =>
   Effect.map(traceExporter(protocol), (exporter) => {
     const processor = new BatchSpanProcessor(exporter)
@@ -65,7 +65,7 @@ const exportTraces = (resource: Resource, protocol: Protocol): Effect.Effect<Exp
     return { layer, close: () => processor.forceFlush().then(() => processor.shutdown()) }
   })
 
-/** What is on, exported until the scope closes. */
+/** Exports the signals that are on, until the scope closes. */
 export const openTelemetryLayer = (signals: Signals): Layer.Layer<never> =>
   Layer.unwrapScoped(
     Effect.gen(function* () {

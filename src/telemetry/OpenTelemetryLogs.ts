@@ -7,7 +7,7 @@ import { version } from "../settings/Version.ts"
 import { lineLogger } from "./LogForms.ts"
 import { type LineLevel, type LogLine, LogLines } from "./LogLines.ts"
 
-/** The log over OTLP: the same lines as are written, each under its span. */
+/** The log over OTLP: the same lines as written, each with its span. */
 
 /** The severities of OpenTelemetry's log model. */
 const severities = { TRACE: 1, DEBUG: 5, INFO: 9, WARN: 13, ERROR: 17, FATAL: 21 } as const satisfies Record<
@@ -15,7 +15,7 @@ const severities = { TRACE: 1, DEBUG: 5, INFO: 9, WARN: 13, ERROR: 17, FATAL: 21
   number
 >
 
-/** Attributes as the protocol has them; what is no plain value becomes its JSON. */
+/** Attributes as the protocol allows them; other values become JSON. */
 const attributesOf = ({ attributes }: LogLine): Record<string, string | number | boolean> =>
   Object.fromEntries(
     Object.entries(attributes).flatMap(([name, value]) => {
@@ -32,7 +32,7 @@ const logExporter = (protocol: Protocol) =>
       : import("@opentelemetry/exporter-logs-otlp-proto")
   ).pipe(Effect.map(({ OTLPLogExporter }) => new OTLPLogExporter()))
 
-/** Exports messages and lines beside writing them. */
+/** Exports messages and lines, in addition to writing them. */
 export const exportLogs = (resource: Resource, protocol: Protocol): Effect.Effect<Export> =>
   Effect.gen(function* () {
     const written = yield* LogLines

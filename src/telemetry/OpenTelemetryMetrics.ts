@@ -16,10 +16,10 @@ import { eventLoopMetrics } from "./ProcessMetrics.ts"
 
 /** The metrics over OTLP, taken from Effect's registry. */
 
-/** How long what is looked at before an export may take; then the values before go out again. */
+/** How long observations before an export may take; after that, the previous values are exported again. */
 const lookWithin = "5 seconds"
 
-/** Effect's own of its fibers, which are registered but not kept: to keep them costs every fiber. */
+/** Whether a metric is Effect's own about fibers: those are registered but not kept, since that costs every fiber. */
 const isRuntimes = (name: string): boolean => name.startsWith("effect_fiber_")
 
 /** Attributes that are numbers; Effect's registry keeps all of them as text. */
@@ -38,8 +38,8 @@ const complete = (attributes: Attributes): void => {
 }
 
 /**
- * A producer that looks first. What Effect's registry gives is put in the protocol's terms: the scope is ours, units are
- * no attributes, status codes are numbers, and what has no value now (`NaN`) is left out.
+ * A producer that runs the observations first. It converts what Effect's registry holds: the scope is ours, units are
+ * no attributes, status codes are numbers, and gauges without a value (`NaN`) are left out.
  */
 const lookingFirst = (producer: MetricProducer, look: () => Promise<unknown>): MetricProducer => ({
   collect: async (options) => {
@@ -66,7 +66,7 @@ const metricExporter = (protocol: Protocol) =>
       : import("@opentelemetry/exporter-metrics-otlp-proto")
   ).pipe(Effect.map(({ OTLPMetricExporter }) => new OTLPMetricExporter()))
 
-/** Counts, measures and exports, at `OTEL_METRIC_EXPORT_INTERVAL`. */
+/** Keeps metrics and exports them, every `OTEL_METRIC_EXPORT_INTERVAL`. */
 export const exportMetrics = (resource: Resource, protocol: Protocol): Effect.Effect<Export> =>
   Effect.gen(function* () {
     const { look, writer } = makeMetrics()
@@ -77,12 +77,12 @@ export const exportMetrics = (resource: Resource, protocol: Protocol): Effect.Ef
     const reader = new PeriodicExportingMetricReader({
       exporter: yield* metricExporter(protocol),
       exportIntervalMillis,
-      // The SDK takes none that is longer than the interval
+      // The SDK accepts none longer than the interval
       exportTimeoutMillis: Math.min(timeout, exportIntervalMillis)
     })
     const looked = look.pipe(
       Effect.timeoutOption(lookWithin),
-      Effect.catchAllCause((cause) => Effect.logDebug("A metric could not be looked at", cause)),
+      Effect.catchAllCause((cause) => Effect.logDebug("A metric could not be observed", cause)),
       Effect.withTracerEnabled(false)
     )
     reader.setMetricProducer(lookingFirst(producer, () => runPromise(looked)))

@@ -2,7 +2,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks"
 import { Effect, Layer } from "effect"
 import { Metrics, observeMetrics } from "./Metrics.ts"
 
-/** How the process itself does, looked at when metrics are exported. */
+/** Metrics of the process itself, observed when metrics are exported. */
 
 /** A pool of connections, as `pg.Pool` counts them. */
 interface Pool {
@@ -21,14 +21,14 @@ export const observePool = (pool: Pool) =>
     })
   )
 
-/** Of the event loop's sampling, in milliseconds: what lies below is the sampling itself. */
+/** The interval of the event loop's sampling, in milliseconds; shorter delays come from the sampling itself. */
 const resolution = 10
 
-/** Nanoseconds of a sampled delay as seconds, without the sampling's own wait; 0 where there was no sample yet. */
+/** Nanoseconds of a sampled delay as seconds, without the sampling's own wait; 0 if there was no sample yet. */
 const seconds = (nanoseconds: number): number =>
   Number.isFinite(nanoseconds) ? Math.max(0, nanoseconds / 1e9 - resolution / 1000) : 0
 
-/** Reports the event loop's delay since the last export. Where metrics are off, nothing is sampled. */
+/** Reports the event loop's delay since the last export. If metrics are off, nothing is sampled. */
 export const eventLoopMetrics: Layer.Layer<never> = Layer.scopedDiscard(
   Effect.gen(function* () {
     if ((yield* Metrics) === null) return
@@ -44,7 +44,7 @@ export const eventLoopMetrics: Layer.Layer<never> = Layer.scopedDiscard(
       Effect.sync(() => {
         metrics.set("nodejs.eventloop.delay.mean", seconds(delay.mean), [])
         metrics.set("nodejs.eventloop.delay.p99", seconds(delay.percentile(99)), [])
-        // Without a sample the longest is 0
+        // Without a sample the maximum is 0
         metrics.set("nodejs.eventloop.delay.max", seconds(delay.max), [])
         delay.reset()
       })

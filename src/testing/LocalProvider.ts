@@ -3,7 +3,29 @@ import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { type Emulator, type EmulatorError, makeEmulator } from "../emulator/Emulator.ts"
 import type { StripeProviderOptions } from "../provider/stripe/StripeProvider.ts"
 
-/** The provider's emulator on a free port of this machine, in memory, and what the service needs to speak to it. */
+const make = Effect.gen(function* () {
+  const secretKey = `sk_test_${randomBytes(16).toString("hex")}`
+  const webhookSecret = `whsec_${randomBytes(16).toString("hex")}`
+  const emulator = yield* makeEmulator({ secretKey, webhookSecret })
+  return {
+    emulator,
+    options: {
+      sandbox: Option.some({
+        secretKey: Redacted.make(secretKey),
+        webhookSecrets: [Redacted.make(webhookSecret)]
+      }),
+      production: Option.none(),
+      apiUrl: Option.some(new URL(emulator.url)),
+      checkoutSuccessUrl: "https://shop.example/thanks?session_id={CHECKOUT_SESSION_ID}",
+      checkoutCancelUrl: "https://shop.example/cart"
+    }
+  }
+})
+
+/**
+ * The provider's emulator on a free port of this machine, in memory, and the options that the service needs to reach
+ * it.
+ */
 export class LocalProvider extends Context.Tag("connected-payments/testing/LocalProvider")<
   LocalProvider,
   {
@@ -12,25 +34,5 @@ export class LocalProvider extends Context.Tag("connected-payments/testing/Local
     readonly options: StripeProviderOptions
   }
 >() {
-  static readonly layer: Layer.Layer<LocalProvider, EmulatorError> = Layer.scoped(
-    LocalProvider,
-    Effect.gen(function* () {
-      const secretKey = `sk_test_${randomBytes(16).toString("hex")}`
-      const webhookSecret = `whsec_${randomBytes(16).toString("hex")}`
-      const emulator = yield* makeEmulator({ secretKey, webhookSecret })
-      return {
-        emulator,
-        options: {
-          sandbox: Option.some({
-            secretKey: Redacted.make(secretKey),
-            webhookSecrets: [Redacted.make(webhookSecret)]
-          }),
-          production: Option.none(),
-          apiUrl: Option.some(new URL(emulator.url)),
-          checkoutSuccessUrl: "https://shop.example/thanks?session_id={CHECKOUT_SESSION_ID}",
-          checkoutCancelUrl: "https://shop.example/cart"
-        }
-      }
-    })
-  )
+  static readonly layer: Layer.Layer<LocalProvider, EmulatorError> = Layer.scoped(LocalProvider, make)
 }

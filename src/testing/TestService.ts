@@ -14,16 +14,16 @@ import type { EmbeddedPostgresError } from "../storage/EmbeddedPostgres.ts"
 import { EmbeddedDatabase, embeddedClientLayer } from "./Database.ts"
 import { LocalProvider } from "./LocalProvider.ts"
 
-/** The service of a test could not be started. */
+/** The service under test could not be started. */
 export class TestServiceFailed extends Data.TaggedError("TestServiceFailed")<{
   readonly message: string
   readonly cause: unknown
 }> {}
 
-/** What differs from the service of a test as it is: see `EmbeddedServiceOptions`. */
+/** What differs from the default test service; see `EmbeddedServiceOptions`. */
 export interface TestServiceOptions {
   readonly settings?: NonNullable<EmbeddedServiceOptions["settings"]>
-  /** In place of the emulator, or around it. */
+  /** A provider in place of the emulator, or around it. */
   readonly provider?: Layer.Layer<Provider, never, LocalProvider>
 }
 
@@ -35,7 +35,7 @@ export interface RunningTestService {
   readonly accountId: string
   /** A sandbox key with `*` and `webhook-endpoints:*`. */
   readonly apiKey: Redacted.Redacted
-  /** Where payments are made to happen: see `trigger`. Its notifications go to the service. */
+  /** The provider's emulator: its `trigger` makes things happen. Its notifications go to the service. */
   readonly emulator: Emulator
   readonly services: Context.Context<Services>
 }
@@ -45,7 +45,7 @@ export class TestService extends Context.Tag("connected-payments/testing/TestSer
   TestService,
   RunningTestService
 >() {
-  /** On a PostgreSQL of its own: nothing has to be provided. */
+  /** On an embedded PostgreSQL: nothing has to be provided. */
   static readonly layer = (
     options: TestServiceOptions = {}
   ): Layer.Layer<
@@ -61,10 +61,10 @@ export class TestService extends Context.Tag("connected-payments/testing/TestSer
     TestService | LocalProvider,
     TestServiceFailed | EmulatorError,
     PgClient.PgClient | SqlClient.SqlClient
-  > => Layer.scoped(TestService, start(options)).pipe(Layer.provideMerge(LocalProvider.layer))
+  > => Layer.scoped(TestService, make(options)).pipe(Layer.provideMerge(LocalProvider.layer))
 }
 
-/** Quick to look again, with local destinations, and bounds that no test meets. */
+/** Settings with quick polling, local destinations, and limits that no test reaches. */
 const testSettings = Effect.map(defaultSettings, ({ delivery }): EmbeddedServiceOptions["settings"] => ({
   mode: "local",
   host: "127.0.0.1",
@@ -76,7 +76,7 @@ const testSettings = Effect.map(defaultSettings, ({ delivery }): EmbeddedService
   delivery: { ...delivery, timeout: Duration.seconds(5), pollInterval: Duration.millis(100) }
 }))
 
-/** Not a secret: what a test encrypts ends with its database. */
+/** Not a secret: what a test encrypts is removed with its database. */
 const masterKeys: EmbeddedServiceOptions["masterKeys"] = [
   { id: "testing", key: Redacted.make(new Uint8Array(32).fill(1)) }
 ]
@@ -87,7 +87,7 @@ const addressOf = (context: Context.Context<Services>): string =>
     onSome: ({ address }) => (address._tag === "TcpAddress" ? `http://127.0.0.1:${address.port}` : "")
   })
 
-const makeOrganization = Effect.fnUntraced(function* (services: Context.Context<Services>, accountId: string) {
+const createOrganization = Effect.fnUntraced(function* (services: Context.Context<Services>, accountId: string) {
   const author = { kind: "operator", id: "testing" } as const
   const organization = yield* Context.get(services, Organizations).create({
     name: "Test organization",
@@ -108,7 +108,7 @@ const makeOrganization = Effect.fnUntraced(function* (services: Context.Context<
   return { organizationId: organization.id, apiKey: key }
 })
 
-const start = (
+const make = (
   options: TestServiceOptions
 ): Effect.Effect<
   RunningTestService,
@@ -132,7 +132,7 @@ const start = (
       })
     )
     const accountId = yield* emulator.ensureAccount()
-    const { apiKey, organizationId } = yield* makeOrganization(services, accountId)
+    const { apiKey, organizationId } = yield* createOrganization(services, accountId)
     const baseUrl = addressOf(services)
     if (baseUrl !== "") {
       yield* emulator.setWebhookUrl(`${baseUrl}/webhooks/provider`)

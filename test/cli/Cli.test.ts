@@ -244,7 +244,11 @@ onService()("connected-payments", (it) => {
         ])
         expectRefused(lastOwner, 1, "keeps at least one owner")
         expect(expectDone(yield* runHere("members", "remove", ...member)).stdout).toContain("no longer a member")
-        expectRefused(yield* runHere("members", "set-role", ...member, "--role", "admin"), 1, `${email} is no member`)
+        expectRefused(
+          yield* runHere("members", "set-role", ...member, "--role", "admin"),
+          1,
+          `${email} is not a member`
+        )
         expect(yield* auditOf(OrganizationId.make(id))).toEqual(
           ["organization.created", "member.added", "member.updated", "member.removed"].map(
             (done) => `${done} ${operatorName}`
@@ -296,7 +300,7 @@ onService()("connected-payments", (it) => {
             ["keys", "create", "--organization", "acme", "--name", " ", "--permission", "*", "--mode", "prod"],
             /--organization must be.*--name must have/s
           ],
-          [["keys", "revoke", "--organization", unknownId, "key-1"], "'key-1' is no id"],
+          [["keys", "revoke", "--organization", unknownId, "key-1"], "'key-1' is not an id"],
           [
             ["accounts", "link", "--organization", unknownId, "--environment", "test", "--account", "42"],
             /--account must be/

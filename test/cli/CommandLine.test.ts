@@ -41,9 +41,9 @@ describe("a command line", () => {
 
   it("without a command that there is, is refused with those that there are", () => {
     expect(refusal()).toContain("serve, keys, accounts")
-    expect(refusal("key")).toContain("no command 'key'. There is: serve, keys, accounts")
+    expect(refusal("key")).toContain("no command 'key'. Available: serve, keys, accounts")
     expect(refusal("keys")).toContain("keys create, keys list")
-    expect(refusal("keys", "make")).toContain("no command 'keys make'. There is: keys create, keys list")
+    expect(refusal("keys", "make")).toContain("no command 'keys make'. Available: keys create, keys list")
     expect(refusal("keys", "make", "--help")).toContain("keys create, keys list")
     expect(refusal("keys", "--json")).toContain("keys create, keys list")
     expect(refusal("create", "keys")).toContain("serve, keys, accounts")
@@ -62,7 +62,7 @@ describe("a command line", () => {
 
   it("with an option that its command has not is refused by the option's name", () => {
     expect(refusal("keys", "list", "--jsom")).toContain("--jsom")
-    expect(refusal("keys", "list", "--name", "x")).toContain("There is: --json")
+    expect(refusal("keys", "list", "--name", "x")).toContain("Available: --json")
     expect(refusal("serve", "--port", "1")).toContain("--port")
   })
 

@@ -197,7 +197,7 @@ onService({ roles: { api: true, worker: false } })("connected-payments receipts"
       Effect.gen(function* () {
         const { runHere } = yield* operator
         const cases: ReadonlyArray<readonly [args: ReadonlyArray<string>, words: string | RegExp]> = [
-          [[], "alone is no command"],
+          [[], "is not a complete command"],
           [["remove"], "no command 'receipts remove'"],
           [["list"], "--environment"],
           [["list", "--environment", "test"], /sandbox/],

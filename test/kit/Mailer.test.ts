@@ -81,7 +81,7 @@ describe("mail over SMTP", () => {
       const lines = yield* withLog((written) => Effect.as(queueAll, written))
       yield* mailer.queue({ ...mail, to: "other@example.com", sender: "other" })
       yield* eventuallyTrue("the mails that were not dropped", () => mailbox.mails.length === 101)
-      expect(lines.filter((line) => line.includes("100 others of its sender's"))).toHaveLength(50)
+      expect(lines.filter((line) => line.includes("100 others of its sender"))).toHaveLength(50)
       yield* mailer.queue({ ...mail, sender: "busy" })
       yield* eventuallyTrue("a mail of the sender after the others", () => mailbox.mails.length === 102)
     })

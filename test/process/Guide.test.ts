@@ -8,7 +8,7 @@ import { program } from "../harness/Program.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
 import { temporaryDirectory } from "../storage/fixtures/temporaryDirectory.ts"
 
-// The commands of the operations guide, run as they are written
+// The commands of the operating guide, run as they are written
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const guide = readFileSync(join(root, "src/docs/operating.md"), "utf8")

@@ -193,8 +193,8 @@ describe("a service with clients that keep their connections", () => {
         const steps = [...service.output.stderr.matchAll(/Shutdown: ([a-z ]+)/g)].map(([, step = ""]) => step)
         expect(steps.filter((step) => !step.includes("attempt"))).toEqual([
           "begun",
-          "not ready any more",
-          "takes no more connections",
+          "no longer ready",
+          "accepts no more connections",
           "every request is answered",
           "done"
         ])

@@ -7,11 +7,11 @@ import { Authentication } from "../Authentication.ts"
 import { RequiredPermission } from "../keys/Permissions.ts"
 import { AuthorShown } from "../Schemas.ts"
 
-/** A recorded change: who, what, which object, when, under which request. */
+/** A recorded change: who, what, which object, when, in which request. */
 export const AuditRecord = Schema.Struct({
   id: Schema.UUID,
   environment: Schema.NullOr(Schema.Literal("sandbox", "production")).annotations({
-    description: "Null where the change concerns the organization as a whole"
+    description: "Null if the change concerns the organization as a whole"
   }),
   author: AuthorShown,
   action: Schema.String.annotations({ examples: ["endpoint.created"] }),
@@ -29,7 +29,7 @@ export type AuditPage = typeof AuditPage.Type
 export const ListAudit = strict(
   Schema.Struct({
     limit: pageFields.limit,
-    starting_after: optional(Uuid.annotations({ description: "The last id of the page before" }))
+    starting_after: optional(Uuid.annotations({ description: "The last id of the previous page" }))
   })
 )
 export type ListAudit = typeof ListAudit.Type
@@ -46,7 +46,7 @@ export class AuditApi extends HttpApiGroup.make("audit")
       .annotate(OpenApi.Summary, "List recorded changes, newest first")
       .annotate(
         OpenApi.Description,
-        "Changes in the credential's environment and those of the organization as a whole. Owners and admins may read it, and keys to which one of them gave `audit-log:read`; no wildcard includes it."
+        "Changes in the credential's environment and those of the organization as a whole. Owners and admins may read it, and keys to which one of them has given `audit-log:read`; no wildcard includes it."
       )
   )
   .middleware(Authentication)

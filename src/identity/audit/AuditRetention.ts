@@ -4,11 +4,11 @@ import type { ServiceUnavailable } from "../../errors/Errors.ts"
 import { batchSize, inBatches } from "../../storage/Batches.ts"
 import { orUnavailable } from "../../storage/Database.ts"
 
-/** How long the audit log is kept (contract 9.6). */
-export class AuditRetention extends Context.Tag("connected-payments/upkeep/AuditRetention")<
+/** The retention of the audit log (contract 9.6). */
+export class AuditRetention extends Context.Tag("connected-payments/identity/AuditRetention")<
   AuditRetention,
   {
-    /** Removes records that are older than their retention, in small batches. */
+    /** Removes records older than the retention, in small batches. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {
@@ -16,23 +16,23 @@ export class AuditRetention extends Context.Tag("connected-payments/upkeep/Audit
   static readonly layer = (options: {
     readonly auditRetention: Duration.Duration
   }): Layer.Layer<AuditRetention, never, SqlClient.SqlClient> =>
-    Layer.effect(
-      AuditRetention,
-      Effect.map(SqlClient.SqlClient, (sql) => ({
-        clean: inBatches(
-          Effect.map(
-            sql`
-              WITH old AS MATERIALIZED (
-                SELECT organization_id, id FROM payments.audit_log
-                WHERE at < now() - ${Duration.toSeconds(options.auditRetention)} * interval '1 second'
-                ORDER BY at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
-              )
-              DELETE FROM payments.audit_log a USING old
-              WHERE a.organization_id = old.organization_id AND a.id = old.id
-              RETURNING 1`,
-            (rows) => rows.length
-          )
-        ).pipe(Effect.asVoid, orUnavailable)
-      }))
-    )
+    Layer.effect(AuditRetention, make(options.auditRetention))
 }
+
+const make = (auditRetention: Duration.Duration) =>
+  Effect.map(SqlClient.SqlClient, (sql) => ({
+    clean: inBatches(
+      Effect.map(
+        sql`
+          WITH old AS MATERIALIZED (
+            SELECT organization_id, id FROM payments.audit_log
+            WHERE at < now() - ${Duration.toSeconds(auditRetention)} * interval '1 second'
+            ORDER BY at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
+          )
+          DELETE FROM payments.audit_log a USING old
+          WHERE a.organization_id = old.organization_id AND a.id = old.id
+          RETURNING 1`,
+        (rows) => rows.length
+      )
+    ).pipe(Effect.asVoid, orUnavailable)
+  }))

@@ -10,31 +10,31 @@ export interface CredentialPolicies {
   readonly organization: RateLimitPolicy
 }
 
-/** An organization may send as much as so many credentials at their limits. */
+/** An organization may send as much as this many credentials at their limits. */
 const credentialsPerOrganization = 10
 
-/** So many a minute. */
+/** A limit per minute. */
 export const perMinute = (limit: number): RateLimitPolicy => ({ limit, per: Duration.minutes(1) })
 
-/** The limits of credentials, by the requests per minute of one. */
+/** The limits of credentials, from the requests per minute of one. */
 export const credentialPolicies = (rateLimitPerMinute: number): CredentialPolicies => ({
   own: perMinute(rateLimitPerMinute),
   organization: perMinute(credentialsPerOrganization * rateLimitPerMinute)
 })
 
-/** What the database says of a credential's limits. */
+/** The database's answer about a credential's limits. */
 export interface CredentialLimits {
   /** Null for a person without an organization. */
   readonly organizationId: OrganizationId | null
   readonly own: Taken
-  /** Null where nothing was asked of it, or the credential's own limit had refused the request before. */
+  /** Null if no token was asked for, or the credential's own limit had already refused the request. */
   readonly organization: Taken | null
 }
 
 /**
- * The parts `own` and `shared` of a statement whose part `caller` has the credential's `id` and `"organizationId"`: a
- * token of the credential's bucket and, where it had one, so many of its organization's. In this order, so that what a
- * credential sends beyond its own limit takes nothing from the others.
+ * The common table expressions `own` and `shared` of a statement whose `caller` has the credential's `id` and
+ * `"organizationId"`: a token of the credential's bucket and, if it had one, `organizationTokens` of its
+ * organization's. In this order, so that requests beyond a credential's own limit take nothing from the others.
  */
 export const takeCredentialTokens = (
   sql: SqlClient.SqlClient,
@@ -51,7 +51,7 @@ export const takeCredentialTokens = (
     shared AS (${takeTokens(sql, shared, policies.organization, { wanted: sql`${organizationTokens}::float8` })})`
 }
 
-/** The columns of what those parts took. */
+/** The columns of what those expressions took. */
 export const credentialLimitColumns = (sql: SqlClient.SqlClient): Statement.Fragment =>
   sql.literal(`own.tokens AS "ownTokens", own.granted AS "ownGranted",
     shared.tokens AS "sharedTokens", shared.granted AS "sharedGranted"`)

@@ -10,11 +10,17 @@ import { type Member, manages } from "../members/MembershipsRepo.ts"
 import type { InvitedRole } from "../Schemas.ts"
 import { expandGrants, type Grant } from "./Permissions.ts"
 
-/** What members give to others and to programs, keys and invitations: who may, and what ends with their right to. */
+/**
+ * Keys and invitations, which members give to programs and people: who may give them, and what ends when a member loses
+ * that right.
+ */
 
 type Place = Pick<Member, "role" | "environments">
 
-/** Viewers manage no keys, and nobody those of a workspace that they may not enter. */
+/**
+ * Requires a member who may manage the keys of an environment: viewers manage no keys, and nobody manages those of a
+ * workspace that they may not enter.
+ */
 export const requireKeyManager = (
   { environments, role }: Place,
   environment: Environment
@@ -50,20 +56,20 @@ interface GivenKey {
   readonly permissions: ReadonlyArray<Grant>
 }
 
-/** What ends, and on whose word. */
+/** What ends, and who decides so. */
 export interface Ending {
   readonly organizationId: OrganizationId
   /** Who gave it. */
   readonly personId: string
-  /** Their place from now on; undefined for who is no member any more. */
+  /** Their role and workspaces from now on; undefined if they are no longer a member. */
   readonly place: Place | undefined
   readonly keepKeys: boolean
   readonly author: Author
 }
 
 /**
- * Revokes the open invitations and the keys of a member's making that they could not give any more, each with an audit
- * record. Runs in the transaction that changes their place, under the lock of the organization's members.
+ * Revokes the open invitations and the keys that a member created and could no longer give, each with an audit record.
+ * Runs in the transaction that changes the membership, under the lock of the organization's members.
  */
 export const makeEndGiven = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -75,7 +81,7 @@ export const makeEndGiven = Effect.gen(function* () {
       WHERE organization_id = ${organizationId} AND created_by_kind = 'person' AND created_by_id = ${personId}
         AND accepted_at IS NULL AND revoked_at IS NULL AND expires_at > now()`
     const lost = open.filter(({ role }) => place === undefined || !manages(place.role, role)).map(({ id }) => id)
-    // Not those that were accepted while this waited for them
+    // Not those that were accepted while this waited
     const revoked = yield* sql<{ readonly id: string }>`
       UPDATE payments.invitations SET revoked_at = now()
       WHERE organization_id = ${organizationId} AND id = ANY (${lost}::uuid[])

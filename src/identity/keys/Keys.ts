@@ -37,14 +37,14 @@ export interface KeyRecord {
   readonly lastFour: string
   readonly permissions: ReadonlyArray<Grant>
   readonly createdAt: Date
-  /** Null where it was created before this was recorded. */
+  /** Null if it was created before this was recorded. */
   readonly createdBy: Author | null
   readonly expiresAt: Date | null
-  /** To the minute; null where it was never used. */
+  /** To the minute; null if it was never used. */
   readonly lastUsedAt: Date | null
 }
 
-/** What a new key is made of. */
+/** A new key. */
 export interface NewKey {
   readonly organizationId: OrganizationId
   /** 1 to 100 characters. */
@@ -53,7 +53,7 @@ export interface NewKey {
   /** A key created without a mode is a test key (contract 2.3). */
   readonly mode?: "test" | "live"
   readonly expiresAt?: Date
-  /** Who creates it. Where it is a person, it carries no more than they may do in the organization. */
+  /** Who creates it. If a person does, it carries no more than they may do in the organization. */
   readonly author: Author
 }
 
@@ -63,58 +63,19 @@ const prefixes = { test: "pk_test_", live: "pk_live_" } as const
 export const keyEnvironment = (key: string): Environment => (/^[a-z]+_live_/.test(key) ? "production" : "sandbox")
 
 /**
- * API keys of an organization, of both environments together. Revoked ones don't count; expired ones do, since they are
- * listed until they are revoked.
+ * How many API keys an organization may have, in both environments together. Revoked ones don't count; expired ones do,
+ * since they are listed until they are revoked.
  */
 export const maxKeys = 100
 
-/** What is stored of a key and looked up: it has 256 random bits, so a plain hash can't be guessed back. */
+/**
+ * The hash of a key, which is stored and looked up: a key has 256 random bits, so a plain hash can't be reversed by
+ * guessing.
+ */
 export const keyHash = (key: Redacted.Redacted): Buffer => createHash("sha256").update(Redacted.value(key)).digest()
 
-/** Longer values are no keys: they are not even hashed. */
+/** The longest value that can be a key: longer ones are not even hashed. */
 export const maxKeyLength = 256
-
-/** API keys of organizations. */
-export class Keys extends Context.Tag("connected-payments/identity/Keys")<
-  Keys,
-  {
-    /**
-     * Makes a key: its prefix, then 32 random bytes as base64url. The key itself is in this answer only. An organization
-     * has at most `maxKeys` that were not revoked, also under concurrency. What its creator may do is judged in the
-     * transaction, so that none comes after their removal.
-     */
-    readonly create: (
-      options: NewKey
-    ) => Effect.Effect<
-      { readonly record: KeyRecord; readonly key: Redacted.Redacted },
-      ApiKeyLimitReached | PermissionDenied | WorkspaceAccessRequired | ServiceUnavailable
-    >
-    /** The caller that a key stands for. One answer for unknown, revoked and expired keys. One round trip. */
-    readonly authenticate: (key: Redacted.Redacted) => Effect.Effect<PrincipalShape, ApiKeyInvalid | ServiceUnavailable>
-    /**
-     * `authenticate`, with a token taken from the key's rate limit and up to `organizationTokens` from its organization's,
-     * in the same round trip. Refuses nothing for want of them.
-     */
-    readonly admit: (
-      key: Redacted.Redacted,
-      policies: CredentialPolicies,
-      organizationTokens: number
-    ) => Effect.Effect<CredentialLimits & { readonly principal: PrincipalShape }, ApiKeyInvalid | ServiceUnavailable>
-    /** The tenant's keys that were not revoked, newest first. */
-    readonly list: (tenant: Tenant) => Effect.Effect<ReadonlyArray<KeyRecord>, ServiceUnavailable>
-    /** Takes effect at once: every request looks its key up. Answers whether there was such a key. */
-    readonly revoke: (tenant: Tenant, id: string, author: Author) => Effect.Effect<boolean, ServiceUnavailable>
-    /** Notes that keys were used, to the minute; off the path of the requests. */
-    readonly touch: (ids: ReadonlyArray<string>) => Effect.Effect<void, ServiceUnavailable>
-  }
->() {
-  static readonly layer: Layer.Layer<Keys, never, SqlClient.SqlClient> = Layer.effect(
-    Keys,
-    Effect.gen(function* () {
-      return makeKeys(yield* SqlClient.SqlClient, yield* makePreparing, yield* makeAudit, yield* makeMemberships)
-    })
-  )
-}
 
 interface KeyRow {
   readonly id: string
@@ -123,7 +84,7 @@ interface KeyRow {
   readonly permissions: ReadonlyArray<Grant>
 }
 
-/** The caller of a key's row. The row says the environment; a key whose form says another is not taken. */
+/** The caller of a key's row. The row has the environment; a key whose form says another is refused. */
 const toPrincipal = (key: Redacted.Redacted, row: KeyRow | undefined): Effect.Effect<PrincipalShape, ApiKeyInvalid> =>
   row === undefined || row.environment !== keyEnvironment(Redacted.value(key))
     ? new ApiKeyInvalid()
@@ -134,12 +95,12 @@ const toPrincipal = (key: Redacted.Redacted, row: KeyRow | undefined): Effect.Ef
         author: { kind: "api_key", id: row.id }
       })
 
-function makeKeys(
-  sql: SqlClient.SqlClient,
-  prepare: Effect.Effect.Success<typeof makePreparing>,
-  audit: Effect.Effect.Success<typeof makeAudit>,
-  memberships: Effect.Effect.Success<typeof makeMemberships>
-): Keys["Type"] {
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const prepare = yield* makePreparing
+  const audit = yield* makeAudit
+  const memberships = yield* makeMemberships
+
   const columns = sql.literal(`
     id, organization_id AS "organizationId", environment, name, key_prefix AS prefix, last_four AS "lastFour",
     permissions, created_at AS "createdAt", expires_at AS "expiresAt", last_used_at AS "lastUsedAt",
@@ -151,7 +112,7 @@ function makeKeys(
     FROM payments.api_keys
     WHERE key_hash = ${hash} AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`
 
-  /** In the transaction of a new key, under the lock of the organization. */
+  /** Run in the transaction of a new key, under the lock of the organization. */
   const requireRoom = Effect.fnUntraced(function* (organizationId: OrganizationId) {
     const beyond = yield* sql`
       SELECT 1 FROM payments.api_keys WHERE organization_id = ${organizationId} AND revoked_at IS NULL
@@ -161,7 +122,7 @@ function makeKeys(
     }
   })
 
-  /** A person's place, as it is now; others act on the operator's word. */
+  /** Requires that a person may still give the key; other authors act for the operator. */
   const requireGiver = Effect.fnUntraced(function* ({ environment, organizationId }: Tenant, options: NewKey) {
     if (options.author.kind !== "person") {
       return
@@ -189,7 +150,7 @@ function makeKeys(
       RETURNING ${columns}`
     const [record] = yield* transaction(sql)(
       Effect.gen(function* () {
-        // With it creations of the organization's keys wait for each other, and for changes of its members
+        // Creations of the organization's keys wait for each other, and for changes of its members
         yield* memberships.lock(options.organizationId)
         yield* requireGiver(tenant, options)
         yield* requireRoom(options.organizationId)
@@ -215,7 +176,7 @@ function makeKeys(
     return yield* toPrincipal(key, row)
   }, orUnavailable)
 
-  /** The statement of `admit`, written out once: a request differs in its hash and in how much it takes. */
+  /** The statement of `admit`, prepared once: requests differ in the hash and in how much they take. */
   const admission = (policies: CredentialPolicies) => {
     const parameters = parametersOf(sql, ["hash", "organizationTokens"])
     const run = prepare<KeyRow & CredentialLimitsRow>(sql`
@@ -291,4 +252,41 @@ function makeKeys(
     )
 
   return { create, authenticate, admit, list, revoke, touch }
+})
+
+/** API keys of organizations. */
+export class Keys extends Context.Tag("connected-payments/identity/Keys")<
+  Keys,
+  {
+    /**
+     * Creates a key: its prefix, then 32 random bytes as base64url. Only this answer has the key itself. An
+     * organization has at most `maxKeys` that were not revoked, also under concurrency. What its creator may do is
+     * checked in the transaction, so that none is created after their removal.
+     */
+    readonly create: (
+      options: NewKey
+    ) => Effect.Effect<
+      { readonly record: KeyRecord; readonly key: Redacted.Redacted },
+      ApiKeyLimitReached | PermissionDenied | WorkspaceAccessRequired | ServiceUnavailable
+    >
+    /** The caller that a key stands for. One answer for unknown, revoked and expired keys. One round trip. */
+    readonly authenticate: (key: Redacted.Redacted) => Effect.Effect<PrincipalShape, ApiKeyInvalid | ServiceUnavailable>
+    /**
+     * `authenticate`, with a token taken from the key's rate limit and up to `organizationTokens` from its
+     * organization's, in the same round trip. Does not refuse a request that gets no token.
+     */
+    readonly admit: (
+      key: Redacted.Redacted,
+      policies: CredentialPolicies,
+      organizationTokens: number
+    ) => Effect.Effect<CredentialLimits & { readonly principal: PrincipalShape }, ApiKeyInvalid | ServiceUnavailable>
+    /** The tenant's keys that were not revoked, newest first. */
+    readonly list: (tenant: Tenant) => Effect.Effect<ReadonlyArray<KeyRecord>, ServiceUnavailable>
+    /** Revokes a key at once: every request looks its key up. Returns whether there was such a key. */
+    readonly revoke: (tenant: Tenant, id: string, author: Author) => Effect.Effect<boolean, ServiceUnavailable>
+    /** Records that keys were used, to the minute; called outside the requests. */
+    readonly touch: (ids: ReadonlyArray<string>) => Effect.Effect<void, ServiceUnavailable>
+  }
+>() {
+  static readonly layer: Layer.Layer<Keys, never, SqlClient.SqlClient> = Layer.effect(Keys, make)
 }

@@ -28,13 +28,13 @@ export const ApiKey = Schema.Struct({
   createdAt: Schema.Date,
   createdBy: CreatedBy,
   expiresAt: Schema.NullOr(Schema.Date),
-  lastUsedAt: Schema.NullOr(Schema.Date).annotations({ description: "To the minute; null where it was never used" })
+  lastUsedAt: Schema.NullOr(Schema.Date).annotations({ description: "To the minute; null if it was never used" })
 }).annotations({ identifier: "ApiKey" })
 
-/** The answer to create: the record, with the key, shown this once. */
+/** The answer to create: the record with the key, shown only this once. */
 export const CreatedApiKey = Schema.Struct({
   ...ApiKey.fields,
-  key: Schema.String.annotations({ description: "`pk_test_…` or `pk_live_…`, shown this once" })
+  key: Schema.String.annotations({ description: "`pk_test_…` or `pk_live_…`, shown only this once" })
 }).annotations({ identifier: "CreatedApiKey" })
 
 export const ApiKeyList = Schema.Struct({ data: Schema.Array(ApiKey) }).annotations({ identifier: "ApiKeyList" })
@@ -47,7 +47,7 @@ export const CreateApiKey = strict(
     mode: optional(
       Schema.Literal("test", "live").annotations({ description: "Default test: production needs an explicit live" })
     ),
-    expiresAt: optional(Instant.annotations({ description: "In the future; absent, the key does not expire" }))
+    expiresAt: optional(Instant.annotations({ description: "In the future; if absent, the key does not expire" }))
   }).annotations({ identifier: "CreateApiKey" })
 )
 export type CreateApiKey = typeof CreateApiKey.Type
@@ -62,10 +62,10 @@ export class KeysApi extends HttpApiGroup.make("apiKeys")
       .setPayload(CreateApiKey)
       .addSuccess(CreatedApiKey, { status: 201 })
       .addError(errorSchema(ApiKeyLimitReached))
-      .annotate(OpenApi.Summary, "Create an API key, shown this once")
+      .annotate(OpenApi.Summary, "Create an API key, shown only this once")
       .annotate(
         OpenApi.Description,
-        "A test key unless `mode` is `live`. Its creator must be allowed into the workspace of its environment, and it carries no more than they may do: only owners and admins give `audit-log:read`. It is revoked when its creator is removed, or may not give it any more, unless `keep_keys` says otherwise. An organization has at most 100 keys that were not revoked."
+        "A test key unless `mode` is `live`. Its creator must be allowed into the workspace of its environment, and it carries no more than they may do: only owners and admins give `audit-log:read`. It is revoked when its creator is removed or may no longer give it, unless `keep_keys` says otherwise. An organization has at most 100 keys that were not revoked."
       )
   )
   .add(
@@ -80,7 +80,7 @@ export class KeysApi extends HttpApiGroup.make("apiKeys")
       .setUrlParams(NoQuery)
       .addError(errorSchema(ResourceNotFound))
       .annotate(OpenApi.Summary, "Revoke a key of the selected environment")
-      .annotate(OpenApi.Description, "No request with the key is taken from then on.")
+      .annotate(OpenApi.Description, "From then on, requests with the key are refused.")
   )
   .addError(errorSchema(PermissionDenied))
   .addError(errorSchema(WorkspaceAccessRequired))

@@ -8,7 +8,7 @@ import { requireKeyGiver, requireKeyManager } from "./Giving.ts"
 import { Keys } from "./Keys.ts"
 import { KeysApi } from "./KeysApi.ts"
 
-/** The signed-in person in their organization, with their place there. */
+/** The signed-in person in their organization, with their membership. */
 const member = Effect.gen(function* () {
   const { environment, membership } = yield* CurrentSession
   const { author, organizationId } = yield* currentMember
@@ -17,7 +17,7 @@ const member = Effect.gen(function* () {
     : { author, tenant: { organizationId, environment }, place: membership }
 })
 
-/** The same, as one who may manage the keys of the selected environment. */
+/** The same, if they may manage the keys of the selected environment. */
 const keyManager = Effect.tap(member, ({ place, tenant }) => requireKeyManager(place, tenant.environment))
 
 /** Serves `KeysApi`. */
@@ -29,7 +29,7 @@ export const keysHttp = HttpApiBuilder.group(BaseApi.add(KeysApi), "apiKeys", (h
         Effect.fnUntraced(function* ({ payload }) {
           const { expiresAt, mode = "test" } = payload
           const { author, place, tenant } = yield* member
-          // Judged again in the transaction, since it may be taken from them meanwhile
+          // Checked again in the transaction, since they may lose the right meanwhile
           yield* requireKeyGiver(place, mode === "live" ? "production" : "sandbox", payload.permissions)
           if (expiresAt !== undefined && expiresAt.getTime() <= (yield* Clock.currentTimeMillis)) {
             return yield* new ValidationFailed({ message: "expiresAt must be in the future.", fields: ["expiresAt"] })

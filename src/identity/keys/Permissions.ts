@@ -1,6 +1,6 @@
 import { Context, Schema } from "effect"
 
-/** What an operation on payments needs (contract 2.5). */
+/** A permission for operations on payments (contract 2.5). */
 export const PaymentPermission = Schema.Literal(
   "payments:read",
   "payments:write",
@@ -14,28 +14,28 @@ export const PaymentPermission = Schema.Literal(
 )
 export type PaymentPermission = typeof PaymentPermission.Type
 
-/** What webhook management by API key needs (contract 2.6). */
+/** A permission for webhook management by API key (contract 2.6). */
 export const WebhookPermission = Schema.Literal("webhook-endpoints:read", "webhook-endpoints:write")
 export type WebhookPermission = typeof WebhookPermission.Type
 
-/** What reading the audit log needs: of people only owners and admins have it, and only they give it to a key. */
+/** The permission to read the audit log: only owners and admins have it, and only they give it to a key. */
 export const AuditPermission = Schema.Literal("audit-log:read")
 export type AuditPermission = typeof AuditPermission.Type
 
-/** What one operation needs. */
+/** The permission that one operation needs. */
 export const Permission = Schema.Union(PaymentPermission, WebhookPermission, AuditPermission)
 export type Permission = typeof Permission.Type
 
 /**
- * What a key can be given: permissions, `*` for all those of payments, `webhook-endpoints:*` for both scopes of webhook
- * management. No wildcard includes `audit-log:read`.
+ * What a key can be given: a permission, `*` for all those on payments, or `webhook-endpoints:*` for both scopes of
+ * webhook management. No wildcard includes `audit-log:read`.
  */
 export const Grant = Schema.Union(Permission, Schema.Literal("*", "webhook-endpoints:*")).annotations({
   identifier: "Grant"
 })
 export type Grant = typeof Grant.Type
 
-/** All that a key can be given, each once. */
+/** All grants that a key can be given, each once. */
 export const grants: ReadonlyArray<Grant> = [
   ...PaymentPermission.literals,
   ...WebhookPermission.literals,
@@ -55,7 +55,7 @@ const permissionsOf = (grant: Grant): ReadonlyArray<Permission> => {
   }
 }
 
-/** The permissions that grants amount to. `*` includes neither webhook management nor the audit log. */
+/** The permissions that grants stand for. `*` includes neither webhook management nor the audit log. */
 export const expandGrants = (grants: Iterable<Grant>): ReadonlySet<Permission> => {
   const permissions = new Set<Permission>()
   for (const grant of grants) {
@@ -64,12 +64,12 @@ export const expandGrants = (grants: Iterable<Grant>): ReadonlySet<Permission> =
   return permissions
 }
 
-/** Whether lacking this permission is answered as `endpoint_management_forbidden` rather than `permission_denied`. */
+/** Whether a caller without this permission gets `endpoint_management_forbidden` rather than `permission_denied`. */
 export const isWebhookPermission = Schema.is(WebhookPermission)
 
 /**
- * The permission an operation needs: declared on its endpoint, read from there by the authentication, by the OpenAPI
- * document and by the permission tests.
+ * The permission that an operation needs: declared on its endpoint, and read there by the authentication, the OpenAPI
+ * document and the permission tests.
  */
 export class RequiredPermission extends Context.Tag("connected-payments/identity/RequiredPermission")<
   RequiredPermission,

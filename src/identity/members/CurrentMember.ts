@@ -5,12 +5,12 @@ import { CurrentSession } from "../Authentication.ts"
 import type { PrincipalShape } from "../Principal.ts"
 
 /**
- * The signed-in person in their organization, for what concerns the organization as a whole: no workspace is asked for.
- * Fails for a person without one.
+ * The signed-in person in their organization, for operations on the organization as a whole: no workspace is required.
+ * Fails for a person without an organization.
  */
 export const currentMember: Effect.Effect<PrincipalShape, OrganizationAccessDenied, CurrentSession> = Effect.flatMap(
   CurrentSession,
   (session) =>
-    // Workspaces are `requireWorkspace`'s to judge; this failure is declared there but never made
+    // `requireWorkspace` checks workspaces; here this failure is declared but never raised
     Effect.catchTag(principalOf(session), "WorkspaceAccessRequired", Effect.die)
 )

@@ -36,7 +36,7 @@ export interface Invitation {
   readonly expiresAt: Date
 }
 
-/** What an invitation is for, as who holds its link sees it. */
+/** What an invitation is for, as the holder of its link sees it. */
 export interface InvitationPreview {
   readonly email: string
   /** The organization's name. */
@@ -45,13 +45,13 @@ export interface InvitationPreview {
   readonly expiresAt: Date
 }
 
-/** Who acts, on whose invitations. */
+/** Who acts, on which organization's invitations. */
 interface Acting {
   readonly organizationId: OrganizationId
   readonly author: Author
 }
 
-/** What a new invitation is made of. */
+/** A new invitation. */
 export interface NewInvitation extends Acting {
   readonly email: string
   readonly role: InvitedRole
@@ -63,25 +63,24 @@ export interface NewInvitation extends Acting {
 export class Invitations extends Context.Tag("connected-payments/identity/Invitations")<
   Invitations,
   {
-    /** Invites by mail, in place of an open invitation of the same address. Within `invitationLimits`. */
+    /** Invites by mail, and replaces an open invitation of the same address. Within `invitationLimits`. */
     readonly create: (
       options: NewInvitation
     ) => Effect.Effect<Invitation, PermissionDenied | ValidationFailed | RateLimitExceeded | ServiceUnavailable>
     /** The invitations that can still be accepted, newest first. */
     readonly list: (options: Acting) => Effect.Effect<ReadonlyArray<Invitation>, PermissionDenied | ServiceUnavailable>
-    /** Takes an invitation back: its link is worth nothing from then on. */
+    /** Revokes an invitation: from then on its link is refused. */
     readonly revoke: (
       options: Acting & { readonly id: string }
     ) => Effect.Effect<void, PermissionDenied | ResourceNotFound | ServiceUnavailable>
-    /** What an invitation is for; uses nothing up. Refused as `accept` refuses it. */
+    /** What an invitation is for; does not use it. Refused as `accept` refuses it. */
     readonly preview: (
       token: Redacted.Redacted
     ) => Effect.Effect<InvitationPreview, SessionInvalid | ServiceUnavailable>
     /**
-     * Makes the invited person a member and begins their session: the token came by mail, as a sign-in link does. One
-     * answer for unknown, accepted, revoked and expired ones, and for those of an inviter who could not send them any
-     * more. A person with an organization is refused, and the
-     * invitation stays open.
+     * Makes the invited person a member and begins their session: the token came by mail, as a sign-in link does. The
+     * same refusal for unknown, accepted, revoked and expired invitations, and for those whose inviter could no longer
+     * send them. A person with an organization is refused, and the invitation stays open.
      */
     readonly accept: (
       token: Redacted.Redacted,
@@ -90,13 +89,13 @@ export class Invitations extends Context.Tag("connected-payments/identity/Invita
   }
 >() {
   static readonly layer = (options: {
-    /** Where people reach the service, without a trailing slash. */
+    /** The public URL of the service, without a trailing slash. */
     readonly publicUrl: string
   }): Layer.Layer<Invitations, never, SqlClient.SqlClient | Sessions | RateLimits | Mailer> =>
-    Layer.effect(Invitations, makeInvitations(options.publicUrl))
+    Layer.effect(Invitations, make(options.publicUrl))
 }
 
-const makeInvitations = Effect.fnUntraced(function* (publicUrl: string) {
+const make = Effect.fnUntraced(function* (publicUrl: string) {
   const sql = yield* SqlClient.SqlClient
   const sessions = yield* Sessions
   const limits = yield* RateLimits
@@ -112,7 +111,7 @@ const makeInvitations = Effect.fnUntraced(function* (publicUrl: string) {
   const record = ({ author, organizationId }: Acting, action: AuditAction, id: string) =>
     audit({ organizationId, environment: null, author, action, targetType: "invitation", targetId: id })
 
-  /** The role of who acts, which must be one that decides on members. */
+  /** The role of the actor, which must be one that may invite. */
   const requireInviter = ({ author, organizationId }: Acting) =>
     Effect.filterOrFail(
       memberships.roleOf(organizationId, author),
@@ -120,7 +119,7 @@ const makeInvitations = Effect.fnUntraced(function* (publicUrl: string) {
       () => new PermissionDenied({ message: "Only owners and admins may see and send invitations." })
     )
 
-  /** Takes back the open invitation of an address, where there is one, so that a new one can take its place. */
+  /** Revokes the open invitation of an address, if there is one, so that a new one can replace it. */
   const replaceOpen = (acting: Acting, email: string) =>
     sql<{ readonly id: string }>`
       UPDATE payments.invitations SET revoked_at = now()
@@ -155,7 +154,7 @@ const makeInvitations = Effect.fnUntraced(function* (publicUrl: string) {
 
   const create = Effect.fn("Invitations.create")(function* (options: NewInvitation) {
     yield* requireGrantable(options.role, options.environments)
-    // Judged again in the transaction: who may not invite takes nothing of the organization's limit
+    // Checked again in the transaction; here so that a person who may not invite uses none of the organization's limit
     yield* requireInviter(options)
     const [connected] = yield* sql`
       SELECT 1 FROM payments.provider_accounts
@@ -195,10 +194,12 @@ const makeInvitations = Effect.fnUntraced(function* (publicUrl: string) {
   const invalid = () =>
     new SessionInvalid({
       message:
-        "The invitation is not valid: it is unknown, was used or revoked, has expired, or who sent it may no longer invite."
+        "The invitation is not valid: it is unknown, was used or revoked, has expired, or its sender may no longer invite."
     })
 
-  /** Who invited must be allowed to still; of invitations from before this was recorded it is not known. */
+  /**
+   * Requires that the inviter may still invite; for invitations from before this was recorded, the inviter is unknown.
+   */
   const requireInvited = ({ createdBy, role }: Invitation, organizationId: OrganizationId) =>
     createdBy === null
       ? Effect.void
@@ -229,7 +230,7 @@ const makeInvitations = Effect.fnUntraced(function* (publicUrl: string) {
         if (found === undefined) {
           return yield* invalid()
         }
-        // Against a removal of the inviter at the same time: one of the two comes first
+        // Serialized with a removal of the inviter: one of the two comes first
         yield* memberships.lock(found.organizationId)
         const [accepted] = yield* sql<Invitation & { readonly organizationId: OrganizationId }>`
           UPDATE payments.invitations SET accepted_at = now()

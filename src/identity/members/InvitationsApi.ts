@@ -34,7 +34,7 @@ export const InvitationList = Schema.Struct({ data: Schema.Array(Invitation) }).
   identifier: "InvitationList"
 })
 
-/** What an invitation is for, as who holds its link sees it. */
+/** What an invitation is for, as the holder of its link sees it. */
 export const InvitationPreview = Schema.Struct({
   email: Schema.String,
   organization: Schema.String.annotations({ description: "The organization's name" }),
@@ -49,7 +49,8 @@ export const CreateInvitation = strict(
     role: InvitedRole,
     environments: optional(
       Environments.annotations({
-        description: "Whose workspaces a developer or viewer may enter; default none. Admins enter every one"
+        description:
+          "The environments whose workspaces a developer or viewer may enter; default none. Admins enter every workspace"
       })
     )
   }).annotations({ identifier: "CreateInvitation" })
@@ -67,7 +68,7 @@ export class InvitationsApi extends HttpApiGroup.make("invitations")
       .annotate(OpenApi.Summary, "Invite a person by e-mail")
       .annotate(
         OpenApi.Description,
-        "Mails a link that works once, within 7 days, and takes the place of an open invitation of the same address. Owners and admins invite; only owners invite admins. At most 50 per organization in an hour and 200 in a day, 30 per inviter in an hour, and 5 in a day to one mailbox; organizations without a connected account send one mailbox at most 20 in a day, all of them together."
+        "Mails a link that works once, within 7 days, and replaces an open invitation of the same address. Owners and admins invite; only owners invite admins. At most 50 per organization in an hour and 200 in a day, 30 per inviter in an hour, and 5 in a day to one mailbox; all organizations without a connected account together send one mailbox at most 20 in a day."
       )
   )
   .add(
@@ -81,7 +82,7 @@ export class InvitationsApi extends HttpApiGroup.make("invitations")
       .setPath(InvitationPath)
       .setUrlParams(NoQuery)
       .addError(errorSchema(ResourceNotFound))
-      .annotate(OpenApi.Summary, "Take an open invitation back")
+      .annotate(OpenApi.Summary, "Revoke an open invitation")
   )
   .addError(errorSchema(PermissionDenied))
   .addError(errorSchema(OrganizationAccessDenied))
@@ -90,7 +91,7 @@ export class InvitationsApi extends HttpApiGroup.make("invitations")
   .annotateEndpoints(OpenApi.Override, bySession)
   .annotate(OpenApi.Description, "Open invitations to the organization") {}
 
-/** The invited person's side. Needs no credential but the mailed token. */
+/** The invited person's operations. They need no credential but the mailed token. */
 export class InvitationApi extends HttpApiGroup.make("invitation")
   .add(
     HttpApiEndpoint.get("page", "/identity/invitation")
@@ -98,7 +99,7 @@ export class InvitationApi extends HttpApiGroup.make("invitation")
       .annotate(OpenApi.Summary, "The page that an invitation's link opens")
       .annotate(
         OpenApi.Description,
-        "Accepts nothing by itself: it says whom the link signs in and where, and its button sends the token, which is behind the link's #, to `POST /identity/invitation`."
+        "Opening it accepts nothing: the page shows whom the link signs in and where, and its button sends the token, which follows the link's #, to `POST /identity/invitation`."
       )
   )
   .add(
@@ -111,7 +112,7 @@ export class InvitationApi extends HttpApiGroup.make("invitation")
       .addError(errorSchema(RateLimitExceeded))
       .middleware(RedemptionLimit)
       .annotate(OpenApi.Summary, "Read whom an invitation signs in, and where")
-      .annotate(OpenApi.Description, "Accepts nothing: the link's page says so before its button does.")
+      .annotate(OpenApi.Description, "Accepts nothing: the link's page shows this before the person accepts.")
   )
   .add(
     HttpApiEndpoint.post("accept", "/identity/invitation")
@@ -126,7 +127,7 @@ export class InvitationApi extends HttpApiGroup.make("invitation")
       .annotate(OpenApi.Summary, "Accept an invitation; signs in and sets the session cookie")
       .annotate(
         OpenApi.Description,
-        "A person has one organization: who has one leaves it first, and may then use the same link. An invitation ends with its sender's right to invite to its role: it is revoked when they are removed or demoted, and is refused like any that is not valid."
+        "A person has one organization: a member of another one leaves it first, and may then use the same link. An invitation ends with its sender's right to invite to its role: it is revoked when they are removed or demoted, and is then refused like any invalid one."
       )
   )
   .addError(errorSchema(ServiceUnavailable))

@@ -18,67 +18,14 @@ import { entersEverything, type Member, makeMemberships, manages } from "./Membe
 
 export { entersEverything, type Member, manages } from "./MembershipsRepo.ts"
 
-/** What is absent stays. */
+/** A change of a member; absent fields are unchanged. */
 export interface MemberChange {
   readonly role?: Role
-  /** Replaces the granted workspaces; for developers and viewers alone. */
+  /** Replaces the granted workspaces; for developers and viewers only. */
   readonly environments?: ReadonlyArray<Environment>
 }
 
-/**
- * The members of organizations: roles and access to workspaces (contract 2.7, 2.8).
- *
- * Who may change whom: an owner everybody, an admin developers and viewers, and nobody gives a role that they could not
- * take; the operator acts as an owner does. An organization keeps at least one owner. All of it takes effect with the
- * next request of the member's sessions, which stay: who was removed is signed in without an organization.
- *
- * With a member's right to give them end the open invitations that they sent and the keys that they created: all of them
- * with a removal, and with a change those that they could not give any more.
- */
-export class Members extends Context.Tag("connected-payments/identity/Members")<
-  Members,
-  {
-    /** In the order in which they joined. */
-    readonly list: (organizationId: OrganizationId) => Effect.Effect<ReadonlyArray<Member>, ServiceUnavailable>
-    /** Adds a person, made where unknown, without an invitation: for the operator. */
-    readonly add: (options: {
-      readonly organizationId: OrganizationId
-      readonly email: string
-      readonly role: Role
-      readonly environments: ReadonlyArray<Environment>
-      readonly author: Author
-    }) => Effect.Effect<
-      Member,
-      OrganizationAlreadyExists | PermissionDenied | ResourceNotFound | ValidationFailed | ServiceUnavailable
-    >
-    /** A role that enters every workspace takes the granted ones away; a role that does not begins with none. */
-    readonly update: (options: {
-      readonly organizationId: OrganizationId
-      readonly personId: string
-      readonly change: MemberChange
-      readonly author: Author
-      /** Leaves the member's keys as they are. Nobody says so of their own. Default: false. */
-      readonly keepKeys?: boolean
-    }) => Effect.Effect<Member, PermissionDenied | ResourceNotFound | ValidationFailed | ServiceUnavailable>
-    /** Removes a member; any member may remove themselves. */
-    readonly remove: (options: {
-      readonly organizationId: OrganizationId
-      readonly personId: string
-      readonly author: Author
-      /** Leaves the member's keys as they are. Nobody says so of their own. Default: false. */
-      readonly keepKeys?: boolean
-    }) => Effect.Effect<void, PermissionDenied | ResourceNotFound | ServiceUnavailable>
-  }
->() {
-  static readonly layer: Layer.Layer<Members, never, SqlClient.SqlClient> = Layer.effect(
-    Members,
-    Effect.gen(function* () {
-      return makeMembers(yield* SqlClient.SqlClient, yield* makeAudit, yield* makeMemberships, yield* makeEndGiven)
-    })
-  )
-}
-
-/** Workspaces can't be granted to who enters all of them. */
+/** Refuses to grant workspaces to a role that enters all of them. */
 export const requireGrantable = (
   role: Role,
   environments: ReadonlyArray<Environment>
@@ -90,7 +37,7 @@ export const requireGrantable = (
       })
     : Effect.void
 
-/** What is answered to who may not give, change or take a place of this role. */
+/** Requires that the actor may give, change and remove memberships of this role. */
 export const requireManages = (actor: Role, other: Role): Effect.Effect<void, PermissionDenied> =>
   manages(actor, other)
     ? Effect.void
@@ -99,12 +46,12 @@ export const requireManages = (actor: Role, other: Role): Effect.Effect<void, Pe
 const sameEnvironments = (a: ReadonlyArray<Environment>, b: ReadonlyArray<Environment>): boolean =>
   a.length === b.length && a.every((environment) => b.includes(environment))
 
-function makeMembers(
-  sql: SqlClient.SqlClient,
-  audit: Effect.Effect.Success<typeof makeAudit>,
-  memberships: Effect.Effect.Success<typeof makeMemberships>,
-  endGiven: Effect.Effect.Success<typeof makeEndGiven>
-): Members["Type"] {
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const audit = yield* makeAudit
+  const memberships = yield* makeMemberships
+  const endGiven = yield* makeEndGiven
+
   const record = (organizationId: OrganizationId, author: Author, action: AuditAction, personId: string) =>
     audit({ organizationId, environment: null, author, action, targetType: "member", targetId: personId })
 
@@ -113,7 +60,9 @@ function makeMembers(
     return member === undefined ? yield* new ResourceNotFound({ message: "There is no such member." }) : member
   })
 
-  /** Nobody takes the last owner away, themselves included. Asked after the change, in its transaction. */
+  /**
+   * Requires an owner: nobody removes the last one, not even themselves. Checked after the change, in its transaction.
+   */
   const requireOwner = (organizationId: OrganizationId) =>
     Effect.flatMap(
       sql`SELECT 1 FROM payments.memberships WHERE organization_id = ${organizationId} AND role = 'owner' LIMIT 1`,
@@ -123,10 +72,10 @@ function makeMembers(
           : new PermissionDenied({ message: "An organization keeps at least one owner; name another one first." })
     )
 
-  /** Who loses a right would keep it by their keys. */
+  /** Refuses to let people keep their own keys: they would keep a right that they lose. */
   const requireMayKeep = (author: Author, personId: string, keepKeys: boolean) =>
     keepKeys && author.kind === "person" && author.id === personId
-      ? new PermissionDenied({ message: "Whether your own keys stay is for another owner or admin to say." })
+      ? new PermissionDenied({ message: "Only another owner or admin can decide to keep your keys." })
       : Effect.void
 
   const list = Effect.fn("Members.list")(function* (organizationId: OrganizationId) {
@@ -209,4 +158,55 @@ function makeMembers(
   }, orUnavailable)
 
   return { list, add, update, remove }
+})
+
+/**
+ * The members of organizations: roles and access to workspaces (contract 2.7, 2.8).
+ *
+ * Who may change whom: an owner everybody, an admin developers and viewers, and nobody gives a role that they could not
+ * change; the operator acts like an owner. An organization keeps at least one owner. Changes take effect with the next
+ * request of the member's sessions, which stay: a removed person is signed in without an organization.
+ *
+ * When a member loses the right to give them, the open invitations that they sent and the keys that they created are
+ * revoked: all on a removal, and on a change those that they could no longer give.
+ */
+export class Members extends Context.Tag("connected-payments/identity/Members")<
+  Members,
+  {
+    /** The members, in the order in which they joined. */
+    readonly list: (organizationId: OrganizationId) => Effect.Effect<ReadonlyArray<Member>, ServiceUnavailable>
+    /** Adds a person without an invitation, and creates them if they are unknown: for the operator. */
+    readonly add: (options: {
+      readonly organizationId: OrganizationId
+      readonly email: string
+      readonly role: Role
+      readonly environments: ReadonlyArray<Environment>
+      readonly author: Author
+    }) => Effect.Effect<
+      Member,
+      OrganizationAlreadyExists | PermissionDenied | ResourceNotFound | ValidationFailed | ServiceUnavailable
+    >
+    /**
+     * Changes a member. A role that enters every workspace removes the granted ones; a role that does not begins with
+     * none.
+     */
+    readonly update: (options: {
+      readonly organizationId: OrganizationId
+      readonly personId: string
+      readonly change: MemberChange
+      readonly author: Author
+      /** Keeps the member's keys. Nobody may choose this for their own. Default: false. */
+      readonly keepKeys?: boolean
+    }) => Effect.Effect<Member, PermissionDenied | ResourceNotFound | ValidationFailed | ServiceUnavailable>
+    /** Removes a member; any member may remove themselves. */
+    readonly remove: (options: {
+      readonly organizationId: OrganizationId
+      readonly personId: string
+      readonly author: Author
+      /** Keeps the member's keys. Nobody may choose this for their own. Default: false. */
+      readonly keepKeys?: boolean
+    }) => Effect.Effect<void, PermissionDenied | ResourceNotFound | ServiceUnavailable>
+  }
+>() {
+  static readonly layer: Layer.Layer<Members, never, SqlClient.SqlClient> = Layer.effect(Members, make)
 }

@@ -26,23 +26,23 @@ export const Member = Schema.Struct({
 
 export const MemberList = Schema.Struct({ data: Schema.Array(Member) }).annotations({ identifier: "MemberList" })
 
-/** Body of PATCH: what is absent stays. */
+/** Body of PATCH: absent fields are unchanged. */
 export const UpdateMember = strict(
   Schema.Struct({
     role: optional(MemberRole),
     environments: optional(
-      Environments.annotations({ description: "Replaces the granted ones; for developers and viewers alone" })
+      Environments.annotations({ description: "Replaces the granted ones; for developers and viewers only" })
     )
   }).annotations({ identifier: "UpdateMember" })
 )
 
-/** Query of what takes rights from a member. */
+/** Query of the operations that take rights from a member. */
 export const MemberKeys = strict(
   Schema.Struct({
     keep_keys: optional(
       BooleanFromQuery.annotations({
         description:
-          "true leaves the API keys that the member created, which else are revoked where they could not give them any more; not for one's own"
+          "true keeps the API keys that the member created; otherwise those that they could no longer give are revoked. Not allowed for your own keys"
       })
     )
   })
@@ -69,7 +69,7 @@ export class MembersApi extends HttpApiGroup.make("members")
       .annotate(OpenApi.Summary, "Change a member's role and access to workspaces")
       .annotate(
         OpenApi.Description,
-        "Owners change everybody, admins developers and viewers; only owners make owners and admins. The last owner stays one. Takes effect with the member's next request. Open invitations that the member sent and API keys that they created are revoked where they could not give them any more; `keep_keys` leaves the keys."
+        "Owners change everybody, admins developers and viewers; only owners appoint owners and admins. The last owner stays an owner. Takes effect with the member's next request. Open invitations that the member sent and API keys that they created are revoked if they could no longer give them; `keep_keys` keeps the keys."
       )
   )
   .add(
@@ -81,7 +81,7 @@ export class MembersApi extends HttpApiGroup.make("members")
       .annotate(OpenApi.Summary, "Remove a member, or leave")
       .annotate(
         OpenApi.Description,
-        "Every member may leave but the last owner; others are removed by who may change them. Sessions lose the organization at once. The open invitations that the member sent and the API keys that they created are revoked; `keep_keys` leaves the keys."
+        "Every member but the last owner may leave; others are removed by those who may change them. Sessions lose the organization at once. The open invitations that the member sent and the API keys that they created are revoked; `keep_keys` keeps the keys."
       )
   )
   .addError(errorSchema(OrganizationAccessDenied))

@@ -7,9 +7,9 @@ import type { Author } from "../../kit/Tenant.ts"
 import { violates } from "../../storage/Database.ts"
 import type { Role } from "../Principal.ts"
 
-/** The statements on people and their places in organizations that several services of this slice share. */
+/** The statements on people and memberships that several services of this slice share. */
 
-/** A person's place in an organization, as the API shows it. */
+/** A member of an organization, as the API shows it. */
 export interface Member {
   readonly personId: string
   readonly email: string
@@ -19,10 +19,13 @@ export interface Member {
   readonly joinedAt: Date
 }
 
-/** Whether a role enters every workspace by itself, so that none can be granted to it. */
+/** Whether a role enters every workspace, so that none can be granted to it. */
 export const entersEverything = (role: Role): boolean => role === "owner" || role === "admin"
 
-/** Whose places a role may give, change and take: an owner everybody's, an admin those of developers and viewers. */
+/**
+ * Whether a role may give, change and remove memberships of another: an owner all of them, an admin those of developers
+ * and viewers.
+ */
 export const manages = (actor: Role, other: Role): boolean =>
   actor === "owner" || (actor === "admin" && !entersEverything(other))
 
@@ -34,7 +37,7 @@ export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => {
       WHERE a.organization_id = m.organization_id AND a.person_id = m.person_id ORDER BY a.environment DESC
     ) END AS environments`)
 
-  /** Has changes of an organization's members wait for each other: its rules are about all of them together. */
+  /** Makes changes of an organization's members wait for each other, since its rules concern all of them together. */
   const lock = (organizationId: OrganizationId) =>
     sql`SELECT 1 FROM payments.organizations WHERE id = ${organizationId} FOR NO KEY UPDATE`
 
@@ -51,8 +54,8 @@ export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => {
     )
 
   /**
-   * The role that an author acts with now; asked in the transaction of what they do, since it may have been taken from
-   * them meanwhile. Who works at the service's own console acts as an owner does.
+   * The role that an author acts with now; read in the transaction of what they do, since they may have lost it
+   * meanwhile. The operator acts like an owner.
    */
   const roleOf = (organizationId: OrganizationId, author: Author) =>
     Effect.gen(function* () {
@@ -63,11 +66,11 @@ export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => {
       return member === undefined ? yield* new PermissionDenied() : member.role
     })
 
-  /** The person of an e-mail address, made where unknown. */
+  /** The person of an e-mail address, created if unknown. */
   const ensurePerson = (email: string) =>
     Effect.gen(function* () {
       const id = yield* newId
-      // An update that changes nothing, so that the row is returned also where another request made it just now
+      // An update that changes nothing, so that the row is returned even if another request has just created it
       const [person] = yield* sql<{ readonly id: string }>`
         INSERT INTO payments.people (id, email) VALUES (${id}, ${email.toLowerCase()})
         ON CONFLICT (email) DO UPDATE SET email = EXCLUDED.email RETURNING id`
@@ -83,7 +86,7 @@ export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => {
         SELECT ${organizationId}, environment, ${personId} FROM unnest(${environments}::text[]) AS environment`
     )
 
-  /** A place for a person, who must have none anywhere: a person has one organization. */
+  /** Inserts a membership of a person, who must have none elsewhere: a person has one organization. */
   const insert = (options: {
     readonly organizationId: OrganizationId
     readonly personId: string

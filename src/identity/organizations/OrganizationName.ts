@@ -2,18 +2,18 @@ import { Schema } from "effect"
 import { PrintableText } from "../../bounds/Text.ts"
 
 /**
- * Names of organizations. They stand in mails to people who never heard of the organization, so a name must not be what a
- * mail program makes a link of, nor look like another name than it is. A bare domain is a name that companies have
- * (Amazon.com Inc.) and is taken; `unlinked` has mails show it without a link. Holds no server code.
+ * Names of organizations. They appear in mails to people who may not know the organization, so a name must not be
+ * something that mail programs turn into a link, nor hide characters. A bare domain is accepted, since companies have
+ * such names (Amazon.com Inc.); `unlinked` keeps mails from showing it as a link. No server code.
  */
 
-/** Characters of a name at most. */
+/** The maximum length of a name, in characters. */
 export const maxOrganizationName = 200
 
-/** Not seen, or changing how what is around them is seen, but for the joiners that some scripts and emoji are written with. */
+/** Characters that are invisible or change how others look, except the joiners that some scripts and emoji need. */
 const unseen = /(?![\u200c\u200d])[\p{Cf}\p{Zl}\p{Zp}]/u
 
-/** A scheme that mail programs follow, a web host, a host with a port, path or query, a mail address. */
+/** What mail programs turn into links: a scheme, a web host, a host with a port, path or query, a mail address. */
 const links: ReadonlyArray<RegExp> = [
   /:\/\//,
   /(?<![\p{L}\p{N}])(?:https?|s?ftps?|mailto|tel|sms|javascript):\S/u,
@@ -23,7 +23,9 @@ const links: ReadonlyArray<RegExp> = [
   /[^\s@]@[^\s@]{1,253}\.[^\s@.]{2}/
 ]
 
-/** As a link would be read: the many forms of letters, full stops, colons and slashes as one each, joiners gone. */
+/**
+ * A name as a link would be read: with one form each of letters, full stops, colons and slashes, and without joiners.
+ */
 const plain = (name: string): string =>
   name
     .normalize("NFKC")
@@ -38,17 +40,20 @@ const isName = (name: string): boolean => {
   return !unseen.test(name) && !links.some((link) => link.test(read))
 }
 
-/** An organization's name: 1 to 200 characters once the blanks around it are gone, no link and nothing unseen in it. */
+/** An organization's name: 1 to 200 characters once trimmed, without links and invisible characters. */
 export const OrganizationName = PrintableText(maxOrganizationName).pipe(
   Schema.filter(isName, {
-    message: () => "no link or mail address, and no characters that are not seen",
+    message: () => "no link or mail address, and no invisible characters",
     jsonSchema: {}
   })
 )
 
-/** What a name may not be, in words, for documents. */
+/** The rule for names in words, for documents. */
 export const organizationNameRule =
-  "No link (`https://…`, `www.…`, a host with a path or port), no mail address, and no invisible characters: the name stands in mails to people who are invited"
+  "No link (`https://…`, `www.…`, a host with a path or port), no mail address, and no invisible characters: the name appears in mails to people who are invited"
 
-/** Has mail programs make no link of a text: they need its stops, colons, slashes and at signs unbroken. It looks the same. */
+/**
+ * Keeps mail programs from turning a text into a link, by word joiners around its full stops, colons, slashes and at
+ * signs. It looks the same.
+ */
 export const unlinked = (text: string): string => text.replaceAll(/(?<=\S)[.:/@。](?=\S)/gu, "$&\u2060")

@@ -13,115 +13,114 @@ export interface Organization {
   readonly name: string
 }
 
-/** What a new organization is made of. */
+/** A new organization. */
 export interface NewOrganization {
   /** 1 to 200 characters. */
   readonly name: string
   readonly ownerEmail: string
-  /** Who makes it, for the audit log. Default: its owner. */
+  /** Who creates it, for the audit log. Default: its owner. */
   readonly author?: Author
 }
 
-/** Organizations, each made with both of its workspaces (contract 14.3). */
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const audit = yield* makeAudit
+  const memberships = yield* makeMemberships
+
+  const create = Effect.fn("Organizations.create")(function* ({ author, name, ownerEmail }: NewOrganization) {
+    const id = OrganizationId.make(yield* newId)
+    yield* transaction(sql)(
+      Effect.gen(function* () {
+        yield* sql`INSERT INTO payments.organizations (id, name) VALUES (${id}, ${name})`
+        yield* sql`
+          INSERT INTO payments.workspaces (organization_id, environment)
+          VALUES (${id}, 'sandbox'), (${id}, 'production')`
+        const personId = yield* memberships.ensurePerson(ownerEmail)
+        yield* memberships.insert({ organizationId: id, personId, role: "owner", environments: [] })
+        yield* audit({
+          organizationId: id,
+          environment: null,
+          author: author ?? { kind: "person", id: personId },
+          action: "organization.created",
+          targetType: "organization",
+          targetId: id
+        })
+      })
+    )
+    return { id, name }
+  }, orUnavailable)
+
+  const adopt = Effect.fn("Organizations.adopt")(function* ({
+    author,
+    id,
+    name
+  }: Organization & { readonly author: Author }) {
+    yield* transaction(sql)(
+      Effect.gen(function* () {
+        const made = yield* sql`
+          INSERT INTO payments.organizations (id, name) VALUES (${id}, ${name})
+          ON CONFLICT (id) DO NOTHING RETURNING 1`
+        if (made.length === 0) {
+          return
+        }
+        yield* sql`
+          INSERT INTO payments.workspaces (organization_id, environment)
+          VALUES (${id}, 'sandbox'), (${id}, 'production')`
+        const target = { targetType: "organization", targetId: id }
+        yield* audit({ organizationId: id, environment: null, author, action: "organization.created", ...target })
+      })
+    )
+  }, orUnavailable)
+
+  const get = Effect.fn("Organizations.get")(function* (id: OrganizationId) {
+    const [found] = yield* sql<Organization>`SELECT id, name FROM payments.organizations WHERE id = ${id}`
+    return found === undefined ? yield* new ResourceNotFound() : found
+  }, orUnavailable)
+
+  const list = sql<Organization>`SELECT id, name FROM payments.organizations ORDER BY created_at, id`.pipe(
+    orUnavailable
+  )
+
+  const exists = Effect.fn("Organizations.exists")(function* (id: OrganizationId) {
+    const rows = yield* sql`SELECT 1 FROM payments.organizations WHERE id = ${id}`
+    return rows.length > 0
+  }, orUnavailable)
+
+  const ofMember = Effect.fn("Organizations.ofMember")(function* (email: string) {
+    const [found] = yield* sql<{ id: OrganizationId }>`
+      SELECT m.organization_id AS id FROM payments.memberships m JOIN payments.people p ON p.id = m.person_id
+      WHERE p.email = ${email.toLowerCase()}`
+    return Option.map(Option.fromNullable(found), ({ id }) => id)
+  }, orUnavailable)
+
+  return { create, adopt, get, list, exists, ofMember }
+})
+
+/** Organizations, each created with both of its workspaces (contract 14.3). */
 export class Organizations extends Context.Tag("connected-payments/identity/Organizations")<
   Organizations,
   {
     /**
-     * Makes an organization with its sandbox and production workspaces and its owner, who is made where unknown. A
-     * person has one organization: fails where the owner is a member of any already, also under concurrency.
+     * Creates an organization with its sandbox and production workspaces and its owner, who is created if unknown. A
+     * person has one organization: fails if the owner is already a member of one, also under concurrency.
      */
     readonly create: (
       options: NewOrganization
     ) => Effect.Effect<Organization, OrganizationAlreadyExists | ServiceUnavailable>
     /**
-     * Makes an organization known under an id of an embedding team's own, with both workspaces and nobody in it.
-     * Nothing is changed where it is known already.
+     * Creates an organization under an embedding team's own id, with both workspaces and without members. Does nothing
+     * if it exists already.
      */
     readonly adopt: (
       organization: Organization & { readonly author: Author }
     ) => Effect.Effect<void, ServiceUnavailable>
     readonly get: (id: OrganizationId) => Effect.Effect<Organization, ResourceNotFound | ServiceUnavailable>
-    /** Every organization, the oldest first: for the operator. */
+    /** Every organization, oldest first: for the operator. */
     readonly list: Effect.Effect<ReadonlyArray<Organization>, ServiceUnavailable>
     readonly exists: (id: OrganizationId) => Effect.Effect<boolean, ServiceUnavailable>
     /** The organization of the person with this e-mail address, if they are a member of one. For the operator. */
     readonly ofMember: (email: string) => Effect.Effect<Option.Option<OrganizationId>, ServiceUnavailable>
   }
 >() {
-  static readonly layer: Layer.Layer<Organizations, never, SqlClient.SqlClient> = Layer.effect(
-    Organizations,
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const audit = yield* makeAudit
-      const memberships = yield* makeMemberships
-
-      const create = Effect.fn("Organizations.create")(function* ({ author, name, ownerEmail }: NewOrganization) {
-        const id = OrganizationId.make(yield* newId)
-        yield* transaction(sql)(
-          Effect.gen(function* () {
-            yield* sql`INSERT INTO payments.organizations (id, name) VALUES (${id}, ${name})`
-            yield* sql`
-              INSERT INTO payments.workspaces (organization_id, environment)
-              VALUES (${id}, 'sandbox'), (${id}, 'production')`
-            const personId = yield* memberships.ensurePerson(ownerEmail)
-            yield* memberships.insert({ organizationId: id, personId, role: "owner", environments: [] })
-            yield* audit({
-              organizationId: id,
-              environment: null,
-              author: author ?? { kind: "person", id: personId },
-              action: "organization.created",
-              targetType: "organization",
-              targetId: id
-            })
-          })
-        )
-        return { id, name }
-      }, orUnavailable)
-
-      const adopt = Effect.fn("Organizations.adopt")(function* ({
-        author,
-        id,
-        name
-      }: Organization & { readonly author: Author }) {
-        yield* transaction(sql)(
-          Effect.gen(function* () {
-            const made = yield* sql`
-              INSERT INTO payments.organizations (id, name) VALUES (${id}, ${name})
-              ON CONFLICT (id) DO NOTHING RETURNING 1`
-            if (made.length === 0) {
-              return
-            }
-            yield* sql`
-              INSERT INTO payments.workspaces (organization_id, environment)
-              VALUES (${id}, 'sandbox'), (${id}, 'production')`
-            const target = { targetType: "organization", targetId: id }
-            yield* audit({ organizationId: id, environment: null, author, action: "organization.created", ...target })
-          })
-        )
-      }, orUnavailable)
-
-      const get = Effect.fn("Organizations.get")(function* (id: OrganizationId) {
-        const [found] = yield* sql<Organization>`SELECT id, name FROM payments.organizations WHERE id = ${id}`
-        return found === undefined ? yield* new ResourceNotFound() : found
-      }, orUnavailable)
-
-      const list = sql<Organization>`SELECT id, name FROM payments.organizations ORDER BY created_at, id`.pipe(
-        orUnavailable
-      )
-
-      const exists = Effect.fn("Organizations.exists")(function* (id: OrganizationId) {
-        const rows = yield* sql`SELECT 1 FROM payments.organizations WHERE id = ${id}`
-        return rows.length > 0
-      }, orUnavailable)
-
-      const ofMember = Effect.fn("Organizations.ofMember")(function* (email: string) {
-        const [found] = yield* sql<{ id: OrganizationId }>`
-          SELECT m.organization_id AS id FROM payments.memberships m JOIN payments.people p ON p.id = m.person_id
-          WHERE p.email = ${email.toLowerCase()}`
-        return Option.map(Option.fromNullable(found), ({ id }) => id)
-      }, orUnavailable)
-
-      return { create, adopt, get, list, exists, ofMember }
-    })
-  )
+  static readonly layer: Layer.Layer<Organizations, never, SqlClient.SqlClient> = Layer.effect(Organizations, make)
 }

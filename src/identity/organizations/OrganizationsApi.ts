@@ -22,7 +22,7 @@ export const CreatedOrganization = Schema.Struct({
   workspaces: Schema.Array(Schema.Struct({ environment: WorkspaceEnvironment }))
 }).annotations({ identifier: "CreatedOrganization" })
 
-/** Making an organization (contract 14.3). */
+/** Creation of organizations (contract 14.3). */
 export class OrganizationsApi extends HttpApiGroup.make("organizations")
   .add(
     HttpApiEndpoint.post("create", "/identity/organizations")

@@ -1,7 +1,10 @@
-/** What a person knows one of their sessions by: the browser and the system that signed in, and no more of it. */
+/**
+ * The description by which people recognize their sessions: the browser and the system that signed in, and nothing
+ * else.
+ */
 
 const browsers: ReadonlyArray<readonly [name: string, form: RegExp]> = [
-  // The others name Chrome or Safari beside themselves
+  // The others also name Chrome or Safari
   ["Edge", /\bEdg(?:A|iOS)?\//],
   ["Opera", /\bOPR\//],
   ["Samsung Internet", /\bSamsungBrowser\//],
@@ -19,10 +22,13 @@ const systems: ReadonlyArray<readonly [name: string, form: RegExp]> = [
   ["Linux", /\bLinux\b/]
 ]
 
-/** So much of the header is looked at. */
+/** How much of the header is read. */
 const maxLength = 512
 
-/** Such as `Firefox on Linux`; null where the header names no browser that we know. Nothing of the header itself is kept. */
+/**
+ * The description of a client, such as `Firefox on Linux`; null if the header names no known browser. The header itself
+ * is not kept.
+ */
 export const describeClient = (userAgent: string | undefined): string | null => {
   const text = (userAgent ?? "").slice(0, maxLength)
   const nameIn = (known: typeof browsers) => known.find(([, form]) => form.test(text))?.[0]

@@ -14,7 +14,7 @@ import type { SignedIn } from "./SessionApi.ts"
 import { setSessionCookie } from "./SessionCookie.ts"
 import type { BegunSession } from "./SignIn.ts"
 
-/** What signing in by a mailed link asks of the operator's settings. */
+/** The settings that signing in by a mailed link needs. */
 export interface RedemptionOptions {
   readonly trustedOrigins: ReadonlySet<string>
 }
@@ -22,8 +22,8 @@ export interface RedemptionOptions {
 type Refusal = SessionInvalid | OriginNotTrusted | RateLimitExceeded | ServiceUnavailable
 
 /**
- * A program may redeem a link without an `Origin`; where a browser sends one, it must be trusted: a foreign page must
- * not sign its visitor in as somebody else.
+ * A program may redeem a link without an `Origin`; if a browser sends one, it must be trusted: a foreign page must not
+ * sign its visitor in as somebody else.
  */
 const refuseForeignOrigin = (
   trustedOrigins: ReadonlySet<string>
@@ -33,9 +33,8 @@ const refuseForeignOrigin = (
   )
 
 /**
- * What the holder of a mailed token may ask: `preview` reads what it is for; `redeem` redeems it, sets the session's
- * cookie and answers the session. Tokens that are not good count against the client's address, together with its other
- * failed authentications.
+ * The operations on a mailed token: `preview` reads what it is for; `redeem` redeems it, sets the session's cookie and
+ * returns the session. Invalid tokens count as failed authentications of the client's address.
  */
 export const makeRedemption = (options: RedemptionOptions) =>
   Effect.gen(function* () {

@@ -6,14 +6,17 @@ import type { RateLimits } from "../../kit/RateLimit.ts"
 import type { Author } from "../../kit/Tenant.ts"
 import type { RateLimitPolicy } from "../../kit/TokenBucket.ts"
 
-/** Bounds on mail that anybody can have sent: nobody's mailbox is filled through the service, and no tenant mails the world. */
+/**
+ * Bounds on mail that anybody can cause: the service must not fill anybody's mailbox, nor send a tenant's mass mail.
+ */
 
-/** Sign-in links to one mailbox. */
+/** How many sign-in links one mailbox gets. */
 export const signInLinkLimits = { perQuarterHour: 5, perDay: 30 } as const
 
 /**
- * Invitations of one organization, of one of its inviters, and of one organization to one mailbox. What one of them uses
- * up is its own: only organizations without a connected account, which anybody can create, share a limit per mailbox.
+ * How many invitations one organization, one of its inviters, and one organization to one mailbox may send. These
+ * limits are not shared: only organizations without a connected account, which anybody can create, share a limit per
+ * mailbox.
  */
 export const invitationLimits = {
   perOrganizationAndHour: 50,
@@ -30,8 +33,8 @@ interface MailLimit extends RateLimitPolicy {
 }
 
 /**
- * The mailbox of an address: what follows a `+` is the owner's own note to themselves. Hashed, since a bucket is kept for
- * longer than its answer takes and need not say whose it is.
+ * The mailbox of an address, without a tag after `+`. Hashed, since a bucket outlives the request and need not say
+ * whose it is.
  */
 const mailboxOf = (email: string): string => {
   const at = email.lastIndexOf("@")
@@ -41,7 +44,7 @@ const mailboxOf = (email: string): string => {
   return createHash("sha256").update(mailbox).digest("base64url")
 }
 
-/** Takes from each in this order; what one refuses the ones before have counted. */
+/** Takes from each limit in this order; those before a refusing one have counted the mail. */
 const takeFrom = (
   limits: RateLimits["Type"],
   all: ReadonlyArray<MailLimit>
@@ -58,7 +61,7 @@ const takeFrom = (
     { discard: true }
   )
 
-/** Takes a sign-in link to an address from its mailbox's limits. */
+/** Counts a sign-in link against its mailbox's limits. */
 export const takeSignInLink = (limits: RateLimits["Type"], email: string) => {
   const { perDay, perQuarterHour } = signInLinkLimits
   const mailbox = mailboxOf(email)
@@ -78,7 +81,7 @@ export const takeSignInLink = (limits: RateLimits["Type"], email: string) => {
   ])
 }
 
-/** Takes an invitation from the limits of its sender, its organization and the invited mailbox. */
+/** Counts an invitation against the limits of its sender, its organization and the invited mailbox. */
 export const takeInvitation = (
   limits: RateLimits["Type"],
   invitation: {
@@ -104,7 +107,7 @@ export const takeInvitation = (
     per: Duration.days(1),
     message: `At most ${invitationLimits.perMailboxAndDay} invitations are sent to one mailbox in a day by organizations without a connected account`
   }
-  // What is shared comes last: who is beyond their own limits takes nothing of it
+  // The shared limit comes last: senders beyond their own limits take nothing from it
   return takeFrom(limits, [perInviter, ...ofOrganization, ...(vouched ? [] : [shared])])
 }
 

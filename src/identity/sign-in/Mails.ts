@@ -5,19 +5,19 @@ import { unlinked } from "../organizations/OrganizationName.ts"
 import type { InvitedRole } from "../Schemas.ts"
 
 /**
- * The mails of this slice: what for, how long it holds, and what to do with one that was not expected.
+ * The mails of this slice. Each says what it is for, how long its link is valid, and what to do if it was not expected.
  *
- * A link carries its token behind the `#`, which browsers keep to themselves: it comes into no log of ours or of a
- * proxy, and opening the link uses nothing up, so that scanners of mail may.
+ * A link carries its token after the `#`, which browsers do not send: it appears in no log, ours or a proxy's, and
+ * opening the link does not use it, so mail scanners may open it.
  */
 
-/** Minutes that a sign-in link holds. */
+/** How many minutes a sign-in link is valid. */
 export const signInMinutes = 15
 
-/** Days that an invitation holds. */
+/** How many days an invitation is valid. */
 export const invitationDays = 7
 
-/** Where the links lead: the pages that these paths serve redeem their token when a button is pressed. */
+/** The paths of the links: their pages redeem the token when a button is pressed. */
 export const linkPaths = { signIn: "/identity/sign-in", invitation: "/identity/invitation" } as const
 
 const linkTo = (publicUrl: string, path: string, token: Redacted.Redacted) =>
@@ -48,12 +48,12 @@ export const invitationMail = (options: {
   /** The organization's name. */
   readonly organization: string
   readonly role: InvitedRole
-  /** Who invites; null for the operator. */
+  /** The inviter's e-mail address; null for the operator. */
   readonly inviter: string | null
 }): Mail => ({
   to: options.to,
   sender: options.organizationId,
-  // Without the name, which strangers chose: a subject is read before it is clear whose mail it is
+  // Without the name, which strangers chose: people read a subject before they know whose mail it is
   subject: "Invitation to an organization on connected-payments",
   text: `${options.inviter ?? "The operator"} invites you to an organization on connected-payments, with the role ${options.role}.
 

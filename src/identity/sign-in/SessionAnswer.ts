@@ -4,13 +4,13 @@ import { Organizations } from "../organizations/Organizations.ts"
 import type { SignedIn } from "./SessionApi.ts"
 import type { Session } from "./Sessions.ts"
 
-/** How a session is answered: with its person, organization and workspaces. */
+/** The answer for a session: its person, organization and workspaces. */
 export const makeSessionAnswer = Effect.map(
   Organizations,
   (organizations) =>
     ({ email, environment, expiresAt, membership, personId }: Session): Effect.Effect<SignedIn, ServiceUnavailable> =>
       Effect.gen(function* () {
-        // A membership has its organization: that there is none would be a bug
+        // A membership always has its organization: a missing one would be a bug
         const organization =
           membership === null
             ? null

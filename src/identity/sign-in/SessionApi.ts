@@ -32,7 +32,7 @@ export const SessionShown = Schema.Struct({
   lastUsedAt: Schema.Date.annotations({ description: "To the minute" }),
   expiresAt: Schema.Date,
   client: Schema.NullOr(Schema.String).annotations({
-    description: "What signed in; null where it is no browser that the service knows",
+    description: "The browser and system that signed in; null if the service does not know the browser",
     examples: ["Firefox on Linux"]
   })
 }).annotations({ identifier: "SessionShown" })
@@ -43,7 +43,7 @@ export const SessionList = Schema.Struct({ data: Schema.Array(SessionShown) }).a
 
 const SessionPath = Schema.Struct({ id: Uuid.annotations({ description: "The session's id (UUID)" }) })
 
-/** What the OpenAPI document says of operations that take a person's session and no key. */
+/** The security of operations that accept a person's session and no key, for the OpenAPI document. */
 export const bySession = { security: [{ session: [] }] }
 
 /** Body of `PUT /identity/session/workspace`. */
@@ -51,7 +51,7 @@ export const SelectWorkspace = strict(
   Schema.Struct({ environment: WorkspaceEnvironment }).annotations({ identifier: "SelectWorkspace" })
 )
 
-/** The session of a signed-in person, and the workspace that it works in (contract 2.2, 2.8). */
+/** The session of a signed-in person, and its selected workspace (contract 2.2, 2.8). */
 export class SessionApi extends HttpApiGroup.make("session")
   .add(
     HttpApiEndpoint.get("get", "/identity/session")
@@ -80,7 +80,7 @@ export class SessionApi extends HttpApiGroup.make("session")
       .annotate(OpenApi.Summary, "List your sessions, most recently used first")
       .annotate(
         OpenApi.Description,
-        "Those that have not ended, at most 100: a person's next sign-in ends the one that was not used for the longest time."
+        "Sessions that have not ended, at most 100: beyond that, a new sign-in ends the least recently used one."
       )
   )
   .add(
@@ -89,7 +89,7 @@ export class SessionApi extends HttpApiGroup.make("session")
       .annotate(OpenApi.Summary, "Sign out everywhere")
       .annotate(
         OpenApi.Description,
-        "Ends all of the person's sessions, this one included, and their open sign-in links."
+        "Ends all of the person's sessions, including this one, and their open sign-in links."
       )
   )
   .add(

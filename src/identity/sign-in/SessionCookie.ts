@@ -3,7 +3,7 @@ import { Duration, Effect, Redacted } from "effect"
 import { sessionCookie } from "../Authentication.ts"
 import { sessionHours } from "./Sessions.ts"
 
-/** The session's cookie on the way to the browser: never readable by a page, never sent by another site's request. */
+/** The session's cookie: pages can't read it, and other sites' requests don't send it, except by following a link. */
 
 const attributes = { path: "/", httpOnly: true, secure: true, sameSite: "lax" } as const
 

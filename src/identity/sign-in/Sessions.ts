@@ -16,7 +16,7 @@ import {
 } from "../keys/CredentialLimits.ts"
 import type { Role } from "../Principal.ts"
 
-/** A person's place in their organization. */
+/** A person's membership of their organization. */
 export interface Membership {
   readonly organizationId: OrganizationId
   readonly role: Role
@@ -39,10 +39,10 @@ export interface Session {
 /** How long a session lasts without a request. */
 export const sessionHours = 12
 
-/** Days after which a session ends, however much it is used. */
+/** How many days a session lasts at most, however much it is used. */
 export const sessionDays = 30
 
-/** Sessions of one person at a time: a new one ends the one that was not used for the longest time. */
+/** How many sessions a person has at most: a new one ends the least recently used. */
 export const maxSessions = 100
 
 /** A session as its person sees it in a list: never its token. */
@@ -53,69 +53,24 @@ export interface SessionRecord {
   /** To the minute. */
   readonly lastUsedAt: Date
   readonly expiresAt: Date
-  /** What signed in, such as `Firefox on Linux`; null where it did not say, or is no browser that we know. */
+  /** The browser and system that signed in, such as `Firefox on Linux`; null if the browser is not known. */
   readonly client: string | null
 }
 
-/** What is stored of a one-time or session token: 256 random bits, so a plain hash can't be guessed back. */
+/**
+ * The hash of a one-time or session token, which is stored: a token has 256 random bits, so a plain hash can't be
+ * reversed by guessing.
+ */
 export const tokenHash = (token: Redacted.Redacted): Buffer =>
   createHash("sha256").update(Redacted.value(token)).digest()
 
-/** 32 random bytes as base64url. */
+/** A new token: 32 random bytes as base64url. */
 export const newToken = (): Redacted.Redacted => Redacted.make(randomBytes(32).toString("base64url"))
 
 const tokenForm = /^[A-Za-z0-9_-]{43}$/
 
 /** Whether a text has the form of a token: anything else is not even looked up. */
 export const isToken = (text: string): boolean => tokenForm.test(text)
-
-/** Sessions of signed-in people. */
-export class Sessions extends Context.Tag("connected-payments/identity/Sessions")<
-  Sessions,
-  {
-    /**
-     * Begins a session for a person, on the record of their organization's audit log, and ends their open sign-in links;
-     * the token is in this answer only. To be run in a transaction that holds the person's row, as `ensurePerson` does.
-     */
-    readonly create: (
-      personId: string,
-      client: string | null
-    ) => Effect.Effect<{ readonly token: Redacted.Redacted; readonly session: Session }, ServiceUnavailable>
-    /**
-     * The session of a token, with a token taken from its rate limit and up to `organizationTokens` from its
-     * organization's, in one round trip. Refuses nothing for want of them. Extends the session by its 12 hours, within
-     * its 30 days, when the last extension is more than a minute old; `extended` says so.
-     */
-    readonly admit: (
-      token: Redacted.Redacted,
-      policies: CredentialPolicies,
-      organizationTokens: number
-    ) => Effect.Effect<
-      CredentialLimits & { readonly session: Session; readonly extended: boolean },
-      SessionInvalid | ServiceUnavailable
-    >
-    /** The sessions of a person that have not ended, the last used first: at most `maxSessions`. */
-    readonly list: (personId: string) => Effect.Effect<ReadonlyArray<SessionRecord>, ServiceUnavailable>
-    /** Ends one of a person's sessions, their present one or another; answers whether there was such a session. */
-    readonly end: (session: Session, id: string) => Effect.Effect<boolean, ServiceUnavailable>
-    /** Ends all of a person's sessions, their present one included, and their open sign-in links. */
-    readonly endAll: (session: Session) => Effect.Effect<void, ServiceUnavailable>
-    /** Selects the workspace that the session works in from now on. */
-    readonly selectWorkspace: (
-      session: Session,
-      environment: Environment
-    ) => Effect.Effect<Session, WorkspaceAccessRequired | ServiceUnavailable>
-    /** Removes sessions that have ended. */
-    readonly clean: Effect.Effect<void, ServiceUnavailable>
-  }
->() {
-  static readonly layer: Layer.Layer<Sessions, never, SqlClient.SqlClient> = Layer.effect(
-    Sessions,
-    Effect.gen(function* () {
-      return makeSessions(yield* SqlClient.SqlClient, yield* makeAuditAll)
-    })
-  )
-}
 
 interface SessionRow extends Omit<Session, "membership"> {
   readonly organizationId: OrganizationId | null
@@ -132,11 +87,11 @@ const toSession = ({ environments, organizationId, role, ...session }: SessionRo
   membership: organizationId === null ? null : { organizationId, role, environments }
 })
 
-function makeSessions(
-  sql: SqlClient.SqlClient,
-  auditAll: Effect.Effect.Success<typeof makeAuditAll>
-): Sessions["Type"] {
-  // A process of the version before extends sessions without the limit of their days
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const auditAll = yield* makeAuditAll
+
+  // A process of the previous version extends sessions beyond their maximum of days
   const expiresAt = sql.literal(`LEAST(s.expires_at, s.created_at + interval '${sessionDays} days')`)
   const lasts = sql`s.expires_at > now() AND s.created_at > now() - ${sessionDays} * interval '1 day'`
 
@@ -157,7 +112,10 @@ function makeSessions(
       Option.map(Option.fromNullable(row), toSession)
     )
 
-  /** In the log of the person's organization, as it concerns all of it; who has none has no log. */
+  /**
+   * Records in the log of the person's organization, for the organization as a whole; without an organization there is
+   * no log.
+   */
   const record = (
     { membership, personId }: Pick<Session, "membership" | "personId">,
     action: AuditAction,
@@ -194,7 +152,7 @@ function makeSessions(
       VALUES (${id}, ${tokenHash(token)}, ${personId}, now() + ${sessionHours} * interval '1 hour', ${client})`
     const session = yield* Effect.orDie(Effect.flatten(find(id).pipe(Effect.orDie)))
     yield* record(session, "session.started", [id])
-    // The sandbox is selected first, but a person may have been granted production alone
+    // The sandbox is selected first, but a person may have been granted production only
     const [only] = session.membership?.environments ?? []
     if (only === undefined || session.membership?.environments.includes(session.environment) === true) {
       return { token, session }
@@ -254,7 +212,7 @@ function makeSessions(
   const endAll = Effect.fn("Sessions.endAll")(function* (session: Session) {
     yield* transaction(sql)(
       Effect.gen(function* () {
-        // No sign-in of theirs comes between
+        // The lock keeps a sign-in of theirs from coming between
         yield* sql`SELECT 1 FROM payments.people WHERE id = ${session.personId} FOR NO KEY UPDATE`
         yield* endLinks(session.personId)
         const ended = yield* sql<{ readonly id: string }>`
@@ -279,4 +237,47 @@ function makeSessions(
   const clean = sql`DELETE FROM payments.sessions WHERE expires_at < now()`.pipe(Effect.asVoid, orUnavailable)
 
   return { create, admit, list, end, endAll, selectWorkspace, clean }
+})
+
+/** Sessions of signed-in people. */
+export class Sessions extends Context.Tag("connected-payments/identity/Sessions")<
+  Sessions,
+  {
+    /**
+     * Begins a session for a person, recorded in their organization's audit log, and ends their open sign-in links.
+     * Only this answer has the token. Run it in a transaction that holds the person's row, as `ensurePerson` does.
+     */
+    readonly create: (
+      personId: string,
+      client: string | null
+    ) => Effect.Effect<{ readonly token: Redacted.Redacted; readonly session: Session }, ServiceUnavailable>
+    /**
+     * The session of a token, with a token taken from its rate limit and up to `organizationTokens` from its
+     * organization's, in one round trip. Does not refuse a request that gets no token. Extends the session by its 12
+     * hours, within its 30 days, if the last extension is more than a minute old; `extended` says so.
+     */
+    readonly admit: (
+      token: Redacted.Redacted,
+      policies: CredentialPolicies,
+      organizationTokens: number
+    ) => Effect.Effect<
+      CredentialLimits & { readonly session: Session; readonly extended: boolean },
+      SessionInvalid | ServiceUnavailable
+    >
+    /** The sessions of a person that have not ended, most recently used first: at most `maxSessions`. */
+    readonly list: (personId: string) => Effect.Effect<ReadonlyArray<SessionRecord>, ServiceUnavailable>
+    /** Ends one of a person's sessions, the current one or another; returns whether there was such a session. */
+    readonly end: (session: Session, id: string) => Effect.Effect<boolean, ServiceUnavailable>
+    /** Ends all of a person's sessions, including the current one, and their open sign-in links. */
+    readonly endAll: (session: Session) => Effect.Effect<void, ServiceUnavailable>
+    /** Selects the session's workspace. */
+    readonly selectWorkspace: (
+      session: Session,
+      environment: Environment
+    ) => Effect.Effect<Session, WorkspaceAccessRequired | ServiceUnavailable>
+    /** Removes sessions that have ended. */
+    readonly clean: Effect.Effect<void, ServiceUnavailable>
+  }
+>() {
+  static readonly layer: Layer.Layer<Sessions, never, SqlClient.SqlClient> = Layer.effect(Sessions, make)
 }

@@ -9,7 +9,7 @@ import { takeSignInLink } from "./MailLimits.ts"
 import { signInMail, signInMinutes } from "./Mails.ts"
 import { newToken, type Session, Sessions, tokenHash } from "./Sessions.ts"
 
-/** A session just begun, with the token of its cookie: it is in this answer only. */
+/** A session just begun, with the token of its cookie, which only this answer has. */
 export interface BegunSession {
   readonly token: Redacted.Redacted
   readonly session: Session
@@ -27,16 +27,16 @@ export class SignIn extends Context.Tag("connected-payments/identity/SignIn")<
   {
     /**
      * Mails a one-time link, valid 15 minutes, in the background. Does the same for every address, known or not: a
-     * person is made when their first link is redeemed. Within `signInLinkLimits`.
+     * person is created when their first link is redeemed. Within `signInLinkLimits`.
      */
     readonly requestLink: (email: string) => Effect.Effect<void, RateLimitExceeded | ServiceUnavailable>
-    /** Whom a link signs in; uses nothing up. One answer for unknown, used and expired ones. */
+    /** Whom a link signs in; does not use it. The same refusal for unknown, used and expired ones. */
     readonly preview: (token: Redacted.Redacted) => Effect.Effect<LinkPreview, SessionInvalid | ServiceUnavailable>
     /**
-     * Begins a session with a link's token, and ends the person's other open links. One answer for unknown, used and
-     * expired ones.
+     * Begins a session with a link's token, and ends the person's other open links. The same refusal for unknown, used
+     * and expired ones.
      *
-     * @param client what signs in, as `describeClient` says
+     * @param client what signs in, as `describeClient` returns it
      */
     readonly redeem: (
       token: Redacted.Redacted,
@@ -47,62 +47,62 @@ export class SignIn extends Context.Tag("connected-payments/identity/SignIn")<
   }
 >() {
   static readonly layer = (options: {
-    /** Where people reach the service, without a trailing slash. */
+    /** The public URL of the service, without a trailing slash. */
     readonly publicUrl: string
   }): Layer.Layer<SignIn, never, SqlClient.SqlClient | Sessions | RateLimits | Mailer> =>
-    Layer.effect(
-      SignIn,
+    Layer.effect(SignIn, make(options.publicUrl))
+}
+
+const make = Effect.fnUntraced(function* (publicUrl: string) {
+  const sql = yield* SqlClient.SqlClient
+  const sessions = yield* Sessions
+  const limits = yield* RateLimits
+  const mailer = yield* Mailer
+  const memberships = yield* makeMemberships
+
+  const requestLink = Effect.fn("SignIn.requestLink")(function* (email: string) {
+    yield* takeSignInLink(limits, email)
+    const token = newToken()
+    yield* sql`
+      INSERT INTO payments.login_tokens (token_hash, email, expires_at)
+      VALUES (${tokenHash(token)}, ${email}, now() + ${signInMinutes} * interval '1 minute')`
+    yield* mailer.queue(signInMail({ publicUrl, to: email, token }))
+  }, orUnavailable)
+
+  const invalid = () =>
+    new SessionInvalid({
+      message:
+        "The sign-in link is not valid: it is unknown, was used, has expired, or another one was used after it was sent. Ask for a new one."
+    })
+
+  const find = Effect.fnUntraced(function* (token: Redacted.Redacted) {
+    const [found] = yield* sql<LinkPreview>`
+      SELECT email, expires_at AS "expiresAt" FROM payments.login_tokens
+      WHERE token_hash = ${tokenHash(token)} AND used_at IS NULL AND expires_at > now()`
+    return found ?? (yield* invalid())
+  })
+
+  const preview = Effect.fn("SignIn.preview")(find, orUnavailable)
+
+  const redeem = Effect.fn("SignIn.redeem")(function* (token: Redacted.Redacted, client: string | null) {
+    return yield* transaction(sql)(
       Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const sessions = yield* Sessions
-        const limits = yield* RateLimits
-        const mailer = yield* Mailer
-        const memberships = yield* makeMemberships
-
-        const requestLink = Effect.fn("SignIn.requestLink")(function* (email: string) {
-          yield* takeSignInLink(limits, email)
-          const token = newToken()
-          yield* sql`
-            INSERT INTO payments.login_tokens (token_hash, email, expires_at)
-            VALUES (${tokenHash(token)}, ${email}, now() + ${signInMinutes} * interval '1 minute')`
-          yield* mailer.queue(signInMail({ publicUrl: options.publicUrl, to: email, token }))
-        }, orUnavailable)
-
-        const invalid = () =>
-          new SessionInvalid({
-            message:
-              "The sign-in link is not valid: it is unknown, was used, has expired, or another one was used after it was sent. Ask for a new one."
-          })
-
-        const find = Effect.fnUntraced(function* (token: Redacted.Redacted) {
-          const [found] = yield* sql<LinkPreview>`
-            SELECT email, expires_at AS "expiresAt" FROM payments.login_tokens
-            WHERE token_hash = ${tokenHash(token)} AND used_at IS NULL AND expires_at > now()`
-          return found ?? (yield* invalid())
-        })
-
-        const preview = Effect.fn("SignIn.preview")(find, orUnavailable)
-
-        const redeem = Effect.fn("SignIn.redeem")(function* (token: Redacted.Redacted, client: string | null) {
-          return yield* transaction(sql)(
-            Effect.gen(function* () {
-              const { email } = yield* find(token)
-              // Holds the person's row: of their links that are used at the same time the first one ends the others
-              const personId = yield* memberships.ensurePerson(email)
-              const [used] = yield* sql`
-                UPDATE payments.login_tokens SET used_at = now()
-                WHERE token_hash = ${tokenHash(token)} AND used_at IS NULL AND expires_at > now() RETURNING 1`
-              if (used === undefined) {
-                return yield* invalid()
-              }
-              return yield* sessions.create(personId, client)
-            })
-          )
-        }, orUnavailable)
-
-        const clean = sql`DELETE FROM payments.login_tokens WHERE expires_at < now()`.pipe(Effect.asVoid, orUnavailable)
-
-        return { requestLink, preview, redeem, clean }
+        const { email } = yield* find(token)
+        // Holds the person's row: if several of their links are used at the same time, the first one ends the
+        // others
+        const personId = yield* memberships.ensurePerson(email)
+        const [used] = yield* sql`
+          UPDATE payments.login_tokens SET used_at = now()
+          WHERE token_hash = ${tokenHash(token)} AND used_at IS NULL AND expires_at > now() RETURNING 1`
+        if (used === undefined) {
+          return yield* invalid()
+        }
+        return yield* sessions.create(personId, client)
       })
     )
-}
+  }, orUnavailable)
+
+  const clean = sql`DELETE FROM payments.login_tokens WHERE expires_at < now()`.pipe(Effect.asVoid, orUnavailable)
+
+  return { requestLink, preview, redeem, clean }
+})

@@ -17,7 +17,7 @@ export const RequestSignInLink = strict(
   Schema.Struct({ email: Email }).annotations({ identifier: "RequestSignInLink" })
 )
 
-/** The answer to it: the same for every address. */
+/** The answer to a request for a sign-in link: the same for every address. */
 export const SignInLinkRequested = Schema.Struct({ sent: Schema.Literal(true) }).annotations({
   identifier: "SignInLinkRequested"
 })
@@ -30,7 +30,7 @@ export const SignInPreview = Schema.Struct({ email: Schema.String, expiresAt: Sc
   identifier: "SignInPreview"
 })
 
-/** A page for a person, who came by a mailed link. */
+/** The page that a mailed link opens. */
 export const LinkPage = HttpApiSchema.Text({ contentType: "text/html" })
 
 /** Signing in by e-mail link (the contract leaves the session's login open). Needs no credential. */
@@ -45,7 +45,7 @@ export class SignInApi extends HttpApiGroup.make("signIn")
       .annotate(OpenApi.Summary, "Ask for a sign-in link by e-mail")
       .annotate(
         OpenApi.Description,
-        "The answer is the same whether or not the person exists; who does not is made at the first sign-in. At most 5 links to one mailbox in 15 minutes, and 30 in a day."
+        "The answer is the same whether or not the person exists; a new person is created at the first sign-in. At most 5 links to one mailbox in 15 minutes, and 30 in a day."
       )
   )
   .add(
@@ -54,7 +54,7 @@ export class SignInApi extends HttpApiGroup.make("signIn")
       .annotate(OpenApi.Summary, "The page that a sign-in link opens")
       .annotate(
         OpenApi.Description,
-        "Redeems nothing by itself: it says whom the link signs in, and its button sends the token, which is behind the link's #, to `POST /identity/session`."
+        "Opening it redeems nothing: the page shows whom the link signs in, and its button sends the token, which follows the link's #, to `POST /identity/session`."
       )
   )
   .add(
@@ -67,7 +67,7 @@ export class SignInApi extends HttpApiGroup.make("signIn")
       .addError(errorSchema(RateLimitExceeded))
       .middleware(RedemptionLimit)
       .annotate(OpenApi.Summary, "Read whom a sign-in link signs in")
-      .annotate(OpenApi.Description, "Uses nothing up: the link's page says so before its button signs anybody in.")
+      .annotate(OpenApi.Description, "Does not use the link: its page shows this before the person signs in.")
   )
   .add(
     HttpApiEndpoint.post("redeem", "/identity/session")
@@ -81,7 +81,7 @@ export class SignInApi extends HttpApiGroup.make("signIn")
       .annotate(OpenApi.Summary, "Sign in with a link's token; sets the session cookie")
       .annotate(
         OpenApi.Description,
-        "A token works once, within 15 minutes, and ends the person's other open sign-in links. An `Origin` may be absent here; where it is sent, it must be a trusted one."
+        "A token works once, within 15 minutes, and ends the person's other open sign-in links. An `Origin` may be absent here; if it is sent, it must be a trusted one."
       )
   )
   .addError(errorSchema(ServiceUnavailable))

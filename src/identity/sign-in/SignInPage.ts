@@ -2,23 +2,23 @@ import { createHash } from "node:crypto"
 import { HttpServerResponse } from "@effect/platform"
 
 /**
- * The pages that mailed links open. They are the same for everybody: the token is behind the link's `#`, which a
- * browser does not send, and goes to the service in a request's body when the person presses the button. In a query it
- * would be written into traces, proxies' logs and histories on its way; and a mail scanner that opens every link would
- * use it up if opening were enough.
+ * The pages that mailed links open. They are the same for everybody: the token follows the link's `#`, which browsers
+ * do not send, and goes to the service in a request's body when the person presses the button. In a query it would be
+ * written into traces, proxies' logs and histories; and if opening the link were enough, a mail scanner that opens
+ * every link would use it.
  */
 
 interface PageText {
   readonly title: string
-  /** While it is not known yet what the link is for. */
+  /** Shown until it is known what the link is for. */
   readonly wait: string
   /** What the link is for; in braces, fields of the preview. */
   readonly intro: string
   readonly button: string
   readonly done: string
-  /** Where the token goes, relative to the page: the service may stand behind a path of a proxy's. */
+  /** Where the token is sent, relative to the page, since a proxy may serve the service below a path. */
   readonly action: string
-  /** Where it is asked what the token is for. */
+  /** Where the page asks what the token is for. */
   readonly preview: string
 }
 

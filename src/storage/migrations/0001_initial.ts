@@ -43,7 +43,7 @@ export default Effect.gen(function* () {
       PRIMARY KEY (organization_id, person_id)
     )`
 
-  // Looked up by hash alone: the key is what tells the organization
+  // Looked up by hash alone: the organization is not known before
   yield* sql`
     CREATE TABLE payments.api_keys (
       id uuid PRIMARY KEY,
@@ -83,7 +83,7 @@ export default Effect.gen(function* () {
       CHECK ((status = 'disconnected') = (disconnected_at IS NOT NULL))
     )`
 
-  // One row per verified notification, ours or not: organization_id is null where no account is linked
+  // One row per verified notification, ours or not: organization_id is null if no account is linked
   yield* sql`
     CREATE TABLE payments.receipts (
       environment text NOT NULL CHECK (environment IN ('sandbox', 'production')),
@@ -132,7 +132,7 @@ export default Effect.gen(function* () {
       FOREIGN KEY (organization_id, environment) REFERENCES payments.workspaces
     )`
 
-  // The secret that signs new deliveries has no retired_at; a rotation retires it, and it signs on for 24 hours
+  // The secret that signs new deliveries has no retired_at; a rotation retires it, and it keeps signing for 24 hours
   yield* sql`
     CREATE TABLE payments.endpoint_secrets (
       organization_id uuid NOT NULL,
@@ -152,9 +152,10 @@ export default Effect.gen(function* () {
   yield* sql`
     CREATE INDEX endpoint_secrets_of_endpoint ON payments.endpoint_secrets (organization_id, environment, endpoint_id, created_at)`
 
-  // A claimed delivery stays 'queued': its lease's token is set and its end is kept in next_attempt_at, so that one index
-  // serves due, retried and abandoned rows. The id is derived from event and endpoint, so that the primary key holds an
-  // event to one delivery per endpoint without a further index. Every attempt rewrites the row: half-filled pages keep that in place.
+  // A claimed delivery stays 'queued': its lease's token is set and the lease's end is kept in next_attempt_at, so that
+  // one index serves due, retried and abandoned rows. The id is derived from event and endpoint, so that the primary
+  // key limits an event to one delivery per endpoint without a further index. Every attempt rewrites the row:
+  // half-filled pages keep that in place.
   yield* sql`
     CREATE TABLE payments.deliveries (
       organization_id uuid NOT NULL,

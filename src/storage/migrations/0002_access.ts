@@ -64,7 +64,7 @@ export default Effect.gen(function* () {
   yield* sql`CREATE INDEX sessions_expiry ON payments.sessions (expires_at)`
 
   // Token buckets. Unlogged: a crash of the database empties it, which fills every bucket. Half-filled pages keep the
-  // row of a busy bucket in its place
+  // row of a busy bucket in place
   yield* sql`
     CREATE UNLOGGED TABLE payments.rate_limits (
       bucket text PRIMARY KEY,
@@ -95,7 +95,7 @@ export default Effect.gen(function* () {
     )`
   yield* sql`CREATE INDEX idempotency_keys_age ON payments.idempotency_keys (created_at)`
 
-  // Environment is null where a change concerns the organization as a whole
+  // Environment is null if a change concerns the organization as a whole
   yield* sql`
     CREATE TABLE payments.audit_log (
       organization_id uuid NOT NULL REFERENCES payments.organizations,

@@ -1,7 +1,10 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 
-/** Product images, by what they are: of no tenant, since the same bytes are the same image to all. */
+/**
+ * Product images, by the hash of their bytes: they belong to no tenant, since the same bytes are the same image for
+ * all.
+ */
 export default Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
@@ -12,6 +15,6 @@ export default Effect.gen(function* () {
       bytes bytea NOT NULL CHECK (length(bytes) BETWEEN 1 AND 4194304),
       created_at timestamptz NOT NULL DEFAULT now()
     )`
-  // They are compressed already
+  // Images are compressed already
   yield* sql`ALTER TABLE payments.product_images ALTER COLUMN bytes SET STORAGE EXTERNAL`
 })

@@ -1,12 +1,12 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 
-/** The accounts' reported status, events that paused endpoints missed, and what removing old records needs. */
+/** The accounts' reported status, events that paused endpoints missed, and indexes for removing old records. */
 export default Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
-  // The number of a reading, taken before it begins: of two readings of an account the one that began later counts. One
-  // sequence for all, so that a number stays comparable when an account is unlinked and linked again
+  // The number of a reading, taken before it begins: of two readings of an account, the one that began later counts.
+  // One sequence for all, so that a number stays comparable when an account is unlinked and linked again
   yield* sql`CREATE SEQUENCE payments.account_readings`
   yield* sql`
     ALTER TABLE payments.provider_accounts
@@ -16,7 +16,7 @@ export default Effect.gen(function* () {
       -- The created_at of the last account.updated: a later reading's event is never dated before it
       ADD COLUMN reported_status_at timestamptz`
 
-  // Events that matched an endpoint while it was paused: no delivery is made of them, but they can be looked at
+  // Events that matched an endpoint while it was paused: they get no delivery, but can be read
   yield* sql`
     CREATE TABLE payments.skipped_events (
       organization_id uuid NOT NULL,

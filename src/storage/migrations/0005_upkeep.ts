@@ -1,11 +1,11 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 
-/** Recoveries of endpoints, warnings of failures, and what removing old deliveries and events needs. */
+/** Recoveries of endpoints, warnings of failures, and indexes for removing old deliveries and events. */
 export default Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
-  // Failed deliveries alone, so that a delivery that succeeds never writes to it
+  // Only failed deliveries, so that a delivery that succeeds never writes to it
   yield* sql`
     CREATE INDEX deliveries_failed
     ON payments.deliveries (organization_id, environment, endpoint_id, finished_at, id) WHERE state = 'failed'`
@@ -18,7 +18,7 @@ export default Effect.gen(function* () {
   yield* sql`CREATE INDEX events_age ON payments.events (created_at)`
   yield* sql`CREATE INDEX skipped_events_age ON payments.skipped_events (created_at)`
 
-  // total: what had failed when it was asked for. reached_at and reached_id: the last delivery that it has come to
+  // total: how many had failed when it was started. reached_at and reached_id: the last delivery that it has reached
   yield* sql`
     CREATE TABLE payments.recoveries (
       organization_id uuid NOT NULL,

@@ -2,21 +2,20 @@ import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 
 /**
- * The queue in a table of its own, and the attempts of a delivery in its row.
+ * The queue in a separate table, and the attempts of a delivery in its row.
  *
- * Processes of the versions before can't work on this schema: their workers claim nothing and their statements that
- * store deliveries are refused (`attempts` has no default for that), so that none is stored without its place in the
- * queue.
+ * Processes of earlier versions can't work on this schema: their workers claim nothing, and their statements that store
+ * deliveries are refused (hence `attempts` has no default), so that none is stored without its row in the queue.
  */
 export default Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
-  // Whatever a process of before is storing is taken in; what it stores after this is refused
+  // What an earlier process is storing is included; what it stores after this is refused
   yield* sql`LOCK TABLE payments.deliveries IN ACCESS EXCLUSIVE MODE`
 
-  // What waits, with all that its attempt needs but the payload. The table stays small, however long the history grows. A
-  // claim changes no indexed column, the end of a delivery deletes the row: neither writes to an index. Half-filled pages
-  // keep the new version of a row beside the old one
+  // Waiting deliveries, with all that an attempt needs except the payload. The table stays small, however long the
+  // history grows. A claim changes no indexed column, and the end of a delivery deletes the row: neither writes to an
+  // index. Half-filled pages keep the new version of a row next to the old one
   yield* sql`
     CREATE TABLE payments.delivery_queue (
       organization_id uuid NOT NULL,
@@ -47,7 +46,7 @@ export default Effect.gen(function* () {
     FROM payments.deliveries WHERE state = 'queued'`
   yield* sql`CREATE INDEX delivery_queue_due ON payments.delivery_queue (next_attempt_at)`
 
-  // The same write that moves a delivery on records its attempt. The attempt with number n is the array's n-th
+  // The write that changes a delivery's state also records its attempt. Attempt number n is the array's n-th element
   yield* sql`
     CREATE TYPE payments.delivery_attempt AS (
       number smallint,
@@ -60,7 +59,7 @@ export default Effect.gen(function* () {
   yield* sql`
     ALTER TABLE payments.deliveries
       ADD COLUMN attempts payments.delivery_attempt[] NOT NULL DEFAULT '{}' CHECK (cardinality(attempts) <= 12)`
-  // Nearly every row is written: the indexes are made anew afterwards
+  // Nearly every row is written: the indexes are created again afterwards
   yield* sql`DROP INDEX payments.deliveries_of_endpoint`
   yield* sql`DROP INDEX payments.deliveries_of_event`
   yield* sql`DROP INDEX payments.deliveries_failed`
@@ -74,7 +73,7 @@ export default Effect.gen(function* () {
     ) a
     WHERE d.organization_id = a.organization_id AND d.environment = a.environment AND d.id = a.delivery_id`
   yield* sql`DROP TABLE payments.delivery_attempts`
-  // A stored column has the table written anew, without what the update left behind
+  // Adding a stored column rewrites the table, without what the update left behind
   yield* sql`
     ALTER TABLE payments.deliveries
       ALTER COLUMN attempts DROP DEFAULT,

@@ -1,17 +1,19 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 
-/** Limits that give several tokens at a time, a limit of keys, who uploaded which image, and the provider as an author. */
+/**
+ * Limits that grant several tokens at a time, a limit on keys, who uploaded which image, and the provider as an author.
+ */
 export default Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
-  // Tokens that the last request took. A process of the version before leaves it as it is, and reads it nowhere
+  // Tokens that the last request took. A process of the previous version neither writes nor reads it
   yield* sql`ALTER TABLE payments.rate_limits ADD COLUMN granted double precision NOT NULL DEFAULT 1`
 
-  // What counts against an organization's limit of keys
+  // The keys that count towards an organization's limit
   yield* sql`CREATE INDEX api_keys_unrevoked ON payments.api_keys (organization_id) WHERE revoked_at IS NULL`
 
-  // An image is of no tenant, but its uploads are: whoever removes one has to tell them
+  // An image belongs to no tenant, but its uploads do: a removal has to be recorded for each
   yield* sql`
     CREATE TABLE payments.product_image_uploads (
       organization_id uuid NOT NULL,
@@ -28,7 +30,7 @@ export default Effect.gen(function* () {
     WHERE action = 'product_image.uploaded' AND environment IS NOT NULL
     GROUP BY organization_id, environment, target_id`
 
-  // The provider disconnects accounts, too. Not checked against what is there, which the narrower one held
+  // The provider disconnects accounts, too. Existing rows are not checked: they satisfied the narrower constraint
   yield* sql`ALTER TABLE payments.audit_log DROP CONSTRAINT audit_log_author_kind_check`
   yield* sql`
     ALTER TABLE payments.audit_log ADD CONSTRAINT audit_log_author_kind_check

@@ -2,8 +2,8 @@ import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 
 /**
- * What earlier tries under an idempotency key came to, where their effect is outside the database. The defaults are what
- * a process of the version before, which knows none of these, leaves behind.
+ * The outcome of earlier tries under an idempotency key, if their effect is outside the database. A process of the
+ * previous version, which knows none of these columns, leaves the defaults.
  */
 export default Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

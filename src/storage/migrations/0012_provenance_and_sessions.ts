@@ -2,8 +2,8 @@ import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 
 /**
- * Who created a key and an invitation, so that they end with the right to give them; and of sessions when they were last
- * used and by what. A process of the version before leaves the columns as their defaults say: created by nobody known.
+ * Who created a key or an invitation, so that it ends with the creator's right to give it; and when a session was last
+ * used, and by which client. A process of the previous version leaves the defaults: an unknown creator.
  */
 export default Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -28,6 +28,6 @@ export default Effect.gen(function* () {
       -- Such as 'Firefox on Linux'; null where the client did not say, or is no browser that we know
       ADD COLUMN client text`
 
-  // The other open links of who signs in
+  // The other open links of a person who signs in
   yield* sql`CREATE INDEX login_tokens_open ON payments.login_tokens (email) WHERE used_at IS NULL`
 })
