@@ -7,19 +7,17 @@ const make = Effect.gen(function* () {
   const secretKey = `sk_test_${randomBytes(16).toString("hex")}`
   const webhookSecret = `whsec_${randomBytes(16).toString("hex")}`
   const emulator = yield* makeEmulator({ secretKey, webhookSecret })
-  return {
-    emulator,
-    options: {
-      sandbox: Option.some({
-        secretKey: Redacted.make(secretKey),
-        webhookSecrets: [Redacted.make(webhookSecret)]
-      }),
-      production: Option.none(),
-      apiUrl: Option.some(new URL(emulator.url)),
-      checkoutSuccessUrl: "https://shop.example/thanks?session_id={CHECKOUT_SESSION_ID}",
-      checkoutCancelUrl: "https://shop.example/cart"
-    }
+  const options: StripeProviderOptions = {
+    sandbox: Option.some({
+      secretKey: Redacted.make(secretKey),
+      webhookSecrets: [Redacted.make(webhookSecret)]
+    }),
+    production: Option.none(),
+    apiUrl: Option.some(new URL(emulator.url)),
+    checkoutSuccessUrl: "https://shop.example/thanks?session_id={CHECKOUT_SESSION_ID}",
+    checkoutCancelUrl: "https://shop.example/cart"
   }
+  return { emulator, options }
 })
 
 /**
