@@ -3,10 +3,10 @@ import { fileURLToPath } from "node:url"
 import { inject } from "vitest"
 
 /**
- * The arguments with which `node` runs a program: the run's own build of it, which starts in half the time that the
- * sources take, or the sources where a run makes no build.
+ * The arguments with which `node` runs a program: the run's bundle of it, which starts in a fraction of the time that
+ * the sources take, or the sources if a run makes no bundles.
  *
- * @param source its source below the repository, such as `src/main.ts`
+ * @param source its source below the repository, one of those that `buildInto` bundles, such as `src/main.ts`
  */
 export const program = (source: string): readonly [string, ...ReadonlyArray<string>] => {
   const directory = inject("buildDirectory")
