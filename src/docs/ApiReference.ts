@@ -4,7 +4,7 @@ import { Api } from "../contract/Api.ts"
 import { escaped, icon } from "./Html.ts"
 import { publishedDocument } from "./PublishedDocument.ts"
 
-/** Where the contract's documents are served, to everybody: the OpenAPI document, the page that shows it, its script. */
+/** The public paths of the contract's documents: the OpenAPI document, the page that shows it, its script. */
 export const documentPaths = {
   openApi: "/openapi.json",
   reference: "/docs/reference",
@@ -12,18 +12,18 @@ export const documentPaths = {
 } as const
 
 /**
- * The page takes its script and the document from this service, and asks nobody else: a key typed into it stays here.
- * The styles are the script's own, which adds them as it runs, and it compiles WebAssembly of its own.
+ * The policy of the page, which loads its script and the document only from this service, so that a key typed into it
+ * stays here. The script adds its own styles and compiles its own WebAssembly.
  */
 const policy =
   "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'unsafe-inline'; img-src 'self' data:; font-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/** How the page shows the document; see Scalar's documentation of its configuration. */
+/** The configuration of the page; see Scalar's documentation. */
 const configuration = {
   url: documentPaths.openApi,
   authentication: { preferredSecurityScheme: "apiKey" },
   withDefaultFonts: false,
-  // What leads to other services
+  // Without links to other services
   hideClientButton: true,
   showToolbar: "never",
   documentDownloadType: "direct",
@@ -47,7 +47,7 @@ const page = `<!doctype html>
 </html>
 `
 
-/** The library's own page of an API without operations: its script is in it, and nowhere else that can be imported. */
+/** The library's own page for an API without operations: it contains the script, which can't be imported otherwise. */
 const librarysPage: Effect.Effect<string> = Effect.promise(async () => {
   const { dispose, handler } = HttpLayerRouter.toWebHandler(
     Layer.mergeAll(
@@ -64,7 +64,7 @@ const librarysPage: Effect.Effect<string> = Effect.promise(async () => {
   }
 })
 
-/** Its last script: the others hold the document and the configuration. */
+/** The last script of a page: the others hold the document and the configuration. */
 const scriptOf = (html: string): string => {
   const end = html.lastIndexOf("</script>")
   const configured = html.indexOf("dataset.configuration")
@@ -75,7 +75,7 @@ const scriptOf = (html: string): string => {
   return html.slice(start + "<script>".length, end)
 }
 
-/** A new version of the service has another one: asked for each time, and answered 304 as long as it is the same. */
+/** Revalidated each time, since a new version of the service may differ; the answer is 304 if nothing changed. */
 const cacheControl = "no-cache"
 
 /** Serves `/openapi.json`, and `/docs/reference` with its script. */

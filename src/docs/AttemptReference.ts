@@ -1,9 +1,9 @@
 import { AttemptErrorCode } from "../deliveries/Attempt.ts"
 import { withGenerated } from "./Generated.ts"
 
-/** The reference of attempts' error codes for integrators (contract 9.8): what each says, and what to do. */
+/** The reference of attempts' error codes for integrators (contract 9.8): what each means, and what to do. */
 
-/** What is said of a code. */
+/** What the reference says about a code. */
 interface Advice {
   readonly why: string
   readonly remedy: string
@@ -14,12 +14,12 @@ const ours = "Nothing: it is sent again."
 const advice: Readonly<Record<AttemptErrorCode, Advice>> = {
   timeout: {
     why: "There was no complete answer within the attempt's time-out of 10 seconds.",
-    remedy: "Store the event, answer, and do what takes long afterwards."
+    remedy: "Store the event, answer, and do slow work afterwards."
   },
   connection_refused: { why: "Nothing listens at the endpoint's address.", remedy: "Start the receiver." },
   connection_reset: {
     why: "The connection was closed in the middle of the exchange.",
-    remedy: "Look at the receiver and the proxies before it."
+    remedy: "Check the receiver and the proxies in front of it."
   },
   dns_failure: { why: "The host's name could not be resolved.", remedy: "Check its DNS records." },
   tls_failure: {
@@ -27,12 +27,12 @@ const advice: Readonly<Record<AttemptErrorCode, Advice>> = {
     remedy: "Check the certificate's chain, its names and its dates."
   },
   destination_blocked: {
-    why: "The host's name leads to an address that is not public. Nothing was sent.",
+    why: "The host's name resolves to an address that is not public. Nothing was sent.",
     remedy: "Give it a public address, or create an endpoint with another URL."
   },
   redirect_refused: {
     why: "The answer was a redirect, which is never followed.",
-    remedy: "Create an endpoint with the URL that it leads to."
+    remedy: "Create an endpoint with the URL that it redirects to."
   },
   http_error: {
     why: "The answer was an HTTP status outside 2xx; `httpStatus` has it.",
@@ -48,7 +48,7 @@ const advice: Readonly<Record<AttemptErrorCode, Advice>> = {
   },
   interrupted: { why: "A process of ours ended during the attempt; the event may have arrived.", remedy: ours },
   endpoint_deleted: {
-    why: "The endpoint was deleted while the delivery waited. In a delivery's `lastErrorCode` alone.",
+    why: "The endpoint was deleted while the delivery waited. Only in a delivery's `lastErrorCode`.",
     remedy: "Read the event from the delivery."
   },
   consumer_refused_signature: {
@@ -82,5 +82,5 @@ export const attemptTable = (): string =>
     ""
   ].join("\n")
 
-/** The README's text with its reference of attempts' error codes brought up to date. */
+/** A guide's text with its reference of attempts' error codes brought up to date. */
 export const withAttemptTable = (text: string): string => withGenerated(text, "error codes of attempts", attemptTable())

@@ -35,13 +35,13 @@ export const errorTable = (): string =>
     ""
   ].join("\n")
 
-/** A text with the table of errors between its markers brought up to date. */
+/** A guide's text with its table of errors brought up to date. */
 export const withErrorTable = (text: string): string => withGenerated(text, "errors", errorTable())
 
-/** The texts above mark code in backquotes. */
+/** A text as HTML; backquotes mark code. */
 const marked = (text: string): string => escaped(text).replaceAll(/`([^`]+)`/g, "<code>$1</code>")
 
-/** Each error as a part of the page of errors, with a place to link to. */
+/** Each error as a section of the page of errors, with an anchor. */
 export const errorSections: ReadonlyArray<{
   readonly anchor: string
   readonly heading: string

@@ -2,9 +2,9 @@ import { eventTypes } from "../events/Catalog.ts"
 import { exampleEvent } from "../events/Samples.ts"
 import { withGenerated } from "./Generated.ts"
 
-/** The reference of events for integrators (contract 6): each type with an example, made of the catalog. */
+/** The reference of events for integrators (contract 6): each type with an example, from the catalog. */
 
-/** JSON on one line, with blanks where a reader wants them. */
+/** JSON on one line, with spaces for readability. */
 const onOneLine = (value: unknown): string => JSON.stringify(value, undefined, 1).replaceAll(/\n */g, " ")
 
 /** A whole event as an example, and a table of all types with an example of the `data` of each. */
@@ -24,5 +24,5 @@ export const eventTable = (): string => {
   ].join("\n")
 }
 
-/** The README's text with its reference of events brought up to date. */
+/** A guide's text with its reference of events brought up to date. */
 export const withEventTable = (text: string): string => withGenerated(text, "events", eventTable())

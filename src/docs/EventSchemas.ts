@@ -10,10 +10,10 @@ import {
 } from "../events/JsonSchemas.ts"
 import { publishedDocument } from "./PublishedDocument.ts"
 
-/** Where the JSON Schemas of events are served, to everybody: one for each type, and one of any event. */
+/** The public paths of the JSON Schemas of events: one for each type, and one for all. */
 export const eventSchemaPaths = [anyEventSchemaPath, ...eventTypes.map(({ type }) => eventSchemaPath(type))] as const
 
-/** May be kept for an hour without asking: a later version of the service may describe a field better. */
+/** Serves a schema, cacheable for an hour: a later version of the service may describe a field better. */
 const document = (schema: JsonSchema) =>
   publishedDocument({
     body: `${JSON.stringify(schema, undefined, 2)}\n`,

@@ -1,6 +1,6 @@
 /**
- * Replaces what stands between a document's markers `<!-- The <what>, written by `npm run docs` -->` and
- * `<!-- The end of the <what> -->`. A text without both is answered as it is.
+ * Replaces the text between a document's markers `<!-- The <what>, written by `npm run docs` -->` and
+ * `<!-- The end of the <what> -->`. A text without both is returned unchanged.
  */
 export const withGenerated = (text: string, what: string, generated: string): string => {
   const begin = `<!-- The ${what}, written by \`npm run docs\` -->`

@@ -17,7 +17,7 @@ import { publishedDocument } from "./PublishedDocument.ts"
 const stylePath = guidePath("style.css")
 const searchPath = guidePath("search")
 
-/** Where the pages are, to everybody. */
+/** The public paths of the pages. */
 export const guidePaths: ReadonlyArray<string> = [guidesPath, stylePath, searchPath, ...guideNames.map(guidePath)]
 
 const policy =
@@ -27,7 +27,7 @@ const pageHeaders = { "content-security-policy": policy, "referrer-policy": "no-
 
 const html = "text/html; charset=utf-8"
 
-/** A new version of the service has others: asked for each time, and answered 304 as long as they are the same. */
+/** Revalidated each time, since a new version of the service may differ; the answer is 304 if nothing changed. */
 const cacheControl = "no-cache"
 
 /** A guide as it is shown. */
@@ -36,7 +36,7 @@ interface Rendered extends Guide {
   readonly sections: ReadonlyArray<Section>
 }
 
-/** Where a link in a guide leads on its page; undefined for a file that is not served. */
+/** The target of a guide's link on its page; undefined for a file that is not served. */
 const linked = (href: string): string | undefined => {
   if (/^(?:https?:|#)/.test(href)) return href
   const [, name = "", fragment = ""] = /^([a-z-]+)\.md(#[\w.-]+)?$/.exec(href) ?? []
@@ -45,7 +45,7 @@ const linked = (href: string): string | undefined => {
 
 const rendered = (guide: Guide): Rendered => {
   const path = guidePath(guide.name)
-  // Where the Markdown has a table of errors, the page has a place for each
+  // In place of the Markdown's table of errors, the page has a section for each
   const sections = renderSections(withGenerated(guide.markdown, "errors", ""), linked).map((section) =>
     section.anchor === "every-code" && path === errorReferencePath
       ? { ...section, html: `${section.html}${errorSections.map((error) => error.html).join("\n")}` }
@@ -63,7 +63,7 @@ const headingsOf = ({ path, sections }: Rendered): string => {
   return links.length === 0 ? "" : `\n<ul>\n${links.join("\n")}\n</ul>`
 }
 
-/** The whole page around what is in its middle. */
+/** The whole page around its main part. */
 const pageOf = (page: {
   readonly title: string
   readonly path: string
@@ -133,7 +133,7 @@ ${groups.join("\n")}`
   return pageOf({ title: "Guides of connected-payments", path: guidesPath, main, guides })
 }
 
-/** The query of a search, as far as it is looked at. */
+/** The query of a search, trimmed and bounded. */
 const queryOf = (url: string): string => {
   const begin = url.indexOf("?")
   const asked = begin === -1 ? null : new URLSearchParams(url.slice(begin + 1)).get("q")
@@ -165,8 +165,8 @@ const searchPage = (guides: ReadonlyArray<Guide>, indexes: ReadonlyArray<SearchI
 const published = (body: string) => publishedDocument({ body, contentType: html, cacheControl, headers: pageHeaders })
 
 /**
- * Serves the guides. Each is rendered when it is first asked for, and the search's index is made by the first search. If
- * the guides' files are missing, as from a bundle, the log says so and their pages are not found.
+ * Serves the guides. Each is rendered on its first request, and the first search builds the index. If the guides' files
+ * are missing, as from a bundle, the log says so and their pages are not found.
  */
 export const guidePages = HttpApiBuilder.Router.use((router) =>
   Effect.gen(function* () {
@@ -179,7 +179,7 @@ export const guidePages = HttpApiBuilder.Router.use((router) =>
     )
     const first = yield* Effect.cached(Effect.sync(() => published(firstPage(guides))))
     yield* router.get(guidesPath, Effect.flatten(first))
-    // One guide at a time: requests under way go on in between
+    // One guide at a time, so that requests under way continue in between
     const renderings = yield* Effect.forEach(guides, (guide) =>
       Effect.cached(
         Effect.zipRight(

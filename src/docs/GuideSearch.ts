@@ -1,8 +1,8 @@
 import { plainText, type Section } from "./Markdown.ts"
 
-/** The search over the guides: an index of the words of each, built once. Pure. */
+/** The search in the guides: an index of the words of each, built once. Pure. */
 
-/** A section of a guide, as it is found. */
+/** A section of a guide, for the search. */
 export interface Searchable extends Pick<Section, "anchor" | "heading" | "html"> {
   readonly path: string
   readonly title: string
@@ -10,41 +10,41 @@ export interface Searchable extends Pick<Section, "anchor" | "heading" | "html">
 
 /** A section that a query found. */
 export interface Found {
-  /** Where it is, with its fragment. */
+  /** Its path, with its fragment. */
   readonly href: string
   readonly title: string
   readonly heading: string
-  /** A piece of its text around the first word that was looked for. */
+  /** A piece of its text around the first matching word. */
   readonly excerpt: string
 }
 
-/** The longest query that is looked at; more is cut off. */
+/** The longest query; the rest is cut off. */
 export const maxQueryLength = 100
 
-/** Words of a query beyond these are not looked at. */
+/** How many words of a query are used. */
 const maxWords = 8
 
-/** Words of the guides that one word of a query may stand for the beginning of. */
+/** How many words of the guides that begin with one word of a query are used. */
 const maxCompletions = 50
 
-/** Sections that are answered. */
+/** How many sections are returned. */
 const maxFound = 20
 
 const excerptLength = 180
 
-/** What a word counts, by where it stands. */
+/** The weight of a word, by its place. */
 const weight = { heading: 20, title: 8, text: 1 }
 
-/** The most that one section's text counts for one word, however often it has it. */
+/** The maximum weight of one word in a section's text, however often it appears. */
 const maxTextWeight = 5
 
-/** A name with underscores is found by itself and by its parts. */
+/** The words of a text. A name with underscores counts as a whole and by its parts. */
 const wordsOf = (text: string): ReadonlyArray<string> =>
   (text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? []).flatMap((word) =>
     word.includes("_") ? [word, ...word.split("_").filter((part) => part !== "")] : [word]
   )
 
-/** The words of one guide, each with the sections that have it and what it counts there. */
+/** The words of one guide, each with the sections that have it and its weight there. */
 export interface SearchIndex {
   readonly sections: ReadonlyArray<Searchable>
   readonly texts: ReadonlyArray<string>
@@ -73,7 +73,7 @@ export const indexOf = (sections: ReadonlyArray<Searchable>): SearchIndex => {
   return { sections, texts, places, words: [...places.keys()].toSorted() }
 }
 
-/** The words of a query that are looked for. */
+/** The words of a query. */
 const askedFor = (query: string): ReadonlyArray<string> =>
   [
     ...new Set(
@@ -84,7 +84,7 @@ const askedFor = (query: string): ReadonlyArray<string> =>
     )
   ].slice(0, maxWords)
 
-/** The sections that have a word that begins so, each with what that counts; the whole word counts twice. */
+/** The sections with a word that begins so, each with its weight; the whole word counts twice. */
 const placesOf = ({ places, words }: SearchIndex, begin: string): ReadonlyMap<number, number> => {
   const counted = new Map<number, number>()
   const first = firstFrom(words, begin)
@@ -97,7 +97,7 @@ const placesOf = ({ places, words }: SearchIndex, begin: string): ReadonlyMap<nu
   return counted
 }
 
-/** The sections that have every word of a query, or words that begin so: the best first. */
+/** The sections that have every word of a query, or words that begin so, best first. */
 export const search = (indexes: ReadonlyArray<SearchIndex>, query: string): ReadonlyArray<Found> => {
   const asked = askedFor(query)
   return indexes
@@ -127,7 +127,7 @@ export const search = (indexes: ReadonlyArray<SearchIndex>, query: string): Read
     }))
 }
 
-/** The place of the first word that is not before another, in a sorted list. */
+/** The index of the first word that is not before `from`, in a sorted list. */
 const firstFrom = (words: ReadonlyArray<string>, from: string): number => {
   let low = 0
   let high = words.length

@@ -1,4 +1,4 @@
-/** The style of the guides: one column on a phone, contents beside the text on a wider screen, light and dark. */
+/** The style of the guides: one column on a phone, contents next to the text on a wider screen, light and dark. */
 export const guideStyle = `:root {
   color-scheme: light dark;
   --text: #1c2430; --quiet: #5b6675; --back: #fff; --raised: #f5f7fa; --line: #dde3ea; --link: #0b5cad; --mark: #fff3c4;

@@ -1,19 +1,19 @@
 import { readFile } from "node:fs/promises"
 import { Data, Effect } from "effect"
 
-/** The guides: Markdown files beside this module, readable in the repository and served at `/docs`. */
+/** The guides: Markdown files next to this module, readable in the repository and served at `/docs`. */
 
-/** What a page at `/docs` is made of. */
+/** The source of a page at `/docs`. */
 export interface Guide {
-  /** Its file's name without `.md`, which is its path under `/docs` as well. */
+  /** Its file's name without `.md`, also its path under `/docs`. */
   readonly name: string
   readonly title: string
-  /** What it answers: its first sentence, as Markdown. */
+  /** Its first sentence, as Markdown. */
   readonly about: string
   readonly markdown: string
 }
 
-/** The order in which guides are shown, by who reads them. A test holds it against the folder. */
+/** The order in which guides are shown, by reader. A test compares it with the folder. */
 export const contents = [
   {
     reader: "Integrate it",
@@ -31,7 +31,7 @@ export type GuideName = (typeof contents)[number]["names"][number]
 
 export const guideNames: ReadonlyArray<GuideName> = contents.flatMap(({ names }) => [...names])
 
-/** Where the guides are served, to everybody. */
+/** The public path of the guides. */
 export const guidesPath = "/docs" as const
 
 export const guidePath = <const Name extends string>(name: Name) => `${guidesPath}/${name}` as const
@@ -39,7 +39,7 @@ export const guidePath = <const Name extends string>(name: Name) => `${guidesPat
 /** The guides' files are not where the package has them. */
 export class GuidesNotFound extends Data.TaggedError("GuidesNotFound")<{ readonly cause: unknown }> {}
 
-/** The same from the sources and from the compiled package, which holds the Markdown once. */
+/** The folder of the guides, for the sources and for the compiled package, which holds the Markdown once. */
 const folder = new URL("../../src/docs/", import.meta.url)
 
 const titleAndAbout = /^# (.+)\n\n([\s\S]+?\.)\s/

@@ -1,18 +1,18 @@
 import { Marked, type Token, type TokensList } from "marked"
 import { escaped } from "./Html.ts"
 
-/** Markdown as the guides use it, rendered to HTML that needs no script and fits a phone. */
+/** Rendering of the guides' Markdown to HTML that needs no script and fits a phone. */
 
-/** The place of a heading as GitHub names it, so that links work in the repository and at `/docs` alike. */
+/** The anchor of a heading as GitHub names it, so that links work both in the repository and at `/docs`. */
 export const headingAnchor = (heading: string): string =>
   heading
     .toLowerCase()
     .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
     .replaceAll(" ", "-")
 
-/** A part of a page: what stands under one heading, up to the next. */
+/** A part of a page: a heading with its text, up to the next heading. */
 export interface Section {
-  /** The fragment that leads to it; empty for what stands before the first heading. */
+  /** Its fragment; empty for the part before the first heading. */
   readonly anchor: string
   readonly depth: number
   /** The heading's text, without markup. */
@@ -20,7 +20,7 @@ export interface Section {
   readonly html: string
 }
 
-/** Raw HTML that guides may hold: places to link to. Comments mark generated tables. */
+/** Raw HTML that guides may hold: anchors to link to, and comments, which mark generated tables. */
 const place = /^<a id="([\w.-]+)">$/
 const comment = /^<!--[\s\S]*-->$/
 
@@ -34,8 +34,8 @@ const htmlOf = (raw: string): string => {
 /**
  * Splits a guide at its headings and renders each part.
  *
- * @param linked where a link of the guide leads on the page; undefined for a file that is not served, which is shown as
- *   text
+ * @param linked the target of a guide's link on the page; undefined for a file that is not served, whose link is shown
+ * as text
  */
 export const renderSections = (
   markdown: string,
@@ -83,7 +83,7 @@ export const renderSections = (
   })
 }
 
-/** Long names in a table's cell may be broken where their parts meet, so that a column is no wider than a phone. */
+/** Lets long names in a table's cell break between their parts, so that a column is no wider than a phone. */
 const breakable = (cell: string): string =>
   cell.replaceAll(
     /<code>([^<]*)<\/code>/g,
@@ -101,7 +101,7 @@ const partsOf = (tokens: TokensList): ReadonlyArray<ReadonlyArray<Token>> => {
 
 const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', "#39": "'" }
 
-/** What HTML of ours says, without its tags. */
+/** The text of our own HTML, without tags. */
 export const plainText = (html: string): string =>
   html
     .replaceAll(/<[^>]*>/g, "")

@@ -5,7 +5,7 @@ import type { Operation } from "../contract/Operations.ts"
 import { documentedErrors } from "../errors/Errors.ts"
 import { withGenerated } from "./Generated.ts"
 
-/** The operations as a table for people: what each needs and what it may answer, as the contract declares it. */
+/** The operations as a table for people: what each needs and which errors it may return, from the contract. */
 
 const providerPrefix = "/v2/organizations/:organizationId/provider"
 const managementPrefix = "/v2/organizations/:organizationId/integrations"
@@ -13,10 +13,10 @@ const managementPrefix = "/v2/organizations/:organizationId/integrations"
 interface Row {
   readonly operation: Operation
   readonly summary: string
-  /** Whether a signed-in person is needed, and a key not taken. */
+  /** Whether it needs a signed-in person and accepts no key. */
   readonly signedIn: boolean
   readonly idempotency: "needed" | "taken" | ""
-  /** Codes of the errors that it declares. */
+  /** The codes of the errors that it declares. */
   readonly codes: ReadonlySet<string>
 }
 
@@ -64,13 +64,13 @@ const rowsOf = (document: unknown): ReadonlyArray<Row> =>
     }
   })
 
-/** Errors that several operations have in common, said once. */
+/** Errors that several operations have in common, listed once. */
 interface ErrorSet {
   readonly name: string
   readonly codes: ReadonlySet<string>
 }
 
-/** The codes that all of these rows have, but for those that are said elsewhere. */
+/** The codes that all of these rows have, except those of `without`. */
 const shared = (name: string, rows: ReadonlyArray<Row>, without: ReadonlyArray<ErrorSet>): ErrorSet => {
   const [first, ...others] = rows
   const codes = [...(first?.codes ?? [])].filter((code) => others.every((row) => row.codes.has(code)))
@@ -109,7 +109,7 @@ const line = ({ codes, idempotency, operation, signedIn, summary }: Row, sets: R
   return `| ${pathOf(operation)} | ${summary} | ${needs} | ${idempotency} | ${[...whole.map(({ name }) => name), ...own].join(", ")} |`
 }
 
-/** The table in Markdown, made of the API's declarations alone. */
+/** The table in Markdown, from the API's declarations. */
 export const operationsTable = (): string => {
   const rows = rowsOf(OpenApi.fromApi(Api))
   const sets = errorSets(rows)
@@ -125,5 +125,5 @@ export const operationsTable = (): string => {
   ].join("\n")
 }
 
-/** A text with the table between its two markers brought up to date; unchanged where it has no markers. */
+/** A guide's text with its table of operations brought up to date. */
 export const withOperationsTable = (text: string): string => withGenerated(text, "operations", operationsTable())

@@ -10,7 +10,7 @@ export interface PublishedDocument {
   readonly body: string
   /** With its charset, e.g. `text/html; charset=utf-8`. */
   readonly contentType: string
-  /** How long it may be kept without asking again. */
+  /** How long it may be cached. */
   readonly cacheControl: string
   /** Further headers of the answer. */
   readonly headers?: Readonly<Record<string, string>>
@@ -19,8 +19,8 @@ export interface PublishedDocument {
 type Coding = "br" | "gzip" | "identity"
 
 /**
- * Strong enough for text, and quick: a document is compressed once. Only documents without secrets are: what an answer
- * weighs would otherwise tell what is in it (BREACH).
+ * Quick and good enough for text: a document is compressed once. Only documents without secrets are compressed:
+ * otherwise an answer's size could reveal them (BREACH).
  */
 const compress: Readonly<Record<Coding, (body: Buffer) => Promise<Buffer>>> = {
   br: (body) => promisify(brotliCompress)(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 6 } }),
@@ -30,7 +30,7 @@ const compress: Readonly<Record<Coding, (body: Buffer) => Promise<Buffer>>> = {
 
 const isRefused = (parameter: string): boolean => /^\s*q=0(?:\.0*)?\s*$/.test(parameter)
 
-/** The best coding that a client takes; the document as it is unless one is named. */
+/** The best coding that a client accepts; `identity` unless it names one. */
 const codingFor = (acceptEncoding: string): Coding => {
   const taken = new Set(
     acceptEncoding
@@ -44,8 +44,8 @@ const codingFor = (acceptEncoding: string): Coding => {
 }
 
 /**
- * The handler that answers a document: compressed where the client takes it, which is done once for each coding, when it
- * is first asked for; 304 without a body where the client has it already.
+ * The handler that serves a document: compressed if the client accepts it, once for each coding, on the first request;
+ * 304 without a body if the client already has it.
  */
 export const publishedDocument = ({
   body,
@@ -67,7 +67,7 @@ export const publishedDocument = ({
   }
   return Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
     const coding = codingFor(request.headers["accept-encoding"] ?? "")
-    // Bytes of their own have a tag of their own
+    // Each coding has other bytes, and so its own tag
     const etag = coding === "identity" ? `"${hash}"` : `"${hash}-${coding}"`
     const headers = {
       etag,

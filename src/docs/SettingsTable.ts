@@ -10,7 +10,7 @@ const rows: ReadonlyArray<SettingRow> = [...settingRows, ...exporterRows]
 /** The settings that the table names. */
 export const documentedSettings: ReadonlyArray<string> = rows.map(({ name }) => name)
 
-/** What the table says of `MODE=production`, by setting. */
+/** The settings that are required or refused with `MODE=production`. */
 export const documentedInProduction = (what: "required" | "refused"): ReadonlyArray<string> =>
   rows.filter(({ production }) => production === what).map(({ name }) => name)
 
@@ -23,5 +23,5 @@ const lineOf = ({ about, bounds, fallback, name, production }: SettingRow): stri
 export const settingsTable = (): string =>
   ["| Setting | Default | Bounds | |", "| --- | --- | --- | --- |", ...rows.map(lineOf), ""].join("\n")
 
-/** A text with the table of settings between its markers brought up to date. */
+/** A guide's text with its table of settings brought up to date. */
 export const withSettingsTable = (text: string): string => withGenerated(text, "settings", settingsTable())

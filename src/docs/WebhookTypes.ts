@@ -2,11 +2,11 @@ import { Option, SchemaAST } from "effect"
 import { EventType, eventData } from "../events/Catalog.ts"
 
 /**
- * The consumer kit's types of `data`, written from the catalog. The kit depends on nothing, so that it can be copied
- * alone: it can't infer them from the schemas.
+ * The consumer kit's types of `data`, written from the catalog: the kit can't infer them from the schemas, since it
+ * depends on nothing, so that it can be copied alone.
  */
 
-/** The module that holds them, from `src`. */
+/** The path of the module that holds them, from `src`. */
 export const webhookTypesPath = "webhooks/EventData.ts"
 
 const lineWidth = 120
@@ -29,17 +29,17 @@ const docstring = (text: string, indent: string): string => {
 
 const isNull = (ast: SchemaAST.AST): boolean => SchemaAST.isLiteral(ast) && ast.literal === null
 
-/** The members of a nullable type but `null`; of any other, itself. */
+/** The members of a nullable type except `null`; any other type itself. */
 const withoutNull = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.AST> =>
   SchemaAST.isUnion(ast) ? ast.types.filter((member) => !isNull(member)) : [ast]
 
-/** The catalog's own sentence about a field; those of the library, such as "a string", say nothing. */
+/** The catalog's own sentence about a field, not one of the library, such as "a string". */
 const descriptionOf = (ast: SchemaAST.AST): string | undefined =>
   [ast, ...withoutNull(ast)]
     .map((one) => Option.getOrUndefined(SchemaAST.getDescriptionAnnotation(one)))
     .find((text) => text !== undefined && !/^an? /.test(text))
 
-/** A schema's type in TypeScript. Only what the catalog uses is known; anything else is a defect. */
+/** A schema's type in TypeScript. Only the forms that the catalog uses are known; any other is a defect. */
 const typeOf = (ast: SchemaAST.AST, indent: string): string => {
   switch (ast._tag) {
     case "StringKeyword":
@@ -86,7 +86,7 @@ interface DataType {
   readonly types: ReadonlyArray<EventType>
 }
 
-/** Each form of `data` once, with the types of event that have it. */
+/** Each form of `data` once, with its event types. */
 const dataTypes: ReadonlyArray<DataType> = [...new Set(EventType.literals.map((type) => eventData[type].ast))].map(
   (ast) => ({
     ast,

@@ -1,9 +1,9 @@
 /**
- * The catalog of event types and the `data` of each (contract 6.3): what a consumer may subscribe to, and
- * exactly the fields that it receives. No personal data, card data, client secret or metadata is part of any.
+ * The catalog of event types and the `data` of each (contract 6.3): what a consumer may subscribe to, and exactly the
+ * fields that it receives. No personal data, card data, client secret or metadata is part of any.
  *
- * A type is defined once, in `catalog/`. All else derives from it: types, schemas of events, published JSON Schemas,
- * synthetic events, references, and the types of the consumer's kit, which `npm run docs` writes.
+ * A type is defined once, in `catalog/`. Everything else derives from it: types, schemas of events, published JSON
+ * Schemas, synthetic events, the event reference, and the types of the consumer's kit, which `npm run docs` writes.
  */
 import { Schema } from "effect"
 import { accountEvents } from "./catalog/Account.ts"
@@ -57,7 +57,7 @@ export type EventType = typeof EventType.Type
 /** The schema of `data` for each type. */
 export const eventData = byType("data")
 
-/** What `data` holds for a type. */
+/** The type of `data` for an event type. */
 export type EventData<T extends EventType> = Schema.Schema.Type<(typeof eventData)[T]>
 
 /** The schema of every type's envelope, in the catalog's order. */
@@ -66,10 +66,10 @@ export const envelopes = each("envelope")
 /** The schema of the envelope of each type. */
 export const envelopeByType = byType("envelope")
 
-/** What builds a fictitious event of each type. */
+/** The function that builds a fictitious event of each type. */
 export const fictitious = byType("fictitious")
 
-/** Every type with a sentence about it, in the catalog's order: what the endpoint list shows beside the endpoints. */
+/** Every type with a sentence about it, in the catalog's order, as the list of endpoints shows them. */
 export const eventTypes: ReadonlyArray<{ readonly type: EventType; readonly description: string }> = catalog.map(
   ({ description, type }) => ({ type, description })
 )

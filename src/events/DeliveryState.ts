@@ -1,5 +1,5 @@
 import { Schema } from "effect"
 
-/** What a delivery is: waiting for an attempt, answered with 2xx, or given up (contract 9.1). */
+/** The state of a delivery: waiting for an attempt, answered with 2xx, or given up (contract 9.1). */
 export const DeliveryState = Schema.Literal("queued", "delivered", "failed")
 export type DeliveryState = typeof DeliveryState.Type

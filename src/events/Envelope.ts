@@ -13,7 +13,7 @@ export const maxUnixSeconds = 253_402_300_799
 /** The envelope of one type. */
 export type EnvelopeOf<T extends EventType> = EnvelopeWith<T, EventData<T>>
 
-/** What makes an event distinct: one provider event gives rise to at most one event of each type per environment. */
+/** What identifies an event: one provider event causes at most one event of each type per environment. */
 export interface EventIdentity {
   readonly environment: Environment
   readonly providerEventId: string
@@ -22,15 +22,15 @@ export interface EventIdentity {
 
 /**
  * The event's id: `svc_evt_` and the SHA-256 in hex of environment, provider, provider event id and type, joined by
- * newlines. None of the four can hold a newline (the provider event id is checked on its way in), so that no two
- * identities give the same text.
+ * newlines. None of the four can hold a newline (the provider event id is checked on arrival), so no two identities
+ * give the same text.
  */
 export const eventId = ({ environment, providerEventId, type }: EventIdentity): string => {
   const identity = [environment, providerName, providerEventId, type].join("\n")
   return `svc_evt_${createHash("sha256").update(identity).digest("hex")}`
 }
 
-/** What an event of the provider's becomes an envelope with. */
+/** The parts of an envelope for a provider event. */
 export interface EnvelopeInput<T extends EventType> {
   readonly environment: Environment
   readonly organizationId: string
@@ -41,7 +41,7 @@ export interface EnvelopeInput<T extends EventType> {
   readonly data: EventData<T>
 }
 
-/** The envelope of an event that a provider event gave rise to. Made twice from the same input it is the same. */
+/** The envelope of an event that a provider event caused. The same input always gives the same envelope. */
 export const makeEnvelope = <T extends EventType>(input: EnvelopeInput<T>): EnvelopeOf<T> => ({
   id: eventId(input),
   type: input.type,
@@ -53,10 +53,10 @@ export const makeEnvelope = <T extends EventType>(input: EnvelopeInput<T>): Enve
   data: input.data
 })
 
-/** What a synthetic event is made of. */
+/** The parts of a synthetic event. */
 export interface TestEnvelopeInput<T extends string, Data> {
   readonly organizationId: string
-  /** Tells this test from all others: letters, digits, `_` and `-`, e.g. a UUID. */
+  /** Identifies this test: letters, digits, `_` and `-`, e.g. a UUID. */
   readonly testId: string
   readonly createdAt: Date
   readonly type: T
@@ -64,7 +64,7 @@ export interface TestEnvelopeInput<T extends string, Data> {
   readonly data: Data
 }
 
-/** The envelope of a synthetic event (contract 10): it always says that it is one. */
+/** The envelope of a synthetic event (contract 10), which always says that it is synthetic. */
 export const makeTestEnvelope = <T extends string, Data>(input: TestEnvelopeInput<T, Data>): EnvelopeWith<T, Data> => {
   const id = `svc_test_evt_${input.testId}`
   return {
@@ -81,8 +81,8 @@ export const makeTestEnvelope = <T extends string, Data>(input: TestEnvelopeInpu
 }
 
 /**
- * The exact JSON text that is signed and sent, with the contract's order of keys. It is made once and stored: the bytes
- * of a delivery never change between attempts.
+ * The exact JSON text that is signed and sent, with the contract's order of keys. It is created once and stored: the
+ * bytes of a delivery never change between attempts.
  */
 export const encodeEnvelope = (envelope: Envelope): string =>
   JSON.stringify({

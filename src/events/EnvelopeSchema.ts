@@ -1,6 +1,6 @@
 /**
- * The schema of every event (contract 6.1). Apart from the making of envelopes, so that the API's contract
- * and the published schemas stand on it without server code.
+ * The schema of every event (contract 6.1). Separate from the creation of envelopes, so that the API's contract and the
+ * published schemas need no server code.
  */
 import { Schema } from "effect"
 import { envelopes } from "./Catalog.ts"

@@ -1,6 +1,6 @@
 /**
- * The form of the envelope, whatever its type (contract 6.1). Free of server code, since the API's contract
- * and the published schemas stand on it.
+ * The form of the envelope of every type (contract 6.1). No server code, since the API's contract and the published
+ * schemas use it.
  */
 import { Schema } from "effect"
 
@@ -30,7 +30,7 @@ const Source = Schema.Struct({
     description: `Who reported it; ${testProviderName} on synthetic events`
   }),
   event_id: Schema.String.pipe(Schema.minLength(1)).annotations({ description: "The provider's event id" })
-}).annotations({ identifier: "EventSource", description: "What gave rise to the event" })
+}).annotations({ identifier: "EventSource", description: "What caused the event" })
 
 /** The schema of one type's envelope. */
 export const envelopeStruct = <const T extends string, Data extends Schema.Schema.AnyNoContext>(type: T, data: Data) =>

@@ -1,4 +1,4 @@
-/** The catalog in force: that of the contract, or what an embedding team puts in its place. */
+/** The catalog in force: the contract's, or an embedding team's own. */
 import { Context, Layer, Schema } from "effect"
 import { EventType, eventTypes } from "./Catalog.ts"
 
@@ -8,13 +8,13 @@ export interface CatalogEntry {
   readonly type: string
   /** One sentence for the integrator. */
   readonly description: string
-  /** What `data` has to be, where it is to be held against it before it is published. */
+  /** The schema that `data` is checked against before it is published. Default: no check. */
   readonly data?: Schema.Schema.AnyNoContext
 }
 
 /**
- * An event type as answers carry it. Documented as one of the contract's catalog; a string to the reader, since the service may be
- * embedded with a catalog of another team's own, and may know more types than a client that is older.
+ * An event type in answers. Documented as one of the contract's catalog, but read as any string, since an embedding
+ * team may have its own catalog, and a newer service may know more types than a client.
  */
 export const EventTypeName = Schema.String.annotations({
   identifier: "EventType",
@@ -23,13 +23,13 @@ export const EventTypeName = Schema.String.annotations({
 })
 
 /**
- * The types that endpoints may subscribe to and that are shown beside them. Those of the contract (Events, Catalog)
+ * The types that endpoints may subscribe to and that the list of endpoints shows. Those of the contract (contract 6.3),
  * unless a layer provides others.
  */
 export class EventCatalog extends Context.Reference<EventCatalog>()("connected-payments/events/EventCatalog", {
   defaultValue: (): ReadonlyArray<CatalogEntry> => eventTypes
 }) {
-  /** A catalog of one's own. Types of the wrong form, and the same type twice, are a defect. */
+  /** A layer with another catalog. A type with the wrong form, or the same type twice, is a defect. */
   static readonly layer = (entries: ReadonlyArray<CatalogEntry>): Layer.Layer<EventCatalog> =>
     Layer.sync(EventCatalog, () => checked(entries))
 }
@@ -40,15 +40,18 @@ const checked = (entries: ReadonlyArray<CatalogEntry>): ReadonlyArray<CatalogEnt
   const types = entries.map(({ type }) => type)
   const refused = types.find((type, index) => !wellFormed.test(type) || types.indexOf(type) !== index)
   if (refused !== undefined) {
-    throw new Error(`Not a type for a catalog, or twice in it: ${JSON.stringify(refused)}`)
+    throw new Error(`Not a valid event type, or twice in the catalog: ${JSON.stringify(refused)}`)
   }
   return entries
 }
 
-/** The most types that one endpoint subscribes to: all of the contract's. A check of the table of endpoints says it too. */
+/**
+ * How many types one endpoint may subscribe to: as many as the contract has. A check of the endpoints table has the
+ * same limit.
+ */
 export const maxSubscriptions = EventType.literals.length
 
-/** Why a subscription can't be held: the types that the catalog lacks, a type twice, none or too many. */
+/** Why a subscription is refused: types that the catalog lacks, a type twice, none or too many. */
 export const subscriptionProblem = (
   catalog: ReadonlyArray<CatalogEntry>,
   types: ReadonlyArray<string>

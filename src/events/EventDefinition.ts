@@ -1,12 +1,12 @@
-/** The definition of an event type: everything that is said about it, and what derives from that. */
+/** The definition of an event type: all facts about it, and what derives from them. */
 import type { Schema } from "effect"
 import { type EnvelopeWith, envelopeStruct } from "./EnvelopeStruct.ts"
 
-/** What fictitious data is made of. */
+/** Generators of fictitious data. */
 export interface Fictitious {
   /** The id of an object that exists nowhere, such as `pi_test_…`. */
   readonly id: (prefix: string) => string
-  /** A time in Unix seconds, so many days after the event. */
+  /** A time in Unix seconds, this many days after the event. */
   readonly inDays: (days: number) => number
 }
 

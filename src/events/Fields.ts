@@ -1,21 +1,21 @@
 /**
- * The kinds of field that `data` is made of (contract 6.3). Each is made afresh with its own description, since a
+ * The kinds of field in `data` (contract 6.3). Each field has a schema of its own with its own description, since a
  * shared identifier would merge them into one definition in the published JSON Schema.
  */
 import { Schema } from "effect"
 
-/** The id of an object at the provider. Its form is the provider's business; it is never empty. */
+/** The id of an object at the provider, of any form but never empty. */
 export const providerId = (description: string) => Schema.String.pipe(Schema.minLength(1)).annotations({ description })
 
-/** A code or status in the provider's words. Left open, since the provider adds values without notice. */
+/** A code or status of the provider. Any text, since the provider adds values without notice. */
 export const providerCode = (description: string) =>
   Schema.String.pipe(Schema.minLength(1)).annotations({ description })
 
-/** An amount in the smallest unit of its currency (500 means 5.00 BRL); negative where money flows back. */
+/** An amount in the smallest unit of its currency (500 means 5.00 BRL); negative if money flows back. */
 export const amount = (description: string) =>
   Schema.Number.pipe(Schema.int()).annotations({ description: `${description}, in the smallest currency unit` })
 
-/** How many there are of something: a whole number, not negative. */
+/** A count: a whole number, not negative. */
 export const count = (description: string) =>
   Schema.Number.pipe(Schema.int(), Schema.nonNegative()).annotations({ description })
 

@@ -1,6 +1,6 @@
 /**
- * Filters of endpoints: which of the subscribed events are delivered (contract 7). Pure. A filter looks
- * at an event's `data` and at what else is known of the provider's object; what it looks at is never delivered.
+ * Filters of endpoints: which of the subscribed events are delivered (contract 7). Pure. A filter reads an event's
+ * `data` and other facts about the provider's object, which are never delivered.
  */
 import { Either, JSONSchema, ParseResult, Schema } from "effect"
 import { suggestion } from "../bounds/Reasons.ts"
@@ -40,7 +40,7 @@ const Amount = Schema.Number.pipe(
   })
 ).annotations(remark("in the smallest unit of the currency: 1500 is R$15.00, or ¥1500 if the currency has no cents"))
 
-/** PostgreSQL takes no NUL in text. */
+/** PostgreSQL accepts no NUL in text. */
 const nul = "\\u0000"
 
 const MetadataPairs = Schema.Record({
@@ -48,7 +48,7 @@ const MetadataPairs = Schema.Record({
     min: 1,
     max: 40,
     pattern: new RegExp(`^[^\\s[\\]${controls}]+$`),
-    rule: "must have a key of 1 to 40 characters, without blanks, [ and ]"
+    rule: "must have a key of 1 to 40 characters, without spaces, [ and ]"
   }),
   value: text({
     min: 1,
@@ -82,10 +82,10 @@ export type Filters = typeof Filters.Type
 
 const { $schema: _, ...inOnePiece } = JSONSchema.make(Schema.Struct(filterFields).annotations({ description }))
 
-/** What a request may say, as JSON Schema: `parseFilters` judges it, since its errors have codes of their own. */
+/** The filters in a request, as JSON Schema: `parseFilters` checks them, since their errors have codes of their own. */
 export const filtersJsonSchema: object = inOnePiece
 
-/** Why filters are refused: keys that do not exist, or values of the wrong form, each under its dotted path. */
+/** Why filters are refused: keys that do not exist, or values with the wrong form, each under its dotted path. */
 export interface FiltersRefused {
   readonly reason: "unknown" | "invalid"
   readonly reasons: Reasons
@@ -96,16 +96,16 @@ const known: ReadonlySet<string> = new Set(filterNames)
 
 const unknownFilter = (key: string): readonly [field: string, reason: string] => [
   fieldName(["filters", key]),
-  `is no filter${suggestion(key, filterNames) || `; there are ${filterNames.join(", ")}`}`
+  `is not a filter${suggestion(key, filterNames) || `; there are ${filterNames.join(", ")}`}`
 ]
 
 const decode = ParseResult.decodeUnknownEither(Filters, { errors: "all", onExcessProperty: "error" })
 
-/** Whether a list or metadata holds something: an empty one means no filter. */
+/** Whether a list or metadata is not empty: an empty one means no filter. */
 const holdsSome = <A extends object>(value: A | undefined): value is A =>
   value !== undefined && Object.keys(value).length > 0
 
-/** What means no filter is not kept. */
+/** The filters without empty lists and metadata, which mean no filter. */
 const withoutEmpty = ({ currencies, metadata, prices, products, ...amounts }: Filters): Filters => ({
   ...amounts,
   ...(holdsSome(currencies) ? { currencies } : {}),
@@ -119,7 +119,10 @@ const amountsCrossed: Reasons = new Map([
   ["filters.amountMax", "must not be less than filters.amountMin"]
 ])
 
-/** Judges filters as a caller wrote them: unknown keys first, then the form of each, then the amounts' order. */
+/**
+ * Parses filters as a caller wrote them: checks for unknown keys first, then the form of each, then the order of the
+ * amounts.
+ */
 export const parseFilters = (input: Readonly<Record<string, unknown>>): Either.Either<Filters, FiltersRefused> => {
   const unknown = Object.keys(input).filter((key) => !known.has(key))
   if (unknown.length > 0) {
@@ -138,14 +141,14 @@ export const parseFilters = (input: Readonly<Record<string, unknown>>): Either.E
     : Either.right(withoutEmpty(decoded.right))
 }
 
-/** What filters look at beside `data`; null where the contract's table says "not applicable". */
+/** What filters read besides `data`; null if the contract's table says "not applicable". */
 export interface FilterSubjects {
   readonly priceIds: ReadonlyArray<string> | null
   readonly productIds: ReadonlyArray<string> | null
   readonly metadata: Readonly<Record<string, string>> | null
 }
 
-/** The fields that can be the principal amount, the first one present counting (contract 7.3). */
+/** The fields that can be the principal amount; the first one present counts (contract 7.3). */
 const amountFields = ["amount", "amount_received", "amount_total", "amount_paid", "amount_due", "amount_refunded"]
 
 const principalAmount = (data: Readonly<Record<string, unknown>>): number | undefined =>
@@ -170,7 +173,7 @@ const hasMetadata = ({ metadata }: Filters, present: FilterSubjects["metadata"])
   (present !== null &&
     Object.entries(metadata).every(([key, value]) => Object.hasOwn(present, key) && present[key] === value))
 
-/** Whether an event passes an endpoint's filters. One that lacks what a filter looks at does not (rule 2). */
+/** Whether an event passes an endpoint's filters. An event that lacks what a filter reads does not (contract 7.4). */
 export const passes = (
   filters: Filters,
   event: { readonly data: Readonly<Record<string, unknown>>; readonly subjects: FilterSubjects }

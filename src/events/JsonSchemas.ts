@@ -1,6 +1,6 @@
 /**
- * The published JSON Schemas of events, for consumers of any language: one for each type's envelope with its `data`, made
- * of the very schemas that the service's own events are checked against. Pure.
+ * The published JSON Schemas of events, for consumers of any language: one for each type's envelope with its `data`,
+ * derived from the schemas that the service's own events are checked against. Pure.
  */
 import { JSONSchema, Predicate } from "effect"
 import { publishedSchema } from "../bounds/PublishedSchema.ts"
@@ -14,10 +14,10 @@ export interface JsonSchema {
 /** The path at the service's public URL where a type's schema is served; also the schema's `$id`. */
 export const eventSchemaPath = (type: EventType) => `/schemas/events/${type}.json` as const
 
-/** The path of the schema of any event, which holds those of all types; also its `$id`. */
+/** The path of the schema of all event types; also its `$id`. */
 export const anyEventSchemaPath = "/schemas/events.json"
 
-/** The dialect of all of them: 2020-12, which is OpenAPI 3.1's own. */
+/** The dialect of all schemas: 2020-12, which OpenAPI 3.1 uses. */
 const dialect = "https://json-schema.org/draft/2020-12/schema"
 
 const schemaOf = (input: JSONSchema.JsonSchema7): JsonSchema => {
@@ -44,14 +44,14 @@ const standalone = (type: EventType, description: string): JsonSchema => {
 }
 
 /**
- * The schema of each type's envelope, version 1 (contract 6.1): the fields that are sent, the
- * synthetic event's `test` among them. It refers to nothing outside itself, and takes fields that later versions add.
+ * The schema of each type's envelope, version 1 (contract 6.1): the fields that are sent, including the synthetic
+ * event's `test`. It refers to nothing outside itself, and accepts fields that later versions add.
  */
 export const eventJsonSchemas: ReadonlyMap<EventType, JsonSchema> = new Map(
   eventTypes.map(({ description, type }) => [type, standalone(type, description)])
 )
 
-/** The same schemas as parts of another document, which keeps all definitions in one place. */
+/** The same schemas as components of another document, with all definitions in one place. */
 export const eventSchemaComponents = (
   definitionPath: string
 ): {
@@ -74,7 +74,7 @@ export const eventSchemaComponents = (
 
 const allTypes = eventSchemaComponents("#/$defs/")
 
-/** The schema of an event of any type, complete in one file: it works from wherever it is kept. */
+/** The schema of an event of any type, complete in one file, so it works from any location. */
 export const anyEventJsonSchema: JsonSchema = {
   $schema: dialect,
   $id: anyEventSchemaPath,

@@ -1,4 +1,4 @@
-/** The `webhooks` of the OpenAPI document: what the service sends to endpoints, and what it takes for an answer. Pure. */
+/** The `webhooks` of the OpenAPI document: what the service sends to endpoints, and which answers it accepts. Pure. */
 import { Predicate } from "effect"
 import { type EventType, eventTypes } from "./Catalog.ts"
 import { deliveryIdHeaderName, refusedHeaderName, refusedReasons, signatureHeaderName } from "./DeliveryHeaders.ts"
@@ -14,30 +14,30 @@ const parameters = [
     in: "header",
     required: true,
     description:
-      "`t=<Unix seconds>,v1=<hex>`: HMAC-SHA256 with the whole signing secret over `<t>.<body>`, the bytes as they arrive. For 24 hours after a rotation it carries two `v1`; any that matches makes it valid. Take at most five minutes between `t` and now.",
+      "`t=<Unix seconds>,v1=<hex>`: HMAC-SHA256 with the whole signing secret over `<t>.<body>`, the bytes as they arrive. For 24 hours after a rotation it carries two `v1`; any that matches makes it valid. Accept at most five minutes between `t` and now.",
     schema: { type: "string", pattern: "^t=\\d+(,v1=[0-9a-f]{64})+$" }
   },
   {
     name: deliveryIdHeaderName,
     in: "header",
     required: true,
-    description: "The delivery's id: the same on every attempt, and another one than the event's.",
+    description: "The delivery's id: the same on every attempt, and different from the event's.",
     schema: { type: "string", format: "uuid" }
   }
 ]
 
-/** What a consumer may answer (contract 9.2). */
+/** The answers of a consumer (contract 9.2). */
 const responses = {
-  "2XX": { description: "Received: receipt and effect are stored. The body is not read." },
+  "2XX": { description: "Received: receipt and effect are stored. The body is ignored." },
   "408": { description: "Not received: sent again later." },
-  "429": { description: "Not received: sent again later, `Retry-After` is heeded." },
-  "503": { description: "Not received: sent again later, `Retry-After` is heeded. So with every other 5xx." },
+  "429": { description: "Not received: sent again later; `Retry-After` is respected." },
+  "503": { description: "Not received: sent again later; `Retry-After` is respected. The same for every other 5xx." },
   "4XX": {
     description: "Refused: the delivery has failed, and is sent again only on request.",
     headers: {
       [refusedHeaderName]: {
         description:
-          "Why it was refused. The attempt's error code is then `consumer_refused_<reason>`; any other value is not read.",
+          "Why it was refused. The attempt's error code is then `consumer_refused_<reason>`; any other value is ignored.",
         schema: { type: "string", enum: refusedReasons }
       }
     }
@@ -47,12 +47,12 @@ const responses = {
 
 const notice = "Delivered at least once, in no order: deduplicate by `id`, and guard the effect by the object's own id."
 
-/** What is said of one type. Its operation id has a prefix that no operation of the API has. */
+/** The webhook of one type. Its operation id has a prefix that no operation of the API has. */
 const webhook = (type: EventType, description: string, schema: JsonSchema) => ({
   post: {
     operationId: `event.${type}`,
     summary: description.split(". ", 1)[0]?.replace(/\.$/, ""),
-    description: `${description} ${notice} Its schema alone: \`${eventSchemaPath(type)}\`.`,
+    description: `${description} ${notice} Its own schema: \`${eventSchemaPath(type)}\`.`,
     tags: ["events"],
     security: [],
     parameters,
@@ -69,8 +69,8 @@ const recordAt = (root: Readonly<Record<string, unknown>>, key: string): Readonl
 }
 
 /**
- * Completes an OpenAPI 3.1 document by a webhook for each event type (contract 6), whose schemas join the
- * document's own. A definition that both have is the same schema, and stays as it is.
+ * Adds a webhook for each event type to an OpenAPI 3.1 document (contract 6), with their schemas. A definition that
+ * both have is the same schema, and stays unchanged.
  */
 export const documentWebhooks = (spec: Record<string, unknown>): Record<string, unknown> => {
   const { definitions, referenceTo } = eventSchemaComponents(definitionPath)

@@ -1,4 +1,4 @@
-/** An example of an event of every type, for documents. Pure, and free of server code: the contract's documents use it. */
+/** An example event of every type, for documents. Pure, without server code: the contract's documents use it. */
 import { type EventType, fictitious } from "./Catalog.ts"
 import { type Envelope, envelopeVersion, providerName } from "./EnvelopeSchema.ts"
 
@@ -7,7 +7,7 @@ export const secondsPerDay = 86_400
 
 const exampleCreated = 1_760_000_000
 
-/** An event of a type as one of the sandbox looks, for documents: the same each time, and of nothing that exists. */
+/** An example event of a type, as in the sandbox: always the same, with fictitious ids. */
 export const exampleEvent = (type: EventType): Envelope =>
   fictitious[type](
     (type, data) => ({

@@ -1,17 +1,17 @@
 /**
- * Synthetic test events (contract 10): an envelope of every type of the catalog, with fictitious
- * data. Pure. They look like the real ones, say in several places that they are none, and name nothing that exists.
+ * Synthetic test events (contract 10): an envelope of every type of the catalog, with fictitious data. Pure. They look
+ * like real ones, say in several places that they are synthetic, and name nothing that exists.
  */
 import { type EventType, fictitious } from "./Catalog.ts"
 import { makeTestEnvelope } from "./Envelope.ts"
 import type { Envelope } from "./EnvelopeSchema.ts"
 import { secondsPerDay } from "./Samples.ts"
 
-/** What a synthetic event is made of. The same input gives the same event. */
+/** The parts of a synthetic event. The same input gives the same event. */
 export interface SyntheticInput {
   /** UUID of the organization. */
   readonly organizationId: string
-  /** Tells this test from all others: a UUID. The event's id and all fictitious ids are made of it. */
+  /** Identifies this test: a UUID. The event's id and all fictitious ids derive from it. */
   readonly testId: string
   readonly createdAt: Date
   readonly type: EventType

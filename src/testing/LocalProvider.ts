@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto"
-import { Context, Effect, Layer, Option, Redacted } from "effect"
+import { Context, Effect, Layer, Option, Redacted, type Scope } from "effect"
 import { type Emulator, type EmulatorError, makeEmulator } from "../emulator/Emulator.ts"
 import type { StripeProviderOptions } from "../provider/stripe/StripeProvider.ts"
 
-const make = Effect.gen(function* () {
+const make: Effect.Effect<LocalProvider["Type"], EmulatorError, Scope.Scope> = Effect.gen(function* () {
   const secretKey = `sk_test_${randomBytes(16).toString("hex")}`
   const webhookSecret = `whsec_${randomBytes(16).toString("hex")}`
   const emulator = yield* makeEmulator({ secretKey, webhookSecret })

@@ -14,7 +14,7 @@ export interface PaymentSucceededData {
 export interface PaymentFailedData {
   /** The payment (payment intent) */
   readonly payment_id: string
-  /** What was to be received, in the smallest currency unit */
+  /** What should have been received, in the smallest currency unit */
   readonly amount: number
   /** Lowercase ISO 4217 currency code */
   readonly currency: string
@@ -28,7 +28,7 @@ export interface PaymentRefundedData {
   readonly charge_id: string
   /** The payment (payment intent) */
   readonly payment_id: string | null
-  /** All that was refunded of the charge so far, in the smallest currency unit */
+  /** How much of the charge has been refunded so far, in the smallest currency unit */
   readonly amount_refunded: number
   /** Lowercase ISO 4217 currency code */
   readonly currency: string
@@ -109,7 +109,7 @@ export interface SubscriptionRenewedData {
   readonly subscription_id: string
   /** The invoice */
   readonly invoice_id: string
-  /** What was paid of the invoice, in the smallest currency unit */
+  /** What was paid on the invoice, in the smallest currency unit */
   readonly amount_paid: number
   /** Lowercase ISO 4217 currency code */
   readonly currency: string
@@ -189,11 +189,11 @@ export interface AccountUpdatedData {
   readonly charges_enabled: boolean
   /** Whether the account can receive payouts */
   readonly payouts_enabled: boolean
-  /** Whether the account's details were handed in */
+  /** Whether the account's details were submitted */
   readonly details_submitted: boolean
   /** The status of each payment method */
   readonly capabilities: { readonly [key: string]: "active" | "pending" | "inactive" }
-  /** What the account still has to hand in; names of the information are never said */
+  /** What the account still has to submit, without the names of the information */
   readonly requirements: {
     /** Whether information is pending or overdue */
     readonly action_required: boolean

@@ -127,7 +127,7 @@ onService({ roles: { api: true, worker: false } })("connected-payments receipts"
         const { event, tenant } = yield* unheardPayment
         const replay = ["replay", ...sandbox, event]
         expect(expectDone(yield* runHere(...replay)).stdout).toBe(
-          "Nothing was missing: no delivery was made. The receipt says: no_subscriber\n"
+          "Nothing was missing: no delivery was created. The receipt's outcome: no_subscriber\n"
         )
         const shown = yield* runHere("show", ...sandbox, event, "--json")
         expect(expectDone(shown).json).toMatchObject({ providerEventId: event, outcome: "no_subscriber" })

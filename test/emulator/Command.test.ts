@@ -109,7 +109,7 @@ layer(Running.layer, { excludeTestServices: true })("connected-payments emulator
       const before = yield* raw(emulator.url, `/_emulator/events?account=${account}`)
       const at = ["--url", emulator.url, "--account", account]
       const cases: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]> = [
-        [["trigger", "payout.paid"], /^No service with a provider emulator runs on DATA_DIR\. Start one/],
+        [["trigger", "payout.paid"], /^No service with a provider emulator is running on DATA_DIR\. Start one/],
         [["trigger", "payout.paid", "--url", "http://127.0.0.1:1"], /127\.0\.0\.1:1 can't be reached/],
         [["trigger", "payout.paid", ...at, "--options", '{"colour":"red"}'], /colour: is unexpected/],
         [["trigger", "payout.paid", ...at, "--options", '{"payout":"po_none"}'], /No such payout: 'po_none'/],

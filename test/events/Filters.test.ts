@@ -190,8 +190,8 @@ describe("filters that are refused", () => {
     expect(refusal({ tags: 1, currencies: ["brl"], amount_min: 2 })).toEqual({
       reason: "unknown",
       reasons: new Map([
-        ["filters.tags", "is no filter; there are currencies, amountMin, amountMax, products, prices, metadata"],
-        ["filters.amount_min", "is no filter; did you mean amountMin?"]
+        ["filters.tags", "is not a filter; there are currencies, amountMin, amountMax, products, prices, metadata"],
+        ["filters.amount_min", "is not a filter; did you mean amountMin?"]
       ])
     })
   })

@@ -37,7 +37,7 @@ export const Delivery = Schema.Struct({
 }).annotations({ identifier: "Delivery" })
 export type Delivery = typeof Delivery.Type
 
-/** One attempt. `durationMs` is null where the worker died during it: what came of it is unknown. */
+/** One attempt. `durationMs` is null if the worker died during it: its outcome is unknown. */
 export const Attempt = Schema.Struct({
   number: Schema.Int,
   trigger: Schema.Literal("automatic", "manual"),
@@ -65,7 +65,7 @@ export type DeliveryList = typeof DeliveryList.Type
 export const ListDeliveries = strict(
   Schema.Struct({
     limit: pageFields.limit,
-    starting_after: optional(DeliveryId.annotations({ description: "The last id of the page before" })),
+    starting_after: optional(DeliveryId.annotations({ description: "The last id of the previous page" })),
     state: optional(DeliveryState),
     type: optional(EventType),
     created_gte: optional(UnixSecondsFromQuery),
@@ -85,7 +85,7 @@ export class DeliveriesApi extends HttpApiGroup.make("deliveries")
       .annotate(OpenApi.Summary, "List an endpoint's deliveries, newest first")
       .annotate(
         OpenApi.Description,
-        "Filters are looked for from the newest on, for 3 seconds at most. Where they match too little of a long history for that, the answer is 503 `service_unavailable`: begin nearer to what is looked for with `created_lte`."
+        "The search for matches starts with the newest delivery and takes at most 3 seconds. If the filters match too little of a long history, the answer is 503 `service_unavailable`: start closer to the wanted deliveries with `created_lte`."
       )
   )
   .add(
@@ -109,7 +109,7 @@ export class DeliveriesApi extends HttpApiGroup.make("deliveries")
       .annotate(OpenApi.Summary, "Re-send a failed delivery")
       .annotate(
         OpenApi.Description,
-        "Queues it at once for one attempt; if that fails, the delivery is `failed` again. Up to 12 attempts in all, within 72 hours of the delivery's creation. The secrets of its creation sign it."
+        "Queues it at once for one attempt; if that fails, the delivery is `failed` again. Up to 12 attempts in all, within 72 hours of the delivery's creation. It is signed with the secrets of its creation."
       )
   )
   .addError(errorSchema(ResourceNotFound))

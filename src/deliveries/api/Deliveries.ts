@@ -12,45 +12,9 @@ import { type ResendRefusal, resendRefusal } from "../StateMachine.ts"
 import type { Delivery, DeliveryDetail, DeliveryList, ListDeliveries } from "./Api.ts"
 import { makeDeliveriesRepo } from "./DeliveriesRepo.ts"
 
-/** The history of deliveries, and their re-send (contract 9). */
-export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliveries")<
-  Deliveries,
-  {
-    /** An endpoint's deliveries, newest first. Refuses a `starting_after` that is none of them. */
-    readonly list: (
-      tenant: Tenant,
-      endpointId: EndpointId,
-      query: ListDeliveries
-    ) => Effect.Effect<DeliveryList, ResourceNotFound | ValidationFailed | ServiceUnavailable>
-    readonly get: (
-      tenant: Tenant,
-      id: DeliveryId
-    ) => Effect.Effect<DeliveryDetail, ResourceNotFound | ServiceUnavailable>
-    /**
-     * Queues a failed delivery for one more attempt, at once, and answers it so (contract 9.4). The
-     * secrets that it was bound to sign it, as long as one of them lives; else the endpoint's secret of now. A paused
-     * endpoint's deliveries can be re-sent: a pause is about new events.
-     */
-    readonly retry: (
-      principal: PrincipalShape,
-      id: DeliveryId
-    ) => Effect.Effect<Delivery, ResourceNotFound | ResendRefusal | ServiceUnavailable>
-    /**
-     * Lets queued deliveries be signed by their endpoint's secret of now where all of their own have ended, after a long
-     * outage; one statement, to be run from time to time.
-     */
-    readonly rebind: Effect.Effect<void, ServiceUnavailable>
-  }
->() {
-  static readonly layer: Layer.Layer<Deliveries, never, SqlClient.SqlClient | WakeUp> = Layer.effect(
-    Deliveries,
-    Effect.suspend(() => makeDeliveries)
-  )
-}
-
 const noDelivery = () => new ResourceNotFound({ message: "There is no such delivery here." })
 
-const makeDeliveries = Effect.gen(function* () {
+const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const wakeUp = yield* WakeUp
   const repo = yield* makeDeliveriesRepo
@@ -60,7 +24,7 @@ const makeDeliveries = Effect.gen(function* () {
     if (!(yield* repo.hasEndpoint(tenant, endpointId))) {
       return yield* new ResourceNotFound({ message: "There is no such endpoint here." })
     }
-    // A place in another endpoint's history is none in this one's
+    // A cursor of another endpoint's history is not one of this history
     if (query.starting_after !== undefined && !(yield* repo.hasDelivery(tenant, endpointId, query.starting_after))) {
       return yield* unknownCursor()
     }
@@ -69,7 +33,7 @@ const makeDeliveries = Effect.gen(function* () {
     return { data: rows.slice(0, limit), has_more: rows.length > limit }
   }, orUnavailable)
 
-  // Read more than anything else: no span of its own, the request has one
+  // Read more often than anything else: no extra span, the request has one
   const get = Effect.fnUntraced(function* (tenant: Tenant, id: DeliveryId) {
     const { attempts, payload, ...delivery } = yield* Effect.flatMap(
       repo.findDetail(tenant, id),
@@ -108,3 +72,36 @@ const makeDeliveries = Effect.gen(function* () {
 
   return { list, get, retry, rebind: Effect.asVoid(repo.rebind).pipe(orUnavailable) }
 })
+
+/** The history of deliveries, and their re-send (contract 9). */
+export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliveries")<
+  Deliveries,
+  {
+    /** An endpoint's deliveries, newest first. Refuses a `starting_after` that is not one of them. */
+    readonly list: (
+      tenant: Tenant,
+      endpointId: EndpointId,
+      query: ListDeliveries
+    ) => Effect.Effect<DeliveryList, ResourceNotFound | ValidationFailed | ServiceUnavailable>
+    readonly get: (
+      tenant: Tenant,
+      id: DeliveryId
+    ) => Effect.Effect<DeliveryDetail, ResourceNotFound | ServiceUnavailable>
+    /**
+     * Queues a failed delivery for one more attempt, at once, and returns it (contract 9.4). It is signed with the
+     * secrets that it was bound to, as long as one still signs; else with the endpoint's current secret. A paused
+     * endpoint's deliveries can be re-sent: a pause only concerns new events.
+     */
+    readonly retry: (
+      principal: PrincipalShape,
+      id: DeliveryId
+    ) => Effect.Effect<Delivery, ResourceNotFound | ResendRefusal | ServiceUnavailable>
+    /**
+     * Lets queued deliveries be signed with their endpoint's current secret if all of their own have ended, after a
+     * long outage; one statement, run from time to time.
+     */
+    readonly rebind: Effect.Effect<void, ServiceUnavailable>
+  }
+>() {
+  static readonly layer: Layer.Layer<Deliveries, never, SqlClient.SqlClient | WakeUp> = Layer.effect(Deliveries, make)
+}

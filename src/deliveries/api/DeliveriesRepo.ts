@@ -10,7 +10,7 @@ import { deliveryWindow, maxAttempts } from "../RetryPolicy.ts"
 import { type ResendCandidate, resendRefusal } from "../StateMachine.ts"
 import type { Attempt, Delivery, ListDeliveries } from "./Api.ts"
 
-/** An attempt as JSON of the database. */
+/** An attempt as the database's JSON. */
 export type StoredAttempt = Omit<Attempt, "startedAt"> & { readonly startedAt: string }
 
 /** A delivery with its attempts and its event's payload. */
@@ -19,12 +19,15 @@ export interface StoredDetail extends Delivery {
   readonly attempts: ReadonlyArray<StoredAttempt>
 }
 
-/** What a delivery was when a re-send was asked for, and whether it was queued: where no rule refuses it, it was. */
+/**
+ * The state of a delivery when a re-send was requested, and whether it was queued, which it is unless a rule refuses
+ * it.
+ */
 export interface ResendOutcome extends ResendCandidate {
   readonly requeued: boolean
 }
 
-/** The parts of statements that re-send deliveries; in all of them `d` is the delivery. */
+/** Parts of statements that re-send deliveries; in all of them `d` is the delivery. */
 export const makeResendSql = Effect.map(SqlClient.SqlClient, (sql) => {
   const ofEndpoint = sql.literal(`
     SELECT s.id FROM payments.endpoint_secrets s
@@ -32,20 +35,20 @@ export const makeResendSql = Effect.map(SqlClient.SqlClient, (sql) => {
 
   const signing = sql`(${ofEndpoint} AND s.id = ANY (d.secret_ids) AND ${sql.literal(signsDelivery("s", "d"))})`
 
-  /** Whether no secret that the delivery is bound to signs any more. */
+  /** Whether none of the delivery's secrets signs any longer. */
   const unsigned = sql`NOT EXISTS ${signing}`
 
-  /** The endpoint's secret of now, as an array; null where it has none. */
+  /** The endpoint's current secret, as an array; null if it has none. */
   const currentSecret = sql`(SELECT array_agg(id) FROM (${ofEndpoint} AND s.retired_at IS NULL) AS current)`
 
   return {
-    /** The condition of a re-send, as `resendRefusal` says it, but for the endpoint's deletion. */
+    /** The condition of a re-send, as in `resendRefusal`, except for the endpoint's deletion. */
     mayBeResent: sql`d.state = 'failed' AND d.attempt_count < ${maxAttempts}
       AND d.created_at >= now() - ${Duration.toSeconds(deliveryWindow)} * interval '1 second'`,
 
     /**
-     * Waiting again, for one manual attempt: `enqueue` goes with it. Signed by the secrets that it is bound to, or by the
-     * endpoint's secret of now where none of those signs any more.
+     * Makes a delivery wait for one manual attempt, together with `enqueue`. It is signed with its own secrets, or with
+     * the endpoint's current one if none of those signs any longer.
      */
     requeue: sql`state = 'queued', finished_at = NULL,
       secret_ids = CASE WHEN ${unsigned} THEN ${currentSecret} ELSE d.secret_ids END`,
@@ -55,7 +58,7 @@ export const makeResendSql = Effect.map(SqlClient.SqlClient, (sql) => {
   }
 })
 
-/** How long a page of the history may be looked for, in milliseconds; after that the answer is 503. */
+/** How long the search for a page of the history may take, in milliseconds; after that the answer is 503. */
 const listTimeout = "3000"
 
 /** How far the clock of a process may be ahead of the database's, in seconds. */
@@ -96,7 +99,7 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
       ON p.organization_id = d.organization_id AND p.environment = d.environment AND p.id = d.endpoint_id
     WHERE ${ofTenant(tenant)} AND d.id = ${id}`
 
-  /** Against other re-sends, the record of an attempt and the endpoint's deletion at the same time. */
+  /** Locks against concurrent re-sends, the recording of an attempt and the endpoint's deletion. */
   const lockForResend = (tenant: Tenant, id: DeliveryId) =>
     sql`SELECT 1 ${ofResend(tenant, id)} FOR UPDATE OF d FOR SHARE OF p`
 
@@ -125,7 +128,7 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
         SELECT 1 FROM payments.deliveries d
         WHERE ${ofTenant(tenant)} AND d.endpoint_id = ${endpointId} AND d.id = ${id}`),
 
-    /** Newest first: ids are made of the time. */
+    /** Newest first: ids begin with the time. */
     list: (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries, limit: number) => {
       const conditions = [
         ofTenant(tenant),
@@ -134,12 +137,12 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
         ...(query.state === undefined ? [] : [sql`d.state = ${query.state}`]),
         ...(query.type === undefined ? [] : [sql`e.type = ${query.type}`]),
         ...(query.created_gte === undefined ? [] : [sql`d.created_at >= to_timestamp(${query.created_gte})`]),
-        // The whole second counts, as it does where times are kept in seconds
+        // The whole second counts, as if times were stored in seconds
         ...(query.created_lte === undefined
           ? []
           : [
               sql`d.created_at < to_timestamp(${query.created_lte}::bigint + 1)`,
-              // Ids are made of the time, by the processes' clocks: what is newer is stepped over by the index
+              // Ids begin with the time, by the processes' clocks, so the index skips newer deliveries
               sql`d.id < ${firstIdAt((query.created_lte + clockDifference) * 1000)}::uuid`
             ])
       ]
@@ -161,14 +164,15 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
       Effect.map(detail([tenant.organizationId, tenant.environment, id]), ([row]) => Option.fromNullable(row)),
 
     /**
-     * Queues a failed delivery for one manual attempt, where it may be re-sent. Answers what the delivery was; none where
-     * there is no such delivery. One transaction, or a part of the caller's.
+     * Queues a failed delivery for one manual attempt, if it may be re-sent. Returns the delivery's state before; none
+     * if there is no such delivery. One transaction, or part of the caller's.
      */
     resend: (tenant: Tenant, id: DeliveryId) =>
       transaction(sql)(
         Effect.gen(function* () {
           yield* lockForResend(tenant, id)
-          // A statement of its own: what the first one saw beside the row that it waited for is of before the wait
+          // A separate statement: after a wait for the lock, the first one would still see other rows as before the
+          // wait
           const [candidate] = yield* readForResend(tenant, id)
           if (candidate === undefined) return Option.none<ResendOutcome>()
           const requeued = Option.isNone(resendRefusal(candidate))
@@ -178,8 +182,8 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
       ),
 
     /**
-     * Binds queued deliveries whose secrets have all ended to their endpoint's secret of now, so that they can be
-     * signed: those that have waited for longer than a rotated secret is kept (contract 8.6). Answers how many.
+     * Binds queued deliveries whose secrets have all ended to their endpoint's current secret, so that they can be
+     * signed: those that have waited longer than a rotated secret is kept (contract 8.6). Returns how many.
      */
     rebind: Effect.map(
       sql`

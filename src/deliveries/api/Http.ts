@@ -17,7 +17,8 @@ export const deliveriesHttp = HttpApiBuilder.group(BaseApi.add(DeliveriesApi), "
       .handle("get", ({ path }) =>
         Effect.map(
           Effect.flatMap(Principal, (principal) => deliveries.get(principal, path.id)),
-          // Read more than anything else. JSON writes times as the schema does; a test holds the answer against it
+          // Read more often than anything else. JSON writes times as the schema does; a test checks the answer against
+          // it
           (detail: DeliveryDetail) => HttpServerResponse.unsafeJson(detail)
         )
       )

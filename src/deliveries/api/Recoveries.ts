@@ -22,58 +22,15 @@ import { makeRecoveriesRepo, type Step } from "./RecoveriesRepo.ts"
 /** How often a process looks for recoveries that others have left. */
 const pollInterval = "5 seconds"
 
-/** Between two steps: 100 deliveries in this time are more than an endpoint that was down should get at once. */
+/** The pause between two steps: 100 deliveries in this time are as many as an endpoint that was down should get. */
 const pause = "200 millis"
 
-/** A caller that counts 72 hours back from now should not be refused for its request's way or its clock. */
+/** Tolerance for a caller that counts 72 hours back from now: latency and clocks should not refuse it. */
 const grace = Duration.minutes(1)
-
-/**
- * Re-sends of all that failed definitively at an endpoint, in the background (contract 9.4).
- *
- * How far a recovery is stands in the database: any process takes it a step on, and none is needed for longer than that.
- */
-export class Recoveries extends Context.Tag("connected-payments/deliveries/Recoveries")<
-  Recoveries,
-  {
-    /**
-     * Starts a recovery of what failed at `since` or later and has failed by now, and takes its first step, so that a
-     * small one is finished in the answer. Where one is running it is answered, if it reaches back as far.
-     */
-    readonly start: (
-      principal: PrincipalShape,
-      endpointId: EndpointId,
-      since: Date
-    ) => Effect.Effect<
-      Recovery,
-      ResourceNotFound | EndpointDeleted | RecoveryInProgress | ValidationFailed | ServiceUnavailable
-    >
-    readonly get: (
-      tenant: Tenant,
-      endpointId: EndpointId,
-      id: RecoveryId
-    ) => Effect.Effect<Recovery, ResourceNotFound | ServiceUnavailable>
-    /** Newest first. Refuses a `starting_after` that is none of the endpoint's. */
-    readonly list: (
-      tenant: Tenant,
-      endpointId: EndpointId,
-      query: ListRecoveries
-    ) => Effect.Effect<RecoveryList, ResourceNotFound | ValidationFailed | ServiceUnavailable>
-    /** Takes some running recovery one step on; none where there is nothing to do. */
-    readonly step: Effect.Effect<Option.Option<Step>, SqlError.SqlError>
-    /** Waits until a recovery was started here. */
-    readonly await: Effect.Effect<void>
-  }
->() {
-  static readonly layer: Layer.Layer<Recoveries, never, SqlClient.SqlClient | WakeUp> = Layer.effect(
-    Recoveries,
-    Effect.suspend(() => makeRecoveries)
-  )
-}
 
 const noEndpoint = () => new ResourceNotFound({ message: "There is no such endpoint here." })
 
-const judgeSince = Effect.fnUntraced(function* (since: Date) {
+const checkSince = Effect.fnUntraced(function* (since: Date) {
   const age = (yield* Clock.currentTimeMillis) - since.getTime()
   if (age < 0 || age > Duration.toMillis(Duration.sum(deliveryWindow, grace))) {
     return yield* new ValidationFailed({
@@ -83,7 +40,7 @@ const judgeSince = Effect.fnUntraced(function* (since: Date) {
   }
 })
 
-const makeRecoveries = Effect.gen(function* () {
+const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const wakeUp = yield* WakeUp
   const repo = yield* makeRecoveriesRepo
@@ -122,7 +79,7 @@ const makeRecoveries = Effect.gen(function* () {
     endpointId: EndpointId,
     since: Date
   ) {
-    yield* judgeSince(since)
+    yield* checkSince(since)
     const recovery = yield* transaction(sql)(begin(principal, endpointId, since))
     yield* wakeUp.announce
     if (recovery.state === "running") {
@@ -154,12 +111,52 @@ const makeRecoveries = Effect.gen(function* () {
   return { start, get, list, step, await: Mailbox.take(started) }
 })
 
-/** Takes recoveries on, in every process: those started here at once, and those that others have left. */
+/**
+ * Re-sends of all that failed definitively at an endpoint, in the background (contract 9.4).
+ *
+ * The progress of a recovery is in the database: any process can take its next step.
+ */
+export class Recoveries extends Context.Tag("connected-payments/deliveries/Recoveries")<
+  Recoveries,
+  {
+    /**
+     * Starts a recovery of what failed at `since` or later, up to now, and takes its first step, so that a small one is
+     * finished in the answer. If one is running that reaches back as far, it is returned.
+     */
+    readonly start: (
+      principal: PrincipalShape,
+      endpointId: EndpointId,
+      since: Date
+    ) => Effect.Effect<
+      Recovery,
+      ResourceNotFound | EndpointDeleted | RecoveryInProgress | ValidationFailed | ServiceUnavailable
+    >
+    readonly get: (
+      tenant: Tenant,
+      endpointId: EndpointId,
+      id: RecoveryId
+    ) => Effect.Effect<Recovery, ResourceNotFound | ServiceUnavailable>
+    /** An endpoint's recoveries, newest first. Refuses a `starting_after` that is not one of them. */
+    readonly list: (
+      tenant: Tenant,
+      endpointId: EndpointId,
+      query: ListRecoveries
+    ) => Effect.Effect<RecoveryList, ResourceNotFound | ValidationFailed | ServiceUnavailable>
+    /** Takes one step of a running recovery; none if there is nothing to do. */
+    readonly step: Effect.Effect<Option.Option<Step>, SqlError.SqlError>
+    /** Waits until a recovery was started here. */
+    readonly await: Effect.Effect<void>
+  }
+>() {
+  static readonly layer: Layer.Layer<Recoveries, never, SqlClient.SqlClient | WakeUp> = Layer.effect(Recoveries, make)
+}
+
+/** Runs recoveries in every process: those started here at once, and those that other processes have left. */
 export const recoveriesLayer: Layer.Layer<never, never, Recoveries> = Layer.scopedDiscard(
   Effect.gen(function* () {
     const recoveries = yield* Recoveries
     const next = Effect.catchAll(recoveries.step, (error) =>
-      Effect.as(Effect.logWarning("A recovery could not go on; it will be tried again", error), Option.none<Step>())
+      Effect.as(Effect.logWarning("A recovery's step failed; it will be tried again", error), Option.none<Step>())
     )
     yield* next.pipe(
       Effect.flatMap((done) =>

@@ -15,16 +15,16 @@ import { EndpointId, OrganizationId, RecoveryId } from "../../kit/Ids.ts"
 import { Instant } from "../../kit/Instant.ts"
 import { NoQuery, optional, pageFields, strict } from "../../kit/Request.ts"
 
-/** A recovery: the re-send of all that failed definitively at an endpoint since a time, and how far it is. */
+/** A recovery: the re-send of all that failed definitively at an endpoint since a time, and its progress. */
 export const Recovery = Schema.Struct({
   id: RecoveryId,
   endpointId: EndpointId,
   since: Schema.Date,
   state: Schema.Literal("running", "finished"),
-  total: Schema.Int.annotations({ description: "Deliveries that had failed when the recovery was asked for" }),
-  queued: Schema.Int.annotations({ description: "Those of them that were queued for one more attempt so far" }),
+  total: Schema.Int.annotations({ description: "Deliveries that had failed when the recovery was started" }),
+  queued: Schema.Int.annotations({ description: "How many of them have been queued for one more attempt so far" }),
   skipped: Schema.Int.annotations({
-    description: "Those that could not be re-sent: 12 attempts, older than 72 hours, or no longer failed"
+    description: "How many could not be re-sent: 12 attempts, older than 72 hours, or no longer failed"
   }),
   createdAt: Schema.Date,
   finishedAt: Schema.NullOr(Schema.Date)
@@ -40,7 +40,7 @@ export type RecoveryList = typeof RecoveryList.Type
 export const StartRecovery = strict(
   Schema.Struct({
     since: Instant.annotations({
-      description: "What failed at this time or later is re-sent; at most 72 hours back, not in the future"
+      description: "Deliveries that failed at this time or later are re-sent; at most 72 hours back, not in the future"
     })
   }).annotations({ identifier: "StartRecovery" })
 )
@@ -50,14 +50,14 @@ export type StartRecovery = typeof StartRecovery.Type
 export const ListRecoveries = strict(
   Schema.Struct({
     limit: pageFields.limit,
-    starting_after: optional(RecoveryId.annotations({ description: "The last id of the page before" }))
+    starting_after: optional(RecoveryId.annotations({ description: "The last id of the previous page" }))
   })
 )
 export type ListRecoveries = typeof ListRecoveries.Type
 
 const EndpointPath = Schema.Struct({ organizationId: OrganizationId, id: EndpointId })
 
-/** Recovery of an endpoint that was out of order for a while (contract 9.4). */
+/** Recovery of an endpoint that was down for a while (contract 9.4). */
 export class RecoveriesApi extends HttpApiGroup.make("recoveries")
   .add(
     HttpApiEndpoint.post("start", "/endpoints/:id/recover")
@@ -71,7 +71,7 @@ export class RecoveriesApi extends HttpApiGroup.make("recoveries")
       .annotate(OpenApi.Summary, "Re-send all that failed at an endpoint since a time")
       .annotate(
         OpenApi.Description,
-        "Under the conditions of a single re-send, in the background, without synthetic tests. An endpoint has one running recovery: asking again answers it, unless it does not reach back as far."
+        "Under the conditions of a single re-send, in the background, except synthetic tests. An endpoint has one running recovery: a repeated request returns it, unless it does not reach back as far."
       )
   )
   .add(
@@ -88,7 +88,7 @@ export class RecoveriesApi extends HttpApiGroup.make("recoveries")
       .setUrlParams(NoQuery)
       .addSuccess(Recovery)
       .annotate(RequiredPermission, "webhook-endpoints:read")
-      .annotate(OpenApi.Summary, "Read how far a recovery is")
+      .annotate(OpenApi.Summary, "Read the progress of a recovery")
   )
   .addError(errorSchema(ResourceNotFound))
   .addError(errorSchema(ServiceUnavailable))

@@ -6,13 +6,13 @@ import { enqueue } from "../../publishing/Enqueue.ts"
 import { makeResendSql } from "./DeliveriesRepo.ts"
 import type { ListRecoveries, Recovery } from "./RecoveriesApi.ts"
 
-/** How many deliveries one step looks at: few, so that a step is short and the queue takes turns between endpoints. */
+/** How many deliveries one step handles: few, so that a step is short and the queue alternates between endpoints. */
 const stepSize = 100
 
 /** The id before all others. */
 const noId = "00000000-0000-0000-0000-000000000000"
 
-/** What a step came to. */
+/** The result of a step. */
 export interface Step {
   readonly queued: number
   readonly finished: boolean
@@ -31,7 +31,7 @@ export const makeRecoveriesRepo = Effect.gen(function* () {
     sql`r.organization_id = ${tenant.organizationId} AND r.environment = ${tenant.environment}
       AND r.endpoint_id = ${endpointId}`
 
-  /** What a recovery `r` is about. Tests are left out: they prove nothing, and a new one can be sent. */
+  /** The failures that recovery `r` is about. Tests are left out: they prove nothing, and a new one can be sent. */
   const failures = sql`
     d.organization_id = r.organization_id AND d.environment = r.environment AND d.endpoint_id = r.endpoint_id
       AND NOT d.test AND d.failed_at IS NOT NULL AND d.failed_at <= r.created_at
@@ -39,8 +39,8 @@ export const makeRecoveriesRepo = Effect.gen(function* () {
 
   return {
     /**
-     * Takes the endpoint's row until the transaction ends, against its deletion and against another start meanwhile.
-     * Answers whether it is deleted; none where there is no such endpoint.
+     * Locks the endpoint's row until the transaction ends, against its deletion and another start. Returns whether it
+     * is deleted; none if there is no such endpoint.
      */
     lockEndpoint: (tenant: Tenant, id: EndpointId) =>
       Effect.map(
@@ -80,7 +80,7 @@ export const makeRecoveriesRepo = Effect.gen(function* () {
           AND (${starting_after ?? null}::uuid IS NULL OR r.id < ${starting_after ?? null}::uuid)
         ORDER BY r.id DESC LIMIT ${limit}`,
 
-    /** A new recovery, running, with the number of failures that it is about. */
+    /** Inserts a running recovery, with the number of its failures. */
     insert: (tenant: Tenant, endpointId: EndpointId, id: RecoveryId, since: Date) =>
       Effect.zipRight(
         sql`
@@ -93,12 +93,12 @@ export const makeRecoveriesRepo = Effect.gen(function* () {
       ),
 
     /**
-     * Takes a running recovery one step on: this one, or without an id the one that has waited longest. None where there
-     * is none, or others are at all of them. One statement: a step is done as a whole or not at all, and the next begins
-     * behind it.
+     * Takes one step of a running recovery: this one, or without an id the one that has waited longest. None if there
+     * is none, or other processes have locked them all. One statement: a step is done completely or not at all, and the
+     * next one begins after it.
      *
-     * A delivery that fails again has a later end than the recovery's beginning, and is not met twice. The endpoint's
-     * row is locked too, against its deletion at the same time.
+     * A delivery that fails again ends after the recovery's start, and is not handled twice. The endpoint's row is
+     * locked too, against a concurrent deletion.
      */
     step: (id: RecoveryId | null) =>
       Effect.map(
@@ -141,7 +141,7 @@ export const makeRecoveriesRepo = Effect.gen(function* () {
         ([row]) => Option.fromNullable(row)
       ),
 
-    /** Removes finished recoveries that are older; answers how many. */
+    /** Removes finished recoveries that are older; returns how many. */
     removeOlderThan: (retentionMillis: number) =>
       Effect.map(
         sql`

@@ -10,38 +10,38 @@ export interface RetentionOptions {
   readonly keepFor: Duration.Duration
 }
 
-/** Rows that one statement removes: few, so that its locks and its part of the disk's time are short. */
+/** How many rows one statement removes: few, so that its locks and disk time are short. */
 const batchSize = 500
 
-/** Organizations' environments that one statement looks through. */
+/** How many workspaces one statement searches. */
 const workspacesAtOnce = 100
 
-/** Between two statements that removed something: the queue's own work comes first. */
+/** The pause after a statement that removed something: the queue's own work comes first. */
 const pause = "50 millis"
 
-/** Removes deliveries and payloads that have outlived their time (contract 9.6). */
+/** Removes deliveries and payloads after their retention (contract 9.6). */
 export class Retention extends Context.Tag("connected-payments/deliveries/Retention")<
   Retention,
   {
     /**
      * Removes all that is due: finished deliveries with their attempts, records of skipped events, events that nothing
-     * refers to any more, finished recoveries. In small batches; any number of processes may do it at the same time.
-     * What waits to be delivered, and its event, is never removed, however old it is.
+     * refers to any longer, finished recoveries. In small batches; any number of processes may run it at the same time.
+     * Queued deliveries and their events are never removed, however old they are.
      */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {
   static readonly layer = (options: RetentionOptions): Layer.Layer<Retention, never, SqlClient.SqlClient> =>
-    Layer.effect(Retention, makeRetention(options))
+    Layer.effect(Retention, make(options))
 }
 
-/** The place behind the last workspace of a page. */
+/** A cursor: the last workspace of a page. */
 interface Place {
   readonly organizationId: string
   readonly environment: string
 }
 
-const makeRetention = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
+const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
   const sql = yield* SqlClient.SqlClient
   const recoveries = yield* makeRecoveriesRepo
   const keepForMillis = Duration.toMillis(keepFor)
@@ -53,8 +53,8 @@ const makeRetention = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions
     ORDER BY organization_id, environment LIMIT ${workspacesAtOnce}`
 
   /**
-   * Walks the beginning of each workspace's ids, where the oldest are: the primary key serves, and no index of its own
-   * has to be written with every delivery.
+   * Walks each workspace's ids from the start, where the oldest are: this uses the primary key, so no extra index has
+   * to be written with every delivery.
    */
   const removeDeliveries = (workspaces: ReadonlyArray<Place>) => sql`
     WITH old AS MATERIALIZED (
@@ -123,7 +123,7 @@ const makeRetention = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions
     clean: Effect.all([
       cleanDeliveries,
       inBatches(removeSkipped),
-      // After what refers to them
+      // After the rows that refer to them
       inBatches(removeEvents),
       recoveries.removeOlderThan(keepForMillis)
     ]).pipe(Effect.asVoid, orUnavailable, Effect.withSpan("Retention.clean"))

@@ -9,7 +9,7 @@ export interface FailureReason {
   readonly count: number
 }
 
-/** What an endpoint's owner is told. */
+/** The failures of an endpoint, for the warning. */
 export interface EndpointFailures extends Tenant {
   readonly endpointId: string
   readonly name: string
@@ -26,7 +26,7 @@ export interface EndpointFailures extends Tenant {
 const words: Record<AttemptErrorCode, string> = {
   timeout: "it did not answer in time",
   connection_refused: "it refused the connection",
-  connection_reset: "it broke off the connection",
+  connection_reset: "it closed the connection early",
   dns_failure: "its host name could not be resolved",
   tls_failure: "its TLS certificate or handshake was not valid",
   network_error: "it could not be reached over the network",
@@ -51,10 +51,7 @@ const reasonLine = ({ count, errorCode, httpStatus }: FailureReason): string => 
 
 const minute = (at: Date): string => `${at.toISOString().slice(0, 16).replace("T", " ")} UTC`
 
-/**
- * The warning that deliveries to an endpoint fail (contract 9.7). It names the host
- * alone: a path may be known to few.
- */
+/** The warning that deliveries to an endpoint fail (contract 9.7). It names only the host: the path may be secret. */
 export const warningMail = (
   failures: EndpointFailures,
   options: { readonly to: string; readonly publicUrl: string }
@@ -77,7 +74,7 @@ Why:
 ${reasons.map(reasonLine).join("\n")}
 
 What to do:
-1. See that the endpoint is up, and that it answers with HTTP 2xx in time.
+1. Check that the endpoint is up, and that it answers with HTTP 2xx in time.
 2. Look at the failed deliveries and their attempts:
    ${history}
 3. Then re-send them, one by one or all since a time with "recover". That is possible within 72 hours of a delivery's creation.

@@ -8,22 +8,25 @@ import type { Tenant } from "../../kit/Tenant.ts"
 import { orUnavailable } from "../../storage/Database.ts"
 import { type EndpointFailures, warningMail } from "./WarningMail.ts"
 
-/** How many definitive failures within 24 hours an endpoint's owners hear of (contract 9.7). */
+/** How many definitive failures within 24 hours cause a warning (contract 9.7). */
 export const warningThreshold = 3
 
-/** How often failures are looked for. */
+/** How often the process looks for failures. */
 const interval = "1 minute"
 
 /** How many reasons a mail names at most. */
 const maxReasons = 5
 
-/** How long a process has from claiming a warning to handing it over, before another one does it. */
+/** How long a process may take from claiming a warning to handing it over, before another one may claim it. */
 const claimedFor = "5 minutes"
 
-/** How long a warning rests that the mail server will not take: an operator has to mend something first. */
+/** How long to wait after the mail server refused a warning: an operator has to fix something first. */
 const refusedFor = "1 hour"
 
-/** Keeps the processes from looking at the same time; any number that no other lock is likely to have. */
+/**
+ * The advisory lock that keeps processes from scanning at the same time; any number that no other lock is likely to
+ * have.
+ */
 const scanLock = 5_190_277_302
 
 interface FailingEndpoint extends Tenant {
@@ -31,7 +34,7 @@ interface FailingEndpoint extends Tenant {
 }
 
 export interface WarningsOptions {
-  /** Where integrators reach the service, without a trailing slash. */
+  /** The URL at which integrators reach the service, without a trailing slash. */
   readonly publicUrl: string
 }
 
@@ -40,24 +43,23 @@ export class Warnings extends Context.Tag("connected-payments/deliveries/Warning
   Warnings,
   {
     /**
-     * Warns of every endpoint with three or more definitive failures in the last 24 hours, synthetic tests aside, that
-     * was not warned about within a day. Any number of processes may do it: one of them claims each warning for a while.
-     * A mail server that can't be reached ends the round; what it did not take is tried again.
+     * Warns about every endpoint with three or more definitive failures in the last 24 hours, not counting synthetic
+     * tests, without a warning in the last day. Any number of processes may do it: one of them claims each warning for
+     * a while. If the mail server can't be reached the round ends, and unsent warnings are tried again.
      *
      * At most one warning per day and endpoint, whatever happens (contract 9.7): it counts as sent from just before it
-     * is handed over, so a process that dies before that loses nothing, and one that dies within the hand-over, or whose
-     * mail server takes a mail and does not say so in time, does not send it again that day. It may then be lost.
+     * is handed over. So a process that dies before that loses nothing; if it dies during the hand-over, or the mail
+     * server does not confirm in time, the warning is not sent again that day, and may be lost.
      */
     readonly scan: Effect.Effect<void, ServiceUnavailable>
   }
 >() {
   static readonly layer = (
     options: WarningsOptions
-  ): Layer.Layer<Warnings, never, SqlClient.SqlClient | Mailer | Members> =>
-    Layer.effect(Warnings, makeWarnings(options))
+  ): Layer.Layer<Warnings, never, SqlClient.SqlClient | Mailer | Members> => Layer.effect(Warnings, make(options))
 }
 
-/** How long a warning rests, where that changes; and whether it was sent. */
+/** The change of a warning's state: how long no other is sent, if that changes, and whether it was sent. */
 interface Rest {
   readonly after?: string
   readonly sent?: boolean
@@ -65,8 +67,8 @@ interface Rest {
 
 const makeStatements = Effect.map(SqlClient.SqlClient, (sql) => ({
   /**
-   * The endpoints to be warned about. Goes from endpoint to endpoint through the index of failed deliveries, and counts
-   * no further than it must: its cost is that of the number of endpoints with failures, however many each has.
+   * The endpoints to warn about. Skips from endpoint to endpoint through the index of failed deliveries, and counts no
+   * further than necessary: the cost depends on the number of endpoints with failures, not on how many each has.
    */
   due: sql<FailingEndpoint>`
     WITH RECURSIVE turn AS MATERIALIZED (
@@ -98,7 +100,9 @@ const makeStatements = Effect.map(SqlClient.SqlClient, (sql) => ({
       OFFSET ${warningThreshold - 1}
     )`,
 
-  /** Claims it for this process; answers until when, none where another one has it or it was sent within a day. */
+  /**
+   * Claims a warning for this process; returns until when, none if another process has it or it was sent within a day.
+   */
   claim: ({ endpointId, environment, organizationId }: FailingEndpoint) =>
     Effect.map(
       sql<{ readonly until: string }>`
@@ -111,8 +115,8 @@ const makeStatements = Effect.map(SqlClient.SqlClient, (sql) => ({
     ),
 
   /**
-   * Has the warning rest from now on, where it still rests until the time that this process gave it; answers until when.
-   * None where another process has claimed it since. `sent`: the mail server took it.
+   * Changes a warning that this process still holds (its `until` is unchanged); returns the new `until`. None if
+   * another process has claimed it since. `sent`: the mail server took it.
    */
   rest: ({ endpointId, environment, organizationId }: FailingEndpoint, until: string, { after, sent = false }: Rest) =>
     Effect.map(
@@ -126,7 +130,7 @@ const makeStatements = Effect.map(SqlClient.SqlClient, (sql) => ({
       ([row]) => Option.fromNullable(row?.until)
     ),
 
-  /** What there is to say; none where it has healed meanwhile. */
+  /** The failures to report; none if there are none any longer. */
   failures: ({ endpointId, environment, organizationId }: FailingEndpoint) =>
     Effect.map(
       sql<EndpointFailures>`
@@ -149,7 +153,7 @@ const makeStatements = Effect.map(SqlClient.SqlClient, (sql) => ({
     )
 }))
 
-const makeWarnings = Effect.fnUntraced(function* (options: WarningsOptions) {
+const make = Effect.fnUntraced(function* (options: WarningsOptions) {
   const mailer = yield* Mailer
   const members = yield* Members
   const statements = yield* makeStatements
@@ -160,8 +164,8 @@ const makeWarnings = Effect.fnUntraced(function* (options: WarningsOptions) {
     )
 
   /**
-   * Fails where nobody can have got it. Who did not get it where others may have has it sent again in the background.
-   * Answers whether the mail server took one.
+   * Sends a warning to all addresses. Fails if nobody can have got it; if only some did not, it is sent to them again
+   * in the background. Returns whether the mail server took one.
    */
   const send = Effect.fnUntraced(function* (failures: EndpointFailures, addresses: ReadonlyArray<string>) {
     const refused: Array<readonly [to: string, error: MailNotSent]> = []
@@ -184,7 +188,7 @@ const makeWarnings = Effect.fnUntraced(function* (options: WarningsOptions) {
     return taken.includes(true)
   })
 
-  /** Answers whether the round goes on: not where the mail server is out of reach. */
+  /** Sends one warning. Returns whether the round continues: not if the mail server can't be reached. */
   const warn = Effect.fnUntraced(function* (endpoint: FailingEndpoint) {
     const claim = yield* statements.claim(endpoint)
     if (Option.isNone(claim)) {
@@ -196,7 +200,7 @@ const makeWarnings = Effect.fnUntraced(function* (options: WarningsOptions) {
       return true
     }
     const addresses = yield* recipients(endpoint.organizationId)
-    // From here on it counts as sent, unless the mail server is known not to have taken it
+    // From here on the warning counts as sent, unless the mail server is known not to have taken it
     const begun = yield* statements.rest(endpoint, claim.value, { after: "24 hours" })
     if (Option.isNone(begun)) {
       return true
@@ -229,7 +233,7 @@ const makeWarnings = Effect.fnUntraced(function* (options: WarningsOptions) {
 export const warningsLayer: Layer.Layer<never, never, Warnings> = Layer.scopedDiscard(
   Effect.flatMap(Warnings, ({ scan }) =>
     scan.pipe(
-      Effect.catchAllCause((cause) => Effect.logWarning("Failing endpoints could not be looked for", cause)),
+      Effect.catchAllCause((cause) => Effect.logWarning("The search for failing endpoints failed", cause)),
       Effect.repeat(Schedule.spaced(interval).pipe(Schedule.jittered)),
       Effect.withTracerEnabled(false),
       Effect.forkScoped

@@ -9,13 +9,13 @@ const CapabilityStatus = Schema.Literal("active", "pending", "inactive").annotat
   description: "Whether the account may use the payment method"
 })
 
-/** Names of pending fields are never part of it. */
+/** The data of `account.updated`; it never has the names of pending fields. */
 const AccountUpdatedData = Schema.Struct({
   account_id: providerId("The provider account"),
   livemode: flag("Whether this is about the provider's live mode"),
   charges_enabled: flag("Whether the account can charge"),
   payouts_enabled: flag("Whether the account can receive payouts"),
-  details_submitted: flag("Whether the account's details were handed in"),
+  details_submitted: flag("Whether the account's details were submitted"),
   capabilities: Schema.Record({ key: Schema.String, value: CapabilityStatus }).annotations({
     description: "The status of each payment method"
   }),
@@ -26,13 +26,13 @@ const AccountUpdatedData = Schema.Struct({
     pending_verification_count: count("How many pieces of information are being verified"),
     disabled_reason: Schema.NullOr(providerCode("The provider's code if something is blocked")),
     current_deadline: Schema.NullOr(unixSeconds("By when the due information is needed"))
-  }).annotations({ description: "What the account still has to hand in; names of the information are never said" })
+  }).annotations({ description: "What the account still has to submit, without the names of the information" })
 }).annotations({ identifier: "AccountUpdatedData", description: "The connected account's status" })
 
 /** The types of `account.*`, in the order of the catalog. */
 export const accountEvents = [
   eventType("account.updated", {
-    description: "The connected account's status changed: what it can do, or what it still has to hand in.",
+    description: "The connected account's status changed: what it can do, or what it still has to submit.",
     data: AccountUpdatedData,
     sample: ({ id, inDays }) => ({
       account_id: id("acct"),

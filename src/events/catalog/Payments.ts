@@ -13,7 +13,7 @@ const PaymentSucceededData = Schema.Struct({
 
 const PaymentFailedData = Schema.Struct({
   payment_id: paymentId,
-  amount: amount("What was to be received"),
+  amount: amount("What should have been received"),
   currency,
   failure_code: Schema.NullOr(providerCode("The provider's error code; null if the payment carries no error"))
 }).annotations({ identifier: "PaymentFailedData", description: "An attempt to pay that failed" })
@@ -21,7 +21,7 @@ const PaymentFailedData = Schema.Struct({
 const PaymentRefundedData = Schema.Struct({
   charge_id: providerId("The charge"),
   payment_id: Schema.NullOr(paymentId),
-  amount_refunded: amount("All that was refunded of the charge so far"),
+  amount_refunded: amount("How much of the charge has been refunded so far"),
   currency,
   fully_refunded: flag("Whether nothing of the charge is left to refund")
 }).annotations({ identifier: "PaymentRefundedData", description: "A charge of which some or all was refunded" })

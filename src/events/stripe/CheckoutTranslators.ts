@@ -31,7 +31,7 @@ const checkoutTranslator = (
     })
   ])
 
-/** By the provider's event type. */
+/** The translators by the provider's event type. */
 export const checkoutTranslators = {
   "checkout.session.completed": checkoutTranslator("checkout.completed"),
   "checkout.session.async_payment_succeeded": checkoutTranslator("checkout.payment_succeeded"),
@@ -49,7 +49,7 @@ const decodeReference = Schema.decodeUnknownEither(
 )
 
 /**
- * What to look up before a provider event is translated; `null` where the event is not about a checkout session, or is
+ * What to look up before a provider event is translated; `null` if the event is not about a checkout session, or is
  * malformed.
  */
 export const soldItemsReference = (event: ProviderEvent): SoldItemsReference | null => {

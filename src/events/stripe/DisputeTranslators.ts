@@ -24,7 +24,7 @@ const common = (dispute: typeof Dispute.Type) => ({
   currency: dispute.currency
 })
 
-/** By the provider's event type. */
+/** The translators by the provider's event type. */
 export const disputeTranslators = {
   "charge.dispute.created": translator(OpenedDispute, (dispute, make) => [
     make("dispute.created", { ...common(dispute), reason: dispute.reason })

@@ -1,18 +1,18 @@
 /**
- * What filters may look at in the provider's object of an event (contract 7.6). Pure and
- * total: what is missing or not as expected is simply not there.
+ * What filters may read from the provider's object of an event (contract 7.6). Pure and total: what is missing or not
+ * as expected is left out.
  */
 import { Predicate } from "effect"
 import type { FilterSubjects } from "../Filters.ts"
 import type { ProviderEvent } from "./ProviderEvent.ts"
 import type { SoldItems } from "./Translator.ts"
 
-/** The subjects, and whether the provider cut a list off: then the rest has to be fetched before filtering by it. */
+/** The subjects, and whether the provider truncated a list: then the rest has to be fetched before filtering by it. */
 export interface FoundSubjects extends FilterSubjects {
   readonly truncated: boolean
   /**
-   * Where the provider no longer has what every such object used to have: the field's path in the object; null where it
-   * is there, or not applicable. Else an endpoint that filters by it would get nothing, and nobody would know.
+   * The path of a field that every such object used to have and this one lacks; null if it is there, or not applicable.
+   * Otherwise an endpoint that filters by it would silently get nothing.
    */
   readonly missing: { readonly items: string | null; readonly metadata: string | null }
 }
@@ -29,7 +29,7 @@ const idOf = (value: unknown): ReadonlyArray<string> => {
   return typeof id === "string" ? [id] : []
 }
 
-/** Each once, in time that grows with their number alone: a body can hold tens of thousands. */
+/** Each id once, in linear time: a body can hold tens of thousands. */
 const unique = (ids: ReadonlyArray<string>): ReadonlyArray<string> => [...new Set(ids)]
 
 const metadataOf = (value: unknown): Readonly<Record<string, string>> =>
@@ -50,11 +50,11 @@ const none: FoundSubjects = {
   missing: { items: null, metadata: null }
 }
 
-/** Null is the provider's word for no metadata at all. */
+/** The path of missing metadata; null in the object means that it has none. */
 const missingMetadata = ({ metadata }: Json): string | null =>
   metadata === null || Predicate.isRecord(metadata) ? null : "metadata"
 
-/** A list of an object in which each part has what `isWhole` looks for. */
+/** The path of a list that is missing, or has an item that `isWhole` refuses. */
 const missingList = (object: Json, field: string, isWhole: (part: Json) => boolean): string | null => {
   const list = record(object[field])["data"]
   return Array.isArray(list) && list.every((part) => isWhole(record(part))) ? null : field
@@ -96,21 +96,21 @@ const ofInvoice = (object: Json): FoundSubjects => {
     metadata: { ...metadataOf(subscription["metadata"]), ...metadataOf(object["metadata"]) },
     truncated,
     missing: {
-      // A line that sells no price says so
+      // A line without a price has these fields with null
       items: missingList(object, "lines", ({ price, pricing }) => price !== undefined || pricing !== undefined),
       metadata: missingMetadata(object)
     }
   }
 }
 
-/** A list that the provider cut off in an event's object. */
+/** A list that the provider truncated in an event's object. */
 export interface TruncatedList {
   readonly kind: "subscription_items" | "invoice_lines"
-  /** The subscription or invoice that it is of. */
+  /** The subscription or invoice that has the list. */
   readonly ownerId: string
 }
 
-/** Where each kind of list stands in its object. */
+/** The field of each kind of list in its object. */
 const listFields = { subscription_items: "items", invoice_lines: "lines" } as const
 
 const listKindOf = ({ type }: ProviderEvent): TruncatedList["kind"] | null => {
@@ -120,7 +120,7 @@ const listKindOf = ({ type }: ProviderEvent): TruncatedList["kind"] | null => {
   return type.startsWith("invoice.") ? "invoice_lines" : null
 }
 
-/** The list of an event's object that has to be fetched to be whole; null where nothing was cut off. */
+/** The truncated list of an event's object, which has to be fetched; null if none is truncated. */
 export const truncatedList = (event: ProviderEvent): TruncatedList | null => {
   const kind = listKindOf(event)
   const [ownerId] = idOf(event.data.object)
@@ -129,7 +129,7 @@ export const truncatedList = (event: ProviderEvent): TruncatedList | null => {
     : { kind, ownerId }
 }
 
-/** The same event with the whole of its list, as it was fetched. */
+/** The same event with its whole list, as fetched. */
 export const withWholeList = (
   event: ProviderEvent,
   { kind }: TruncatedList,
@@ -139,7 +139,7 @@ export const withWholeList = (
   data: { object: { ...event.data.object, [listFields[kind]]: { data: items, has_more: false } } }
 })
 
-/** What filters look at for a provider event; `soldItems` is what its checkout session sells, where that is known. */
+/** What filters read for a provider event; `soldItems` is what its checkout session sells, if that is known. */
 export const filterSubjects = (event: ProviderEvent, soldItems: SoldItems | null): FoundSubjects => {
   const { object } = event.data
   if (event.type.startsWith("checkout.session.")) {

@@ -2,8 +2,8 @@ import type { ParseResult } from "effect"
 import { innermostIssues } from "../../bounds/Refusals.ts"
 
 /**
- * The dotted paths of the fields that a schema refused, each once; "" for the input itself. The refused values are not
- * looked at: they may be a payer's data, and the platform's own formatters write them out, however large or deep.
+ * The dotted paths of the fields that a schema refused, each once; "" for the input itself. Refused values are not
+ * read: they may be a payer's data, and the platform's own formatters print them, however large or deep.
  */
 export const issuePaths = (issue: ParseResult.ParseIssue): ReadonlyArray<string> => [
   ...new Set([...innermostIssues(issue, [])].map(([path]) => path.map(String).join(".")))

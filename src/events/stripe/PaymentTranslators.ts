@@ -14,7 +14,7 @@ const ReceivedPayment = Schema.Struct({
 
 const FailedPayment = Schema.Struct({
   id: paymentIntentId,
-  amount: amount("What was to be received"),
+  amount: amount("What should have been received"),
   currency,
   last_payment_error: orAbsent(Schema.Struct({ code: orAbsent(providerCode("Why the payment failed")) }))
 })
@@ -22,12 +22,12 @@ const FailedPayment = Schema.Struct({
 const RefundedCharge = Schema.Struct({
   id: providerId("The charge"),
   payment_intent: orAbsent(Reference),
-  amount_refunded: amount("All that was refunded so far"),
+  amount_refunded: amount("How much has been refunded so far"),
   currency,
-  refunded: flag("Whether all of it was refunded")
+  refunded: flag("Whether the full amount was refunded")
 })
 
-/** By the provider's event type. */
+/** The translators by the provider's event type. */
 export const paymentTranslators = {
   "payment_intent.succeeded": translator(ReceivedPayment, ({ amount_received, currency, id }, make) => [
     make("payment.succeeded", { payment_id: id, amount_received, currency })

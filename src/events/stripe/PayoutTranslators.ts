@@ -16,7 +16,7 @@ const PayoutWithStatus = Schema.Struct({
   ...Payout.fields,
   ...arrival,
   status: providerCode("The payout's status"),
-  automatic: flag("Whether the payout schedule made it")
+  automatic: flag("Whether the payout schedule created it")
 })
 
 const common = (payout: typeof Payout.Type) => ({
@@ -35,7 +35,7 @@ const statusTranslator = (type: "payout.created" | "payout.updated"): Translator
     })
   ])
 
-/** By the provider's event type. */
+/** The translators by the provider's event type. */
 export const payoutTranslators = {
   "payout.paid": translator(PaidPayout, (payout, make) => [
     make("payout.paid", { ...common(payout), arrival_date: payout.arrival_date })

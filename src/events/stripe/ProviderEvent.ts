@@ -1,27 +1,27 @@
 /**
  * The provider's snapshot events as this service reads them: the outer shape once, the object inside field by field.
- * Everything is read defensively: the payload's shape follows the version that the provider has for the notification,
- * not the one that this code was written against.
+ * Everything is read defensively: the payload's shape follows the API version of the notification endpoint at the
+ * provider, not the one that this code was written against.
  */
 import { Either, type ParseResult, Predicate, Schema } from "effect"
 import { maxUnixSeconds } from "../Envelope.ts"
 import { issuePaths } from "./IssuePaths.ts"
 
-/** A JSON object of the provider's, as it arrived: neither copied nor checked further. */
+/** A provider's JSON object as it arrived: neither copied nor checked further. */
 export const ProviderObject = Schema.declare(
   (input: unknown): input is { readonly [key: string]: unknown } => Predicate.isRecord(input),
   { identifier: "ProviderObject", description: "A JSON object" }
 )
 
 /**
- * Text that names something at the provider: visible ASCII, 1 to 255 characters. What holds for every such name keeps
+ * Text that names something at the provider: visible ASCII, 1 to 255 characters. This holds for every such name, keeps
  * event ids unambiguous (no newline) and can be stored (no NUL).
  */
 export const ProviderName = Schema.String.pipe(Schema.pattern(/^[\x21-\x7e]{1,255}$/))
 
 /**
- * The outer shape of a snapshot event. `account` is `null` for events of the platform itself. What says that it is
- * something else, such as a thin notification, is none.
+ * The outer shape of a snapshot event. `account` is `null` for events of the platform itself. A payload that says that
+ * it is something else, such as a thin notification, is refused.
  */
 export const ProviderEvent = Schema.Struct({
   id: ProviderName,
@@ -36,21 +36,24 @@ export const ProviderEvent = Schema.Struct({
 /** See the schema of the same name. */
 export type ProviderEvent = typeof ProviderEvent.Type
 
-/** What is wrong with a payload: the paths of the fields that are missing or not as expected, without their values. */
+/** A malformed payload: the paths of the fields that are missing or not as expected, without their values. */
 export interface Malformed {
   readonly _tag: "Malformed"
   readonly reason: string
 }
 
-/** Of the fields at these paths. The paths are a schema's own, so that the reason is bounded and holds no values. */
+/**
+ * `Malformed` for the fields at these paths. The paths come from a schema, so the reason is bounded and holds no
+ * values.
+ */
 export const malformedAt = (paths: ReadonlyArray<string>): Malformed => ({
   _tag: "Malformed",
   reason: `missing or not as expected: ${paths.join(", ")}`
 })
 
 /**
- * Says which fields a schema refused. Only paths are said, never values: a refused value may be a payer's data, and the
- * reason is logged and stored.
+ * `Malformed` for the fields that a schema refused. It has only paths, never values: a refused value may be a payer's
+ * data, and the reason is logged and stored.
  */
 export const malformed = (prefix: string, { issue }: ParseResult.ParseError): Malformed =>
   malformedAt(issuePaths(issue).map((path) => (path === "" ? prefix : `${prefix}.${path}`)))
@@ -61,22 +64,19 @@ const decodeProviderEvent = Schema.decodeUnknownEither(ProviderEvent, { errors: 
 export const parseProviderEvent = (input: unknown): Either.Either<ProviderEvent, Malformed> =>
   Either.mapLeft(decodeProviderEvent(input), (error) => malformed("event", error))
 
-/**
- * The provider's API version that a payload was made for, for whoever has to find out why it could not be read; null
- * where it names none.
- */
+/** The provider's API version of a payload, to find out why it could not be read; null if it names none. */
 export const apiVersionOf = (input: unknown): string | null =>
   Predicate.hasProperty(input, "api_version") && isName(input.api_version) ? input.api_version : null
 
 const isName = Schema.is(ProviderName)
 
-/** A reference to another object: its id, or the object itself where the provider expanded it. Read as the id. */
+/** A reference to another object: its id, or the object itself if the provider expanded it. Read as the id. */
 export const Reference = Schema.transform(
   Schema.Union(Schema.String.pipe(Schema.minLength(1)), Schema.Struct({ id: Schema.String.pipe(Schema.minLength(1)) })),
   Schema.String,
   { strict: true, decode: (value) => (typeof value === "string" ? value : value.id), encode: (id) => id }
 )
 
-/** A field that the provider may leave out or set to null: `null` either way. */
+/** A field that the provider may omit or set to null: `null` either way. */
 export const orAbsent = <A, I>(field: Schema.Schema<A, I>) =>
   Schema.optionalWith(Schema.NullOr(field), { default: () => null })

@@ -16,24 +16,25 @@ const subscriptionTranslator = (type: "subscription.created" | "subscription.can
   ])
 
 /**
- * Where an invoice says whose it is: under `parent` since 2025, in a field of its own before. Both are read, since the
- * payload's generation is the notification endpoint's at the provider.
+ * The fields in which an invoice names its subscription: under `parent` since 2025, in a separate field before. Both
+ * are read, since the payload's version depends on the notification endpoint at the provider.
  */
 const InvoiceOwner = Schema.Struct({
   id: providerId("The invoice"),
-  billing_reason: Schema.optional(Schema.NullOr(providerCode("Why the invoice was made"))),
+  billing_reason: Schema.optional(Schema.NullOr(providerCode("Why the invoice was created"))),
   currency,
   parent: orAbsent(Schema.Struct({ subscription_details: orAbsent(Schema.Struct({ subscription: Reference })) })),
   subscription: orAbsent(Reference)
 })
 
-/** The subscription that an invoice is for; null for one that is no subscription's. */
+/** The subscription that an invoice is for; null for other invoices. */
 const subscriptionOf = ({ parent, subscription }: typeof InvoiceOwner.Type): string | null =>
   parent?.subscription_details?.subscription ?? subscription
 
 /**
- * Where the subscription and the reason contradict each other, the provider says one of them elsewhere by now. That must
- * not pass for an invoice that is no subscription's: a renewal would go untold.
+ * The subscription of an invoice, or a contradiction: if the billing reason names a subscription but none is found, the
+ * provider may have moved the field. That must not pass for an invoice without a subscription, or a renewal would be
+ * lost.
  */
 const ownerOf = (invoice: typeof InvoiceOwner.Type): string | null | Contradiction => {
   const subscription = subscriptionOf(invoice)
@@ -41,7 +42,7 @@ const ownerOf = (invoice: typeof InvoiceOwner.Type): string | null | Contradicti
   return subscription === null && isOfSubscription ? { contradicting: ["parent", "billing_reason"] } : subscription
 }
 
-/** Why the provider makes invoices that are no renewal: the first one of a subscription, or one made by hand. */
+/** The reasons of invoices that are not a renewal, such as the first one of a subscription or a manual one. */
 const otherReasons: ReadonlySet<string | null> = new Set([
   null,
   "automatic_pending_invoice_item_invoice",
@@ -54,7 +55,7 @@ const otherReasons: ReadonlySet<string | null> = new Set([
   "upcoming"
 ])
 
-/** Whether a subscription's invoice renews it; a reason that is not known may be the renewal's new name. */
+/** Whether a subscription's invoice renews it; an unknown reason may be a new name for renewals. */
 const isRenewal = ({ billing_reason: reason }: typeof InvoiceOwner.Type): boolean | Contradiction => {
   if (reason === "subscription_cycle") return true
   return reason === undefined || !otherReasons.has(reason) ? { contradicting: ["billing_reason"] } : false
@@ -68,7 +69,7 @@ const FailedInvoice = Schema.Struct({
   attempt_count: count("How often payment was tried")
 })
 
-/** By the provider's event type. */
+/** The translators by the provider's event type. */
 export const subscriptionTranslators = {
   "customer.subscription.created": subscriptionTranslator("subscription.created"),
   "customer.subscription.deleted": subscriptionTranslator("subscription.canceled"),

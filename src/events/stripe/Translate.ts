@@ -1,10 +1,10 @@
 /**
- * Translation of the provider's events into the catalog's (contract 6.3). Pure and total: every input has an
- * outcome, and none throws.
+ * Translation of the provider's events into the catalog's (contract 6.3). Pure and total: every input has an outcome,
+ * and none throws.
  *
- * A family of types gets its translators in a file of its own and its line in `translators`. Two types of the catalog
- * come from elsewhere: `milestone.first_payment` is decided where the payment is stored, and `account.updated` never
- * comes from a snapshot's payload, whose order is not guaranteed, but from a reading of the account.
+ * Each family of types has its translators in its own file and a line in `translators`. Two types of the catalog come
+ * from elsewhere: `milestone.first_payment` is decided when the payment is stored, and `account.updated` never comes
+ * from a snapshot's payload, whose order is not guaranteed, but from a reading of the account.
  */
 import { Array as Arr, Either } from "effect"
 import type { Envelope } from "../Envelope.ts"
@@ -20,18 +20,18 @@ export { type SoldItemsReference, soldItemsReference } from "./CheckoutTranslato
 export { type Malformed, ProviderEvent, parseProviderEvent } from "./ProviderEvent.ts"
 export type { SoldItems, TranslationContext } from "./Translator.ts"
 
-/** What became of a provider event. */
+/** The outcome of a provider event. */
 export type Translation =
   /** The events to deliver, at least one. */
   | { readonly _tag: "Translated"; readonly events: Arr.NonEmptyReadonlyArray<Envelope> }
-  /** Nothing in it for consumers: a type that is not translated, or one whose object is of no concern. */
+  /** Nothing for consumers: a type that is not translated, or an object that does not concern them. */
   | { readonly _tag: "Ignored" }
-  /** The event is of the provider's other mode than the environment: nothing may be made of it. */
+  /** The event's mode is not the environment's: it must not be used. */
   | { readonly _tag: "WrongMode" }
   /** The object lacks what its type promises. */
   | Malformed
 
-/** What `translate` takes. */
+/** The input of `translate`. */
 export interface TranslateInput extends TranslationContext {
   /** Verified and parsed; see `parseProviderEvent`. */
   readonly event: ProviderEvent
@@ -51,7 +51,7 @@ export const translatedProviderTypes: ReadonlyArray<string> = Object.keys(transl
 /** Translates one provider event. The same input always gives the same envelopes, ids included. */
 export const translate = ({ event, ...context }: TranslateInput): Translation => {
   if (event.livemode !== (context.environment === "production")) return { _tag: "WrongMode" }
-  // An own key only: a type named like a member of Object.prototype is no type of ours
+  // Own keys only: a type named like a member of Object.prototype must not match
   const translator = Object.hasOwn(translators, event.type) ? translators[event.type] : undefined
   if (translator === undefined) return { _tag: "Ignored" }
   return Either.match(translator(event, context), {

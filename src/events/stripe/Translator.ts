@@ -1,4 +1,4 @@
-/** How the news in one type of provider event becomes envelopes: the form that every translator has. */
+/** The form of every translator, which turns one type of provider event into envelopes. */
 import { Either, Schema } from "effect"
 import type { EventData, EventType } from "../Catalog.ts"
 import { type Envelope, type EnvelopeOf, makeEnvelope } from "../Envelope.ts"
@@ -11,25 +11,25 @@ export interface SoldItems {
   readonly productIds: ReadonlyArray<string>
 }
 
-/** What a translation has to know beside the provider event. */
+/** What a translation needs besides the provider event. */
 export interface TranslationContext {
   readonly environment: Environment
   /** The organization whose connected account the event came from (UUID). */
   readonly organizationId: string
-  /** What `soldItemsReference` led to; `null` where there is no record of it. Only `checkout.*` uses it. */
+  /** What `soldItemsReference` refers to; `null` if there is no record of it. Only `checkout.*` uses it. */
   readonly soldItems: SoldItems | null
 }
 
-/** Makes the envelope of one of our types for the provider event at hand. */
+/** Creates the envelope of one of our types for the current provider event. */
 export type Make = <T extends EventType>(type: T, data: EventData<T>) => EnvelopeOf<T>
 
-/** Turns one type of provider event into envelopes; none where it holds no news for consumers. */
+/** Turns one type of provider event into envelopes; none if it concerns no consumer. */
 export type Translator = (
   event: ProviderEvent,
   context: TranslationContext
 ) => Either.Either<ReadonlyArray<Envelope>, Malformed>
 
-/** What a translator refuses though each field is as expected by itself: the paths of those that don't fit together. */
+/** Why a translator refuses fields that are each valid: the paths of those that contradict each other. */
 export interface Contradiction {
   readonly contradicting: ReadonlyArray<string>
 }
@@ -37,8 +37,8 @@ export interface Contradiction {
 const objectPath = "event.data.object"
 
 /**
- * A translator from the fields it needs of the provider's object and what it makes of them. Fields that it does not
- * name are never read, so that they cannot reach a consumer.
+ * Creates a translator from a schema of the fields that it needs and a function from these to events. Fields that the
+ * schema does not name are never read, so they cannot reach a consumer.
  */
 export const translator = <A, I>(
   object: Schema.Schema<A, I>,

@@ -31,7 +31,7 @@ export interface Invitation {
   readonly role: InvitedRole
   readonly environments: ReadonlyArray<Environment>
   readonly createdAt: Date
-  /** Null where it was created before this was recorded. */
+  /** Null if it was created before this was recorded. */
   readonly createdBy: Author | null
   readonly expiresAt: Date
 }
