@@ -48,7 +48,7 @@ const page = `<!doctype html>
 `
 
 /** The library's own page of an API without operations: its script is in it, and nowhere else that can be imported. */
-const librarysPage: Effect.Effect<string> = Effect.promise(async () => {
+const librarysPage = async (): Promise<string> => {
   const { dispose, handler } = HttpLayerRouter.toWebHandler(
     Layer.mergeAll(
       HttpApiScalar.layerHttpLayerRouter({ api: HttpApi.make("empty"), path: documentPaths.reference }),
@@ -62,7 +62,7 @@ const librarysPage: Effect.Effect<string> = Effect.promise(async () => {
   } finally {
     await dispose()
   }
-})
+}
 
 /** Its last script: the others hold the document and the configuration. */
 const scriptOf = (html: string): string => {
@@ -78,15 +78,32 @@ const scriptOf = (html: string): string => {
 /** A new version of the service has another one: asked for each time, and answered 304 as long as it is the same. */
 const cacheControl = "no-cache"
 
+const makeDocuments = async () => ({
+  openApi: publishedDocument({
+    body: JSON.stringify(OpenApi.fromApi(Api)),
+    contentType: "application/json",
+    cacheControl
+  }),
+  script: publishedDocument({
+    body: scriptOf(await librarysPage()),
+    contentType: "text/javascript; charset=utf-8",
+    cacheControl
+  })
+})
+
+let documents: ReturnType<typeof makeDocuments> | undefined
+
+/** The large ones, made once in a process, however many services start in it: 3 MB of script take their time. */
+const largeDocuments = Effect.promise(() => {
+  documents ??= makeDocuments()
+  return documents
+})
+
 /** Serves `/openapi.json`, and `/docs/reference` with its script. */
 export const documentPages = HttpApiBuilder.Router.use((router) =>
   Effect.gen(function* () {
-    const script = scriptOf(yield* librarysPage)
-    const document = JSON.stringify(OpenApi.fromApi(Api))
-    yield* router.get(
-      documentPaths.openApi,
-      publishedDocument({ body: document, contentType: "application/json", cacheControl })
-    )
+    const { openApi, script } = yield* largeDocuments
+    yield* router.get(documentPaths.openApi, openApi)
     yield* router.get(
       documentPaths.reference,
       publishedDocument({
@@ -96,9 +113,6 @@ export const documentPages = HttpApiBuilder.Router.use((router) =>
         headers: { "content-security-policy": policy, "referrer-policy": "no-referrer" }
       })
     )
-    yield* router.get(
-      documentPaths.script,
-      publishedDocument({ body: script, contentType: "text/javascript; charset=utf-8", cacheControl })
-    )
+    yield* router.get(documentPaths.script, script)
   })
 )
