@@ -48,7 +48,7 @@ const page = `<!doctype html>
 `
 
 /** The library's own page for an API without operations: it contains the script, which can't be imported otherwise. */
-const librarysPage: Effect.Effect<string> = Effect.promise(async () => {
+const librarysPage = async (): Promise<string> => {
   const { dispose, handler } = HttpLayerRouter.toWebHandler(
     Layer.mergeAll(
       HttpApiScalar.layerHttpLayerRouter({ api: HttpApi.make("empty"), path: documentPaths.reference }),
@@ -62,7 +62,7 @@ const librarysPage: Effect.Effect<string> = Effect.promise(async () => {
   } finally {
     await dispose()
   }
-})
+}
 
 /** The last script of a page: the others hold the document and the configuration. */
 const scriptOf = (html: string): string => {
@@ -78,15 +78,32 @@ const scriptOf = (html: string): string => {
 /** Revalidated each time, since a new version of the service may differ; the answer is 304 if nothing changed. */
 const cacheControl = "no-cache"
 
+const makeDocuments = async () => ({
+  openApi: publishedDocument({
+    body: JSON.stringify(OpenApi.fromApi(Api)),
+    contentType: "application/json",
+    cacheControl
+  }),
+  script: publishedDocument({
+    body: scriptOf(await librarysPage()),
+    contentType: "text/javascript; charset=utf-8",
+    cacheControl
+  })
+})
+
+let documents: ReturnType<typeof makeDocuments> | undefined
+
+/** The large documents, created once in a process, however many services start in it: 3 MB of script take a while. */
+const largeDocuments = Effect.promise(() => {
+  documents ??= makeDocuments()
+  return documents
+})
+
 /** Serves `/openapi.json`, and `/docs/reference` with its script. */
 export const documentPages = HttpApiBuilder.Router.use((router) =>
   Effect.gen(function* () {
-    const script = scriptOf(yield* librarysPage)
-    const document = JSON.stringify(OpenApi.fromApi(Api))
-    yield* router.get(
-      documentPaths.openApi,
-      publishedDocument({ body: document, contentType: "application/json", cacheControl })
-    )
+    const { openApi, script } = yield* largeDocuments
+    yield* router.get(documentPaths.openApi, openApi)
     yield* router.get(
       documentPaths.reference,
       publishedDocument({
@@ -96,9 +113,6 @@ export const documentPages = HttpApiBuilder.Router.use((router) =>
         headers: { "content-security-policy": policy, "referrer-policy": "no-referrer" }
       })
     )
-    yield* router.get(
-      documentPaths.script,
-      publishedDocument({ body: script, contentType: "text/javascript; charset=utf-8", cacheControl })
-    )
+    yield* router.get(documentPaths.script, script)
   })
 )

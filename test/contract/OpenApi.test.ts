@@ -10,7 +10,7 @@ import { documentedErrors } from "../../src/errors/Errors.ts"
 import { EventType } from "../../src/events/Catalog.ts"
 import { refusedReasons } from "../../src/events/DeliveryHeaders.ts"
 import { Envelope, encodeEnvelope, makeEnvelope, makeTestEnvelope } from "../../src/events/Envelope.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 
 /** As much of the form of OpenAPI 3.1 as this document uses. */
@@ -166,7 +166,7 @@ const testPayment = makeTestEnvelope({
   data
 })
 
-onService({ roles: { api: true, worker: false } })("the documents", (it) => {
+onSharedService("the documents", (it) => {
   it.effect("are OpenAPI 3.1 whose references all lead somewhere, with operation ids of their own", () =>
     Effect.gen(function* () {
       const { json } = yield* document
@@ -592,7 +592,7 @@ onService({ roles: { api: true, worker: false } })("the documents", (it) => {
   )
 })
 
-onService({ roles: { api: true, worker: false } })("the schemas of events", (it) => {
+onSharedService("the schemas of events", (it) => {
   const paths = ["/schemas/events.json", ...EventType.literals.map((type) => `/schemas/events/${type}.json`)]
 
   it.effect("are served to everybody at their ids, and hold together for a validator", () =>
@@ -658,7 +658,7 @@ onService({ roles: { api: true, worker: false } })("the schemas of events", (it)
   )
 })
 
-onService({ roles: { api: true, worker: false } })("health", (it) => {
+onSharedService("health", (it) => {
   it.effect("says that the process lives and that it can serve, to everybody", () =>
     Effect.gen(function* () {
       const { request } = yield* TestService

@@ -2,7 +2,7 @@ import { expect } from "@effect/vitest"
 import { Effect, Option, Schema, SchemaAST } from "effect"
 import { jsonBounds } from "../../src/bounds/JsonBounds.ts"
 import { makeTools } from "../../src/mcp/Tools.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedService, TestService } from "../harness/TestService.ts"
 import { partsOf, refinementsOf, requestSchemas, saidOf, unrefined } from "./RequestParts.ts"
 
 const schemas = Effect.flatMap(TestService, ({ services }) =>
@@ -45,7 +45,7 @@ const isSlow = (pattern: RegExp): boolean =>
     )
   )
 
-onService({ roles: { api: true, worker: false } })("what callers write", (it) => {
+onSharedService("what callers write", (it) => {
   it.effect("is bounded in length, text by text, before anything else judges it", () =>
     Effect.gen(function* () {
       const unbounded = (yield* schemas).flatMap(([name, ast]) =>

@@ -9,7 +9,7 @@ import {
   ProviderRequestRefused
 } from "../../src/errors/Errors.ts"
 import { anchorOf, errorReferencePath } from "../../src/kit/ErrorLink.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedService, TestService } from "../harness/TestService.ts"
 
 describe("the reference of errors", () => {
   it("has every documented error once, with its own status and code", () => {
@@ -44,7 +44,7 @@ describe("the reference of errors", () => {
   })
 })
 
-onService({ roles: { api: true, worker: false } })("the page of errors", (it) => {
+onSharedService("the page of errors", (it) => {
   it.effect("is served without a credential, has a place for each code, and runs no script", () =>
     Effect.gen(function* () {
       const { request } = yield* TestService

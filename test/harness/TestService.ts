@@ -1,8 +1,9 @@
+import { randomUUID } from "node:crypto"
 import { BlockList } from "node:net"
 import { HttpServer } from "@effect/platform"
 import { SqlClient } from "@effect/sql"
 import { layer } from "@effect/vitest"
-import { Context, Duration, Effect, Layer, Logger, LogLevel, Option, Redacted } from "effect"
+import { Context, Duration, Effect, Layer, Logger, LogLevel, Option, Redacted, Scope } from "effect"
 import { request as undiciRequest } from "undici"
 import { type Emulator, makeEmulator } from "../../src/emulator/Emulator.ts"
 import { Keys } from "../../src/identity/keys/Keys.ts"
@@ -71,9 +72,16 @@ export class TestService extends Context.Tag("test/TestService")<
     Layer.unwrapEffect(
       Effect.sync(() => {
         const clock = makeMovableClock()
-        return Layer.provide(Layer.scoped(TestService, makeTestService(overrides, clock)), Layer.setClock(clock))
+        const started = Effect.flatMap(startTestService(overrides, clock), withOrganizations)
+        return Layer.provide(Layer.scoped(TestService, started), Layer.setClock(clock))
       })
     ).pipe(Layer.orDie, Layer.provide(Logger.minimumLogLevel(LogLevel.Error)))
+
+  /** The worker's shared service (see {@link onSharedService}), with organizations of the suite's own. */
+  static readonly shared: Layer.Layer<TestService> = Layer.effect(
+    TestService,
+    Effect.suspend(() => Effect.promise(sharedService).pipe(Effect.flatMap(withOrganizations), Effect.orDie))
+  )
 }
 
 /** The settings of a service under test: quick to retry a poll, small bounds, local destinations. */
@@ -166,7 +174,7 @@ const contentTypeOf = ({ body, raw }: RequestOptions): string | undefined => {
   return typeof raw === "string" ? "text/plain;charset=UTF-8" : undefined
 }
 
-const makeTestService = Effect.fnUntraced(function* (
+const startTestService = Effect.fnUntraced(function* (
   overrides: Partial<ServiceOptions["settings"]>,
   clock: MovableClock
 ) {
@@ -199,8 +207,6 @@ const makeTestService = Effect.fnUntraced(function* (
   const roles = yield* Layer.build(rolesLayer(options)).pipe(Effect.provide(services), Effect.provide(storage))
   const sql = Context.get(storage, SqlClient.SqlClient)
   const keys = Context.get(services, Keys)
-  const organizations = Context.get(services, Organizations)
-  const accounts = Context.get(services, Accounts)
 
   const makeKey: TestService["Type"]["makeKey"] = (organizationId, permissions, keyOptions = {}) =>
     keys
@@ -209,18 +215,6 @@ const makeTestService = Effect.fnUntraced(function* (
         Effect.map(({ key }) => Redacted.value(key)),
         Effect.orDie
       )
-
-  const makeOrganization = Effect.fnUntraced(function* (name: string) {
-    const { id } = yield* organizations.create({ name, ownerEmail: `${name}@example.com` })
-    const accountId = yield* emulator.ensureAccount()
-    yield* accounts.link({ organizationId: id, environment: "sandbox" }, accountId)
-    // As an account that had payments before: the milestone of a first one is a matter of its own test
-    yield* sql`UPDATE payments.provider_accounts SET had_payments_before = true WHERE account_id = ${accountId}`
-    const everything = ["*", "webhook-endpoints:*", "audit-log:read"] as const
-    const testKey = yield* makeKey(id, everything)
-    const liveKey = yield* makeKey(id, everything, { mode: "live" })
-    return { id, accountId, testKey, liveKey }
-  })
 
   const address = Option.map(Context.getOption(roles, HttpServer.HttpServer), (server) => server.address)
   const baseUrl = Option.match(address, {
@@ -236,8 +230,6 @@ const makeTestService = Effect.fnUntraced(function* (
     options,
     sql,
     services,
-    organization: yield* makeOrganization("first"),
-    stranger: yield* makeOrganization("second"),
     makeKey,
     request: requestTo(baseUrl),
     clock,
@@ -249,8 +241,47 @@ const makeTestService = Effect.fnUntraced(function* (
         Effect.orDie,
         Effect.asVoid
       )
+  } satisfies RunningService
+})
+
+/** A service that was started, before anybody has an account with it. */
+type RunningService = Omit<TestService["Type"], "organization" | "stranger">
+
+const withOrganizations = Effect.fnUntraced(function* (service: RunningService) {
+  const { emulator, makeKey, services, sql } = service
+  const organizations = Context.get(services, Organizations)
+  const accounts = Context.get(services, Accounts)
+  const makeOrganization = Effect.fnUntraced(function* (name: string) {
+    const { id } = yield* organizations.create({ name, ownerEmail: `${name}-${randomUUID()}@example.com` })
+    const accountId = yield* emulator.ensureAccount()
+    yield* accounts.link({ organizationId: id, environment: "sandbox" }, accountId)
+    // As an account that had payments before: the milestone of a first one is a matter of its own test
+    yield* sql`UPDATE payments.provider_accounts SET had_payments_before = true WHERE account_id = ${accountId}`
+    const everything = ["*", "webhook-endpoints:*", "audit-log:read"] as const
+    const testKey = yield* makeKey(id, everything)
+    const liveKey = yield* makeKey(id, everything, { mode: "live" })
+    return { id, accountId, testKey, liveKey }
+  })
+  return {
+    ...service,
+    organization: yield* makeOrganization("first"),
+    stranger: yield* makeOrganization("second")
   }
 })
+
+let running: Promise<RunningService> | undefined
+
+/** Started by the first suite of a worker that asks for it, it ends with the worker, and its database with the run's. */
+const sharedService = (): Promise<RunningService> => {
+  const clock = makeMovableClock()
+  running ??= startTestService({ roles: { api: true, worker: false } }, clock).pipe(
+    Scope.extend(Effect.runSync(Scope.make())),
+    Effect.withClock(clock),
+    Effect.provide(Logger.minimumLogLevel(LogLevel.Error)),
+    Effect.runPromise
+  )
+  return running
+}
 
 /**
  * Declares a suite on a running service. Real clocks: its workers and the emulator live by them, so tests wait for
@@ -258,3 +289,9 @@ const makeTestService = Effect.fnUntraced(function* (
  */
 export const onService = (overrides?: Partial<ServiceOptions["settings"]>) =>
   layer(TestService.layer(overrides), { excludeTestServices: true, timeout: "60 seconds" })
+
+/**
+ * Declares a suite on a service without a worker that the suites of a test worker share, since starting one takes as long
+ * as a dozen tests. For suites that look at organizations of their own alone, and leave clock and schema as they are.
+ */
+export const onSharedService = layer(TestService.shared, { excludeTestServices: true, timeout: "60 seconds" })

@@ -4,7 +4,7 @@ import { expect } from "@effect/vitest"
 import { Context, Effect, Either, FastCheck, Redacted } from "effect"
 import { credentialPolicies } from "../../src/identity/keys/CredentialLimits.ts"
 import { Keys } from "../../src/identity/keys/Keys.ts"
-import { onService, type RequestOptions, TestService } from "../harness/TestService.ts"
+import { onSharedService, type RequestOptions, TestService } from "../harness/TestService.ts"
 import { expectFailure, sendBytes } from "./Refusals.ts"
 
 const authenticationRequired = { status: 401, code: "authentication_required", fields: [] }
@@ -34,7 +34,7 @@ const raw = (...lines: ReadonlyArray<string | Buffer>) =>
 
 const testKey = Effect.map(TestService, ({ organization }) => organization.testKey)
 
-onService({ roles: { api: true, worker: false } })("a credential", (it) => {
+onSharedService("a credential", (it) => {
   it.effect("is the key in x-api-key, in whatever case the header's name is written", () =>
     Effect.gen(function* () {
       const key = yield* testKey

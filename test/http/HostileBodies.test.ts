@@ -22,7 +22,7 @@ type Body = readonly [name: string, json: string]
 
 /** As many copies of a piece as fit into so many characters. */
 const filled = (room: number, piece: string): string =>
-  Array.from({ length: Math.floor(room / (piece.length + 1)) }, () => piece).join(",")
+  `${`${piece},`.repeat(Math.floor(room / (piece.length + 1)) - 1)}${piece}`
 
 /** A value that is wrong on as many levels as its bounds let anybody reach. */
 const busy = (ast: SchemaAST.AST): unknown => {
@@ -36,6 +36,11 @@ const busy = (ast: SchemaAST.AST): unknown => {
   return Object.fromEntries([...known, ...pairs, ["unknown", 0]])
 }
 
+/** So many half characters. */
+const halves = (count: number): string => `${'"\\ud800",'.repeat(count - 1)}"\\ud800"`
+
+const manyKeys = JSON.stringify(Object.fromEntries(Array.from({ length: 15_000 }, (_, n) => [`k${n}`, n])))
+
 /** Bodies for an object of these fields, put where the arguments are. */
 const bodiesFor = (schema: Schema.Schema.All, wrap: (json: string) => string): ReadonlyArray<Body> => {
   const ast = SchemaAST.encodedAST(schema.ast)
@@ -43,15 +48,9 @@ const bodiesFor = (schema: Schema.Schema.All, wrap: (json: string) => string): R
   const fields = SchemaAST.isTypeLiteral(base) ? base.propertySignatures.map(({ name }) => String(name)) : []
   const room = maxJsonBytes - wrap("").length - 64
   return [
-    [
-      "a long key around half characters",
-      wrap(`{"${"k".repeat(room / 2)}":[${Array.from({ length: 12_000 }, () => '"\\ud800"').join(",")}]}`)
-    ],
-    [
-      "a hundred of those",
-      wrap(`{"${"k".repeat(room - 2_000)}":[${Array.from({ length: 99 }, () => '"\\ud800"').join(",")}]}`)
-    ],
-    ["many keys", wrap(JSON.stringify(Object.fromEntries(Array.from({ length: 15_000 }, (_, n) => [`k${n}`, n]))))],
+    ["a long key around half characters", wrap(`{"${"k".repeat(room / 2)}":[${halves(12_000)}]}`)],
+    ["a hundred of those", wrap(`{"${"k".repeat(room - 2_000)}":[${halves(99)}]}`)],
+    ["many keys", wrap(manyKeys)],
     ["deep arrays", wrap("[".repeat(room / 2) + "]".repeat(room / 2))],
     ["all that may be wrong at once", wrap(JSON.stringify(busy(ast)))],
     [

@@ -6,7 +6,7 @@ import { type AuditEntry, makeAudit } from "../../src/kit/Audit.ts"
 import { OrganizationId } from "../../src/kit/Ids.ts"
 import { RequestId } from "../../src/kit/Request.ts"
 import { transaction } from "../../src/storage/Database.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedService, TestService } from "../harness/TestService.ts"
 
 const entryOf = (organizationId: OrganizationId): AuditEntry => ({
   organizationId,
@@ -25,7 +25,7 @@ const recordsOf = ({ targetId }: AuditEntry) =>
     ({ sql }) => sql<Record<string, unknown>>`SELECT * FROM payments.audit_log WHERE target_id = ${targetId}`
   )
 
-onService({ roles: { api: true, worker: false } })("an audit record", (it) => {
+onSharedService("an audit record", (it) => {
   it.effect("says who did what to which object, when and under which request", () =>
     Effect.gen(function* () {
       const { organization, sql } = yield* TestService

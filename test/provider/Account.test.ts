@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedService, TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../http/Payments.ts"
 import { dataOf, newTenant, part } from "./ConnectedTenant.ts"
 
@@ -17,7 +17,7 @@ const control = (accountId: string, controlled: boolean) =>
     })
   )
 
-onService({ roles: { api: true, worker: false } })("the connected account", (it) => {
+onSharedService("the connected account", (it) => {
   it.effect("is shown without its owner's personal data and bank accounts", () =>
     Effect.gen(function* () {
       const tenant = yield* newTenant
@@ -88,7 +88,7 @@ onService({ roles: { api: true, worker: false } })("the connected account", (it)
   )
 })
 
-onService({ roles: { api: true, worker: false } })("balance transactions and payouts", (it) => {
+onSharedService("balance transactions and payouts", (it) => {
   it.effect("are listed newest first, by type, time and payout, in pages", () =>
     Effect.gen(function* () {
       const service = yield* TestService

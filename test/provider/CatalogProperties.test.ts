@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect, FastCheck } from "effect"
-import { onService } from "../harness/TestService.ts"
+import { onSharedService } from "../harness/TestService.ts"
 import { idOf } from "../http/Samples.ts"
 import { checkoutSessions, paymentLinks, prices, productChanges, products, promotionCodes } from "./CatalogBodies.ts"
 import { newTenant, type Tenant } from "./ConnectedTenant.ts"
@@ -69,7 +69,7 @@ const bodies = (
   ["POST", "/checkout/sessions", checkoutSessions.map((body) => selling(body, known))]
 ]
 
-onService({ roles: { api: true, worker: false } })("any body that the contract admits", (it) => {
+onSharedService("any body that the contract admits", (it) => {
   it.effect("is taken, or refused with a documented error; none breaks the service", () =>
     Effect.gen(function* () {
       const tenant = yield* newTenant

@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Context, Effect } from "effect"
 import { CheckoutSessions } from "../../src/provider/checkout/CheckoutSessions.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { idOf } from "../http/Samples.ts"
 import { dataOf, newTenant, part, type Tenant } from "./ConnectedTenant.ts"
@@ -51,7 +51,7 @@ const pay = (url: string) =>
 
 const denied = { status: 403, code: "permission_denied", fields: [] }
 
-onService({ roles: { api: true, worker: false } })("checkout sessions", (it) => {
+onSharedService("checkout sessions", (it) => {
   it.effect("of a recurring price need subscriptions:write, whatever mode the caller says", () =>
     Effect.gen(function* () {
       const tenant = yield* newTenant

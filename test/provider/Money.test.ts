@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedService, TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../http/Payments.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { dataOf, newTenant, part } from "./ConnectedTenant.ts"
@@ -15,7 +15,7 @@ const paidTenant = Effect.gen(function* () {
   return { tenant, intents: sessions.map(({ json }) => String(json["payment_intent"])) }
 })
 
-onService({ roles: { api: true, worker: false } })("payments", (it) => {
+onSharedService("payments", (it) => {
   it.effect("are read as payment intents and as charges, without client secrets", () =>
     Effect.gen(function* () {
       const { intents, tenant } = yield* paidTenant

@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { eventually } from "../harness/Eventually.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { idOf } from "../http/Samples.ts"
 import { dataOf, newTenant, part, type Tenant } from "./ConnectedTenant.ts"
@@ -32,7 +32,7 @@ const soldItems = (tenant: Tenant, sourceId: string) =>
     ([row]) => row
   )
 
-onService({ roles: { api: true, worker: false } })("payment links", (it) => {
+onSharedService("payment links", (it) => {
   it.effect("are made with everything that they can have, and what they sell is remembered", () =>
     Effect.gen(function* () {
       const tenant = yield* newTenant

@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { onService } from "../harness/TestService.ts"
+import { onSharedService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { idOf } from "../http/Samples.ts"
 import { dataOf, newTenant } from "./ConnectedTenant.ts"
@@ -13,7 +13,7 @@ const tiers = [
 
 const refused = (fields: ReadonlyArray<string>) => ({ status: 422, code: "validation_failed", fields })
 
-onService({ roles: { api: true, worker: false } })("prices", (it) => {
+onSharedService("prices", (it) => {
   it.effect.each([
     ["a fixed amount", { unit_amount: 1500 }, { unit_amount: 1500, type: "one_time" }],
     ["nothing to pay", { unit_amount: 0 }, { unit_amount: 0 }],

@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { onService } from "../harness/TestService.ts"
+import { onSharedService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { idOf } from "../http/Samples.ts"
 import { dataOf, newTenant, part, type Tenant } from "./ConnectedTenant.ts"
@@ -14,7 +14,7 @@ const pricesOf = (tenant: Tenant) =>
 
 const newPrice = { default_price_data: { currency: "brl", unit_amount: 2000 } }
 
-onService({ roles: { api: true, worker: false } })("products", (it) => {
+onSharedService("products", (it) => {
   it.effect("are made with their default price, which the answer shows", () =>
     Effect.gen(function* () {
       const tenant = yield* newTenant

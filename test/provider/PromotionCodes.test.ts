@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { providerIdempotencyKey } from "../../src/provider/ProviderIdempotencyKey.ts"
-import { onService } from "../harness/TestService.ts"
+import { onSharedService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { idOf } from "../http/Samples.ts"
 import { dataOf, newTenant, part, type Tenant } from "./ConnectedTenant.ts"
@@ -19,7 +19,7 @@ const counts = (tenant: Tenant) =>
 
 const duplicate = { status: 422, code: "provider_resource_already_exists", fields: ["code"] }
 
-onService({ roles: { api: true, worker: false } })("promotion codes", (it) => {
+onSharedService("promotion codes", (it) => {
   it.effect("are made with their coupon in one step, which the answer shows", () =>
     Effect.gen(function* () {
       const tenant = yield* newTenant

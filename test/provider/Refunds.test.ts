@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Arbitrary, Effect, FastCheck, Schema } from "effect"
 import { CreateRefund } from "../../src/provider/refunds/Api.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedService, TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../http/Payments.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { idOf } from "../http/Samples.ts"
@@ -20,7 +20,7 @@ const paidTenant = Effect.gen(function* () {
   return { tenant, payment_intent, charge, refunds }
 })
 
-onService({ roles: { api: true, worker: false } })("a refund", (it) => {
+onSharedService("a refund", (it) => {
   it.effect("pays a part back, then the rest, and is on record", () =>
     Effect.gen(function* () {
       const { charge, payment_intent, refunds, tenant } = yield* paidTenant

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { type Answer, onService, TestService } from "../harness/TestService.ts"
+import { type Answer, onSharedService, TestService } from "../harness/TestService.ts"
 import { makeMoney } from "../http/Payments.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { idOf } from "../http/Samples.ts"
@@ -55,7 +55,7 @@ const setStatus = (tenant: Tenant, status: "connected" | "disconnected") => tena
   SET status = ${status}, disconnected_at = ${status === "connected" ? null : new Date()}
   WHERE organization_id = ${tenant.id}`
 
-onService({ roles: { api: true, worker: false } })("a repeat of a write", (it) => {
+onSharedService("a repeat of a write", (it) => {
   it.effect("gets the stored answer while the provider is away, and after the account was disconnected", () =>
     Effect.gen(function* () {
       const tenant = yield* newTenant

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedService, TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../http/Payments.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { dataOf, newTenant } from "./ConnectedTenant.ts"
@@ -24,7 +24,7 @@ const subscribedTenant = Effect.gen(function* () {
   return { tenant, id, cancel, idsOf }
 })
 
-onService({ roles: { api: true, worker: false } })("subscriptions", (it) => {
+onSharedService("subscriptions", (it) => {
   it.effect("are read and listed; canceled ones only where a status asks for them", () =>
     Effect.gen(function* () {
       const { cancel, id, idsOf, tenant } = yield* subscribedTenant

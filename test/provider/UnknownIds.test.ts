@@ -3,7 +3,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { operations } from "../../src/contract/Api.ts"
 import { operationKey } from "../../src/contract/Operations.ts"
-import { onService } from "../harness/TestService.ts"
+import { onSharedService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { idOf, samples, type Things } from "../http/Samples.ts"
 import { newTenant } from "./ConnectedTenant.ts"
@@ -34,7 +34,7 @@ const unknownThings: Things = {
   deletableEndpointId: nothing
 }
 
-onService({ roles: { api: true, worker: false } })("an id that the provider does not know", (it) => {
+onSharedService("an id that the provider does not know", (it) => {
   it.effect.each(byId)("is `id` in %s, whatever the provider calls it", ([key, { method, path }]) =>
     Effect.gen(function* () {
       const tenant = yield* newTenant

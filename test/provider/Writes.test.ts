@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Effect, Option, Redacted } from "effect"
-import { onService, type RequestOptions, type TestOrganization, TestService } from "../harness/TestService.ts"
+import { onSharedService, type RequestOptions, type TestOrganization, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { idOf } from "../http/Samples.ts"
 
@@ -50,7 +50,7 @@ const session = (priceId: string, more: Readonly<Record<string, unknown>> = {}) 
 
 const count = (list: Record<string, unknown>) => (Array.isArray(list["data"]) ? list["data"].length : -1)
 
-onService({ roles: { api: true, worker: false } })("writes at the provider", (it) => {
+onSharedService("writes at the provider", (it) => {
   it.effect("with the same key and parameters make one object and answer alike", () =>
     Effect.gen(function* () {
       const caller = yield* mine
