@@ -25,12 +25,13 @@ const changesIn = (text: string): ReadonlyArray<Change> =>
     // The emulator of this process wrote the lines
     .flatMap((line): ReadonlyArray<Change> => JSON.parse(line).changes)
 
-/** A journal for one emulator; its file goes with the scope. */
+/** A journal for one emulator: its file is removed at the first look, which comes after the emulator has started. */
 export const makeEmulatorJournal: Effect.Effect<EmulatorJournal, never, Scope.Scope> = Effect.gen(function* () {
   const directory = yield* Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "emulator-journal-"))),
     (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
   )
+  const remove = () => rmSync(directory, { recursive: true, force: true })
   const file = join(directory, "journal")
   let opened: number | undefined
   yield* Effect.addFinalizer(() => Effect.sync(() => opened !== undefined && closeSync(opened)))
@@ -41,8 +42,11 @@ export const makeEmulatorJournal: Effect.Effect<EmulatorJournal, never, Scope.Sc
 
   /** Whole lines only: the emulator writes each in one step of this process. */
   const readOn = (): void => {
-    // The emulator puts a fresh file in place when it starts
-    opened ??= openSync(file, "r")
+    if (opened === undefined) {
+      opened = openSync(file, "r")
+      // Both sides have it open; a worker that ends without closing its scopes leaves nothing behind
+      remove()
+    }
     const bytes = Buffer.alloc(fstatSync(opened).size - read)
     if (bytes.length === 0) return
     read += readSync(opened, bytes, 0, bytes.length, read)

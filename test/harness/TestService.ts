@@ -187,6 +187,7 @@ const startTestService = Effect.fnUntraced(function* (
     secretKey,
     webhookSecret: testWebhookSecret
   })
+  journal.changes()
   const options: ServiceOptions = {
     settings: { ...testSettings, ...overrides },
     databaseUrl: database.url,

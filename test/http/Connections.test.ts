@@ -167,6 +167,7 @@ onService(impatient)("a slow client", (it) => {
         open(`POST /webhooks/provider HTTP/1.1\r\nhost: x\r\nstripe-signature: x\r\n${body}`),
         open(`${get("/health/live")}POST ${products} HTTP/1.1\r\nhost: x\r\n${key}${body}`)
       ])
+      const rpc = yield* open(`POST /mcp HTTP/1.1\r\nhost: x\r\n${key}accept: */*\r\n${body}`)
       for (const wire of wires) {
         yield* eventuallyTrue("the end", wire.closed)
         expect(statusesIn(wire.received()).at(-1)).toBe("408")
@@ -175,7 +176,6 @@ onService(impatient)("a slow client", (it) => {
         expect(wire.received()).toContain(`request-id: ${requestId}`)
         expect(wire.received()).toMatch(/connection: close/i)
       }
-      const rpc = yield* open(`POST /mcp HTTP/1.1\r\nhost: x\r\n${key}accept: */*\r\n${body}`)
       yield* eventuallyTrue("the end", rpc.closed)
       expect(lastBody(rpc)).toMatchObject({
         jsonrpc: "2.0",

@@ -56,13 +56,19 @@ describe("a call to the provider", () => {
     ["what the provider advises to repeat", refusing(400, {}, { "stripe-should-retry": "true" })]
   ] as const)("is made again after %s, a write under the same key", ([, behaviour]) =>
     Effect.gen(function* () {
-      const { behave, calls, provider } = yield* scripted()
-      behave(inTurn(behaviour, behaviour, replying(200, product)))
-      expect(yield* provider.retrieveProduct(account, "prod_123")).toEqual(product)
-      expect(calls).toHaveLength(3)
-      behave(inTurn(behaviour, behaviour, replying(200, product)))
-      yield* provider.createProduct(account, { name: "Coffee" }, { idempotencyKey: "derived-key" })
-      const writes = calls.filter(({ method }) => method === "POST")
+      const [forReads, forWrites] = [yield* scripted(), yield* scripted()]
+      for (const { behave } of [forReads, forWrites]) behave(inTurn(behaviour, behaviour, replying(200, product)))
+      const [read] = yield* Effect.all(
+        [
+          forReads.provider.retrieveProduct(account, "prod_123"),
+          forWrites.provider.createProduct(account, { name: "Coffee" }, { idempotencyKey: "derived-key" })
+        ],
+        { concurrency: 2 }
+      )
+      expect(read).toEqual(product)
+      expect(forReads.calls).toHaveLength(3)
+      const writes = forWrites.calls
+      expect(writes.map(({ method }) => method)).toEqual(Array(3).fill("POST"))
       expect(writes.map(({ headers }) => headers["idempotency-key"])).toEqual(Array(3).fill("derived-key"))
       expect(new Set(writes.map(({ body }) => body.toString())).size).toBe(1)
     })
