@@ -1,4 +1,4 @@
-import { SqlClient, type SqlError, type Statement } from "@effect/sql"
+import { SqlClient, SqlError, type Statement } from "@effect/sql"
 import { Effect, FiberRef } from "effect"
 import type { EventType } from "../events/Catalog.ts"
 import type { Environment } from "../events/Environment.ts"
@@ -10,6 +10,7 @@ import type { Tenant } from "../kit/Tenant.ts"
 import { recordDisconnection } from "../provider/Accounts.ts"
 import { type MatchableEndpoint, matchableEndpoints } from "../publishing/MatchableEndpoint.ts"
 import { type MatchedEvent, matchingPart, publicationValues, storingParts } from "../publishing/Publication.ts"
+import { isUnavailable } from "../storage/Database.ts"
 import { makePreparing, parametersOf } from "../storage/Statements.ts"
 import type { ReceiptOutcome } from "./Receipt.ts"
 import type { Unreadable } from "./Unreadable.ts"
@@ -232,8 +233,19 @@ const insertionOf = (
   ...publicationValues(receipts)
 })
 
-/** What arrives while so many statements are under way gathers for the next; each is one batch. */
-const gathering = { lanes: 2, maxBatch: 64 } as const
+/**
+ * What arrives while so many statements are under way gathers for the next; each is one batch. It waits for as long as it
+ * would for a connection, and fails as that does.
+ */
+const gathering = {
+  lanes: 2,
+  maxBatch: 64,
+  patience: {
+    millis: 5000,
+    error: () => new SqlError.SqlError({ cause: undefined, message: "The database is too slow for what arrives" })
+  },
+  isOfOne: (error: SqlError.SqlError) => !isUnavailable(error)
+} as const
 
 type PositionedReceipt = StoredReceipt & { readonly position: number }
 

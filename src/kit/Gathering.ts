@@ -1,4 +1,5 @@
-import { Cause, Effect, Exit, Runtime } from "effect"
+import { performance } from "node:perf_hooks"
+import { Cause, Effect, Either, Exit, Runtime } from "effect"
 import { isNonEmptyReadonlyArray, type NonEmptyReadonlyArray } from "effect/Array"
 
 /** How work is gathered. */
@@ -11,17 +12,23 @@ export interface GatheringOptions<Input, Output, E> {
   readonly lanes: number
   /** Most inputs of one batch. */
   readonly maxBatch: number
+  /** How long an input waits for a lane, in milliseconds, and what it fails with then. */
+  readonly patience: { readonly millis: number; readonly error: () => E }
+  /** Whether the inputs of a batch that failed so are tried alone: not if the others would fail as well. */
+  readonly isOfOne: (error: E) => boolean
 }
 
 interface Waiting<Input, Output, E> {
   readonly input: Input
+  /** Since when, by `performance.now()`. */
+  readonly since: number
   readonly resume: (exit: Exit.Exit<Output, E>) => void
 }
 
 /**
  * Work that comes singly and is done in batches. While a lane is free, nothing waits: a batch of one begins at once.
- * While all lanes are busy, what comes gathers and goes together when the next one is free. If a batch fails, each of its
- * inputs is tried alone, so that none fails for another's sake.
+ * While all lanes are busy, what comes gathers and goes together when the next one is free, or fails after a while. If a
+ * batch fails for what one of its inputs may be the reason of, each is tried alone, so that none fails for another's sake.
  *
  * Effect's own batching (`RequestResolver`) gathers what one fiber asks for, and its data loader by a time window, in
  * which a single request would wait.
@@ -34,6 +41,7 @@ export class Gathering<Input, Output, E> {
   ) => void
   #waiting: Array<Waiting<Input, Output, E>> = []
   #busyLanes = 0
+  #isTimed = false
 
   private constructor(options: GatheringOptions<Input, Output, E>, runtime: Runtime.Runtime<never>) {
     this.#options = options
@@ -49,9 +57,29 @@ export class Gathering<Input, Output, E> {
   /** One input's work. An interrupted caller no longer waits; the work itself is done. */
   readonly submit = (input: Input): Effect.Effect<Output, E> =>
     Effect.async((resume) => {
-      this.#waiting.push({ input, resume: (exit) => resume(exit) })
+      this.#waiting.push({ input, since: performance.now(), resume: (exit) => resume(exit) })
       if (this.#busyLanes < this.#options.lanes) this.#begin()
+      else this.#limitWait()
     })
+
+  /** One timer for all that wait, for the one that has waited longest. */
+  #limitWait(): void {
+    const [first] = this.#waiting
+    if (first === undefined || this.#isTimed) return
+    this.#isTimed = true
+    const { error, millis } = this.#options.patience
+    setTimeout(
+      () => {
+        this.#isTimed = false
+        const now = performance.now()
+        const late = this.#waiting.filter(({ since }) => now - since >= millis)
+        this.#waiting = this.#waiting.filter(({ since }) => now - since < millis)
+        for (const { resume } of late) resume(Exit.fail(error()))
+        this.#limitWait()
+      },
+      Math.max(1, Math.ceil(first.since + millis - performance.now()))
+    )
+  }
 
   #begin(): void {
     const batch = this.#takeBatch()
@@ -91,12 +119,18 @@ export class Gathering<Input, Output, E> {
           if (!complete) for (const { resume } of batch) resume(Exit.die("A batch answers each of its inputs"))
         })
       }
-      return batch.length === 1 || Cause.isInterruptedOnly(exit.cause)
+      return batch.length === 1 || !this.#mayBeOfOne(exit.cause)
         ? Effect.sync(() => {
             for (const { resume } of batch) resume(Exit.failCause(exit.cause))
           })
         : Effect.forEach(batch, (one) => this.#work([one]), { discard: true })
     })
+  }
+
+  #mayBeOfOne(cause: Cause.Cause<E>): boolean {
+    return Cause.isInterruptedOnly(cause)
+      ? false
+      : Either.match(Cause.failureOrCause(cause), { onLeft: this.#options.isOfOne, onRight: () => true })
   }
 
   #run(batch: NonEmptyReadonlyArray<Waiting<Input, Output, E>>): Effect.Effect<ReadonlyArray<Output>, E> {

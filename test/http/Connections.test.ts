@@ -78,7 +78,7 @@ onService(api)("a connection", (it) => {
         most = Math.max(most, memory() - before)
       }
       // 200 of them are 800 MiB
-      expect(most).toBeLessThan(48 * 1024 * 1024)
+      expect(most).toBeLessThan(128 * 1024 * 1024)
     })
   )
 

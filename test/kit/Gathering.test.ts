@@ -10,6 +10,8 @@ const held = Effect.fnUntraced(function* (options: Partial<GatheringOptions<stri
     lanes: 1,
     maxBatch: 3,
     keyOf: (input) => input,
+    patience: { millis: 60_000, error: () => "too late" },
+    isOfOne: () => true,
     run: (batch) => {
       batches.push(batch)
       return Effect.as(
@@ -97,6 +99,38 @@ describe("a gathering", () => {
     })
   )
 
+  it.effect("fails a whole batch at once if none of it is the reason", () =>
+    Effect.gen(function* () {
+      const batches: Array<ReadonlyArray<string>> = []
+      const gate = yield* Deferred.make<void>()
+      const { submitAll } = yield* held({
+        isOfOne: (error) => error !== "unavailable",
+        run: (batch) => {
+          batches.push(batch)
+          return Effect.zipRight(Deferred.await(gate), Effect.fail("unavailable"))
+        }
+      })
+      const fibers = yield* submitAll(["a", "b", "c"])
+      yield* Deferred.succeed(gate, undefined)
+      const exits = yield* Effect.forEach(fibers, Fiber.await)
+      expect(exits).toEqual([Exit.fail("unavailable"), Exit.fail("unavailable"), Exit.fail("unavailable")])
+      expect(batches).toEqual([["a"], ["b", "c"]])
+    })
+  )
+
+  it.live("fails what waits for a lane for too long, and nothing that is under way", () =>
+    Effect.gen(function* () {
+      const { batches, gate, submitAll } = yield* held({ patience: { millis: 20, error: () => "too late" } })
+      const [first, second, third] = yield* submitAll(["a", "b", "c"])
+      if (first === undefined || second === undefined || third === undefined) return expect.unreachable()
+      expect(yield* Fiber.await(second)).toEqual(Exit.fail("too late"))
+      expect(yield* Fiber.await(third)).toEqual(Exit.fail("too late"))
+      yield* Deferred.succeed(gate, undefined)
+      expect(yield* Fiber.join(first)).toBe("A")
+      expect(batches).toEqual([["a"]])
+    })
+  )
+
   it.effect("goes on after a defect, and after an answer of the wrong length", () =>
     Effect.gen(function* () {
       const answers = [Effect.dieMessage("a bug"), Effect.succeed([]), Effect.succeed(["fine"])]
@@ -104,6 +138,8 @@ describe("a gathering", () => {
         lanes: 1,
         maxBatch: 3,
         keyOf: (input) => input,
+        patience: { millis: 60_000, error: () => "too late" },
+        isOfOne: () => true,
         run: () => answers.shift() ?? Effect.succeed([])
       })
       const exits = yield* Effect.forEach(["a", "b", "c"], (input) => Effect.exit(gathering.submit(input)))
