@@ -87,17 +87,17 @@ export const resendRefusal = (delivery: ResendCandidate): Option.Option<ResendRe
  * `afterAttempt` with the wait before the next automatic attempt, drawn from Effect's `Random`. `attempt` is the number
  * of the attempt that was made, from 1.
  */
-export const nextStep = Effect.fnUntraced(function* (
+export const nextStep = (
   { attempt, trigger }: { readonly attempt: number; readonly trigger: AttemptTrigger },
   outcome: AttemptOutcome
-) {
+): Effect.Effect<NextStep> => {
   const state = afterAttempt({ attemptCount: attempt, trigger }, outcome)
-  if (state !== "queued") {
-    return { state } satisfies NextStep
-  }
-  const delay = yield* nextDelay({ attemptNumber: attempt, retryAfter: outcome.retryAfter })
-  return Option.match(delay, {
-    onNone: (): NextStep => ({ state: "failed" }),
-    onSome: (delay): NextStep => ({ state: "queued", delay })
-  })
-})
+  if (state !== "queued") return Effect.succeed({ state })
+  return Effect.map(
+    nextDelay({ attemptNumber: attempt, retryAfter: outcome.retryAfter }),
+    Option.match({
+      onNone: (): NextStep => ({ state: "failed" }),
+      onSome: (delay): NextStep => ({ state: "queued", delay })
+    })
+  )
+}

@@ -289,3 +289,19 @@ onService(quickAttempts)("an attempt", (it) => {
     })
   )
 })
+
+onService(quickAttempts)("an attempt", (it) => {
+  it.scoped("is dated and signed by the service's own clock", () =>
+    Effect.gen(function* () {
+      const { clock } = yield* TestService
+      clock.forward("2 minutes")
+      const consumer = yield* answering(200)
+      const { endpoint, tenant } = yield* send(consumer.url)
+      const [attempt] = attemptsIn(yield* attempted(tenant, endpoint.id))
+      const signedAt = Number(/^t=(\d+)/.exec(String(consumer.received[0]?.headers["service-signature"]))?.[1])
+      for (const millis of [signedAt * 1000, Date.parse(String(attempt?.["startedAt"]))]) {
+        expect(Math.abs(millis - clock.unsafeCurrentTimeMillis())).toBeLessThan(30_000)
+      }
+    })
+  )
+})

@@ -1,19 +1,12 @@
 import { Context, DefaultServices, Exit, Option, Tracer } from "effect"
 import { failedWith, KeptSpan } from "../../telemetry/Spans.ts"
 import { spanOfTraceparent } from "../../telemetry/TraceContext.ts"
-import type { AttemptOutcome } from "../Attempt.ts"
-import type { ClaimedDelivery } from "./Claim.ts"
-import type { NextStep } from "./FinishedAttempt.ts"
+import type { FinishedAttempt } from "./FinishedAttempt.ts"
 
 /** An attempt that has ended. */
-export interface EndedAttempt {
-  readonly delivery: ClaimedDelivery
+export interface EndedAttempt extends FinishedAttempt {
   /** Where it went. */
   readonly url: string
-  /** In Unix milliseconds. */
-  readonly startedAt: number
-  readonly outcome: AttemptOutcome
-  readonly next: NextStep
 }
 
 const discarded = Context.get(DefaultServices.liveServices, Tracer.Tracer)

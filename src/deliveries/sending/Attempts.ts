@@ -1,18 +1,18 @@
 /**
- * Attempts in flight, as plain callbacks: a fiber for each would cost a quarter of the rate, a fiber and a span half of
- * it. The worker starts attempts here and takes from here what has ended.
+ * Which attempts are in flight, and which wait for a place. The worker starts attempts here and takes from here what has
+ * ended; fibers of a pool make them.
  *
  * `concurrency` bounds the attempts that are young: those keep the processor busy. One that waits for its answer for
  * longer than `slowAfterMillis` costs a socket and no more, so it gives its place up and goes on *aside*, of which there
  * are `placesAside` more. So attempts that hang, of however many endpoints, hold a place for a moment only.
  */
 import { performance } from "node:perf_hooks"
-import { Clock, type Context, Effect, Either, Runtime } from "effect"
-import { type DestinationSettings, destinationRules } from "../../endpoints/Endpoints.ts"
+import { Cause, type Context, Effect, Exit } from "effect"
+import type { DestinationSettings } from "../../endpoints/Endpoints.ts"
 import type { DecryptionFailed } from "../../kit/Cipher.ts"
 import type { EndpointId, OrganizationId } from "../../kit/Ids.ts"
-import type { AttemptOutcome } from "../Attempt.ts"
-import { nextStep } from "../StateMachine.ts"
+import { AttemptInFlight } from "./AttemptInFlight.ts"
+import { AttemptPool } from "./AttemptPool.ts"
 import { makeAttemptReports } from "./AttemptReports.ts"
 import type { EndedAttempt } from "./AttemptSpans.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
@@ -20,9 +20,8 @@ import { Deadlines } from "./Deadlines.ts"
 import type { Destinations } from "./Destinations.ts"
 import { EndpointPace, slowAfterMillis } from "./EndpointPace.ts"
 import type { FinishedAttempt } from "./FinishedAttempt.ts"
-import { Sent, type SentAttempts } from "./Sent.ts"
+import { type AttemptEnd, makeAttempt } from "./MakeAttempt.ts"
 import { firstAttempts, mostMovedAside, mostToSlow } from "./Shares.ts"
-import { signatureHeader, signatureHeaderName } from "./Signature.ts"
 import type { Transport } from "./Transport.ts"
 
 export interface AttemptsOptions extends DestinationSettings {
@@ -41,12 +40,18 @@ export interface AttemptsListener {
   readonly onUnsignable: (delivery: ClaimedDelivery, error: DecryptionFailed) => void
   /** No attempt was made: its turn came too late. */
   readonly onTooLate: (delivery: ClaimedDelivery) => void
-  /** A bug: what the attempt came to is unknown, and its lease will end. */
-  readonly onDefect: (delivery: ClaimedDelivery, defect: unknown) => void
+  /** A bug: how the attempt ended is unknown, and its lease will end. */
+  readonly onDefect: (delivery: ClaimedDelivery, cause: Cause.Cause<never>) => void
   /** An endpoint has become a slow one: there may be room for others. What waited for it here is to be given back. */
   readonly onSlow: (waiting: ReadonlyArray<ClaimedDelivery>) => void
   /** An endpoint is slow no more. */
   readonly onQuickAgain: () => void
+}
+
+/** What attempts are made with. */
+export interface AttemptsServices {
+  readonly transport: Context.Tag.Service<Transport>
+  readonly destinations: Destinations
 }
 
 /** A delivery that waits for its endpoint to have room. */
@@ -74,7 +79,7 @@ interface Lane {
 const maxAhead = 4
 
 /** The attempts of one worker that are in flight, or wait for their endpoint to have room. */
-export class Attempts implements SentAttempts {
+export class Attempts {
   readonly #lanes = new Map<EndpointId, Lane>()
   /** Those that wait for any place, the longest first. */
   readonly #waiting: Array<Waiting> = []
@@ -85,52 +90,48 @@ export class Attempts implements SentAttempts {
   /** Attempts that were answered 2xx since `takeCounts`, and in the time between the two calls before. */
   #delivered = 0
   #deliveredBefore = 0
-  readonly #sent = new Set<Sent>()
   readonly #young = new Deadlines(slowAfterMillis)
   /** How quickly endpoints answer. */
   readonly pace: EndpointPace
   readonly #options: AttemptsOptions
-  readonly #transport: Context.Tag.Service<Transport>
-  readonly #destinations: Destinations
   readonly #listener: AttemptsListener
-  readonly #runtime: Runtime.Runtime<never>
-  readonly #clock: Clock.Clock
   readonly #report: (attempt: EndedAttempt) => void
+  readonly #pool: AttemptPool<AttemptInFlight, AttemptEnd>
+  readonly #sent = new Set<AttemptInFlight>()
 
   private constructor(
     options: AttemptsOptions,
-    services: { readonly transport: Context.Tag.Service<Transport>; readonly destinations: Destinations },
     listener: AttemptsListener,
-    environment: {
-      readonly runtime: Runtime.Runtime<never>
-      readonly clock: Clock.Clock
-      readonly report: (attempt: EndedAttempt) => void
-    }
+    report: (attempt: EndedAttempt) => void,
+    pool: AttemptPool<AttemptInFlight, AttemptEnd>
   ) {
     this.#options = options
     this.pace = new EndpointPace({ cap: options.concurrencyPerEndpoint, first: firstAttempts(options) })
-    this.#transport = services.transport
-    this.#destinations = services.destinations
     this.#listener = listener
-    this.#runtime = environment.runtime
-    this.#clock = environment.clock
-    this.#report = environment.report
+    this.#report = report
+    this.#pool = pool
   }
 
-  /** None in flight yet; clock, randomness, tracer, metrics and log are those of the calling fiber. */
-  static readonly make = (
+  /**
+   * None in flight yet; clock, randomness, tracer, metrics and log are those of the calling fiber. What is in flight when
+   * the scope ends is broken off, and nobody is told.
+   */
+  static readonly make = Effect.fnUntraced(function* (
     options: AttemptsOptions,
-    services: { readonly transport: Context.Tag.Service<Transport>; readonly destinations: Destinations },
+    services: AttemptsServices,
     listener: AttemptsListener
-  ): Effect.Effect<Attempts> =>
-    Effect.map(
-      Effect.all({
-        runtime: Effect.runtime<never>(),
-        clock: Clock.clockWith(Effect.succeed),
-        report: makeAttemptReports
-      }),
-      (environment) => new Attempts(options, services, listener, environment)
-    )
+  ) {
+    const report = yield* makeAttemptReports
+    const clock = yield* Effect.clock
+    yield* Effect.addFinalizer(() => Effect.sync(() => attempts.#abandonAll()))
+    const pool = yield* AttemptPool.make<AttemptInFlight, AttemptEnd>({
+      keep: options.concurrency,
+      make: makeAttempt({ ...services, settings: options, clock }, (attempt) => attempts.#onSent(attempt)),
+      onEnd: (attempt, exit) => attempts.#finish(attempt, exit)
+    })
+    const attempts = new Attempts(options, listener, report, pool)
+    return attempts
+  })
 
   /** How many there are, those that wait included. */
   get size(): number {
@@ -238,79 +239,69 @@ export class Attempts implements SentAttempts {
     return waiting.map(({ delivery }) => delivery)
   }
 
-  #begin({ aside, delivery, startBefore }: Waiting, lane: Lane): void {
+  #begin(waiting: Waiting, lane: Lane): void {
     lane.inFlight += 1
-    if (!aside) this.#inFlight += 1
-    const sent = new Sent(this, delivery, this.#clock.unsafeCurrentTimeMillis(), aside)
-    try {
-      // After a pause of the machine the lease may be about to end: then another worker's attempt would meet ours
-      if (performance.now() > startBefore) {
-        this.#ended(sent)
-        this.#listener.onTooLate(delivery)
-        return
-      }
-      const destination = this.#destinations.of(delivery)
-      if (Either.isLeft(destination)) {
-        this.#ended(sent)
-        this.#listener.onUnsignable(delivery, destination.left)
-      } else {
-        this.#send(sent, destination.right)
-      }
-    } catch (defect) {
-      this.#broken(sent, defect)
-    }
+    if (!waiting.aside) this.#inFlight += 1
+    this.#pool.run(new AttemptInFlight(waiting, this.#overdue))
   }
 
-  /** Breaks all of them off; nobody is told of what they come to. */
-  abandonAll(): void {
-    for (const sent of this.#sent) {
-      this.#young.delete(sent)
-      sent.abandon?.()
+  #onSent(attempt: AttemptInFlight): void {
+    this.#sent.add(attempt)
+    this.#young.add(attempt)
+  }
+
+  #abandonAll(): void {
+    for (const attempt of this.#sent) {
+      this.#young.delete(attempt)
+      attempt.abandon?.()
     }
     this.#sent.clear()
   }
 
-  #send(sent: Sent, { secrets, url }: Either.Either.Right<ReturnType<Destinations["of"]>>): void {
-    const { delivery } = sent
-    const timestamp = Math.floor(sent.startedAt / 1000)
-    const request = {
-      url,
-      body: delivery.payload,
-      headers: {
-        "content-type": "application/json",
-        "user-agent": this.#options.userAgent,
-        "service-delivery-id": delivery.id,
-        [signatureHeaderName]: signatureHeader({ timestamp, body: delivery.payload, secrets })
-      },
-      ...destinationRules(this.#options, delivery)
+  #finish(attempt: AttemptInFlight, exit: Exit.Exit<AttemptEnd>): void {
+    try {
+      if (Exit.isFailure(exit)) this.#break(attempt, exit.cause)
+      else if (exit.value._tag === "Made") this.#made(attempt, exit.value)
+      else this.#notMade(attempt, exit.value)
+    } catch (defect) {
+      this.#break(attempt, Cause.die(defect))
     }
-    sent.url = url
-    this.#sent.add(sent)
-    this.#young.add(sent)
-    sent.abandon = this.#transport.send(request, sent)
   }
 
-  /** For `Sent` alone: an attempt came to this. */
-  finish(sent: Sent, outcome: AttemptOutcome): void {
-    this.#sent.delete(sent)
-    this.#young.delete(sent)
-    this.#finish(sent, outcome)
+  #made(attempt: AttemptInFlight, ended: EndedAttempt): void {
+    this.#report(ended)
+    this.#noteDelivered(ended)
+    this.#end(attempt)
+    this.#listener.onFinished(ended)
   }
 
-  /** For `Sent` alone: an attempt met a bug. */
-  break(sent: Sent, defect: unknown): void {
-    this.#broken(sent, defect)
+  #notMade(attempt: AttemptInFlight, end: Exclude<AttemptEnd, { readonly _tag: "Made" }>): void {
+    this.#end(attempt)
+    if (end._tag === "TooLate") this.#listener.onTooLate(attempt.delivery)
+    else this.#listener.onUnsignable(attempt.delivery, end.error)
   }
 
-  /** For `Sent` alone: an attempt is not answered quickly. */
-  overdue(sent: Sent): void {
-    const { endpointId, organizationId } = sent.delivery
+  /** A bug must not keep the place from others. */
+  #break(attempt: AttemptInFlight, cause: Cause.Cause<never>): void {
+    this.#end(attempt)
+    this.#listener.onDefect(attempt.delivery, cause)
+  }
+
+  #noteDelivered({ delivery, next }: FinishedAttempt): void {
+    const lane = this.#lanes.get(delivery.endpointId)
+    if (lane === undefined || next.state !== "delivered") return
+    lane.delivered += 1
+    this.#delivered += 1
+  }
+
+  readonly #overdue = (attempt: AttemptInFlight): void => {
+    const { endpointId, organizationId } = attempt.delivery
     const lane = this.#lanes.get(endpointId)
-    if (lane === undefined || !this.#sent.has(sent)) return
-    sent.overdue = true
+    if (lane === undefined || attempt.ended) return
+    attempt.overdue = true
     lane.overdue += 1
-    if (!sent.aside && this.#aside < mostMovedAside) {
-      sent.aside = true
+    if (!attempt.aside && this.#aside < mostMovedAside) {
+      attempt.aside = true
       this.#inFlight -= 1
       this.#aside += 1
     }
@@ -319,47 +310,23 @@ export class Attempts implements SentAttempts {
     this.#goOn()
   }
 
-  #finish(sent: Sent, outcome: AttemptOutcome): void {
-    const { delivery, startedAt, url } = sent
-    try {
-      // The common case needs no randomness, so no effect
-      const next =
-        outcome.errorCode === null
-          ? ({ state: "delivered" } as const)
-          : Runtime.runSync(this.#runtime)(nextStep(delivery, outcome))
-      this.#report({ delivery, url, startedAt, outcome, next })
-      const lane = this.#lanes.get(delivery.endpointId)
-      if (lane !== undefined && next.state === "delivered") {
-        lane.delivered += 1
-        this.#delivered += 1
-      }
-      this.#ended(sent)
-      this.#listener.onFinished({ delivery, startedAt, outcome, next })
-    } catch (defect) {
-      this.#broken(sent, defect)
-    }
-  }
-
-  /** A bug must not take the place of the other deliveries. */
-  #broken(sent: Sent, defect: unknown): void {
-    this.#sent.delete(sent)
-    this.#young.delete(sent)
-    this.#ended(sent)
-    this.#listener.onDefect(sent.delivery, defect)
-  }
-
-  #ended(sent: Sent): void {
-    const { endpointId } = sent.delivery
+  /** Its place is free again. */
+  #end(attempt: AttemptInFlight): void {
+    if (attempt.ended) return
+    attempt.ended = true
+    this.#sent.delete(attempt)
+    this.#young.delete(attempt)
+    const { endpointId } = attempt.delivery
     this.#size -= 1
-    if (sent.aside) this.#aside -= 1
+    if (attempt.aside) this.#aside -= 1
     else this.#inFlight -= 1
     const lane = this.#lanes.get(endpointId)
     if (lane !== undefined) {
       lane.held -= 1
       lane.inFlight -= 1
-      if (sent.overdue) {
+      if (attempt.overdue) {
         lane.overdue -= 1
-        this.pace.noteEnded(endpointId, performance.now() - sent.begunAt)
+        this.pace.noteEnded(endpointId, performance.now() - attempt.begunAt)
       } else if (lane.overdue === 0 && this.pace.noteQuick(endpointId)) this.#listener.onQuickAgain()
       this.#takeNext(endpointId, lane)
     }

@@ -18,7 +18,7 @@ export type { WorkerOptions } from "./WorkerOptions.ts"
 
 /**
  * The worker that delivers. Claiming takes what is due and begins its attempts; recording writes down what they came to,
- * gathering what ends while the flush before is under way. Between the two, attempts are plain callbacks.
+ * gathering what ends while the flush before is under way. Between the two, fibers of a pool make the attempts.
  *
  * A third loop claims aside. It asks for slow endpoints' deliveries, which the first leaves out. And while more is due
  * than the first has come to, it takes what came due just now, the newest first: so a delivery to an endpoint with room
@@ -57,11 +57,9 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
         )
       ),
     onTooLate: (delivery) => void runFork(held.giveBack([delivery], Duration.zero)),
-    onDefect: (delivery, defect) => {
+    onDefect: (delivery, cause) => {
       held.settle(1)
-      runFork(
-        Effect.annotateLogs(Effect.logError("An attempt failed by a defect", Cause.die(defect)), logged(delivery))
-      )
+      runFork(Effect.annotateLogs(Effect.logError("An attempt failed by a defect", cause), logged(delivery)))
     }
   }
   const attempts = yield* Attempts.make(options, { transport: yield* Transport, destinations }, listener)
@@ -73,8 +71,8 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   yield* observeMetrics((metrics) =>
     Effect.sync(() => metrics.set("connected_payments.delivery.attempt.active", attempts.size, []))
   )
-  // Finalizers run in reverse: claiming stops first, then attempts in flight end, then their records are written
-  yield* Effect.addFinalizer(() => Effect.sync(() => attempts.abandonAll()))
+  // Finalizers run in reverse: claiming stops first, then attempts in flight end, then their records are written. What
+  // is in flight by then is interrupted with the pool
   yield* Effect.acquireRelease(loop(recording.round), (fiber) => fiber.interruptAsFork(fiber.id()))
   yield* Effect.addFinalizer(() => drain(attempts, held, recording, options.drainTimeout))
   yield* Effect.acquireRelease(loop(claiming.listening), (fiber) => fiber.interruptAsFork(fiber.id()))

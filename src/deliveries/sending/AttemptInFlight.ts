@@ -1,0 +1,56 @@
+import { performance } from "node:perf_hooks"
+import { Effect } from "effect"
+import type { AttemptOutcome } from "../Attempt.ts"
+import type { ClaimedDelivery } from "./Claim.ts"
+import type { Expiring } from "./Deadlines.ts"
+import type { OutcomeReceiver } from "./Transport.ts"
+
+/** An attempt that has a place. A class, since there are very many: of closures each would be an object of its own. */
+export class AttemptInFlight implements OutcomeReceiver, Expiring {
+  readonly delivery: ClaimedDelivery
+  /** After this time, by `performance.now()`, it is not sent any more. */
+  readonly startBefore: number
+  /** Whether it takes a place aside. */
+  aside: boolean
+  /** By `performance.now()`. */
+  readonly begunAt = performance.now()
+  /** Whether its answer takes long. */
+  overdue = false
+  /** Whether its place is free again. */
+  ended = false
+  /** Ends its exchange; null before it is sent. */
+  abandon: (() => void) | null = null
+  #resume: ((end: Effect.Effect<AttemptOutcome>) => void) | null = null
+  readonly #onOverdue: (attempt: AttemptInFlight) => void
+
+  constructor(
+    { aside, delivery, startBefore }: Pick<AttemptInFlight, "aside" | "delivery" | "startBefore">,
+    onOverdue: (attempt: AttemptInFlight) => void
+  ) {
+    this.delivery = delivery
+    this.startBefore = startBefore
+    this.aside = aside
+    this.#onOverdue = onOverdue
+  }
+
+  /** Waits for its outcome. `send` begins the exchange and answers what abandons it. */
+  exchange(send: () => () => void): Effect.Effect<AttemptOutcome> {
+    return Effect.async((resume) => {
+      this.#resume = resume
+      this.abandon = send()
+    })
+  }
+
+  onOutcome(outcome: AttemptOutcome): void {
+    this.#resume?.(Effect.succeed(outcome))
+  }
+
+  onDefect(defect: unknown): void {
+    this.#resume?.(Effect.die(defect))
+  }
+
+  expire(): void {
+    // If this process itself was busy, the answer may be here and wait to be read: it goes first
+    setImmediate(this.#onOverdue, this)
+  }
+}

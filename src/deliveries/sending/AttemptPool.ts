@@ -1,0 +1,90 @@
+import { Context, DefaultServices, Effect, Exit, FiberSet, Scheduler, type Scope, Tracer } from "effect"
+
+/** What the fibers of a pool do. */
+export interface AttemptPoolOptions<Attempt, End> {
+  /** How many idle fibers stay. */
+  readonly keep: number
+  /** Makes one attempt. A bug in it ends the attempt and not its fiber. */
+  readonly make: (attempt: Attempt) => Effect.Effect<End>
+  /** Called once for each attempt, unless the pool is closed before. Returns at once and doesn't throw. */
+  readonly onEnd: (attempt: Attempt, exit: Exit.Exit<End>) => void
+}
+
+/**
+ * A supervised pool of long-lived fibers, each of which makes one attempt after another. There are as many as were ever
+ * needed at once; of those that are idle, some stay. They end with the scope, and what they are doing is interrupted.
+ *
+ * An attempt goes from hand to hand: to the fiber whose attempt has just ended, to an idle one, or to a new one. Effect's
+ * `Queue` between them, or a fork for each, costs twice as much.
+ */
+export class AttemptPool<Attempt, End> {
+  readonly #options: AttemptPoolOptions<Attempt, End>
+  readonly #fork: (fiber: Effect.Effect<void>) => void
+  readonly #idle: Array<(attempt: Effect.Effect<Attempt>) => void> = []
+  /** Whether a fiber's attempt is just ending, and what that fiber makes next. */
+  #ending = false
+  #next: Attempt | null = null
+
+  private constructor(options: AttemptPoolOptions<Attempt, End>, fork: (fiber: Effect.Effect<void>) => void) {
+    this.#options = options
+    this.#fork = fork
+  }
+
+  /** An empty pool. Its fibers have the clock and the randomness of the calling one; they make no spans by themselves. */
+  static readonly make = <Attempt, End>(
+    options: AttemptPoolOptions<Attempt, End>
+  ): Effect.Effect<AttemptPool<Attempt, End>, never, Scope.Scope> =>
+    Effect.map(
+      FiberSet.makeRuntime<never, void>(),
+      (fork) => new AttemptPool(options, (fiber) => void fork(inPool(fiber)))
+    )
+
+  /** Has a fiber make an attempt. Returns at once. */
+  run(attempt: Attempt): void {
+    if (this.#ending && this.#next === null) {
+      this.#next = attempt
+      return
+    }
+    const hand = this.#idle.pop()
+    if (hand === undefined) this.#fork(Effect.zipRight(this.#live(attempt), this.#loop))
+    else hand(Effect.succeed(attempt))
+  }
+
+  readonly #live = (attempt: Attempt): Effect.Effect<void> => {
+    const end = (exit: Exit.Exit<End>) => {
+      this.#ending = true
+      this.#options.onEnd(attempt, exit)
+      this.#ending = false
+    }
+    return Effect.matchCause(
+      Effect.suspend(() => this.#options.make(attempt)),
+      { onSuccess: (value) => end(Exit.succeed(value)), onFailure: (cause) => end(Exit.failCause(cause)) }
+    )
+  }
+
+  readonly #idling = Effect.async<Attempt>((resume) => void this.#idle.push(resume))
+
+  readonly #round = Effect.flatMap(
+    Effect.suspend(() => {
+      const next = this.#next
+      this.#next = null
+      return next === null ? this.#idling : Effect.succeed(next)
+    }),
+    this.#live
+  )
+
+  // Not `Effect.forever`, which yields to other fibers in each round: an attempt's exchange does that as well
+  readonly #loop = Effect.whileLoop({
+    while: () => this.#next !== null || this.#idle.length < this.#options.keep,
+    body: () => this.#round,
+    step: () => {}
+  })
+}
+
+/** All fibers that were resumed while an event was handled go on together; Effect's own scheduler has a microtask for each. */
+const scheduler = Scheduler.makeBatched((run) => queueMicrotask(run))
+
+const noTracer = Context.get(DefaultServices.liveServices, Tracer.Tracer)
+
+const inPool = (fiber: Effect.Effect<void>): Effect.Effect<void> =>
+  fiber.pipe(Effect.withTracerEnabled(false), Effect.withTracer(noTracer), Effect.withScheduler(scheduler))

@@ -1,0 +1,66 @@
+import { performance } from "node:perf_hooks"
+import { type Clock, type Context, Effect, Either } from "effect"
+import { type DestinationSettings, destinationRules } from "../../endpoints/Endpoints.ts"
+import type { DecryptionFailed } from "../../kit/Cipher.ts"
+import { nextStep } from "../StateMachine.ts"
+import type { AttemptInFlight } from "./AttemptInFlight.ts"
+import type { EndedAttempt } from "./AttemptSpans.ts"
+import type { Destinations } from "./Destinations.ts"
+import { signatureHeader, signatureHeaderName } from "./Signature.ts"
+import type { Transport } from "./Transport.ts"
+
+/** What an attempt needs. */
+export interface AttemptParts {
+  readonly transport: Context.Tag.Service<Transport>
+  readonly destinations: Destinations
+  readonly settings: DestinationSettings & { readonly userAgent: string }
+  /** The fiber's own, read without an effect. */
+  readonly clock: Clock.Clock
+}
+
+/** How an attempt ended. */
+export type AttemptEnd =
+  | ({ readonly _tag: "Made" } & EndedAttempt)
+  /** None was made: its turn came too late. */
+  | { readonly _tag: "TooLate" }
+  /** None was made: the delivery can't be signed. */
+  | { readonly _tag: "Unsignable"; readonly error: DecryptionFailed }
+
+const tooLate: AttemptEnd = { _tag: "TooLate" }
+
+/**
+ * One attempt: signed, sent, and followed by the step that the retry policy's `Schedule` gives. Its destination has been
+ * loaded. `onSent` is called as the request goes out. Who interrupts the fiber has to abandon the attempt as well.
+ */
+export const makeAttempt =
+  ({ clock, destinations, settings, transport }: AttemptParts, onSent: (attempt: AttemptInFlight) => void) =>
+  (attempt: AttemptInFlight): Effect.Effect<AttemptEnd> => {
+    const { delivery, startBefore } = attempt
+    // After a pause of the machine the lease may be about to end: then another worker's attempt would meet ours
+    if (performance.now() > startBefore) return Effect.succeed(tooLate)
+    const destination = destinations.of(delivery)
+    if (Either.isLeft(destination)) return Effect.succeed({ _tag: "Unsignable", error: destination.left })
+    const { secrets, url } = destination.right
+    const startedAt = clock.unsafeCurrentTimeMillis()
+    const timestamp = Math.floor(startedAt / 1000)
+    const request = {
+      url,
+      body: delivery.payload,
+      headers: {
+        "content-type": "application/json",
+        "user-agent": settings.userAgent,
+        "service-delivery-id": delivery.id,
+        [signatureHeaderName]: signatureHeader({ timestamp, body: delivery.payload, secrets })
+      },
+      ...destinationRules(settings, delivery)
+    }
+    onSent(attempt)
+    return Effect.flatMap(
+      attempt.exchange(() => transport.send(request, attempt)),
+      (outcome) =>
+        Effect.map(
+          nextStep(delivery, outcome),
+          (next): AttemptEnd => ({ _tag: "Made", delivery, url, startedAt, outcome, next })
+        )
+    )
+  }
