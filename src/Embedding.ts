@@ -13,6 +13,7 @@ import { Cipher } from "./kit/Cipher.ts"
 import { housekeepingLayer } from "./kit/Housekeeping.ts"
 import type { Provider } from "./provider/Provider.ts"
 import { type StripeProviderOptions, stripeProviderLayer } from "./provider/stripe/StripeProvider.ts"
+import { HandOver } from "./publishing/HandOver.ts"
 import { OutboundEvents, type OutboundEventsOptions } from "./publishing/OutboundEvents.ts"
 import { WakeUp } from "./publishing/WakeUp.ts"
 import {
@@ -86,6 +87,7 @@ export const embeddedEventsLayer = (
         Cipher.layer(options.masterKeys),
         DnsResolver.layer,
         WakeUp.layer,
+        HandOver.layer,
         Queue.layer,
         EventCatalog.layer(options.catalog),
         Retention.layer({ keepFor: settings.delivery.retention })

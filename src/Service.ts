@@ -32,6 +32,7 @@ import { RateLimits } from "./kit/RateLimit.ts"
 import type { Provider } from "./provider/Provider.ts"
 import { type ProviderServices, providerServicesLayer } from "./provider/Services.ts"
 import { type StripeProviderOptions, stripeProviderLayer } from "./provider/stripe/StripeProvider.ts"
+import { HandOver } from "./publishing/HandOver.ts"
 import { SyntheticTests } from "./publishing/SyntheticTests.ts"
 import { WakeUp } from "./publishing/WakeUp.ts"
 import type { MasterKey, SettingsShape } from "./settings/Settings.ts"
@@ -102,6 +103,7 @@ export type Services =
   | AuditRetention
   | Queue
   | WakeUp
+  | HandOver
   | Cipher
   | DnsResolver
 
@@ -131,6 +133,7 @@ export const servicesWithProviderLayer = <E, R>(
     Cipher.layer(options.masterKeys),
     DnsResolver.layer,
     WakeUp.layer,
+    HandOver.layer,
     Queue.layer,
     Layer.provideMerge(providerServicesLayer, provider)
   )

@@ -10,7 +10,9 @@ import { transaction } from "../storage/Database.ts"
 import { makeAccountStatusRepo, type StatusComparison } from "./AccountStatusRepo.ts"
 import type { CompletionFailure } from "./Completion.ts"
 import { type Consequence, consequenceOf, dataOnly, judge, nothing, unreadable } from "./Consequences.ts"
-import { type InboundContext, makeReceiptsRepo, type NewReceipt } from "./ReceiptsRepo.ts"
+import type { InboundContext } from "./ContextStatement.ts"
+import type { NewReceipt } from "./ReceiptStatement.ts"
+import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import type { Notification } from "./ThinNotification.ts"
 import type { Unreadable } from "./Unreadable.ts"
 
@@ -21,6 +23,8 @@ export type ReceiptBase = Omit<NewReceipt, keyof Consequence>
 export interface StoredReport {
   readonly outcome: NewReceipt["outcome"]
   readonly stored: boolean
+  /** Whether some of its deliveries wait in the queue for a worker. */
+  readonly waits: boolean
   readonly unreadable: Unreadable | null
 }
 
@@ -47,15 +51,16 @@ export const makeAccountReports = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const provider = yield* Provider
   const accounts = yield* Accounts
-  const receipts = yield* makeReceiptsRepo
+  const receipts = yield* makeReceiptsRepo(null)
   const statuses = yield* makeAccountStatusRepo
 
   const insert =
     (base: ReceiptBase): Insert<StoredReport, SqlError.SqlError> =>
     (consequence) =>
-      Effect.map(receipts.insert({ ...base, ...consequence }), ({ first, outcome }) => ({
+      Effect.map(receipts.insert({ ...base, ...consequence }), ({ first, outcome, waits }) => ({
         outcome,
         stored: first,
+        waits,
         unreadable: consequence.unreadable
       }))
 

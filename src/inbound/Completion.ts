@@ -20,7 +20,7 @@ import {
   unreadable,
   unreadableFilters
 } from "./Consequences.ts"
-import type { InboundContext } from "./ReceiptsRepo.ts"
+import type { InboundContext } from "./ContextStatement.ts"
 
 /** Why an event could not be completed from the provider. */
 export type CompletionFailure = ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable

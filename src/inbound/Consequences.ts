@@ -5,8 +5,9 @@ import type { FoundSubjects } from "../events/stripe/FilterSubjects.ts"
 import { malformedAt } from "../events/stripe/ProviderEvent.ts"
 import { type Malformed, type ProviderEvent, type SoldItems, translate } from "../events/stripe/Translate.ts"
 import { matchEvent } from "../publishing/Publication.ts"
+import type { InboundContext } from "./ContextStatement.ts"
 import type { ReceiptOutcome } from "./Receipt.ts"
-import type { InboundContext, NewReceipt } from "./ReceiptsRepo.ts"
+import type { NewReceipt } from "./ReceiptStatement.ts"
 import type { Unreadable } from "./Unreadable.ts"
 
 /** What a verified notification leads to. Pure. */

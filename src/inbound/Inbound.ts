@@ -12,6 +12,7 @@ import {
 import type { Accounts } from "../provider/Accounts.ts"
 import type { CheckoutSessions } from "../provider/checkout/CheckoutSessions.ts"
 import { Provider } from "../provider/Provider.ts"
+import { HandOver } from "../publishing/HandOver.ts"
 import { WakeUp } from "../publishing/WakeUp.ts"
 import { isUnavailable, transaction } from "../storage/Database.ts"
 import { Metrics, type MetricsWriter } from "../telemetry/Metrics.ts"
@@ -26,8 +27,9 @@ import {
   untilConcluded
 } from "./Completion.ts"
 import { type Consequence, judge, nothing, unreadable } from "./Consequences.ts"
+import type { InboundContext } from "./ContextStatement.ts"
 import type { ReceiptOutcome } from "./Receipt.ts"
-import { type InboundContext, makeReceiptsRepo } from "./ReceiptsRepo.ts"
+import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import { isAccountNews, type Notification, parseThinNotification, thinDeauthorization } from "./ThinNotification.ts"
 import { makeUnreadableReports } from "./Unreadable.ts"
 
@@ -59,7 +61,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
   static readonly layer: Layer.Layer<
     Inbound,
     never,
-    SqlClient.SqlClient | Provider | Accounts | CheckoutSessions | WakeUp
+    SqlClient.SqlClient | Provider | Accounts | CheckoutSessions | WakeUp | HandOver
   > = Layer.effect(
     Inbound,
     Effect.gen(function* () {
@@ -68,7 +70,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
       const wakeUp = yield* WakeUp
       const counted = countedBy(yield* Metrics)
       const reportUnreadable = yield* makeUnreadableReports
-      const receipts = yield* makeReceiptsRepo
+      const receipts = yield* makeReceiptsRepo(yield* HandOver)
       const { conclude } = yield* makeCompletion
       const accountReports = yield* makeAccountReports
 
@@ -81,7 +83,12 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
       const store = (base: ReceiptBase, consequence: Consequence) =>
         Effect.map(
           receipts.insert({ ...base, ...consequence }),
-          ({ first, outcome }): StoredReport => ({ outcome, stored: first, unreadable: consequence.unreadable })
+          ({ first, outcome, waits }): StoredReport => ({
+            outcome,
+            stored: first,
+            waits,
+            unreadable: consequence.unreadable
+          })
         )
 
       /** Tells of what was stored whoever has to know: the workers, the trace, and operators of what can't be read. */
@@ -89,7 +96,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
         { environment, providerEventId, type }: ReceiptBase,
         organizationId: InboundContext["organizationId"] | null,
         apiVersion: string | null,
-        { outcome, stored, unreadable }: StoredReport
+        { outcome, stored, unreadable, waits }: StoredReport
       ): Effect.Effect<Received> => {
         const received: Received = stored ? outcome : "duplicate"
         const annotated = annotateSpan({
@@ -104,10 +111,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
                 reportUnreadable({ ...unreadable, environment, organizationId, providerEventId, type, apiVersion })
               )
             : annotated
-        return Effect.as(
-          stored && outcome === "delivered" ? Effect.zipRight(reported, wakeUp.announce) : reported,
-          received
-        )
+        return Effect.as(waits ? Effect.zipRight(reported, wakeUp.announce) : reported, received)
       }
 
       /** Judges a notification and stores what it leads to; `lead` says that where it concerns somebody. */

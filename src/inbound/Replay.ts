@@ -15,9 +15,10 @@ import { transaction } from "../storage/Database.ts"
 import { makeAccountReports } from "./AccountReports.ts"
 import { makeCompletion, untilConcluded } from "./Completion.ts"
 import { type Consequence, dataOnly, nothing } from "./Consequences.ts"
+import type { InboundContext } from "./ContextStatement.ts"
 import { type Receipt, type Replay, ReplayRefused } from "./Receipt.ts"
 import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
-import { type InboundContext, makeReceiptsRepo } from "./ReceiptsRepo.ts"
+import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import { makeReplayRepo } from "./ReplayRepo.ts"
 import type { Notification } from "./ThinNotification.ts"
 
@@ -62,7 +63,7 @@ export const makeReplay = Effect.gen(function* () {
   const provider = yield* Provider
   const accounts = yield* Accounts
   const audit = yield* makeAudit
-  const receipts = yield* makeReceiptsRepo
+  const receipts = yield* makeReceiptsRepo(null)
   const records = yield* makeReceiptRecordsRepo
   const repo = yield* makeReplayRepo
   const { conclude } = yield* makeCompletion

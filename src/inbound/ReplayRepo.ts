@@ -4,7 +4,7 @@ import type { Tenant } from "../kit/Tenant.ts"
 import { matchingPart, parametersFor, publicationValues, sourcePart, storingParts } from "../publishing/Publication.ts"
 import type { Consequence } from "./Consequences.ts"
 import type { Receipt, ReceiptOutcome } from "./Receipt.ts"
-import { claimsMilestone, unlessMilestoneIsTaken } from "./ReceiptsRepo.ts"
+import { claimsMilestone, unlessMilestoneIsTaken } from "./ReceiptStatement.ts"
 
 /** What a replay has stored. */
 export interface StoredReplay {

@@ -3,6 +3,32 @@ import type { SqlClient, Statement } from "@effect/sql"
 /** Who asked for an attempt. */
 export type AttemptTrigger = "automatic" | "manual"
 
+/** A lease under which deliveries are put in the queue: fragments with its id and its length in milliseconds. */
+export interface EnqueueLease {
+  readonly id: Statement.Fragment
+  readonly millis: Statement.Fragment
+}
+
+/**
+ * The part of a statement that puts new deliveries in the queue, each due at once, or under the lease: then its first
+ * attempt is under way. `deliveries` is as for `enqueue`; `leased` names the part that says by `id` which are `leased`.
+ * Returns `id` and `leased`.
+ */
+export const enqueueLeased = (
+  sql: SqlClient.SqlClient,
+  deliveries: string,
+  leased: string,
+  lease: EnqueueLease
+): Statement.Fragment => sql`
+    INSERT INTO payments.delivery_queue (organization_id, environment, id, endpoint_id, event_id, secret_ids,
+      attempt_count, traceparent, created_at, lease, claimed_at, leased_until)
+    SELECT d.organization_id, d.environment, d.id, d.endpoint_id, d.event_id, d.secret_ids,
+      CASE WHEN l.leased THEN 1 ELSE 0 END, d.traceparent, d.created_at,
+      CASE WHEN l.leased THEN ${lease.id}::uuid END, CASE WHEN l.leased THEN now() END,
+      CASE WHEN l.leased THEN now() + ${lease.millis}::float8 * interval '1 millisecond' END
+    FROM ${sql.literal(deliveries)} d JOIN ${sql.literal(leased)} l ON l.id = d.id
+    RETURNING id, lease IS NOT NULL AS leased`
+
 /**
  * The part of a statement that puts deliveries in the queue, due at once. Every statement that stores deliveries, or
  * queues them again, has it: none may be without its place there.

@@ -1,8 +1,8 @@
 import type { SqlClient, Statement } from "@effect/sql"
 import { type FilterSubjects, passes } from "../events/Filters.ts"
-import { enqueue } from "./Enqueue.ts"
+import { type EnqueueLease, enqueue, enqueueLeased } from "./Enqueue.ts"
 import type { MatchableEndpoint } from "./MatchableEndpoint.ts"
-import { newDeliveries, type Subscriber } from "./NewDelivery.ts"
+import { type NewDelivery, newDeliveries, type Subscriber } from "./NewDelivery.ts"
 
 /**
  * The door: an event is stored with its deliveries, or not at all. What a notification leads to, what a replay makes up
@@ -60,10 +60,19 @@ export interface PublicationValues {
   readonly deliveries: string
 }
 
-/** The values of publications. The same event, endpoint and time always give a delivery the same id. */
-export const publicationValues = (publications: ReadonlyArray<Publication>): PublicationValues => {
-  const events = publications.flatMap(({ events, receivedAt }, index) =>
-    events.map((event) => ({ ...event, receivedAt, position: index + 1 }))
+/** Whether a delivery of an event is to be stored under a lease. */
+export type OfferDelivery<P extends Publication> = (delivery: NewDelivery, event: NewEvent, publication: P) => boolean
+
+/**
+ * The values of publications. The same event, endpoint and time always give a delivery the same id. `offer` is asked once
+ * for each delivery; default: none is stored under a lease.
+ */
+export const publicationValues = <P extends Publication>(
+  publications: ReadonlyArray<P>,
+  offer: OfferDelivery<P> = () => false
+): PublicationValues => {
+  const events = publications.flatMap((publication, index) =>
+    publication.events.map((event) => ({ ...event, publication, position: index + 1 }))
   )
   return {
     eventIds: events.map(({ id }) => id),
@@ -71,8 +80,13 @@ export const publicationValues = (publications: ReadonlyArray<Publication>): Pub
     eventPayloads: events.map(({ payload }) => payload),
     eventPositions: events.map(({ position }) => position),
     deliveries: JSON.stringify(
-      events.flatMap(({ matching, position, type, ...event }) =>
-        newDeliveries(event, matching).map((delivery) => ({ ...delivery, type, position }))
+      events.flatMap(({ position, publication, ...event }) =>
+        newDeliveries({ id: event.id, receivedAt: publication.receivedAt }, event.matching).map((delivery) => ({
+          ...delivery,
+          type: event.type,
+          position,
+          leased: offer(delivery, event, publication)
+        }))
       )
     )
   }
@@ -120,6 +134,8 @@ export interface PublicationRules {
   /** Conditions of the statement around: whether deliveries and skipped events are stored. Default: always. */
   readonly deliveriesIf?: Statement.Fragment
   readonly skippedIf?: Statement.Fragment
+  /** The lease for deliveries that are offered; none is given without it. Then the part `queued` has `id` and `leased`. */
+  readonly lease?: EnqueueLease
   /** Whether an event of the type in this column is stored at all. Default: any. */
   readonly admits?: (column: string) => Statement.Fragment
 }
@@ -136,7 +152,7 @@ export const matchingPart = (
   matching AS (
     SELECT d.*, p.active
     FROM json_to_recordset(${of.deliveries}::json)
-      AS d (position bigint, id uuid, "endpointId" uuid, "eventId" text, "secretIds" uuid[], type text)
+      AS d (position bigint, id uuid, "endpointId" uuid, "eventId" text, "secretIds" uuid[], type text, leased boolean)
     JOIN source s ON s.position = d.position
     JOIN payments.endpoints p ON p.organization_id = s.organization_id AND p.environment = s.environment
       AND p.id = d."endpointId" AND p.deleted_at IS NULL
@@ -153,7 +169,7 @@ export const storingParts = (
   rules: PublicationRules = {}
 ): Statement.Fragment => {
   const always = sql`true`
-  const { admits, deliveriesIf = always, skippedIf = always, test = false } = rules
+  const { admits, deliveriesIf = always, lease, skippedIf = always, test = false } = rules
   const from = sql.literal(rules.from ?? "source")
   return sql`
   event AS (
@@ -173,7 +189,7 @@ export const storingParts = (
     FROM matching m JOIN ${from} s ON s.position = m.position WHERE m.active AND ${deliveriesIf}
     ON CONFLICT (organization_id, environment, id) DO NOTHING
     RETURNING *
-  ), queued AS (${enqueue(sql, "delivery")}
+  ), queued AS (${lease === undefined ? enqueue(sql, "delivery") : enqueueLeased(sql, "delivery", "matching", lease)}
   ), skipped AS (
     INSERT INTO payments.skipped_events (organization_id, environment, endpoint_id, event_id, type, provider_event_id)
     SELECT s.organization_id, s.environment, m."endpointId", m."eventId", m.type, s.source_event_id

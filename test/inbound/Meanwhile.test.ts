@@ -186,7 +186,7 @@ onService({ roles: { api: true, worker: false } })("while the provider is asked 
 /** A payment that was looked up, to be stored when the test says so. */
 const lookedUp = Effect.fnUntraced(function* (tenant: Tenant, id = newEventId()) {
   const { sql } = yield* TestService
-  const receipts = yield* makeReceiptsRepo.pipe(Effect.provideService(SqlClient.SqlClient, sql))
+  const receipts = yield* makeReceiptsRepo(null).pipe(Effect.provideService(SqlClient.SqlClient, sql))
   const event = yield* parseProviderEvent(
     snapshot("payment_intent.succeeded", paymentIntent, { id, account: tenant.accountId })
   )
@@ -222,7 +222,7 @@ onService({ roles: { api: true, worker: false } })("between the look-up of a pay
       yield* at(tenant, "DELETE", `/${deleted.id}`)
       yield* at(tenant, "PATCH", `/${paused.id}`, { active: false })
       yield* at(tenant, "PATCH", `/${activated.id}`, { active: true })
-      expect(yield* store).toEqual({ first: true, outcome: "delivered" })
+      expect(yield* store).toEqual({ first: true, outcome: "delivered", waits: true })
       for (const [{ id }, deliveries, skipped] of [
         [deleted, 0, 0],
         [paused, 0, 1],
@@ -241,7 +241,7 @@ onService({ roles: { api: true, worker: false } })("between the look-up of a pay
       const endpoint = yield* subscribe(tenant)
       const { id, store } = yield* lookedUp(tenant)
       yield* at(tenant, "DELETE", `/${endpoint.id}`)
-      expect(yield* store).toEqual({ first: true, outcome: "no_subscriber" })
+      expect(yield* store).toEqual({ first: true, outcome: "no_subscriber", waits: false })
       expect(yield* outcomeOf(id)).toBe("no_subscriber")
     })
   )
@@ -292,7 +292,7 @@ onService({ roles: { api: true, worker: false } })("between the look-up of a pay
       const id = newEventId()
       const copies = yield* Effect.replicateEffect(lookedUp(tenant, id), 6)
       const stored = yield* Effect.forEach(copies, ({ store }) => store, { concurrency: "unbounded" })
-      expect(stored.filter(({ first }) => first)).toEqual([{ first: true, outcome: "delivered" }])
+      expect(stored.filter(({ first }) => first)).toEqual([{ first: true, outcome: "delivered", waits: true }])
       expect((yield* deliveriesTo(endpoint.id)).map(({ type }) => type)).toEqual([
         "milestone.first_payment",
         "payment.succeeded"

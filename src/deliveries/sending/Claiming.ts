@@ -79,7 +79,7 @@ export class Claiming {
 
   /** There may be more room than before. To be called from anywhere; returns at once. */
   noteRoom(): void {
-    if (this.#roomWanted === null ? this.#leftSome : this.#room >= this.#roomWanted) this.#news.raise()
+    if (this.#roomWanted === null ? this.#leftSome : this.room >= this.#roomWanted) this.#news.raise()
   }
 
   /** An endpoint is slow no more: what was left out of it so far is looked for again. */
@@ -88,8 +88,8 @@ export class Claiming {
     this.#news.raise()
   }
 
-  /** Places for attempts, and for those that wait for their record: recording must not hold up sending. */
-  get #room(): number {
+  /** How many more may be held: places for attempts, and for their records, since recording must not hold up sending. */
+  get room(): number {
     const { attempts, held, options } = this.#parts
     return Math.min(attempts.room, 5 * options.concurrency - (held.count - attempts.aside), maxClaim)
   }
@@ -98,19 +98,19 @@ export class Claiming {
   readonly round: Effect.Effect<void> = Effect.gen(this, function* () {
     const claimed = yield* this.#claim
     if (claimed.full || claimed.more) {
-      if (this.#room < 1) yield* this.#passOn
+      if (this.room < 1) yield* this.#passOn
       yield* this.#waitForRoom
       // All that it looked at is in other workers' hands
       if (claimed.found === 0) yield* Effect.sleep(passedOver)
     } else {
       yield* this.#news.wait(this.#idleMillis(claimed))
-      if (this.#room < 1) yield* this.#waitForRoom
+      if (this.room < 1) yield* this.#waitForRoom
     }
   })
 
   /** Waits for what is announced, while there is room for it: else it is other processes' to take. */
   readonly listening: Effect.Effect<void> = Effect.suspend(() =>
-    this.#room < 1
+    this.room < 1
       ? Effect.sleep("10 millis")
       : Effect.zipRight(
           this.#parts.wakeUp.await,
@@ -121,7 +121,7 @@ export class Claiming {
   // One step: a claim that is not followed by its attempts would have to wait for its lease to end
   readonly #claim: Effect.Effect<Claimed> = Effect.suspend(() => {
     const { attempts, begin, options, queue } = this.#parts
-    const limit = this.#room
+    const limit = this.room
     const claimedAt = performance.now()
     const inFlight = attempts.takeCounts()
     const caps = attempts.caps()
@@ -188,15 +188,15 @@ export class Claiming {
   })
 
   readonly #waitForRoom = Effect.gen(this, function* () {
-    if (this.#room < 1) {
+    if (this.room < 1) {
       this.#behind = true
       this.#parts.onNewsAside()
     }
     const enough = Math.min(maxClaim, Math.ceil(this.#parts.options.concurrency * 0.75))
     const waitedSince = performance.now()
-    while (this.#room < 1 || (this.#room < enough && performance.now() - waitedSince < gatherRoomFor)) {
-      this.#roomWanted = this.#room < 1 ? 1 : enough
-      yield* this.#news.wait(this.#room < 1 ? undefined : gatherRoomFor)
+    while (this.room < 1 || (this.room < enough && performance.now() - waitedSince < gatherRoomFor)) {
+      this.#roomWanted = this.room < 1 ? 1 : enough
+      yield* this.#news.wait(this.room < 1 ? undefined : gatherRoomFor)
     }
     this.#roomWanted = null
   })

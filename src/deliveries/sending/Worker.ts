@@ -1,5 +1,6 @@
 import { Cause, Duration, Effect, Layer, Runtime } from "effect"
 import { Cipher } from "../../kit/Cipher.ts"
+import { HandOver } from "../../publishing/HandOver.ts"
 import { WakeUp } from "../../publishing/WakeUp.ts"
 import { observeMetrics } from "../../telemetry/Metrics.ts"
 import { Attempts, type AttemptsListener } from "./Attempts.ts"
@@ -11,6 +12,7 @@ import { Held, makeBegin } from "./Held.ts"
 import { Queue } from "./Queue.ts"
 import { Recording } from "./Recording.ts"
 import { drain } from "./Shutdown.ts"
+import { takingOver } from "./TakingOver.ts"
 import { Transport } from "./Transport.ts"
 import type { WorkerOptions } from "./WorkerOptions.ts"
 
@@ -24,11 +26,14 @@ export type { WorkerOptions } from "./WorkerOptions.ts"
  * than the first has come to, it takes what came due just now, the newest first: so a delivery to an endpoint with room
  * starts at once, however many of other endpoints stand before it in the queue and hang in flight.
  *
+ * What the same process stores is taken over without a claim while there is room.
+ *
  * On shutdown it stops claiming, lets attempts in flight end, and records them. What it can't record comes due again
  * when its lease ends: an event is delivered at least once, never lost.
  */
-export const workerLayer = (options: WorkerOptions): Layer.Layer<never, never, Queue | Transport | Cipher | WakeUp> =>
-  Layer.scopedDiscard(makeWorker(options))
+export const workerLayer = (
+  options: WorkerOptions
+): Layer.Layer<never, never, Queue | Transport | Cipher | WakeUp | HandOver> => Layer.scopedDiscard(makeWorker(options))
 
 const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   const queue = yield* Queue
@@ -67,6 +72,7 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   const aside = new ClaimingAside({ options, queue, attempts, begin, isBehind: () => claiming.isBehind })
   const onNewsAside = () => aside.noteNews()
   const claiming = new Claiming({ options, queue, wakeUp, attempts, held, begin, onNewsAside })
+  const recipient = takingOver({ options, attempts, claiming, held, begin, run: (effect) => void runFork(effect) })
 
   yield* observeMetrics((metrics) =>
     Effect.sync(() => metrics.set("connected_payments.delivery.attempt.active", attempts.size, []))
@@ -75,6 +81,7 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   // is in flight by then is interrupted with the pool
   yield* Effect.acquireRelease(loop(recording.round), (fiber) => fiber.interruptAsFork(fiber.id()))
   yield* Effect.addFinalizer(() => drain(attempts, held, recording, options.drainTimeout))
+  yield* (yield* HandOver).register(recipient)
   yield* Effect.acquireRelease(loop(claiming.listening), (fiber) => fiber.interruptAsFork(fiber.id()))
   for (const round of [aside.round, claiming.round]) {
     yield* Effect.acquireRelease(loop(round), (fiber) =>

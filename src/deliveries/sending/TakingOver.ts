@@ -1,0 +1,61 @@
+import { Duration, type Effect } from "effect"
+import type { EndpointId } from "../../kit/Ids.ts"
+import type { Recipient } from "../../publishing/HandOver.ts"
+import type { Attempts } from "./Attempts.ts"
+import type { Claiming } from "./Claiming.ts"
+import type { Begin, Held } from "./Held.ts"
+import type { WorkerOptions } from "./WorkerOptions.ts"
+
+interface TakingOverParts {
+  readonly options: Pick<WorkerOptions, "lease">
+  readonly attempts: Attempts
+  readonly claiming: Claiming
+  readonly held: Held
+  readonly begin: Begin
+  /** Runs an effect that never fails. */
+  readonly run: (effect: Effect.Effect<void>) => void
+}
+
+/**
+ * Takes new deliveries over as this process stores them. The rules are those of claims: as many as there is room for, as
+ * many of an endpoint's as it is given, and nothing while more is due than the worker has come to, or of slow endpoints.
+ */
+export const takingOver = ({ attempts, begin, claiming, held, options, run }: TakingOverParts): Recipient => {
+  const kept = new Map<EndpointId, number>()
+  let keptInAll = 0
+
+  const release = (endpointId: EndpointId): void => {
+    const count = kept.get(endpointId) ?? 0
+    if (count > 1) kept.set(endpointId, count - 1)
+    else kept.delete(endpointId)
+    keptInAll -= 1
+    held.settle(1)
+  }
+
+  return {
+    leaseMillis: Duration.toMillis(options.lease),
+    reserve: (endpointId) => {
+      const count = kept.get(endpointId) ?? 0
+      if (claiming.isBehind || claiming.room - keptInAll < 1 || attempts.pace.isSlow(endpointId)) return false
+      if (attempts.held(endpointId) + count >= attempts.capOf(endpointId)) return false
+      kept.set(endpointId, count + 1)
+      keptInAll += 1
+      // Held from now on: a shutdown waits for the statement that stores it
+      held.add(1)
+      return true
+    },
+    release,
+    take: (deliveries, { id: lease, leasedAt, storedAt }) => {
+      for (const { endpointId } of deliveries) release(endpointId)
+      const claimed = deliveries.map((delivery) => ({
+        ...delivery,
+        lease,
+        attempt: 1,
+        trigger: "automatic" as const,
+        createdAt: storedAt,
+        claimedAt: storedAt
+      }))
+      run(begin(claimed, leasedAt, false))
+    }
+  }
+}

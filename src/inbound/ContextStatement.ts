@@ -1,0 +1,89 @@
+import type { SqlClient } from "@effect/sql"
+import type { Environment } from "../events/Environment.ts"
+import type { SoldItems, SoldItemsReference } from "../events/stripe/Translate.ts"
+import type { OrganizationId } from "../kit/Ids.ts"
+import { type MatchableEndpoint, matchableEndpoints } from "../publishing/MatchableEndpoint.ts"
+import { parametersOf } from "../storage/Statements.ts"
+
+/** What a notification is judged by: whose account it is of, where its news could go, and what its session sells. */
+export interface InboundContext {
+  readonly organizationId: OrganizationId
+  readonly connected: boolean
+  /** All that are not deleted, paused ones included. */
+  readonly endpoints: ReadonlyArray<MatchableEndpoint>
+  readonly soldItems: SoldItems | null
+  /** Whether the account has yet to see its first payment, or saw it in this very notification (contract 6.6). */
+  readonly awaitsFirstPayment: boolean
+}
+
+/** What to look up before a notification is judged. */
+export interface ContextQuery {
+  readonly environment: Environment
+  readonly providerEventId: string
+  readonly accountId: string
+  /** Where to look for what its session sells; null where it is of none. */
+  readonly sold: SoldItemsReference | null
+}
+
+/** What can be looked up: PostgreSQL's text holds no NUL, and refuses to be asked for one. */
+const storable = (id: string | null | undefined): string | null =>
+  id === null || id === undefined || id.includes("\u0000") ? null : id
+
+/** What is known of accounts, in one statement: a row for each, with what its notifications ask about. */
+export const contextSql = (sql: SqlClient.SqlClient) => {
+  const of = parametersOf(sql, contextColumns)
+  return sql`
+    WITH asked AS MATERIALIZED (
+      SELECT * FROM unnest(${of.environment}::text[], ${of.accountId}::text[], ${of.providerEventId}::text[],
+        ${of.sessionId}::text[], ${of.paymentLinkId}::text[]) WITH ORDINALITY
+        AS q (environment, account_id, provider_event_id, session_id, payment_link_id, position)
+    )
+    SELECT a.organization_id AS "organizationId", a.status = 'connected' AS connected,
+      ${matchableEndpoints(sql, "a")} AS endpoints, (
+        SELECT json_agg(json_build_object(
+          'position', q.position,
+          'soldItems', CASE WHEN q.session_id IS NOT NULL OR q.payment_link_id IS NOT NULL THEN (
+            SELECT json_build_object('priceIds', i.price_ids, 'productIds', i.product_ids)
+            FROM payments.sold_items i
+            WHERE i.organization_id = a.organization_id AND i.environment = a.environment
+              AND i.source_id IN (q.session_id, q.payment_link_id)
+            ORDER BY i.source_id = q.session_id DESC NULLS LAST LIMIT 1
+          ) END,
+          'awaitsFirstPayment',
+            NOT a.had_payments_before AND COALESCE(a.first_payment_event_id = q.provider_event_id, true)))
+        FROM asked q WHERE q.environment = a.environment AND q.account_id = a.account_id
+      ) AS notifications
+    FROM (SELECT DISTINCT environment, account_id FROM asked) k
+    JOIN payments.provider_accounts a ON a.environment = k.environment AND a.account_id = k.account_id`
+}
+
+const contextColumns = ["environment", "accountId", "providerEventId", "sessionId", "paymentLinkId"] as const
+
+export interface ContextRow extends Pick<InboundContext, "organizationId" | "connected" | "endpoints"> {
+  readonly notifications: ReadonlyArray<
+    Pick<InboundContext, "soldItems" | "awaitsFirstPayment"> & { readonly position: number }
+  >
+}
+
+/** The contexts that were asked for, in the order of their queries. */
+export const contextsOf = (
+  count: number,
+  rows: ReadonlyArray<ContextRow>
+): ReadonlyArray<InboundContext | undefined> => {
+  const contexts = Array.from({ length: count }, (): InboundContext | undefined => undefined)
+  for (const { connected, endpoints, notifications, organizationId } of rows) {
+    for (const { awaitsFirstPayment, position, soldItems } of notifications) {
+      contexts[position - 1] = { organizationId, connected, endpoints, soldItems, awaitsFirstPayment }
+    }
+  }
+  return contexts
+}
+
+/** The values of `contextSql`. */
+export const contextValues = (queries: ReadonlyArray<ContextQuery>): ReadonlyArray<unknown> => [
+  queries.map(({ environment }) => environment),
+  queries.map(({ accountId }) => accountId),
+  queries.map(({ providerEventId }) => providerEventId),
+  queries.map(({ sold }) => storable(sold?.sessionId)),
+  queries.map(({ sold }) => storable(sold?.paymentLinkId))
+]

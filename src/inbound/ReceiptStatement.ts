@@ -1,0 +1,197 @@
+import type { SqlClient, Statement } from "@effect/sql"
+import type { EventType } from "../events/Catalog.ts"
+import type { Environment } from "../events/Environment.ts"
+import type { DeliveryId, OrganizationId } from "../kit/Ids.ts"
+import { recordDisconnection } from "../provider/Accounts.ts"
+import type { Handing } from "../publishing/HandOver.ts"
+import { type MatchedEvent, matchingPart, publicationValues, storingParts } from "../publishing/Publication.ts"
+import { parametersOf } from "../storage/Statements.ts"
+import type { ReceiptOutcome } from "./Receipt.ts"
+import type { Unreadable } from "./Unreadable.ts"
+
+/** A notification to be stored with everything that it leads to. */
+export interface NewReceipt {
+  readonly environment: Environment
+  readonly providerEventId: string
+  readonly organizationId: OrganizationId | null
+  readonly accountId: string | null
+  readonly type: string
+  readonly livemode: boolean
+  readonly outcome: ReceiptOutcome
+  readonly unreadable: Unreadable | null
+  readonly providerCreatedAt: Date
+  readonly receivedAt: Date
+  readonly events: ReadonlyArray<MatchedEvent<EventType>>
+  /** The account gave our access back: it is disconnected with the receipt, unless it was linked after that. */
+  readonly deauthorizes: boolean
+  readonly traceparent: string | null
+}
+
+/** What was stored of a notification. */
+export interface StoredReceipt {
+  /** Whether this was its first copy; of a further one nothing was stored. */
+  readonly first: boolean
+  readonly outcome: ReceiptOutcome
+  /** Whether some of its deliveries wait in the queue: those that this process's worker has not taken over. */
+  readonly waits: boolean
+}
+
+/** A row of the statement. */
+export interface ReceiptRow extends StoredReceipt {
+  readonly position: number
+  /** Its deliveries that are stored under the lease. */
+  readonly handed: ReadonlyArray<DeliveryId> | null
+  /** In Unix milliseconds, by the database's clock. */
+  readonly storedAt: number
+}
+
+/** Of simultaneous first payments of an account one makes the milestone: the statement's part `milestone` decides. */
+export const unlessMilestoneIsTaken = (sql: SqlClient.SqlClient) => (type: string) =>
+  sql.literal(`(${type} <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone))`)
+
+/** The values of receipts, each an array with a value for each of them, and of what is published with them. */
+const receiptColumns = [
+  "environment",
+  "providerEventId",
+  "organizationId",
+  "accountId",
+  "type",
+  "livemode",
+  "outcome",
+  "reason",
+  "providerCreatedAt",
+  "receivedAt",
+  "traceparent",
+  "eventIds",
+  "eventTypes",
+  "eventPayloads",
+  "eventPositions",
+  "deliveries",
+  // One for all of them: under which deliveries are stored that the worker of this process takes over
+  "lease",
+  "leaseMillis"
+] as const
+
+/** The further values of a receipt that can change its account. */
+const accountColumns = ["claimsMilestone", "deauthorizes", "auditId", "requestId"] as const
+
+type ReceiptParameters = Readonly<Record<(typeof receiptColumns)[number], Statement.Fragment>>
+
+/** What one receipt changes of its account: parts of the statement, each behind a comma. */
+interface AccountChanges {
+  /** Behind `source`. Comes first: whether it is this payment's is part of whether anything is delivered. */
+  readonly milestone: Statement.Fragment
+  /** Behind `fresh`, the sources whose receipt is their first copy's. */
+  readonly disconnection: Statement.Fragment
+  readonly admits: (column: string) => Statement.Fragment
+}
+
+/** Everything that is stored with receipts, in one statement. Returns a `ReceiptRow` for each. */
+const insertionSql = (sql: SqlClient.SqlClient, of: ReceiptParameters, change: AccountChanges): Statement.Fragment =>
+  sql`
+    WITH source AS MATERIALIZED (
+      SELECT s.*, s.provider_event_id AS source_event_id
+      FROM unnest(${of.environment}::text[], ${of.providerEventId}::text[], ${of.organizationId}::uuid[],
+        ${of.accountId}::text[], ${of.type}::text[], ${of.livemode}::boolean[], ${of.outcome}::text[],
+        ${of.reason}::text[], ${of.providerCreatedAt}::timestamptz[], ${of.receivedAt}::timestamptz[],
+        ${of.traceparent}::text[]) WITH ORDINALITY
+        AS s (environment, provider_event_id, organization_id, account_id, type, livemode, outcome, reason,
+          provider_created_at, received_at, traceparent, position)
+    )${change.milestone}, ${matchingPart(sql, of, change)}, receipt AS (
+      INSERT INTO payments.receipts AS r (environment, provider_event_id, organization_id, account_id, type,
+        livemode, outcome, reason, provider_created_at, received_at)
+      SELECT s.environment, s.provider_event_id, s.organization_id, s.account_id, s.type, s.livemode,
+        CASE WHEN s.outcome NOT IN ('delivered', 'no_subscriber') THEN s.outcome
+          WHEN EXISTS (SELECT 1 FROM matching m WHERE m.position = s.position AND m.active) THEN 'delivered'
+          ELSE 'no_subscriber' END,
+        s.reason, s.provider_created_at, s.received_at
+      FROM source s
+      -- Always in one order: two statements that have receipts in common never wait for each other
+      ORDER BY s.environment, s.provider_event_id
+      ON CONFLICT (environment, provider_event_id) DO UPDATE SET duplicates = r.duplicates + 1
+      RETURNING r.environment, r.provider_event_id, r.duplicates = 0 AS first, r.outcome
+    ), fresh AS (
+      SELECT s.* FROM source s JOIN receipt r
+        ON r.environment = s.environment AND r.provider_event_id = s.provider_event_id
+      WHERE r.first
+    )${change.disconnection}, ${storingParts(sql, of, {
+      from: "fresh",
+      admits: change.admits,
+      lease: { id: of.lease, millis: of.leaseMillis }
+    })}, waiting AS (
+      SELECT m.position, json_agg(q.id) FILTER (WHERE q.leased) AS handed, bool_or(NOT q.leased) AS waits
+      FROM queued q JOIN matching m ON m.id = q.id GROUP BY m.position
+    )
+    SELECT s.position::int AS position, r.first, r.outcome, COALESCE(w.waits, false) AS waits, w.handed,
+      date_part('epoch', now()) * 1000 AS "storedAt"
+    FROM source s
+    JOIN receipt r ON r.environment = s.environment AND r.provider_event_id = s.provider_event_id
+    LEFT JOIN waiting w ON w.position = s.position`
+
+/** For receipts that change nothing of their accounts: no milestone among them. */
+export const batchSql = (sql: SqlClient.SqlClient): Statement.Fragment =>
+  insertionSql(sql, parametersOf(sql, receiptColumns), {
+    milestone: sql``,
+    disconnection: sql``,
+    admits: (column) => sql.literal(`${column} <> 'milestone.first_payment'`)
+  })
+
+/** For one receipt that may. */
+export const accountSql = (sql: SqlClient.SqlClient): Statement.Fragment => {
+  const of = parametersOf(sql, [...receiptColumns, ...accountColumns])
+  return insertionSql(sql, of, {
+    milestone: sql`, milestone AS (
+      UPDATE payments.provider_accounts a SET first_payment_event_id = s.provider_event_id FROM source s
+      WHERE ${of.claimsMilestone} AND NOT EXISTS (
+          SELECT 1 FROM payments.receipts k
+          WHERE k.environment = s.environment AND k.provider_event_id = s.provider_event_id)
+        AND a.organization_id = s.organization_id AND a.environment = s.environment
+        AND NOT a.had_payments_before AND a.first_payment_event_id IS NULL
+      RETURNING 1
+    )`,
+    disconnection: sql`, deauthorized AS (
+      UPDATE payments.provider_accounts a SET status = 'disconnected', disconnected_at = now() FROM fresh s
+      WHERE ${of.deauthorizes} AND a.organization_id = s.organization_id AND a.environment = s.environment
+        AND a.account_id = s.account_id AND a.status = 'connected'
+        -- The provider dates to the second
+        AND a.linked_at < s.provider_created_at + interval '1 second'
+      RETURNING a.organization_id, a.environment, a.account_id
+    ), disconnection AS (${recordDisconnection(sql, "deauthorized", of)})`,
+    admits: unlessMilestoneIsTaken(sql)
+  })
+}
+
+/** The values of `batchSql`, and the first ones of `accountSql`. What `handing` takes is stored under its lease. */
+export const receiptValues = (receipts: ReadonlyArray<NewReceipt>, handing: Handing | null): ReadonlyArray<unknown> => {
+  const values = insertionOf(receipts, handing)
+  return receiptColumns.map((column) => values[column])
+}
+
+const insertionOf = (
+  receipts: ReadonlyArray<NewReceipt>,
+  handing: Handing | null
+): Readonly<Record<(typeof receiptColumns)[number], unknown>> => ({
+  environment: receipts.map(({ environment }) => environment),
+  providerEventId: receipts.map(({ providerEventId }) => providerEventId),
+  organizationId: receipts.map(({ organizationId }) => organizationId),
+  accountId: receipts.map(({ accountId }) => accountId),
+  type: receipts.map(({ type }) => type),
+  livemode: receipts.map(({ livemode }) => livemode),
+  outcome: receipts.map(({ outcome }) => outcome),
+  reason: receipts.map(({ unreadable }) => unreadable?.reason ?? null),
+  // As text: the driver would write them out by their local parts
+  providerCreatedAt: receipts.map(({ providerCreatedAt }) => providerCreatedAt.toISOString()),
+  receivedAt: receipts.map(({ receivedAt }) => receivedAt.toISOString()),
+  traceparent: receipts.map(({ traceparent }) => traceparent),
+  ...publicationValues(receipts, ({ endpointId, eventId, id, secretIds }, { payload }, receipt) => {
+    const { environment, organizationId, traceparent } = receipt
+    if (handing === null || organizationId === null) return false
+    return handing.offer({ organizationId, environment, id, endpointId, eventId, secretIds, payload, traceparent })
+  }),
+  lease: handing?.lease ?? null,
+  leaseMillis: handing?.leaseMillis ?? null
+})
+
+/** Whether events hold the milestone of a first payment, which one notification of an account may make. */
+export const claimsMilestone = (events: ReadonlyArray<MatchedEvent<EventType>>): boolean =>
+  events.some(({ type }) => type === "milestone.first_payment")

@@ -1,0 +1,98 @@
+import { expect } from "@effect/vitest"
+import { Duration, Effect, Option } from "effect"
+import { makeConsumer } from "../harness/Consumer.ts"
+import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
+import { onService, TestService, testSettings } from "../harness/TestService.ts"
+import { makeTenant, notification, notify, subscribe } from "../inbound/Notifications.ts"
+import { deliveriesOf } from "./Sending.ts"
+
+/** An endpoint whose account has seen its first payment: that one is stored by a statement of its own. */
+const subscribed = Effect.fnUntraced(function* (url: string) {
+  const { sql } = yield* TestService
+  const tenant = yield* makeTenant
+  yield* sql`UPDATE payments.provider_accounts SET had_payments_before = true WHERE account_id = ${tenant.accountId}`
+  return { tenant, endpoint: yield* subscribe(tenant, ["payment.succeeded"], url) }
+})
+
+/** Whether what waits for an endpoint, or is under way to it, is leased, in the order in which it came. */
+const leases = (endpointId: string) =>
+  Effect.flatMap(
+    TestService,
+    ({ sql }) => sql<{ leased: boolean; attempts: number; sinceItWasStored: boolean }>`
+      SELECT lease IS NOT NULL AS leased, attempt_count AS attempts, claimed_at = created_at AS "sinceItWasStored"
+      FROM payments.delivery_queue WHERE endpoint_id = ${endpointId} ORDER BY created_at, id`
+  )
+
+const fromItsStart = { leased: true, attempts: 1, sinceItWasStored: true }
+
+const settings = {
+  delivery: {
+    ...testSettings.delivery,
+    timeout: Duration.minutes(5),
+    pollInterval: Duration.seconds(30),
+    concurrencyPerEndpoint: 2
+  }
+}
+
+onService(settings)("a new delivery", (it) => {
+  it.scoped("goes to the worker of the process that stores it, under a lease from its start", () =>
+    Effect.gen(function* () {
+      const consumer = yield* makeConsumer
+      const release = consumer.hold()
+      const { endpoint, tenant } = yield* subscribed(consumer.url)
+      yield* notify(notification(tenant.accountId))
+      yield* eventuallyTrue("the delivery", () => consumer.received.length === 1)
+      expect(yield* leases(endpoint.id)).toEqual([fromItsStart])
+      release()
+      const [delivery] = yield* eventually(
+        "the record",
+        Effect.map(deliveriesOf(tenant, endpoint.id), (all) =>
+          all.every(({ state }) => state === "delivered") ? Option.some(all) : Option.none()
+        )
+      )
+      expect(delivery).toMatchObject({ attemptCount: 1, attempts: [{ number: 1, trigger: "automatic" }] })
+      expect(yield* leases(endpoint.id)).toEqual([])
+    })
+  )
+
+  it.scoped("waits for a claim if its endpoint has as many in flight as it is given", () =>
+    Effect.gen(function* () {
+      const consumer = yield* makeConsumer
+      const release = consumer.hold()
+      const { endpoint, tenant } = yield* subscribed(consumer.url)
+      for (let n = 1; n <= 3; n += 1) yield* notify(notification(tenant.accountId))
+      yield* eventuallyTrue("two in flight", () => consumer.received.length === 2)
+      const [first, second, third] = yield* leases(endpoint.id)
+      expect([first, second]).toEqual([fromItsStart, fromItsStart])
+      expect(third).toMatchObject({ leased: false, attempts: 0 })
+      release()
+      yield* eventuallyTrue("the third", () => consumer.received.length === 3, 15_000)
+      expect(new Set(consumer.received.map(({ headers }) => headers["service-delivery-id"])).size).toBe(3)
+    })
+  )
+
+  it.scoped("is made once of a notification that comes twice at once", () =>
+    Effect.gen(function* () {
+      const consumer = yield* makeConsumer
+      const { endpoint, tenant } = yield* subscribed(consumer.url)
+      const payment = notification(tenant.accountId)
+      yield* Effect.all([notify(payment), notify(payment), notify(payment)], { concurrency: "unbounded" })
+      yield* eventually(
+        "the record",
+        Effect.map(leases(endpoint.id), (left) => (left.length === 0 ? Option.some(true) : Option.none()))
+      )
+      expect(consumer.received).toHaveLength(1)
+    })
+  )
+})
+
+onService({ ...settings, roles: { api: true, worker: false } })("a new delivery", (it) => {
+  it.scoped("waits for a claim if its process has no worker", () =>
+    Effect.gen(function* () {
+      const consumer = yield* makeConsumer
+      const { endpoint, tenant } = yield* subscribed(consumer.url)
+      yield* notify(notification(tenant.accountId))
+      expect(yield* leases(endpoint.id)).toMatchObject([{ leased: false, attempts: 0 }])
+    })
+  )
+})
