@@ -1,4 +1,4 @@
-import type { SqlClient } from "@effect/sql"
+import type { SqlClient, Statement } from "@effect/sql"
 import type { Environment } from "../events/Environment.ts"
 import type { SoldItems, SoldItemsReference } from "../events/stripe/Translate.ts"
 import type { OrganizationId } from "../kit/Ids.ts"
@@ -14,7 +14,15 @@ export interface InboundContext {
   readonly soldItems: SoldItems | null
   /** Whether the account has yet to see its first payment, or saw it in this very notification (contract 6.6). */
   readonly awaitsFirstPayment: boolean
+  /**
+   * The tenant's version as it was when this was looked up, if that was for another notification: what is stored has to
+   * be compared with it. Null if this was looked up just now.
+   */
+  readonly version: string | null
 }
+
+/** A context that was looked up, with its tenant's version of the same moment. */
+export type FoundContext = InboundContext & { readonly version: string }
 
 /** What to look up before a notification is judged. */
 export interface ContextQuery {
@@ -29,6 +37,12 @@ export interface ContextQuery {
 const storable = (id: string | null | undefined): string | null =>
   id === null || id === undefined || id.includes("\u0000") ? null : id
 
+/** The version of the tenant in row `row`, which changes with its endpoints, their signing secrets and its account. */
+export const tenantVersion = (sql: SqlClient.SqlClient, row: string): Statement.Fragment =>
+  sql.literal(`COALESCE((
+    SELECT v.version FROM payments.tenant_versions v
+    WHERE v.organization_id = ${row}.organization_id AND v.environment = ${row}.environment), 0)`)
+
 /** What is known of accounts, in one statement: a row for each, with what its notifications ask about. */
 export const contextSql = (sql: SqlClient.SqlClient) => {
   const of = parametersOf(sql, contextColumns)
@@ -39,7 +53,7 @@ export const contextSql = (sql: SqlClient.SqlClient) => {
         AS q (environment, account_id, provider_event_id, session_id, payment_link_id, position)
     )
     SELECT a.organization_id AS "organizationId", a.status = 'connected' AS connected,
-      ${matchableEndpoints(sql, "a")} AS endpoints, (
+      ${matchableEndpoints(sql, "a")} AS endpoints, ${tenantVersion(sql, "a")}::text AS version, (
         SELECT json_agg(json_build_object(
           'position', q.position,
           'soldItems', CASE WHEN q.session_id IS NOT NULL OR q.payment_link_id IS NOT NULL THEN (
@@ -60,20 +74,18 @@ export const contextSql = (sql: SqlClient.SqlClient) => {
 const contextColumns = ["environment", "accountId", "providerEventId", "sessionId", "paymentLinkId"] as const
 
 export interface ContextRow extends Pick<InboundContext, "organizationId" | "connected" | "endpoints"> {
+  readonly version: string
   readonly notifications: ReadonlyArray<
     Pick<InboundContext, "soldItems" | "awaitsFirstPayment"> & { readonly position: number }
   >
 }
 
-/** The contexts that were asked for, in the order of their queries. */
-export const contextsOf = (
-  count: number,
-  rows: ReadonlyArray<ContextRow>
-): ReadonlyArray<InboundContext | undefined> => {
-  const contexts = Array.from({ length: count }, (): InboundContext | undefined => undefined)
-  for (const { connected, endpoints, notifications, organizationId } of rows) {
+/** The contexts that were asked for, in the order of their queries, each with its tenant's version. */
+export const contextsOf = (count: number, rows: ReadonlyArray<ContextRow>): ReadonlyArray<FoundContext | undefined> => {
+  const contexts = Array.from({ length: count }, (): FoundContext | undefined => undefined)
+  for (const { connected, endpoints, notifications, organizationId, version } of rows) {
     for (const { awaitsFirstPayment, position, soldItems } of notifications) {
-      contexts[position - 1] = { organizationId, connected, endpoints, soldItems, awaitsFirstPayment }
+      contexts[position - 1] = { organizationId, connected, endpoints, soldItems, awaitsFirstPayment, version }
     }
   }
   return contexts

@@ -29,7 +29,7 @@ import {
 import { type Consequence, judge, nothing, unreadable } from "./Consequences.ts"
 import type { InboundContext } from "./ContextStatement.ts"
 import type { ReceiptOutcome } from "./Receipt.ts"
-import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
+import { makeReceiptsRepo, type TenantChanged } from "./ReceiptsRepo.ts"
 import { isAccountNews, type Notification, parseThinNotification, thinDeauthorization } from "./ThinNotification.ts"
 import { makeUnreadableReports } from "./Unreadable.ts"
 
@@ -74,15 +74,22 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
       const { conclude } = yield* makeCompletion
       const accountReports = yield* makeAccountReports
 
-      const contextOf = (environment: Environment, { account, id }: Notification, sold: SoldItemsReference | null) =>
+      const contextOf = (
+        environment: Environment,
+        { account, id }: Notification,
+        sold: SoldItemsReference | null,
+        find = receipts.findContext
+      ) =>
         account === null
           ? Effect.succeed(undefined)
-          : receipts.findContext({ environment, providerEventId: id, accountId: account, sold })
+          : find({ environment, providerEventId: id, accountId: account, sold })
 
-      /** Stores a receipt with what the notification leads to. */
-      const store = (base: ReceiptBase, consequence: Consequence) =>
+      /** Stores a receipt with what the notification leads to in this context. */
+      const store = (base: ReceiptBase, consequence: Consequence, version: InboundContext["version"]) =>
         Effect.map(
-          receipts.insert({ ...base, ...consequence }),
+          version === null
+            ? receipts.insert({ ...base, ...consequence })
+            : receipts.insertRecalled({ ...base, ...consequence }, version),
           ({ first, outcome, waits }): StoredReport => ({
             outcome,
             stored: first,
@@ -118,9 +125,26 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
       const take = (
         environment: Environment,
         notification: Notification,
-        { apiVersion, deauthorization, isOfAccount, lead, sold }: Taking
-      ): Effect.Effect<Received, CompletionFailure | SqlError.SqlError> =>
-        Effect.flatMap(contextOf(environment, notification, sold), (context) => {
+        taking: Taking
+      ): Effect.Effect<Received, CompletionFailure | SqlError.SqlError> => {
+        const lookedUp = takeBy(environment, notification, taking, receipts.findContext).pipe(
+          // While the provider was asked the account was unlinked or disconnected: at a second look it is no concern
+          Effect.retry({ times: 1, while: ({ _tag }) => _tag === "ProviderAccountNotConnected" }),
+          Effect.catchTag("TenantChanged", Effect.die)
+        )
+        if (!taking.recalls) return lookedUp
+        return takeBy(environment, notification, taking, receipts.recallContext).pipe(
+          Effect.catchTags({ TenantChanged: () => lookedUp, ProviderAccountNotConnected: () => lookedUp })
+        )
+      }
+
+      const takeBy = (
+        environment: Environment,
+        notification: Notification,
+        { apiVersion, deauthorization, isOfAccount, lead, sold }: Taking,
+        find: typeof receipts.findContext
+      ): Effect.Effect<Received, CompletionFailure | SqlError.SqlError | TenantChanged> =>
+        Effect.flatMap(contextOf(environment, notification, sold, find), (context) => {
           const judged = judge(environment, notification, context)
           // What concerns nobody changes nothing: the other mode's word of an account's end is not about this link
           const deauthorizes = judged._tag === "Concern" && notification.type === deauthorization
@@ -130,25 +154,24 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
               : { ...judged, consequence: withoutAccount(judged.consequence) }
           return Effect.flatMap(receiptOf(environment, notification, deauthorizes), (base) =>
             Effect.flatMap(
-              consequence._tag === "NoConcern" ? store(base, consequence.consequence) : lead(base, consequence.context),
+              consequence._tag === "NoConcern"
+                ? store(base, consequence.consequence, context?.version ?? null)
+                : lead(base, consequence.context),
               (report) => settle(base, context?.organizationId ?? null, apiVersion, report)
             )
           )
-        }).pipe(
-          // While the provider was asked the account was unlinked or disconnected: at a second look it is no concern
-          Effect.retry({ times: 1, while: ({ _tag }) => _tag === "ProviderAccountNotConnected" })
-        )
+        })
 
       const concludeAndStore = (
         base: ReceiptBase,
         event: ProviderEvent,
         context: InboundContext,
         fetched: Fetched
-      ): Effect.Effect<Attempt<StoredReport>, SqlError.SqlError> => {
+      ): Effect.Effect<Attempt<StoredReport>, SqlError.SqlError | TenantChanged> => {
         const attempt = conclude(base.environment, event, context, fetched)
         return attempt._tag === "Lacking"
           ? Effect.succeed(attempt)
-          : Effect.map(store(base, attempt.value), (value) => ({ _tag: "Concluded", value }))
+          : Effect.map(store(base, attempt.value, context.version), (value) => ({ _tag: "Concluded", value }))
       }
 
       /** In a transaction: endpoints and the account itself may have changed while the provider was asked. */
@@ -157,14 +180,14 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
         event: ProviderEvent,
         { organizationId }: InboundContext,
         fetched: Fetched
-      ): Effect.Effect<Attempt<StoredReport>, SqlError.SqlError> =>
+      ): Effect.Effect<Attempt<StoredReport>, SqlError.SqlError | TenantChanged> =>
         receipts.lockAccount({ organizationId, environment: base.environment }).pipe(
           Effect.zipRight(contextOf(base.environment, event, soldItemsReference(event))),
           Effect.map((context) => judge(base.environment, event, context)),
           Effect.flatMap((judged) =>
             judged._tag === "Concern"
               ? concludeAndStore(base, event, judged.context, fetched)
-              : Effect.map(store(base, judged.consequence), (value) => ({ _tag: "Concluded", value }))
+              : Effect.map(store(base, judged.consequence, null), (value) => ({ _tag: "Concluded", value }))
           )
         )
 
@@ -203,6 +226,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
                 deauthorization: snapshotDeauthorization,
                 isOfAccount: false,
                 sold: soldItemsReference(event),
+                recalls: !event.type.startsWith("account."),
                 lead: (base, context) =>
                   event.type === "account.updated"
                     ? accountReports.receive(base, event, context)
@@ -222,10 +246,11 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
                 deauthorization: thinDeauthorization,
                 isOfAccount: isAccountNews(thin.type) || thin.type === thinDeauthorization,
                 sold: null,
+                recalls: false,
                 lead: (base, context) =>
                   isAccountNews(thin.type)
                     ? accountReports.receive(base, thin, context)
-                    : store(base, nothing("ignored", context))
+                    : store(base, nothing("ignored", context), null)
               })
             )
           )
@@ -271,11 +296,13 @@ interface Taking {
   readonly deauthorization: string
   /** Where to look for what its session sells. */
   readonly sold: SoldItemsReference | null
+  /** Whether what was looked up for another notification will do: not for news of the account itself. */
+  readonly recalls: boolean
   /** Stores what a notification that concerns somebody leads to. */
   readonly lead: (
     base: ReceiptBase,
     context: InboundContext
-  ) => Effect.Effect<StoredReport, CompletionFailure | SqlError.SqlError>
+  ) => Effect.Effect<StoredReport, CompletionFailure | SqlError.SqlError | TenantChanged>
 }
 
 /** What a receipt says of the notification itself, as it arrives now. */

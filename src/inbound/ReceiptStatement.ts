@@ -6,6 +6,7 @@ import { recordDisconnection } from "../provider/Accounts.ts"
 import type { Handing } from "../publishing/HandOver.ts"
 import { type MatchedEvent, matchingPart, publicationValues, storingParts } from "../publishing/Publication.ts"
 import { parametersOf } from "../storage/Statements.ts"
+import { tenantVersion } from "./ContextStatement.ts"
 import type { ReceiptOutcome } from "./Receipt.ts"
 import type { Unreadable } from "./Unreadable.ts"
 
@@ -25,6 +26,12 @@ export interface NewReceipt {
   /** The account gave our access back: it is disconnected with the receipt, unless it was linked after that. */
   readonly deauthorizes: boolean
   readonly traceparent: string | null
+}
+
+/** The same, judged by what was remembered of its tenant. */
+export interface VersionedReceipt extends NewReceipt {
+  /** The version that the tenant must have for it to be stored; null if any will do. */
+  readonly tenantVersion: string | null
 }
 
 /** What was stored of a notification. */
@@ -62,6 +69,7 @@ const receiptColumns = [
   "providerCreatedAt",
   "receivedAt",
   "traceparent",
+  "tenantVersion",
   "eventIds",
   "eventTypes",
   "eventPayloads",
@@ -86,7 +94,10 @@ interface AccountChanges {
   readonly admits: (column: string) => Statement.Fragment
 }
 
-/** Everything that is stored with receipts, in one statement. Returns a `ReceiptRow` for each. */
+/**
+ * Everything that is stored with receipts, in one statement. Returns a `ReceiptRow` for each that was
+ * stored: for all whose tenants have the version that they must have.
+ */
 const insertionSql = (sql: SqlClient.SqlClient, of: ReceiptParameters, change: AccountChanges): Statement.Fragment =>
   sql`
     WITH source AS MATERIALIZED (
@@ -94,9 +105,10 @@ const insertionSql = (sql: SqlClient.SqlClient, of: ReceiptParameters, change: A
       FROM unnest(${of.environment}::text[], ${of.providerEventId}::text[], ${of.organizationId}::uuid[],
         ${of.accountId}::text[], ${of.type}::text[], ${of.livemode}::boolean[], ${of.outcome}::text[],
         ${of.reason}::text[], ${of.providerCreatedAt}::timestamptz[], ${of.receivedAt}::timestamptz[],
-        ${of.traceparent}::text[]) WITH ORDINALITY
+        ${of.traceparent}::text[], ${of.tenantVersion}::bigint[]) WITH ORDINALITY
         AS s (environment, provider_event_id, organization_id, account_id, type, livemode, outcome, reason,
-          provider_created_at, received_at, traceparent, position)
+          provider_created_at, received_at, traceparent, tenant_version, position)
+      WHERE s.tenant_version IS NULL OR s.tenant_version = ${tenantVersion(sql, "s")}
     )${change.milestone}, ${matchingPart(sql, of, change)}, receipt AS (
       INSERT INTO payments.receipts AS r (environment, provider_event_id, organization_id, account_id, type,
         livemode, outcome, reason, provider_created_at, received_at)
@@ -162,13 +174,16 @@ export const accountSql = (sql: SqlClient.SqlClient): Statement.Fragment => {
 }
 
 /** The values of `batchSql`, and the first ones of `accountSql`. What `handing` takes is stored under its lease. */
-export const receiptValues = (receipts: ReadonlyArray<NewReceipt>, handing: Handing | null): ReadonlyArray<unknown> => {
+export const receiptValues = (
+  receipts: ReadonlyArray<VersionedReceipt>,
+  handing: Handing | null
+): ReadonlyArray<unknown> => {
   const values = insertionOf(receipts, handing)
   return receiptColumns.map((column) => values[column])
 }
 
 const insertionOf = (
-  receipts: ReadonlyArray<NewReceipt>,
+  receipts: ReadonlyArray<VersionedReceipt>,
   handing: Handing | null
 ): Readonly<Record<(typeof receiptColumns)[number], unknown>> => ({
   environment: receipts.map(({ environment }) => environment),
@@ -183,6 +198,7 @@ const insertionOf = (
   providerCreatedAt: receipts.map(({ providerCreatedAt }) => providerCreatedAt.toISOString()),
   receivedAt: receipts.map(({ receivedAt }) => receivedAt.toISOString()),
   traceparent: receipts.map(({ traceparent }) => traceparent),
+  tenantVersion: receipts.map(({ tenantVersion }) => tenantVersion),
   ...publicationValues(receipts, ({ endpointId, eventId, id, secretIds }, { payload }, receipt) => {
     const { environment, organizationId, traceparent } = receipt
     if (handing === null || organizationId === null) return false

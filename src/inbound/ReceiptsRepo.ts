@@ -1,5 +1,5 @@
 import { SqlClient, SqlError } from "@effect/sql"
-import { Effect, FiberRef } from "effect"
+import { Data, Effect, FiberRef } from "effect"
 import { Gathering } from "../kit/Gathering.ts"
 import { newId } from "../kit/Ids.ts"
 import { RequestId } from "../kit/Request.ts"
@@ -7,7 +7,14 @@ import type { Tenant } from "../kit/Tenant.ts"
 import type { Handing, HandOver } from "../publishing/HandOver.ts"
 import { isUnavailable } from "../storage/Database.ts"
 import { makePreparing } from "../storage/Statements.ts"
-import { type ContextQuery, type ContextRow, contextSql, contextsOf, contextValues } from "./ContextStatement.ts"
+import {
+  type ContextQuery,
+  type ContextRow,
+  contextSql,
+  contextsOf,
+  contextValues,
+  type InboundContext
+} from "./ContextStatement.ts"
 import {
   accountSql,
   batchSql,
@@ -15,8 +22,10 @@ import {
   type NewReceipt,
   type ReceiptRow,
   receiptValues,
-  type StoredReceipt
+  type StoredReceipt,
+  type VersionedReceipt
 } from "./ReceiptStatement.ts"
+import { RememberedContexts } from "./RememberedContexts.ts"
 
 /**
  * What arrives while so many statements are under way gathers for the next; each is one batch. It waits for as long as it
@@ -47,12 +56,12 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
   const findContexts = (queries: ReadonlyArray<ContextQuery>) =>
     Effect.map(context(contextValues(queries)), (rows) => contextsOf(queries.length, rows))
 
-  const insertAll = (receipts: ReadonlyArray<NewReceipt>, handing: Handing | null) =>
+  const insertAll = (receipts: ReadonlyArray<VersionedReceipt>, handing: Handing | null) =>
     insertBatch(receiptValues(receipts, handing)).pipe(
       Effect.onError(() => Effect.sync(() => handing?.cancel())),
       Effect.map((rows) => {
         settle(handing, rows)
-        return inOrder(rows)
+        return inOrder(receipts.length, rows)
       })
     )
   const begin = () => handOver?.begin() ?? null
@@ -64,18 +73,57 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
   })
   const insertions = yield* Gathering.make({
     ...gathering,
-    keyOf: ({ environment, providerEventId }: NewReceipt) => `${environment} ${providerEventId}`,
+    keyOf: ({ environment, providerEventId }: VersionedReceipt) => `${environment} ${providerEventId}`,
     run: (receipts) => Effect.withTracerEnabled(insertAll(receipts, begin()), false)
   })
 
   const findOne = (query: ContextQuery) => Effect.map(findContexts([query]), ([found]) => found)
-  const insertOne = (receipt: NewReceipt, handing: Handing | null) =>
-    Effect.flatMap(insertAll([receipt], handing), onlyOne)
+  const insertOne = (receipt: VersionedReceipt, handing: Handing | null) =>
+    Effect.map(insertAll([receipt], handing), ([stored]) => stored)
+
+  const remembered = new RememberedContexts()
+  const lookUp = (query: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> =>
+    Effect.flatMap(way, (way) =>
+      Effect.map(way === "gathered" ? contexts.submit(query) : findOne(query), (found) => {
+        if (found === undefined) return undefined
+        // What a transaction sees, nobody else may yet see
+        if (way !== "inTransaction") remembered.put(accountKey(query), found)
+        return { ...found, version: null }
+      })
+    )
+
+  /** Before its transaction is committed, nothing may be sent. */
+  const insertBy = (receipt: VersionedReceipt) => (way: Way) =>
+    way === "gathered" ? insertions.submit(receipt) : insertOne(receipt, way === "alone" ? begin() : null)
+
+  const insertWithAccount = (receipt: VersionedReceipt, milestone: boolean) =>
+    Effect.zipWith(newId, RequestId, (auditId, requestId) => [
+      milestone,
+      receipt.deauthorizes,
+      auditId,
+      requestId
+    ]).pipe(
+      Effect.flatMap((further) => insertAlone([...receiptValues([receipt], null), ...further])),
+      Effect.map((rows) => inOrder(1, rows)[0])
+    )
+
+  const insert = (receipt: VersionedReceipt): Effect.Effect<StoredReceipt | undefined, SqlError.SqlError> => {
+    const milestone = claimsMilestone(receipt.events)
+    return milestone || receipt.deauthorizes
+      ? insertWithAccount(receipt, milestone)
+      : Effect.flatMap(way, insertBy(receipt))
+  }
 
   return {
     /** Everything about the account in one round trip. Undefined if it is not linked in this environment. */
-    findContext: (query: ContextQuery) =>
-      Effect.flatMap(way, (way) => (way === "gathered" ? contexts.submit(query) : findOne(query))),
+    findContext: lookUp,
+
+    /** The same, perhaps from what was looked up before: then it has a version, and `insertRecalled` stores what it leads to. */
+    recallContext: (query: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> =>
+      Effect.suspend(() => {
+        const known = query.sold === null ? remembered.get(accountKey(query)) : undefined
+        return known === undefined ? lookUp(query) : Effect.succeed(known)
+      }),
 
     /**
      * Stores a receipt, its events, its deliveries and what paused endpoints missed in one statement, so in one
@@ -83,25 +131,21 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
      * of an account one makes the milestone: the account's row decides. Endpoints that were deleted or paused since they
      * were looked up get no delivery.
      */
-    insert: (receipt: NewReceipt): Effect.Effect<StoredReceipt, SqlError.SqlError> => {
-      const milestone = claimsMilestone(receipt.events)
-      if (!milestone && !receipt.deauthorizes) {
-        return Effect.flatMap(way, (way) => {
-          if (way === "gathered") return insertions.submit(receipt)
-          // Before its transaction is committed, nothing may be sent
-          return insertOne(receipt, way === "alone" ? begin() : null)
-        })
-      }
-      return Effect.zipWith(newId, RequestId, (auditId, requestId) => [
-        milestone,
-        receipt.deauthorizes,
-        auditId,
-        requestId
-      ]).pipe(
-        Effect.flatMap((further) => insertAlone([...receiptValues([receipt], null), ...further])),
-        Effect.flatMap((rows) => onlyOne(inOrder(rows)))
-      )
-    },
+    insert: (receipt: NewReceipt): Effect.Effect<StoredReceipt, SqlError.SqlError> =>
+      Effect.flatMap(insert({ ...receipt, tenantVersion: null }), (stored) =>
+        stored === undefined ? Effect.dieMessage("An upsert returns its row") : Effect.succeed(stored)
+      ),
+
+    /** The same by a context that was recalled: nothing is stored if its tenant has changed since it was looked up. */
+    insertRecalled: (
+      receipt: NewReceipt,
+      tenantVersion: string
+    ): Effect.Effect<StoredReceipt, SqlError.SqlError | TenantChanged> =>
+      Effect.flatMap(insert({ ...receipt, tenantVersion }), (stored) => {
+        if (stored !== undefined) return Effect.succeed(stored)
+        remembered.forget(accountKey(receipt))
+        return new TenantChanged()
+      }),
 
     /** In a transaction: nobody links, unlinks or disconnects the tenant's account until that ends. */
     lockAccount: ({ environment, organizationId }: Tenant): Effect.Effect<void, SqlError.SqlError> =>
@@ -130,8 +174,15 @@ const settle = (handing: Handing | null, rows: ReadonlyArray<ReceiptRow>): void 
   handing.settle({ ids: rows.flatMap(({ handed }) => handed ?? []), storedAt: first.storedAt })
 }
 
-const inOrder = (rows: ReadonlyArray<ReceiptRow>): ReadonlyArray<StoredReceipt> =>
-  rows.toSorted((a, b) => a.position - b.position).map(({ first, outcome, waits }) => ({ first, outcome, waits }))
+/** Of each receipt what was stored; undefined if its tenant has changed. */
+const inOrder = (count: number, rows: ReadonlyArray<ReceiptRow>): ReadonlyArray<StoredReceipt | undefined> => {
+  const stored = Array.from({ length: count }, (): StoredReceipt | undefined => undefined)
+  for (const { first, outcome, position, waits } of rows) stored[position - 1] = { first, outcome, waits }
+  return stored
+}
 
-const onlyOne = ([stored]: ReadonlyArray<StoredReceipt>): Effect.Effect<StoredReceipt> =>
-  stored === undefined ? Effect.dieMessage("An upsert returns its row") : Effect.succeed(stored)
+const accountKey = ({ accountId, environment }: Pick<NewReceipt, "accountId" | "environment">): string =>
+  `${environment} ${accountId}`
+
+/** What was remembered of a tenant is no longer true. */
+export class TenantChanged extends Data.TaggedError("TenantChanged") {}

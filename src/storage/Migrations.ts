@@ -13,6 +13,7 @@ import queueAndWarnings from "./migrations/0009_queue_and_warnings.ts"
 import unreadableNotifications from "./migrations/0010_unreadable_notifications.ts"
 import idempotencyTries from "./migrations/0011_idempotency_tries.ts"
 import provenanceAndSessions from "./migrations/0012_provenance_and_sessions.ts"
+import tenantVersions from "./migrations/0013_tenant_versions.ts"
 
 /**
  * All migrations, in order. They are registered here rather than read from a folder, so that they survive bundling; a
@@ -30,7 +31,8 @@ export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.Sq
   "0009_queue_and_warnings": queueAndWarnings,
   "0010_unreadable_notifications": unreadableNotifications,
   "0011_idempotency_tries": idempotencyTries,
-  "0012_provenance_and_sessions": provenanceAndSessions
+  "0012_provenance_and_sessions": provenanceAndSessions,
+  "0013_tenant_versions": tenantVersions
 }
 
 /** The schema could not be brought up to date; the message names the migration. For operators. */

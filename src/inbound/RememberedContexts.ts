@@ -1,0 +1,51 @@
+import type { FoundContext, InboundContext } from "./ContextStatement.ts"
+
+/** How long a context is remembered, in milliseconds. The overlap of two signing secrets ends by time, not by a change. */
+const rememberedFor = 30_000
+
+/** How many endpoints the contexts have at most, all together; each can have filters of some kilobytes. */
+const maxEndpoints = 20_000
+
+interface Remembered {
+  readonly context: InboundContext
+  /** By `performance.now()`. */
+  readonly lookedUpAt: number
+}
+
+/**
+ * What was looked up of accounts, for the notifications that follow. Only what a change of the tenant's version tells of:
+ * not what a session sells, and nothing of an account that awaits its first payment.
+ */
+export class RememberedContexts {
+  readonly #known = new Map<string, Remembered>()
+  #endpoints = 0
+
+  /** The context of an account in an environment, if it was looked up not long ago. */
+  get(key: string): InboundContext | undefined {
+    const known = this.#known.get(key)
+    if (known === undefined) return undefined
+    if (performance.now() - known.lookedUpAt < rememberedFor) return known.context
+    this.forget(key)
+    return undefined
+  }
+
+  /** Remembers a context that was just looked up. */
+  put(key: string, context: FoundContext): void {
+    if (!context.connected || context.awaitsFirstPayment || context.endpoints.length > maxEndpoints) return
+    this.forget(key)
+    this.#endpoints += context.endpoints.length
+    this.#known.set(key, {
+      context: { ...context, soldItems: null },
+      lookedUpAt: performance.now()
+    })
+    for (const oldest of this.#known.keys()) {
+      if (this.#endpoints + this.#known.size <= maxEndpoints) break
+      this.forget(oldest)
+    }
+  }
+
+  forget(key: string): void {
+    this.#endpoints -= this.#known.get(key)?.context.endpoints.length ?? 0
+    this.#known.delete(key)
+  }
+}
