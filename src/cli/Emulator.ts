@@ -6,7 +6,7 @@ import { formOption } from "./Fields.ts"
 import { fields, jsonOption, show, table } from "./Output.ts"
 import { described, type KnownCommand } from "./Synopsis.ts"
 
-/** `emulator trigger | triggers`: makes things happen at the local provider that the platform does not request. */
+/** `emulator trigger | triggers`: triggers events at the local provider that no request of the platform causes. */
 
 const known: ReadonlyArray<TriggerDescription> = triggers
 

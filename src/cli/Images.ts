@@ -17,7 +17,7 @@ import { described, type KnownCommand } from "./Synopsis.ts"
 
 const images = Layer.unwrapEffect(
   Effect.map(Installation, ({ imageStore }) =>
-    // The bounds on uploads don't concern removals
+    // The limits on uploads do not apply to removals
     Images.layer({ publicUrl: "", plainHttp: false, imageMegabytesPerHour: Number.MAX_SAFE_INTEGER }).pipe(
       Layer.provide([imageStoreLayer(Option.getOrUndefined(imageStore)), RateLimits.layer])
     )

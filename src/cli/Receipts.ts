@@ -21,8 +21,8 @@ import { fields, jsonOption, show, table, time } from "./Output.ts"
 import { described, exampleOrganization, type KnownCommand } from "./Synopsis.ts"
 
 /**
- * `receipts list | show | replay`: what the provider reported, what became of it, and how to deliver what was missed
- * (contract 11).
+ * `receipts list | show | replay`: the provider's notifications, their outcomes, and the delivery of events that were
+ * missed (contract 11).
  */
 
 /** The workers are in other processes, which poll for due deliveries. */

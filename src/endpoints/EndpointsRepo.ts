@@ -21,7 +21,7 @@ export interface EndpointRow {
   readonly previousSecretExpiresAt: Date | null
 }
 
-/** How many of an endpoint's deliveries are checked at most before one of its rotated secrets is erased early. */
+/** The most deliveries of an endpoint that are checked before one of its rotated secrets is erased early. */
 const mostDeliveriesLookedThrough = 1000
 
 /** A skipped event with the exact text that would have been sent. */
@@ -165,7 +165,9 @@ const deletionStatements = (sql: Sql) => {
         )
         ${failGone}`,
 
-    /** The same for deliveries that a notification under way has queued since. Without secrets they can't be sent. */
+    /**
+     * Ends deliveries that a notification under way has queued since the deletion. Without secrets they can't be sent.
+     */
     failQueuedOfDeleted: sql`
       WITH gone AS (
         DELETE FROM payments.delivery_queue q USING payments.endpoints e
@@ -190,8 +192,8 @@ const secretStatements = (sql: Sql) => ({
         ${secret.encrypted.masterKeyId}, ${secret.encrypted.ciphertext}, clock_timestamp())`,
 
   /**
-   * Makes the current secret the previous one; returns until when it still signs new events. Uses the clock, not the
-   * transaction's start, since this may have waited for another rotation.
+   * Retires the current secret; returns until when it still signs new events. Uses the clock, not the transaction's
+   * start, since this may have waited for another rotation.
    */
   retireSecret: (tenant: Tenant, id: EndpointId) =>
     Effect.map(

@@ -30,7 +30,7 @@ export const isOver = ({ response }: Exchange): boolean => response.writableFini
 /** Whether no request is being answered on a connection. */
 export const isIdle = ({ current }: Connection): boolean => current === undefined || isOver(current)
 
-/** Whom a connection counts for: an address, or a whole IPv6 network; nobody if it is a trusted proxy's. */
+/** The owner of a connection: an address, or a whole IPv6 network; none if it is a trusted proxy's. */
 const ownerOf = ({ remoteAddress }: Socket, proxies: TrustedProxies): string | undefined =>
   remoteAddress === undefined || isTrustedProxy(remoteAddress, proxies) ? undefined : networkOf(remoteAddress)
 

@@ -23,7 +23,7 @@ export interface ConnectionBounds {
   readonly trustedProxies: TrustedProxies
 }
 
-/** How long nothing is sent or read before the client counts as gone. */
+/** How long nothing may be sent or read before the client is considered gone. */
 export const stallTimeout = Duration.seconds(20)
 
 /** How many requests may wait behind the current one before the server stops reading their connection. */
@@ -87,9 +87,9 @@ const stopping = () =>
 
 /** How long a drain waits. */
 export interface DrainOptions {
-  /** How long a connection without a request is still served if one comes. */
+  /** How long connections without a request are still served if one arrives. */
   readonly grace: Duration.Duration
-  /** How long requests under way are waited for. */
+  /** How long the drain waits for requests under way. */
   readonly timeout: Duration.Duration
 }
 
@@ -101,7 +101,7 @@ export interface Connections {
    * Refuses what could not be read from a connection, once everything before it is answered, and ends the connection.
    *
    * @param error null if the client left in the middle of a request
-   * @param target the target of the request line, as far as it is known
+   * @param target the target of the request line, if known, otherwise empty
    */
   readonly refuse: (socket: Socket, error: UnreadableRequest | null, target: string) => void
   /** How many requests are being answered. */
@@ -213,7 +213,7 @@ const begin = (connection: Connection, exchange: Exchange, listener: RequestList
 }
 
 const beginNext = (connection: Connection, listener: RequestListener): void => {
-  // After the last answer of a connection there is nobody to answer
+  // After the last answer of a connection, no request can be answered
   const next = connection.socket.writable ? connection.waiting.shift() : undefined
   if (next === undefined) return
   if (connection.waiting.length > 0) next.response.once("close", () => beginNext(connection, listener))
@@ -232,7 +232,7 @@ const wait = (connection: Connection, current: Exchange, exchange: Exchange, lis
   }
 }
 
-/** How far a server's drain has come. */
+/** The state of a server's drain. */
 interface Drain {
   /** Whether each answer is the last of its connection. */
   ending: boolean
@@ -251,7 +251,7 @@ const serve =
       return
     }
     if (drain.ending) response.setHeader("connection", "close")
-    // Nothing here is upgraded, but what the client sends after such a request may not be another request
+    // No connection is upgraded here, but what the client sends after such a request may not be another request
     if (request.headers.upgrade !== undefined) response.setHeader("connection", "close")
     const { current, waiting } = connection
     const exchange = { request, response }

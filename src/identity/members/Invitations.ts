@@ -55,7 +55,7 @@ interface Acting {
 export interface NewInvitation extends Acting {
   readonly email: string
   readonly role: InvitedRole
-  /** For developers and viewers; owners and admins enter every workspace. */
+  /** For developers and viewers; owners and admins have access to every workspace. */
   readonly environments: ReadonlyArray<Environment>
 }
 

@@ -25,7 +25,7 @@ export interface MemberChange {
   readonly environments?: ReadonlyArray<Environment>
 }
 
-/** Refuses to grant workspaces to a role that enters all of them. */
+/** Refuses to grant workspaces to a role that has access to all of them. */
 export const requireGrantable = (
   role: Role,
   environments: ReadonlyArray<Environment>
@@ -163,9 +163,9 @@ const make = Effect.gen(function* () {
 /**
  * The members of organizations: roles and access to workspaces (contract 2.7, 2.8).
  *
- * Who may change whom: an owner everybody, an admin developers and viewers, and nobody gives a role that they could not
- * change; the operator acts like an owner. An organization keeps at least one owner. Changes take effect with the next
- * request of the member's sessions, which stay: a removed person is signed in without an organization.
+ * Who may change whom: an owner changes everybody, an admin developers and viewers, and nobody assigns a role that they
+ * could not change; the operator acts like an owner. An organization keeps at least one owner. Changes take effect with
+ * the next request of the member's sessions, which stay: a removed person is signed in without an organization.
  *
  * When a member loses the right to give them, the open invitations that they sent and the keys that they created are
  * revoked: all on a removal, and on a change those that they could no longer give.
@@ -187,8 +187,8 @@ export class Members extends Context.Tag("connected-payments/identity/Members")<
       OrganizationAlreadyExists | PermissionDenied | ResourceNotFound | ValidationFailed | ServiceUnavailable
     >
     /**
-     * Changes a member. A role that enters every workspace removes the granted ones; a role that does not begins with
-     * none.
+     * Changes a member. A role with access to every workspace removes the granted ones; a role that does not begins
+     * with none.
      */
     readonly update: (options: {
       readonly organizationId: OrganizationId

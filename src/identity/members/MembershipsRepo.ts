@@ -14,12 +14,12 @@ export interface Member {
   readonly personId: string
   readonly email: string
   readonly role: Role
-  /** The environments whose workspaces the person may enter: all for owners and admins, else those granted. */
+  /** The environments whose workspaces the person has access to: all for owners and admins, otherwise those granted. */
   readonly environments: ReadonlyArray<Environment>
   readonly joinedAt: Date
 }
 
-/** Whether a role enters every workspace, so that none can be granted to it. */
+/** Whether a role has access to every workspace, so that none can be granted to it. */
 export const entersEverything = (role: Role): boolean => role === "owner" || role === "admin"
 
 /**

@@ -2,10 +2,10 @@ import { Schema } from "effect"
 import { controls, text } from "../../bounds/Text.ts"
 import { imageForm } from "../../images/ImageUrl.ts"
 
-/** Without blanks and control characters, which the URL parser would silently drop. */
+/** An https URL without spaces and control characters, which the URL parser would silently remove. */
 const httpsForm = new RegExp(`^[hH][tT][tT][pP][sS]://[^\\s${controls}]+$`)
 
-/** An https URL, which the provider takes for images and product pages. */
+/** An https URL of an image or a product page, as the provider requires. */
 export const HttpsUrl = text({
   max: 2048,
   pattern: httpsForm,
@@ -17,7 +17,7 @@ export const HttpsUrl = text({
   })
 )
 
-/** The message for a refused URL of an image. */
+/** The message for an invalid image URL. */
 export const imageRule =
   "must be an https URL of at most 2048 characters, without blanks, or the url that POST product-images answered"
 
