@@ -62,7 +62,7 @@ const remove = described(
   ).pipe(Command.provide(services)),
   {
     command: "images remove",
-    summary: "Remove a product image, whoever uploaded it; recorded in the audit log of each organization that did.",
+    summary: "Remove a product image for everyone; recorded in the audit log of each organization that uploaded it.",
     example: `${"0123456789abcdef".repeat(4)}.png`
   }
 )

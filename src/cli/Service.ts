@@ -19,7 +19,7 @@ export const serve: {
   readonly known: KnownCommand
 } = described(
   Command.make("serve", {}, () => Effect.onInterrupt(runService, () => stopped)),
-  { command: "serve", summary: "Run the service, as `npm start` does, until it is told to stop.", example: "" }
+  { command: "serve", summary: "Run the service, as `npm start` does, until it is stopped.", example: "" }
 )
 
 /** The command that brings the schema up to date. */

@@ -9,7 +9,7 @@ const httpsForm = new RegExp(`^[hH][tT][tT][pP][sS]://[^\\s${controls}]+$`)
 export const HttpsUrl = text({
   max: 2048,
   pattern: httpsForm,
-  rule: "must be an https URL of at most 2048 characters, without blanks, such as https://shop.example/coffee"
+  rule: "must be an https URL of at most 2048 characters, without spaces, such as https://shop.example/coffee"
 }).pipe(
   Schema.filter((written) => URL.canParse(written), {
     description: "An https URL",
@@ -19,7 +19,7 @@ export const HttpsUrl = text({
 
 /** The message for an invalid image URL. */
 export const imageRule =
-  "must be an https URL of at most 2048 characters, without blanks, or the url that POST product-images answered"
+  "must be an https URL of at most 2048 characters, without spaces, or the url that POST product-images returned"
 
 /**
  * The URL of a product's image: https, or one of the service's own, which a local start serves over http. The handler
@@ -31,7 +31,7 @@ export const ImageUrl = text({
   rule: imageRule
 }).pipe(
   Schema.filter((written) => URL.canParse(written), {
-    description: "An https URL, or the `url` that `POST product-images` answered",
+    description: "An https URL, or the `url` that `POST product-images` returned",
     arbitrary: () => (fc) => fc.webUrl({ validSchemes: ["https"] })
   })
 )

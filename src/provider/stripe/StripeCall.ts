@@ -179,13 +179,13 @@ export const makeStripeCall = (options: StripeProviderOptions, metrics: MetricsW
         ),
       onSome: (client) => {
         const attempt = (repeat: number) =>
-          Effect.flatMap(report(metrics, operation, account.environment), (told) =>
+          Effect.flatMap(report(metrics, operation, account.environment), (reported) =>
             Effect.tapBoth(
               Effect.tryPromise({
                 try: () => run(client, { stripeAccount: account.accountId }),
                 catch: (thrown) => fromStripeError(thrown, account.accountId)
               }),
-              told
+              reported
             )
           ).pipe(
             Effect.tapError(log),
