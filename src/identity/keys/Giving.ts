@@ -68,8 +68,8 @@ export interface Ending {
 }
 
 /**
- * Revokes the open invitations and the keys that a member created and could no longer give, each with an audit record.
- * Runs in the transaction that changes the membership, under the lock of the organization's members.
+ * Revokes the open invitations and the keys that a member created and could no longer create, each with an audit
+ * record. Runs in the transaction that changes the membership, under the lock of the organization's members.
  */
 export const makeEndGiven = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
