@@ -50,7 +50,7 @@ export const CreateInvitation = strict(
     environments: optional(
       Environments.annotations({
         description:
-          "The environments whose workspaces a developer or viewer may enter; default none. Admins enter every workspace"
+          "The environments whose workspaces a developer or viewer has access to; default none. Admins have access to every workspace"
       })
     )
   }).annotations({ identifier: "CreateInvitation" })
