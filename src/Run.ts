@@ -26,7 +26,7 @@ const cannotListen = (settings: { readonly host: string; readonly port: number }
   })
 }
 
-/** The process: reads the settings, starts local defaults and services, then serves until it is told to stop. */
+/** The process: reads the settings, starts local defaults and services, then serves until it is stopped. */
 const service = Effect.gen(function* () {
   const settings = yield* readSettings
   const completed = yield* completeSettings(settings)

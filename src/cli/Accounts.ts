@@ -76,7 +76,8 @@ const link = described(
   ).pipe(Command.provide(servicesWithProvider)),
   {
     command: "accounts link",
-    summary: "Link a provider account, after reading it at the provider. Only this connects a disconnected one again.",
+    summary:
+      "Link a provider account, after reading it from the provider. Only this connects a disconnected one again.",
     example: `${exampleTenant} --account acct_1AbCdEfGhIjKlMnO`
   }
 )

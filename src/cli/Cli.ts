@@ -72,7 +72,7 @@ const execute = Effect.fnUntraced(function* (args: ReadonlyArray<string>) {
 
 const tell = (text: string, exitCode: number): Effect.Effect<number> => Effect.as(Console.error(text), exitCode)
 
-/** Reports a command that did not succeed. The parser has already reported what it refused. */
+/** Reports the failure of a command. The parser has already reported its own refusals. */
 const report = (cause: Cause.Cause<unknown>, args: ReadonlyArray<string>): Effect.Effect<number> => {
   if (Cause.isInterruptedOnly(cause)) {
     return Effect.interrupt
@@ -91,7 +91,7 @@ const report = (cause: Cause.Cause<unknown>, args: ReadonlyArray<string>): Effec
 
 /**
  * Runs a command line and returns the exit code; failures are printed to standard error as sentences. Interrupted only
- * if the process was told to stop.
+ * if the process gets a signal to stop.
  *
  * @param commandLine the arguments after the name of the program
  */

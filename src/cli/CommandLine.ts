@@ -30,18 +30,18 @@ export const commandsUnder = (
     return words.slice(0, parts.length).every((word, index) => parts[index] === word)
   })
 
-/** Whether the words name a command, rather than several or none. */
+/** Whether the words name exactly one command. */
 const isWhole = (command: KnownCommand, words: ReadonlyArray<string>): boolean =>
   command.command.split(" ").length <= words.length
 
-/** Whether help is asked for. */
+/** Whether the arguments ask for help. */
 export const asksForHelp = (args: ReadonlyArray<string>): boolean =>
   args.some((arg) => arg === "--help" || arg === "-h")
 
 /** Options of the program, which may be before or after any command. */
 const programOptions = new Set(["--help", "--version", "--wizard", "--completions", "--log-level"])
 
-/** The command that is asked for, or what the command line should have said. */
+/** The command to run, or what is wrong with the command line. */
 export type Understood =
   | { readonly _tag: "Command"; readonly command: KnownCommand }
   | { readonly _tag: "Overview"; readonly of: ReadonlyArray<KnownCommand> }

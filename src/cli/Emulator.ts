@@ -6,7 +6,7 @@ import { formOption } from "./Fields.ts"
 import { fields, jsonOption, show, table } from "./Output.ts"
 import { described, type KnownCommand } from "./Synopsis.ts"
 
-/** `emulator trigger | triggers`: makes things happen at the local provider that the platform does not request. */
+/** `emulator trigger | triggers`: triggers events at the local provider that no request of the platform causes. */
 
 const known: ReadonlyArray<TriggerDescription> = triggers
 
@@ -19,7 +19,7 @@ const typeArgument = Args.text({ name: "type" }).pipe(
             HelpDoc.p(`There is no trigger '${text}'. Available: ${known.map(({ type }) => type).join(", ")}.`)
           )
   ),
-  Args.withDescription("What should happen, as `emulator triggers` lists it.")
+  Args.withDescription("The trigger, as `emulator triggers` lists it.")
 )
 
 const accountOption = formOption(
@@ -28,7 +28,7 @@ const accountOption = formOption(
   "must be the id of a provider account (acct_…)"
 ).pipe(
   Options.withPseudoName("<acct_…>"),
-  Options.withDescription("The connected account that it happens to. Default: the only one."),
+  Options.withDescription("The connected account of the event. Default: the only one."),
   Options.optional
 )
 
@@ -61,17 +61,17 @@ const optionsOption = formOption(
   Options.withDefault({})
 )
 
-const Told = Schema.Struct({ id: Schema.String, type: Schema.String })
+const EventSent = Schema.Struct({ id: Schema.String, type: Schema.String })
 const Triggered = Schema.Struct({
   type: Schema.String,
   account: Schema.String,
   object: Schema.String,
-  events: Schema.Array(Told),
-  thin_events: Schema.Array(Told)
+  events: Schema.Array(EventSent),
+  thin_events: Schema.Array(EventSent)
 })
 
-const linesOf = (label: string, told: ReadonlyArray<typeof Told.Type>): ReadonlyArray<readonly [string, string]> =>
-  told.map(({ id, type }, index) => [index === 0 ? label : "", `${type} ${id}`])
+const linesOf = (label: string, sent: ReadonlyArray<typeof EventSent.Type>): ReadonlyArray<readonly [string, string]> =>
+  sent.map(({ id, type }, index) => [index === 0 ? label : "", `${type} ${id}`])
 
 const trigger = described(
   Command.make(
@@ -94,7 +94,7 @@ const trigger = described(
   ),
   {
     command: "emulator trigger",
-    summary: "Make something happen at the local provider: it changes its objects and sends signed notifications.",
+    summary: "Trigger an event at the local provider, which changes its objects and sends signed notifications.",
     example: 'charge.dispute.closed --options \'{"outcome": "won"}\''
   }
 )
@@ -112,14 +112,14 @@ const list = described(
   ),
   {
     command: "emulator triggers",
-    summary: "List what can be triggered; --json says what each option means.",
+    summary: "List all triggers; --json shows what each option means.",
     example: "--json"
   }
 )
 
 /** The command with its subcommands. */
 export const emulator = Command.make("emulator").pipe(
-  Command.withDescription("Make things happen at the local provider emulator."),
+  Command.withDescription("Trigger events at the local provider emulator."),
   Command.withSubcommands([trigger.command, list.command])
 )
 

@@ -20,8 +20,8 @@ const noKey = new CommandFailed({
 })
 
 /**
- * The emulator that is named, else that of the service that runs on the data directory. The key is the sandbox's, from
- * the settings or from that service: the production key is never sent.
+ * The named emulator, otherwise that of the service that runs on the data directory. The key is the sandbox's, from the
+ * settings or from that service: the production key is never sent.
  */
 const findEmulator = (
   named: Option.Option<URL>
@@ -40,12 +40,12 @@ const findEmulator = (
     return { url: url.value, secretKey: credentials.value.secretKey }
   })
 
-/** How long the emulator may take: it answers at once or not at all. */
+/** The time limit for an answer of the emulator, which answers at once or not at all. */
 const answerTimeoutMillis = 10_000
 
 const Refusal = Schema.parseJson(Schema.Struct({ error: Schema.Struct({ message: Schema.String }) }))
 
-/** Asks the emulator to make something happen at the provider; returns its decoded JSON. */
+/** Sends a request to the emulator's control interface; returns the decoded JSON. */
 export const askEmulator = <A, I>(
   named: Option.Option<URL>,
   path: string,

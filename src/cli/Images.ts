@@ -17,7 +17,7 @@ import { described, type KnownCommand } from "./Synopsis.ts"
 
 const images = Layer.unwrapEffect(
   Effect.map(Installation, ({ imageStore }) =>
-    // The bounds on uploads don't concern removals
+    // The limits on uploads do not apply to removals
     Images.layer({ publicUrl: "", plainHttp: false, imageMegabytesPerHour: Number.MAX_SAFE_INTEGER }).pipe(
       Layer.provide([imageStoreLayer(Option.getOrUndefined(imageStore)), RateLimits.layer])
     )
@@ -62,7 +62,7 @@ const remove = described(
   ).pipe(Command.provide(services)),
   {
     command: "images remove",
-    summary: "Remove a product image, whoever uploaded it; recorded in the audit log of each organization that did.",
+    summary: "Remove a product image for everyone; recorded in the audit log of each organization that uploaded it.",
     example: `${"0123456789abcdef".repeat(4)}.png`
   }
 )

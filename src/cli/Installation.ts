@@ -44,9 +44,9 @@ export class Installation extends Context.Tag("connected-payments/cli/Installati
   Installation,
   {
     readonly databaseUrl: Redacted.Redacted
-    /** Whether the database was started for this command, which then has to keep its schema up to date. */
+    /** Whether the database was started for this command, which then has to update its schema. */
     readonly startedDatabase: boolean
-    /** The provider as the service reaches it: if no key is set, the running service's emulator, or a new one. */
+    /** The provider that the service uses: if no key is set, the running service's emulator, or a new one. */
     readonly provider: Effect.Effect<StripeProviderOptions, LocalDefaultsFailed, Scope.Scope>
     /** The bucket of product images; none if they are in the database. */
     readonly imageStore: Option.Option<ImageStoreSettings>

@@ -18,10 +18,10 @@ const LocalFile = Schema.Struct({
 })
 const LocalSecrets = Schema.Struct({ providerSecretKey: Schema.String, providerWebhookSecret: Schema.String })
 
-/** How long the service may take: it is on this machine, and answers at once or not at all. */
+/** The time limit for an answer of the service, which is on this machine and answers at once or not at all. */
 const livenessTimeoutMillis = 2000
 
-/** Whether the service answers: its file may outlive it. */
+/** Whether the service answers: its file may still exist after it has ended. */
 const isLive = (baseUrl: string): Effect.Effect<boolean> =>
   Effect.tryPromise(async (signal) => {
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(livenessTimeoutMillis)])

@@ -7,7 +7,7 @@ import { described, type KnownCommand } from "./Synopsis.ts"
 /**
  * `mcp`: the tool server over standard input and output, for clients that start a process (contract 5.7).
  *
- * It passes each message on to a running service, with an API key, so the process needs neither the database nor the
+ * It forwards each message to a running service, with an API key, so the process needs neither the database nor the
  * keys that encrypt its secrets, may only do what the key may do, and is limited and audited like any caller.
  */
 

@@ -16,7 +16,7 @@ export interface BridgeOptions {
   /** The service. */
   readonly url: URL
   readonly key: Redacted.Redacted
-  /** Where the client writes its messages and reads the answers. */
+  /** The stream of the client's messages. */
   readonly input: Readable
   readonly output: Writable
 }
@@ -31,7 +31,7 @@ const failureOf = (message: JSONRPCMessage, error: unknown): Option.Option<JSONR
       })
     : Option.none()
 
-/** Passes messages on in both directions, until the input ends and every request is answered. */
+/** Forwards messages in both directions, until the input ends and every request is answered. */
 const handOn = async (
   input: Readable,
   stdio: StdioServerTransport,

@@ -20,13 +20,15 @@ const services = Layer.merge(Members.layer, Organizations.layer).pipe(
 )
 
 const roleOption = Options.choice("role", MemberRole.literals).pipe(
-  Options.withDescription("Owners and admins enter both environments; developers and viewers those granted to them.")
+  Options.withDescription(
+    "Owners and admins have access to both environments; developers and viewers to those granted to them."
+  )
 )
 
 const environmentsOption = Options.choice("environment", environments).pipe(
   Options.repeated,
   Options.map((granted) => [...new Set(granted)]),
-  Options.withDescription("An environment that a developer or viewer may enter; once per environment.")
+  Options.withDescription("An environment that a developer or viewer gets access to; once per environment.")
 )
 
 const keepKeysOption = Options.boolean("keep-keys").pipe(
@@ -132,7 +134,7 @@ const setRole = described(
   ).pipe(Command.provide(services)),
   {
     command: "members set-role",
-    summary: "Change a member's role, and the environments granted to them if any are named.",
+    summary: "Change a member's role, and the environments granted to them if any are given.",
     example: `${exampleMember} --role viewer --environment sandbox --environment production`
   }
 )

@@ -21,8 +21,8 @@ import { fields, jsonOption, show, table, time } from "./Output.ts"
 import { described, exampleOrganization, type KnownCommand } from "./Synopsis.ts"
 
 /**
- * `receipts list | show | replay`: what the provider reported, what became of it, and how to deliver what was missed
- * (contract 11).
+ * `receipts list | show | replay`: the provider's notifications, their outcomes, and the delivery of events that were
+ * missed (contract 11).
  */
 
 /** The workers are in other processes, which poll for due deliveries. */
@@ -87,7 +87,7 @@ const sinceOption = Options.text("since").pipe(
 
 const limitOption = Options.integer("limit").pipe(
   Options.withPseudoName("<1 to 100>"),
-  Options.withDescription("How many at most: 1 to 100, default 10."),
+  Options.withDescription("The most receipts to list: 1 to 100, default 10."),
   Options.withDefault(10),
   parsedOption("limit", Schema.decodeOption(Schema.Int.pipe(Schema.between(1, 100))), "must be 1 to 100")
 )
@@ -150,7 +150,7 @@ const list = described(
   ).pipe(Command.provide(services)),
   {
     command: "receipts list",
-    summary: "List the provider's notifications and what became of each, newest first.",
+    summary: "List the provider's notifications and the outcome of each, newest first.",
     example: `--environment sandbox --organization ${exampleOrganization} --outcome no_subscriber --since '2 hours'`
   }
 )

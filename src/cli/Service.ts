@@ -8,7 +8,7 @@ import { described, type KnownCommand } from "./Synopsis.ts"
 
 /** `serve` and `migrate`: run the service, and update its schema. */
 
-/** A service that is told to stop has succeeded, unlike any other command that is stopped. */
+/** A service that is stopped by a signal has succeeded, unlike any other command. */
 const stopped = Effect.sync(() => {
   process.exitCode = 0
 })
@@ -19,7 +19,7 @@ export const serve: {
   readonly known: KnownCommand
 } = described(
   Command.make("serve", {}, () => Effect.onInterrupt(runService, () => stopped)),
-  { command: "serve", summary: "Run the service, as `npm start` does, until it is told to stop.", example: "" }
+  { command: "serve", summary: "Run the service, as `npm start` does, until it is stopped.", example: "" }
 )
 
 /** The command that brings the schema up to date. */

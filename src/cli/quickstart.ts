@@ -10,7 +10,7 @@ import { verifyWebhook, type WebhookEvent } from "../webhooks/index.ts"
 
 /**
  * The main flow in a temporary data directory, as an integrator's backend would do it: over HTTP, with a consumer that
- * verifies what it receives. Plain TypeScript on purpose, to show what it takes without Effect.
+ * verifies what it receives. Plain TypeScript on purpose, to show how to integrate without Effect.
  */
 
 const order = { reference: "order-1001", amount: 2 * 1500, currency: "brl" } as const

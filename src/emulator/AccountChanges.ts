@@ -14,9 +14,9 @@ const requirementsChange = Schema.Struct({
 })
 
 /**
- * What changes on an account: its status (`charges_enabled`, `payouts_enabled`, `details_submitted`, `capabilities`,
- * `requirements`) or only its profile. Named capabilities and requirements change, others stay; `null` takes the whole
- * away, as on accounts of which the provider does not tell them.
+ * A change to an account: its status (`charges_enabled`, `payouts_enabled`, `details_submitted`, `capabilities`,
+ * `requirements`) or only its profile. Capabilities and requirements that are named change, the others stay; `null`
+ * removes all of them, as on accounts for which the provider does not report them.
  */
 export const accountChange = {
   business_profile: maybe(Schema.Struct({ name: maybe(Schema.String), url: maybe(Schema.String) })),
@@ -45,12 +45,12 @@ const noRequirements: Requirements = {
   pending_verification: []
 }
 
-/** How long a requirement that falls due may stay open, in seconds. */
+/** Seconds until the deadline of a requirement that becomes due. */
 const timeToHandIn = 14 * 24 * 60 * 60
 
 const document = "individual.verification.document"
 
-/** What happens where nothing in particular is asked for: a document falls due, or what is due has been handed in. */
+/** The default change: a document becomes due or, if something is due already, it has been submitted. */
 export const usualChange = ({ requirements }: Account, now: number): AccountChanges =>
   (requirements?.currently_due ?? []).length === 0
     ? {

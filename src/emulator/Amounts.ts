@@ -1,16 +1,16 @@
 import type { Price, PriceTier } from "./Records.ts"
 
-/** Places behind the point that the provider's decimals can have. */
+/** Decimal places that the provider allows. */
 const places = 12
 const one = 10n ** BigInt(places)
 
-/** The largest amount that anything may have, in the smallest currency unit: the provider's twelve digits. */
+/** The largest amount of anything, in the smallest currency unit: the provider allows twelve digits. */
 export const maximumAmount = 999_999_999_999
 
 /** The largest amount that a payer can be charged: twelve digits in IDR, eight in every other currency. */
 export const maximumCharge = (currency: string): number => (currency === "idr" ? maximumAmount : 99_999_999)
 
-/** A decimal text as a whole number of its smallest fractions, so that no digit is lost in calculating. */
+/** A decimal as an integer, counted in the smallest fraction that the provider allows, so that no digit is lost. */
 const scaled = (decimal: string): bigint => {
   const [whole = "0", fraction = ""] = decimal.split(".")
   return BigInt(whole) * one + BigInt(fraction.padEnd(places, "0"))
@@ -27,13 +27,13 @@ export const normalizedDecimal = (decimal: string): string => {
   return shortFraction === "" ? shortWhole : `${shortWhole}.${shortFraction}`
 }
 
-/** The two forms of one amount: the integer is null where the decimal has a fraction. */
+/** The two forms of one amount: the integer is null if the decimal has a fraction. */
 export interface AmountForms {
   readonly integer: number | null
   readonly decimal: string | null
 }
 
-/** An amount given as an integer or as a decimal, in both forms; both null where it was given as neither. */
+/** Both forms of an amount given as an integer or as a decimal; both are null if neither is given. */
 export const amountForms = (integer: number | undefined, decimal: string | undefined): AmountForms => {
   if (integer !== undefined) return { integer, decimal: String(integer) }
   if (decimal === undefined) return { integer: null, decimal: null }
@@ -74,7 +74,7 @@ const packages = (quantity: bigint, transform: Price["transform_quantity"]): big
 
 /**
  * What a quantity of a price costs, in the smallest currency unit: per unit, per package (`transform_quantity`) or by
- * tiers. A price whose amount the payer chooses costs its preset, or 0 where it has none.
+ * tiers. A price whose amount the payer chooses costs its preset, or 0 if it has none.
  */
 export const lineAmount = (price: Price, quantity: number): number => {
   if (price.custom_unit_amount !== null) return price.custom_unit_amount.preset ?? 0

@@ -23,7 +23,7 @@ const routeOf = ({ method, path }: HttpRequest) => {
     : Effect.succeed(found)
 }
 
-/** The account in whose scope the request is: the platform's own, or one connected to it. */
+/** The account that the request is made for: the platform's own, or one connected to it. */
 const accountOf = (service: Service, request: HttpRequest): Effect.Effect<string, ProviderError | EmulatorError> => {
   const account = request.header("stripe-account")
   if (account === undefined) return Effect.succeed(service.platformId)
@@ -34,7 +34,7 @@ const accountOf = (service: Service, request: HttpRequest): Effect.Effect<string
   )
 }
 
-/** The header that a newer way of naming the account uses: refused, since what it asks for would not happen. */
+/** Refuses the newer header that names the account: the emulator would not do what it asks for. */
 const checkContext = (request: HttpRequest): Effect.Effect<void, ProviderError> =>
   request.header("stripe-context") === undefined
     ? Effect.void
@@ -104,7 +104,7 @@ const echoed = (request: HttpRequest, { replayOf }: Answer): Readonly<Record<str
   }
 }
 
-/** The provider's API: everything under `/v1/`, less the calls that are to go wrong. */
+/** The provider's API: everything under `/v1/`, apart from the calls that a fault makes fail. */
 export const makeApi = (
   service: Service,
   faults: Faults

@@ -21,7 +21,7 @@ const keyOf = (authorization: string): string | undefined => {
 
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest()
 
-/** Lets a request pass that carries the platform's key; any other is answered with 401 in the provider's terms. */
+/** Accepts requests that carry the platform's key; any other gets the provider's 401. */
 export const authenticate = (request: HttpRequest, secretKey: string): Effect.Effect<void, ProviderError> => {
   const authorization = request.header("authorization")
   const key = authorization === undefined ? undefined : keyOf(authorization)

@@ -2,7 +2,7 @@ import type { Price } from "./Records.ts"
 
 const day = 24 * 60 * 60
 
-/** So many months later, on the same day of the month or on its last, at the same time (UTC); Unix seconds. */
+/** A moment this many months later, in Unix seconds: at the same time (UTC) of the same day, or of the month's last. */
 export const addMonths = (moment: number, months: number): number => {
   const from = new Date(moment * 1_000)
   const first = new Date(from)
@@ -13,10 +13,10 @@ export const addMonths = (moment: number, months: number): number => {
   return Math.floor(first.getTime() / 1_000)
 }
 
-/** So many days later, in Unix seconds. */
+/** A moment this many days later, in Unix seconds. */
 export const addDays = (moment: number, days: number): number => moment + days * day
 
-/** When a period that begins at a moment ends, in Unix seconds. */
+/** The end of a period that begins at a moment, in Unix seconds. */
 export const periodEnd = (
   start: number,
   { interval, interval_count: count }: NonNullable<Price["recurring"]>

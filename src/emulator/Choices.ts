@@ -7,13 +7,13 @@ import type { RequestContext } from "./Route.ts"
 import { activePromotionCode, currentPromotionCode } from "./resources/PromotionCodes.ts"
 import { checkTotal, dueNow } from "./resources/Sales.ts"
 
-/** What a payer chose on the page; what is undefined stays as it is. */
+/** A payer's choices on the page; those that are undefined change nothing. */
 export interface Choices {
-  /** The amount, in the smallest currency unit, where the price leaves it to the payer. */
+  /** The amount in the smallest currency unit, if the price lets the payer choose it. */
   readonly amount: number | undefined
-  /** A promotion code to apply; null takes off the one that was applied. */
+  /** A promotion code to apply; null removes the one that was applied. */
   readonly promotionCode: string | null | undefined
-  /** Quantities by the place of their line item, counted from 0. */
+  /** Quantities by the index of their line item, counted from 0. */
   readonly quantities: ReadonlyMap<number, number>
 }
 
@@ -77,7 +77,7 @@ const withAmount = (items: ReadonlyArray<LineItem>, amount: number | undefined):
   return Effect.map(chosenAmount(item, amount), (chosen) => [{ ...item, amount_subtotal: chosen }])
 }
 
-/** A promotion code as it is applied. */
+/** A promotion code and its coupon, to be applied. */
 interface Applied {
   readonly coupon: Coupon
   readonly discounts: ReadonlyArray<SessionDiscount>
@@ -85,7 +85,7 @@ interface Applied {
 
 const invalidCode = refuse({ param: "promotion_code", message: "This code is invalid." })
 
-/** The discount that counts from now on: the one chosen, else the one that was applied, if it still can be used. */
+/** The discount from now on: the one chosen, otherwise the one applied before if it can still be used. */
 const discountOf = (
   context: RequestContext,
   session: Session,
@@ -121,10 +121,10 @@ const priced = (session: Session, items: ReadonlyArray<LineItem>, discounts: Ses
 })
 
 /**
- * The session as the payer chose it, priced anew and kept.
+ * Applies the payer's choices to the session, recalculates its prices and stores it.
  *
  * Errors (400), each with the form's field as `param`: a quantity or an amount that is fixed or out of bounds, a code
- * that is unknown, used up or without effect here.
+ * that is unknown, used up or has no effect on this order.
  */
 export const withChoices = Effect.fnUntraced(function* (
   context: RequestContext,
@@ -152,7 +152,7 @@ export const couponOf = ({ objects }: RequestContext, { discounts }: Session): C
   return code === undefined ? undefined : objects.get("coupon", code.promotion.coupon)
 }
 
-/** Counts the use of a session's code and of its coupon; the last one that is allowed ends them. */
+/** Counts one redemption of a session's code and of its coupon; the last one that is allowed deactivates them. */
 export const redeem = ({ objects }: RequestContext, session: Session): void => {
   const [discount] = session.discounts
   const code = discount === undefined ? undefined : objects.get("promotion_code", discount.promotion_code)

@@ -1,10 +1,10 @@
 import type { Account } from "./Records.ts"
 import type { Scoped } from "./Store.ts"
 
-/** Whether the platform may act for the account: its owner has not taken that back. */
+/** Whether the platform may act for the account: its owner has not revoked the access. */
 export const isConnected = (platform: Scoped, account: string): boolean =>
   platform.get("connection", account)?.revoked !== true
 
-/** The account, where the platform may act for it. */
+/** The account, if the platform may act for it. */
 export const connectedAccount = (platform: Scoped, id: string): Account | undefined =>
   isConnected(platform, id) ? platform.get("account", id) : undefined

@@ -54,8 +54,8 @@ const renewalBody = Schema.parseJson(
 )
 
 /**
- * The events of an account with the state of their notifications, oldest first, then its thin ones; of an event that is
- * not sent there is none. Without an account, those of the platform.
+ * Lists an account's events with the state of their notifications, oldest first, then its thin events; an event that is
+ * not sent has no such state. Without an account, lists the platform's.
  */
 const listEvents = (service: Service, notifier: Notifier, query: string) => {
   const account = new URLSearchParams(query).get("account") ?? service.platformId
@@ -88,21 +88,21 @@ const unknownUrl = ({ method, path }: HttpRequest): ProviderError =>
 type Answer = Effect.Effect<object, ProviderError | EmulatorError>
 
 /**
- * What drives the emulator from another process, with the platform's key and JSON bodies:
+ * The HTTP interface that controls the emulator from another process, with the platform's key and JSON bodies:
  *
- * - `POST /_emulator/webhook {url, entry?: "snapshot" | "thin", api_version?}`: where notifications go, and in which
- *   version snapshots are sent
- * - `POST /_emulator/accounts {id?}`: a connected account, made if it is missing
- * - `POST /_emulator/accounts/:id {revoke: true} | {restore: true} | {controlled}`: whether the platform may act for it,
- *   and whether it controls it (and so sees its bank accounts)
- * - `POST /_emulator/payouts {account, amount, currency, state, automatic?, metadata?} | {account, id, state}`: a new
- *   payout, or a further state of one
- * - `POST /_emulator/renewals {account, id, outcome}`: the next period of a subscription, `paid` or `failed`
- * - `POST /_emulator/trigger {type, account?, api_version?, ...}`: lets a provider event happen; an unknown type is
+ * - `POST /_emulator/webhook {url, entry?: "snapshot" | "thin", api_version?}`: sets where notifications go and the
+ *   version of the snapshots
+ * - `POST /_emulator/accounts {id?}`: returns a connected account, and creates it if it does not exist
+ * - `POST /_emulator/accounts/:id {revoke: true} | {restore: true} | {controlled}`: sets whether the platform may act
+ *   for it, and whether it controls it (and so sees its bank accounts)
+ * - `POST /_emulator/payouts {account, amount, currency, state, automatic?, metadata?} | {account, id, state}`: creates
+ *   a payout, or moves one to its next state
+ * - `POST /_emulator/renewals {account, id, outcome}`: begins the next period of a subscription, `paid` or `failed`
+ * - `POST /_emulator/trigger {type, account?, api_version?, ...}`: triggers a provider event; an unknown type is
  *   refused (422) with the known ones; `GET /_emulator/triggers` lists them with their options
- * - `POST /_emulator/faults {fault, times?, account?, method?, path?}`: calls that are to go wrong; `GET` lists what is
- *   still to happen, `DELETE` forgets it
- * - `GET /_emulator/events?account=`: events with the state of their notifications
+ * - `POST /_emulator/faults {fault, times?, account?, method?, path?}`: makes calls fail; `GET` lists the faults that
+ *   have not happened yet, `DELETE` removes them
+ * - `GET /_emulator/events?account=`: lists events with the state of their notifications
  */
 export const makeControl = (service: Service, notifier: Notifier, faults: Faults) => {
   const operations: Readonly<Record<string, (request: HttpRequest) => Answer>> = {

@@ -14,9 +14,9 @@ import type { ApiVersion } from "./Versions.ts"
 export const isTarget = (url: string): boolean => URL.canParse(url) && /^https?:\/\//i.test(url)
 
 /**
- * The account under this id, made if it is missing; without an id, always a new one.
+ * Returns the account with this id, which is created if it does not exist; without an id, always a new one.
  *
- * An id that is none (`acct_` and 16 letters or digits) fails with 400.
+ * An id that is not `acct_` and 16 letters or digits fails with 400.
  */
 export const ensureAccount = (service: Service, id?: string): Effect.Effect<string, ProviderError | EmulatorError> => {
   if (id !== undefined && !isAccountId(id)) {
@@ -37,9 +37,9 @@ export const ensureAccount = (service: Service, id?: string): Effect.Effect<stri
 }
 
 /**
- * Something that happens to a connected account without a request of the platform; 403 for one that is unknown.
+ * Runs what happens to a connected account without a request by the platform; an unknown account fails with 403.
  *
- * @param notifiedIn the version that its notifications are sent in; absent: the target's
+ * @param notifiedIn the version of its notifications; by default the target's
  */
 export const happen = <A>(
   service: Service,
@@ -62,17 +62,17 @@ export const happen = <A>(
     })
   )
 
-/** What can change between an account's owner and the platform. */
+/** A change in the relation of an account to the platform. */
 export interface AccountChange {
-  /** The owner takes back the platform's access: from then on its calls are answered with 403 `account_invalid`. */
+  /** The owner revokes the platform's access: from then on its calls get 403 `account_invalid`. */
   readonly revoke?: boolean
-  /** The owner gives it again. */
+  /** The owner restores the access. */
   readonly restore?: boolean
-  /** Whether the platform controls the account, and so sees where it is paid out to. */
+  /** Whether the platform controls the account, and so sees its bank accounts. */
   readonly controlled?: boolean
 }
 
-/** Changes how the platform stands to a connected account; answers where that leaves it. */
+/** Changes the relation of a connected account to the platform; returns what it is now. */
 export const changeAccount = (service: Service, id: string, { controlled, restore, revoke }: AccountChange) =>
   happen(service, id, ({ platform }) => {
     if (revoke === true && restore === true) {
@@ -89,12 +89,12 @@ export const changeAccount = (service: Service, id: string, { controlled, restor
     return Effect.succeed({ id, revoked: accounts.get("connection", id)?.revoked === true })
   })
 
-/** A payout to make on an account, or one to bring to its next state. */
+/** A payout to create on an account, or one to move to its next state. */
 export type PayoutRequest =
   | ({ readonly account: string } & PayoutOrder)
   | { readonly account: string; readonly id: string; readonly state: PayoutState }
 
-/** Makes a payout or moves it on; its events go out as at the provider. */
+/** Creates a payout or moves it to its next state, with the provider's events. */
 export const orderPayout = (
   service: Service,
   request: PayoutRequest
@@ -103,10 +103,10 @@ export const orderPayout = (
     "id" in request ? movePayout(context, request.id, request.state) : makePayoutOf(context, request)
   )
 
-/** A subscription of an account that is to be renewed. */
+/** A subscription to renew, and its account. */
 export type RenewalRequest = { readonly account: string } & RenewalOrder
 
-/** Renews a subscription as its period's end would; its events go out as at the provider. */
+/** Renews a subscription as the end of its period would, with the provider's events. */
 export const orderRenewal = (
   service: Service,
   request: RenewalRequest

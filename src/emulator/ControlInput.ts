@@ -2,16 +2,16 @@ import { Effect, ParseResult, Schema } from "effect"
 import { maximumAmount } from "./Amounts.ts"
 import { type ProviderError, refuse } from "./ProviderError.ts"
 
-/** A field of a control request that may be left out. */
+/** An optional field of a control request. */
 export const maybe = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
-/** What is wrong, each with its place: `amount: Expected an integer, actual 1.5`. */
+/** One issue with its path: `amount: Expected an integer, actual 1.5`. */
 const sentenceOf = (issue: ParseResult.ParseIssue): string =>
   ParseResult.ArrayFormatter.formatIssueSync(issue)
     .map(({ message, path }) => (path.length === 0 ? message : `${path.map(String).join(".")}: ${message}`))
     .join("; ")
 
-/** Reads what a control request says; what is unknown or wrong is refused (400) with a message that names it. */
+/** Decodes a control request; refuses (400) fields that are unknown or invalid, with a message that names them. */
 export const decodeInput = <A, I>(schema: Schema.Schema<A, I>, input: unknown): Effect.Effect<A, ProviderError> =>
   ParseResult.decodeUnknown(schema, { onExcessProperty: "error" })(input).pipe(
     Effect.mapError((issue) => refuse({ message: sentenceOf(issue) }))
@@ -26,5 +26,5 @@ export const currency = Schema.String.pipe(Schema.pattern(/^[a-z]{3}$/))
 /** Metadata of an object. */
 export const metadata = Schema.Record({ key: Schema.String, value: Schema.String })
 
-/** No options at all: an empty struct would take any. */
+/** No options at all: an empty struct would accept any. */
 export const noOptions = Schema.Record({ key: Schema.String, value: Schema.Never })

@@ -1,16 +1,16 @@
 import type { Coupon, LineItem } from "./Records.ts"
 
-/** Places behind the point that a percentage can have. */
+/** Four decimal places, as many as a percentage can have. */
 const scale = 10_000
 
 const isEligible = (item: LineItem, coupon: Coupon): boolean =>
   coupon.applies_to === undefined || coupon.applies_to.products.includes(item.price.product)
 
-/** A share of each item, halves up. */
+/** The discount of each item by a percentage, halves rounded up. */
 const percentages = (items: ReadonlyArray<LineItem>, percent: number): ReadonlyArray<number> =>
   items.map(({ amount_subtotal }) => Math.round((amount_subtotal * Math.round(percent * scale)) / (100 * scale)))
 
-/** A fixed amount spread over the items as their amounts are; no more than they cost, and to the last unit. */
+/** A fixed amount spread over the items in proportion to their amounts, exactly; no more than they cost in all. */
 const spread = (items: ReadonlyArray<LineItem>, amount: number): ReadonlyArray<number> => {
   let cost = items.reduce((sum, item) => sum + item.amount_subtotal, 0)
   let left = Math.min(amount, cost)
@@ -27,8 +27,8 @@ export const fullPrice = (items: ReadonlyArray<LineItem>): ReadonlyArray<LineIte
   items.map((item) => ({ ...item, amount_discount: 0, amount_total: item.amount_subtotal }))
 
 /**
- * What a coupon makes of the items: a percentage of each, or a fixed amount spread over them; items of products that it
- * does not apply to keep their price. Amounts are in the smallest currency unit, and none falls below 0.
+ * The items with a coupon's discount: a percentage off each, or a fixed amount spread over them; items whose product
+ * the coupon does not apply to keep their price. Amounts are in the smallest currency unit, and none falls below 0.
  */
 export const discounted = (items: ReadonlyArray<LineItem>, coupon: Coupon): ReadonlyArray<LineItem> => {
   const eligible = items.filter((item) => isEligible(item, coupon))
@@ -41,6 +41,6 @@ export const discounted = (items: ReadonlyArray<LineItem>, coupon: Coupon): Read
   })
 }
 
-/** Whether a coupon can lower the price of anything here: an amount off is one in the same currency. */
+/** Whether a coupon lowers the price of any of the items: a fixed amount must be in the same currency. */
 export const fits = (items: ReadonlyArray<LineItem>, currency: string, coupon: Coupon): boolean =>
   (coupon.amount_off === null || coupon.currency === currency) && items.some((item) => isEligible(item, coupon))

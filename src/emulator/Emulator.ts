@@ -32,19 +32,19 @@ export type { Fault, FaultKind } from "./Faults.ts"
 export type { Triggered, TriggerRequest } from "./triggers/Run.ts"
 export { type TriggerDescription, type TriggerType, triggers } from "./triggers/TriggerList.ts"
 
-/** How to run the emulator. */
+/** Options of the emulator. */
 export interface EmulatorOptions {
   /** Default `127.0.0.1`. */
   readonly host?: string
-  /** Default 0: a free one. */
+  /** Default 0: any free port. */
   readonly port?: number
-  /** Where the state is kept, so that it survives a restart and a killed process; absent: in memory only. */
+  /** The file that keeps the state across restarts and kills; without it the state is in memory only. */
   readonly journalFile?: string
-  /** The platform's key (`sk_test_...`); a request with any other is answered with 401. */
+  /** The platform's key (`sk_test_...`); requests with any other get 401. */
   readonly secretKey: string
   /** Signs the notifications (`whsec_...`). */
   readonly webhookSecret: string
-  /** Signs the thin ones, for which the platform has an entry of its own; default: the same secret. */
+  /** Signs thin notifications, for which the platform has an entry of its own; default: the same secret. */
   readonly thinWebhookSecret?: string
 }
 
@@ -53,24 +53,24 @@ export interface Emulator {
   /** Such as `http://127.0.0.1:12111`. */
   readonly url: string
   /**
-   * Names where the notifications of connected accounts go (an absolute http or https URL; any other is a defect).
-   * Before it is named they wait; it is remembered with the rest of the state.
+   * Sets where the notifications of connected accounts go (an absolute http or https URL; any other is a defect). Until
+   * then they wait. The URL is kept with the rest of the state.
    */
   readonly setWebhookUrl: (url: string) => Effect.Effect<void>
-  /** Names where thin notifications go, in the same way. */
+  /** Sets where thin notifications go, in the same way. */
   readonly setThinWebhookUrl: (url: string) => Effect.Effect<void>
   /**
-   * Answers the id of a connected account: the one named, made if it is missing, or without an id a new one.
+   * Returns the id of a connected account: the given one, created if it does not exist, or without an id a new one.
    *
    * An id that is not `acct_` and 16 letters or digits is a defect.
    */
   readonly ensureAccount: (id?: string) => Effect.Effect<string>
-  /** Makes the next calls that it concerns go wrong; in memory only. */
+  /** Makes the next calls that match it fail. Faults are kept in memory only. */
   readonly addFault: (fault: Fault) => Effect.Effect<void>
-  /** Forgets the faults that have not happened yet. */
+  /** Removes the faults that have not happened yet. */
   readonly clearFaults: Effect.Effect<void>
   /**
-   * Makes a payout on a connected account, or brings one to its next state, with the provider's events; answers its id.
+   * Creates a payout on a connected account or moves one to its next state, with the provider's events; returns its id.
    *
    * An unknown account or payout, and a state that cannot follow, are defects.
    */
@@ -82,22 +82,22 @@ export interface Emulator {
    */
   readonly renewSubscription: (request: RenewalRequest) => Effect.Effect<void>
   /**
-   * Lets a provider event happen, with all that belongs to it; see {@link triggers}. Without `account` it happens on
+   * Triggers a provider event with everything that leads to it; see {@link triggers}. Without `account` it happens on
    * the only connected one.
    *
    * An unknown account or object, and options that the trigger does not know, are defects.
    */
   readonly trigger: (request: TriggerRequest) => Effect.Effect<Triggered>
   /**
-   * The owner of a connected account takes back the platform's access, and no notification says so; the trigger
+   * Revokes the platform's access to a connected account, without a notification; the trigger
    * `account.application.deauthorized` does both. An unknown account is a defect.
    */
   readonly revokeAccount: (id: string) => Effect.Effect<void>
-  /** The owner gives it again; an unknown account is a defect. */
+  /** Restores the access; an unknown account is a defect. */
   readonly restoreAccount: (id: string) => Effect.Effect<void>
 }
 
-/** How often sessions whose time has run out are looked for. */
+/** How often the emulator looks for sessions that have expired. */
 const sweepInterval = "10 seconds"
 
 const isNone = refuse({ status: 404, message: "Unrecognized request URL." })
@@ -117,8 +117,8 @@ const dispatcher = (service: Service, notifier: Notifier, faults: Faults) => {
 }
 
 /**
- * Refusals go out as the provider words them; what should not happen is logged and answered with 500. The log names no
- * path: that of the hosted page is the payer's.
+ * Answers refusals in the provider's words; logs defects and answers them with 500. The log has no paths: the path of
+ * the hosted page is known to its payer only.
  */
 const makeHandler = (service: Service, notifier: Notifier, faults: Faults): Handler => {
   const dispatch = dispatcher(service, notifier, faults)
@@ -193,7 +193,7 @@ const start = Effect.fn("Emulator.start")(function* (options: EmulatorOptions) {
 /**
  * Starts the emulator; it runs until the scope closes.
  *
- * It stands for a machine of somebody else's, so it goes by the real time whatever the caller's clock says.
+ * It stands for somebody else's machine, so it uses the real time whatever the caller's clock says.
  *
  * Errors: {@link EmulatorError}.
  */

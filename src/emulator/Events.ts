@@ -5,28 +5,28 @@ import type { Shape } from "./Shapes.ts"
 import type { Scoped } from "./Store.ts"
 import { type ApiVersion, apiVersion } from "./Versions.ts"
 
-/** What has happened, to be told as an event. */
+/** Something that has happened and is reported as an event. */
 export interface Happening {
   readonly type: Event["type"]
   readonly shape: Shape
   /** The object as it is now. */
   readonly object: object
-  /** The object as it was, for an event of type `*.updated`: the fields that differ become `previous_attributes`. */
+  /** The object before, for an event of type `*.updated`: the fields that differ become `previous_attributes`. */
   readonly previous?: object
 }
 
-/** Whose event it is and what caused it. */
+/** The account of an event, and what caused it. */
 export interface EventOrigin {
-  /** The account in whose scope the object lives. */
+  /** The account that the object belongs to. */
   readonly account: string
-  /** Whether that is a connected account: then its event is sent to the platform. */
+  /** Whether that is a connected account, whose events are sent to the platform. */
   readonly connected: boolean
   /** Unix seconds. */
   readonly now: number
   readonly request: EventRequest
-  /** The version that the notifications are sent in; absent: the target's. */
+  /** The version of the notifications; by default the target's. */
   readonly notifiedIn?: ApiVersion
-  /** True where an event is kept, to be read, and not sent: the platform listens to its thin form alone. */
+  /** True if an event is stored, to be read, but not sent: the platform listens to its thin form only. */
   readonly unsent?: boolean
 }
 
@@ -35,7 +35,7 @@ const differences = (before: Readonly<Record<string, unknown>>, after: Readonly<
     Object.entries(before).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(after[name]))
   )
 
-/** Records that a notification is to be sent. */
+/** Queues a notification. */
 const enqueue = (objects: Scoped, event: string, terms: Pick<Delivery, "entry" | "apiVersion">): void =>
   objects.put("delivery", event, {
     event,
@@ -46,7 +46,7 @@ const enqueue = (objects: Scoped, event: string, terms: Pick<Delivery, "entry" |
     lastError: null
   })
 
-/** Records an event with the snapshot of its object and, on a connected account, that its notification is to be sent. */
+/** Records an event with the snapshot of its object and, on a connected account, queues its notification. */
 export const emit = (objects: Scoped, origin: EventOrigin, happening: Happening): Event => {
   const object = present(objects, happening.shape, happening.object, unexpanded)
   const previous =
@@ -74,17 +74,17 @@ export const emit = (objects: Scoped, origin: EventOrigin, happening: Happening)
   return event
 }
 
-/** What has happened, to be told as a thin event. */
+/** Something that has happened and is reported as a thin event. */
 export interface ThinHappening {
   readonly type: ThinEvent["type"]
-  /** The account that the event names as the place where it happened; absent for what is the platform's own. */
+  /** The account on which it happened; absent for the platform's own. */
   readonly context?: string
   readonly related?: RelatedObject
-  /** The id of the event that tells the same with its object. */
+  /** The id of the event that reports the same with its object. */
   readonly snapshot?: string
 }
 
-/** Records a thin event and that it is to be sent to the platform's entry for such. */
+/** Records a thin event and queues it for the platform's entry for thin events. */
 export const emitThin = (
   objects: Scoped,
   now: number,
@@ -105,7 +105,7 @@ export const emitThin = (
   return event
 }
 
-/** An event as it is shown: `pending_webhooks` counts what has not been delivered yet. */
+/** An event as the API shows it: `pending_webhooks` counts the notifications that have not been delivered yet. */
 export const currentEvent = (objects: Scoped, event: Event): Event => ({
   ...event,
   pending_webhooks: objects.get("delivery", event.id)?.state === "pending" ? 1 : 0

@@ -19,33 +19,35 @@ export const faultKinds = [
  * How a call goes wrong:
  *
  * - `timeout`: no answer ever comes; `reset`: the connection is reset; neither call has an effect
- * - `drip`: an answer that begins and never ends, a byte at a time; the call has no effect
- * - `html_502`: a page of HTML from a proxy; `no_error_key_404`: JSON that is no error of the provider;
+ * - `drip`: an answer that comes a byte at a time and never ends; the call has no effect
+ * - `html_502`: an HTML page from a proxy; `no_error_key_404`: JSON that is not one of the provider's errors;
  *   `null_body`: status 200 and `null`; none of these calls has an effect
- * - `rate_limit`, `lock_timeout`: status 429 with that code; the call has no effect
+ * - `rate_limit`, `lock_timeout`: status 429 with this code; the call has no effect
  * - `lost_answer`: the call has its effect, and the connection is reset before the answer
  */
 export type FaultKind = (typeof faultKinds)[number]
 
-/** Calls that are to go wrong. */
+/** A number of calls to make fail, and how. */
 export interface Fault {
   readonly fault: FaultKind
-  /** How many calls; default 1. The SDK repeats a call by itself after a reset, which counts. */
+  /** How many calls; default 1. The SDK's own repetition after a reset counts as a call. */
   readonly times?: number
-  /** Calls for this connected account alone. */
+  /** Only calls for this connected account. */
   readonly account?: string
-  /** Calls with this HTTP method alone. */
+  /** Only calls with this HTTP method. */
   readonly method?: string
-  /** Calls of this path alone: `/v1/prices`; with a star at its end, of all paths that begin so: `/v1/prices/*`. */
+  /**
+   * Only calls to this path, such as `/v1/prices`; with a star at its end, to all paths that begin so: `/v1/prices/*`.
+   */
   readonly path?: string
 }
 
-/** The faults that are still to happen; they end with the process. */
+/** The faults that have not happened yet, kept in memory only. */
 export interface Faults {
   readonly add: (fault: Fault) => void
   readonly clear: () => void
   readonly pending: () => ReadonlyArray<Fault>
-  /** The fault that this call is to suffer, counted as happened. */
+  /** Returns the fault for this call, if any, and counts it as happened. */
   readonly take: (request: HttpRequest) => FaultKind | undefined
 }
 
@@ -57,7 +59,7 @@ const concerns = ({ account, method, path }: Fault, request: HttpRequest): boole
   (method === undefined || request.method === method.toUpperCase()) &&
   (path === undefined || isPath(path, request.path))
 
-/** No faults at first. Of several that concern a call the one added first happens. */
+/** Creates an empty list of faults. If several match a call, the one added first happens. */
 export const makeFaults = (): Faults => {
   const waiting: Array<Fault> = []
   return {
@@ -98,7 +100,7 @@ const locked = tooMany(
 
 const nothing: HttpReply = { status: 200, headers: {}, body: "" }
 
-/** What goes out instead of the answer; of a lost answer the call itself is made. */
+/** Answers a call with a fault. The call itself is only made if the fault is a lost answer. */
 export const suffer = <E>(fault: FaultKind, call: Effect.Effect<HttpReply, E>): Effect.Effect<HttpReply, E> => {
   switch (fault) {
     case "timeout":

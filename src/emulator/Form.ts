@@ -2,14 +2,14 @@ import { Effect } from "effect"
 import qs from "qs"
 import { type ProviderError, refuse } from "./ProviderError.ts"
 
-/** Parameters as they arrive, form-encoded: every leaf is a string, and nothing is known about any of them yet. */
+/** Parameters as they arrive, form-encoded: every leaf is a string, and nothing is validated yet. */
 export interface FormInput {
   readonly [name: string]: unknown
 }
 
 /**
- * A well-formed parameter name: `name`, then any number of `[part]`. What falls outside this form the parser would
- * cut or drop without a word.
+ * A well-formed parameter name: `name`, then any number of `[part]`. The parser would silently cut or drop anything
+ * else.
  */
 const wellFormed = /^[^[\]]+(?:\[[^[\]]*\])*$/
 
@@ -36,7 +36,7 @@ const malformedName = (text: string): string | undefined =>
  * `expand[]=...`).
  *
  * Fails on names that are not well formed, on more than 5,000 parameters, on more than 8 levels and on array indexes
- * above 1,000: a parameter is understood or refused, never dropped.
+ * above 1,000: a parameter is either understood or refused, never ignored.
  */
 export const parseForm = (text: string): Effect.Effect<FormInput, ProviderError> => {
   const malformed = malformedName(text)

@@ -36,7 +36,7 @@ const successUrl = (session: Session): string | undefined =>
 const linkOf = ({ objects }: RequestContext, { payment_link }: Session): PaymentLink | undefined =>
   payment_link === null ? undefined : objects.get("payment_link", payment_link)
 
-/** Paid: on to the shop, or the words that a payment link has for its payers. */
+/** The reply after a payment: a redirect to the shop, or the payment link's message for its payers. */
 const afterwards = (context: RequestContext, session: Session): HttpReply => {
   const location = successUrl(session)
   const words = linkOf(context, session)?.after_completion.hosted_confirmation?.custom_message
@@ -58,7 +58,7 @@ const contextOf = (service: Service, transaction: Transaction, request: HttpRequ
 const scopeOf = (transaction: Transaction, sessionId: string): string | undefined =>
   transaction.scopes().find((scope) => transaction.in(scope).get("checkout.session", sessionId) !== undefined)
 
-/** The session, ended first where its time has run out. */
+/** The session, which is expired first if its time has run out. */
 const currentSession = (context: RequestContext, sessionId: string): OpenCheckout | undefined => {
   const session = context.objects.get("checkout.session", sessionId)
   const order = context.objects.get("order", sessionId)
@@ -66,7 +66,7 @@ const currentSession = (context: RequestContext, sessionId: string): OpenCheckou
   return { session: isOverdue(session, context.now) ? expireSession(context, session) : session, order }
 }
 
-/** The page of an open session, with the code that was applied. */
+/** The page of an open session, with the promotion code that is applied. */
 const form = ({ objects }: RequestContext, status: number, { order, session }: OpenCheckout, refusal?: string) => {
   const [discount] = session.discounts
   const code = discount === undefined ? undefined : objects.get("promotion_code", discount.promotion_code)
@@ -120,14 +120,14 @@ const submit = (
   const { session } = checkout
   if (session.status === "expired") return Effect.succeed(expired(410))
   if (session.status === "complete") {
-    // A second click on Pay: the first one's outcome is what the payer wants to see
+    // After a second click on Pay, the payer wants to see the outcome of the first
     return Effect.succeed(submitted.action === "pay" ? afterwards(context, session) : show(context, checkout))
   }
   const link = linkOf(context, session)
   return link !== undefined && !isOpen(link) ? Effect.succeed(closedLink(link)) : act(context, checkout, submitted)
 }
 
-/** Renders a session's page, or carries out what its form asked for, within one transaction. */
+/** Renders a session's page or does what its form asks for, within one transaction. */
 const visit = (
   context: RequestContext,
   sessionId: string,
@@ -138,19 +138,19 @@ const visit = (
   if (input === undefined) return Effect.succeed(show(context, checkout))
   return input.pipe(
     Effect.flatMap((submitted) => submit(context, checkout, submitted)),
-    // What the payer is told when the form was not filled in right: the page again, with the reason
+    // A form that was not filled in correctly gets the page again, with the reason
     Effect.catchTag("ProviderError", (error) => Effect.succeed(form(context, error.status, checkout, error.message)))
   )
 }
 
 /**
- * The page that a payer opens: `GET /c/pay/<session id>` shows it, `POST` does what its buttons do: `action=pay`,
- * `action=decline`, `action=boleto` or `action=pix`, which complete an order that is paid later, or `action=apply`, which
- * only prices the order anew; with `email`, `amount` where the payer chooses
- * it, `promotion_code` where codes are allowed, and `quantities[<place of the item>]` where they are adjustable.
+ * The page that a payer opens. `GET /c/pay/<session id>` shows it, `POST` does what its buttons do: `action=pay`,
+ * `action=decline`, `action=boleto` or `action=pix`, which complete an order that is paid later, or `action=apply`,
+ * which only recalculates the price. Its form has `email`, `amount` if the payer chooses it, `promotion_code` if codes
+ * are allowed, and `quantities[<index of the item>]` if they are adjustable.
  *
- * Answers 303 to the success URL once paid (200 where there is none), 402 after a declined card, 410 for an expired
- * session and for one of a payment link that is closed.
+ * Answers 303 to the success URL once paid (200 if there is none), 402 after a declined card, 410 for an expired
+ * session and for a session of a closed payment link.
  */
 export const hostedPage =
   (service: Service) =>
@@ -172,7 +172,7 @@ export const hostedPage =
     )
   }
 
-/** Ends all open sessions whose time has run out, and tells of each. */
+/** Expires all open sessions whose time has run out, with an event for each. */
 export const expireOverdue = (service: Service): Effect.Effect<void, EmulatorError> =>
   Effect.flatMap(unixSeconds, (now) =>
     service.store.transact((transaction) =>

@@ -6,23 +6,23 @@ import { errorBody, ProviderError, refuse } from "./ProviderError.ts"
 import type { StoredAnswer } from "./Records.ts"
 import type { Store, Transaction } from "./Store.ts"
 
-/** Answers are kept this long, in seconds; the provider promises at least as much. */
+/** Seconds for which answers are kept; the provider promises at least as long. */
 const lifetime = 24 * 60 * 60
 
 /** The provider's bound on the length of a key. */
 const maximumKeyLength = 255
 
-/** An answer as it goes out. */
+/** An answer to a request. */
 export interface Answer {
   readonly status: number
   readonly body: string
-  /** The request that was answered first, where this answer repeats it. */
+  /** The request that got this answer first, if the answer is a repetition. */
   readonly replayOf?: string
 }
 
 /** A request that carries an idempotency key. */
 export interface KeyedRequest {
-  /** The account in whose scope the key counts. */
+  /** The account that the key belongs to. */
   readonly scope: string
   readonly key: string
   readonly method: string
@@ -33,13 +33,13 @@ export interface KeyedRequest {
   readonly now: number
 }
 
-/** Guards operations against being done twice for one key. */
+/** Ensures that an operation runs only once for an idempotency key. */
 export interface Idempotency {
   /**
-   * Runs the operation, or repeats the first answer to its key, byte for byte. The answer is kept in the operation's own
-   * transaction; a refusal is kept as well, a server error is not.
+   * Runs the operation, or repeats the first answer to its key, byte for byte. The answer is stored in the operation's
+   * own transaction; refusals are stored as well, server errors are not.
    *
-   * Errors: `idempotency_error` (400) for other parameters or another endpoint than the first time,
+   * Errors: `idempotency_error` (400) if the parameters or the endpoint differ from the first request,
    * `idempotency_key_in_use` (409) while the first request is under way.
    */
   readonly run: (
@@ -90,7 +90,7 @@ const inUse = (key: string): ProviderError =>
     message: `There is currently another in-progress request using this Idempotent Key: ${key}`
   })
 
-/** Makes the guard. Keys in use are known to this process only: a restart has nothing in progress. */
+/** Creates the guard. Keys in use are kept in memory only: after a restart nothing is in progress. */
 export const makeIdempotency = (store: Store): Idempotency => {
   const underWay = new Set<string>()
 

@@ -15,7 +15,7 @@ const randomText = (length: number): string => {
   return text
 }
 
-/** Characters after the prefix, as many as in the provider's own ids. */
+/** The number of characters after each prefix, the same as in the provider's ids. */
 const lengths = {
   acct_: 16,
   ba_: 24,
@@ -47,13 +47,13 @@ const lengths = {
   txn_: 24
 } as const
 
-/** The prefixes of the ids that the emulator makes. */
+/** The prefixes of the ids that the emulator creates. */
 export type IdPrefix = keyof typeof lengths
 
 /** A new random id with the provider's prefix and length. */
 export const newId = (prefix: IdPrefix): string => prefix + randomText(lengths[prefix])
 
-/** A new random code of eight capital letters or digits, as the provider makes them for coupons and promotion codes. */
+/** A new random code of eight capital letters or digits, like the provider's for coupons and promotion codes. */
 export const newCode = (): string => randomText(8).toUpperCase()
 
 /** The client secret of a payment intent. */

@@ -5,17 +5,17 @@ import { EmulatorError } from "./EmulatorError.ts"
 import { type Change, isKind } from "./Records.ts"
 
 /**
- * The file that outlives the process: a header line, then one JSON line per transaction (`{"changes": [...]}`).
+ * The file that keeps the state: a header line, then one JSON line per transaction (`{"changes": [...]}`).
  *
- * A line is handed to the operating system before the answer that depends on it goes out, so a killed process loses
- * nothing that was answered. It is not forced to the disk: a power failure may cost the last moments.
+ * A line is written to the operating system before the answer that depends on it is sent, so a killed process loses
+ * nothing that was answered. It is not flushed to the disk: a power failure may lose the last moments.
  */
 export interface Journal {
   /** Appends one transaction; on failure the file is as it was before. */
   readonly append: (changes: ReadonlyArray<Change>) => Effect.Effect<void, EmulatorError>
 }
 
-/** Keeps nothing: for an emulator that lives in memory only. */
+/** Stores nothing: for an emulator whose state is in memory only. */
 export const memoryJournal: Journal = { append: () => Effect.void }
 
 const header = JSON.stringify({ journal: "connected-payments-emulator", version: 1 })
@@ -38,7 +38,7 @@ const toChange = (raw: unknown): Change | undefined => {
   const { id, kind, scope, value } = raw
   if (typeof id !== "string" || typeof kind !== "string" || typeof scope !== "string") return undefined
   if (!isKind(kind) || value === undefined) return undefined
-  // Untyped boundary: the header says that this emulator wrote the line, and it writes values of the kind's type
+  // Untyped boundary: by its header this emulator wrote the file, and it writes only values of the kind's type
   return { scope, kind, id, value } as Change
 }
 
@@ -54,10 +54,11 @@ const parseLine = (line: string): ReadonlyArray<Change> | undefined => {
 }
 
 /**
- * All changes in the file, oldest first; none where there is no file.
+ * Reads all changes in the file, oldest first; none if there is no file.
  *
- * A last line without its end is what a killed process was writing: nobody got an answer that depends on it, and it is
- * left out. Any other line that cannot be read fails with `JournalUnreadable`, so that nothing is lost unnoticed.
+ * A last line without a line end was being written when the process was killed: nobody got an answer that depends on
+ * it, and it is ignored. Any other line that cannot be read fails with `JournalUnreadable`, so that nothing is lost
+ * unnoticed.
  */
 export const readJournal = (file: string): Effect.Effect<ReadonlyArray<Change>, EmulatorError> =>
   Effect.try({ try: () => fs.readFileSync(file, "utf8"), catch: (cause) => cause }).pipe(
@@ -66,7 +67,7 @@ export const readJournal = (file: string): Effect.Effect<ReadonlyArray<Change>, 
     ),
     Effect.flatMap((content) => {
       const lines = content.split("\n")
-      // What follows the last line's end: empty, or torn
+      // What follows the last line end: empty, or an incomplete line
       lines.pop()
       if (lines.length === 0)
         return content === "" || header.startsWith(content)
@@ -91,7 +92,7 @@ const writeAll = (descriptor: number, text: string): number => {
   return bytes.length
 }
 
-/** Writes the compacted file beside the old one and puts it in its place in one step; answers its open descriptor. */
+/** Writes the compacted file beside the old one and renames it atomically; returns its open descriptor. */
 const replaceFile = (
   file: string,
   changes: Iterable<Change>
@@ -112,7 +113,7 @@ const replaceFile = (
   }
 }
 
-/** Replaces the file by one that holds just these records (mode 0600) and opens it for appending. */
+/** Replaces the file with one that holds just these records (mode 0600) and opens it for appending. */
 export const openJournal = (
   file: string,
   records: Iterable<Change>

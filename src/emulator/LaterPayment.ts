@@ -9,17 +9,17 @@ import type { RequestContext } from "./Route.ts"
 import type { PaymentMethod } from "./resources/Charges.ts"
 import { createCustomer } from "./resources/Customers.ts"
 
-/** Methods by which a payer completes an order and pays it later: bank slip and instant transfer. */
+/** Payment methods with which a payer completes an order and pays later: bank slip and instant transfer. */
 export const laterMethods = ["boleto", "pix"] as const
 
 /** One of {@link laterMethods}. */
 export type LaterMethod = (typeof laterMethods)[number]
 
-/** Whether an order can be paid later: one in reais, of something that is sold once. */
+/** Whether an order can be paid later: it is in Brazilian reais and not for a subscription. */
 export const canPayLater = ({ amount_total, currency, mode }: Session): boolean =>
   mode === "payment" && currency === "brl" && amount_total > 0
 
-/** How long a slip or code can be paid, in seconds. */
+/** How long a slip or a code is valid, in seconds. */
 const validity: { readonly [M in LaterMethod]: number } = { boleto: 3 * 24 * 60 * 60, pix: 24 * 60 * 60 }
 
 const nextActionOf = (method: LaterMethod, expiresAt: number): PaymentIntent["next_action"] =>
@@ -40,7 +40,7 @@ const optionsOf = (method: LaterMethod): NonNullable<PaymentIntent["payment_meth
     ? { boleto: { expires_after_days: 3 } }
     : { pix: { expires_after_seconds: validity.pix, expires_at: null } }
 
-/** The payment intent once the payer has taken the slip or the code. */
+/** The payment intent once the payer has the slip or the code. */
 const waiting = (context: RequestContext, intent: PaymentIntent, method: LaterMethod): PaymentIntent => ({
   ...intent,
   next_action: nextActionOf(method, context.now + validity[method]),
@@ -51,11 +51,11 @@ const waiting = (context: RequestContext, intent: PaymentIntent, method: LaterMe
 })
 
 /**
- * Completes an open session by a method that pays later: it is complete and unpaid (`payment_status`) until
+ * Completes an open session with a method that pays later: it is complete but unpaid (`payment_status`) until
  * {@link settle}.
  *
  * Events: `payment_intent.created` (at the first attempt), `payment_intent.requires_action`,
- * `checkout.session.completed`. Error (400): an order that cannot be paid so; see {@link canPayLater}.
+ * `checkout.session.completed`. Error (400): an order that cannot be paid later; see {@link canPayLater}.
  */
 export const payLater = Effect.fnUntraced(function* (
   context: RequestContext,
@@ -83,7 +83,7 @@ export const payLater = Effect.fnUntraced(function* (
 const methodOf = ({ payment_method_types }: PaymentIntent): PaymentMethod =>
   laterMethods.find((method) => payment_method_types.includes(method)) ?? "card"
 
-/** The slip or code ran out: no charge was made. Event: `payment_intent.payment_failed`. */
+/** Expires the slip or the code: no charge is created. Event: `payment_intent.payment_failed`. */
 const runOut = (context: RequestContext, before: PaymentIntent): void => {
   const intent: PaymentIntent = {
     ...before,
@@ -110,10 +110,11 @@ const unpaidIntent = (context: RequestContext, session: Session): Effect.Effect<
 }
 
 /**
- * The payment of a session that was completed unpaid arrives, or its slip or code runs out.
+ * Settles a session that was completed unpaid: its payment arrives, or its slip or code expires.
  *
  * Events: `charge.succeeded`, `payment_intent.succeeded`, `checkout.session.async_payment_succeeded`; or
- * `payment_intent.payment_failed`, `checkout.session.async_payment_failed`. Error (400): a session that waits for none.
+ * `payment_intent.payment_failed`, `checkout.session.async_payment_failed`. Error (400): a session that does not wait
+ * for a payment.
  */
 export const settle = Effect.fnUntraced(function* (
   context: RequestContext,

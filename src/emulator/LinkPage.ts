@@ -9,12 +9,12 @@ import { type Service, unixSeconds } from "./Service.ts"
 
 const unknownLink = messageReply(404, "Not found", "There is no such payment link.")
 
-/** What a payer reads where a link no longer sells: the shop's own words, if it has any. */
+/** The page of a link that no longer sells: the shop's own message if it has one. */
 export const closedLink = ({ inactive_message }: PaymentLink): HttpReply =>
   messageReply(410, "Closed", inactive_message ?? "This payment link is no longer active.")
 
 /**
- * Opens a payment link: `GET /b/<payment link id>` makes a checkout session of it and leads on to its page (303).
+ * Opens a payment link: `GET /b/<payment link id>` creates a checkout session and redirects to its page (303).
  *
  * Answers 404 for an unknown link, and 410 with its message for one that is inactive or sold out.
  */

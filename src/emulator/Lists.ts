@@ -16,7 +16,7 @@ export interface PageRequest {
   readonly starting_after?: string
 }
 
-/** A page of a list, as the provider answers it. */
+/** A page of a list in the provider's form. */
 export interface Page<Item> {
   readonly object: "list"
   readonly data: ReadonlyArray<Item>
@@ -27,16 +27,16 @@ export interface Page<Item> {
 const defaultLimit = 10
 
 interface ListSource<Item> {
-  /** All items, in the order in which the list answers them. */
+  /** All items, in the order of the list. */
   readonly items: ReadonlyArray<Item>
   readonly url: string
-  /** The provider's word for one item, for its message about an unknown cursor. */
+  /** The provider's word for one item, used in the message about an unknown cursor. */
   readonly noun: string
   readonly matches?: (item: Item) => boolean
 }
 
 /**
- * One page: the items that match, after (or before) the cursor. The cursor itself need not match the filter.
+ * Returns one page: the matching items after (or before) the cursor. The cursor itself need not match the filter.
  *
  * Errors: `resource_missing` (400) for an unknown cursor; both cursors at once (400).
  */
@@ -64,5 +64,5 @@ export const page = <Item extends { readonly id: string }>(
   })
 }
 
-/** Newest first: the reverse of the order in which records were made, whatever their second. */
+/** Newest first: the reverse of the order in which records were created, even within the same second. */
 export const newestFirst = <Item>(oldestFirst: ReadonlyArray<Item>): ReadonlyArray<Item> => oldestFirst.toReversed()

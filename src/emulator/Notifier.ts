@@ -10,13 +10,13 @@ import { olderApiVersion } from "./Versions.ts"
 
 /** Sends the notifications of connected accounts to the platform. */
 export interface Notifier {
-  /** Names the target of one of the platform's entries; its notifications wait until then. */
+  /** Sets the target of one of the platform's entries; its notifications wait until then. */
   readonly setTarget: (entry: Entry, target: WebhookTarget) => Effect.Effect<void, EmulatorError>
-  /** The attempts made so far for an event whose notification is pending; undefined where this process made none. */
+  /** The attempts made so far for an event whose notification is pending; undefined if this process made none. */
   readonly attemptsOf: (event: string) => number | undefined
 }
 
-/** The scope of what belongs to the emulator itself and to no account. */
+/** The scope of records that belong to the emulator itself and not to an account. */
 const ownScope = "emulator"
 
 const attemptTimeout = Duration.seconds(10)
@@ -24,7 +24,7 @@ const attemptTimeout = Duration.seconds(10)
 /** Attempts under way at once. They begin in the order of their events. */
 const concurrency = 32
 
-/** From 200 ms, doubling, to 5 s, jittered; without end. */
+/** From 200 ms, doubling up to 5 s, with jitter; without end. */
 const backoff = Schedule.exponential("200 millis").pipe(
   Schedule.jittered,
   Schedule.modifyDelay((_, delay) => Duration.min(delay, Duration.seconds(5)))
@@ -40,7 +40,7 @@ const reasonOf = (cause: unknown): string => {
   return "code" in cause && typeof cause.code === "string" ? cause.code : cause.name
 }
 
-/** One request; its answer's body is read and thrown away. Whatever happens to it is an outcome, not a failure. */
+/** Makes one request and discards the body of its answer. Whatever goes wrong is an outcome, not a failure. */
 const post = (agent: Agent, url: string, body: string, signature: string): Effect.Effect<Outcome> =>
   Effect.tryPromise({
     try: async (signal) => {
@@ -78,7 +78,7 @@ const advance = (delivery: Delivery, attempts: number, { error, status }: Outcom
 })
 
 /**
- * Records an attempt. While attempts fail in the same way nothing is written, so that an unreachable target does not
+ * Records an attempt. Nothing is written while attempts fail in the same way, so that an unreachable target does not
  * fill the journal; the number of attempts is written with the next different outcome.
  */
 const record = (store: Store, { event, scope }: PendingDelivery, attempts: number, outcome: Outcome) =>
@@ -93,7 +93,7 @@ const record = (store: Store, { event, scope }: PendingDelivery, attempts: numbe
     })
   )
 
-/** What is sent of an event: as it is read, or in the version that its target has at the provider. */
+/** The payload of an event: as the API shows it, or in the older version. */
 const payloadOf = (objects: Scoped, delivery: Delivery, target: WebhookTarget): object | undefined => {
   if (delivery.entry === "thin") return objects.get("thin_event", delivery.event)
   const event = objects.get("event", delivery.event)
@@ -107,7 +107,7 @@ interface Loaded {
   readonly attempts: number
 }
 
-/** The event and how often it was sent before; undefined where it needs no notification any more. */
+/** The event and how often it was sent before; undefined if it needs no notification any more. */
 const load = (
   store: Store,
   { event, scope }: PendingDelivery,
@@ -127,14 +127,14 @@ const load = (
 /** The names under which the targets are kept. */
 const targetIds: Readonly<Record<Entry, string>> = { snapshot: "target", thin: "thin" }
 
-/** An entry of the platform: where it is, as soon as that is known, and what signs the notifications for it. */
+/** Creates one of the platform's entries: its target, once that is set, and the secret that signs its notifications. */
 const makeEntry = Effect.fnUntraced(function* (store: Store, entry: Entry, secret: string) {
   const stored = yield* store.transact((transaction) =>
     Effect.sync(() => transaction.in(ownScope).get("webhook", targetIds[entry]))
   )
   const target = yield* Ref.make(stored)
   const named = yield* Effect.makeLatch(stored !== undefined)
-  /** Waits until the target is named. */
+  /** Waits until the target is set. */
   const whenNamed: Effect.Effect<WebhookTarget> = Effect.flatMap(
     Effect.zipRight(named.await, Ref.get(target)),
     (one) => (one === undefined ? Effect.dieMessage("The latch opens once the target is named") : Effect.succeed(one))
@@ -146,12 +146,12 @@ const makeEntry = Effect.fnUntraced(function* (store: Store, entry: Entry, secre
   return { name, secret, whenNamed }
 })
 
-/** What signs the notifications: each of the platform's entries has a secret of its own. */
+/** The secrets that sign notifications, one for each of the platform's entries. */
 export type Secrets = Readonly<Record<Entry, string>>
 
 /**
- * Starts sending: each event of the store's outbox, again and again until its target answers 2xx. The targets are
- * remembered, so that what was pending goes on after a restart.
+ * Starts sending each event of the store's outbox, until its target answers 2xx. The targets are stored, so that
+ * pending notifications are sent after a restart.
  */
 export const makeNotifier = (store: Store, secrets: Secrets): Effect.Effect<Notifier, EmulatorError, Scope.Scope> =>
   Effect.gen(function* () {

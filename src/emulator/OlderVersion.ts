@@ -3,7 +3,7 @@ import type { Event } from "./Records.ts"
 import type { Scoped } from "./Store.ts"
 import { olderApiVersion } from "./Versions.ts"
 
-/** An object as it is sent, or what of it had other values before. */
+/** An object as it is sent, or its `previous_attributes`. */
 type Plain = Readonly<Record<string, unknown>>
 
 const isPlain = (value: unknown): value is Plain => typeof value === "object" && value !== null && !Array.isArray(value)
@@ -13,13 +13,13 @@ const plain = (value: unknown): Plain => (isPlain(value) ? value : {})
 const without = (object: Plain, ...names: ReadonlyArray<string>): Plain =>
   Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)))
 
-/** The objects of a list within an object, each changed; what is no such list stays as it is. */
+/** Changes each object of a list within an object; anything but such a list is returned as it is. */
 const eachOf = (list: unknown, change: (item: Plain) => Plain): unknown =>
   isPlain(list) && Array.isArray(list["data"])
     ? { ...list, data: list["data"].map((item: unknown) => change(plain(item))) }
     : list
 
-/** The price itself, where lines name it only by its id now. */
+/** The price itself: in the current version a line has only its id. */
 const priceOf = (objects: Scoped, id: unknown): Plain | null => {
   const price = typeof id === "string" ? objects.get("price", id) : undefined
   return price === undefined ? null : present(objects, "price", price, unexpanded)
@@ -87,7 +87,7 @@ const olderSubscription = (subscription: Plain): Plain => {
   }
 }
 
-/** The invoice that a payment intent pays; null where it pays none. */
+/** The invoice that a payment intent pays, or null. */
 const invoiceOf = (objects: Scoped, intent: unknown): string | null =>
   objects.all("invoice").find(({ payments }) => payments.data.some(({ payment }) => payment.payment_intent === intent))
     ?.id ?? null
@@ -119,9 +119,9 @@ const older = (objects: Scoped, object: Plain): Plain => {
 }
 
 /**
- * An event as a notification endpoint of the version before 2025 gets it: an invoice names its subscription and its
- * payment itself and its lines hold their prices, the period stands on the subscription, a payment names its invoice,
- * and the event has no `context`. What only was added since is left in.
+ * An event in the version before 2025: an invoice names its subscription and its payment itself and its lines hold
+ * their prices, the subscription itself has the period, a payment names its invoice, and the event has no `context`.
+ * Fields that were only added since are left in.
  */
 export const inOlderVersion = (objects: Scoped, { context: _, ...event }: Event): Event => {
   const previous = event.data.previous_attributes

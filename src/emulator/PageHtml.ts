@@ -1,7 +1,7 @@
 import { canPayLater } from "./LaterPayment.ts"
 import type { LineItem, Order, Session } from "./Records.ts"
 
-/** HTML that is safe to put into a page: made by {@link html} only. */
+/** HTML that is safe to put into a page: only {@link html} creates it. */
 class Html {
   readonly text: string
   constructor(text: string) {
@@ -19,7 +19,7 @@ const escapes: Readonly<Record<string, string>> = {
 
 const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => escapes[character] ?? "")
 
-/** Escapes everything that is put in but {@link Html} itself. */
+/** Escapes every value except {@link Html} itself. */
 const html = (parts: TemplateStringsArray, ...values: ReadonlyArray<string | Html | ReadonlyArray<Html>>): Html =>
   new Html(
     parts
@@ -34,7 +34,7 @@ const html = (parts: TemplateStringsArray, ...values: ReadonlyArray<string | Htm
 
 const nothing = html``
 
-/** An amount for people: `R$ 5.00` for 500 brl. */
+/** A readable amount: `R$ 5.00` for 500 brl. */
 export const money = (amount: number, currency: string): string => {
   const format = new Intl.NumberFormat("en", { style: "currency", currency: currency.toUpperCase() })
   return format.format(amount / 10 ** (format.resolvedOptions().maximumFractionDigits ?? 2))
@@ -109,7 +109,7 @@ const isChangeable = (session: Session, order: Order): boolean =>
     ({ adjustable_quantity, price }) => adjustable_quantity !== null || price.custom_unit_amount !== null
   )
 
-/** Where something can be chosen, the total can be had before it is paid. */
+/** A button that shows the new total before the payment, if the payer can change it. */
 const applyButton = (session: Session, order: Order): Html =>
   isChangeable(session, order)
     ? html`<button name="action" value="apply" formnovalidate>Update the total</button>
@@ -127,13 +127,13 @@ const amountField = (session: Session, order: Order): Html => {
 `
 }
 
-/** What the payer is about to do; without an amount if it can be another by then. */
+/** The label of the pay button; without an amount if the payer can still change it. */
 const payLabel = (session: Session, order: Order): string => {
   if (isChangeable(session, order)) return "Pay"
   return session.amount_total === 0 ? "Complete the order" : `Pay ${money(session.amount_total, session.currency)}`
 }
 
-/** Methods that pay later, where the order can be paid by them. */
+/** The buttons of the methods that pay later, if the order allows them. */
 const laterButtons = (session: Session): Html =>
   canPayLater(session)
     ? html`<button name="action" value="pix">Pay by Pix</button>
@@ -141,7 +141,7 @@ const laterButtons = (session: Session): Html =>
 `
     : nothing
 
-/** What no payer chooses, apart from what they do. */
+/** Outcomes that no real payer chooses, in a group of their own. */
 const testChoices = (session: Session): Html => html`<fieldset>
 <legend>Test mode: choose what happens</legend>
 <p>No card is asked for. Pay succeeds at once${
@@ -158,7 +158,7 @@ ${amountField(session, order)}${codeField(session, code)}<label>E-mail (optional
 ${laterButtons(session)}${applyButton(session, order)}${testChoices(session)}</form>
 ${session.cancel_url === null ? nothing : html`<p><a href="${session.cancel_url}" rel="noreferrer">Back to the shop</a></p>`}`
 
-/** What the page shows beside the order itself. */
+/** What the page shows besides the order itself. */
 export interface PageState {
   /** The promotion code that is applied; "" for none. */
   readonly code: string
@@ -182,6 +182,6 @@ ${discountRow(session, code)}<tr><th scope="row" colspan="2">Total</th><td>${mon
 ${forms(session, order, code)}`
   )
 
-/** A page that only says something. */
+/** A page that only shows a message. */
 export const messagePage = (title: string, message: string): string =>
   page(title, html`<p role="status">${message}</p>`)

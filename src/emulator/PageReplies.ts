@@ -1,7 +1,10 @@
 import type { HttpReply } from "./Http.ts"
 import { messagePage } from "./PageHtml.ts"
 
-/** Scripts and foreign content are refused; where a form may lead is left open, since a paid one leads to the shop. */
+/**
+ * A page without scripts and foreign content. Form targets are not restricted: after a payment, one redirects to the
+ * shop.
+ */
 export const htmlReply = (status: number, body: string, headers: Readonly<Record<string, string>> = {}): HttpReply => ({
   status,
   headers: {
@@ -15,10 +18,10 @@ export const htmlReply = (status: number, body: string, headers: Readonly<Record
   body
 })
 
-/** A page that only says something. */
+/** A page that only shows a message. */
 export const messageReply = (status: number, title: string, message: string): HttpReply =>
   htmlReply(status, messagePage(title, message))
 
-/** On to another page, which the body names for those who do not follow. */
+/** A redirect; its body links to the other page, for clients that do not follow it. */
 export const redirect = (location: string, title: string, message: string): HttpReply =>
   htmlReply(303, messagePage(title, message), { location: new URL(location).href })

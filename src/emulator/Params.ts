@@ -2,10 +2,10 @@ import { Effect, ParseResult, Schema } from "effect"
 import type { FormInput } from "./Form.ts"
 import { type ProviderError, refuse } from "./ProviderError.ts"
 
-/** Annotation of a parameter's schema: the provider's error code for a value that the schema refuses. */
+/** Annotation of a parameter's schema: the provider's error code for values that the schema refuses. */
 const refusalCode = Symbol.for("connected-payments/emulator/refusalCode")
 
-/** Reads one leaf: the value, or the message to refuse it with. */
+/** Reads one leaf: returns the value, or the message of its refusal. */
 type Read<A> = (raw: unknown) => { readonly value: A } | { readonly refused: string }
 
 const leaf = <A>(target: Schema.Schema<A>, read: Read<A>, code?: string): Schema.Schema<A, unknown> => {
@@ -22,7 +22,7 @@ const leaf = <A>(target: Schema.Schema<A>, read: Read<A>, code?: string): Schema
   return code === undefined ? schema : schema.annotations({ [refusalCode]: code })
 }
 
-/** A parameter that may be left out. */
+/** An optional parameter. */
 export const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
 const emptyMessage =
@@ -46,14 +46,14 @@ export const text = (max = 5_000): Schema.Schema<string, unknown> =>
     )
   )
 
-/** A text that an empty string unsets: null then. */
+/** A text that an empty string unsets: the value is null then. */
 export const clearable = <A, I>(schema: Schema.Schema<A, I>) =>
   Schema.Union(
     leaf(Schema.Null, (raw) => (raw === "" ? { value: null } : { refused: "Invalid value" })),
     schema
   )
 
-/** A text that matches the pattern; `what` stands in the message. */
+/** A text that matches the pattern; `what` names it in the message. */
 export const matching = (pattern: RegExp, what: string, code?: string): Schema.Schema<string, unknown> =>
   leaf(
     Schema.String,
@@ -74,7 +74,7 @@ export const integer = (min = 0, max = Number.MAX_SAFE_INTEGER): Schema.Schema<n
     "parameter_invalid_integer"
   )
 
-/** A decimal that is not negative, of at most 12 places; kept as text, so that no digit is lost. */
+/** A decimal that is not negative, with at most 12 decimal places; kept as text, so that no digit is lost. */
 export const decimal: Schema.Schema<string, unknown> = matching(/^\d{1,15}(?:\.\d{1,12})?$/, "decimal")
 
 /** A number above zero, such as a length or a weight. */
@@ -83,7 +83,7 @@ export const positive: Schema.Schema<number, unknown> = leaf(Schema.Number, (raw
   return value > 0 ? { value } : { refused: `Invalid number: ${shown(raw)}` }
 })
 
-/** A percentage above 0, to 100, of at most 4 places. */
+/** A percentage above 0 and up to 100, with at most 4 decimal places. */
 export const percent: Schema.Schema<number, unknown> = leaf(Schema.Number, (raw) => {
   const value = typeof raw === "string" && /^\d{1,3}(?:\.\d{1,4})?$/.test(raw) ? Number(raw) : 0
   return value > 0 && value <= 100 ? { value } : { refused: `Invalid percentage: ${shown(raw)}` }
@@ -115,7 +115,7 @@ export const url: Schema.Schema<string, unknown> = leaf(
   "url_invalid"
 )
 
-/** A currency: any case on the way in, lower case from then on. */
+/** A currency: accepted in any case, decoded to lower case. */
 export const currency: Schema.Schema<string, unknown> = leaf(Schema.String, (raw) =>
   typeof raw === "string" && knownCurrencies.has(raw.toUpperCase())
     ? { value: raw.toLowerCase() }
@@ -132,7 +132,7 @@ export const listOf = <A, I>(item: Schema.Schema<A, I>, max = 100) =>
     return items.length > max ? { refused: `Array has too many items: at most ${max}` } : { value: items }
   }).pipe(Schema.compose(Schema.Array(item), { strict: false }))
 
-/** Values by the place of what they are for, counted from 0: `quantities[2]=5`. */
+/** Values by the index of their item, counted from 0: `quantities[2]=5`. */
 export const byIndex = <A, I>(item: Schema.Schema<A, I>) =>
   leaf(Schema.Record({ key: Schema.String, value: Schema.Unknown }), (raw) =>
     typeof raw === "object" && raw !== null && Object.keys(raw).every((key) => /^\d{1,3}$/.test(key))
@@ -140,7 +140,7 @@ export const byIndex = <A, I>(item: Schema.Schema<A, I>) =>
       : { refused: "Invalid object" }
   ).pipe(Schema.compose(Schema.Record({ key: Schema.String, value: item }), { strict: false }))
 
-/** A change of metadata: values to set by key, an empty value removes its key; `""` as a whole removes all. */
+/** A change of metadata: values to set by key; an empty value removes its key, and `""` for the whole removes all. */
 export type MetadataPatch = Readonly<Record<string, string>> | ""
 
 /** Metadata: at most 50 keys of at most 40 characters, values of at most 500. */
@@ -150,7 +150,7 @@ export const metadata: Schema.Schema<MetadataPatch, unknown> = leaf(
     if (raw === "") return { value: "" }
     if (typeof raw !== "object" || raw === null) return { refused: "Invalid object" }
     const entries: Record<string, string> = {}
-    // A key that is a number makes an array of the form's reader: its entries are the keys all the same
+    // The form's parser turns numeric keys into an array, whose entries still have the right keys
     for (const [key, value] of Object.entries(raw)) {
       if (typeof value !== "string" || value.length > 500)
         return { refused: `Metadata value of '${key}' must be a string of at most 500 characters` }
@@ -161,7 +161,7 @@ export const metadata: Schema.Schema<MetadataPatch, unknown> = leaf(
   }
 )
 
-/** The metadata that a change leaves. */
+/** The metadata after a change. */
 export const patchMetadata = (
   current: Readonly<Record<string, string>>,
   patch: MetadataPatch | undefined
@@ -179,7 +179,7 @@ export const range = Schema.Union(
   })
 )
 
-/** Whether a moment lies in the range; without one, always. */
+/** Whether a moment is in the range; always true without a range. */
 export const inRange = (moment: number, within: typeof range.Type | undefined): boolean =>
   within === undefined ||
   (typeof within === "number"
@@ -198,13 +198,13 @@ interface Found {
   readonly code: string | undefined
 }
 
-/** The first refused parameter: the innermost issue, with the code that the nearest schema around it carries. */
+/** The first refused parameter: the innermost issue, with the code of the nearest schema around it. */
 const firstRefusal = (issue: ParseResult.ParseIssue, path: ReadonlyArray<PropertyKey>, code?: string): Found => {
   switch (issue._tag) {
     case "Pointer":
       return firstRefusal(issue.issue, [...path, ...(Array.isArray(issue.path) ? issue.path : [issue.path])], code)
     case "Composite": {
-      // Of a union's members the last is the general one, whose complaint fits the value best
+      // The last member of a union is the most general one, and its message fits the value best
       const inner = Array.isArray(issue.issues)
         ? issue.ast._tag === "Union"
           ? issue.issues.at(-1)
@@ -247,7 +247,7 @@ const toError = ({ code, message, path, reason }: Found): ProviderError => {
 }
 
 /**
- * Decodes the parameters of a request and refuses what the schema does not know.
+ * Decodes the parameters of a request and refuses those that the schema does not know.
  *
  * Errors, as at the provider (all 400): `parameter_unknown`, `parameter_missing`, `parameter_invalid_integer`,
  * `parameter_invalid_empty`, `url_invalid`, or no code, each with `param`.

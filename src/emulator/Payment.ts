@@ -7,7 +7,7 @@ import type { RequestContext } from "./Route.ts"
 import { createCustomer } from "./resources/Customers.ts"
 import { subscribe } from "./Subscribing.ts"
 
-/** What the payer filled in on the page. */
+/** What the payer entered on the page. */
 export interface Payer extends Choices {
   readonly email: string | null
 }
@@ -29,8 +29,8 @@ const payOnce = (context: RequestContext, checkout: OpenCheckout, email: string 
 }
 
 /**
- * Pays an open session as the payer chose it: payment intent and charge succeed, the session is complete. An order of 0
- * is complete without a payment (`no_payment_required`).
+ * Pays an open session with the payer's choices: payment intent and charge succeed, the session is complete. An order
+ * of 0 is completed without a payment (`no_payment_required`).
  *
  * Events: `payment_intent.created` (at the first attempt), `charge.succeeded`, `payment_intent.succeeded`,
  * `checkout.session.completed`; for a subscription see {@link subscribe}.
@@ -42,7 +42,7 @@ export const pay = Effect.fnUntraced(function* (context: RequestContext, checkou
 })
 
 /**
- * Lets the card be declined: the session stays open, and the same payment intent can succeed later.
+ * Declines the card: the session stays open, and the same payment intent can succeed later.
  *
  * Events: `payment_intent.created` (at the first attempt), `charge.failed`, `payment_intent.payment_failed`.
  */

@@ -8,7 +8,7 @@ import { type CardOutcome, decline, makeCharge, type PaymentMethod } from "./res
 import { makePaymentIntent } from "./resources/PaymentIntents.ts"
 import { countSale } from "./resources/PaymentLinks.ts"
 
-/** The payment intent of an order: one for all attempts, made at the first of them (`payment_intent.created`). */
+/** The payment intent of an order: one for all attempts, created at the first of them (`payment_intent.created`). */
 export const intentOf = (
   context: RequestContext,
   { order, session }: OpenCheckout,
@@ -34,7 +34,7 @@ interface Attempt {
 }
 
 const charge = (context: RequestContext, intent: PaymentIntent, { email, method, outcome }: Attempt): Charge => {
-  // An asynchronous payment method is chosen before it pays
+  // An asynchronous payment method has been chosen before the payment arrives
   const paymentMethod = typeof intent.payment_method === "string" ? intent.payment_method : newId("pm_")
   const attempt = makeCharge(intent, { created: context.now, outcome, method, paymentMethod, email })
   const made = outcome === "approved" ? { ...attempt, balance_transaction: recordCharge(context, attempt).id } : attempt
@@ -88,13 +88,13 @@ export const fail = (context: RequestContext, waiting: PaymentIntent, email: str
   return intent
 }
 
-/** What a session has led to. */
+/** The result of a session. */
 export type Outcome = Pick<Session, "payment_status"> &
   Partial<Pick<Session, "customer" | "invoice" | "payment_intent" | "subscription">>
 
 /**
- * Completes a session: its code is redeemed and its payment link counts it. Event: `checkout.session.completed`, and
- * `payment_link.updated` where that closes the link.
+ * Completes a session, redeems its code and counts it on its payment link. Event: `checkout.session.completed`, and
+ * `payment_link.updated` if that closes the link.
  */
 export const complete = (
   context: RequestContext,

@@ -18,10 +18,10 @@ export type AnswerShape = { readonly object: Shape } | { readonly listOf: Shape 
 /** The provider's bound on the parts of an expansion path. */
 const maximumDepth = 4
 
-/** Items that an expanded list shows; the rest is to be fetched from the list's own URL. */
+/** Items that an expanded list shows; clients fetch the rest from the list's own URL. */
 const includedItems = 10
 
-/** Where a path has come to: an answer, a part of an object, or a value that leads no further. */
+/** What the part of a path read so far leads to: an answer, a part of an object, or a value without fields. */
 type Place = AnswerShape | { readonly partOf: Fields } | "leaf"
 
 const fieldsAt = (at: Place): Fields => {
@@ -64,7 +64,9 @@ const isExpandable = (shape: AnswerShape, path: ReadonlyArray<string>): boolean 
 const add = (tree: Expansion, [head, ...rest]: ReadonlyArray<string>): Expansion =>
   head === undefined ? tree : { ...tree, [head]: add(tree[head] ?? unexpanded, rest) }
 
-/** Checks the paths of an `expand` parameter against what such an answer can hold; 400 where it cannot. */
+/**
+ * Checks the paths of an `expand` parameter against the fields of the answer; fails with 400 if it has no such field.
+ */
 export const parseExpansion = (
   shape: AnswerShape,
   paths: ReadonlyArray<string>
@@ -88,7 +90,7 @@ type Plain = Readonly<Record<string, unknown>>
 
 const isPlain = (value: unknown): value is Plain => typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** The same change to a value, or to each value of a list. */
+/** Changes a value, or each value of a list. */
 const each = (value: unknown, change: (one: unknown) => unknown): unknown =>
   Array.isArray(value) ? value.map(change) : change(value)
 
@@ -134,7 +136,7 @@ const presentField = (objects: Scoped, field: Field, value: unknown, owner: Plai
   }
 }
 
-/** Whether a field holds objects that are to be presented even where nothing was asked for. */
+/** Whether a field holds objects that are presented even if they are not expanded. */
 const isAlwaysShown = ({ how }: Field): boolean => how === "embedded" || how === "items" || how === "part"
 
 const presentFields = (objects: Scoped, fields: Fields, value: object, expansion: Expansion): Plain => {
@@ -152,11 +154,11 @@ const presentFields = (objects: Scoped, fields: Fields, value: object, expansion
   return shown
 }
 
-/** A stored object as the provider shows it: ids where nothing was asked for, objects where it was. */
+/** A stored object as the provider shows it: references are ids unless they are expanded. */
 export const present = (objects: Scoped, shape: Shape, value: object, expansion: Expansion): Plain =>
   presentFields(objects, fieldsOf[shape], value, expansion)
 
-/** The same for an answer, which may be a page of objects. */
+/** An answer as the provider shows it, which may be a page of objects. */
 export const presentAnswer = (objects: Scoped, shape: AnswerShape, value: object, expansion: Expansion): Plain => {
   if ("object" in shape) return present(objects, shape.object, value, expansion)
   const page: Plain = { ...value }

@@ -1,12 +1,12 @@
 import { Data } from "effect"
 
-/** The error families of the provider that the emulator answers with (`error.type`). */
+/** The provider's error types (`error.type`) that the emulator uses. */
 export type ProviderErrorType = "invalid_request_error" | "idempotency_error" | "card_error" | "api_error"
 
 /**
- * A refusal in the provider's own terms: what becomes `{ error: { type, code, param, message, ... } }` with `status`.
+ * A refusal in the provider's form: becomes `{ error: { type, code, param, message, ... } }` with `status`.
  *
- * `param` is in the provider's notation (`line_items[0][price]`). `code` is absent where the provider sends none.
+ * `param` is in the provider's notation (`line_items[0][price]`). `code` is absent if the provider sends none.
  */
 export class ProviderError extends Data.TaggedError("ProviderError")<{
   readonly status: number
@@ -17,20 +17,20 @@ export class ProviderError extends Data.TaggedError("ProviderError")<{
   readonly declineCode?: string
 }> {}
 
-/** What is known of a refused request; see {@link refuse}. */
+/** The details of a refusal; see {@link refuse}. */
 export interface Refusal {
   readonly message: string
   readonly code?: string
   readonly param?: string
-  /** HTTP status; 400 where it is absent. */
+  /** HTTP status; default 400. */
   readonly status?: number
 }
 
-/** An `invalid_request_error`, status 400 unless told otherwise. */
+/** An `invalid_request_error`, by default with status 400. */
 export const refuse = ({ status = 400, ...rest }: Refusal): ProviderError =>
   new ProviderError({ status, type: "invalid_request_error", ...rest })
 
-/** What the provider calls the id in the URL of each kind of object, as its refusals do: some by their own name. */
+/** The provider's name for the id in the URL of each kind of object, used in its refusals. */
 const pathParams = {
   "balance transaction": "id",
   charge: "charge",
@@ -56,13 +56,13 @@ export type Noun = keyof typeof pathParams
 const noSuch = (status: number, noun: string, id: string, param: string): ProviderError =>
   refuse({ status, code: "resource_missing", param, message: `No such ${noun}: '${id}'` })
 
-/** An unknown object where its id stands in the URL (status 404). */
+/** An unknown object whose id is in the URL (status 404). */
 export const notFound = (noun: Noun, id: string): ProviderError => noSuch(404, noun, id, pathParams[noun])
 
-/** An unknown object where its id stands in a parameter (status 400). */
+/** An unknown object whose id is in a parameter (status 400). */
 export const resourceMissing = (noun: string, id: string, param: string): ProviderError => noSuch(400, noun, id, param)
 
-/** Access to an account that the platform does not have, or no longer has (status 403, `account_invalid`). */
+/** An account that the platform has no access to, or no longer has (status 403, `account_invalid`). */
 export const accountInvalid = (account: string): ProviderError =>
   refuse({
     status: 403,
@@ -70,14 +70,14 @@ export const accountInvalid = (account: string): ProviderError =>
     message: `The provided key does not have access to account '${account}' (or that account does not exist). Application access may have been revoked.`
   })
 
-/** The answer to a defect: nothing about its cause leaves the process (status 500). */
+/** The answer to a defect (status 500); it reveals nothing about the cause. */
 export const internalError: ProviderError = new ProviderError({
   status: 500,
   type: "api_error",
   message: "An unknown error occurred in the emulator."
 })
 
-/** The error body as it goes over the wire. */
+/** The JSON body of an error. */
 export const errorBody = (error: ProviderError): string =>
   JSON.stringify({
     error: {

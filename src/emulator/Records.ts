@@ -2,8 +2,8 @@ import type { Stripe } from "stripe"
 import type { ApiVersion } from "./Versions.ts"
 
 /**
- * A provider type as it goes over the wire. The SDK's types speak of `Decimal` where the JSON has a string, and of an
- * object where an id may have been expanded.
+ * A provider type as it is in the JSON. The SDK's types have `Decimal` for what is a string there, and allow an
+ * expanded object in place of an id.
  */
 export type Wire<T> = T extends string
   ? T
@@ -43,7 +43,7 @@ export type Session = Omit<
   readonly payment_link: string | null
   readonly subscription: string | null
 }
-/** What lowers the total of a session; the payer enters promotion codes only, so `coupon` is null. */
+/** A discount of a session; the payer enters promotion codes only, so `coupon` is null. */
 export interface SessionDiscount {
   readonly coupon: null
   readonly promotion_code: string
@@ -97,7 +97,7 @@ export type Dispute = Omit<Wire<Stripe.Dispute>, "charge" | "payment_intent" | "
   readonly payment_intent: string | null
 }
 
-/** A list within an object: kept whole, shown in part. */
+/** A list within an object: stored in full, shown in part. */
 export interface List<Item> {
   readonly object: "list"
   readonly data: ReadonlyArray<Item>
@@ -105,7 +105,7 @@ export interface List<Item> {
   readonly url: string
 }
 
-/** An event, with the snapshot of its object as it was then. */
+/** An event with a snapshot of its object at that time. */
 export interface Event {
   readonly id: string
   readonly object: "event"
@@ -121,7 +121,7 @@ export interface Event {
   readonly type: Stripe.Event.Type
 }
 
-/** A thin event: what has happened to which object, without the object. */
+/** A thin event: it names what happened and the object, but does not contain it. */
 export interface ThinEvent {
   readonly id: string
   readonly object: "v2.core.event"
@@ -129,11 +129,11 @@ export interface ThinEvent {
   /** ISO 8601. */
   readonly created: string
   readonly livemode: false
-  /** The connected account that it happened on; absent on events of the platform itself. */
+  /** The connected account on which it happened; absent on events of the platform itself. */
   readonly context?: string
-  /** Absent where the event is about no object. */
+  /** Absent if the event is not about an object. */
   readonly related_object?: RelatedObject
-  /** The event that tells the same with its object. */
+  /** The event that reports the same with its object. */
   readonly snapshot_event?: string
 }
 
@@ -141,19 +141,19 @@ export interface ThinEvent {
 export interface RelatedObject {
   readonly id: string
   readonly type: string
-  /** Where it is read, such as `/v1/accounts/acct_1`. */
+  /** Its URL, such as `/v1/accounts/acct_1`. */
   readonly url: string
 }
 
-/** Which API request caused an event; nulls where no request did. */
+/** The API request that caused an event; nulls if none did. */
 export interface EventRequest {
   readonly id: string | null
   readonly idempotency_key: string | null
 }
 
 /**
- * What a checkout session (or a payment link) sells and what it was asked to hand on: not part of the session that the
- * provider shows.
+ * What a checkout session (or a payment link) sells, and the data for the payment or the subscription: the provider
+ * does not show these with the session.
  */
 export interface Order {
   readonly items: ReadonlyArray<LineItem>
@@ -177,19 +177,19 @@ export interface SubscriptionData {
   readonly trialPeriodDays: number | null
 }
 
-/** The platform's two entries for notifications: of events with their object, and of thin ones. */
+/** The platform's two entries for notifications: for events with their object, and for thin events. */
 export type Entry = "snapshot" | "thin"
 
 /**
- * How far the notification of an event has come. While it is pending, `attempts` and the two fields after it are
- * written when the outcome changes, not at every repetition.
+ * The state of an event's notification. While it is pending, `attempts` and the two fields after it are written when
+ * the outcome changes, not at every repetition.
  */
 export interface Delivery {
-  /** A thin event where `entry` says so. */
+  /** The event's id; a thin event's if `entry` is `thin`. */
   readonly event: string
-  /** Which of the platform's entries it goes to; absent: the one for snapshots. */
+  /** The entry that it goes to; by default the one for snapshots. */
   readonly entry?: Entry
-  /** The version that the payload is made in; absent: the target's. */
+  /** The version of the payload; by default the target's. */
   readonly apiVersion?: ApiVersion
   readonly state: "pending" | "delivered"
   readonly attempts: number
@@ -214,23 +214,23 @@ export interface StoredAnswer {
 /** Where the notifications of connected accounts go. */
 export interface WebhookTarget {
   readonly url: string
-  /** The version that snapshots are sent in; absent: the current one. */
+  /** The version of snapshots; by default the current one. */
   readonly apiVersion?: ApiVersion
 }
 
-/** Whether the platform still may act for a connected account; an account without such a record is connected. */
+/** Whether the platform may still act for a connected account; an account without this record is connected. */
 export interface Connection {
   readonly account: string
   readonly revoked: boolean
 }
 
-/** The balance transactions that a payout pays out, its own among them. */
+/** The balance transactions that a payout pays out, including its own. */
 export interface PayoutContents {
   readonly payout: string
   readonly transactions: ReadonlyArray<string>
 }
 
-/** Every kind of record that the emulator keeps, by the name it has in the journal. */
+/** Every kind of record that the emulator keeps, by its name in the journal. */
 export interface Records {
   readonly account: Account
   readonly product: Product
@@ -261,7 +261,7 @@ export interface Records {
 
 export type Kind = keyof Records
 
-/** Records by kind and id, in the order of their making; `Absent` is null where a removal is to be remembered. */
+/** Records by kind and id, in the order of their creation; `Absent` is null if removals must be remembered. */
 export type Collections<Absent = never> = { readonly [K in Kind]: Map<string, Records[K] | Absent> }
 
 export const emptyCollections = <Absent = never>(): Collections<Absent> => ({
@@ -299,7 +299,7 @@ const noCollections = emptyCollections()
 /** All kinds of records. */
 export const kinds: ReadonlyArray<Kind> = Object.keys(noCollections).filter(isKind)
 
-/** One record set, or removed (`value: null`), in an account's scope. */
+/** One record that is set, or removed (`value: null`), in an account's scope. */
 export type Change<K extends Kind = Kind> = {
   [P in K]: { readonly scope: string; readonly kind: P; readonly id: string; readonly value: Records[P] | null }
 }[K]

@@ -10,13 +10,13 @@ import { makeInvoice } from "./resources/InvoiceCreation.ts"
 import { makePaymentIntent } from "./resources/PaymentIntents.ts"
 import { dueNow } from "./resources/Sales.ts"
 
-/** A period of a subscription comes to its end, and the card pays for the next one or does not. */
+/** The end of a subscription's period: the card pays for the next one, or is declined. */
 export interface RenewalOrder {
   readonly id: string
   readonly outcome: "paid" | "failed"
 }
 
-/** The next period of a subscription, in which it is active, or past due where the card did not pay. */
+/** The subscription in its next period: active, or past due if the card was declined. */
 const renewed = (before: Subscription, outcome: RenewalOrder["outcome"]): Subscription => ({
   ...before,
   items: {
@@ -52,7 +52,7 @@ const lineItems = (subscription: Subscription): ReadonlyArray<LineItem> =>
     }
   })
 
-/** What the period costs, less a discount that still counts in it. */
+/** The items of the period with their prices, less a discount that still applies. */
 const pricedItems = ({ now, objects }: RequestContext, subscription: Subscription) => {
   const [id] = subscription.discounts
   const discount = id === undefined ? undefined : objects.get("discount", id)
@@ -102,7 +102,7 @@ const ofCustomer = ({ objects }: RequestContext, id: string): Effect.Effect<Cust
 }
 
 /**
- * Renews a subscription, whatever the time.
+ * Renews a subscription, whether or not its period has ended.
  *
  * Events: those of the payment, then `invoice.created`, `invoice.finalized`, and `invoice.paid` with
  * `invoice.payment_succeeded` or `invoice.payment_failed`, and `customer.subscription.updated`.

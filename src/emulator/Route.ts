@@ -6,15 +6,15 @@ import { type AnswerShape, parseExpansion, presentAnswer } from "./Presentation.
 import type { ProviderError } from "./ProviderError.ts"
 import type { Scoped, Transaction } from "./Store.ts"
 
-/** What an operation works with. */
+/** The context of an operation. */
 export interface RequestContext extends EventOrigin {
   /** The objects of the account that the request is about. */
   readonly objects: Scoped
-  /** The objects of the platform, connected accounts among them. */
+  /** The objects of the platform, including its connected accounts. */
   readonly platform: { readonly id: string; readonly objects: Scoped }
-  /** Where the emulator itself is reached. */
+  /** The emulator's own base URL. */
   readonly baseUrl: string
-  /** Tells that something has happened to an object; see {@link emit}. */
+  /** Reports that something has happened to an object; see {@link emit}. */
   readonly emit: (happening: Happening) => void
 }
 
@@ -43,7 +43,7 @@ export interface Route {
   readonly method: "GET" | "POST" | "DELETE"
   /** Such as `/v1/products/:id`. */
   readonly path: string
-  /** Decodes parameters and expansions: what fails here fails before the operation began. */
+  /** Decodes parameters and expansions; what fails here fails before the operation begins. */
   readonly prepare: (input: FormInput, ids: ReadonlyArray<string>) => Effect.Effect<Prepared, ProviderError>
 }
 
@@ -52,13 +52,13 @@ interface RouteDefinition<A, I> {
   readonly path: string
   readonly answers: AnswerShape
   readonly params: Schema.Schema<A, I>
-  /** @param id the first id in the path; "" where the path has none */
+  /** @param id the first id in the path, or "" if it has none */
   readonly run: (context: RequestContext, params: A, id: string) => Effect.Effect<object, ProviderError>
 }
 
 const expandParams = Schema.Struct({ expand: optional(listOf(text())) })
 
-/** Makes a route of an operation; `expand` is understood by all of them and need not be in `params`. */
+/** Creates the route of an operation; all of them understand `expand`, which need not be in `params`. */
 export const route = <A, I>({ answers, method, params, path, run }: RouteDefinition<A, I>): Route => ({
   method,
   path,
@@ -73,7 +73,7 @@ export const route = <A, I>({ answers, method, params, path, run }: RouteDefinit
   })
 })
 
-/** Parameters of an operation that takes none but `expand`. A struct without any field would take whatever comes. */
+/** Parameters of an operation that accepts only `expand`. A struct without any field would accept anything. */
 export const noParams = Schema.Struct({ "": optional(Schema.Never) })
 
 interface Matched {

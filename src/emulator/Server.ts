@@ -12,20 +12,20 @@ export type Handler = (request: HttpRequest) => Effect.Effect<HttpReply>
 
 export interface ServeOptions {
   readonly host: string
-  /** 0 for a free one. */
+  /** 0 for any free port. */
   readonly port: number
 }
 
 /** Largest body of a request, in bytes. */
 const maximumBody = 1024 * 1024
 
-/** How long requests in flight may take once the server closes. */
+/** How long requests under way may take once the server closes. */
 const closeGraceMilliseconds = 1_000
 
-/** Between two bytes of an answer without an end. */
+/** The pause between two bytes of an answer without an end. */
 const dripMilliseconds = 50
 
-/** Longer than the pauses of a client that keeps its connections: it should not find them closed under its request. */
+/** Longer than a client leaves its connections idle, so that none is closed just as it sends a request. */
 const keepAliveMilliseconds = 60_000
 
 const bodyOf = (message: IncomingMessage): Effect.Effect<string, "too large" | "aborted"> =>
@@ -63,7 +63,7 @@ const headersOf = (id: string, headers: HttpReply["headers"]) => ({
   "stripe-version": apiVersion
 })
 
-/** Blanks, which JSON allows before its value, until the client has enough or the server closes. */
+/** Sends spaces, which JSON allows before its value, until the client gives up or the server closes. */
 const drip = (response: ServerResponse, id: string, { headers, status }: HttpReply): void => {
   response.writeHead(status, headersOf(id, headers))
   const dripping = setInterval(() => response.write(" "), dripMilliseconds)
@@ -98,7 +98,7 @@ const exchange = (handler: Handler, message: IncomingMessage, response: ServerRe
   return bodyOf(message).pipe(
     Effect.flatMap((body) => handler(requestOf(message, id, body))),
     Effect.flatMap((reply) => write(response, id, reply)),
-    // Of a request whose sender has gone there is nobody left to answer
+    // If the sender has gone, there is nobody left to answer
     Effect.catchAll((reason) => (reason === "aborted" ? Effect.void : write(response, id, tooLarge)))
   )
 }
@@ -127,7 +127,7 @@ const listen = (server: Server, { host, port }: ServeOptions): Effect.Effect<Add
     })
   })
 
-/** Stops listening, lets requests in flight finish for a moment, then cuts what is still open. */
+/** Stops listening, gives requests under way a moment to finish, then closes the connections that are left. */
 const close = (server: Server): Effect.Effect<void> =>
   Effect.async((resume) => {
     const cut = setTimeout(() => server.closeAllConnections(), closeGraceMilliseconds)
@@ -139,10 +139,10 @@ const close = (server: Server): Effect.Effect<void> =>
   })
 
 /**
- * Serves HTTP until the scope closes, which takes at most a little more than a second, open keep-alive connections
- * included. Answers the URL. Every answer carries `request-id` and `stripe-version`.
+ * Serves HTTP until the scope closes, which takes little more than a second, even with open keep-alive connections.
+ * Returns the URL. Every answer carries `request-id` and `stripe-version`.
  *
- * @param handlerAt makes the handler once the URL is known
+ * @param handlerAt creates the handler once the URL is known
  */
 export const serve = (
   options: ServeOptions,

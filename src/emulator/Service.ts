@@ -1,13 +1,13 @@
 import { Clock, Effect } from "effect"
 import type { Store } from "./Store.ts"
 
-/** What the emulator's HTTP faces share. */
+/** What the emulator's HTTP interfaces share. */
 export interface Service {
   readonly store: Store
   /** The platform's own account. */
   readonly platformId: string
   readonly secretKey: string
-  /** Where the emulator is reached. */
+  /** The emulator's base URL. */
   readonly baseUrl: string
 }
 

@@ -1,7 +1,7 @@
 import type { Kind } from "./Records.ts"
 import type { Scoped } from "./Store.ts"
 
-/** What kind of object an answer is, as far as expanding its fields goes. */
+/** The kind of object in an answer, which decides what can be expanded. */
 export type Shape =
   | "account"
   | "application"
@@ -30,24 +30,24 @@ export type Shape =
   | "subscription"
   | "subscription_item"
 
-/** The fields of an object that name further objects. */
+/** The fields of an object that refer to other objects. */
 export type Fields = Readonly<Record<string, Field>>
 
-/** How a field that names further objects behaves. */
+/** A field that refers to other objects. */
 export type Field =
-  /** Holds an id or a list of ids, or the objects where that was asked for. */
+  /** Holds an id or a list of ids, or the objects if it is expanded. */
   | { readonly how: "reference"; readonly shape: Shape & Kind }
-  /** Holds the id of an object of one of several kinds; what that object refers to cannot be asked for. */
+  /** Holds the id of an object of one of several kinds, whose own references cannot be expanded. */
   | { readonly how: "variant"; readonly shapes: ReadonlyArray<Shape & Kind> }
   /** Always holds the object. */
   | { readonly how: "embedded"; readonly shape: Shape }
   /** Always holds a list, of which the first items are shown. */
   | { readonly how: "items"; readonly shape: Shape }
-  /** Kept with the object but shown only where asked for. */
+  /** Stored with the object but shown only if it is expanded. */
   | { readonly how: "hidden" }
-  /** A part of the object (or a list of parts) with such fields of its own. */
+  /** A part of the object (or a list of parts) that has such fields itself. */
   | { readonly how: "part"; readonly fields: Fields }
-  /** A list that is no field of the stored object; shown only where asked for. */
+  /** A list that is not a field of the stored object; shown only if it is expanded. */
   | {
       readonly how: "list"
       readonly shape: Shape
@@ -66,7 +66,7 @@ const soldItems = (path: string): Field => ({
   url: (id) => `/v1/${path}/${id}/line_items`
 })
 
-/** Of every shape the fields that can be expanded or that hold objects. */
+/** The fields of each shape that can be expanded or that hold objects. */
 export const fieldsOf: { readonly [S in Shape]: Fields } = {
   account: {},
   application: {},

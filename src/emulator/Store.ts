@@ -12,40 +12,40 @@ import {
   type Records
 } from "./Records.ts"
 
-/** One account's records within a transaction: sees what the transaction has written. */
+/** One account's records within a transaction, with what the transaction has written. */
 export interface Scoped {
   readonly get: <K extends Kind>(kind: K, id: string) => Records[K] | undefined
-  /** All records of a kind, oldest first; a change of a record does not move it. */
+  /** All records of a kind, oldest first; changing a record does not move it. */
   readonly all: <K extends Kind>(kind: K) => ReadonlyArray<Records[K]>
   readonly put: <K extends Kind>(kind: K, id: string, value: Records[K]) => void
   readonly remove: (kind: Kind, id: string) => void
 }
 
-/** What one request sees and changes: all of it happens, or nothing. */
+/** What one request reads and writes: all of it is applied, or nothing. */
 export interface Transaction {
   /** The records in the scope of an account (or of another owner, such as the emulator itself). */
   readonly in: (scope: string) => Scoped
   readonly scopes: () => ReadonlyArray<string>
 }
 
-/** An event whose notification is still to be sent. */
+/** An event whose notification has not been delivered yet. */
 export interface PendingDelivery {
   readonly scope: string
   readonly event: string
-  /** Which of the platform's entries it goes to. */
+  /** The platform's entry that it goes to. */
   readonly entry: Entry
 }
 
-/** The emulator's state: in memory, with the journal behind it. */
+/** The emulator's state, in memory and in the journal. */
 export interface Store {
   /**
-   * Runs the body alone (transactions follow one another) and, when it succeeds, writes its changes to the journal as
-   * one line before they are seen. A body that fails, or a journal that cannot be written, changes nothing.
+   * Runs the body alone (one transaction at a time) and, if it succeeds, writes its changes to the journal as one line
+   * before they become visible. If the body fails or the journal cannot be written, nothing changes.
    */
   readonly transact: <A, E, R>(
     body: (transaction: Transaction) => Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | EmulatorError, R>
-  /** Deliveries to make, in the order of their events: those left from before the start, then each new one. */
+  /** Pending deliveries, in the order of their events: those left from before the start, then each new one. */
   readonly outbox: Queue.Dequeue<PendingDelivery>
 }
 
@@ -75,11 +75,11 @@ const changesOfKind = <K extends Kind>(
   return Array.from(collection, ([id, value]) => ({ scope, kind, id, value }))
 }
 
-/** What a state holds, as changes from nothing: each kind in the order of its making. */
+/** The changes that lead from an empty state to this one: each kind in the order of creation. */
 const changesOf = (state: State<null>): ReadonlyArray<Change> =>
   Array.from(state).flatMap(([scope, collections]) => kinds.flatMap((kind) => changesOfKind(scope, kind, collections)))
 
-/** A view of the state with the writes of one transaction laid over it. */
+/** A view of the state with the writes of one transaction on top. */
 const overlay = (state: State, writes: State<null>, scope: string): Scoped => {
   const base = collectionsOf(state, scope)
   const written = collectionsOf(writes, scope)
@@ -119,9 +119,9 @@ const pendingDeliveries = (state: State): ReadonlyArray<PendingDelivery> =>
   )
 
 /**
- * Opens the state: empty, or as the journal has it, which is compacted on the way.
+ * Opens the state: empty, or from the journal, which it compacts.
  *
- * @param journalFile absent for a state that ends with the process
+ * @param journalFile if absent, the state is in memory only
  */
 export const makeStore = (journalFile: string | undefined): Effect.Effect<Store, EmulatorError, Scope.Scope> =>
   Effect.gen(function* () {

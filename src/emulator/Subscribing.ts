@@ -6,7 +6,7 @@ import { createCustomer } from "./resources/Customers.ts"
 import { makeInvoice } from "./resources/InvoiceCreation.ts"
 import { makeDiscount, makeSubscription } from "./resources/SubscriptionCreation.ts"
 
-/** Keeps the discount that a code gives to a subscription; one for a single invoice does not stay with it. */
+/** Adds the discount of a code to a subscription; one for a single invoice does not stay with it. */
 const discountedBy = (context: RequestContext, session: Session, subscription: Subscription) => {
   const coupon = couponOf(context, session)
   if (coupon === undefined) return { discount: undefined, subscription }
@@ -18,7 +18,7 @@ const discountedBy = (context: RequestContext, session: Session, subscription: S
   }
 }
 
-/** Tells of an invoice that was made, sent out and paid in one go. */
+/** Reports an invoice that was created, finalized and paid at once. */
 const tellOfPaid = (context: RequestContext, invoice: Invoice): void => {
   for (const type of ["invoice.created", "invoice.finalized", "invoice.paid", "invoice.payment_succeeded"] as const) {
     context.emit({ type, shape: "invoice", object: invoice })
@@ -42,10 +42,10 @@ const paymentFor = (
 }
 
 /**
- * Completes a session that sells a subscription: customer, first payment (none in a trial of all that is sold),
+ * Completes a session that sells a subscription: customer, first payment (none if everything sold is in a trial),
  * subscription and first invoice.
  *
- * Events: `customer.created`; `payment_intent.created`, `charge.succeeded`, `payment_intent.succeeded` where there is
+ * Events: `customer.created`; `payment_intent.created`, `charge.succeeded`, `payment_intent.succeeded` if there is
  * something to pay; `customer.subscription.created`, `invoice.created`, `invoice.finalized`, `invoice.paid`,
  * `invoice.payment_succeeded`, `checkout.session.completed`.
  */

@@ -1,13 +1,12 @@
-/** The API version that the emulator speaks: that of the installed `stripe` package. */
+/** The emulator's API version: that of the installed `stripe` package. */
 export const apiVersion = "2026-10-28.endive"
 
 /**
- * The last version before the changes of 2025, which moved what an invoice and its lines say of subscription, payment
- * and price.
+ * The last version before the changes of 2025, which moved an invoice's and its lines' subscription, payment and price.
  */
 export const olderApiVersion = "2024-12-18.acacia"
 
-/** The versions that snapshots can be sent in: at the provider each notification endpoint has its own. */
+/** The versions in which snapshots can be sent: at the provider, each webhook endpoint has its own. */
 export const apiVersions = [apiVersion, olderApiVersion] as const
 
 /** One of {@link apiVersions}. */

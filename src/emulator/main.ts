@@ -3,7 +3,7 @@ import { Config, Console, Effect, Option, Redacted } from "effect"
 import { makeEmulator } from "./Emulator.ts"
 
 /**
- * The emulator's settings: `EMULATOR_HOST` (default 127.0.0.1), `EMULATOR_PORT` (default 0: a free one),
+ * The emulator's settings: `EMULATOR_HOST` (default 127.0.0.1), `EMULATOR_PORT` (default 0: any free port),
  * `EMULATOR_JOURNAL` (absent: state in memory only), `EMULATOR_SECRET_KEY`, `EMULATOR_WEBHOOK_SECRET`,
  * `EMULATOR_THIN_WEBHOOK_SECRET` (default: the same).
  */
@@ -22,7 +22,7 @@ const settings = Config.all({
   thinWebhookSecret: Config.option(Config.redacted(Config.nonEmptyString("EMULATOR_THIN_WEBHOOK_SECRET")))
 })
 
-/** Runs until it is told to stop; the first line of its output is its URL. */
+/** Runs until SIGTERM or SIGINT; the first line of its output is its URL. */
 const main = Effect.gen(function* () {
   const { host, journalFile, port, secretKey, thinWebhookSecret, webhookSecret } = yield* settings
   const emulator = yield* makeEmulator({

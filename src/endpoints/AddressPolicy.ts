@@ -2,17 +2,17 @@
  * Which IP addresses the service may send events to (contract 5.2).
  *
  * A customer chooses a destination, and the operator's network connects to it, so an address that only that network can
- * reach must never be connected to (server-side request forgery). For IPv4 there is a list of what is refused; for IPv6
- * one of what is allowed, because its special ranges, and the forms that carry an IPv4 address, keep growing.
+ * reach must never be connected to (server-side request forgery). For IPv4 there is a list of refused ranges; for IPv6
+ * one of allowed ranges, because its special ranges, and the forms that contain an IPv4 address, keep growing.
  */
 import { BlockList, isIP } from "node:net"
 import { isPrivateAddress } from "../bounds/PrivateNetworks.ts"
 
-/** Whether loopback counts as a destination. */
+/** The addresses that are allowed besides public ones. */
 export interface AddressPolicy {
   /** True only for a local destination if the setting for local development allows those; never in production. */
   readonly allowLoopback: boolean
-  /** Only these private networks, which the operator allowed for development; never in production. */
+  /** Private networks that the operator allows for development; never in production. */
   readonly networks?: BlockList
 }
 
@@ -71,8 +71,8 @@ const loopback = ipv4Subnets([["127.0.0.0", 8]])
 loopback.addAddress("::1", "ipv6")
 
 /**
- * Whether anybody on the internet can reach the address. `address` is an address in its usual text form; anything else
- * (a name, an address with a zone id, a shortened or numeric IPv4 form) is not public.
+ * Whether the address is reachable from anywhere on the internet. `address` is an address in its usual text form;
+ * anything else (a name, an address with a zone id, a shortened or numeric IPv4 form) is not public.
  */
 export const isPublicAddress = (address: string): boolean => {
   if (address.includes("%")) return false

@@ -20,7 +20,7 @@ import {
 /** The longest URL accepted, in characters, as given and as normalised. */
 export const maxDestinationUrlLength = 2048
 
-/** Which rule a destination broke. */
+/** The rule that a destination breaks. */
 export type DestinationRefusalReason =
   | "malformed"
   | "too_long"
@@ -33,8 +33,8 @@ export type DestinationRefusalReason =
   | "address"
 
 /**
- * The service does not send to this destination. `message` is for the integrator: it names the rule and never repeats
- * the URL, which may hold a password (contract 5.2).
+ * A destination that the service refuses to send to. `message` is for the integrator: it names the rule and never
+ * repeats the URL, which may hold a password (contract 5.2).
  */
 export class DestinationRefusal extends Data.TaggedError("DestinationRefusal")<{
   readonly reason: DestinationRefusalReason
@@ -52,7 +52,7 @@ export class DestinationUnresolvable extends Data.TaggedError("DestinationUnreso
   }
 }
 
-/** Which destinations are allowed besides public ones. */
+/** The destinations that are allowed besides public ones. */
 export interface DestinationOptions {
   /** Whether `localhost` and loopback addresses are allowed, with http or https and on any port (local development). */
   readonly allowLocal: boolean

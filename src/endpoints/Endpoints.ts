@@ -42,7 +42,7 @@ import {
 import { makeEndpointsRepo } from "./EndpointsRepo.ts"
 import { newSigningSecret, secretContext } from "./Secrets.ts"
 
-/** Where the operator allows destinations besides the internet. */
+/** The destinations that the operator allows besides public ones. */
 export interface DestinationSettings {
   /** Loopback and plain HTTP destinations, in the sandbox only. */
   readonly allowLocalDestinations: boolean
@@ -67,7 +67,7 @@ export const destinationRules = (
       }
     : { allowLocal: false }
 
-/** Why an endpoint was not created. */
+/** The errors of creating an endpoint. */
 export type CreateEndpointError =
   | EndpointLimitReached
   | DestinationRejected

@@ -21,7 +21,7 @@ export interface EndpointRow {
   readonly previousSecretExpiresAt: Date | null
 }
 
-/** How many of an endpoint's deliveries are checked at most before one of its rotated secrets is erased early. */
+/** The most deliveries of an endpoint that are checked before one of its rotated secrets is erased early. */
 const mostDeliveriesLookedThrough = 1000
 
 /** A skipped event with the exact text that would have been sent. */
@@ -32,8 +32,17 @@ export interface SkippedRow {
   readonly payload: string
 }
 
-/** The SQL of endpoints; nobody outside the slice imports this. */
-export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
+type Sql = SqlClient.SqlClient
+
+const inTenant = (sql: Sql, tenant: Tenant) =>
+  sql`organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}`
+
+/** The condition on `payments.endpoints e` for the tenant's endpoints that are not deleted. */
+const ofTenant = (sql: Sql, tenant: Tenant) =>
+  sql`e.organization_id = ${tenant.organizationId} AND e.environment = ${tenant.environment} AND e.deleted_at IS NULL`
+
+/** The statements that return endpoints. */
+const rowStatements = (sql: Sql) => {
   const columns = sql.literal(`
     e.id, e.name, e.url, e.environment, COALESCE(e.events, ARRAY['payment.succeeded']) AS events, e.filters, e.active,
     e.created_at AS "createdAt", e.updated_at AS "updatedAt",
@@ -41,65 +50,10 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
      WHERE s.organization_id = e.organization_id AND s.environment = e.environment AND s.endpoint_id = e.id
        AND ${isOverlapping("s")}) AS "previousSecretExpiresAt"`)
 
-  const inTenant = (tenant: Tenant) =>
-    sql`organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}`
-
-  const ofTenant = (tenant: Tenant) =>
-    sql`e.organization_id = ${tenant.organizationId} AND e.environment = ${tenant.environment} AND e.deleted_at IS NULL`
-
-  /** Ends the deliveries that have left the queue in the common table expression `gone`. */
-  const failGone = sql.literal(`
-    UPDATE payments.deliveries d SET
-      state = 'failed', finished_at = now(), attempt_count = gone.attempt_count,
-      last_http_status = NULL, last_error_code = 'endpoint_deleted'
-    FROM gone
-    WHERE d.organization_id = gone.organization_id AND d.environment = gone.environment AND d.id = gone.id`)
-
   return {
-    /**
-     * Locks the workspace's row until the transaction ends, so that a count of its endpoints holds. Rows that refer to
-     * the workspace can be inserted meanwhile.
-     */
-    lockWorkspace: (tenant: Tenant) =>
-      sql`
-        SELECT 1 FROM payments.workspaces
-        WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
-        FOR NO KEY UPDATE`,
-
-    count: (tenant: Tenant) =>
-      Effect.map(
-        sql<{ count: number }>`SELECT count(*)::int AS count FROM payments.endpoints e WHERE ${ofTenant(tenant)}`,
-        ([row]) => row?.count ?? 0
-      ),
-
-    insert: (
-      tenant: Tenant,
-      endpoint: {
-        readonly id: EndpointId
-        readonly name: string
-        readonly url: string
-        readonly events: ReadonlyArray<string>
-        readonly filters: Filters
-      }
-    ) =>
-      sql`
-        INSERT INTO payments.endpoints (organization_id, environment, id, name, url, events, filters)
-        VALUES (${tenant.organizationId}, ${tenant.environment}, ${endpoint.id}, ${endpoint.name}, ${endpoint.url},
-          ${endpoint.events}::text[], ${JSON.stringify(endpoint.filters)}::jsonb)`,
-
-    insertSecret: (
-      tenant: Tenant,
-      secret: { readonly id: string; readonly endpointId: EndpointId; readonly encrypted: Encrypted }
-    ) =>
-      sql`
-        INSERT INTO payments.endpoint_secrets
-          (organization_id, environment, id, endpoint_id, master_key_id, ciphertext, created_at)
-        VALUES (${tenant.organizationId}, ${tenant.environment}, ${secret.id}, ${secret.endpointId},
-          ${secret.encrypted.masterKeyId}, ${secret.encrypted.ciphertext}, clock_timestamp())`,
-
     find: (tenant: Tenant, id: EndpointId) =>
       Effect.map(
-        sql<EndpointRow>`SELECT ${columns} FROM payments.endpoints e WHERE ${ofTenant(tenant)} AND e.id = ${id}`,
+        sql<EndpointRow>`SELECT ${columns} FROM payments.endpoints e WHERE ${ofTenant(sql, tenant)} AND e.id = ${id}`,
         ([row]) => Option.fromNullable(row)
       ),
 
@@ -109,7 +63,7 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
           SELECT count(*)::int FROM payments.deliveries d
           WHERE d.organization_id = e.organization_id AND d.environment = e.environment AND d.endpoint_id = e.id
             AND NOT d.test AND d.failed_at > now() - interval '24 hours') AS "recentFailures"
-        FROM payments.endpoints e WHERE ${ofTenant(tenant)} ORDER BY e.id DESC`,
+        FROM payments.endpoints e WHERE ${ofTenant(sql, tenant)} ORDER BY e.id DESC`,
 
     /** Null leaves a column as it is. */
     update: (
@@ -130,34 +84,90 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
             events = COALESCE(${change.events}::text[], e.events),
             filters = COALESCE(${change.filters === null ? null : JSON.stringify(change.filters)}::jsonb, e.filters),
             updated_at = now()
-          WHERE ${ofTenant(tenant)} AND e.id = ${id}
+          WHERE ${ofTenant(sql, tenant)} AND e.id = ${id}
           RETURNING ${columns}`,
         ([row]) => Option.fromNullable(row)
-      ),
+      )
+  }
+}
 
-    /** Locks the endpoint's row until the transaction ends; returns whether there is such an endpoint. */
-    lock: (tenant: Tenant, id: EndpointId) =>
-      Effect.map(
-        sql`SELECT 1 FROM payments.endpoints e WHERE ${ofTenant(tenant)} AND e.id = ${id} FOR NO KEY UPDATE`,
-        (rows) => rows.length > 0
-      ),
+/** The statements on the workspace's and the endpoints' rows that return none of them. */
+const endpointStatements = (sql: Sql) => ({
+  /**
+   * Locks the workspace's row until the transaction ends, so that a count of its endpoints holds. Rows that refer to
+   * the workspace can be inserted meanwhile.
+   */
+  lockWorkspace: (tenant: Tenant) =>
+    sql`
+      SELECT 1 FROM payments.workspaces
+      WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
+      FOR NO KEY UPDATE`,
 
+  count: (tenant: Tenant) =>
+    Effect.map(
+      sql<{ count: number }>`SELECT count(*)::int AS count FROM payments.endpoints e WHERE ${ofTenant(sql, tenant)}`,
+      ([row]) => row?.count ?? 0
+    ),
+
+  insert: (
+    tenant: Tenant,
+    endpoint: {
+      readonly id: EndpointId
+      readonly name: string
+      readonly url: string
+      readonly events: ReadonlyArray<string>
+      readonly filters: Filters
+    }
+  ) =>
+    sql`
+      INSERT INTO payments.endpoints (organization_id, environment, id, name, url, events, filters)
+      VALUES (${tenant.organizationId}, ${tenant.environment}, ${endpoint.id}, ${endpoint.name}, ${endpoint.url},
+        ${endpoint.events}::text[], ${JSON.stringify(endpoint.filters)}::jsonb)`,
+
+  /** Locks the endpoint's row until the transaction ends; returns whether there is such an endpoint. */
+  lock: (tenant: Tenant, id: EndpointId) =>
+    Effect.map(
+      sql`SELECT 1 FROM payments.endpoints e WHERE ${ofTenant(sql, tenant)} AND e.id = ${id} FOR NO KEY UPDATE`,
+      (rows) => rows.length > 0
+    ),
+
+  touch: (tenant: Tenant, id: EndpointId) =>
+    sql`UPDATE payments.endpoints e SET updated_at = now() WHERE ${ofTenant(sql, tenant)} AND e.id = ${id}`,
+
+  /** Whether there is or was such an endpoint: the events that a deleted one missed stay readable. */
+  existed: (tenant: Tenant, id: EndpointId) =>
+    Effect.map(
+      sql`SELECT 1 FROM payments.endpoints WHERE ${inTenant(sql, tenant)} AND id = ${id}`,
+      (rows) => rows.length > 0
+    )
+})
+
+/** The statements that delete an endpoint and end its deliveries. */
+const deletionStatements = (sql: Sql) => {
+  /** Ends the deliveries that have left the queue in the common table expression `gone`. */
+  const failGone = sql.literal(`
+    UPDATE payments.deliveries d SET
+      state = 'failed', finished_at = now(), attempt_count = gone.attempt_count,
+      last_http_status = NULL, last_error_code = 'endpoint_deleted'
+    FROM gone
+    WHERE d.organization_id = gone.organization_id AND d.environment = gone.environment AND d.id = gone.id`)
+
+  return {
     markDeleted: (tenant: Tenant, id: EndpointId) =>
-      sql`UPDATE payments.endpoints e SET deleted_at = now(), updated_at = now() WHERE ${ofTenant(tenant)} AND e.id = ${id}`,
-
-    eraseSecrets: (tenant: Tenant, id: EndpointId) =>
-      sql`DELETE FROM payments.endpoint_secrets WHERE ${inTenant(tenant)} AND endpoint_id = ${id}`,
+      sql`UPDATE payments.endpoints e SET deleted_at = now(), updated_at = now() WHERE ${ofTenant(sql, tenant)} AND e.id = ${id}`,
 
     /** Ends waiting deliveries. An attempt under way loses its lease with this: it is recorded and changes nothing. */
     failQueued: (tenant: Tenant, id: EndpointId) =>
       sql`
         WITH gone AS (
-          DELETE FROM payments.delivery_queue WHERE ${inTenant(tenant)} AND endpoint_id = ${id}
+          DELETE FROM payments.delivery_queue WHERE ${inTenant(sql, tenant)} AND endpoint_id = ${id}
           RETURNING organization_id, environment, id, attempt_count
         )
         ${failGone}`,
 
-    /** The same for deliveries that a notification under way has queued since. Without secrets they can't be sent. */
+    /**
+     * Ends deliveries that a notification under way has queued since the deletion. Without secrets they can't be sent.
+     */
     failQueuedOfDeleted: sql`
       WITH gone AS (
         DELETE FROM payments.delivery_queue q USING payments.endpoints e
@@ -165,91 +175,109 @@ export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
           AND q.environment = e.environment AND q.endpoint_id = e.id
         RETURNING q.organization_id, q.environment, q.id, q.attempt_count
       )
-      ${failGone}`,
+      ${failGone}`
+  }
+}
 
-    /**
-     * Makes the current secret the previous one; returns until when it still signs new events. Uses the clock, not the
-     * transaction's start, since this may have waited for another rotation.
-     */
-    retireSecret: (tenant: Tenant, id: EndpointId) =>
-      Effect.map(
-        sql<{ signsUntil: Date }>`
-          UPDATE payments.endpoint_secrets SET retired_at = clock_timestamp()
-          WHERE ${inTenant(tenant)} AND endpoint_id = ${id} AND retired_at IS NULL
-          RETURNING ${sql.literal(signsUntil("endpoint_secrets"))} AS "signsUntil"`,
-        ([row]) => Option.fromNullable(row?.signsUntil)
-      ),
+/** The statements on signing secrets. */
+const secretStatements = (sql: Sql) => ({
+  insertSecret: (
+    tenant: Tenant,
+    secret: { readonly id: string; readonly endpointId: EndpointId; readonly encrypted: Encrypted }
+  ) =>
+    sql`
+      INSERT INTO payments.endpoint_secrets
+        (organization_id, environment, id, endpoint_id, master_key_id, ciphertext, created_at)
+      VALUES (${tenant.organizationId}, ${tenant.environment}, ${secret.id}, ${secret.endpointId},
+        ${secret.encrypted.masterKeyId}, ${secret.encrypted.ciphertext}, clock_timestamp())`,
 
-    touch: (tenant: Tenant, id: EndpointId) =>
-      sql`UPDATE payments.endpoints e SET updated_at = now() WHERE ${ofTenant(tenant)} AND e.id = ${id}`,
+  /**
+   * Retires the current secret; returns until when it still signs new events. Uses the clock, not the transaction's
+   * start, since this may have waited for another rotation.
+   */
+  retireSecret: (tenant: Tenant, id: EndpointId) =>
+    Effect.map(
+      sql<{ signsUntil: Date }>`
+        UPDATE payments.endpoint_secrets SET retired_at = clock_timestamp()
+        WHERE ${inTenant(sql, tenant)} AND endpoint_id = ${id} AND retired_at IS NULL
+        RETURNING ${sql.literal(signsUntil("endpoint_secrets"))} AS "signsUntil"`,
+      ([row]) => Option.fromNullable(row?.signsUntil)
+    ),
 
-    /**
-     * Erases expired secrets: after the overlap if no delivery that may still be sent is bound to them, and in any case
-     * once they no longer sign anything. If an endpoint has too many deliveries to check, its secret stays until then.
-     * Returns how many were erased, at most `batchSize`.
-     */
-    eraseRetiredSecrets: (batchSize: number) =>
-      Effect.map(
-        sql`
-          WITH old AS MATERIALIZED (
-            SELECT s.organization_id, s.environment, s.id FROM payments.endpoint_secrets s
-            WHERE ${sql.literal(signsNoNew("s"))} AND (${sql.literal(hasEnded("s"))} OR (
-              SELECT count(*) <= ${mostDeliveriesLookedThrough} AND NOT COALESCE(
-                bool_or(s.id = ANY (d.secret_ids) AND ${sql.literal(mayStillBeSent("d"))}), false)
-              FROM (
-                SELECT secret_ids, state, created_at FROM payments.deliveries
-                WHERE organization_id = s.organization_id AND environment = s.environment
-                  AND endpoint_id = s.endpoint_id
-                LIMIT ${mostDeliveriesLookedThrough + 1}
-              ) d
-            ))
-            ORDER BY s.retired_at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
-          )
-          DELETE FROM payments.endpoint_secrets s USING old
-          WHERE s.organization_id = old.organization_id AND s.environment = old.environment AND s.id = old.id
-          RETURNING 1`,
-        (rows) => rows.length
-      ),
+  /**
+   * Erases expired secrets: after the overlap if no delivery that may still be sent is bound to them, and in any case
+   * once they no longer sign anything. If an endpoint has too many deliveries to check, its secret stays until then.
+   * Returns how many were erased, at most `batchSize`.
+   */
+  eraseRetiredSecrets: (batchSize: number) =>
+    Effect.map(
+      sql`
+        WITH old AS MATERIALIZED (
+          SELECT s.organization_id, s.environment, s.id FROM payments.endpoint_secrets s
+          WHERE ${sql.literal(signsNoNew("s"))} AND (${sql.literal(hasEnded("s"))} OR (
+            SELECT count(*) <= ${mostDeliveriesLookedThrough} AND NOT COALESCE(
+              bool_or(s.id = ANY (d.secret_ids) AND ${sql.literal(mayStillBeSent("d"))}), false)
+            FROM (
+              SELECT secret_ids, state, created_at FROM payments.deliveries
+              WHERE organization_id = s.organization_id AND environment = s.environment
+                AND endpoint_id = s.endpoint_id
+              LIMIT ${mostDeliveriesLookedThrough + 1}
+            ) d
+          ))
+          ORDER BY s.retired_at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
+        )
+        DELETE FROM payments.endpoint_secrets s USING old
+        WHERE s.organization_id = old.organization_id AND s.environment = old.environment AND s.id = old.id
+        RETURNING 1`,
+      (rows) => rows.length
+    ),
 
-    /** Whether there is or was such an endpoint: the events that a deleted one missed stay readable. */
-    existed: (tenant: Tenant, id: EndpointId) =>
-      Effect.map(
-        sql`SELECT 1 FROM payments.endpoints WHERE ${inTenant(tenant)} AND id = ${id}`,
-        (rows) => rows.length > 0
-      ),
+  eraseSecrets: (tenant: Tenant, id: EndpointId) =>
+    sql`DELETE FROM payments.endpoint_secrets WHERE ${inTenant(sql, tenant)} AND endpoint_id = ${id}`
+})
 
-    isSkipped: (tenant: Tenant, id: EndpointId, eventId: string) =>
-      Effect.map(
-        sql`
-          SELECT 1 FROM payments.skipped_events
-          WHERE ${inTenant(tenant)} AND endpoint_id = ${id} AND event_id = ${eventId}`,
-        (rows) => rows.length > 0
-      ),
+/** The statements on events that were skipped while their endpoint was paused. */
+const skippedStatements = (sql: Sql) => ({
+  isSkipped: (tenant: Tenant, id: EndpointId, eventId: string) =>
+    Effect.map(
+      sql`
+        SELECT 1 FROM payments.skipped_events
+        WHERE ${inTenant(sql, tenant)} AND endpoint_id = ${id} AND event_id = ${eventId}`,
+      (rows) => rows.length > 0
+    ),
 
-    /** Newest first, after the event `after` if one is given. */
-    listSkipped: (
-      tenant: Tenant,
-      id: EndpointId,
-      page: { readonly after: string | undefined; readonly limit: number }
-    ) => {
-      const after =
-        page.after === undefined
-          ? []
-          : [
-              sql`(s.created_at, s.event_id) < (
-                SELECT created_at, event_id FROM payments.skipped_events
-                WHERE ${inTenant(tenant)} AND endpoint_id = ${id} AND event_id = ${page.after})`
-            ]
-      return sql<SkippedRow>`
-        SELECT s.event_id AS "eventId", s.type, s.created_at AS "createdAt", e.payload
-        FROM payments.skipped_events s JOIN payments.events e
-          ON e.organization_id = s.organization_id AND e.environment = s.environment AND e.id = s.event_id
-        WHERE ${sql.and([
-          sql`s.organization_id = ${tenant.organizationId} AND s.environment = ${tenant.environment}`,
-          sql`s.endpoint_id = ${id}`,
-          ...after
-        ])}
-        ORDER BY s.created_at DESC, s.event_id DESC LIMIT ${page.limit}`
-    }
+  /** Newest first, after the event `after` if one is given. */
+  listSkipped: (
+    tenant: Tenant,
+    id: EndpointId,
+    page: { readonly after: string | undefined; readonly limit: number }
+  ) => {
+    const after =
+      page.after === undefined
+        ? []
+        : [
+            sql`(s.created_at, s.event_id) < (
+              SELECT created_at, event_id FROM payments.skipped_events
+              WHERE ${inTenant(sql, tenant)} AND endpoint_id = ${id} AND event_id = ${page.after})`
+          ]
+    return sql<SkippedRow>`
+      SELECT s.event_id AS "eventId", s.type, s.created_at AS "createdAt", e.payload
+      FROM payments.skipped_events s JOIN payments.events e
+        ON e.organization_id = s.organization_id AND e.environment = s.environment AND e.id = s.event_id
+      WHERE ${sql.and([
+        sql`s.organization_id = ${tenant.organizationId} AND s.environment = ${tenant.environment}`,
+        sql`s.endpoint_id = ${id}`,
+        ...after
+      ])}
+      ORDER BY s.created_at DESC, s.event_id DESC LIMIT ${page.limit}`
   }
 })
+
+/** The SQL of endpoints; nobody outside the slice imports this. */
+export const makeEndpointsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
+  ...endpointStatements(sql),
+  ...rowStatements(sql),
+  ...deletionStatements(sql),
+  ...secretStatements(sql),
+  ...skippedStatements(sql)
+}))

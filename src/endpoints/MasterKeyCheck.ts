@@ -26,7 +26,7 @@ const contexts: Readonly<Record<Sample["kind"], (tenant: Tenant, id: string) => 
   "stored answers": answerContext
 }
 
-/** How to get the key back; a local start without the setting keeps its key in its data directory. */
+/** The advice on how to get the key back; a local start without the setting has its key in its data directory. */
 const remedy = (masterKeyId: string, secretsFile: string | undefined): string =>
   secretsFile === undefined
     ? `Add it to MASTER_KEYS as ${masterKeyId}:<base64 of 32 bytes>. If it is lost, see "A lost master key" in src/docs/operating.md, or /docs/operating on any other process.`

@@ -26,7 +26,7 @@ interface EncryptedTable {
   /** A value that sorts before every id. */
   readonly beforeAll: string
   readonly ciphertext: string
-  /** What a row's ciphertext is bound to. */
+  /** The context that a row's ciphertext is bound to. */
   readonly context: (tenant: Tenant, id: string) => string
 }
 
@@ -81,7 +81,7 @@ export interface Unreadable {
 
 /** The result of a rotation. */
 export interface RotationReport {
-  /** The id of the key that everything is moved to. */
+  /** The id of the key that everything is re-encrypted under. */
   readonly current: string
   readonly reencrypted: number
   readonly left: ReadonlyArray<LeftUnderKey>

@@ -1,13 +1,13 @@
-import { type IncomingMessage, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from "node:http"
+import { type RequestListener, type Server, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
 import { Duration } from "effect"
 import { errorBody, RequestTimeout, retrySeconds, ServiceUnavailable } from "../errors/Errors.ts"
 import { bodyRefused, type UnreadableRequest } from "../kit/Body.ts"
-import { isTrustedProxy, networkOf } from "../kit/ClientAddress.ts"
 import { errorLink } from "../kit/ErrorLink.ts"
 import { newRequestId } from "../kit/Request.ts"
 import { isToolServer, rpcError } from "../mcp/RpcError.ts"
 import type { TrustedProxies } from "../settings/Forms.ts"
+import { type Connection, ConnectionTable, type Exchange, isIdle, isOver } from "./ConnectionTable.ts"
 
 /**
  * Bounds on what one client can make the server hold: connections, requests on each, and how long an answer is kept for
@@ -23,7 +23,7 @@ export interface ConnectionBounds {
   readonly trustedProxies: TrustedProxies
 }
 
-/** How long nothing is sent or read before the client counts as gone. */
+/** How long nothing may be sent or read before the client is considered gone. */
 export const stallTimeout = Duration.seconds(20)
 
 /** How many requests may wait behind the current one before the server stops reading their connection. */
@@ -43,36 +43,6 @@ const drainInterval = 20
 
 /** How long a client has to read the refusal of a request that a drain did not wait for, in milliseconds. */
 const lastWords = 200
-
-/** A request and where its answer goes. */
-interface Exchange {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-}
-
-/** Whom a connection counts for: an address, or a whole IPv6 network; nobody if it is a trusted proxy's. */
-const ownerOf = ({ remoteAddress }: Socket, proxies: TrustedProxies): string | undefined =>
-  remoteAddress === undefined || isTrustedProxy(remoteAddress, proxies) ? undefined : networkOf(remoteAddress)
-
-/** A connection with its requests: one is being answered, the others wait. */
-interface Connection {
-  readonly socket: Socket
-  /** Undefined for a trusted proxy's. */
-  readonly owner: string | undefined
-  current: Exchange | undefined
-  waiting: Array<Exchange>
-  /** When its current answer was first seen to have begun; 0 before. */
-  answeringSince: number
-  /** Takes no further requests. */
-  ending: boolean
-  /** When it is cut, whatever is under way on it. */
-  endsAt: number
-}
-
-/** Whether an answer is complete and handed to the operating system. */
-const isOver = ({ response }: Exchange): boolean => response.writableFinished || response.destroyed
-
-const isIdle = ({ current }: Connection): boolean => current === undefined || isOver(current)
 
 /** A refusal in the API's documented form, or the tool server's, as the last answer of a connection. */
 const refusalOf = (error: UnreadableRequest, target: string) => {
@@ -117,9 +87,9 @@ const stopping = () =>
 
 /** How long a drain waits. */
 export interface DrainOptions {
-  /** How long a connection without a request is still served if one comes. */
+  /** How long connections without a request are still served if one arrives. */
   readonly grace: Duration.Duration
-  /** How long requests under way are waited for. */
+  /** How long the drain waits for requests under way. */
   readonly timeout: Duration.Duration
 }
 
@@ -131,7 +101,7 @@ export interface Connections {
    * Refuses what could not be read from a connection, once everything before it is answered, and ends the connection.
    *
    * @param error null if the client left in the middle of a request
-   * @param target the target of the request line, as far as it is known
+   * @param target the target of the request line, if known, otherwise empty
    */
   readonly refuse: (socket: Socket, error: UnreadableRequest | null, target: string) => void
   /** How many requests are being answered. */
@@ -146,6 +116,198 @@ export interface Connections {
   readonly drain: (options: DrainOptions) => Promise<number>
 }
 
+const open = (table: ConnectionTable, socket: Socket, onFull: () => void): void => {
+  const connection = table.add(socket)
+  if (connection === undefined) {
+    socket.destroy()
+    onFull()
+    return
+  }
+  // The server resumes reading after each answer
+  socket.on("resume", () => {
+    if (connection.waiting.length >= maxWaiting) socket.pause()
+  })
+}
+
+const endSoon = (connection: Connection): void => {
+  connection.ending = true
+  connection.endsAt = Date.now() + Duration.toMillis(refusalTimeout)
+}
+
+/** Refuses the current request, which has not arrived completely. */
+const refuseCurrent = (
+  connection: Connection,
+  { request, response }: Exchange,
+  error: UnreadableRequest | null
+): void => {
+  endSoon(connection)
+  if (response.headersSent || error === null) {
+    connection.socket.destroy()
+    return
+  }
+  response.setHeader("connection", "close")
+  // If something is reading the body, its handler answers; otherwise this does
+  if (!request.emit(bodyRefused, error)) writeRefusal(connection.socket, error, request.url ?? "")
+}
+
+/** Refuses what could not be read, as the last answer of its connection; see `Connections.refuse`. */
+const refuseLast = (connection: Connection, error: UnreadableRequest | null, target: string): void => {
+  if (connection.ending) return
+  const { current, socket } = connection
+  if (current === undefined || isOver(current)) {
+    endSoon(connection)
+    writeRefusal(socket, error, target)
+  } else if (!current.request.complete) {
+    refuseCurrent(connection, current, error)
+  } else {
+    connection.ending = true
+    // The last waiting request may be the one that could not be read
+    connection.waiting = connection.waiting.filter(({ request }) => request.complete)
+    const last = connection.waiting.at(-1) ?? current
+    last.response.once("close", () => {
+      endSoon(connection)
+      writeRefusal(socket, error, target)
+    })
+  }
+}
+
+const refuse = (table: ConnectionTable, socket: Socket, error: UnreadableRequest | null, target: string): void => {
+  const connection = table.get(socket)
+  if (connection === undefined || (error instanceof RequestTimeout && socket.bytesRead === 0)) {
+    // Opened in advance and never used: there is no request to answer
+    socket.destroy()
+    return
+  }
+  refuseLast(connection, error, target)
+}
+
+/** Handles a connection on which nothing has moved for a while. One that waits for our answer is left alone. */
+const stalled = (table: ConnectionTable, socket: Socket): void => {
+  const connection = table.get(socket)
+  const current = connection?.current
+  if (connection === undefined || current === undefined || isOver(current) || current.response.headersSent) {
+    socket.destroy()
+  } else if (!current.request.complete && !connection.ending) {
+    refuseCurrent(connection, current, new RequestTimeout())
+  }
+}
+
+/** Cuts the connections whose time is over, and those whose answer takes too long. */
+const sweep = (table: ConnectionTable, answerTimeout: Duration.Duration): void => {
+  const now = Date.now()
+  for (const connection of table.values()) {
+    const { current, socket } = connection
+    if (now >= connection.endsAt) {
+      socket.destroy()
+    } else if (current?.response.headersSent === true && !isOver(current)) {
+      if (connection.answeringSince === 0) connection.answeringSince = now
+      else if (now - connection.answeringSince >= Duration.toMillis(answerTimeout)) socket.destroy()
+    }
+  }
+}
+
+const begin = (connection: Connection, exchange: Exchange, listener: RequestListener): void => {
+  connection.current = exchange
+  connection.answeringSince = 0
+  listener(exchange.request, exchange.response)
+}
+
+const beginNext = (connection: Connection, listener: RequestListener): void => {
+  // After the last answer of a connection, no request can be answered
+  const next = connection.socket.writable ? connection.waiting.shift() : undefined
+  if (next === undefined) return
+  if (connection.waiting.length > 0) next.response.once("close", () => beginNext(connection, listener))
+  if (connection.waiting.length === maxWaiting - 1) connection.socket.resume()
+  begin(connection, next, listener)
+}
+
+/** Lets a request wait behind the connection's current one. */
+const wait = (connection: Connection, current: Exchange, exchange: Exchange, listener: RequestListener): void => {
+  const waiting = connection.waiting.push(exchange)
+  if (waiting === 1) current.response.once("close", () => beginNext(connection, listener))
+  if (waiting >= maxWaiting) connection.socket.pause()
+  if (waiting >= maxQueued) {
+    connection.ending = true
+    exchange.response.setHeader("connection", "close")
+  }
+}
+
+/** The state of a server's drain. */
+interface Drain {
+  /** Whether each answer is the last of its connection. */
+  ending: boolean
+  /** Whether nothing more is served. */
+  late: boolean
+}
+
+const serve =
+  (table: ConnectionTable, drain: Drain, listener: RequestListener): RequestListener =>
+  (request, response) => {
+    const connection = table.get(request.socket)
+    if (connection === undefined || connection.ending) return
+    if (drain.late) {
+      const { body, headers } = refusalOf(stopping(), request.url ?? "")
+      response.writeHead(503, headers).end(body)
+      return
+    }
+    if (drain.ending) response.setHeader("connection", "close")
+    // No connection is upgraded here, but what the client sends after such a request may not be another request
+    if (request.headers.upgrade !== undefined) response.setHeader("connection", "close")
+    const { current, waiting } = connection
+    const exchange = { request, response }
+    if (current === undefined || (waiting.length === 0 && isOver(current))) {
+      begin(connection, exchange, listener)
+    } else {
+      wait(connection, current, exchange, listener)
+    }
+  }
+
+/** Makes the last answer of each connection announce its end. */
+const announceEnd = (table: ConnectionTable): void => {
+  for (const { current, waiting } of table.busy()) {
+    // Waiting requests are answered as well: the last one ends the connection
+    const last = waiting.at(-1) ?? current
+    if (last?.response.headersSent === false) last.response.setHeader("connection", "close")
+  }
+}
+
+/** Refuses every unanswered request, and cuts answers that have begun; returns how many there were. */
+const refuseAll = (table: ConnectionTable): number => {
+  const left = table.busy()
+  for (const connection of left) {
+    if (connection.current !== undefined) refuseCurrent(connection, connection.current, stopping())
+  }
+  return left.length
+}
+
+/** Ends every connection; see `Connections.drain`. */
+const drainAll = (table: ConnectionTable, drain: Drain, { grace, timeout }: DrainOptions): Promise<number> =>
+  new Promise((resolve) => {
+    drain.ending = true
+    announceEnd(table)
+    const begunAt = Date.now()
+    const [graceMillis, timeoutMillis] = [Duration.toMillis(grace), Duration.toMillis(timeout)]
+    let refused: number | undefined
+    const look = (): void => {
+      const millis = Date.now() - begunAt
+      if (millis >= graceMillis) {
+        drain.late = true
+        for (const connection of table.values()) {
+          if (isIdle(connection) && !connection.ending) connection.socket.destroySoon()
+        }
+      }
+      if (millis >= timeoutMillis) refused ??= refuseAll(table)
+      if (millis >= timeoutMillis + lastWords) {
+        for (const { socket } of table.values()) socket.destroy()
+      }
+      if (table.size > 0) return
+      clearInterval(looking)
+      resolve(refused ?? 0)
+    }
+    const looking = setInterval(look, drainInterval)
+    look()
+  })
+
 /**
  * Bounds the connections of a server, from its first one on.
  *
@@ -156,234 +318,16 @@ export const boundConnections = (
   { answerTimeout, connectionLimit, trustedProxies }: ConnectionBounds,
   onFull: () => void
 ): Connections => {
-  const connections = new Map<Socket, Connection>()
-  const owned = new Map<string, number>()
-  const share = Math.ceil(connectionLimit / 2)
-  /** Whether each answer is the last of its connection. */
-  let ending = false
-  /** Whether nothing more is served. */
-  let late = false
-
-  const forget = (connection: Connection): void => {
-    connection.waiting = []
-    if (!connections.delete(connection.socket) || connection.owner === undefined) return
-    const left = (owned.get(connection.owner) ?? 1) - 1
-    if (left > 0) owned.set(connection.owner, left)
-    else owned.delete(connection.owner)
-  }
-
-  /** Makes room: closes the oldest connection without a request under way. */
-  const closeIdle = (isMeant: (connection: Connection) => boolean): boolean => {
-    for (const connection of connections.values()) {
-      if (isIdle(connection) && isMeant(connection)) {
-        forget(connection)
-        connection.socket.destroy()
-        return true
-      }
-    }
-    return false
-  }
-
-  const hasRoom = (owner: string | undefined): boolean => {
-    const isOverShare = owner !== undefined && (owned.get(owner) ?? 0) >= share
-    return (
-      (!isOverShare || closeIdle((connection) => connection.owner === owner)) &&
-      (connections.size < connectionLimit || closeIdle(() => true))
-    )
-  }
-
-  const open = (socket: Socket): void => {
-    const owner = ownerOf(socket, trustedProxies)
-    if (!hasRoom(owner)) {
-      socket.destroy()
-      onFull()
-      return
-    }
-    const connection: Connection = {
-      socket,
-      owner,
-      current: undefined,
-      waiting: [],
-      answeringSince: 0,
-      ending: false,
-      endsAt: Number.POSITIVE_INFINITY
-    }
-    connections.set(socket, connection)
-    if (owner !== undefined) owned.set(owner, (owned.get(owner) ?? 0) + 1)
-    socket.on("close", () => forget(connection))
-    // The server resumes reading after each answer
-    socket.on("resume", () => {
-      if (connection.waiting.length >= maxWaiting) socket.pause()
-    })
-  }
-
-  const endSoon = (connection: Connection): void => {
-    connection.ending = true
-    connection.endsAt = Date.now() + Duration.toMillis(refusalTimeout)
-  }
-
-  /** Refuses the current request, which has not arrived completely. */
-  const refuseCurrent = (
-    connection: Connection,
-    { request, response }: Exchange,
-    error: UnreadableRequest | null
-  ): void => {
-    endSoon(connection)
-    if (response.headersSent || error === null) {
-      connection.socket.destroy()
-      return
-    }
-    response.setHeader("connection", "close")
-    // If something is reading the body, its handler answers; otherwise this does
-    if (!request.emit(bodyRefused, error)) writeRefusal(connection.socket, error, request.url ?? "")
-  }
-
-  const refuse = (socket: Socket, error: UnreadableRequest | null, target: string): void => {
-    const connection = connections.get(socket)
-    if (connection === undefined || (error instanceof RequestTimeout && socket.bytesRead === 0)) {
-      // Opened in advance and never used: there is no request to answer
-      socket.destroy()
-      return
-    }
-    if (connection.ending) return
-    const { current } = connection
-    if (current === undefined || isOver(current)) {
-      endSoon(connection)
-      writeRefusal(socket, error, target)
-    } else if (!current.request.complete) {
-      refuseCurrent(connection, current, error)
-    } else {
-      connection.ending = true
-      // The last waiting request may be the one that could not be read
-      connection.waiting = connection.waiting.filter(({ request }) => request.complete)
-      const last = connection.waiting.at(-1) ?? current
-      last.response.once("close", () => {
-        endSoon(connection)
-        writeRefusal(socket, error, target)
-      })
-    }
-  }
-
-  /** Handles a connection on which nothing has moved for a while. One that waits for our answer is left alone. */
-  const stalled = (socket: Socket): void => {
-    const connection = connections.get(socket)
-    const current = connection?.current
-    if (connection === undefined || current === undefined || isOver(current) || current.response.headersSent) {
-      socket.destroy()
-    } else if (!current.request.complete && !connection.ending) {
-      refuseCurrent(connection, current, new RequestTimeout())
-    }
-  }
-
-  const sweep = (): void => {
-    const now = Date.now()
-    for (const connection of connections.values()) {
-      const { current, socket } = connection
-      if (now >= connection.endsAt) {
-        socket.destroy()
-      } else if (current?.response.headersSent === true && !isOver(current)) {
-        if (connection.answeringSince === 0) connection.answeringSince = now
-        else if (now - connection.answeringSince >= Duration.toMillis(answerTimeout)) socket.destroy()
-      }
-    }
-  }
-
-  const serve = (listener: RequestListener): RequestListener => {
-    const begin = (connection: Connection, exchange: Exchange): void => {
-      connection.current = exchange
-      connection.answeringSince = 0
-      listener(exchange.request, exchange.response)
-    }
-
-    const beginNext = (connection: Connection): void => {
-      // After the last answer of a connection there is nobody to answer
-      const next = connection.socket.writable ? connection.waiting.shift() : undefined
-      if (next === undefined) return
-      if (connection.waiting.length > 0) next.response.once("close", () => beginNext(connection))
-      if (connection.waiting.length === maxWaiting - 1) connection.socket.resume()
-      begin(connection, next)
-    }
-
-    const wait = (connection: Connection, current: Exchange, exchange: Exchange): void => {
-      const waiting = connection.waiting.push(exchange)
-      if (waiting === 1) current.response.once("close", () => beginNext(connection))
-      if (waiting >= maxWaiting) connection.socket.pause()
-      if (waiting >= maxQueued) {
-        connection.ending = true
-        exchange.response.setHeader("connection", "close")
-      }
-    }
-
-    return (request, response) => {
-      const connection = connections.get(request.socket)
-      if (connection === undefined || connection.ending) return
-      if (late) {
-        const { body, headers } = refusalOf(stopping(), request.url ?? "")
-        response.writeHead(503, headers).end(body)
-        return
-      }
-      if (ending) response.setHeader("connection", "close")
-      // Nothing here is upgraded, but what the client sends after such a request may not be another request
-      if (request.headers.upgrade !== undefined) response.setHeader("connection", "close")
-      const { current, waiting } = connection
-      const exchange = { request, response }
-      if (current === undefined || (waiting.length === 0 && isOver(current))) {
-        begin(connection, exchange)
-      } else {
-        wait(connection, current, exchange)
-      }
-    }
-  }
-
-  const busy = () => [...connections.values()].filter((connection) => !isIdle(connection))
-
-  const announceEnd = (): void => {
-    ending = true
-    for (const { current, waiting } of busy()) {
-      // Waiting requests are answered as well: the last one ends the connection
-      const last = waiting.at(-1) ?? current
-      if (last?.response.headersSent === false) last.response.setHeader("connection", "close")
-    }
-  }
-
-  /** Refuses every unanswered request, and cuts answers that have begun. */
-  const refuseAll = (): number => {
-    const left = busy()
-    for (const connection of left) {
-      if (connection.current !== undefined) refuseCurrent(connection, connection.current, stopping())
-    }
-    return left.length
-  }
-
-  const drain = ({ grace, timeout }: DrainOptions): Promise<number> =>
-    new Promise((resolve) => {
-      announceEnd()
-      const begunAt = Date.now()
-      const [graceMillis, timeoutMillis] = [Duration.toMillis(grace), Duration.toMillis(timeout)]
-      let refused: number | undefined
-      const look = (): void => {
-        const millis = Date.now() - begunAt
-        if (millis >= graceMillis) {
-          late = true
-          for (const connection of connections.values()) {
-            if (isIdle(connection) && !connection.ending) connection.socket.destroySoon()
-          }
-        }
-        if (millis >= timeoutMillis) refused ??= refuseAll()
-        if (millis >= timeoutMillis + lastWords) {
-          for (const { socket } of connections.values()) socket.destroy()
-        }
-        if (connections.size > 0) return
-        clearInterval(looking)
-        resolve(refused ?? 0)
-      }
-      const looking = setInterval(look, drainInterval)
-      look()
-    })
-
-  server.on("connection", open)
-  server.setTimeout(Duration.toMillis(stallTimeout), stalled)
-  const sweeping = setInterval(sweep, Duration.toMillis(sweepInterval)).unref()
+  const table = new ConnectionTable(connectionLimit, trustedProxies)
+  const drain: Drain = { ending: false, late: false }
+  server.on("connection", (socket) => open(table, socket, onFull))
+  server.setTimeout(Duration.toMillis(stallTimeout), (socket) => stalled(table, socket))
+  const sweeping = setInterval(() => sweep(table, answerTimeout), Duration.toMillis(sweepInterval)).unref()
   server.on("close", () => clearInterval(sweeping))
-  return { serve, refuse, underWay: () => busy().length, drain }
+  return {
+    serve: (listener) => serve(table, drain, listener),
+    refuse: (socket, error, target) => refuse(table, socket, error, target),
+    underWay: () => table.busy().length,
+    drain: (options) => drainAll(table, drain, options)
+  }
 }

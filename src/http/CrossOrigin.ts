@@ -6,7 +6,7 @@ import { type HttpServerRequest, HttpServerResponse } from "@effect/platform"
  */
 
 /**
- * The paths where a session counts: the API and the identity routes, not the tool server and the service's own pages.
+ * The paths that accept a session: the API and the identity routes, not the tool server and the service's own pages.
  */
 const shared = /^\/(?:v2|identity)\//
 
@@ -40,7 +40,7 @@ const permissionSeconds = 600
 
 /** The CORS decisions that the edge needs for each request. */
 export interface CrossOrigin {
-  /** The headers of the request's answer, also of a refusal, so that the page can read its code. */
+  /** The headers of the request's answer, including refusals, so that the page can read the code. */
   readonly headersOf: (request: HttpServerRequest.HttpServerRequest, path: string) => Record<string, string>
   /** The answer to a trusted page's preflight request; undefined for any other request. */
   readonly preflight: (

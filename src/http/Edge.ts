@@ -76,7 +76,7 @@ const pathOf = (url: string): string => {
   return end === -1 ? url : url.slice(0, end)
 }
 
-/** Why each refused field of one part of a request was refused. */
+/** The reason for each refused field of one part of a request. */
 const refusedBy = (
   schema: Option.Option<Schema.Schema<never, unknown>>,
   input: unknown,
@@ -200,7 +200,7 @@ const methodsOf = (methods: ReadonlyArray<string>): ReadonlyArray<string> => [
   ...new Set(methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])))
 ]
 
-/** The methods of the operations and pages at a path; none if nothing is served there. */
+/** The methods of the operations and pages at a path; empty if nothing is served there. */
 const methodsAt = (path: string): ReadonlyArray<string> =>
   methodsOf([...operationsAt(path).map(({ operation }) => operation.method), ...(isPage(path) ? ["GET"] : [])])
 
@@ -256,7 +256,7 @@ const headersOf = (error: ApiError): Record<string, string> => ({
   ...(error.status === 413 ? { connection: "close" } : {})
 })
 
-/** The end of a request whose client went away: there is nobody to answer, and nothing of ours has failed. */
+/** The end of a request whose client went away: there is nobody to answer, and the service has not failed. */
 const clientGone = Cause.interrupt(HttpServerError.clientAbortFiberId)
 
 /** Whether a request failed because its client went away; other failures are then only consequences. */

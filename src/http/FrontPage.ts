@@ -3,7 +3,7 @@ import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { errorReferencePath } from "../kit/ErrorLink.ts"
 import { mcpPath } from "../mcp/RpcError.ts"
 
-/** The path of the page that people see who open the service's address in a browser. */
+/** The path of the page that people see if they open the service's address in a browser. */
 export const frontPagePath = "/"
 
 const style =

@@ -18,9 +18,9 @@ import { failedWith, type RequestFacts } from "../telemetry/Spans.ts"
 import { spanOfTraceparent } from "../telemetry/TraceContext.ts"
 
 /**
- * What operators see of a request: its span, its metric and its log line, all written by hand. The platform's own span
- * reads and copies every header and the whole URL of each request, traced or not; a logger's annotations cost more than
- * the rest of a request.
+ * The telemetry of a request: its span, its metric and its log line, all written by hand. The platform's own span reads
+ * and copies every header and the whole URL of each request, traced or not; a logger's annotations cost more than the
+ * rest of a request.
  *
  * Names follow OpenTelemetry's conventions for HTTP servers; of the headers and the query, which may hold secrets, only
  * the user agent is recorded.
@@ -36,7 +36,7 @@ export interface RequestTelemetryOptions {
   readonly routeOf: (request: HttpServerRequest.HttpServerRequest) => string | undefined
   /**
    * Whether a request continues its caller's trace (`traceparent`). All others begin a trace of their own with a link
-   * to the caller's, so that a stranger neither chooses what is exported nor writes into anybody's trace.
+   * to the caller's, so that strangers neither decide what is exported nor write into anybody's trace.
    */
   readonly continuesTraceOf: (request: HttpServerRequest.HttpServerRequest) => boolean
   /** Routes that are never traced or logged. */

@@ -20,7 +20,7 @@ const maxHeadBytes = 16 * 1024
 /** How often a full server logs that it is full. */
 const fullLogInterval = Duration.minutes(1)
 
-/** Where the server listens, and its bounds. */
+/** The address that the server listens on, and its bounds. */
 export interface ServerOptions extends ConnectionBounds {
   readonly host: string
   readonly port: number
@@ -36,7 +36,7 @@ export interface ServerOptions extends ConnectionBounds {
 
 /**
  * How long, at most, a connection without a request stays open at shutdown: a busy client's next request may be on its
- * way, and would meet a closed connection.
+ * way, and would arrive at a closed connection.
  */
 const maxIdleGrace = Duration.millis(300)
 
@@ -187,8 +187,7 @@ const drain = async (
 }
 
 /**
- * For a server that served nothing, and so drained nothing: closes idle connections at once and all others after
- * `after`.
+ * Closes a server that served nothing, and so has nothing to drain: idle connections at once, all others after `after`.
  */
 const closeEventually = (server: Server, after: Duration.Duration) =>
   Effect.addFinalizer(() =>

@@ -30,11 +30,12 @@ const byRole: Readonly<Record<Role, ReadonlySet<Permission>>> = {
 }
 
 /**
- * The permissions of a role, in the workspaces that its person may enter. Only owners and admins read the audit log.
+ * The permissions of a role, in the workspaces that the person has access to. Only owners and admins read the audit
+ * log.
  */
 export const permissionsOf = (role: Role): ReadonlySet<Permission> => byRole[role]
 
-/** The caller that a session stands for: in its person's organization, in the environment of the selected workspace. */
+/** The caller of a session: in the person's organization, in the environment of the selected workspace. */
 export const principalOf = (
   session: Session
 ): Effect.Effect<PrincipalShape, OrganizationAccessDenied | WorkspaceAccessRequired> => {

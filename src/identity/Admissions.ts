@@ -20,9 +20,9 @@ import {
 } from "./keys/CredentialLimits.ts"
 
 /**
- * Admits requests by credential, within their limits, so that refused ones cost others nothing: what the database has
- * just answered about a credential or a bucket is not asked again. A valid credential costs one round trip, including
- * its limits.
+ * Admits requests by credential, within their limits, so that refused ones cost others nothing: the database's last
+ * answer about a credential or a bucket is remembered for a moment and not asked for again. A valid credential costs
+ * one round trip, including its limits.
  */
 
 /** The settings that admissions need. */
@@ -208,7 +208,7 @@ const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
     if (organization.asking) {
       return 1
     }
-    // Few of the last tokens: another process may need them
+    // Only a few if not many tokens are left: another process may need them
     return Math.min(aheadOf(policies.organization), Math.max(1, Math.floor(organization.bucket.tokens / 20)))
   }
 
@@ -290,7 +290,7 @@ const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
       .pipe(Effect.flatMap(Option.match({ onNone: () => effect, onSome: Effect.succeed })))
   }
 
-  /** The refusal that this process knows of; undefined if the database has to be asked. */
+  /** A refusal that this process already knows; undefined if the database has to be asked. */
   const knownRefusal = <E extends Invalid>(name: string, invalid: () => E, now: number) => {
     if (isKnownInvalid(name, now)) {
       return Effect.zipRight(
@@ -304,7 +304,7 @@ const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
   }
 
   const admit: Admissions["Type"]["admit"] = (name, ask, invalid) => {
-    // Checked again after waiting: the request before may have learnt what this one would ask
+    // Checked again after waiting: an earlier request may already have the answer
     const judged = Effect.flatMap(monotonicMillis, (now) => knownRefusal(name, invalid, now) ?? lookUp(name, ask))
     return Effect.flatMap(monotonicMillis, (now) => {
       const refusal = knownRefusal(name, invalid, now)

@@ -25,7 +25,7 @@ import { isToken, Sessions, tokenHash } from "./sign-in/Sessions.ts"
 export interface AuthenticationOptions {
   /** The permission of the operation that a request was routed to. */
   readonly permissionOf: (method: string, routePath: string) => Permission | undefined
-  /** Whether that operation takes a body. */
+  /** Whether that operation has a body. */
   readonly takesBody: (method: string, routePath: string) => boolean
   /** Origins whose pages may make changes for a signed-in person. */
   readonly trustedOrigins: ReadonlySet<string>
@@ -114,7 +114,7 @@ const refuseUnreadBody = ({ takesBody }: AuthenticationOptions) =>
   Effect.gen(function* () {
     const { route } = yield* HttpRouter.RouteContext
     if (!takesBody(route.method, route.path)) {
-      // A defect, as when the platform fails to read a body: the edge answers it
+      // A defect, for example if the platform fails to read a body: the edge answers it
       yield* Effect.orDie(refuseBody(yield* HttpServerRequest.HttpServerRequest))
     }
   })

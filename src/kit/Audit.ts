@@ -5,7 +5,7 @@ import { newId, type OrganizationId } from "./Ids.ts"
 import { RequestId } from "./Request.ts"
 import type { Author } from "./Tenant.ts"
 
-/** What was done: `<object>.<past participle>`. */
+/** The action: `<object>.<past participle>`. */
 export type AuditAction =
   | "organization.created"
   | "member.added"
@@ -81,7 +81,7 @@ export interface AuditTarget {
   readonly id: string
 }
 
-/** As `makeAudit`, for many changes in one statement. */
+/** Records many changes in one statement; otherwise like `makeAudit`. */
 export const makeAuditAll = Effect.map(
   SqlClient.SqlClient,
   (sql) =>

@@ -82,7 +82,7 @@ export const readBytes = (
     source.on("data", onData).on("end", onEnd).on("error", onLost).on("close", onLost).on(bodyRefused, onRefused)
   })
 
-/** Strict, since a replaced character would be signed for, stored and sent on as if the caller had sent it. */
+/** Strict, since a replacement character would be signed, stored and passed on as if the caller had sent it. */
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 
 const decode = (bytes: Buffer): Effect.Effect<string, ValidationFailed> =>
@@ -166,7 +166,7 @@ const parse = (bytes: Buffer): Effect.Effect<unknown, ValidationFailed> =>
     })
   )
 
-/** A body must say that it is JSON; without a type there may be none. */
+/** Requires a content type, unless the body is empty. */
 const requireJson = (contentType: string | undefined, bytes: Buffer): Effect.Effect<Buffer, UnsupportedMediaType> =>
   contentType === undefined && bytes.length > 0 ? new UnsupportedMediaType() : Effect.succeed(bytes)
 
@@ -174,16 +174,16 @@ const mayBeJson = (contentType: string | undefined): boolean =>
   contentType === undefined || /^application\/json\s*(;|$)/i.test(contentType.trim())
 
 /**
- * The same request, with its JSON bounded and checked and every other way to read its body refused: an operation that
- * takes something else reads the bytes itself. A refusal is a `RequestError` whose `cause` is the documented error,
- * since the platform's handlers know no other.
+ * The request with its JSON bounded and checked, and every other way to read its body refused: operations with other
+ * bodies read the bytes themselves. A refusal is a `RequestError` whose `cause` is the documented error, since the
+ * platform's handlers know no other.
  */
 export const withBoundedJson = (request: HttpServerRequest.HttpServerRequest): HttpServerRequest.HttpServerRequest => {
   const refuse = (cause: unknown) => new HttpServerError.RequestError({ request, reason: "Decode", cause })
   const unsupported = Effect.suspend(() => Effect.fail(refuse(new UnsupportedMediaType())))
   let reading: Effect.Effect<unknown, HttpServerError.RequestError> | undefined
   const json = Effect.suspend(() => {
-    // Once, and only if something asks for it
+    // Only once, and only if it is needed
     const contentType = request.headers["content-type"]
     reading ??= mayBeJson(contentType)
       ? Effect.runSync(
@@ -212,8 +212,8 @@ const isSent = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
   headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0
 
 /**
- * Refuses a body if the operation takes none: its fields would be silently ignored. No body and `{}` are fine. Fails as
- * reading any body does.
+ * Refuses a body if the operation has none, since its fields would be silently ignored. No body and `{}` are accepted.
+ * Fails with the same errors as reading a body.
  */
 export const refuseBody = (
   request: HttpServerRequest.HttpServerRequest

@@ -1,6 +1,6 @@
 /**
- * A map with a maximum size: a new entry replaces the oldest. For what can be looked up again, so that filling it only
- * costs further look-ups.
+ * A map with a maximum size: a new entry replaces the oldest. Use it for values that can be looked up again, so that a
+ * full map only costs further look-ups.
  */
 export class BoundedMap<A> {
   private readonly entries = new Map<string, A>()

@@ -53,8 +53,8 @@ export const comesFrom = (
 ): boolean => isTrusted(connectionOf(request), addresses) || isTrusted(addressOf(request, proxies), addresses)
 
 /**
- * What a limit counts a client by: its IPv4 address, or the /64 network of its IPv6 address. A subscriber usually has
- * the whole /64, and could use a new address for every request.
+ * The key by which limits count a client: its IPv4 address, or the /64 network of its IPv6 address. A subscriber
+ * usually has the whole /64, and could use a new address for every request.
  */
 export const clientNetwork = (
   proxies: TrustedProxies

@@ -1,11 +1,11 @@
 import { documentedErrors } from "../errors/Errors.ts"
 
-/** Where each error is documented, as the `Link` header of its answer says. */
+/** The links from errors to their documentation, which the `Link` header of each error has. */
 
 /** The path of the error reference, which is public. */
 export const errorReferencePath = "/docs/errors"
 
-/** What determines where an error is documented. */
+/** The parts of an error that determine its place in the documentation. */
 interface CodeAndStatus {
   readonly code: string
   readonly status: number
@@ -25,8 +25,8 @@ const anchors: ReadonlyMap<string, string> = new Map(
 )
 
 /**
- * Where the reference describes an error, as a URL's fragment without the `#`: its code, or for the provider's own codes
- * `provider_request_refused` (422) and `provider_payment_refused` (402).
+ * The place of an error in the reference, as a URL's fragment without the `#`: its code, or for the provider's own
+ * codes `provider_request_refused` (422) and `provider_payment_refused` (402).
  */
 export const anchorOf = (error: CodeAndStatus): string =>
   anchors.get(placeOf(error)) ?? anchors.get(`${error.status}`) ?? error.code

@@ -5,7 +5,8 @@ const interval = "10 minutes"
 
 /**
  * Runs tasks that remove expired data, at once and then every 10 minutes, one after another. A task that fails is
- * logged and tried again in the next round. Every process may run them: what one has removed, the others don't find.
+ * logged and tried again in the next round. Every process may run them: rows that one has removed are gone for the
+ * others.
  *
  * @param makeTasks the tasks, by the name of what each removes: "sessions"
  */

@@ -20,14 +20,14 @@ import type { Tenant } from "./Tenant.ts"
  * Repeats of a mutation, by `Idempotency-Key` (contract 3.5): the first answer again, byte for byte, for 24 hours. Keys
  * belong to one organization and environment.
  *
- * The error's `settles` says what a failure leaves behind: an answer that repeats get, a free key, or a key that stays
- * bound to its parameters until a repeat has found out what happened.
+ * The error's `settles` decides what a failure leaves: an answer for repeats, a free key, or a key that stays bound to
+ * its parameters until a repeat has found out the outcome.
  */
 
 /** How long an answer is kept. */
 const keepFor = "24 hours"
 
-/** How long a request may run before it counts as dead, and another one with the same key may take its place. */
+/** How long a request may run before it is considered dead, and another one with the same key may take its place. */
 const leaseFor = Duration.seconds(60)
 
 /** One mutation under a key. */
@@ -91,11 +91,11 @@ const effectKeyOf = (key: string, refusals: number): string => (refusals === 0 ?
 const json = (status: number, text: string, headers: Record<string, string> = {}) =>
   HttpServerResponse.text(text, { status, contentType: "application/json", headers })
 
-/** What a stored answer's ciphertext is bound to: it decrypts only in its own row. */
+/** The context that a stored answer's ciphertext is bound to: it decrypts only in its own row. */
 export const answerContext = (tenant: Tenant, key: string): string =>
   `idempotent-answer\n${tenant.organizationId}\n${tenant.environment}\n${key}`
 
-/** What the statements below need to know of an operation. */
+/** The operation's data for the statements below. */
 type Keyed = Pick<IdempotentOperation<never>, "tenant" | "key" | "operation">
 
 /** Releases a key that a try holds by its lease; does nothing if the try no longer holds it. */
@@ -193,7 +193,7 @@ const make = Effect.gen(function* () {
     }
   })
 
-  /** Frees the key and remembers nothing. */
+  /** Frees the key and keeps no answer. */
   const forget: Release = (operation, lease) =>
     sql`DELETE FROM payments.idempotency_keys WHERE ${ofKey(operation)} AND lease = ${lease} AND answer IS NULL`.pipe(
       orLeaseEnds
@@ -213,7 +213,7 @@ const make = Effect.gen(function* () {
     )
   }
 
-  /** What a failure leaves behind: an answer, or a key that can be taken again. */
+  /** Stores what a failure leaves: an answer, or a key that can be taken again. */
   const settleFailure = <E>(operation: Keyed, lease: string, giveBack: Release, error: E) =>
     Effect.gen(function* () {
       const settles = settlementOf(error)
@@ -239,7 +239,7 @@ const make = Effect.gen(function* () {
       }
       return yield* execute(lease, taken.value).pipe(
         Effect.catchAll((error) => settleFailure(operation, lease, giveBack, error)),
-        // The caller has gone, a defect, or nothing could be stored: the key must not stay taken
+        // The caller is gone, there was a defect, or nothing could be stored: the key must not stay taken
         Effect.onExit((exit) => (exit._tag === "Success" ? Effect.void : giveBack(operation, lease, "open")))
       )
     }).pipe(orUnavailable)
@@ -283,8 +283,8 @@ export class Idempotency extends Context.Tag("connected-payments/kit/Idempotency
   {
     /**
      * Runs an operation whose effect is outside the database (a call to the provider, repeated safely under a key
-     * derived from the one that it is given), and stores its answer. If the process crashes between the two, or the
-     * outcome is open, a repeat runs it again under the same key; after a refusal it runs under another one.
+     * derived from the key it gets), and stores its answer. If the process crashes between the two, or the outcome is
+     * open, a repeat runs it again under the same key; after a refusal it runs under another one.
      */
     readonly run: <A, E, R, E2 = never>(
       operation: IdempotentOperation<A, E2>,
@@ -292,7 +292,7 @@ export class Idempotency extends Context.Tag("connected-payments/kit/Idempotency
     ) => Effect.Effect<HttpServerResponse.HttpServerResponse, Exclude<E | E2, SqlError.SqlError> | Refusal, R>
     /**
      * Runs an operation whose effect is in the database: it and its answer are stored together or not at all. `prepare`
-     * does what needs time but no database (a look-up, a hash), before the transaction.
+     * does slow work without the database (a look-up, a hash), before the transaction.
      */
     readonly runInTransaction: <A, E, R, E2, R2>(
       operation: IdempotentOperation<A>,

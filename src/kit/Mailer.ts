@@ -12,23 +12,23 @@ export interface Mail {
   readonly text: string
   readonly html?: string
   /**
-   * On whose behalf it is sent, such as an organization's id: a sender's mails wait for each other, not for those of
-   * others.
+   * The sender on whose behalf it is sent, such as an organization's id: one sender's mails wait for each other, but
+   * not for others'.
    */
   readonly sender?: string
-  /** Whether losing it is better than sending it twice: it is not tried again if the server may have taken it. */
+  /** Whether losing it is better than sending it twice: it is not tried again if the server may have accepted it. */
   readonly once?: boolean
 }
 
 /**
- * The mail server did not take a mail. The message holds only codes: a server's answer can quote the mail, and with it
- * a sign-in link. `cause` is for a debugger, never for a log.
+ * The mail server did not accept a mail. The message holds only codes: a server's answer can quote the mail, and with
+ * it a sign-in link. `cause` is for a debugger, never for a log.
  */
 export class MailNotSent extends Data.TaggedError("MailNotSent")<{
   readonly message: string
   /** Whether another try would fail too. */
   readonly permanent: boolean
-  /** Whether the server may have taken it nevertheless: it did not answer in time, or the connection broke. */
+  /** Whether the server may still have accepted it: it did not answer in time, or the connection broke. */
   readonly maybeTaken?: boolean
   readonly cause?: unknown
 }> {}
@@ -55,12 +55,12 @@ type Send = (mail: Mail) => Effect.Effect<void, MailNotSent>
 export class Mailer extends Context.Tag("connected-payments/kit/Mailer")<
   Mailer,
   {
-    /** Sends now; completes when the mail server has taken the mail. */
+    /** Sends now; completes when the mail server has accepted the mail. */
     readonly send: Send
     /**
      * Sends in the background, with up to 4 retries: the caller neither waits nor learns of a failure, which is logged
-     * without the mail. What is queued when the service stops has 5 more seconds. A sender's mails are sent one at a
-     * time, and at most 100 of them wait.
+     * without the mail. Mails that are queued when the service stops have 5 more seconds. A sender's mails are sent one
+     * at a time, and at most 100 of them wait.
      */
     readonly queue: (mail: Mail) => Effect.Effect<void>
   }
@@ -73,7 +73,7 @@ const writeToLog: Send = ({ subject, text, to }) =>
 
 const refuse: Send = () => new MailNotSent({ message: "No mail server is set (SMTP_URL)", permanent: true })
 
-/** Bounds on a mail server that does not answer. */
+/** Time limits for a mail server that does not answer. */
 const timeouts = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 30_000, dnsTimeout: 10_000 }
 
 /** SMTP's 5xx answers are final; lost connections and 4xx answers are not. */
@@ -140,7 +140,8 @@ const makeSmtp = (url: Redacted.Redacted, { from, requireTls = false }: MailerOp
   )
 
 /**
- * How many mails wait at most; beyond that something is wrong with the mail server, and more would only fill memory.
+ * The most mails that wait; if there are more, something is wrong with the mail server, and they would only fill
+ * memory.
  */
 const maxQueued = 1000
 
@@ -179,7 +180,7 @@ const makeQueue = Effect.fnUntraced(function* (send: Send, retryAfter: Duration.
         senders.delete(sender)
       }
     })
-  /** Each try takes a turn of its own: a mail that waits to be tried again holds up no other. */
+  /** Each try takes a turn of its own, so that a mail that waits for a retry does not hold up others. */
   const inTurn = (mail: Mail) =>
     mail.sender === undefined ? send(mail) : queueOf(mail.sender).turn.withPermits(1)(send(mail))
   const patiently = (mail: Mail) =>

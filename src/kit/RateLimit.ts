@@ -18,7 +18,7 @@ import {
   untoldSpending
 } from "./TokenBucket.ts"
 
-/** What a bucket in the database returns. */
+/** The result of taking tokens from a bucket in the database. */
 export interface Taken {
   /** Tokens left after the request. */
   readonly tokens: number
@@ -28,7 +28,7 @@ export interface Taken {
 
 /** How many tokens a request takes. Default: 1. */
 export interface Taking {
-  /** As many of these as the bucket holds: a parameter of the statement, or a constant. */
+  /** The number to take, or as many as the bucket holds: a parameter of the statement, or a constant. */
   readonly wanted?: Statement.Fragment
   /** The request is refused if there are fewer than this. */
   readonly atLeast?: Statement.Fragment
@@ -65,7 +65,7 @@ export const takeTokens = (
     RETURNING b.tokens, b.granted`
 }
 
-/** Whose bucket a limit is: what the message and the header `RateLimit-Scope` say. */
+/** The owner of a limit's bucket, for the message and the header `RateLimit-Scope`. */
 export type RateLimitScope = "credential" | "organization" | "address"
 
 const refusals: Readonly<Record<RateLimitScope, (limit: number) => string>> = {
@@ -75,7 +75,7 @@ const refusals: Readonly<Record<RateLimitScope, (limit: number) => string>> = {
     `Your network address may fail to authenticate, or ask this without a credential, ${limit} times per minute`
 }
 
-/** The error of a request that a bucket has no token for. */
+/** The error if a bucket has no token for a request. */
 export const rateLimitExceeded = (
   scope: RateLimitScope,
   { limit }: RateLimitPolicy,
@@ -83,7 +83,7 @@ export const rateLimitExceeded = (
 ): RateLimitExceeded =>
   new RateLimitExceeded({ message: `${refusals[scope](limit)}; wait as long as Retry-After says.`, retryAfter })
 
-/** What one bucket of a credential returned, and its limit. */
+/** The state of one bucket of a credential, and its limit. */
 export interface ScopedState {
   readonly scope: RateLimitScope
   readonly policy: RateLimitPolicy
@@ -114,7 +114,7 @@ export const refuseBy = (limit: ScopedState): Effect.Effect<never, RateLimitExce
 export const enforce = (limit: ScopedState): Effect.Effect<void, RateLimitExceeded> =>
   limit.state.allowed ? tell(limit) : refuseBy(limit)
 
-/** How long an untouched bucket is kept, depending on how long it takes to fill: by then it is full again. */
+/** How long an unused bucket is kept, depending on how long it takes to fill: by then it is full again. */
 const keepFor = { short: "1 hour", long: "25 hours" } as const
 
 /** The name prefix of buckets that take more than an hour to fill, which are kept longer. */
@@ -145,7 +145,10 @@ const make = Effect.map(SqlClient.SqlClient, (sql): RateLimits["Type"] => {
     return made
   }
 
-  /** Asks the database, in the bucket's turn, unless the request before has just learnt that the bucket is empty. */
+  /**
+   * Asks the database, one request at a time per bucket, unless the previous one has just found that the bucket is
+   * empty.
+   */
   const ask = Effect.fnUntraced(function* (name: string, view: BucketView, policy: RateLimitPolicy, cost: number) {
     const now = yield* monotonicMillis
     if (tokensAtMost(view, policy, now) < cost) {
@@ -215,8 +218,8 @@ export class RateLimits extends Context.Tag("connected-payments/kit/RateLimits")
       cost?: number
     ) => Effect.Effect<void, BucketEmpty | ServiceUnavailable>
     /**
-     * Takes a token in this process, and reports it to the database with the next `take`: for requests that cost
-     * nothing else and may be many. A bucket's first request is a `take`.
+     * Takes a token in this process, and reports it to the database with the next `take`: for frequent requests that
+     * cost nothing else. A bucket's first request is a `take`.
      */
     readonly takeHere: (
       bucket: string,

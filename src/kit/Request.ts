@@ -70,7 +70,7 @@ const keyRule = "must be 8 to 255 printable characters, without spaces at either
 const keyDescription = "Makes repeats safe: 8 to 255 printable characters, a new one per intended effect"
 
 /**
- * An idempotency key: 8 to 255 printable characters, spaces within included, as text. The same key with the same
+ * An idempotency key: 8 to 255 printable characters as text, with spaces allowed inside. The same key with the same
  * operation and parameters repeats safely.
  */
 export const IdempotencyKey = text({ min: 8, max: 255, pattern: keyForm, rule: keyRule }).annotations({
@@ -81,7 +81,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
 /**
  * A header's text. HTTP carries bytes, which arrive here as one character each. Most clients send UTF-8, some Latin-1:
- * what is not valid UTF-8 is read as Latin-1.
+ * bytes that are not valid UTF-8 are read as Latin-1.
  */
 const fromHeader = (value: string): string => {
   try {

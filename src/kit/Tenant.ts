@@ -1,7 +1,7 @@
 import type { Environment } from "../events/Environment.ts"
 import type { OrganizationId } from "./Ids.ts"
 
-/** Whose data an operation touches: every query names both. */
+/** The owner of the data that an operation uses: every query names both parts. */
 export interface Tenant {
   readonly organizationId: OrganizationId
   readonly environment: Environment

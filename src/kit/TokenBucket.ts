@@ -1,8 +1,8 @@
 import { Clock, Duration, Effect } from "effect"
 
 /**
- * Token buckets: a bucket holds `limit` tokens, a request takes one or more, and they come back steadily within `per`.
- * They are in the database, shared by all processes; this module computes what is known of one without asking.
+ * Token buckets: a bucket holds `limit` tokens, a request takes one or more, and it refills continuously within `per`.
+ * Buckets are in the database, shared by all processes; this module computes what is known about one without a query.
  */
 export interface RateLimitPolicy {
   readonly limit: number
@@ -16,7 +16,7 @@ export interface RateLimitState {
   readonly tokens: number
 }
 
-/** How fast tokens come back. */
+/** The rate at which a bucket refills. */
 const tokensPerMilli = ({ limit, per }: RateLimitPolicy): number => limit / Duration.toMillis(per)
 
 /** Whole seconds until the bucket holds `wanted` tokens, at least 1. */
@@ -28,15 +28,15 @@ export const secondsToFull = (tokens: number, policy: RateLimitPolicy): number =
   Math.ceil((policy.limit - tokens) / tokensPerMilli(policy) / 1000)
 
 /**
- * What this process knows of one bucket: the most tokens that it can hold. Other processes only take tokens and only
- * time brings them back, so a request for more is refused without asking the database.
+ * What this process knows about one bucket: the most tokens that it can hold. Other processes only take tokens and only
+ * time adds them, so a request for more is refused without asking the database.
  */
 export interface BucketView {
   /** The most tokens that it held, by the database's last answer and what was taken here since. */
   tokens: number
   /** When that was, by `monotonicMillis`. */
   at: number
-  /** Tokens taken here that the database has not heard of. */
+  /** Tokens taken here and not yet reported to the database. */
   spent: number
   /** Lets one request of this process at a time ask the database about the bucket. */
   readonly turn: Effect.Semaphore
@@ -61,7 +61,7 @@ export const spendHere = (view: BucketView, policy: RateLimitPolicy, now: number
   view.spent += 1
 }
 
-/** Tokens still to report to the database: at most what time has not brought back. */
+/** Tokens still to report to the database: at most those that have not been refilled. */
 export const untoldSpending = (view: BucketView, policy: RateLimitPolicy, now: number): number =>
   Math.min(view.spent, policy.limit - tokensAtMost(view, policy, now))
 

@@ -19,7 +19,7 @@ export type McpOptions = Pick<AuthenticationOptions, "trustedOrigins">
 /** The headers that the protocol reads unchanged; the key is not one of them. */
 const protocolHeaders = ["content-type", "mcp-protocol-version", "mcp-session-id"]
 
-/** What the protocol requires clients to accept. */
+/** The media types that the protocol requires clients to accept. */
 const bothForms = "application/json, text/event-stream"
 
 /** Whether a client accepts JSON, which every answer is; the protocol requires clients to name both of its forms. */
@@ -45,8 +45,8 @@ const keyOf = ({ headers }: HttpServerRequest.HttpServerRequest): string =>
   headers["x-api-key"] || (/^bearer +(\S+) *$/i.exec(headers["authorization"] ?? "")?.[1] ?? "")
 
 /**
- * Refuses untrusted origins: a page that reaches a service that only its user can reach sends an `Origin` (DNS
- * rebinding).
+ * Refuses untrusted origins: a page that uses its visitor's browser to reach a service in a private network sends an
+ * `Origin` (DNS rebinding).
  */
 const requireKnownOrigin = (trusted: ReadonlySet<string>, { headers }: HttpServerRequest.HttpServerRequest) => {
   const { origin } = headers

@@ -2,8 +2,8 @@ import { JSONSchema, Predicate, type Schema } from "effect"
 import { publishedSchema } from "../bounds/PublishedSchema.ts"
 
 /**
- * JSON Schema as clients of the tool server understand it: without references, since not all of them follow these, and
- * without what only Effect or JavaScript knows.
+ * JSON Schema for clients of the tool server: without references, which not all of them resolve, and without keywords
+ * that only Effect or JavaScript knows.
  */
 
 /** The schema of an object, as `tools/list` shows it. */
@@ -22,7 +22,7 @@ const times: Readonly<Record<string, object>> = {
 
 const isReference = (keyword: string): boolean => keyword === "$schema" || keyword === "$defs" || keyword === "$ref"
 
-/** A schema with every reference replaced by what it refers to. */
+/** A schema with every reference replaced by its definition. */
 const inlined = (node: unknown, definitions: Readonly<Record<string, unknown>>): unknown => {
   if (Array.isArray(node)) {
     return node.map((item) => inlined(item, definitions))

@@ -21,7 +21,7 @@ import type { Tools } from "./Tools.ts"
 
 /** The protocol side of the tool server, with the official SDK. */
 
-/** What the client's model reads about the tools as a whole. */
+/** The instructions about the tools as a whole, which the client's model reads. */
 const instructions =
   "Manages where connected-payments sends an organization's signed webhook events, and shows their deliveries. The API key decides the organization and the environment: a pk_live_ key works in production, every other one in the sandbox. Signing secrets are shown once: pass them on, and never repeat them. A failed call answers {error, code, fields, requestId}."
 
@@ -77,7 +77,7 @@ const requestSchemas = new Map<unknown, RequestSchema>([
 
 const isId = (value: unknown): value is MessageId => Predicate.isString(value) || Number.isSafeInteger(value)
 
-/** Why the parameters of a request are refused; undefined if they are not. The protocol's server gives no reason. */
+/** The refusal of a request's parameters; undefined if they are valid. The protocol's server would give no reason. */
 const refusedParams = (tools: Tools, request: Readonly<Record<string, unknown>>): ValidationFailed | undefined => {
   const { method, params } = request
   if (params !== undefined && !Predicate.isRecord(params)) {

@@ -10,7 +10,7 @@ import type { ProviderFailure } from "./ProviderErrors.ts"
 import { providerIdempotencyKey } from "./ProviderIdempotencyKey.ts"
 import type { ProviderObject } from "./Schemas.ts"
 
-/** One call on the caller's connected account: all that most handlers do. */
+/** Makes one call on the caller's connected account, which is all that most handlers do. */
 export const onAccount = <A>(call: (account: ConnectedAccount) => ProviderCall<A>) =>
   Effect.gen(function* () {
     const accounts = yield* Accounts
@@ -35,7 +35,7 @@ export interface Write {
  * Runs a write so that a repeat under the caller's key is safe, here and at the provider, and records it in the audit log.
  * The key is checked first, before the account and the provider.
  *
- * @param effect takes the key from which those of its calls are derived: the caller's, until a try is refused
+ * @param effect gets the key from which the keys of its calls are derived: the caller's, until a try is refused
  */
 export const write = <R>(
   { action, callerKey, mayReplay, operation, parameters, targetType }: Write,

@@ -27,14 +27,14 @@ export interface LinkedAccount {
   readonly disconnectedAt: Date | null
 }
 
-/** An account's status as one reading found it; null if the account lacked a field that every account has. */
+/** An account's status at one reading; null if the account lacked a field that every account has. */
 interface Reported {
   readonly status: AccountStatus | null
   /** The reading's place in the order of all readings. */
   readonly reading: string
 }
 
-/** The author of links that the service makes itself, at a local start. */
+/** The author of the links that the service itself creates at a local start. */
 const localOperator: Author = { kind: "operator", id: "local" }
 
 /** The author of disconnections: the provider, which says that access was revoked. */
@@ -254,7 +254,7 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
     ) => Effect.Effect<LinkedAccount, ProviderCallFailure | AccountTaken | ServiceUnavailable>
     /**
      * Removes the tenant's account, connected or not: then another account can be linked, and the account by another
-     * organization. Nothing changes at the provider. Audited. Answers the removed account.
+     * organization. Nothing changes at the provider. Audited. Returns the removed account.
      */
     readonly unlink: (tenant: Tenant, author: Author) => Effect.Effect<Option.Option<LinkedAccount>, ServiceUnavailable>
     /** The tenant's account as recorded; the provider is not asked. */

@@ -28,7 +28,7 @@ export interface ProviderShape
     SubscriptionsPort {}
 
 /**
- * The payment provider, as the service uses it. Replace this layer to run on another provider or on a test double of your
- * own: parameters and answers are JSON in the provider's names, errors are the documented ones.
+ * The payment provider, as the service uses it. Replace this layer to run on another provider or on your own test
+ * double: parameters and answers are JSON with the provider's names, errors are the documented ones.
  */
 export class Provider extends Context.Tag("connected-payments/provider/Provider")<Provider, ProviderShape>() {}

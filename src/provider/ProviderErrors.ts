@@ -14,7 +14,7 @@ import {
   ServiceUnavailable
 } from "../errors/Errors.ts"
 
-/** How an operation on the connected account can fail at the provider. */
+/** The errors of an operation on the connected account at the provider. */
 export type ProviderFailure =
   | ProviderRequestRefused
   | ProviderPaymentRefused
@@ -29,12 +29,12 @@ export type ProviderFailure =
 /** The provider says that the platform has no access to this account, or no longer. `Accounts` confirms it first. */
 export class AccountAccessRevoked extends Data.TaggedError("AccountAccessRevoked")<{ readonly accountId: string }> {}
 
-/** How a single call to the provider can fail. */
+/** The errors of a single call to the provider. */
 export type ProviderCallFailure = ProviderFailure | AccountAccessRevoked
 
 /**
- * Whether the provider refused a call for good: it created nothing, and would refuse the same call again. After every
- * other failure the outcome is open, and a repeat under the same key completes it.
+ * Whether the provider refused a call for good: it created nothing, and would refuse the same call again. After any
+ * other failure the outcome is unknown, and a repeat under the same key completes the call.
  */
 export const isRefusal = (
   failure: ProviderCallFailure

@@ -1,8 +1,9 @@
 import { ProviderObjectNotFound, ProviderPaymentRefused, ProviderRequestRefused } from "../errors/Errors.ts"
 
 /**
- * Why the provider refused a field, in the service's own words, by the provider's code; the field's name goes before. The
- * provider's messages are never passed on, since some carry part of a key or a payer's data.
+ * The reasons why the provider refuses a field, in the service's own words, by the provider's code; the message puts
+ * the field's name first. The provider's messages are never passed on, since some carry part of a key or a payer's
+ * data.
  */
 const reasons: ReadonlyMap<string, string> = new Map([
   ["amount_too_large", "is more than the provider takes in this currency"],
@@ -27,7 +28,7 @@ const reasons: ReadonlyMap<string, string> = new Map([
   ["url_invalid", "must be a URL that the provider takes"]
 ])
 
-/** Why a payment was refused, by the provider's or the issuer's code. */
+/** The reasons why a payment is refused, by the provider's or the issuer's code. */
 const payments: ReadonlyMap<string, string> = new Map([
   ["authentication_required", "the payer has to confirm it with the bank"],
   ["card_declined", "the card was declined"],

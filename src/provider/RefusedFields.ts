@@ -3,7 +3,7 @@ import type { ProviderCallFailure } from "./ProviderErrors.ts"
 import { objectNotFound, requestRefused } from "./RefusalReasons.ts"
 
 /**
- * The callers' names of the provider's fields, by the beginning of their path: the provider's `applies_to.products.0` is
+ * The API's names of the provider's fields, by the beginning of their path: the provider's `applies_to.products.0` is
  * `products.0` to callers. Null if callers have no such field.
  */
 export type FieldNames = Readonly<Record<string, string | null>>
@@ -43,7 +43,7 @@ const renamed = (fields: ReadonlyArray<string>, names: FieldNames): ReadonlyArra
   return [...new Set(ours)]
 }
 
-/** A failure that names the refused fields as callers know them (contract 12.3). */
+/** Renames the refused fields of a failure to the API's names (contract 12.3). */
 export const inOurNames =
   (names: FieldNames) =>
   <E extends ProviderCallFailure>(failure: E): E | ProviderRequestRefused | ProviderObjectNotFound => {

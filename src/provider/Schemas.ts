@@ -35,13 +35,13 @@ export const Currency = text({
 })
 
 /**
- * The largest amount that the provider takes in any currency: twelve digits in IDR, eight in others
- * (https://docs.stripe.com/currencies, minimum and maximum charge amounts). The provider checks the bound of the currency
- * and refuses more with `amount_too_large`.
+ * The largest amount that the provider accepts in any currency: twelve digits in IDR, eight in others
+ * (https://docs.stripe.com/currencies, minimum and maximum charge amounts). The provider checks the bound of the
+ * currency and refuses more with `amount_too_large`.
  */
 export const maximumAmount = 999_999_999_999
 
-/** The hint that goes with every refused amount. */
+/** The hint added to the message of every refused amount. */
 export const amountRemark: Remark = remark(
   "in the smallest unit of the currency: 1500 is R$15.00, or ¥1500 if the currency has no cents"
 )

@@ -165,7 +165,7 @@ export const definitions = {
     about:
       "addresses and networks whose `X-Forwarded-For` is believed, comma-separated; behind a proxy that is not listed, all clients count as one"
   }),
-  /** Beside the service's own. */
+  /** Besides the service's own. */
   trustedOrigins: setting("TRUSTED_ORIGINS", origins, {
     unset: "that of `PUBLIC_URL`",
     value: [],
@@ -275,7 +275,7 @@ const documented = group(definitions)
 /** The rows of all settings in the table of settings. */
 export const settingRows = [...documented.rows, ...group(logDefinitions).rows]
 
-/** Reads the settings; what the mode requires beyond their form is checked later (`Modes.ts`). */
+/** Reads the settings; the mode's further requirements are checked later (`Modes.ts`). */
 export const settings = Config.map(documented, (read) => ({
   ...read,
   allowLocalDestinations: Option.getOrElse(read.allowLocalDestinations, () => read.mode === "local")

@@ -3,7 +3,10 @@ import type { SettingRow } from "./Setting.ts"
 
 /** Settings and types that the exporters of OpenTelemetry's SDK share. */
 
-/** A standard variable in milliseconds; as the standard says, a value that is not a number above 0 counts as absent. */
+/**
+ * A standard variable in milliseconds; as the standard requires, a value that is not a number above 0 is treated as
+ * absent.
+ */
 export const exporterMillis = (name: string, fallback: number): Effect.Effect<number> =>
   Config.string(name).pipe(
     Effect.map((text) => (/^\d{1,9}$/.test(text.trim()) && Number(text) > 0 ? Number(text) : fallback)),

@@ -54,7 +54,7 @@ export const secrets: Form<NonEmptyReadonlyArray<Redacted.Redacted>> = parsed(fo
   return Arr.isNonEmptyReadonlyArray(all) ? Either.right(all) : Either.left("must name at least one secret")
 })
 
-/** Text that is kept secret, whatever it is. */
+/** Any text, kept secret. */
 export const anySecret: Form<Redacted.Redacted> = form(Config.redacted())
 
 /** `true` or `false`. */
@@ -78,7 +78,7 @@ export const whole = ({ max, min }: { readonly min: number; readonly max: number
   bounds: `${min} to ${max}`
 })
 
-/** A TCP port; 0 stands for a free one. */
+/** A TCP port; 0 stands for any free one. */
 export const port = whole({ min: 0, max: 65_535 })
 
 /** A duration such as `10 seconds`, of at least `min`. */

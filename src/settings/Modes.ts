@@ -3,7 +3,7 @@ import { definitions, type SettingsShape } from "./Definitions.ts"
 import { secretKeyName } from "./ProviderCredentials.ts"
 import type { Setting } from "./Setting.ts"
 
-/** What a mode requires beyond the form of each setting: a line per problem, which names the setting. */
+/** The requirements of a mode beyond the form of each setting: one line per problem, which names the setting. */
 
 const problem = ({ row }: Pick<Setting<unknown>, "row">, message: string): string => `${row.name}: ${message}`
 
@@ -69,7 +69,7 @@ const productionProblems = (settings: SettingsShape): ReadonlyArray<string> => {
   ]
 }
 
-/** What is wrong with settings in their mode, although each has the right form. */
+/** The problems of settings in their mode, although each has the right form. */
 export const modeProblems = (settings: SettingsShape): ReadonlyArray<string> => {
   if (settings.mode === "production") return productionProblems(settings)
   return Option.isSome(settings.provider.production)

@@ -26,7 +26,7 @@ export const providerCredentials = (environment: Environment): Documented<Option
   const keyForm = environment === "sandbox" ? /^(sk|rk)_test_\w+$/ : /^(sk|rk)_live_\w+$/
   const secretKey = optional(
     secretKeyName(environment),
-    // A live key for the sandbox would let sandbox calls touch production: its form is refused
+    // A live key for the sandbox would let sandbox calls act on production, so its form is refused
     secret(`must be a secret key of the provider's ${providerMode} mode`, (key) => keyForm.test(key)),
     { unset, about: `the platform's key in the provider's ${providerMode} mode${only}; set together with the next` }
   )

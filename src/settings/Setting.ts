@@ -25,7 +25,7 @@ export interface Setting<A> extends Documented<A> {
   readonly row: SettingRow
 }
 
-/** What a definition says besides name, form and default. */
+/** The parts of a definition besides name, form and default. */
 type About = Pick<SettingRow, "about" | "production">
 
 const withRow = <A>(config: Config.Config<A>, row: SettingRow): Setting<A> =>
@@ -83,7 +83,7 @@ export function group(fields: Fields): Group<Fields> {
   return Object.assign(Config.all(fields), { fields, rows: Object.values(fields).flatMap(({ rows }) => rows) })
 }
 
-/** Why settings conflict, although each has the right form. */
+/** The reason why settings conflict, although each has the right form. */
 export interface Conflict {
   /** The setting to name. */
   readonly of: SettingRow

@@ -10,15 +10,14 @@ export type { ProviderCredentials } from "./ProviderCredentials.ts"
 /**
  * The settings of the service, read once from the environment. `Definitions.ts` defines them.
  *
- * A wrong setting stops the start with a `SettingsError` that names it. What is absent here and has a local default
- * (the database, the provider, the master key) is filled in by `local/Local.ts`; `MODE=production` refuses those
- * defaults.
+ * An invalid setting fails with a `SettingsError` that names it. Absent settings with a local default (the database,
+ * the provider, the master key) are filled in by `local/Local.ts`; `MODE=production` refuses those defaults.
  */
 
 /** A setting is missing or wrong; the message names each, for the operator. */
 export class SettingsError extends Data.TaggedError("SettingsError")<{ readonly message: string }> {}
 
-/** What is wrong, a line for each setting, by its name. */
+/** The problems, one line for each setting, by its name. */
 const describe = (error: ConfigError.ConfigError): ReadonlyArray<string> => {
   switch (error._op) {
     case "And":

@@ -19,7 +19,7 @@ import { ServiceUnavailable } from "../errors/Errors.ts"
 import { observePool } from "../telemetry/ProcessMetrics.ts"
 import { removeValues, sqlState } from "../telemetry/ServerErrors.ts"
 
-/** How the service reaches its PostgreSQL. */
+/** The options of the connection to PostgreSQL. */
 export interface DatabaseOptions {
   readonly url: Redacted.Redacted
   /** Connections of this process. Default 10. */
@@ -105,7 +105,7 @@ const closePool = (pool: pg.Pool) =>
 /** The connections of this process; absent if an embedding team brings its own `PgClient`. */
 export class DatabasePool extends Context.Tag("connected-payments/storage/DatabasePool")<DatabasePool, pg.Pool>() {}
 
-/** The host of a URL; nothing that may be part of a password with an unescaped sign. */
+/** The host of a URL; never what could be part of a password with an unescaped character. */
 const hostOf = (text: string): string => {
   if (!URL.canParse(text)) return "its host"
   const { host, pathname, search, searchParams } = new URL(text)
@@ -145,7 +145,7 @@ const poolLayer = (options: DatabaseOptions): Layer.Layer<DatabasePool, SqlError
  *
  * @param options.unbounded for statements that may take as long as they need
  * @param options.planOnce for statements whose plan never depends on their values: PostgreSQL then keeps the first
- * plan, where it might otherwise plan each time because it can't estimate a limit
+ *   plan, while it might otherwise plan each time because it can't estimate a limit
  */
 export const reservedConnections = (
   count: number,

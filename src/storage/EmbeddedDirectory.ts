@@ -6,12 +6,12 @@ import { EmbeddedPostgresError, fileOperation, hasCode } from "./EmbeddedPostgre
 import { type Account, runCommand } from "./EmbeddedProcess.ts"
 
 /**
- * Where root places what the server's account could not otherwise reach: copies of the binaries, and clusters. Only
- * root can write there, so nobody else can plant a program that root then starts.
+ * The directory for files of root that the server's account could not otherwise reach: copies of the binaries, and
+ * clusters. Only root can write there, so nobody else can plant a program that root then starts.
  */
 export const systemDirectory = "/var/lib/connected-payments"
 
-/** Where the files of one embedded PostgreSQL are, and who runs it. */
+/** The place of the files of one embedded PostgreSQL, and the account that runs it. */
 export interface Home {
   /** Real path of the directory with the cluster, its password, its log and its lock. */
   readonly path: string
@@ -110,8 +110,8 @@ export const makeDirectory = (path: string, mode: number) =>
   })
 
 /**
- * The account of an existing cluster: its owner. So root can continue what an ordinary user began, and that user can
- * continue afterwards.
+ * The account of an existing cluster: its owner. So root can use a cluster that an ordinary user created, and that user
+ * can use it again afterwards.
  */
 const ownerOf = Effect.fnUntraced(function* (cluster: string) {
   const found = yield* statOptional(cluster)
@@ -142,7 +142,7 @@ const placeElsewhere = Effect.fnUntraced(function* (directory: string, pointer: 
   return path
 })
 
-/** Where an earlier run placed the data of `directory`, if not in the directory itself. */
+/** The place where an earlier run put the data of `directory`, if not in the directory itself. */
 const placeOfEarlierRun = Effect.fnUntraced(function* (pointer: string) {
   const place = yield* readTextFile(pointer)
   if (Option.isNone(place)) return place

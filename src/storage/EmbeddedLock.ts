@@ -52,10 +52,10 @@ const inUse = (home: string, pid: number) =>
   })
 
 /**
- * One try for the next generation; `None` if another process was faster and it has to be tried again.
+ * Tries once to take the next generation; `None` if another process was faster and the caller has to try again.
  *
  * A delayed process could link a generation that has been taken, released and removed since it looked. The newest file
- * is never removed, so such a process then sees a newer one than its own, and gives way.
+ * is never removed, so such a process then sees a newer one than its own, and gives up.
  */
 const claimOnce = Effect.fnUntraced(function* (home: string, draft: string) {
   const newest = Math.max(0, ...(yield* generationsIn(home)))
@@ -105,6 +105,6 @@ export const acquireLock = (home: string): Effect.Effect<void, EmbeddedPostgresE
     )
   ).pipe(Effect.asVoid)
 
-/** Whether a process has ever held the directory; false for one that is just being created. */
+/** Whether a process has ever held the directory; false while it is just being created. */
 export const wasEverLocked = (home: string): Effect.Effect<boolean, EmbeddedPostgresError> =>
   Effect.map(generationsIn(home), (generations) => generations.length > 0)

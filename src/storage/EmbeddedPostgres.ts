@@ -12,7 +12,7 @@ import { startServer, stopAbandonedServer } from "./EmbeddedServer.ts"
 
 export { EmbeddedPostgresError, type EmbeddedPostgresReason } from "./EmbeddedPostgresError.ts"
 
-/** How to start the embedded PostgreSQL. */
+/** Options of the embedded PostgreSQL. */
 export interface EmbeddedPostgresOptions {
   /**
    * Directory of everything that belongs to it: the cluster, its password (mode 0600), log, lock and last port. It is
@@ -20,7 +20,7 @@ export interface EmbeddedPostgresOptions {
    * data is placed below `/var/lib/connected-payments`, and `directory` only holds a file that says where.
    */
   readonly directory: string
-  /** TCP port on 127.0.0.1. Default: that of the last start if it is free, else any free one. */
+  /** TCP port on 127.0.0.1. Default: that of the last start if it is free, otherwise any free one. */
   readonly port?: number
   /** `false` for data that may be lost when the machine crashes, such as a test's. Default `true`. */
   readonly durable?: boolean
@@ -40,7 +40,7 @@ const maxStartRetries = 8
 
 const transientRefusals = ["Address already in use", "pre-existing shared memory block"]
 
-/** The waits are for processes of the operating system, which don't follow a test's clock. */
+/** Uses the real clock: the waits are for processes of the operating system, which don't follow a test's clock. */
 const inRealTime = Effect.withClock(Clock.make())
 
 /** Binds `port` on 127.0.0.1 for a moment; `None` if it is taken. Port 0 stands for any free one. */
@@ -119,8 +119,8 @@ const ensureDatabase = (port: number, password: Redacted.Redacted<string>) =>
  * reach it, only the closing of the scope stops it. If this process is killed the server stays; the next start on the
  * directory stops it and starts a new one on the same data. Two live processes never share a directory.
  *
- * Linux and macOS. As root the server runs under the owner of an existing cluster, else the account `postgres`, which
- * is created if it is missing; whatever is created or placed elsewhere for that is logged.
+ * Linux and macOS. As root the server runs under the owner of an existing cluster, otherwise under the account
+ * `postgres`, which is created if it is missing; everything created or placed elsewhere for that is logged.
  *
  * Fails with {@link EmbeddedPostgresError}, whose message is for the person who started the service.
  */
@@ -159,7 +159,7 @@ const removeOwnFiles = (directory: string) =>
   fileOperation(`remove the embedded PostgreSQL in ${directory}`, async () => {
     const names = (await readdir(directory)).filter((name) => ownFiles.test(name))
     await Promise.all(names.map((name) => rm(join(directory, name), { recursive: true, force: true })))
-    // Other files in there are not ours to remove
+    // Other files in the directory must not be removed
     if ((await readdir(directory)).length === 0) await rmdir(directory)
   })
 

@@ -1,7 +1,7 @@
 import { Data, Effect } from "effect"
 
 /**
- * Why the embedded PostgreSQL could not be used. The reason is for code, the message for people.
+ * The reason why the embedded PostgreSQL could not be used. It is for code; the message is for people.
  *
  * - `unsupported_platform`: there are no binaries for this operating system or processor, or they do not run on it
  * - `package_missing`: the optional package with the binaries is not installed
@@ -10,7 +10,7 @@ import { Data, Effect } from "effect"
  * - `permission_denied`: no account could be found that may run the server, or it may not reach its files
  * - `data_missing`: the directory points to data, or needs a password, that no longer exists
  * - `version_mismatch`: the data was written by another major version of PostgreSQL
- * - `initialization_failed`, `start_failed`: PostgreSQL itself refused; the message carries its words
+ * - `initialization_failed`, `start_failed`: PostgreSQL itself failed; the message contains its output
  * - `io_failed`: a file or directory could not be read or written
  */
 export type EmbeddedPostgresReason =
@@ -36,7 +36,7 @@ export class EmbeddedPostgresError extends Data.TaggedError("EmbeddedPostgresErr
   readonly cause?: unknown
 }> {}
 
-/** The words of an unknown failure, for use inside a message. */
+/** The text of an unknown failure, for use inside a message. */
 export const wordsOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
 
 /**

@@ -21,8 +21,8 @@ export class CommandError extends Data.TaggedError("CommandError")<{
 }> {}
 
 /**
- * The environment of every program started here. The caller's own is not passed on: `PGDATA`, `PGOPTIONS`, `LD_PRELOAD`
- * or a locale would change what the server does. The `sbin` directories carry `useradd`.
+ * The environment of every program started here. The caller's own is not passed on, since `PGDATA`, `PGOPTIONS`,
+ * `LD_PRELOAD` or a locale would change the server's behaviour. The `sbin` directories carry `useradd`.
  */
 export const childEnvironment: NodeJS.ProcessEnv = {
   PATH: `${process.env["PATH"] ?? "/usr/bin:/bin"}:/usr/sbin:/sbin`,
@@ -60,7 +60,7 @@ const hasProcFs = existsSync("/proc/self/stat")
 
 const readOptional = (path: string) => Effect.option(Effect.tryPromise(() => readFile(path, "utf8")))
 
-/** Signal 0 asks whether a process exists; "not permitted" is the answer for one of another user. */
+/** Signal 0 checks whether a process exists; "not permitted" means that it belongs to another user. */
 const exists = (pid: number): boolean => {
   try {
     return process.kill(pid, 0)
@@ -89,8 +89,8 @@ const startFromPs = Effect.fnUntraced(function* (pid: number) {
 
 /**
  * When a process began, as an opaque text that no later process with the same number shares, not even after a restart
- * of the machine; `"unknown"` if the system does not tell. `None` if no such process runs; one that has ended but was
- * not yet waited for does not run.
+ * of the machine; `"unknown"` if the system does not provide it. `None` if no such process runs; one that has ended but
+ * was not yet waited for does not run.
  */
 export const processStart = (pid: number): Effect.Effect<Option.Option<string>> => {
   if (!Number.isSafeInteger(pid) || pid <= 0) return Effect.succeedNone
@@ -98,7 +98,8 @@ export const processStart = (pid: number): Effect.Effect<Option.Option<string>> 
 }
 
 /**
- * The command line of a running process, its arguments separated by a NUL or a space; `""` if the system does not tell.
+ * The command line of a running process, its arguments separated by a NUL or a space; `""` if the system does not
+ * provide it.
  */
 const commandLine = (pid: number): Effect.Effect<string> =>
   (hasProcFs

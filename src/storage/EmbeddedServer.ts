@@ -90,7 +90,7 @@ const serverOptions = (cluster: string, port: number, durable: boolean): Readonl
     log_timezone: "UTC",
     timezone: "UTC",
     log_checkpoints: "off",
-    // Statements and details of errors hold what people sent, and must not be in a log file
+    // Statements and details of errors contain people's data, and must not be in a log file
     log_error_verbosity: "terse",
     log_min_error_statement: "panic",
     fsync: durable ? "on" : "off",
@@ -126,7 +126,7 @@ interface Running {
   readonly child: ChildProcess
   /** How the process ended, in words. */
   readonly exited: Deferred.Deferred<string>
-  /** Where this run's part of the log begins. */
+  /** The offset of this run's part of the log. */
   readonly logOffset: number
 }
 
@@ -139,7 +139,7 @@ const spawnServer = (home: Home, binaries: Binaries, options: ReadonlyArray<stri
     const log = await open(logOf(home), "a", 0o600)
     try {
       const { size } = await log.stat()
-      // If root continues an ordinary user's cluster, that user must be able to continue the log
+      // If root runs an ordinary user's cluster, that user must be able to append to the log later
       if (Option.isSome(home.account)) await log.chown(home.account.value.uid, home.account.value.gid)
       const child = spawn(binaries.postgres, [...options], {
         ...credentialsOf(home.account),

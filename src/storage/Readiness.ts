@@ -8,7 +8,7 @@ const patience = "2 seconds"
 
 /**
  * Whether the database answers, over a separate connection, so that a full pool does not look like an unreachable
- * database. However many ask at once, one query runs at a time, and they share its answer.
+ * database. Only one query runs at a time, and all concurrent callers share its answer.
  */
 export const makeReadiness: Effect.Effect<
   Effect.Effect<void, ServiceUnavailable>,
@@ -19,7 +19,7 @@ export const makeReadiness: Effect.Effect<
   const scope = yield* Effect.scope
   const question = Effect.timeout(sql`SELECT 1`, patience)
   let asking: Fiber.RuntimeFiber<unknown, SqlError.SqlError | Cause.TimeoutException> | undefined
-  // In the scope of the service, since the first to ask may be interrupted
+  // In the scope of the service, since the first caller may be interrupted
   const ask = Effect.tap(Effect.forkIn(question, scope), (fiber) =>
     Effect.sync(() => {
       asking = fiber

@@ -3,7 +3,7 @@ import { Effect, FiberRef, Option } from "effect"
 import { DatabasePool } from "./Database.ts"
 
 /**
- * A statement that is compiled once and run with other values each time. The values stand for the statement's
+ * A statement that is compiled once and run with different values each time. The values stand for the statement's
  * parameters, in order.
  */
 export type PreparedStatement<Row> = (

@@ -110,7 +110,7 @@ export class ExportedSpan implements Tracer.Span {
   }
 
   attribute(key: string, value: unknown): void {
-    // The SQL client puts the way of running a statement there, not the command
+    // The SQL client puts the kind of execution there, not the command
     if (value === undefined || value === null || key === "db.operation.name") return
     this.attributes.set(key, value)
     this.exported.setAttribute(key, attributeValue(value))

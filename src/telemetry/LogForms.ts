@@ -14,7 +14,7 @@ const timeText = (time: number): string => {
 
 /**
  * A line as one JSON object: time, level, message, the ids of its trace, then its attributes by name. Concatenated by
- * hand where the parts need no escapes.
+ * hand if the parts need no escapes.
  */
 export const jsonLine = ({ attributes, level, message, span, time }: LogLine): string => {
   const ids = span === null ? "" : `,"trace_id":"${span.traceId}","span_id":"${span.spanId}"`
@@ -23,7 +23,7 @@ export const jsonLine = ({ attributes, level, message, span, time }: LogLine): s
   return rest.length > 2 ? `${head},${rest.slice(1)}` : `${head}}`
 }
 
-/** Attributes that a developer need not see in each line. */
+/** Attributes that are left out of a developer's lines. */
 const quietAttributes: ReadonlySet<string> = new Set(["http.request.method", "http.route", "http.response.status_code"])
 
 const asText = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value))

@@ -13,7 +13,7 @@ export interface LogWriter {
 /** How long lines are gathered, in milliseconds. */
 const gatherFor = 10
 
-/** How much waits for a slow reader at most, in characters; further lines are dropped and counted. */
+/** The most characters that wait for a slow reader; further lines are dropped and counted. */
 const maxPending = 8 * 1024 * 1024
 
 /** How long a close waits for the reader. */
@@ -89,7 +89,7 @@ class GatheringWriter implements LogWriter {
 }
 
 /**
- * A writer to a file descriptor. What it holds when the scope closes or the process ends is still written; `say`
+ * A writer to a file descriptor. Lines that it holds when the scope closes or the process ends are still written; `say`
  * creates the line that reports how many were dropped.
  */
 export const makeLogWriter = (

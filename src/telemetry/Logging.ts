@@ -9,7 +9,7 @@ import { makeLogWriter } from "./LogWriter.ts"
  * since standard output is for the results of commands.
  */
 
-/** `MODE`, read separately: a wrong one is reported when all settings are read. */
+/** `MODE`, read separately: an invalid one is reported when all settings are read. */
 const isProduction = Config.string("MODE").pipe(
   Config.map((mode) => mode === "production"),
   Effect.orElseSucceed(() => false)

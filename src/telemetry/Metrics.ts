@@ -1,8 +1,8 @@
 import { Context, Effect, Metric, MetricBoundaries, MetricLabel, type Scope } from "effect"
 
 /**
- * Every metric of the service, with the names of OpenTelemetry's conventions where they have one. Each attribute has
- * few values, never ids; beyond `maxSeries`, a metric's series are counted together.
+ * Every metric of the service, with the names of OpenTelemetry's conventions if they define one. Each attribute has few
+ * values, never ids; beyond `maxSeries`, a metric's series are counted together.
  *
  * Effect's own registry keeps the values, and the exporter reads them there. If nothing exports them there is no
  * `Metrics` at all, so nothing is counted.
@@ -116,7 +116,7 @@ type ValuesOf<Names extends ReadonlyArray<string>> = { readonly [Index in keyof 
 /** The values of a metric's attributes, in the order that `metricTable` gives. */
 export type AttributesOf<Name extends keyof Table> = ValuesOf<Table[Name]["attributes"]>
 
-/** How many series of one metric are kept apart; an attribute of the conventions marks the one for all others. */
+/** The most separate series of one metric; an attribute of the conventions marks the series for all others. */
 const maxSeries = 1000
 const overflow = { "otel.metric.overflow": "true" }
 

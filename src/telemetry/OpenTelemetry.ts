@@ -12,7 +12,7 @@ import { KeptSpan } from "./Spans.ts"
 
 /** Exports over OTLP with OpenTelemetry's own SDK. Loaded only if something is exported. */
 
-/** The resource that identifies this process; what the environment says takes precedence. */
+/** The resource that identifies this process; the environment's attributes take precedence. */
 const resource: Effect.Effect<Resource> = Effect.sync(() =>
   resourceFromAttributes({
     "service.name": "connected-payments",

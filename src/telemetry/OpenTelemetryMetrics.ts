@@ -39,7 +39,7 @@ const complete = (attributes: Attributes): void => {
 
 /**
  * A producer that runs the observations first. It converts what Effect's registry holds: the scope is ours, units are
- * no attributes, status codes are numbers, and gauges without a value (`NaN`) are left out.
+ * not attributes, status codes are numbers, and gauges without a value (`NaN`) are left out.
  */
 const lookingFirst = (producer: MetricProducer, look: () => Promise<unknown>): MetricProducer => ({
   collect: async (options) => {

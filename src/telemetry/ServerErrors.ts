@@ -1,7 +1,7 @@
 import type { SqlError } from "@effect/sql"
 import { Predicate } from "effect"
 
-/** PostgreSQL's errors, and how much of them may be shown. */
+/** PostgreSQL's errors, and the parts of them that may be shown. */
 
 /**
  * The SQLSTATE of the PostgreSQL error behind a `SqlError`, e.g. `23505`. Undefined if the error is not the server's,

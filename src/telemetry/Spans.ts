@@ -73,7 +73,7 @@ export const currentTraceparent: Effect.Effect<string | null> = Effect.withFiber
 })
 
 /**
- * Set in the context that a span is created with: exports it whatever the sampler says. For spans that are created
+ * Set in the context that a span is created with: exports it whatever the sampler decides. For spans that are created
  * after the fact and known to matter.
  */
 export class KeptSpan extends Context.Reference<KeptSpan>()("connected-payments/telemetry/KeptSpan", {

@@ -36,11 +36,11 @@ const signals = Config.all({
   })
 }).pipe(
   Effect.map(({ disabled, named }) => (disabled ? off : named)),
-  // An unreadable variable counts as absent
+  // An unreadable variable is treated as absent
   Effect.orElseSucceed(() => off)
 )
 
-/** A variable's text; as the standard says, an empty one counts as absent. */
+/** A variable's text; as the standard requires, an empty one is treated as absent. */
 const given = (name: string) =>
   Config.string(name).pipe(
     Effect.map((text) => text.trim()),
@@ -60,7 +60,7 @@ const protocolOf = (signal: string): Effect.Effect<Protocol, SettingsError> =>
     })
   })
 
-/** What is exported, and how. An unsupported protocol stops the start. */
+/** What is exported, and how. Fails if a protocol is not supported. */
 const exported: Effect.Effect<Signals, SettingsError> = Effect.gen(function* () {
   const on = yield* signals
   return {
@@ -71,8 +71,9 @@ const exported: Effect.Effect<Signals, SettingsError> = Effect.gen(function* () 
 })
 
 /**
- * The tracer, the metrics and the exported log of the process. What is pending when it ends is sent, within 3 seconds.
- * Lines are still written as before. Fails with `SettingsError` if a variable asks for an unsupported protocol.
+ * The tracer, the metrics and the exported log of the process. Pending data is sent when the process ends, within 3
+ * seconds. Lines are still written as before. Fails with `SettingsError` if a variable asks for an unsupported
+ * protocol.
  */
 export const telemetryLayer: Layer.Layer<never, SettingsError> = Layer.unwrapEffect(
   Effect.flatMap(exported, (on) =>

@@ -63,7 +63,7 @@ const settings: NonNullable<Account["settings"]> = {
   sepa_debit_payments: {}
 }
 
-/** The account at a bank that the account is paid out to: the same one for the same id. */
+/** The bank account that an account's payouts go to: always the same one for the same id. */
 const bankAccountOf = (account: string, country: string, currency: string): BankAccount => {
   const digest = createHash("sha256").update(account).digest("hex")
   return {
@@ -102,8 +102,8 @@ const externalAccountsOf = (
 })
 
 /**
- * An account as it is once its owner has given all that the provider asks for: there is nobody here to ask, so it can
- * charge and be paid out from the start.
+ * An account whose onboarding is complete: nobody has to provide anything here, so charges and payouts are enabled from
+ * the start.
  */
 export const makeAccount = (id: string, created: number, params: typeof createParams.Type = {}): Account => ({
   id,
@@ -141,7 +141,7 @@ export const makeAccount = (id: string, created: number, params: typeof createPa
   type: params.type ?? "standard"
 })
 
-/** The account under this id, if the one who asks may see it: itself, or one connected to it. */
+/** The account with this id, if the requesting account may see it: itself, or one connected to it. */
 const visibleAccount = (context: RequestContext, id: string) => {
   const account = connectedAccount(context.platform.objects, id)
   return account === undefined || (context.connected && context.account !== id)
@@ -149,7 +149,7 @@ const visibleAccount = (context: RequestContext, id: string) => {
     : Effect.succeed(account)
 }
 
-/** The account, with or without the platform's control over it: without, its bank accounts are not the platform's to see. */
+/** The account, controlled by the platform or not. The platform sees the bank accounts only of accounts it controls. */
 export const underControl = (account: Account, controlled: boolean): Account => {
   const { external_accounts: _, ...rest } = account
   if (!controlled) return { ...rest, controller: { type: "account" } }
@@ -188,7 +188,7 @@ const listExternalAccounts = Effect.fnUntraced(function* (
   )
 })
 
-/** `/v1/accounts`: the platform's connected accounts and where they are paid out to. `/v1/account`: the account that asks. */
+/** `/v1/accounts`: the platform's connected accounts and their bank accounts. `/v1/account`: the requesting account. */
 export const accountRoutes: ReadonlyArray<Route> = [
   route({
     method: "POST",

@@ -3,7 +3,7 @@ import type { BalanceTransaction } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 import { currentTransactions } from "./BalanceTransactions.ts"
 
-/** Net amounts by currency; a currency that has seen no such money stands at 0. */
+/** Net amounts by currency; 0 for a currency without transactions. */
 const sums = (currencies: ReadonlyArray<string>, transactions: ReadonlyArray<BalanceTransaction>) =>
   currencies.map((currency) => {
     const amount = transactions
@@ -30,7 +30,7 @@ const balanceOf = (context: RequestContext) => {
   }
 }
 
-/** `/v1/balance`: what the account's balance transactions come to. */
+/** `/v1/balance`: the sums of the account's balance transactions. */
 export const balanceRoutes: ReadonlyArray<Route> = [
   route({
     method: "GET",

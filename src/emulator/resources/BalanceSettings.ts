@@ -23,7 +23,7 @@ const settingsOf = (account: Account | undefined): BalanceSettings => {
   }
 }
 
-/** `/v1/balance_settings`: how the account is paid out, as its account object has it. */
+/** `/v1/balance_settings`: the payout settings of the account, taken from its account object. */
 export const balanceSettingsRoutes: ReadonlyArray<Route> = [
   route({
     method: "GET",

@@ -6,10 +6,10 @@ import { notFound, type ProviderError, resourceMissing } from "../ProviderError.
 import type { BalanceTransaction, Charge, Dispute, Payout, Refund } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 
-/** How long the money of a payment is pending, in seconds: the two days of the accounts' settlement timing. */
+/** How long the money of a payment is pending, in seconds: the accounts' settlement takes two days. */
 const settlementDelay = 2 * 24 * 60 * 60
 
-/** What the provider keeps of a payment, in the smallest currency unit: 2.9 % and 30. */
+/** The provider's fee for a payment, in the smallest currency unit: 2.9 % and 30. */
 const processingFee = (amount: number): number => Math.round((amount * 29) / 1_000) + 30
 
 interface Movement {
@@ -21,9 +21,9 @@ interface Movement {
   /** Default: the type. */
   readonly category?: string
   readonly description: string | null
-  /** Default: the provider's for processing a payment. */
+  /** Default: the provider's description of its processing fee. */
   readonly feeDescription?: string
-  /** Seconds until the money counts as available. */
+  /** Seconds until the money is available. */
   readonly delay?: number
 }
 
@@ -53,7 +53,7 @@ const record = (context: RequestContext, movement: Movement): BalanceTransaction
   return transaction
 }
 
-/** A payment comes in, less the provider's fee, and is pending for two days. One that is not by card is a `payment`. */
+/** Records a payment less the provider's fee, pending for two days. One that is not by card has the type `payment`. */
 export const recordCharge = (context: RequestContext, charge: Charge) =>
   record(context, {
     amount: charge.amount,
@@ -66,15 +66,15 @@ export const recordCharge = (context: RequestContext, charge: Charge) =>
     delay: settlementDelay
   })
 
-/** A refund leaves at once; the fee of its payment is not given back. */
+/** Records a refund, which leaves the balance at once; the fee of its payment is not returned. */
 export const recordRefund = (context: RequestContext, { amount, currency, id }: Refund) =>
   record(context, { amount: -amount, currency, source: id, type: "refund", description: "REFUND FOR CHARGE" })
 
-/** A payout leaves at once. */
+/** Records a payout, which leaves the balance at once. */
 export const recordPayout = (context: RequestContext, { amount, currency, id }: Payout) =>
   record(context, { amount: -amount, currency, source: id, type: "payout", description: "STRIPE PAYOUT" })
 
-/** A payout that failed or was canceled comes back. */
+/** Records the return of a payout that failed or was canceled. */
 export const recordReturnedPayout = (
   context: RequestContext,
   { amount, currency, id }: Payout,
@@ -89,10 +89,10 @@ export const recordReturnedPayout = (
     description: "STRIPE PAYOUT RETURNED"
   })
 
-/** What the provider asks for handling a dispute, in the smallest currency unit; it is not given back. */
+/** The provider's fee for a dispute, in the smallest currency unit; it is never returned. */
 const disputeFee = 1_500
 
-/** A disputed amount leaves at once, with a fee. */
+/** Records a disputed amount, which leaves the balance at once together with a fee. */
 export const recordDispute = (context: RequestContext, { amount, charge, currency, id }: Dispute) =>
   record(context, {
     amount: -amount,
@@ -105,7 +105,7 @@ export const recordDispute = (context: RequestContext, { amount, charge, currenc
     type: "adjustment"
   })
 
-/** The amount of a dispute that was won comes back. */
+/** Records the return of the amount of a dispute that was won. */
 export const recordWonDispute = (context: RequestContext, { amount, charge, currency, id }: Dispute) =>
   record(context, {
     amount,
@@ -116,13 +116,13 @@ export const recordWonDispute = (context: RequestContext, { amount, charge, curr
     type: "adjustment"
   })
 
-/** The transaction as it is now: pending until its money is available. */
+/** The transaction with its current status: pending until its money is available. */
 export const currentTransaction = (transaction: BalanceTransaction, now: number): BalanceTransaction => ({
   ...transaction,
   status: transaction.available_on <= now ? "available" : "pending"
 })
 
-/** The transactions of an account as they are now, oldest first. */
+/** The transactions of an account with their current status, oldest first. */
 export const currentTransactions = ({ now, objects }: RequestContext): ReadonlyArray<BalanceTransaction> =>
   objects.all("balance_transaction").map((transaction) => currentTransaction(transaction, now))
 
@@ -164,7 +164,7 @@ const list = Effect.fnUntraced(function* (context: RequestContext, params: typeo
   )
 })
 
-/** `/v1/balance_transactions`: retrieve and list; payments, refunds and payouts make them. */
+/** `/v1/balance_transactions`: retrieve and list; payments, refunds and payouts create them. */
 export const balanceTransactionRoutes: ReadonlyArray<Route> = [
   route({
     method: "GET",

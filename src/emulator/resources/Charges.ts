@@ -6,10 +6,10 @@ import { notFound } from "../ProviderError.ts"
 import type { Charge, PaymentIntent } from "../Records.ts"
 import { noParams, type Route, route } from "../Route.ts"
 
-/** How the card network answered: it pays, or it declines without a reason. */
+/** The card network's answer: approved, or declined without a reason. */
 export type CardOutcome = "approved" | "declined"
 
-/** What the provider tells of a card that was declined for no given reason. */
+/** The provider's details of a card that was declined without a reason. */
 export const decline = {
   code: "card_declined",
   declineCode: "generic_decline",
@@ -41,7 +41,7 @@ const outcomes: { readonly [O in CardOutcome]: NonNullable<Charge["outcome"]> } 
   }
 }
 
-/** How a payer pays: by card at once, by bank slip or by instant transfer later. */
+/** How a payer pays: at once by card, or later by bank slip or instant transfer. */
 export type PaymentMethod = "card" | "boleto" | "pix"
 
 /** The provider's test cards, one for each outcome. */
@@ -94,7 +94,7 @@ interface ChargeTerms {
   readonly email: string | null
 }
 
-/** One attempt to charge a payment method for a payment intent; what is not charged to a card is a payment (`py_`). */
+/** One attempt to charge a payment method for a payment intent; one that is not by card is a payment (`py_`). */
 export const makeCharge = (
   intent: PaymentIntent,
   { created, email, method, outcome, paymentMethod }: ChargeTerms
@@ -146,7 +146,7 @@ export const makeCharge = (
   }
 }
 
-/** `/v1/charges`: retrieve and list; payments make them. */
+/** `/v1/charges`: retrieve and list; payments create them. */
 export const chargeRoutes: ReadonlyArray<Route> = [
   route({
     method: "GET",

@@ -20,7 +20,7 @@ const existing = ({ objects }: RequestContext, id: string): Effect.Effect<Sessio
   return session === undefined ? Effect.fail(notFound("checkout.session", id)) : Effect.succeed(session)
 }
 
-/** Ends an open session unpaid and tells of it. */
+/** Expires an open session. Event: `checkout.session.expired`. */
 export const expireSession = (context: RequestContext, open: Session): Session => {
   const session: Session = { ...open, status: "expired", url: null }
   context.objects.put("checkout.session", session.id, session)

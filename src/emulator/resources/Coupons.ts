@@ -109,7 +109,7 @@ const create = Effect.fnUntraced(function* (context: RequestContext, params: Cre
   return coupon
 })
 
-/** The coupon as it is now: `valid` until its last redemption or its deadline. */
+/** The coupon with its current state: `valid` until its last redemption or its deadline. */
 export const currentCoupon = (coupon: Coupon, now: number): Coupon => ({
   ...coupon,
   valid:
@@ -131,7 +131,7 @@ const update = Effect.fnUntraced(function* (context: RequestContext, params: typ
   return coupon
 })
 
-/** With its coupon a promotion code ends: it stays, but can never be used again. */
+/** Deleting a coupon deactivates its promotion codes: they remain, but can never be used again. */
 const remove = Effect.fnUntraced(function* (context: RequestContext, _: object, id: string) {
   const coupon = yield* existing(context, id)
   context.objects.remove("coupon", id)
@@ -144,7 +144,7 @@ const remove = Effect.fnUntraced(function* (context: RequestContext, _: object, 
   return { id, object: "coupon", deleted: true }
 })
 
-/** `/v1/coupons`: create, retrieve, update, delete, list. What it `applies_to` is shown where it is expanded. */
+/** `/v1/coupons`: create, retrieve, update, delete, list. `applies_to` is shown if it is expanded. */
 export const couponRoutes: ReadonlyArray<Route> = [
   route({ method: "POST", path: "/v1/coupons", answers: { object: "coupon" }, params: createParams, run: create }),
   route({

@@ -6,7 +6,7 @@ import { notFound } from "../ProviderError.ts"
 import type { Customer } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 
-/** Makes the customer that a payer becomes. Event: `customer.created`. */
+/** Creates the customer for a payer. Event: `customer.created`. */
 export const createCustomer = (context: RequestContext, email: string | null): Customer => {
   const customer: Customer = {
     id: newId("cus_"),
@@ -44,7 +44,7 @@ const listParams = Schema.Struct({
   email: Params.optional(Params.text(512))
 })
 
-/** `/v1/customers`: retrieve and list; the hosted page makes them. */
+/** `/v1/customers`: retrieve and list; the hosted page creates them. */
 export const customerRoutes: ReadonlyArray<Route> = [
   route({
     method: "GET",

@@ -7,17 +7,17 @@ import type { Charge, Dispute } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 import { recordDispute, recordWonDispute } from "./BalanceTransactions.ts"
 
-/** What a payer's bank says of a dispute. */
+/** The bank's data for a new dispute. */
 export interface DisputeOrder {
   /** Such as `fraudulent` or `product_not_received`. */
   readonly reason: string
   readonly metadata: Readonly<Record<string, string>>
 }
 
-/** How a dispute ended for the account. */
+/** The outcome of a dispute for the account. */
 export type DisputeOutcome = "won" | "lost"
 
-/** How long the account may take to answer a dispute, in seconds. */
+/** Seconds in which the account can respond to a dispute. */
 const timeToAnswer = 9 * 24 * 60 * 60
 
 const noEvidence: Dispute["evidence"] = {
@@ -85,15 +85,15 @@ const makeDispute = (context: RequestContext, charge: Charge, { metadata, reason
 const checkDisputable = (charge: Charge): Effect.Effect<void, ProviderError> => {
   const refused = (message: string) => Effect.fail(refuse({ param: "charge", message }))
   if (!charge.paid || charge.refunded) return refused(`There is nothing of charge ${charge.id} to dispute.`)
-  if (charge.payment_method_details?.type !== "card") return refused("Payments by card alone are disputed.")
-  return charge.disputed ? refused(`Charge ${charge.id} is disputed already.`) : Effect.void
+  if (charge.payment_method_details?.type !== "card") return refused("Only payments by card can be disputed.")
+  return charge.disputed ? refused(`Charge ${charge.id} has already been disputed.`) : Effect.void
 }
 
 /**
- * A payer disputes what is left of a charge; amount and fee leave the balance.
+ * Opens a dispute about what is left of a charge; amount and fee leave the balance.
  *
- * Events: `charge.dispute.created`, `charge.dispute.funds_withdrawn`. Error (400): a charge that was not paid, not by
- * card, paid back in full, or disputed before.
+ * Events: `charge.dispute.created`, `charge.dispute.funds_withdrawn`. Error (400): a charge that was not paid, was not
+ * by card, is refunded in full, or was disputed before.
  */
 export const openDispute = Effect.fnUntraced(function* (context: RequestContext, charge: Charge, order: DisputeOrder) {
   yield* checkDisputable(charge)
@@ -106,7 +106,7 @@ export const openDispute = Effect.fnUntraced(function* (context: RequestContext,
   return dispute
 })
 
-/** To win, the account has answered with evidence; to lose, it need not. */
+/** Closes a dispute; one that is won has the account's evidence. */
 const closed = (context: RequestContext, before: Dispute, outcome: DisputeOutcome): Dispute => {
   if (outcome === "lost") return { ...before, status: "lost" }
   return {
@@ -124,10 +124,10 @@ const closed = (context: RequestContext, before: Dispute, outcome: DisputeOutcom
 }
 
 /**
- * A dispute ends; the amount comes back where it was won.
+ * Ends a dispute; if it is won, the amount returns to the balance.
  *
- * Events: `charge.dispute.funds_reinstated` where it was won, `charge.dispute.closed`. Errors: `resource_missing` (404);
- * one that has ended (400).
+ * Events: `charge.dispute.funds_reinstated` if it is won, `charge.dispute.closed`. Errors: `resource_missing` (404); a
+ * dispute that has ended (400).
  */
 export const closeDispute = Effect.fnUntraced(function* (context: RequestContext, id: string, outcome: DisputeOutcome) {
   const before = yield* existing(context, id)
@@ -169,7 +169,7 @@ const list = ({ objects }: RequestContext, params: typeof listParams.Type) =>
     params
   )
 
-/** `/v1/disputes`: retrieve and list; the emulator's control makes and ends them. */
+/** `/v1/disputes`: retrieve and list; triggers create and end them. */
 export const disputeRoutes: ReadonlyArray<Route> = [
   route({ method: "GET", path: "/v1/disputes", answers: { listOf: "dispute" }, params: listParams, run: list }),
   route({

@@ -14,7 +14,7 @@ const listParams = Schema.Struct({
   types: Params.optional(Params.listOf(Params.text(), 20))
 })
 
-/** `charge.succeeded`, or a whole group with `charge.*`. */
+/** Whether an event is of a type, such as `charge.succeeded`, or in a group of types, such as `charge.*`. */
 const isOfType = (event: Event, type: string): boolean =>
   type.endsWith(".*") ? event.type.startsWith(type.slice(0, -1)) : event.type === type
 

@@ -2,7 +2,7 @@ import { newId } from "../Ids.ts"
 import type { Customer, Invoice, InvoiceLine, InvoicePayment, LineItem, List, Subscription } from "../Records.ts"
 import type { RequestContext } from "../Route.ts"
 
-/** A list that is kept within its object. */
+/** A list that is stored within its object. */
 const listOf = <Item>(data: ReadonlyArray<Item>, url: string): List<Item> => ({
   object: "list",
   data,
@@ -10,20 +10,20 @@ const listOf = <Item>(data: ReadonlyArray<Item>, url: string): List<Item> => ({
   url
 })
 
-/** What an invoice is for, and how its payment went. */
+/** What an invoice is for, and the outcome of its payment. */
 export interface InvoiceTerms {
   readonly customer: Customer
   readonly subscription: Subscription
   readonly items: ReadonlyArray<LineItem>
   readonly reason: "subscription_create" | "subscription_cycle"
-  /** The discount that the items' amounts have been lowered by. */
+  /** The discount that is already deducted from the items' amounts. */
   readonly discount: string | undefined
-  /** Null where there was nothing to pay. */
+  /** Null if there was nothing to pay. */
   readonly paymentIntent: string | null
   readonly paid: boolean
 }
 
-/** A recurring item is a line of its subscription item; what is sold once is an invoice item of its own. */
+/** The parent of a line: its subscription item if it recurs, otherwise an invoice item of its own. */
 const parentOf = ({ price }: LineItem, subscription: Subscription): InvoiceLine["parent"] => {
   const item = subscription.items.data.find((candidate) => candidate.price.id === price.id)
   return item === undefined

@@ -44,7 +44,7 @@ const listLines = Effect.fnUntraced(function* (
   return yield* page({ items: invoice.lines.data, noun: "line item", url: invoice.lines.url }, params)
 })
 
-/** `/v1/invoices`: retrieve, list, list lines; subscriptions make them. */
+/** `/v1/invoices`: retrieve, list, list lines; subscriptions create them. */
 export const invoiceRoutes: ReadonlyArray<Route> = [
   route({ method: "GET", path: "/v1/invoices", answers: { listOf: "invoice" }, params: listParams, run: list }),
   route({

@@ -67,7 +67,7 @@ export const makePaymentIntent = ({ amount, created, currency, data }: PaymentTe
   }
 }
 
-/** `/v1/payment_intents`: retrieve and list; checkout makes them. */
+/** `/v1/payment_intents`: retrieve and list; checkout creates them. */
 export const paymentIntentRoutes: ReadonlyArray<Route> = [
   route({
     method: "GET",

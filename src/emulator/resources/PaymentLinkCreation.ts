@@ -15,7 +15,7 @@ import {
   subscriptionDataParams
 } from "./Sales.ts"
 
-/** The provider's bounds on an adjustable quantity, and the ones that count where none are given. */
+/** The provider's limits for an adjustable quantity, and the defaults. */
 const largestQuantity = 999_999
 const defaultMaximum = 99
 
@@ -33,7 +33,7 @@ const lineItem = Schema.Struct({
 
 type LineItemParams = typeof lineItem.Type
 
-/** What follows a payment: a page of the provider's, or one of the shop's. */
+/** What follows a payment: a page of the provider or one of the shop. */
 export const afterCompletionParams = Schema.Struct({
   hosted_confirmation: Params.optional(Schema.Struct({ custom_message: Params.optional(Params.text(500)) })),
   redirect: Params.optional(Schema.Struct({ url: Params.url })),
@@ -68,7 +68,7 @@ type Check = Effect.Effect<void, ProviderError>
 const invalid = (param: string, message: string, code?: string): Check =>
   Effect.fail(refuse({ param, message, ...(code === undefined ? {} : { code }) }))
 
-/** Of the two ways to go on, the one that `type` names is described, and the other is not. */
+/** Checks that only what `type` names is described: the provider's page or the shop's. */
 export const checkAfterCompletion = (params: typeof afterCompletionParams.Type | undefined): Check => {
   if (params === undefined) return Effect.void
   if (params.type === "redirect" && params.redirect === undefined) {
@@ -128,7 +128,7 @@ const adjustableOf = ({ adjustable_quantity, quantity }: LineItemParams): LineIt
       }
     : null
 
-/** What follows a payment, as the link shows it. */
+/** The `after_completion` of a link. */
 export const afterCompletionOf = (
   params: typeof afterCompletionParams.Type | undefined
 ): PaymentLink["after_completion"] =>
@@ -220,7 +220,7 @@ const makeLink = (baseUrl: string, { currency, sold }: Sale, params: LinkParams)
 }
 
 /**
- * Checks what is to be sold, makes the link and keeps it with what it sells.
+ * Checks what is to be sold, then creates the link and stores it with what it sells.
  *
  * Errors (400): as for a checkout session, each with `param`.
  */

@@ -65,7 +65,7 @@ const update = Effect.fnUntraced(function* (context: RequestContext, params: Upd
 export const isOpen = ({ active, restrictions }: PaymentLink): boolean =>
   active && (restrictions === null || restrictions.completed_sessions.count < restrictions.completed_sessions.limit)
 
-/** Makes the checkout session of one payer who has opened the link. */
+/** Creates the checkout session for a payer who has opened the link. */
 export const openPaymentLink = (context: RequestContext, link: PaymentLink): Session | undefined => {
   const order = context.objects.get("order", link.id)
   if (order === undefined) return undefined
@@ -97,7 +97,9 @@ export const openPaymentLink = (context: RequestContext, link: PaymentLink): Ses
   return session
 }
 
-/** Counts a completed session of a link; the last one that its limit allows closes it (`payment_link.updated`). */
+/**
+ * Counts a completed session of a link; the last one that the limit allows closes the link (`payment_link.updated`).
+ */
 export const countSale = (context: RequestContext, session: Session): void => {
   const link = session.payment_link === null ? undefined : context.objects.get("payment_link", session.payment_link)
   if (link === undefined || link.restrictions === null) return

@@ -7,24 +7,24 @@ import type { Payout } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 import { recordPayout, recordReturnedPayout } from "./BalanceTransactions.ts"
 
-/** How far a payout has come. */
+/** The state of a payout. */
 export type PayoutState = "pending" | "in_transit" | "paid" | "failed" | "canceled"
 
-/** What the owner of an account would see happen by itself. */
+/** A payout to create, as the provider would create it by itself. */
 export interface PayoutOrder {
   /** Above 0, in the smallest currency unit. */
   readonly amount: number
   readonly currency: string
   readonly state: PayoutState
-  /** Default true: made by the account's schedule. */
+  /** Whether the account's schedule created it; default true. */
   readonly automatic?: boolean
   readonly metadata?: Readonly<Record<string, string>>
 }
 
-/** How long a payout is on its way, in seconds. */
+/** Seconds until a payout arrives. */
 const transitTime = 24 * 60 * 60
 
-/** From which states a payout comes to another; a paid one can still bounce. */
+/** The states from which a payout can move to each state; a paid one can still fail. */
 const sources: { readonly [S in PayoutState]: ReadonlyArray<string> } = {
   pending: [],
   in_transit: ["pending"],
@@ -67,7 +67,7 @@ const makePayout = (context: RequestContext, order: PayoutOrder): Payout => {
   }
 }
 
-/** What an automatic payout pays out: all in its currency that no payout before it did. */
+/** What an automatic payout pays out: everything in its currency that no earlier payout did. */
 const contentsOf = ({ objects }: RequestContext, payout: Payout, own: string): ReadonlyArray<string> => {
   if (!payout.automatic) return [own]
   const gone = new Set(objects.all("payout_contents").flatMap(({ transactions }) => transactions))
@@ -96,7 +96,7 @@ const changed = (context: RequestContext, before: Payout, state: PayoutState): P
 }
 
 /**
- * Brings a payout on. Events: `payout.updated`, and `payout.paid`, `payout.failed` or `payout.canceled`.
+ * Moves a payout to a state. Events: `payout.updated`, and `payout.paid`, `payout.failed` or `payout.canceled`.
  *
  * Errors: `resource_missing` (404); a state that cannot follow (400).
  */
@@ -118,7 +118,7 @@ export const movePayout: (
   return payout
 })
 
-/** Makes a payout and brings it to its state. Events: `payout.created`, then those of {@link movePayout}. */
+/** Creates a payout and moves it to its state. Events: `payout.created`, then those of {@link movePayout}. */
 export const makePayoutOf: (context: RequestContext, order: PayoutOrder) => Effect.Effect<Payout, ProviderError> =
   Effect.fnUntraced(function* (context, order) {
     const made = makePayout(context, order)
@@ -161,7 +161,7 @@ const list = ({ objects }: RequestContext, params: typeof listParams.Type) =>
     params
   )
 
-/** `/v1/payouts`: retrieve and list; the emulator's control makes them. */
+/** `/v1/payouts`: retrieve and list; the emulator's control interface creates them. */
 export const payoutRoutes: ReadonlyArray<Route> = [
   route({ method: "GET", path: "/v1/payouts", answers: { listOf: "payout" }, params: listParams, run: list }),
   route({

@@ -32,7 +32,7 @@ const tier = Schema.Struct({
   up_to: Schema.Union(lastTier, Params.integer(1))
 })
 
-/** The parameters that say what a price costs where it is made with its product (`default_price_data`). */
+/** The parameters for the amount of a price that is created with its product (`default_price_data`). */
 export const amountParams = {
   currency: Params.currency,
   custom_unit_amount: Params.optional(customUnitAmount),
@@ -43,7 +43,7 @@ export const amountParams = {
   unit_amount_decimal: Params.optional(Params.decimal)
 }
 
-/** The further ones of a price that is made by itself. */
+/** Further parameters of a price that is created on its own. */
 export const pricingParams = {
   ...amountParams,
   active: Params.optional(Params.boolean),
@@ -66,7 +66,7 @@ type Check = Effect.Effect<void, ProviderError>
 const exclusive = (param: string, message: string): Check =>
   Effect.fail(refuse({ code: "parameters_exclusive", param, message }))
 
-/** Exactly one of the ways of saying what a price costs. */
+/** Checks that the amount of a price is given in exactly one way. */
 const checkOneAmount = (params: Pricing, name: (param: string) => string): Check => {
   const given = (["unit_amount", "unit_amount_decimal", "custom_unit_amount", "tiers"] as const).filter(
     (param) => params[param] !== undefined
@@ -204,9 +204,9 @@ const makePrice = (product: string, created: number, params: Pricing): Price => 
 }
 
 /**
- * Checks how the parameters fit together, and makes and keeps the price; telling of it is the caller's.
+ * Checks that the parameters are consistent, then creates and stores the price; the caller reports the event.
  *
- * @param within the parameter that holds these, such as `default_price_data`
+ * @param within the parameter that contains these, such as `default_price_data`
  */
 export const createPrice = Effect.fnUntraced(function* (
   context: RequestContext,

@@ -39,7 +39,7 @@ const listParams = Schema.Struct({
   type: Params.optional(Params.oneOf("one_time", "recurring"))
 })
 
-/** The product of a new price: one that exists, or one made with it. */
+/** The product of a new price: an existing one, or one that is created with the price. */
 const productOf = Effect.fnUntraced(function* (context: RequestContext, params: typeof createParams.Type) {
   if (params.product !== undefined && params.product_data !== undefined) {
     return yield* refuse({
@@ -58,7 +58,10 @@ const productOf = Effect.fnUntraced(function* (context: RequestContext, params: 
   return params.product
 })
 
-/** A lookup key belongs to one price at a time: taken from its holder where that was asked for, else refused. */
+/**
+ * Ensures that a lookup key belongs to one price only: takes it from its holder if the request says so, otherwise
+ * fails.
+ */
 const claimLookupKey = (
   context: RequestContext,
   { lookup_key, transfer_lookup_key }: Pick<typeof updateParams.Type, "lookup_key" | "transfer_lookup_key">,
@@ -130,7 +133,7 @@ const matches = (params: typeof listParams.Type) => (price: Price) =>
   (params.recurring?.usage_type === undefined || price.recurring?.usage_type === params.recurring.usage_type) &&
   (params.type === undefined || price.type === params.type)
 
-/** `/v1/prices`: create (with its product, if that is described), retrieve, update, list. */
+/** `/v1/prices`: create (with its product, if one is described), retrieve, update, list. */
 export const priceRoutes: ReadonlyArray<Route> = [
   route({ method: "POST", path: "/v1/prices", answers: { object: "price" }, params: createParams, run: create }),
   route({

@@ -37,7 +37,7 @@ const createParams = Schema.Struct({
   url: Params.optional(Params.url)
 })
 
-/** What a price's creation can say of the product that it creates with it. */
+/** The parameters of a product that is created with a price. */
 export const productDataParams = Schema.Struct({
   active: Params.optional(Params.boolean),
   id: Params.optional(Params.matching(/^[A-Za-z0-9_-]{1,255}$/, "id")),
@@ -96,7 +96,7 @@ const makeProduct = (id: string, created: number, params: typeof createParams.Ty
   url: params.url ?? null
 })
 
-/** Creates a product, and its default price where one is described. Error: `resource_already_exists` for a taken id. */
+/** Creates a product, and its default price if one is described. Error: `resource_already_exists` for an id in use. */
 export const createProduct = Effect.fnUntraced(function* (context: RequestContext, params: typeof createParams.Type) {
   const id = params.id ?? newId("prod_")
   if (context.objects.get("product", id) !== undefined) {
@@ -121,7 +121,7 @@ const existing = (context: RequestContext, id: string): Effect.Effect<Product, P
   return product === undefined ? Effect.fail(notFound("product", id)) : Effect.succeed(product)
 }
 
-/** A default price must exist, be the product's own and be active. */
+/** Checks that a default price exists, belongs to the product and is active. */
 const checkDefaultPrice = (
   context: RequestContext,
   product: Product,
@@ -140,7 +140,7 @@ const checkDefaultPrice = (
     : Effect.fail(refuse({ param: "default_price", message: "An inactive price cannot be the default price." }))
 }
 
-/** Lists that an update empties arrive as null. */
+/** The changes of an update, in which null empties a list. */
 const changesOf = ({ images, marketing_features, metadata, ...rest }: typeof updateParams.Type, before: Product) => ({
   ...rest,
   ...(images === undefined ? {} : { images: images ?? [] }),
@@ -189,7 +189,10 @@ const listProducts = ({ objects }: RequestContext, params: typeof listParams.Typ
     params
   )
 
-/** `/v1/products`: create (with a default price, if one is described), retrieve, update, list; delete while unpriced. */
+/**
+ * `/v1/products`: create (with a default price, if one is described), retrieve, update, list; delete while it has no
+ * prices.
+ */
 export const productRoutes: ReadonlyArray<Route> = [
   route({
     method: "POST",

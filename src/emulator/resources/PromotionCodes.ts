@@ -33,7 +33,10 @@ const listParams = Schema.Struct({
 
 type Check = Effect.Effect<void, ProviderError>
 
-/** The code as it is now: active while it is switched on, its coupon is valid and its own bounds are not reached. */
+/**
+ * The code with its current state: active while it is switched on, its coupon is valid and its own limits are not
+ * reached.
+ */
 export const currentPromotionCode = ({ now, objects }: RequestContext, code: PromotionCode): PromotionCode => {
   const coupon = objects.get("coupon", code.promotion.coupon)
   const usable =
@@ -46,14 +49,14 @@ export const currentPromotionCode = ({ now, objects }: RequestContext, code: Pro
 
 const sameCode = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase()
 
-/** The active promotion code that a payer means, whatever the case of the letters. */
+/** The active promotion code that a payer entered, regardless of case. */
 export const activePromotionCode = (context: RequestContext, code: string): PromotionCode | undefined =>
   context.objects
     .all("promotion_code")
     .map((candidate) => currentPromotionCode(context, candidate))
     .find((candidate) => candidate.active && sameCode(candidate.code, code))
 
-/** A code is unique among the active ones; the provider says so in the message alone. */
+/** Checks that no active promotion code has this code; the provider's refusal has a message but no error code. */
 const checkUnique = (context: RequestContext, code: string): Check =>
   activePromotionCode(context, code) === undefined
     ? Effect.void
@@ -115,7 +118,7 @@ const existing = (context: RequestContext, id: string): Effect.Effect<PromotionC
     : Effect.succeed(currentPromotionCode(context, code))
 }
 
-/** A code that can be switched on: one that is not used up, and that no other active one repeats. */
+/** Checks that a code can be activated: it is not used up, and no other active one has the same code. */
 const checkActivation = Effect.fnUntraced(function* (context: RequestContext, before: PromotionCode) {
   if (!currentPromotionCode(context, { ...before, active: true }).active) {
     return yield* refuse({

@@ -70,7 +70,7 @@ const chargeOf = (
     : namedCharge(context, charge)
 }
 
-/** What is to be paid back: the amount asked for, else all that is left of the charge. */
+/** The amount to refund: the requested one, otherwise everything left of the charge. */
 const refundableAmount = (charge: Charge, asked: number | undefined): Effect.Effect<number, ProviderError> => {
   if (!charge.paid) {
     return Effect.fail(
@@ -123,7 +123,7 @@ const makeRefund = (context: RequestContext, charge: Charge, amount: number, par
   transfer_reversal: null
 })
 
-/** Pays back a charge, in whole or in part. Events: `refund.created`, `charge.refunded`. */
+/** Refunds a charge, in full or in part. Events: `refund.created`, `charge.refunded`. */
 export const createRefund = Effect.fnUntraced(function* (context: RequestContext, params: CreateParams) {
   const charge = yield* chargeOf(context, params)
   const amount = yield* refundableAmount(charge, params.amount)

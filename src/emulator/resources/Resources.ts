@@ -19,7 +19,7 @@ import { promotionCodeRoutes } from "./PromotionCodes.ts"
 import { refundRoutes } from "./Refunds.ts"
 import { subscriptionRoutes } from "./Subscriptions.ts"
 
-/** Every operation of the provider's API that the emulator knows; all others are refused as unknown. */
+/** Every operation of the provider's API that the emulator supports; all others are refused as unknown. */
 export const routes: ReadonlyArray<Route> = [
   ...accountRoutes,
   ...productRoutes,

@@ -6,13 +6,13 @@ import { type ProviderError, refuse, resourceMissing } from "../ProviderError.ts
 import type { LineItem, Order, Price, Product } from "../Records.ts"
 import type { RequestContext } from "../Route.ts"
 
-/** What a session or a payment link says of an item to sell. */
+/** An item to sell, as the parameters of a session or a payment link give it. */
 export interface ItemParams {
   readonly price: string
   readonly quantity: number
 }
 
-/** An item to sell, with what its price and its product are at that moment. */
+/** An item to sell, with its price and its product as they are at that moment. */
 export interface Sold {
   readonly price: Price
   readonly product: Product
@@ -36,7 +36,7 @@ export const subscriptionDataParams = Schema.Struct({
 
 type Check = Effect.Effect<void, ProviderError>
 
-/** The price of a line item: it and its product must exist and be active. */
+/** The price of a line item. Both the price and its product must exist and be active. */
 const soldAt = (
   context: RequestContext,
   { price: id, quantity }: ItemParams,
@@ -68,7 +68,7 @@ const checkCurrencies = (sold: ReadonlyArray<Sold>, expected: string): Check => 
       )
 }
 
-/** A price whose amount the payer chooses stands alone and once. */
+/** Checks that a price whose amount the payer chooses is the only item, with a quantity of 1. */
 const checkChosenAmount = (sold: ReadonlyArray<Sold>): Check => {
   const index = sold.findIndex(({ price }) => price.custom_unit_amount !== null)
   return index < 0 || (sold.length === 1 && sold[0]?.quantity === 1)
@@ -81,7 +81,7 @@ const checkChosenAmount = (sold: ReadonlyArray<Sold>): Check => {
       )
 }
 
-/** What recurs is billed together, so it recurs in the same interval. */
+/** Checks that all recurring prices have the same interval, since they are billed together. */
 const checkIntervals = (sold: ReadonlyArray<Sold>): Check => {
   const [first, ...others] = sold.flatMap(({ price }) => (price.recurring === null ? [] : [price.recurring]))
   return others.every((one) => one.interval === first?.interval && one.interval_count === first.interval_count)
@@ -94,7 +94,7 @@ const checkIntervals = (sold: ReadonlyArray<Sold>): Check => {
       )
 }
 
-/** Whether something of it recurs, so that a subscription sells it. */
+/** Whether any of the prices recurs, so that the sale is a subscription. */
 export const isRecurring = (sold: ReadonlyArray<Sold>): boolean => sold.some(({ price }) => price.recurring !== null)
 
 /** Refuses a total above the provider's bound for its currency (400 `amount_too_large`). */
@@ -111,16 +111,16 @@ export const checkTotal = (items: ReadonlyArray<LineItem>, param: string): Check
       )
 }
 
-/** Items that can be sold together, and their currency. */
+/** Items that are sold together, and their currency. */
 export interface Sale {
   readonly sold: ReadonlyArray<Sold>
   readonly currency: string
 }
 
 /**
- * Looks up what is to be sold and checks that it can be sold together.
+ * Looks up the items and checks that they can be sold together.
  *
- * Errors (400): `parameter_missing` for no items, `resource_missing`, `product_inactive`, and refusals without a code,
+ * Errors (400): `parameter_missing` without items, `resource_missing`, `product_inactive`, and refusals without a code,
  * each with `param`.
  */
 export const makeSale = Effect.fnUntraced(function* (
@@ -144,7 +144,7 @@ export const makeSale = Effect.fnUntraced(function* (
   return { sold, currency: expected }
 })
 
-/** What a quantity costs now: in a trial nothing is due for what recurs. */
+/** What a quantity costs now: in a trial, recurring prices cost nothing. */
 export const dueNow = (price: Price, quantity: number, trial: boolean): number =>
   trial && price.recurring !== null ? 0 : lineAmount(price, quantity)
 
@@ -178,7 +178,7 @@ interface OrderParams {
   readonly subscription_data?: typeof subscriptionDataParams.Type
 }
 
-/** What is sold, with what the payment or the subscription is to carry. */
+/** What is sold, with the data for the payment or the subscription. */
 export const makeOrder = (items: ReadonlyArray<LineItem>, params: OrderParams): Order => ({
   items,
   paymentIntentData: {

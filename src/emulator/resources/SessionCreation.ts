@@ -19,7 +19,7 @@ const lineItem = Schema.Struct({ price: Params.text(), quantity: Params.integer(
 
 const email = Params.matching(/^[^@\s]+@[^@\s]+$/, "email address", "email_invalid")
 
-/** The languages that the provider's page speaks. */
+/** The languages of the provider's page. */
 const locale = Params.oneOf(
   ...([
     "auto",
@@ -86,7 +86,7 @@ export const sessionParams = Schema.Struct({
 
 type SessionParams = typeof sessionParams.Type
 
-/** Bounds of a session's life, in seconds from its creation; without `expires_at` it lives for the longer one. */
+/** Limits for a session's lifetime, in seconds from its creation; without `expires_at`, the longer one applies. */
 const shortestLife = 30 * 60
 const longestLife = 24 * 60 * 60
 
@@ -128,20 +128,20 @@ const checkExpiry = (now: number, expiresAt: number | undefined): Check => {
     : Effect.void
 }
 
-/** Where and how a session comes about. */
+/** The circumstances in which a session is created. */
 export interface SessionTerms {
   readonly now: number
   readonly baseUrl: string
   readonly total: number
   readonly currency: string
-  /** The payment link that made it. */
+  /** The payment link that created it. */
   readonly paymentLink?: string
 }
 
-/** What a session is to be like; a payment link says less of it than a request does. */
+/** The parameters of a session; a payment link gives fewer of them than a request. */
 export type SessionWishes = Pick<SessionParams, "mode"> & Partial<Omit<SessionParams, "line_items">>
 
-/** An open session that nobody has paid yet. */
+/** A new session, open and unpaid. */
 export const makeSession = (
   { baseUrl, currency, now, paymentLink, total }: SessionTerms,
   params: SessionWishes
@@ -223,7 +223,7 @@ const noInvoiceData = {
 }
 
 /**
- * Checks what is to be sold against the mode, makes the session and keeps it with its order.
+ * Checks what is to be sold against the mode, then creates the session and stores it with its order.
  *
  * Errors (400): `resource_missing`, `product_inactive`, `amount_too_large`, and refusals without a code, each with
  * `param`.

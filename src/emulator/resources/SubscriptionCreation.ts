@@ -13,7 +13,7 @@ import type {
 } from "../Records.ts"
 import type { RequestContext } from "../Route.ts"
 
-/** The plan that the provider still shows beside a recurring price. */
+/** The plan that the provider still shows next to a recurring price. */
 const planOf = (price: Price, recurring: NonNullable<Price["recurring"]>): SubscriptionItem["plan"] => ({
   id: price.id,
   object: "plan",
@@ -63,7 +63,7 @@ const makeItem = (
   tax_rates: []
 })
 
-/** What recurs of an order, with the end of a trial where there is one. */
+/** The recurring items of an order, with the end of the trial if there is one. */
 const itemsOf = (subscription: string, order: Order, start: number, trialEnd: number | null) =>
   order.items.flatMap((item) => {
     const { recurring } = item.price
@@ -71,14 +71,14 @@ const itemsOf = (subscription: string, order: Order, start: number, trialEnd: nu
     return [makeItem(subscription, item, recurring, { start, end: trialEnd ?? periodEnd(start, recurring) })]
   })
 
-/** Who subscribes to what, by which session. */
+/** The terms of a new subscription: customer, session and order. */
 export interface SubscriptionTerms {
   readonly customer: Customer
   readonly order: Order
   readonly session: Session
 }
 
-/** The subscription that a session sells: trialing where the order has a trial, else active. */
+/** The subscription that a session sells: trialing if the order has a trial, otherwise active. */
 export const makeSubscription = (
   { now }: RequestContext,
   { customer, order, session }: SubscriptionTerms
@@ -152,7 +152,7 @@ export const makeSubscription = (
   }
 }
 
-/** When a coupon's discount ends that begins now: null where it does not end by time. */
+/** The end of a coupon's discount that begins now; null if it has no end date. */
 const discountEnd = (now: number, { duration, duration_in_months }: Coupon): number | null =>
   duration === "repeating" && duration_in_months !== null ? addMonths(now, duration_in_months) : null
 

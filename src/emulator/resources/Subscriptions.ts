@@ -44,7 +44,7 @@ const existing = ({ objects }: RequestContext, id: string): Effect.Effect<Subscr
 
 const hasEnded = (status: string): boolean => status === "canceled" || status === "incomplete_expired"
 
-/** Which statuses a list shows: all but the canceled ones where it does not say. */
+/** Whether a list shows a status: by default, every one but `canceled`. */
 const isListed = (status: string, asked: (typeof listParams.Type)["status"]): boolean => {
   switch (asked) {
     case undefined:
@@ -58,7 +58,9 @@ const isListed = (status: string, asked: (typeof listParams.Type)["status"]): bo
   }
 }
 
-/** Ends a subscription at once; one that has ended is unknown here, as at the provider. Event: `….deleted`. */
+/**
+ * Cancels a subscription at once. A subscription that has ended is not found, as at the provider. Event: `….deleted`.
+ */
 export const cancelSubscription = Effect.fnUntraced(function* (
   context: RequestContext,
   params: typeof cancelParams.Type,
@@ -110,7 +112,7 @@ const listItems = Effect.fnUntraced(function* (context: RequestContext, params: 
   )
 })
 
-/** `/v1/subscriptions`: retrieve, list, cancel; `/v1/subscription_items`: list. The hosted page makes them. */
+/** `/v1/subscriptions`: retrieve, list, cancel; `/v1/subscription_items`: list. The hosted page creates them. */
 export const subscriptionRoutes: ReadonlyArray<Route> = [
   route({
     method: "GET",

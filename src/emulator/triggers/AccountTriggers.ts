@@ -8,10 +8,10 @@ import type { Account, Event } from "../Records.ts"
 import type { RequestContext } from "../Route.ts"
 import { trigger } from "./Trigger.ts"
 
-/** The platform as an account's owner sees it: the application that acts for the account. */
+/** The platform from the point of view of an account's owner: the application that acts for the account. */
 const application = { id: "ca_EmulatorPlatform", object: "application", name: "Emulated platform" }
 
-/** In which forms the platform is told. */
+/** The forms in which the platform is notified. */
 interface Forms {
   readonly snapshot: boolean
   readonly thin: boolean
@@ -22,7 +22,7 @@ interface Changed {
   readonly after: Account
 }
 
-/** Changes the account; what is not asked for stays, and where nothing is asked for, {@link usualChange} happens. */
+/** Changes what the options name on the account; without options, makes the {@link usualChange}. */
 const change = (context: RequestContext, asked: AccountChanges): Effect.Effect<Changed, ProviderError> => {
   const before = context.platform.objects.get("account", context.account)
   if (before === undefined) return Effect.fail(accountInvalid(context.account))
@@ -38,7 +38,7 @@ const snapshotOf = (context: RequestContext, { after, before }: Changed, isSent:
     { type: "account.updated", shape: "account", object: after, previous: before }
   )
 
-/** The provider keeps the snapshot event of a thin one of `v1`, whether or not it is sent. */
+/** Updates the account. The provider stores the snapshot event of a thin `v1` event whether or not it is sent. */
 const update = (context: RequestContext, asked: AccountChanges, forms: Forms) =>
   Effect.map(change(context, asked), (changed) => {
     const { id } = changed.after
@@ -75,7 +75,7 @@ const deauthorize = (context: RequestContext, forms: Forms) =>
 
 const capabilityStatus = Schema.Literal("active", "pending", "inactive")
 
-/** The account is told of by the context alone: the object that the event is about is one of its capabilities. */
+/** Changes a capability. Only the event's context names the account: the event's object is the capability. */
 const changeCapability = (
   context: RequestContext,
   {
@@ -99,7 +99,7 @@ const changeCapability = (
     }
   )
 
-/** Of the newer API for accounts: the event is the platform's, its object the account. */
+/** Changes requirements in the newer API for accounts: the event is the platform's, its object is the account. */
 const updateRequirements = (context: RequestContext, asked: AccountChanges) =>
   Effect.map(change(context, asked), ({ after: { id } }) => {
     emitThin(context.objects, context.now, {
@@ -121,7 +121,7 @@ const ping = ({ now, platform }: RequestContext) =>
 
 const sentBeside = maybe(Schema.Boolean)
 
-/** Triggers of what happens to the account itself, as snapshots, thin, or both. */
+/** Triggers for changes to the account itself, as snapshots, thin notifications or both. */
 export const accountTriggers = {
   "account.updated": trigger(
     Schema.Struct({ ...accountChange, thin: sentBeside }),

@@ -10,7 +10,7 @@ import { onlyForNew, type Trigger, trigger } from "./Trigger.ts"
 
 const sessionId = maybe(Schema.String)
 
-/** The session that is named, else a new one. */
+/** The named session, otherwise a new one. */
 const namedOrNew = Effect.fnUntraced(function* (context: RequestContext, named: string | undefined, money: Money) {
   if (named === undefined) return yield* newSale(context, money)
   yield* onlyForNew("session", money)
@@ -33,7 +33,7 @@ interface LaterOptions extends Money {
   readonly session?: string
 }
 
-/** A session that waits for its payment: the one that is named, completed first where it is open, or a new one. */
+/** A session that waits for its payment: the named one, which is completed first if it is open, or a new one. */
 const unpaid = Effect.fnUntraced(function* (
   context: RequestContext,
   { method, session: named, ...money }: LaterOptions
@@ -55,7 +55,7 @@ const later = (outcome: "succeeded" | "failed"): Trigger =>
       )
   )
 
-/** Triggers of checkout sessions. */
+/** Triggers for checkout sessions. */
 export const checkoutTriggers = {
   "checkout.session.completed": trigger(
     Schema.Struct({ ...moneyOptions, method: maybe(Schema.Literal("card", ...laterMethods)), session: sessionId }),

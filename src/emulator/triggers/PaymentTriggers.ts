@@ -9,7 +9,7 @@ import { makePaymentIntent } from "../resources/PaymentIntents.ts"
 import { createRefund } from "../resources/Refunds.ts"
 import { onlyForNew, trigger } from "./Trigger.ts"
 
-/** What is paid for where a trigger makes the payment. */
+/** Options of the payments that triggers create. */
 export const moneyOptions = { amount: maybe(amount), currency: maybe(currency), metadata: maybe(metadata) }
 
 const money = Schema.Struct(moneyOptions)
@@ -17,7 +17,7 @@ const money = Schema.Struct(moneyOptions)
 /** See {@link moneyOptions}. */
 export type Money = typeof money.Type
 
-/** The amount and the currency of a payment that says nothing of them. */
+/** The default amount and currency of a payment. */
 export const usualMoney = { amount: 1_500, currency: "brl" } as const
 
 /** A payment that waits for its card. Event: `payment_intent.created`. */
@@ -40,7 +40,7 @@ const newIntent = (context: RequestContext, options: Money): PaymentIntent => {
   return intent
 }
 
-/** The charge that is named, else that of a new payment. */
+/** The named charge, otherwise that of a new payment. */
 const chargeOf = Effect.fnUntraced(function* (context: RequestContext, named: string | undefined, options: Money) {
   if (named !== undefined) yield* onlyForNew("charge", options)
   const id = named ?? succeed(context, newIntent(context, options), null).latest_charge ?? ""
@@ -60,7 +60,7 @@ const refund = Effect.fnUntraced(function* (
   return charge.id
 })
 
-/** Metadata is the dispute's: the trigger is about it, not about the payment that it makes. */
+/** Opens a dispute. The metadata is the dispute's, which the trigger is about, not that of a new payment. */
 const dispute = Effect.fnUntraced(function* (
   context: RequestContext,
   options: Money & { readonly charge?: string; readonly reason?: string }
@@ -84,7 +84,7 @@ const endDispute = Effect.fnUntraced(function* (
 
 const id = maybe(Schema.String)
 
-/** Triggers of payments by card and of what becomes of them. */
+/** Triggers for payments by card, refunds and disputes. */
 export const paymentTriggers = {
   "payment_intent.succeeded": trigger(money, (context, options) =>
     Effect.sync(() => succeed(context, newIntent(context, options), null).id)

@@ -12,7 +12,7 @@ interface PayoutOptions extends Money {
   readonly payout?: string
 }
 
-/** Brings the payout that is named to the state, or a new one. */
+/** Moves the named payout, or a new one, to the state. */
 const bring = Effect.fnUntraced(function* (
   context: RequestContext,
   state: PayoutState,
@@ -29,7 +29,7 @@ const bring = Effect.fnUntraced(function* (
 
 const to = (state: PayoutState): Trigger => trigger(options, (context, asked) => bring(context, state, asked))
 
-/** Triggers of payouts, by the event that they end in. */
+/** Triggers for payouts, by their last event. */
 export const payoutTriggers = {
   "payout.created": to("pending"),
   "payout.updated": to("in_transit"),

@@ -15,29 +15,29 @@ import { subscriptionTriggers } from "./SubscriptionTriggers.ts"
 import type { Happens, Trigger } from "./Trigger.ts"
 import { isTriggerType, type TriggerType, triggers } from "./TriggerList.ts"
 
-/** What is to happen: a trigger with its options, which {@link triggers} describes. */
+/** A trigger to run, with its options, which {@link triggers} describes. */
 export interface TriggerRequest {
   readonly type: TriggerType
   /** Default: the only connected account. */
   readonly account?: string
-  /** The version that its snapshots are sent in; default: the target's. */
+  /** The version of its snapshots; default: the target's. */
   readonly api_version?: (typeof apiVersions)[number]
   readonly [option: string]: unknown
 }
 
-/** An event that a trigger has led to. */
+/** An event that a trigger has caused. */
 export interface TriggeredEvent {
   readonly id: string
   readonly type: string
 }
 
-/** What has happened. */
+/** The result of a trigger. */
 export interface Triggered {
   readonly type: TriggerType
   readonly account: string
-  /** The id of the object that it is about, such as the payment intent's. */
+  /** The id of the trigger's object, such as the payment intent's. */
   readonly object: string
-  /** The events with their objects, in their order, sent or not. */
+  /** The events with an object, in their order, whether or not they are sent. */
   readonly events: ReadonlyArray<TriggeredEvent>
   readonly thin_events: ReadonlyArray<TriggeredEvent>
 }
@@ -63,7 +63,7 @@ const typeOf = (type: unknown): Effect.Effect<TriggerType, ProviderError> =>
         })
       )
 
-/** The account that is named, else the only one that is connected. */
+/** The named account, otherwise the only one that is connected. */
 const accountOf = (
   service: Service,
   named: string | undefined
@@ -90,7 +90,7 @@ const accountOf = (
 const newSince = (all: ReadonlyArray<TriggeredEvent>, count: number): ReadonlyArray<TriggeredEvent> =>
   all.slice(count).map(({ id, type }) => ({ id, type }))
 
-/** Lets it happen and answers what it has led to. */
+/** Runs a trigger and returns its result. */
 const observed =
   (type: TriggerType, happens: Happens) =>
   (context: RequestContext): Effect.Effect<Triggered, ProviderError> => {
@@ -111,11 +111,11 @@ const observed =
   }
 
 /**
- * Lets a provider event happen on a connected account, with all that leads to it, in one transaction.
+ * Triggers a provider event on a connected account, with everything that leads to it, in one transaction.
  *
- * Errors: an unknown type (422, with the known ones); options that the trigger does not know, and an account that is not
- * named where there is not just one (400); 403 for an unknown account; those of what is to happen, such as
- * `resource_missing` (404) for an unknown object.
+ * Errors: an unknown type (422, with the known ones); unknown options, and no account if there is not exactly one
+ * (400); an unknown account (403); the errors of what the trigger does, such as `resource_missing` (404) for an unknown
+ * object.
  */
 export const runTrigger = Effect.fnUntraced(function* (
   service: Service,

@@ -9,10 +9,10 @@ import { createProduct } from "../resources/Products.ts"
 import { createSession } from "../resources/SessionCreation.ts"
 import { type Money, usualMoney } from "./PaymentTriggers.ts"
 
-/** A payer who takes the order as it is and leaves no address. */
+/** A payer who accepts the order as it is and enters no email address. */
 export const somebody: Payer = { amount: undefined, email: null, promotionCode: undefined, quantities: new Map() }
 
-/** Something to sell, once or every month. Events: `product.created`, `price.created`. */
+/** A price of a new product, one-time or monthly. Events: `product.created`, `price.created`. */
 const newPrice = Effect.fnUntraced(function* (
   context: RequestContext,
   { amount, currency }: Money,
@@ -28,10 +28,10 @@ const newPrice = Effect.fnUntraced(function* (
   return price.id
 })
 
-/** Where a payer would be led to; nobody goes there. */
+/** The URL that payers are redirected to; nobody opens it. */
 const success_url = "https://shop.example/thanks"
 
-/** An open session that sells something new once. */
+/** An open session for a one-time payment of a new price. */
 export const newSale = Effect.fnUntraced(function* (context: RequestContext, money: Money) {
   const price = yield* newPrice(context, money, false)
   return yield* createSession(context, {
@@ -42,7 +42,7 @@ export const newSale = Effect.fnUntraced(function* (context: RequestContext, mon
   })
 })
 
-/** An open session that sells a subscription of so many new prices, the metadata being the subscription's. */
+/** An open session for a subscription with this many new prices; the metadata is the subscription's. */
 export const newSubscriptionSale = Effect.fnUntraced(function* (context: RequestContext, money: Money, items: number) {
   const prices = yield* Effect.forEach(Array.from({ length: items }), () => newPrice(context, money, true))
   return yield* createSession(context, {
@@ -53,13 +53,13 @@ export const newSubscriptionSale = Effect.fnUntraced(function* (context: Request
   })
 })
 
-/** The session under this id; `resource_missing` (404) where there is none. */
+/** The session with this id; fails with `resource_missing` (404) if there is none. */
 export const sessionOf = ({ objects }: RequestContext, id: string) => {
   const session = objects.get("checkout.session", id)
   return session === undefined ? Effect.fail(notFound("checkout.session", id)) : Effect.succeed(session)
 }
 
-/** A session with what it sells, to be completed; 400 for one that is not open. */
+/** A session with what it sells, to be completed; fails with 400 if it is not open. */
 export const openCheckout = Effect.fnUntraced(function* ({ objects }: RequestContext, session: Session) {
   const order = objects.get("order", session.id)
   if (session.status !== "open" || order === undefined) {

@@ -20,14 +20,14 @@ interface SubscriptionOptions extends NewOptions {
   readonly subscription?: string
 }
 
-/** Somebody subscribes and pays. */
+/** A payer subscribes and pays. */
 const subscribe = Effect.fnUntraced(function* (context: RequestContext, { items = 1, ...money }: NewOptions) {
   const open = yield* openCheckout(context, yield* newSubscriptionSale(context, money, items))
   const { subscription } = yield* pay(context, open, somebody)
   return subscription ?? (yield* Effect.dieMessage("A session in subscription mode leads to a subscription"))
 })
 
-/** The subscription that is named, else a new one. */
+/** The named subscription, otherwise a new one. */
 const namedOrNew = Effect.fnUntraced(function* (
   context: RequestContext,
   { subscription, ...asked }: SubscriptionOptions
@@ -37,7 +37,7 @@ const namedOrNew = Effect.fnUntraced(function* (
   return subscription
 })
 
-/** Answers the invoice: that is what the event is about. */
+/** A trigger that renews a subscription; returns the id of the invoice, which the event is about. */
 const renewal = (outcome: RenewalOrder["outcome"]): Trigger =>
   trigger(
     options,
@@ -48,7 +48,7 @@ const renewal = (outcome: RenewalOrder["outcome"]): Trigger =>
     })
   )
 
-/** Triggers of subscriptions and their renewals. */
+/** Triggers for subscriptions and their renewals. */
 export const subscriptionTriggers = {
   "customer.subscription.created": trigger(Schema.Struct(newOptions), subscribe),
   "invoice.paid": renewal("paid"),

@@ -3,15 +3,15 @@ import { decodeInput } from "../ControlInput.ts"
 import { type ProviderError, refuse } from "../ProviderError.ts"
 import type { RequestContext } from "../Route.ts"
 
-/** What happens in a transaction; answers the id of the object that it is about. */
+/** What a trigger does in its transaction; returns the id of the object that it is about. */
 export type Happens = (context: RequestContext) => Effect.Effect<string, ProviderError>
 
-/** A trigger: reads its options (refusing what it does not know) before anything happens. */
+/** A trigger: decodes its options, and refuses unknown ones, before anything happens. */
 export interface Trigger {
   readonly prepare: (options: unknown) => Effect.Effect<Happens, ProviderError>
 }
 
-/** A trigger of its options and of what happens. */
+/** Creates a trigger from its options and what it does. */
 export const trigger = <A, I>(
   options: Schema.Schema<A, I>,
   run: (context: RequestContext, options: A) => Effect.Effect<string, ProviderError>
@@ -20,7 +20,7 @@ export const trigger = <A, I>(
 })
 
 /**
- * Refuses (400) options that only a new object could have, where an object is named.
+ * Refuses (400) options for a new object if an existing one is named.
  *
  * @param param the option that names the object
  */

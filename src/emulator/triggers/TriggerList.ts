@@ -1,10 +1,10 @@
-/** One thing that the emulator can be made to let happen, as the command line's help and the README name it. */
+/** A trigger, as the command line's help and the README describe it. */
 export interface TriggerDescription {
-  /** The type of the provider's event that it ends in; for a thin event that event's type. */
+  /** The type of the provider event that it leads to, which may be a thin event. */
   readonly type: string
   /** What happens, in a sentence. */
   readonly description: string
-  /** Its options beside those that all have, each with what it means and its default. */
+  /** Its own options, besides those of every trigger, each with its meaning and its default. */
   readonly options: Readonly<Record<string, string>>
 }
 
@@ -19,7 +19,7 @@ const asynchronousMethod = {
 } as const
 
 const account = {
-  business_profile: "{name, url}: an edit of the profile alone",
+  business_profile: "{name, url}: changes only the profile",
   capabilities: "{<capability>: active | pending | inactive}, or null",
   charges_enabled: "true or false",
   details_submitted: "true or false",
@@ -29,13 +29,13 @@ const account = {
 } as const
 
 const payout = {
-  payout: "the payout to bring to this state; default: a new one",
+  payout: "the payout to move to this state; default: a new one",
   ...money,
-  automatic: "false for one that was asked for; default true"
+  automatic: "false for a manual payout; default true"
 } as const
 
 const newSubscription = {
-  items: "how many different prices it has, 1 to 20; the event shows the first 10 alone; default 1",
+  items: "how many different prices it has, 1 to 20; the event shows only the first 10; default 1",
   ...money,
   amount: "of each price, in the smallest currency unit; default 1500"
 } as const
@@ -43,7 +43,7 @@ const newSubscription = {
 const subscription = { subscription: "the subscription; default: a new one", ...newSubscription } as const
 
 /**
- * Everything that can be triggered: each provider event behind the event catalog, the end of a connection, and thin
+ * All triggers: each provider event behind the event catalog, the revocation of the platform's access, and thin
  * notifications. Every trigger also takes `account` and `api_version` (the version of its snapshots).
  */
 export const triggers = [
@@ -59,7 +59,7 @@ export const triggers = [
   },
   {
     type: "charge.refunded",
-    description: "A payment is paid back, in part or in full.",
+    description: "A payment is refunded, in part or in full.",
     options: {
       charge: "the charge; default: of a new payment",
       refund_amount: "in the smallest currency unit; default: all that is left",
@@ -77,7 +77,7 @@ export const triggers = [
   },
   {
     type: "charge.dispute.closed",
-    description: "A dispute ends: won, and the amount comes back, or lost.",
+    description: "A dispute ends: it is won and the amount returns to the balance, or it is lost.",
     options: {
       dispute: "the dispute; default: a new one",
       outcome: "won or lost; default lost",
@@ -100,68 +100,68 @@ export const triggers = [
   },
   {
     type: "checkout.session.async_payment_failed",
-    description: "The bank slip or instant transfer of a completed session runs out unpaid.",
+    description: "The bank slip or instant transfer of a completed session expires unpaid.",
     options: { session: "a session, open or not paid yet; default: a new one", ...asynchronousMethod, ...money }
   },
   {
     type: "customer.subscription.created",
-    description: "A payer subscribes, and pays the first invoice.",
+    description: "A payer subscribes and pays the first invoice.",
     options: newSubscription
   },
   {
     type: "invoice.paid",
-    description: "A subscription is renewed and its invoice paid.",
+    description: "A subscription is renewed and its invoice is paid.",
     options: subscription
   },
   {
     type: "invoice.payment_failed",
-    description: "A subscription comes to its renewal and the card is declined.",
+    description: "A subscription is due for renewal and the card is declined.",
     options: subscription
   },
   {
     type: "customer.subscription.deleted",
-    description: "A subscription is canceled, with effect at once.",
+    description: "A subscription is canceled at once.",
     options: subscription
   },
-  { type: "payout.created", description: "A payout is made.", options: payout },
+  { type: "payout.created", description: "A payout is created.", options: payout },
   { type: "payout.updated", description: "A payout is on its way to the bank.", options: payout },
   { type: "payout.paid", description: "A payout arrives at the bank.", options: payout },
-  { type: "payout.failed", description: "The bank sends a payout back.", options: payout },
-  { type: "payout.canceled", description: "A payout is canceled before it is on its way.", options: payout },
+  { type: "payout.failed", description: "The bank returns a payout.", options: payout },
+  { type: "payout.canceled", description: "A payout is canceled before it is sent to the bank.", options: payout },
   {
     type: "account.updated",
     description:
-      "An account's status or profile changes; without options a document falls due, or what is due is handed in.",
+      "An account's status or profile changes; without options a document becomes due, or what is due is submitted.",
     options: { ...account, thin: "true sends the thin form too; default false" }
   },
   {
     type: "account.application.deauthorized",
-    description: "The account's owner takes back the platform's access.",
+    description: "The account's owner revokes the platform's access.",
     options: { thin: "true sends the thin form too; default false" }
   },
   {
     type: "v1.account.updated",
-    description: "The same as account.updated, told by a thin notification.",
+    description: "The same as account.updated, as a thin notification.",
     options: { ...account, snapshot: "true sends the snapshot too; default false" }
   },
   {
     type: "v1.capability.updated",
-    description: "The account's capabilities change, told by a thin notification about the capability.",
+    description: "A capability of the account changes; the thin notification is about the capability.",
     options: { capability: "default card_payments", status: "active, pending or inactive; default inactive" }
   },
   {
     type: "v2.core.account[requirements].updated",
-    description: "An account's requirements change, told by a thin notification without a snapshot.",
+    description: "An account's requirements change; the thin notification has no snapshot.",
     options: account
   },
   {
     type: "v1.account.application.deauthorized",
-    description: "The same as account.application.deauthorized, told by a thin notification about no object.",
+    description: "The same as account.application.deauthorized, as a thin notification without an object.",
     options: { snapshot: "true sends the snapshot too; default false" }
   },
   {
     type: "v2.core.event_destination.ping",
-    description: "The provider tries the platform's entry for thin notifications; nothing happens to an account.",
+    description: "The provider tests the platform's entry for thin notifications; nothing happens to an account.",
     options: {}
   }
 ] as const satisfies ReadonlyArray<TriggerDescription>
@@ -169,5 +169,5 @@ export const triggers = [
 /** The name of a trigger. */
 export type TriggerType = (typeof triggers)[number]["type"]
 
-/** Whether there is such a trigger. */
+/** Whether a trigger with this name exists. */
 export const isTriggerType = (type: string): type is TriggerType => triggers.some((trigger) => trigger.type === type)

@@ -46,7 +46,7 @@ export class AuditApi extends HttpApiGroup.make("audit")
       .annotate(OpenApi.Summary, "List recorded changes, newest first")
       .annotate(
         OpenApi.Description,
-        "Changes in the credential's environment and those of the organization as a whole. Owners and admins may read it, and keys to which one of them has given `audit-log:read`; no wildcard includes it."
+        "Changes in the credential's environment and those of the organization as a whole. Owners and admins may read it, and so may keys to which one of them has granted `audit-log:read`; no wildcard includes it."
       )
   )
   .middleware(Authentication)

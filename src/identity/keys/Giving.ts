@@ -11,15 +11,15 @@ import type { InvitedRole } from "../Schemas.ts"
 import { expandGrants, type Grant } from "./Permissions.ts"
 
 /**
- * Keys and invitations, which members give to programs and people: who may give them, and what ends when a member loses
- * that right.
+ * Keys and invitations, which members create for programs and people: who may create them, and what is revoked when a
+ * member loses that right.
  */
 
 type Place = Pick<Member, "role" | "environments">
 
 /**
- * Requires a member who may manage the keys of an environment: viewers manage no keys, and nobody manages those of a
- * workspace that they may not enter.
+ * Requires a member who may manage the keys of an environment: viewers manage no keys, and nobody manages the keys of a
+ * workspace without having access to it.
  */
 export const requireKeyManager = (
   { environments, role }: Place,
@@ -56,10 +56,10 @@ interface GivenKey {
   readonly permissions: ReadonlyArray<Grant>
 }
 
-/** What ends, and who decides so. */
+/** A change of a membership that revokes keys and invitations. */
 export interface Ending {
   readonly organizationId: OrganizationId
-  /** Who gave it. */
+  /** The member who created them. */
   readonly personId: string
   /** Their role and workspaces from now on; undefined if they are no longer a member. */
   readonly place: Place | undefined
@@ -68,8 +68,8 @@ export interface Ending {
 }
 
 /**
- * Revokes the open invitations and the keys that a member created and could no longer give, each with an audit record.
- * Runs in the transaction that changes the membership, under the lock of the organization's members.
+ * Revokes the open invitations and the keys that a member created and could no longer create, each with an audit
+ * record. Runs in the transaction that changes the membership, under the lock of the organization's members.
  */
 export const makeEndGiven = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

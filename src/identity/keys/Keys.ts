@@ -59,7 +59,7 @@ export interface NewKey {
 
 const prefixes = { test: "pk_test_", live: "pk_live_" } as const
 
-/** The environment that a key's form selects: `_live_` in the prefix means production, every other form the sandbox. */
+/** The environment of a key by its form: `_live_` in the prefix means production, every other form the sandbox. */
 export const keyEnvironment = (key: string): Environment => (/^[a-z]+_live_/.test(key) ? "production" : "sandbox")
 
 /**
@@ -196,7 +196,7 @@ const make = Effect.gen(function* () {
     return made
   }
 
-  // Every request passes here: no span of its own, the statement has one
+  // Runs for every request: it has no span of its own, since the statement has one
   const admit = Effect.fnUntraced(function* (
     key: Redacted.Redacted,
     policies: CredentialPolicies,
@@ -269,7 +269,7 @@ export class Keys extends Context.Tag("connected-payments/identity/Keys")<
       { readonly record: KeyRecord; readonly key: Redacted.Redacted },
       ApiKeyLimitReached | PermissionDenied | WorkspaceAccessRequired | ServiceUnavailable
     >
-    /** The caller that a key stands for. One answer for unknown, revoked and expired keys. One round trip. */
+    /** The caller of a key, in one round trip. Unknown, revoked and expired keys get the same refusal. */
     readonly authenticate: (key: Redacted.Redacted) => Effect.Effect<PrincipalShape, ApiKeyInvalid | ServiceUnavailable>
     /**
      * `authenticate`, with a token taken from the key's rate limit and up to `organizationTokens` from its

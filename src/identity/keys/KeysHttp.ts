@@ -17,7 +17,7 @@ const member = Effect.gen(function* () {
     : { author, tenant: { organizationId, environment }, place: membership }
 })
 
-/** The same, if they may manage the keys of the selected environment. */
+/** The signed-in person, if they may manage the keys of the selected environment. */
 const keyManager = Effect.tap(member, ({ place, tenant }) => requireKeyManager(place, tenant.environment))
 
 /** Serves `KeysApi`. */
@@ -29,7 +29,7 @@ export const keysHttp = HttpApiBuilder.group(BaseApi.add(KeysApi), "apiKeys", (h
         Effect.fnUntraced(function* ({ payload }) {
           const { expiresAt, mode = "test" } = payload
           const { author, place, tenant } = yield* member
-          // Checked again in the transaction, since they may lose the right meanwhile
+          // Checked again in the transaction, since the person may lose the right in the meantime
           yield* requireKeyGiver(place, mode === "live" ? "production" : "sandbox", payload.permissions)
           if (expiresAt !== undefined && expiresAt.getTime() <= (yield* Clock.currentTimeMillis)) {
             return yield* new ValidationFailed({ message: "expiresAt must be in the future.", fields: ["expiresAt"] })

@@ -18,7 +18,7 @@ export type PaymentPermission = typeof PaymentPermission.Type
 export const WebhookPermission = Schema.Literal("webhook-endpoints:read", "webhook-endpoints:write")
 export type WebhookPermission = typeof WebhookPermission.Type
 
-/** The permission to read the audit log: only owners and admins have it, and only they give it to a key. */
+/** The permission to read the audit log: only owners and admins have it, and only they can grant it to a key. */
 export const AuditPermission = Schema.Literal("audit-log:read")
 export type AuditPermission = typeof AuditPermission.Type
 
@@ -27,7 +27,7 @@ export const Permission = Schema.Union(PaymentPermission, WebhookPermission, Aud
 export type Permission = typeof Permission.Type
 
 /**
- * What a key can be given: a permission, `*` for all those on payments, or `webhook-endpoints:*` for both scopes of
+ * A grant of a key: a permission, `*` for all permissions on payments, or `webhook-endpoints:*` for both scopes of
  * webhook management. No wildcard includes `audit-log:read`.
  */
 export const Grant = Schema.Union(Permission, Schema.Literal("*", "webhook-endpoints:*")).annotations({
@@ -35,7 +35,7 @@ export const Grant = Schema.Union(Permission, Schema.Literal("*", "webhook-endpo
 })
 export type Grant = typeof Grant.Type
 
-/** All grants that a key can be given, each once. */
+/** All grants that a key can have, each once. */
 export const grants: ReadonlyArray<Grant> = [
   ...PaymentPermission.literals,
   ...WebhookPermission.literals,
@@ -55,7 +55,7 @@ const permissionsOf = (grant: Grant): ReadonlyArray<Permission> => {
   }
 }
 
-/** The permissions that grants stand for. `*` includes neither webhook management nor the audit log. */
+/** The permissions that grants include. `*` includes neither webhook management nor the audit log. */
 export const expandGrants = (grants: Iterable<Grant>): ReadonlySet<Permission> => {
   const permissions = new Set<Permission>()
   for (const grant of grants) {

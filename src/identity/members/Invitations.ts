@@ -36,7 +36,7 @@ export interface Invitation {
   readonly expiresAt: Date
 }
 
-/** What an invitation is for, as the holder of its link sees it. */
+/** An invitation as the holder of its link sees it. */
 export interface InvitationPreview {
   readonly email: string
   /** The organization's name. */
@@ -45,7 +45,7 @@ export interface InvitationPreview {
   readonly expiresAt: Date
 }
 
-/** Who acts, on which organization's invitations. */
+/** The actor, and the organization whose invitations it acts on. */
 interface Acting {
   readonly organizationId: OrganizationId
   readonly author: Author
@@ -55,7 +55,7 @@ interface Acting {
 export interface NewInvitation extends Acting {
   readonly email: string
   readonly role: InvitedRole
-  /** For developers and viewers; owners and admins enter every workspace. */
+  /** For developers and viewers; owners and admins have access to every workspace. */
   readonly environments: ReadonlyArray<Environment>
 }
 
@@ -73,14 +73,14 @@ export class Invitations extends Context.Tag("connected-payments/identity/Invita
     readonly revoke: (
       options: Acting & { readonly id: string }
     ) => Effect.Effect<void, PermissionDenied | ResourceNotFound | ServiceUnavailable>
-    /** What an invitation is for; does not use it. Refused as `accept` refuses it. */
+    /** Shows an invitation without using it. Fails with the same errors as `accept`. */
     readonly preview: (
       token: Redacted.Redacted
     ) => Effect.Effect<InvitationPreview, SessionInvalid | ServiceUnavailable>
     /**
-     * Makes the invited person a member and begins their session: the token came by mail, as a sign-in link does. The
-     * same refusal for unknown, accepted, revoked and expired invitations, and for those whose inviter could no longer
-     * send them. A person with an organization is refused, and the invitation stays open.
+     * Makes the invited person a member and begins their session, since the token came by mail like a sign-in link.
+     * Unknown, accepted, revoked and expired invitations get the same refusal, and so do those whose inviter could no
+     * longer send them. A person with an organization is refused, and the invitation stays open.
      */
     readonly accept: (
       token: Redacted.Redacted,

@@ -34,7 +34,7 @@ export const InvitationList = Schema.Struct({ data: Schema.Array(Invitation) }).
   identifier: "InvitationList"
 })
 
-/** What an invitation is for, as the holder of its link sees it. */
+/** An invitation as the holder of its link sees it. */
 export const InvitationPreview = Schema.Struct({
   email: Schema.String,
   organization: Schema.String.annotations({ description: "The organization's name" }),
@@ -50,7 +50,7 @@ export const CreateInvitation = strict(
     environments: optional(
       Environments.annotations({
         description:
-          "The environments whose workspaces a developer or viewer may enter; default none. Admins enter every workspace"
+          "The environments whose workspaces a developer or viewer has access to; default none. Admins have access to every workspace"
       })
     )
   }).annotations({ identifier: "CreateInvitation" })

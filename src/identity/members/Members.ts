@@ -25,7 +25,7 @@ export interface MemberChange {
   readonly environments?: ReadonlyArray<Environment>
 }
 
-/** Refuses to grant workspaces to a role that enters all of them. */
+/** Refuses to grant workspaces to a role that has access to all of them. */
 export const requireGrantable = (
   role: Role,
   environments: ReadonlyArray<Environment>
@@ -37,7 +37,7 @@ export const requireGrantable = (
       })
     : Effect.void
 
-/** Requires that the actor may give, change and remove memberships of this role. */
+/** Requires that the actor may assign, change and remove memberships with this role. */
 export const requireManages = (actor: Role, other: Role): Effect.Effect<void, PermissionDenied> =>
   manages(actor, other)
     ? Effect.void
@@ -72,7 +72,7 @@ const make = Effect.gen(function* () {
           : new PermissionDenied({ message: "An organization keeps at least one owner; name another one first." })
     )
 
-  /** Refuses to let people keep their own keys: they would keep a right that they lose. */
+  /** Refuses to let people keep their own keys, since they would keep a right that they lose. */
   const requireMayKeep = (author: Author, personId: string, keepKeys: boolean) =>
     keepKeys && author.kind === "person" && author.id === personId
       ? new PermissionDenied({ message: "Only another owner or admin can decide to keep your keys." })
@@ -163,12 +163,12 @@ const make = Effect.gen(function* () {
 /**
  * The members of organizations: roles and access to workspaces (contract 2.7, 2.8).
  *
- * Who may change whom: an owner everybody, an admin developers and viewers, and nobody gives a role that they could not
- * change; the operator acts like an owner. An organization keeps at least one owner. Changes take effect with the next
- * request of the member's sessions, which stay: a removed person is signed in without an organization.
+ * Who may change whom: an owner changes everybody, an admin developers and viewers, and nobody assigns a role that they
+ * could not change; the operator acts like an owner. An organization keeps at least one owner. Changes take effect with
+ * the next request of the member's sessions, which stay: a removed person is signed in without an organization.
  *
- * When a member loses the right to give them, the open invitations that they sent and the keys that they created are
- * revoked: all on a removal, and on a change those that they could no longer give.
+ * When a member loses the right to create them, the open invitations that they sent and the keys that they created are
+ * revoked: all of them on a removal, and on a change those that they could no longer create.
  */
 export class Members extends Context.Tag("connected-payments/identity/Members")<
   Members,
@@ -187,8 +187,8 @@ export class Members extends Context.Tag("connected-payments/identity/Members")<
       OrganizationAlreadyExists | PermissionDenied | ResourceNotFound | ValidationFailed | ServiceUnavailable
     >
     /**
-     * Changes a member. A role that enters every workspace removes the granted ones; a role that does not begins with
-     * none.
+     * Changes a member. A role with access to every workspace removes the granted ones; a role that does not begins
+     * with none.
      */
     readonly update: (options: {
       readonly organizationId: OrganizationId

@@ -69,7 +69,7 @@ export class MembersApi extends HttpApiGroup.make("members")
       .annotate(OpenApi.Summary, "Change a member's role and access to workspaces")
       .annotate(
         OpenApi.Description,
-        "Owners change everybody, admins developers and viewers; only owners appoint owners and admins. The last owner stays an owner. Takes effect with the member's next request. Open invitations that the member sent and API keys that they created are revoked if they could no longer give them; `keep_keys` keeps the keys."
+        "Owners change everybody, admins developers and viewers; only owners appoint owners and admins. The last owner stays an owner. Takes effect with the member's next request. Open invitations that the member sent and API keys that they created are revoked if they could no longer create them; `keep_keys` keeps the keys."
       )
   )
   .add(

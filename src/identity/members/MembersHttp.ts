@@ -6,7 +6,7 @@ import { Members } from "./Members.ts"
 import type { MemberKeys } from "./MembersApi.ts"
 import { MembersApi } from "./MembersApi.ts"
 
-/** The member that a request is about, and whether their keys stay. */
+/** The member that a request is about, and whether their keys are kept. */
 const about = ({ personId }: { readonly personId: string }, { keep_keys = false }: typeof MemberKeys.Type) => ({
   personId: personId.toLowerCase(),
   keepKeys: keep_keys

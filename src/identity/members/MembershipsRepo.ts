@@ -14,18 +14,15 @@ export interface Member {
   readonly personId: string
   readonly email: string
   readonly role: Role
-  /** The environments whose workspaces the person may enter: all for owners and admins, else those granted. */
+  /** The environments whose workspaces the person has access to: all for owners and admins, otherwise those granted. */
   readonly environments: ReadonlyArray<Environment>
   readonly joinedAt: Date
 }
 
-/** Whether a role enters every workspace, so that none can be granted to it. */
+/** Whether a role has access to every workspace, so that none can be granted to it. */
 export const entersEverything = (role: Role): boolean => role === "owner" || role === "admin"
 
-/**
- * Whether a role may give, change and remove memberships of another: an owner all of them, an admin those of developers
- * and viewers.
- */
+/** Whether a role may assign, change and remove another: an owner all of them, an admin developers and viewers. */
 export const manages = (actor: Role, other: Role): boolean =>
   actor === "owner" || (actor === "admin" && !entersEverything(other))
 
@@ -37,7 +34,7 @@ export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => {
       WHERE a.organization_id = m.organization_id AND a.person_id = m.person_id ORDER BY a.environment DESC
     ) END AS environments`)
 
-  /** Makes changes of an organization's members wait for each other, since its rules concern all of them together. */
+  /** Serializes changes of an organization's members, since the rules apply to all of them together. */
   const lock = (organizationId: OrganizationId) =>
     sql`SELECT 1 FROM payments.organizations WHERE id = ${organizationId} FOR NO KEY UPDATE`
 
@@ -54,8 +51,8 @@ export const makeMemberships = Effect.map(SqlClient.SqlClient, (sql) => {
     )
 
   /**
-   * The role that an author acts with now; read in the transaction of what they do, since they may have lost it
-   * meanwhile. The operator acts like an owner.
+   * The role that an author acts with now; read in the transaction of the action, since the author may have lost it in
+   * the meantime. The operator acts like an owner.
    */
   const roleOf = (organizationId: OrganizationId, author: Author) =>
     Effect.gen(function* () {

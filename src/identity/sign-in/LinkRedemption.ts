@@ -33,7 +33,7 @@ const refuseForeignOrigin = (
   )
 
 /**
- * The operations on a mailed token: `preview` reads what it is for; `redeem` redeems it, sets the session's cookie and
+ * The operations on a mailed token: `preview` shows its purpose; `redeem` redeems it, sets the session's cookie and
  * returns the session. Invalid tokens count as failed authentications of the client's address.
  */
 export const makeRedemption = (options: RedemptionOptions) =>

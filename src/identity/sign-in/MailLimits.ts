@@ -6,9 +6,7 @@ import type { RateLimits } from "../../kit/RateLimit.ts"
 import type { Author } from "../../kit/Tenant.ts"
 import type { RateLimitPolicy } from "../../kit/TokenBucket.ts"
 
-/**
- * Bounds on mail that anybody can cause: the service must not fill anybody's mailbox, nor send a tenant's mass mail.
- */
+/** Limits on mail that anybody can cause: the service must neither fill a mailbox nor send mass mail for a tenant. */
 
 /** How many sign-in links one mailbox gets. */
 export const signInLinkLimits = { perQuarterHour: 5, perDay: 30 } as const
@@ -28,7 +26,7 @@ export const invitationLimits = {
 
 interface MailLimit extends RateLimitPolicy {
   readonly bucket: string
-  /** Whose limit it is, as a sentence for the caller. */
+  /** A sentence for the caller that says whose limit it is. */
   readonly message: string
 }
 

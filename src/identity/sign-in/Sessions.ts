@@ -20,7 +20,7 @@ import type { Role } from "../Principal.ts"
 export interface Membership {
   readonly organizationId: OrganizationId
   readonly role: Role
-  /** The environments whose workspaces the person may enter: all for owners and admins, else those granted. */
+  /** The environments whose workspaces the person has access to: all for owners and admins, otherwise those granted. */
   readonly environments: ReadonlyArray<Environment>
 }
 
@@ -69,7 +69,7 @@ export const newToken = (): Redacted.Redacted => Redacted.make(randomBytes(32).t
 
 const tokenForm = /^[A-Za-z0-9_-]{43}$/
 
-/** Whether a text has the form of a token: anything else is not even looked up. */
+/** Whether a text has the form of a token; anything else is not looked up. */
 export const isToken = (text: string): boolean => tokenForm.test(text)
 
 interface SessionRow extends Omit<Session, "membership"> {
@@ -212,7 +212,7 @@ const make = Effect.gen(function* () {
   const endAll = Effect.fn("Sessions.endAll")(function* (session: Session) {
     yield* transaction(sql)(
       Effect.gen(function* () {
-        // The lock keeps a sign-in of theirs from coming between
+        // The lock keeps a concurrent sign-in of the person out
         yield* sql`SELECT 1 FROM payments.people WHERE id = ${session.personId} FOR NO KEY UPDATE`
         yield* endLinks(session.personId)
         const ended = yield* sql<{ readonly id: string }>`

@@ -15,7 +15,7 @@ export interface BegunSession {
   readonly session: Session
 }
 
-/** What a sign-in link is for. */
+/** The person and the expiry of a sign-in link. */
 export interface LinkPreview {
   readonly email: string
   readonly expiresAt: Date
@@ -30,13 +30,13 @@ export class SignIn extends Context.Tag("connected-payments/identity/SignIn")<
      * person is created when their first link is redeemed. Within `signInLinkLimits`.
      */
     readonly requestLink: (email: string) => Effect.Effect<void, RateLimitExceeded | ServiceUnavailable>
-    /** Whom a link signs in; does not use it. The same refusal for unknown, used and expired ones. */
+    /** Shows whom a link signs in, without using it. Unknown, used and expired links get the same refusal. */
     readonly preview: (token: Redacted.Redacted) => Effect.Effect<LinkPreview, SessionInvalid | ServiceUnavailable>
     /**
-     * Begins a session with a link's token, and ends the person's other open links. The same refusal for unknown, used
-     * and expired ones.
+     * Begins a session with a link's token, and ends the person's other open links. Unknown, used and expired links get
+     * the same refusal.
      *
-     * @param client what signs in, as `describeClient` returns it
+     * @param client the client that signs in, as `describeClient` returns it
      */
     readonly redeem: (
       token: Redacted.Redacted,

@@ -8,7 +8,7 @@ import type { ProviderObject } from "../Schemas.ts"
 /** An account's status: the `data` of `account.updated` (contract 6.7). */
 export type AccountStatus = EventData<"account.updated">
 
-/** The fields of the provider's account from which its status is made. */
+/** The fields of the provider's account from which its status is derived. */
 const Account = Schema.Struct({
   id: providerId("The account"),
   charges_enabled: flag("Whether it can charge"),

@@ -5,7 +5,7 @@ import type { ProviderObject } from "../Schemas.ts"
 import { one, type StripeCall } from "../stripe/StripeCall.ts"
 import type { AccountPort } from "./Port.ts"
 
-/** The account without its owner's data and bank accounts, which no caller needs to read here. */
+/** The account without its owner's data and bank accounts, which no caller needs. */
 const withoutPersonalData = ({
   company: _company,
   email: _email,
@@ -32,7 +32,7 @@ type Schedule = Pick<
   "interval" | "weekly_payout_days" | "monthly_payout_days"
 >
 
-/** How the account is paid out. */
+/** The payout settings of the account. */
 interface Payouts {
   readonly status: string
   readonly schedule: Schedule
@@ -46,7 +46,7 @@ const fromBalanceSettings = ({ payments }: Stripe.BalanceSettings): Option.Optio
     delay_days: payments.settlement_timing.delay_days
   }))
 
-/** The same from the account itself, if Stripe has no balance settings for it. */
+/** The payout settings of the account itself, used if Stripe has no balance settings for it. */
 const fromAccount = ({ payouts_enabled, settings }: Stripe.Account): Payouts => {
   const schedule = settings?.payouts?.schedule
   return {
@@ -68,7 +68,7 @@ export const stripeAccount = (call: StripeCall): AccountPort => {
   const balanceSettings = (account: ConnectedAccount) =>
     call("balance_settings.retrieve", account, (client, scope) => client.balanceSettings.retrieve({}, scope)).pipe(
       Effect.map(fromBalanceSettings),
-      // Not every account has them; then the account's own settings are used
+      // Not every account has balance settings; otherwise the account's own settings are used
       Effect.catchTags({
         ProviderRequestRefused: () => Effect.succeedNone,
         ProviderObjectNotFound: () => Effect.succeedNone,

@@ -48,7 +48,7 @@ export class CheckoutSessionsApi extends HttpApiGroup.make("checkoutSessions")
       .annotate(OpenApi.Summary, "Create a checkout session")
       .annotate(
         OpenApi.Description,
-        "Answers the session with its `url`, the page for the payer alone. A recurring price (mode `subscription`) also needs the permission `subscriptions:write`; its trial is passed on. `metadata` is copied to the payment or the subscription. Opening the page or returning from it confirms nothing: wait for the events."
+        "Returns the session with its `url`, a page that is only for the payer. A recurring price (mode `subscription`) also needs the permission `subscriptions:write`; its trial is passed on. `metadata` is copied to the payment or the subscription. Opening the page or returning from it confirms nothing: wait for the events."
       )
   )
   .add(

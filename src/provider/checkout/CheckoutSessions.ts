@@ -23,7 +23,7 @@ const make = Effect.gen(function* () {
   const prices = yield* Prices
   const soldItems = yield* makeSoldItemsRepo
 
-  /** The provider refuses recurring prices in payment mode. A caller who may not sell them is told that instead. */
+  /** The provider refuses recurring prices in payment mode. A caller who may not sell them gets that error instead. */
   const explainRefusal = Effect.fnUntraced(function* (
     principal: PrincipalShape,
     params: CreateCheckoutSession,
@@ -92,8 +92,8 @@ export class CheckoutSessions extends Context.Tag("connected-payments/provider/C
       effectKey: string
     ) => Effect.Effect<ProviderObject, Failure | PermissionDenied>
     /**
-     * What a session sells, read from the provider and recorded, in case a crash came between the session's creation and
-     * our record. Null if this service did not create the session.
+     * What a session sells, read from the provider and recorded, in case a crash prevented the record after the session
+     * was created. Null if this service did not create the session.
      */
     readonly completeSoldItems: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems | null, Failure>
   }

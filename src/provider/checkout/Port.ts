@@ -8,7 +8,7 @@ export interface SoldItems {
   readonly productIds: ReadonlyArray<string>
 }
 
-/** The terms that a subscription takes from its prices, in addition to what the caller asks for. */
+/** The terms that a subscription gets from its prices, in addition to the caller's parameters. */
 export interface SubscriptionTerms {
   /** Days before a new subscription's first charge; null for none. */
   readonly trialPeriodDays: number | null
@@ -19,7 +19,7 @@ export type NewCheckoutSession = CreateCheckoutSession & SubscriptionTerms
 
 /** The provider's operations on checkout sessions. */
 export interface CheckoutSessionsPort {
-  /** Answers the session, and what it sells according to the provider. */
+  /** Returns the session, and what it sells according to the provider. */
   readonly createCheckoutSession: (
     account: ConnectedAccount,
     params: NewCheckoutSession,

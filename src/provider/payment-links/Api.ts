@@ -27,7 +27,7 @@ const AdjustableQuantity = Schema.Struct({
   Schema.filter(({ maximum = 99, minimum = 0 }) =>
     minimum <= maximum
       ? []
-      : [{ path: ["minimum"], message: "must not be greater than the maximum, which is 99 where none is sent" }]
+      : [{ path: ["minimum"], message: "must not be greater than the maximum, which is 99 if none is sent" }]
   )
 )
 

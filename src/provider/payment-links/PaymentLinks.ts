@@ -69,7 +69,9 @@ export class PaymentLinks extends Context.Tag("connected-payments/provider/Payme
 const sellsRecurring = (link: unknown): boolean =>
   Predicate.isRecord(link) && Predicate.isRecord(link["subscription_data"])
 
-/** Checks that a caller may see the stored answer to a link's creation: it takes the same permission as the creation. */
+/**
+ * Checks that a caller may see the stored answer to a link's creation, which needs the same permission as the creation.
+ */
 export const mayHaveLink =
   (principal: PrincipalShape) =>
   (link: unknown): Effect.Effect<void, PermissionDenied> =>

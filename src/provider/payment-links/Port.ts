@@ -6,9 +6,9 @@ import type { CreatePaymentLink, ListPaymentLinks, UpdatePaymentLink } from "./A
 /** The parameters of a new payment link. */
 export type NewPaymentLink = CreatePaymentLink & SubscriptionTerms & { readonly mode: "payment" | "subscription" }
 
-/** The provider's operations on payment links, which it answers with their `line_items`. */
+/** The provider's operations on payment links, which it returns with their `line_items`. */
 export interface PaymentLinksPort {
-  /** Answers the link, and what it sells. */
+  /** Returns the link, and what it sells. */
   readonly createPaymentLink: (
     account: ConnectedAccount,
     params: NewPaymentLink,

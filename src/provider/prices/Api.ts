@@ -95,7 +95,7 @@ export class PricesApi extends HttpApiGroup.make("prices")
       .annotate(OpenApi.Summary, "Create a price")
       .annotate(
         OpenApi.Description,
-        "Of an existing `product`, or of one that `product_data` makes. What it costs is said by one of `unit_amount` (with `transform_quantity` per so many units), `custom_unit_amount` (the payer chooses) and `tiers` with `tiers_mode`. Metered usage is not supported: `recurring.usage_type` is dropped."
+        "For an existing `product`, or for one that `product_data` creates. Its amount is one of `unit_amount` (with `transform_quantity` per package of units), `custom_unit_amount` (the payer chooses) and `tiers` with `tiers_mode`. Metered usage is not supported: `recurring.usage_type` is ignored."
       )
   )
   .add(

@@ -9,7 +9,7 @@ export interface PricesPort {
     params: CreatePrice,
     options: WriteOptions
   ) => ProviderCall<ProviderObject>
-  /** Takes a price out of sale; past sales at it stay as they are. */
+  /** Deactivates a price; past sales at it are unchanged. */
   readonly deactivatePrice: (
     account: ConnectedAccount,
     id: string,

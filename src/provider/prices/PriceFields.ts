@@ -35,7 +35,7 @@ export const RecurringWithTrial = Schema.Struct({
   ...recurringFields,
   trial_period_days: optional(
     Schema.Int.pipe(Schema.between(1, 730)).annotations({
-      description: "Days before the first charge, for subscriptions that checkout makes of this price"
+      description: "Days before the first charge, for subscriptions that checkout creates at this price"
     })
   )
 }).pipe(Schema.filter(withinThreeYears))

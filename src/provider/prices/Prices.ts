@@ -27,7 +27,7 @@ const readTerms = ({ recurring }: ProviderObject): PriceTerms => ({
       : null
 })
 
-/** A cache of values by key that forgets those unused for longest. */
+/** A cache of values by key that evicts the least recently used. */
 const makeRecentlyUsed = <A>(capacity: number) => {
   const values = new Map<string, A>()
   const set = (key: string, value: A): A => {
@@ -78,7 +78,7 @@ const make = Effect.gen(function* () {
   return { termsOf }
 })
 
-/** The terms of prices that are to be sold. */
+/** The terms of the prices in a sale. */
 export class Prices extends Context.Tag("connected-payments/provider/Prices")<
   Prices,
   {

@@ -13,7 +13,7 @@ export const withoutUsage = <A extends { readonly usage_type?: string }>(recurri
   return supported
 }
 
-/** An amount that the payer chooses: Stripe also wants to be told that it is `enabled`. */
+/** An amount that the payer chooses, with the `enabled` that Stripe requires. */
 export const chosenByPayer = <A extends object>(amount: A) => ({ ...amount, enabled: true as const })
 
 /** The parameters of a new price. */

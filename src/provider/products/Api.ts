@@ -106,7 +106,7 @@ export class ProductsApi extends HttpApiGroup.make("products")
       .addSuccess(ProviderObject)
       .annotate(RequiredPermission, "products:write")
       .annotate(OpenApi.Summary, "Create a product")
-      .annotate(OpenApi.Description, "With `default_price_data` its default price is made with it.")
+      .annotate(OpenApi.Description, "With `default_price_data`, its default price is created with it.")
   )
   .add(
     HttpApiEndpoint.get("list", "/products")
@@ -135,7 +135,7 @@ export class ProductsApi extends HttpApiGroup.make("products")
       .annotate(OpenApi.Summary, "Change a product, or replace its default price")
       .annotate(
         OpenApi.Description,
-        "What is absent stays. `default_price` takes one of the product's prices, `default_price_data` makes a new one: a financial mutation, which needs an `Idempotency-Key`. The former price stays as it is."
+        "Absent fields are unchanged. `default_price` sets one of the product's prices, `default_price_data` creates a new one: a financial mutation, which needs an `Idempotency-Key`. The former price stays as it is."
       )
   )
   .addError(providerErrors)

@@ -11,7 +11,7 @@ import { ProductsApi } from "./Api.ts"
 import { Products, requireKeyForPrice } from "./Products.ts"
 import { imageRule } from "./Urls.ts"
 
-/** Requires of each image's URL https, or that it is the service's own: a local start serves images over http. */
+/** Requires that each image's URL is https or the service's own, since a local start serves images over http. */
 const requireImages = (
   { isOwn }: Images["Type"],
   { images = [] }: { readonly images?: ReadonlyArray<string> }

@@ -11,7 +11,9 @@ import { inOurNames } from "../RefusedFields.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import type { UpdateProduct } from "./Api.ts"
 
-/** The refusal of a new default price, as one of the product's change: an unknown product is the one in the path. */
+/**
+ * Turns the refusal of a new default price into one of the product's change: an unknown product is the one in the path.
+ */
 const asRefusalOfProduct = (failure: ProviderCallFailure): ProviderCallFailure =>
   failure._tag === "ProviderRequestRefused" &&
   failure.code === "provider_resource_missing" &&
@@ -68,8 +70,8 @@ export class Products extends Context.Tag("connected-payments/provider/Products"
   Products,
   {
     /**
-     * Changes a product. A new default price is created first, and taken out of sale again if the change is refused. A
-     * repeat under the same key completes what a crash or a lost answer interrupted, and creates nothing twice.
+     * Changes a product. A new default price is created first, and deactivated again if the change is refused. A repeat
+     * under the same key completes what a crash or a lost answer interrupted, and creates nothing twice.
      */
     readonly update: (
       tenant: Tenant,

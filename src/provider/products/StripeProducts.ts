@@ -28,7 +28,7 @@ export const productParams = (params: CreateProduct): Stripe.ProductCreateParams
   }
 }
 
-/** A list in a change: form encoding can't express an empty one, so Stripe takes an empty string for it. */
+/** A list in a change: form encoding can't express an empty one, so Stripe accepts an empty string instead. */
 const list = <A>(items: ReadonlyArray<A>): Array<A> | "" => (items.length === 0 ? "" : [...items])
 
 /** The parameters of a change of a product. */

@@ -2,14 +2,14 @@ import { Schema } from "effect"
 import { controls, text } from "../../bounds/Text.ts"
 import { imageForm } from "../../images/ImageUrl.ts"
 
-/** Without blanks and control characters, which the URL parser would silently drop. */
+/** An https URL without spaces and control characters, which the URL parser would silently remove. */
 const httpsForm = new RegExp(`^[hH][tT][tT][pP][sS]://[^\\s${controls}]+$`)
 
-/** An https URL, which the provider takes for images and product pages. */
+/** An https URL of an image or a product page, as the provider requires. */
 export const HttpsUrl = text({
   max: 2048,
   pattern: httpsForm,
-  rule: "must be an https URL of at most 2048 characters, without blanks, such as https://shop.example/coffee"
+  rule: "must be an https URL of at most 2048 characters, without spaces, such as https://shop.example/coffee"
 }).pipe(
   Schema.filter((written) => URL.canParse(written), {
     description: "An https URL",
@@ -17,9 +17,9 @@ export const HttpsUrl = text({
   })
 )
 
-/** The message for a refused URL of an image. */
+/** The message for an invalid image URL. */
 export const imageRule =
-  "must be an https URL of at most 2048 characters, without blanks, or the url that POST product-images answered"
+  "must be an https URL of at most 2048 characters, without spaces, or the url that POST product-images returned"
 
 /**
  * The URL of a product's image: https, or one of the service's own, which a local start serves over http. The handler
@@ -31,7 +31,7 @@ export const ImageUrl = text({
   rule: imageRule
 }).pipe(
   Schema.filter((written) => URL.canParse(written), {
-    description: "An https URL, or the `url` that `POST product-images` answered",
+    description: "An https URL, or the `url` that `POST product-images` returned",
     arbitrary: () => (fc) => fc.webUrl({ validSchemes: ["https"] })
   })
 )

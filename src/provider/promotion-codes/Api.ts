@@ -35,7 +35,7 @@ const discountRules = (discount: {
       ? [{ path: ["currency"], message: "is missing; amount_off needs it: a lowercase ISO 4217 code, such as brl" }]
       : []),
     ...(amount_off === undefined && currency !== undefined
-      ? [{ path: ["currency"], message: "is taken together with amount_off alone" }]
+      ? [{ path: ["currency"], message: "is accepted only together with amount_off" }]
       : [])
   ]
 }
@@ -135,7 +135,7 @@ export class PromotionCodesApi extends HttpApiGroup.make("promotionCodes")
       .annotate(OpenApi.Summary, "Create a promotion code")
       .annotate(
         OpenApi.Description,
-        'Makes the coupon and its code in one step; the answer shows the coupon as `coupon`. A code that is active already is refused with `provider_resource_already_exists`, `fields: ["code"]`, and no coupon is left behind.'
+        'Creates the coupon and its code in one step; the answer shows the coupon as `coupon`. A code that is already active is refused with `provider_resource_already_exists`, `fields: ["code"]`, and no coupon is left behind.'
       )
   )
   .add(

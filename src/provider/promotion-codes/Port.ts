@@ -13,14 +13,14 @@ export type NewPromotionCode = Pick<CreatePromotionCode, "code" | "max_redemptio
   readonly coupon: string
 }
 
-/** The provider's operations on coupons and promotion codes; it answers codes with their coupon and its products. */
+/** The provider's operations on coupons and promotion codes; it returns codes with their coupon and its products. */
 export interface PromotionCodesPort {
   readonly createCoupon: (
     account: ConnectedAccount,
     params: NewCoupon,
     options: WriteOptions
   ) => ProviderCall<ProviderObject>
-  /** Its promotion codes can't be used from then on. */
+  /** Deletes a coupon, whose promotion codes can't be used from then on. */
   readonly deleteCoupon: (account: ConnectedAccount, id: string) => ProviderCall<void>
 
   readonly createPromotionCode: (

@@ -71,7 +71,7 @@ const make = Effect.gen(function* () {
   const findActive = (account: ConnectedAccount, code: string) =>
     Effect.map(provider.listPromotionCodes(account, { code, active: true, limit: 1 }), ({ data: [found] }) => found)
 
-  /** Creates the coupon of a try; none if the try's id was used up before. */
+  /** Creates the coupon of a try; returns none if the try's id was used up before. */
   const createCoupon = (account: ConnectedAccount, params: CreatePromotionCode, steps: Steps) => {
     const { code: _, expires_at: __, max_redemptions: ___, ...coupon } = params
     return provider.createCoupon(account, { ...coupon, id: steps.couponId }, steps.coupon).pipe(
@@ -94,11 +94,11 @@ const make = Effect.gen(function* () {
     )
   }
 
-  /** Deletes the coupon. If that fails, the caller is told to repeat the request, which leads here again. */
+  /** Deletes the coupon. If that fails, the error asks the caller to repeat the request, which then comes back here. */
   const undo = (account: ConnectedAccount, steps: Steps) =>
     Effect.catchIf(provider.deleteCoupon(account, steps.couponId), isRefusal, () => Effect.void)
 
-  /** The provider names a duplicate only in its message, so it is asked which codes are active. */
+  /** Explains a refusal. The provider reports a duplicate only in its message, so the active codes are read. */
   const explain = (account: ConnectedAccount, code: string, refusal: ProviderCallFailure): ProviderCall<never> =>
     refusal._tag === "ProviderRequestRefused" && refusal.fields.length === 0
       ? Effect.flatMap(findActive(account, code), (found) =>
@@ -106,7 +106,10 @@ const make = Effect.gen(function* () {
         )
       : Effect.fail(inOurNames({ promotion: null })(refusal))
 
-  /** Makes one try, or the next if its coupon is gone: then an earlier request with this key was refused and undone. */
+  /**
+   * Makes one try, or the next one if its coupon was deleted, because an earlier request with this key was refused and
+   * undone.
+   */
   const tryToCreate = (
     account: ConnectedAccount,
     params: CreatePromotionCode,

@@ -47,7 +47,7 @@ export class RefundsApi extends HttpApiGroup.make("refunds")
       .annotate(OpenApi.Summary, "Refund a payment, in part or in full")
       .annotate(
         OpenApi.Description,
-        "Names the payment by `payment_intent` or by `charge`, one of them. Without `amount`, all that has not been refunded yet. The refund is confirmed by the event `payment.refunded`."
+        "Name the payment by either `payment_intent` or `charge`. Without `amount`, everything that has not been refunded yet is refunded. The refund is confirmed by the event `payment.refunded`."
       )
   )
   .addError(providerErrors)

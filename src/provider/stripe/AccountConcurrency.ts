@@ -14,7 +14,7 @@ export const makeBoundedPerName = (bound: number) => {
     return entry
   }
 
-  /** Forgets a name that nobody uses: there are as many as tenants. */
+  /** Removes a name that is no longer in use: there are as many names as tenants. */
   const leave = (name: string, entry: ReturnType<typeof enter>) => {
     entry.users -= 1
     if (entry.users === 0) {

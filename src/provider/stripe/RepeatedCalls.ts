@@ -3,7 +3,7 @@ import { Clock, Duration, Effect, Random } from "effect"
 /** The most repeats of a call. */
 export const maxRepeats = 2
 
-/** A failed call, as far as the decision to repeat it goes. */
+/** What decides whether a failed call is repeated. */
 export interface FailedCall {
   /** Whether a repeat may succeed: no connection, a failure at the provider, too many calls, a lock. */
   readonly transient: boolean
@@ -16,8 +16,8 @@ const pauseBefore = (repeat: number, { retryAfter }: FailedCall): Effect.Effect<
   Effect.map(Random.nextRange(0.5, 1), (jitter) => Math.max(retryAfter ?? 0, 250 * 2 ** (repeat - 1) * jitter))
 
 /**
- * Repeats a call while its failures are transient: at most twice, with jittered pauses, within the deadline. If the next
- * pause would outlast the deadline, the call fails at once: its failure says more than a time-out.
+ * Repeats a call as long as its failures are transient: at most twice, with jittered pauses, within the deadline. If
+ * the next pause would exceed the deadline, the call fails at once: its failure says more than a time-out.
  *
  * @param attempt makes the call; the first attempt is number 0
  * @param deadline the bound of all attempts and pauses together

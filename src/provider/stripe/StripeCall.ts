@@ -22,7 +22,7 @@ export interface StripeProviderOptions {
   readonly apiUrl: Option.Option<URL>
   readonly checkoutSuccessUrl: string
   readonly checkoutCancelUrl: string
-  /** The bound of a whole call, including its answer, repeats and the wait for its turn. Default 30 s. */
+  /** The time limit for a whole call, including its answer, repeats and the wait for its turn. Default 30 s. */
   readonly timeout?: Duration.DurationInput
   /** Calls at once per connected account and process; more wait for their turn. Default 20. */
   readonly concurrencyPerAccount?: number
@@ -35,7 +35,7 @@ type HttpClient = NonNullable<Stripe.StripeConfig["httpClient"]>
 
 /**
  * Stripe's HTTP client without the package's own repeats: it repeats a call whose connection was closed, whatever its
- * settings, and recognizes that by the error's code. `repeated` decides alone, so the code is hidden.
+ * settings, and recognizes that by the error's code. Only `repeated` decides about repeats, so the code is hidden.
  */
 const withoutRepeats = (): HttpClient => {
   const client: HttpClient = Stripe.createNodeHttpClient()
@@ -100,13 +100,13 @@ export type StripeCall = <A>(
   run: (client: Stripe, scope: { readonly stripeAccount: string }) => Promise<Stripe.Response<A>>
 ) => ProviderCall<A>
 
-/** The object that a call answers, as the API shows it. */
+/** The object that a call returns, as the API shows it. */
 export const one = (object: ProviderCall<unknown>) => Effect.map(object, (answer) => withoutSecrets(toJson(answer)))
 
-/** The same for an object named by the id in the path: a refusal of that id names `id`, whatever Stripe calls it. */
+/** The object of a call whose path has its id: a refusal of that id names `id`, whatever Stripe calls it. */
 export const named = (object: ProviderCall<unknown>) => Effect.mapError(one(object), inOurNames(pathIdNames))
 
-/** The page that a call answers, as the API shows it. */
+/** The page that a call returns, as the API shows it. */
 export const page = (answer: ProviderCall<unknown>) => Effect.map(answer, toPage)
 
 /** Reports the outcome of a call on its span and in the metrics. */
@@ -146,8 +146,8 @@ const log = ({ facts }: CallFailure) =>
     : Effect.logDebug("The provider refused a call", facts)
 
 /**
- * Whether Stripe itself gave the answer. The package resolves every answer without an error object, even a proxy's or a
- * redirect; Stripe's own name their kind of `object`.
+ * Whether Stripe itself gave the answer. The package accepts every answer without an error object, even a proxy's or a
+ * redirect; Stripe's own answers have an `object` field.
  */
 const isProviders = (answer: Stripe.Response<unknown>): boolean =>
   answer.lastResponse.statusCode < 300 && Predicate.hasProperty(answer, "object")
@@ -179,13 +179,13 @@ export const makeStripeCall = (options: StripeProviderOptions, metrics: MetricsW
         ),
       onSome: (client) => {
         const attempt = (repeat: number) =>
-          Effect.flatMap(report(metrics, operation, account.environment), (told) =>
+          Effect.flatMap(report(metrics, operation, account.environment), (reported) =>
             Effect.tapBoth(
               Effect.tryPromise({
                 try: () => run(client, { stripeAccount: account.accountId }),
                 catch: (thrown) => fromStripeError(thrown, account.accountId)
               }),
-              told
+              reported
             )
           ).pipe(
             Effect.tapError(log),
@@ -200,7 +200,7 @@ export const makeStripeCall = (options: StripeProviderOptions, metrics: MetricsW
                 ...(repeat === 0 ? {} : { "http.request.resend_count": repeat })
               }
             }),
-            // Each attempt takes its own turn, so that a pause between two holds up nobody
+            // Each attempt takes its own turn, so that a pause between two of them holds up no other call
             (call) => bounded(`${account.environment} ${account.accountId}`, call)
           )
         return repeated(attempt, deadline).pipe(

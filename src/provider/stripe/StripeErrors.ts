@@ -68,7 +68,7 @@ const isTransient = (thrown: Stripe.errors.StripeError, error: ProviderCallFailu
 /** The API's error for one that the `stripe` package threw (contract 12.3). */
 export const fromStripeError = (thrown: unknown, accountId: string): CallFailure => {
   if (!(thrown instanceof Stripe.errors.StripeError)) {
-    // The package throws a bare TypeError if it does not expect the answer, e.g. `null`
+    // The package throws a plain TypeError for an unexpected answer, e.g. `null`
     const facts = { ...noFacts, type: thrown instanceof Error ? thrown.name : typeof thrown }
     return { error: new ProviderUnavailable({ cause: facts }), facts, transient: false, retryAfter: undefined }
   }

@@ -12,15 +12,15 @@ const maxPagesOfList = 50
 /** The most pages searched for one object. */
 const maxPagesOfSearch = 20
 
-/** Asks for a page: the first, or the one after an object. */
+/** Requests a page: the first, or the one after an object. */
 type AskPage<A> = (params: {
   readonly limit: number
   readonly starting_after?: string
 }) => ProviderCall<Stripe.ApiList<A>>
 
 /**
- * Reads a list page by page until `isLastWanted` or its end; an empty page is the end, whatever `has_more` says. Answers
- * false if neither came within `maxPages`, or if the list came back to a page it had shown before.
+ * Reads a list page by page until `isLastWanted` or its end; an empty page is the end, whatever `has_more` says.
+ * Returns false if neither is reached within `maxPages`, or if the list repeats a page.
  */
 const readPages = <A extends { readonly id: string }>(
   ask: AskPage<A>,

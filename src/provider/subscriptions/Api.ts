@@ -30,7 +30,7 @@ export const ListSubscriptions = strict(
         "paused",
         "trialing",
         "unpaid"
-      ).annotations({ description: "Only these; `all` takes every one. Without it, canceled ones are left out" })
+      ).annotations({ description: "Only these; `all` means every one. Without it, canceled ones are left out" })
     )
   })
 )
@@ -65,7 +65,7 @@ export class SubscriptionsApi extends HttpApiGroup.make("subscriptions")
       .annotate(OpenApi.Summary, "Cancel a subscription")
       .annotate(
         OpenApi.Description,
-        "Cancels at once and answers the subscription; it takes no body. What was paid is not refunded. Canceling a canceled subscription changes nothing and answers it as it is."
+        "Cancels at once and returns the subscription; there is no body. Past payments are not refunded. Canceling a canceled subscription changes nothing and returns it as it is."
       )
   )
   .addError(providerErrors)

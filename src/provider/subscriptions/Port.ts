@@ -7,6 +7,8 @@ export interface SubscriptionsPort {
   /** Without `status`, canceled subscriptions are left out. */
   readonly listSubscriptions: (account: ConnectedAccount, params: ListSubscriptions) => ProviderCall<ProviderPage>
   readonly retrieveSubscription: (account: ConnectedAccount, id: string) => ProviderCall<ProviderObject>
-  /** Cancels at once. Answers an already canceled subscription as it is, so that a repeat is safe without a key. */
+  /**
+   * Cancels at once. Returns a subscription that is already canceled as it is, so that a repeat is safe without a key.
+   */
   readonly cancelSubscription: (account: ConnectedAccount, id: string) => ProviderCall<ProviderObject>
 }
