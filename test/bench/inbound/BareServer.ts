@@ -2,72 +2,64 @@ import { createHash } from "node:crypto"
 import { createServer, type IncomingMessage } from "node:http"
 import pg from "pg"
 import { v7 } from "uuid"
-import type { Recording } from "./Inbound.ts"
+import type { Sample } from "./Inbound.ts"
 import { paymentOf } from "./Notification.ts"
 
 /**
- * The least that stores a notification: `node:http`, `pg` and the very statements that the service was seen to send for
- * one, with this notification's ids in the place of that one's. No signature, no translation, no filters, no spans.
+ * The least that stores a notification: `node:http`, `pg` and one prepared statement that inserts the receipt, the event,
+ * the deliveries and their places in the queue. No signature, no translation, no filters, no check of anything, no spans.
  *
- * Argument, as JSON: a `Recording`.
+ * Argument, as JSON: a `Sample`.
  */
 
 // Written by the bench that starts this process, in this form
-const recording: Recording = JSON.parse(process.argv[2] ?? "")
+const sample: Sample = JSON.parse(process.argv[2] ?? "")
 
 const pool = new pg.Pool({
   connectionString: process.env["DATABASE_URL"],
   max: Number(process.env["DATABASE_POOL_SIZE"])
 })
 
-/** A value as parts of text with ids between them. */
-interface Template {
-  readonly texts: ReadonlyArray<string>
-  readonly ids: ReadonlyArray<string>
-}
+const insert = `
+  WITH receipt AS (
+    INSERT INTO payments.receipts (organization_id, environment, provider_event_id, account_id, type, livemode, outcome,
+      provider_created_at)
+    VALUES ($1, 'sandbox', $2, $3, 'payment_intent.succeeded', false, 'delivered', now())
+  ), event AS (
+    INSERT INTO payments.events (organization_id, environment, id, type, payload, provider_event_id)
+    VALUES ($1, 'sandbox', $4, 'payment.succeeded', $5, $2)
+  ), delivery AS (
+    INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, attempts)
+    SELECT $1, 'sandbox', id, endpoint_id, $4, ARRAY[secret_id], '{}'
+    FROM unnest($6::uuid[], $7::uuid[], $8::uuid[]) AS d (id, endpoint_id, secret_id)
+  )
+  INSERT INTO payments.delivery_queue (organization_id, environment, id, endpoint_id, event_id, secret_ids, created_at)
+  SELECT $1, 'sandbox', id, endpoint_id, $4, ARRAY[secret_id], now()
+  FROM unnest($6::uuid[], $7::uuid[], $8::uuid[]) AS d (id, endpoint_id, secret_id)`
 
-const knownIds = [recording.paymentId, recording.providerEventId, ...recording.eventIds, ...recording.deliveryIds]
-const anyId = new RegExp(knownIds.join("|"), "g")
-
-const templateOf = (value: string | null): Template | null =>
-  value === null ? null : { texts: value.split(anyId), ids: value.match(anyId) ?? [] }
-
-const statements = recording.statements.map(({ text, values }) => ({
-  text,
-  name: createHash("sha1").update(text).digest("base64url"),
-  values: values?.map(templateOf) ?? null
-}))
-
-const inTransaction = statements.some(({ text }) => /^begin/i.test(text))
-
-const fill = ({ ids, texts }: Template, own: ReadonlyMap<string, string>): string =>
-  texts.map((text, index) => text + (own.get(ids[index] ?? "") ?? "")).join("")
-
-/** This notification's own ids, by those of the recorded one. */
-const idsOf = (providerEventId: string): ReadonlyMap<string, string> =>
-  new Map([
-    [recording.providerEventId, providerEventId],
-    [recording.paymentId, paymentOf(providerEventId)],
-    ...recording.eventIds.map(
-      (id, index) =>
-        [id, `svc_evt_${createHash("sha256").update(`${providerEventId}\n${index}`).digest("hex")}`] as const
-    ),
-    ...recording.deliveryIds.map((id) => [id, v7()] as const)
-  ])
+const endpointIds = sample.endpoints.map(({ id }) => id)
+const secretIds = sample.endpoints.map(({ secretId }) => secretId)
 
 const store = async (providerEventId: string): Promise<void> => {
-  const own = idsOf(providerEventId)
-  const client = inTransaction ? await pool.connect() : undefined
-  const connection = client ?? pool
-  try {
-    for (const { name, text, values } of statements) {
-      await (values === null
-        ? connection.query(text)
-        : connection.query({ name, text, values: values.map((value) => (value === null ? null : fill(value, own))) }))
-    }
-  } finally {
-    client?.release()
-  }
+  const eventId = `svc_evt_${createHash("sha256").update(providerEventId).digest("hex")}`
+  const payload = sample.payload
+    .replaceAll(sample.eventId, eventId)
+    .replaceAll(sample.providerEventId, providerEventId)
+    .replaceAll(sample.paymentId, paymentOf(providerEventId))
+  await pool.query({
+    name: "store",
+    text: insert,
+    values: [
+      sample.organizationId,
+      providerEventId,
+      sample.account,
+      eventId,
+      payload,
+      endpointIds.map(() => v7()),
+      endpointIds,
+      secretIds
+    ]
+  })
 }
 
 const bodyOf = async (request: IncomingMessage): Promise<string> => {
