@@ -7,8 +7,8 @@ export default defineConfig({
     globalSetup: ["test/harness/globalSetup.ts"],
     exclude: ["test/bench/**", "test/faults/**"],
     // Much of the time is spent waiting for processes, sockets and the database
-    maxWorkers: 2,
-    minWorkers: 1,
+    maxWorkers: 3,
+    minWorkers: 2,
     // To load Effect and the service anew for each file would take a third of the run: a worker's files share them
     isolate: false,
     setupFiles: ["test/harness/freshTestMethods.ts"],
