@@ -126,7 +126,7 @@ onSharedService("whatever arrives at the provider's entry", (it) => {
             fc.asyncProperty(arrivals(tenant), (batch) =>
               Effect.runPromise(quietly(Effect.forEach(batch, judge, { concurrency: 8, discard: true })))
             ),
-            { numRuns: 100, endOnFailure: true }
+            { numRuns: 50, endOnFailure: true }
           )
         )
 
@@ -183,7 +183,7 @@ onSharedService("whatever arrives at the provider's entry", (it) => {
           fc.asyncProperty(fc.oneof(thin, forgery(tenant.accountId)), (arrival) =>
             Effect.runPromise(quietly(judge(arrival)))
           ),
-          { numRuns: 500, endOnFailure: true }
+          { numRuns: 250, endOnFailure: true }
         )
       )
       expect([...outcomes]).toEqual(expect.arrayContaining(["ignored", "unlinked"]))
@@ -210,7 +210,7 @@ onSharedService("whatever arrives at the provider's entry", (it) => {
               SignatureInvalid
             )
           }),
-          { numRuns: 500 }
+          { numRuns: 250 }
         )
       )
       expect(yield* sql`SELECT 1 FROM payments.receipts WHERE provider_event_id = ${id}`).toEqual([])
