@@ -6,7 +6,7 @@ import { Accounts } from "../../src/provider/Accounts.ts"
 import { Provider } from "../../src/provider/Provider.ts"
 import { paymentIntent } from "../events/ProviderEvents.ts"
 import { eventually } from "../harness/Eventually.ts"
-import { onSharedService, TestService } from "../harness/TestService.ts"
+import { onService, TestService } from "../harness/TestService.ts"
 import {
   accepted,
   makeTenant,
@@ -101,7 +101,7 @@ const changes: Readonly<Record<string, readonly [change: Json, said: Json]>> = {
   ]
 }
 
-onSharedService("the account's status", (it) => {
+onService({ roles: { api: true, worker: false } })("the account's status", (it) => {
   for (const [field, [changed, said]] of Object.entries(changes)) {
     it.effect(`is told when ${field} changes, with the documented fields alone`, () =>
       Effect.gen(function* () {

@@ -3,7 +3,7 @@ import { Cause, Context, Effect, Exit, FastCheck as fc, Logger, LogLevel, Option
 import { SignatureInvalid } from "../../src/errors/Errors.ts"
 import { Inbound } from "../../src/inbound/Inbound.ts"
 import { checkoutSession, failedPaymentIntent, paymentIntent } from "../events/ProviderEvents.ts"
-import { onSharedService, TestService } from "../harness/TestService.ts"
+import { onService, TestService } from "../harness/TestService.ts"
 import { makeTenant, newEventId, notification, signature, subscribe, type Tenant } from "./Notifications.ts"
 
 /** What is signed and can't be read is an error in the log, thousands of times here. */
@@ -99,7 +99,7 @@ const arrivals = ({ accountId }: Tenant) =>
     maxLength: 100
   })
 
-onSharedService("whatever arrives at the provider's entry", (it) => {
+onService({ roles: { api: true, worker: false } })("whatever arrives at the provider's entry", (it) => {
   it.effect(
     "is stored or refused: no defect, and no receipt of what the provider did not sign",
     () =>
@@ -183,7 +183,7 @@ onSharedService("whatever arrives at the provider's entry", (it) => {
           fc.asyncProperty(fc.oneof(thin, forgery(tenant.accountId)), (arrival) =>
             Effect.runPromise(quietly(judge(arrival)))
           ),
-          { numRuns: 250, endOnFailure: true }
+          { numRuns: 500, endOnFailure: true }
         )
       )
       expect([...outcomes]).toEqual(expect.arrayContaining(["ignored", "unlinked"]))

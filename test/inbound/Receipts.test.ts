@@ -7,7 +7,7 @@ import type { Author } from "../../src/kit/Tenant.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
 import { endQueued } from "../deliveries/StoredDeliveries.ts"
 import { eventually } from "../harness/Eventually.ts"
-import { onSharedService, TestService } from "../harness/TestService.ts"
+import { onService, TestService } from "../harness/TestService.ts"
 import {
   accepted,
   makeNewTenant,
@@ -73,7 +73,7 @@ const auditedReplays = (tenant: Tenant) =>
       WHERE organization_id = ${tenant.id} AND action = 'receipt.replayed' ORDER BY id`
   )
 
-onSharedService("receipts", (it) => {
+onService({ roles: { api: true, worker: false } })("receipts", (it) => {
   it.effect("are listed newest first, page by page, as the filters say, for their environment alone", () =>
     Effect.gen(function* () {
       const { list } = yield* receipts
