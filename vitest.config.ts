@@ -6,9 +6,12 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/harness/globalSetup.ts"],
     exclude: ["test/bench/**", "test/faults/**"],
-    // Much of the time is spent waiting for processes, sockets and the database
-    maxWorkers: 2,
-    minWorkers: 1,
+    // Much of the time is spent waiting for processes, sockets and the database: one worker more than a small machine has
+    // processors
+    maxWorkers: 3,
+    // At the end of a run the pool ends idle workers down to this number. With more than one to end it ends one of them
+    // twice, the second time in the midst of the first, and the run fails with "Terminating worker thread"
+    minWorkers: 2,
     // To load Effect and the service anew for each file would take a third of the run: a worker's files share them
     isolate: false,
     setupFiles: ["test/harness/freshTestMethods.ts"],

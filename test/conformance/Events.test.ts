@@ -252,7 +252,7 @@ const expectPublished = (envelope: Envelope): void => {
   expect([envelope.type, validate?.errors]).toEqual([envelope.type, null])
 }
 
-const runs = { numRuns: 40 }
+const runs = { numRuns: 20 }
 
 describe("made-up objects of the provider", () => {
   const check = checksOf(provider)

@@ -69,7 +69,7 @@ describe("requests to the provider", () => {
       FastCheck.property(request, (params) => {
         expect(check(kind)(params), JSON.stringify(params)).toEqual([])
       }),
-      { numRuns: 200 }
+      { numRuns: 100 }
     )
   })
 

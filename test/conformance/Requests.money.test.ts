@@ -41,7 +41,7 @@ describe("requests about money", () => {
       FastCheck.property(request, (params) => {
         expect(check(kind)(params), JSON.stringify(params)).toEqual([])
       }),
-      { numRuns: 200 }
+      { numRuns: 100 }
     )
   })
 

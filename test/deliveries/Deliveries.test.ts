@@ -2,7 +2,7 @@ import { expect } from "@effect/vitest"
 import { Context, Duration, Effect } from "effect"
 import { Queue } from "../../src/deliveries/sending/Queue.ts"
 import { failedPaymentIntent } from "../events/ProviderEvents.ts"
-import { type Answer, onService, TestService } from "../harness/TestService.ts"
+import { type Answer, onSharedService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { makeTenant, notification, notify, subscribe, type Tenant } from "../inbound/Notifications.ts"
 import { finished, idle } from "./QueueBench.ts"
@@ -33,7 +33,7 @@ const endpointWith = Effect.fnUntraced(function* (count: number) {
 
 const idsIn = (answer: Answer) => dataOf(answer).map(({ id }) => id)
 
-onService({ roles: { api: true, worker: false } })("the history of deliveries", (it) => {
+onSharedService("the history of deliveries", (it) => {
   it.effect("shows a delivery in the documented form, in the list and by itself", () =>
     Effect.gen(function* () {
       const { ids, path, tenant } = yield* endpointWith(1)

@@ -8,8 +8,7 @@ import { Queue } from "../../src/deliveries/sending/Queue.ts"
 import type { Tenant } from "../../src/identity/Principal.ts"
 import { DeliveryId, EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
-import { migrationsLayer } from "../../src/storage/Migrations.ts"
-import { createTestDatabase } from "../harness/TestDatabase.ts"
+import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 
 /** A delivery as its row says it. */
 export interface DeliveryRow {
@@ -76,10 +75,9 @@ export interface Endpoint extends Tenant {
 }
 
 const makeBench = Effect.gen(function* () {
-  const { url } = yield* createTestDatabase()
+  const { url } = yield* createMigratedDatabase
   const connect = Effect.map(Layer.build(databaseLayer({ url, poolSize: 4 })), Context.get(SqlClient.SqlClient))
   const sql = yield* connect
-  yield* Effect.provideService(Layer.build(migrationsLayer), SqlClient.SqlClient, sql)
   const queueOn = (own: SqlClient.SqlClient) =>
     Effect.map(Effect.provideService(Layer.build(Queue.layer), SqlClient.SqlClient, own), Context.get(Queue))
   const queues = [yield* queueOn(sql), yield* queueOn(yield* connect)] as const

@@ -3,7 +3,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { observeQueueWithin } from "../../src/deliveries/sending/QueueMetrics.ts"
 import { Metrics, type MetricsWriter } from "../../src/telemetry/Metrics.ts"
-import { createTestDatabase } from "../harness/TestDatabase.ts"
+import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { onService, TestService, testReturnUrls } from "../harness/TestService.ts"
 import { startService } from "../http/StartedService.ts"
 import { makeTenant, subscribe } from "../inbound/Notifications.ts"
@@ -44,7 +44,7 @@ const namesSetBy = (roles: { readonly api: boolean; readonly worker: boolean }) 
       set: (name) => void set.add(name),
       observe: (look) => Effect.sync(() => void looks.push(look))
     }
-    const { url: databaseUrl } = yield* createTestDatabase()
+    const { url: databaseUrl } = yield* createMigratedDatabase
     const provider = { sandbox: Option.none(), production: Option.none(), apiUrl: Option.none(), ...testReturnUrls }
     yield* startService({ databaseUrl, provider, settings: { roles } }).pipe(Effect.provideService(Metrics, metrics))
     yield* Effect.all(looks)

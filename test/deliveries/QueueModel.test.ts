@@ -206,7 +206,7 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("t
             fc.asyncProperty(fc.array(happening, { minLength: 5, maxLength: 60, size: "max" }), (happenings) =>
               Effect.runPromise(run(happenings))
             ),
-            { numRuns: 40, endOnFailure: false, interruptAfterTimeLimit: 40_000 }
+            { numRuns: 25, endOnFailure: false, interruptAfterTimeLimit: 40_000 }
           )
         )
       }),

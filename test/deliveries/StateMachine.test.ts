@@ -147,7 +147,7 @@ describe("the state machine", () => {
           expect(contract.attempts).toBeLessThanOrEqual(12)
         }
       }),
-      { numRuns: 2000 }
+      { numRuns: 1000 }
     )
   })
 
@@ -298,7 +298,7 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("t
         yield* Effect.promise(() =>
           fc.assert(
             fc.asyncProperty(lives, (happenings) => Effect.runPromise(run(happenings))),
-            { numRuns: 15, endOnFailure: false, interruptAfterTimeLimit: 20_000 }
+            { numRuns: 10, endOnFailure: false, interruptAfterTimeLimit: 20_000 }
           )
         )
       }),

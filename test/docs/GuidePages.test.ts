@@ -5,7 +5,7 @@ import { indexOf, search } from "../../src/docs/GuideSearch.ts"
 import { guideNames, guidePath } from "../../src/docs/Guides.ts"
 import { plainText, renderSections } from "../../src/docs/Markdown.ts"
 import { browserNote, hasBrowser, openBrowser } from "../harness/Browser.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedService, TestService } from "../harness/TestService.ts"
 
 describe("a guide's Markdown", () => {
   const render = (markdown: string) =>
@@ -82,7 +82,7 @@ describe("the search", () => {
   })
 })
 
-onService({ roles: { api: true, worker: false } })("the guides", (it) => {
+onSharedService("the guides", (it) => {
   it.effect("are served without a credential or a script, and every link of theirs leads somewhere", () =>
     Effect.gen(function* () {
       const { baseUrl, request } = yield* TestService

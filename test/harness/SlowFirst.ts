@@ -1,15 +1,36 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node"
 
-/** Files and folders whose tests compile or start processes, the slowest first. */
+/** Files and folders that compile, start processes or wait, the slowest first. */
 const slow = [
   "test/package/Package.test.ts",
   "test/process/Shutdown.test.ts",
+  "test/process/Start.test.ts",
+  "test/process/Crash.test.ts",
+  "test/deliveries/WorkerPool.test.ts",
   "test/storage/EmbeddedPostgres.test.ts",
+  "test/http/Tenancy.test.ts",
+  "test/webhooks/Languages.test.ts",
+  "test/http/Limits.test.ts",
+  "test/http/Connections.test.ts",
+  "test/http/Tracing.test.ts",
+  "test/provider/Misbehaviour.test.ts",
+  "test/conformance/Events.test.ts",
   "test/process/",
   "test/package/",
-  "test/cli/",
-  "test/storage/",
+  "test/deliveries/Queue",
   "test/http/Browser.test.ts",
+  "test/provider/StripeCall.test.ts",
+  "test/http/IdempotentRequests.test.ts",
+  "test/deliveries/Worker.test.ts",
+  "test/inbound/InboundProperties.test.ts",
+  "test/identity/Sessions.test.ts",
+  "test/docs/GuidePages.test.ts",
+  "test/http/BadInput.test.ts",
+  "test/http/HostileBodies.test.ts",
+  "test/storage/",
+  "test/cli/",
+  "test/deliveries/StateMachine.test.ts",
+  "test/http/Outage.test.ts",
   "test/docs/",
   "test/mcp/"
 ]

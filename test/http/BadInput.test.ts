@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Layer, Option, type Schema, SchemaAST } from "effect"
 import { type Operation, operationKey, takesBody } from "../../src/contract/Operations.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedService, TestService } from "../harness/TestService.ts"
 import { expectFailure, sendBytes } from "./Refusals.ts"
 import {
   authenticatedOperations,
@@ -330,7 +330,7 @@ const queryFields = (operation: Operation): ReadonlyArray<string> =>
     onSome: (schema) => fieldsOf(schema).map(({ name }) => name)
   })
 
-onService({ roles: { api: true, worker: false } })("bad input", (it) => {
+onSharedService("bad input", (it) => {
   it.layer(Fixture.layer, { timeout: "60 seconds" })("to every operation", (it) => {
     for (const operation of authenticatedOperations) {
       const name = operationKey(operation.method, operation.path)

@@ -5,7 +5,7 @@ import { Endpoints } from "../../src/endpoints/Endpoints.ts"
 import { endQueued, queueAgain } from "../deliveries/StoredDeliveries.ts"
 import { makeDestination, payment, received, withWorker } from "../endpoints/Delivering.ts"
 import { eventually } from "../harness/Eventually.ts"
-import { type Answer, onService, TestService } from "../harness/TestService.ts"
+import { type Answer, onSharedService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
 
 type Json = Record<string, unknown>
@@ -24,7 +24,7 @@ const endedByDeletion = {
   lastErrorCode: "endpoint_deleted"
 }
 
-onService({ roles: { api: true, worker: false } })("an endpoint", (it) => {
+onSharedService("an endpoint", (it) => {
   it.scoped("that is deleted is gone for every operation, but for its history", () =>
     Effect.gen(function* () {
       const { request, sql } = yield* TestService

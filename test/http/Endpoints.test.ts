@@ -8,7 +8,7 @@ import { eventTypes } from "../../src/events/Catalog.ts"
 import { Cipher } from "../../src/kit/Cipher.ts"
 import { EndpointId } from "../../src/kit/Ids.ts"
 import { nameServer } from "../endpoints/DestinationNameServer.ts"
-import { onService, type RequestOptions, TestService } from "../harness/TestService.ts"
+import { onService, onSharedService, type RequestOptions, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
 import { idOf, tenantData } from "./Samples.ts"
 import { makeOrganization } from "./StartedService.ts"
@@ -47,7 +47,7 @@ const isoMillis = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const listed = (json: Record<string, unknown>): ReadonlyArray<Record<string, unknown>> =>
   Array.isArray(json["data"]) ? json["data"] : []
 
-onService({ roles: { api: true, worker: false } })("endpoints", (it) => {
+onSharedService("endpoints", (it) => {
   it.effect("are shown as the documented record, with the secret on creation alone", () =>
     Effect.gen(function* () {
       const { create, send } = yield* newCaller

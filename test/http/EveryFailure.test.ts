@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { operations } from "../../src/contract/Api.ts"
-import { onService, type RequestOptions, TestService } from "../harness/TestService.ts"
+import { onSharedService, type RequestOptions, TestService } from "../harness/TestService.ts"
 import { expectFailure, sendBytes } from "./Refusals.ts"
 import { tenantData } from "./Samples.ts"
 
@@ -32,7 +32,7 @@ const validation = (fields?: ReadonlyArray<string>) => ({
   ...(fields === undefined ? {} : { fields })
 })
 
-onService({ roles: { api: true, worker: false } })("every failure", (it) => {
+onSharedService("every failure", (it) => {
   it.effect("of an unknown route is 404, with or without a key", () =>
     Effect.gen(function* () {
       const { endpoints, send } = yield* caller
@@ -470,7 +470,7 @@ onService({ roles: { api: true, worker: false } })("every failure", (it) => {
   )
 })
 
-onService({ roles: { api: true, worker: false } })("the request id", (it) => {
+onSharedService("the request id", (it) => {
   it.effect("is new for every response, good or bad, and no caller's", () =>
     Effect.gen(function* () {
       const { endpoints, products, send } = yield* caller

@@ -6,7 +6,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Option, Redacted, Scope } from "effect"
 import { destroyEmbeddedPostgres, startEmbeddedPostgres } from "../../src/storage/EmbeddedPostgres.ts"
 import { eventually } from "../harness/Eventually.ts"
-import { createTestDatabase } from "../harness/TestDatabase.ts"
+import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { testReturnUrls } from "../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
 import { makeOrganization, startService } from "./StartedService.ts"
@@ -107,7 +107,7 @@ describe("without its database the service", () => {
 
   it.scopedLive("never answers 500 while its connections are cut", () =>
     Effect.gen(function* () {
-      const database = yield* createTestDatabase()
+      const database = yield* createMigratedDatabase
       const { request, services, sql } = yield* startService({ databaseUrl: database.url, provider })
       const { id, key } = yield* makeOrganization(services, { name: "cut" })
       const get = request("GET", `/v2/organizations/${id}/integrations/endpoints`, { key })
@@ -133,7 +133,7 @@ describe("without its database the service", () => {
 describe("a defect", () => {
   it.scopedLive("is a 500 that says nothing of it, and is logged whole under the request's id", () =>
     Effect.gen(function* () {
-      const database = yield* createTestDatabase()
+      const database = yield* createMigratedDatabase
       const { log, request, services, sql } = yield* startService({ databaseUrl: database.url, provider })
       const { id, key } = yield* makeOrganization(services, { name: "defect" })
       yield* sql`ALTER TABLE payments.endpoints RENAME TO endpoints_elsewhere`

@@ -5,7 +5,7 @@ import { Context, Deferred, Effect, Fiber, Layer, Option } from "effect"
 import { Recoveries } from "../../src/deliveries/api/Recoveries.ts"
 import { endQueued, statesOf, storeDeliveries } from "../deliveries/StoredDeliveries.ts"
 import { eventually } from "../harness/Eventually.ts"
-import { type Answer, onService, TestService } from "../harness/TestService.ts"
+import { type Answer, onSharedService, TestService } from "../harness/TestService.ts"
 import { makeTenant, subscribe, type Tenant } from "../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"
 
@@ -64,7 +64,7 @@ const heldBack = <A, E, R>(id: string, effect: Effect.Effect<A, E, R>) =>
     return yield* Effect.ensuring(effect, Effect.zipRight(Deferred.succeed(release, undefined), Fiber.await(holder)))
   })
 
-onService({ roles: { api: true, worker: false } })("a recovery", (it) => {
+onSharedService("a recovery", (it) => {
   it.effect("re-sends what failed since then, and nothing else", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestService

@@ -4,7 +4,7 @@ import { Context, Effect } from "effect"
 import { Endpoints } from "../../src/endpoints/Endpoints.ts"
 import { endQueued } from "../deliveries/StoredDeliveries.ts"
 import { makeDestination, payment, received, signersOf, verifies, withWorker } from "../endpoints/Delivering.ts"
-import { type Answer, onService, TestService } from "../harness/TestService.ts"
+import { type Answer, onSharedService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
 
 const secretIn = (answer: Answer): string => {
@@ -48,7 +48,7 @@ const leftAfter = (id: string, interval: string) =>
 
 const day = 24 * 60 * 60 * 1000
 
-onService({ roles: { api: true, worker: false } })("rotating a secret", (it) => {
+onSharedService("rotating a secret", (it) => {
   it.scoped("answers the endpoint with a new secret, shown this once and kept encrypted", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestService

@@ -10,7 +10,7 @@ import { servicesLayer, storageLayer } from "../../src/Service.ts"
 import { verifyWebhook } from "../../src/webhooks/index.ts"
 import { makeDestination, payment, received, verifies, withWorker } from "../endpoints/Delivering.ts"
 import { eventually } from "../harness/Eventually.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
 import { idOf, tenantData } from "./Samples.ts"
 import { makeOrganization } from "./StartedService.ts"
@@ -45,7 +45,7 @@ const ended = (endpointId: string) =>
 
 const tooMany = { status: 429, code: "test_rate_limit_exceeded", fields: [] }
 
-onService({ roles: { api: true, worker: false } })("a synthetic test", (it) => {
+onSharedService("a synthetic test", (it) => {
   it.scoped("of every type arrives signed, and says in every way that it is one", () =>
     Effect.gen(function* () {
       const { consumer, id, secret, tenant, test } = yield* makeDestination(allTypes)

@@ -10,7 +10,7 @@ import {
   type Permission,
   WebhookPermission
 } from "../../src/identity/keys/Permissions.ts"
-import { onService, type RequestOptions, TestService } from "../harness/TestService.ts"
+import { onSharedService, type RequestOptions, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
 import {
   authenticatedOperations,
@@ -148,7 +148,7 @@ const personalOperations = operations.filter(
     permission === undefined && path.startsWith("/identity") && !openOperations.includes(operationKey(method, path))
 )
 
-onService({ roles: { api: true, worker: false } })("tenancy", (it) => {
+onSharedService("tenancy", (it) => {
   it.layer(Fixture.layer, { timeout: "60 seconds" })("of every operation", (it) => {
     it.effect("holds by a sample of every operation, and only the named ones are open to all", () =>
       Effect.sync(() => {

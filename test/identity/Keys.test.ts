@@ -10,7 +10,7 @@ import {
   PaymentPermission,
   WebhookPermission
 } from "../../src/identity/keys/Permissions.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 
 const base64url43 = FastCheck.stringMatching(/^[A-Za-z0-9_-]{43}$/)
@@ -111,7 +111,7 @@ const author = { kind: "operator", id: "test" } as const
 
 const invalid = { status: 401, code: "api_key_invalid", fields: [] }
 
-onService({ roles: { api: true, worker: false } })("keys", (it) => {
+onSharedService("keys", (it) => {
   it.effect("are pk_test_ or pk_live_ and 43 base64url characters, test keys unless live is asked for", () =>
     Effect.gen(function* () {
       const { organization, services } = yield* TestService

@@ -6,8 +6,7 @@ import { type ImageName, ImageStore } from "../../src/images/ImageStore.ts"
 import { postgresImageStoreLayer } from "../../src/images/PostgresImageStore.ts"
 import { s3ImageStoreLayer } from "../../src/images/S3ImageStore.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
-import { migrationsLayer } from "../../src/storage/Migrations.ts"
-import { createTestDatabase } from "../harness/TestDatabase.ts"
+import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { makeObjectStorage, type ObjectStorage } from "./ObjectStorage.ts"
 import { jpeg, png, webp } from "./Pictures.ts"
 
@@ -94,9 +93,7 @@ const conforms = (name: string, store: Layer.Layer<ImageStore>) =>
   })
 
 const databaseOf = Layer.unwrapScoped(
-  Effect.map(createTestDatabase(), ({ url }) =>
-    Layer.provideMerge(migrationsLayer, databaseLayer({ url, poolSize: 2 }))
-  )
+  Effect.map(createMigratedDatabase, ({ url }) => databaseLayer({ url, poolSize: 2 }))
 ).pipe(Layer.orDie)
 
 conforms("the database", Layer.provide(postgresImageStoreLayer, databaseOf))

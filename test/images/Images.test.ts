@@ -4,7 +4,7 @@ import { expect } from "@effect/vitest"
 import { Context, Effect, Option } from "effect"
 import { Images, nameOf } from "../../src/images/Images.ts"
 import { isOwnImage } from "../../src/images/ImageUrl.ts"
-import { onService, TestService, testPublicUrl } from "../harness/TestService.ts"
+import { onService, onSharedService, TestService, testPublicUrl } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { newTenant } from "../provider/ConnectedTenant.ts"
 import { craftedAvif, jpeg, png, webp } from "./Pictures.ts"
@@ -47,7 +47,7 @@ const fetchImage = (url: string, init: RequestInit = {}) =>
 const urlOf = (bytes: Uint8Array, extension: string) =>
   `${testPublicUrl}/product-images/${createHash("sha256").update(bytes).digest("hex")}.${extension}`
 
-onService({ roles: { api: true, worker: false } })("product images", (it) => {
+onSharedService("product images", (it) => {
   it.effect("are stored by what their bytes are, whatever they are called, and answered with their public URL", () =>
     Effect.gen(function* () {
       const tenant = yield* newTenant

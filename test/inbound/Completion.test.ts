@@ -3,7 +3,7 @@ import { Effect, Option } from "effect"
 import { checkoutMarker } from "../../src/provider/checkout/Metadata.ts"
 import { checkoutSession, invoice, subscription } from "../events/ProviderEvents.ts"
 import { eventually } from "../harness/Eventually.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedService, TestService } from "../harness/TestService.ts"
 import { makePrice } from "../http/Payments.ts"
 import { dataOf, newTenant, part } from "../provider/ConnectedTenant.ts"
 import { accepted, newEventId, notification, notify, outcomeOf, subscribe, withoutProvider } from "./Notifications.ts"
@@ -45,7 +45,7 @@ const settled = (providerEventId: string) =>
 
 const cut = (first: unknown) => ({ object: "list", data: [first], has_more: true })
 
-onService({ roles: { api: true, worker: false } })("what a notification leaves out", (it) => {
+onSharedService("what a notification leaves out", (it) => {
   it.effect("is fetched where an endpoint filters by what a subscription's items sell", () =>
     Effect.gen(function* () {
       const { emulator } = yield* TestService

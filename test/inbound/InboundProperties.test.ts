@@ -126,7 +126,7 @@ onService({ roles: { api: true, worker: false } })("whatever arrives at the prov
             fc.asyncProperty(arrivals(tenant), (batch) =>
               Effect.runPromise(quietly(Effect.forEach(batch, judge, { concurrency: 8, discard: true })))
             ),
-            { numRuns: 100, endOnFailure: true }
+            { numRuns: 50, endOnFailure: true }
           )
         )
 
@@ -210,7 +210,7 @@ onService({ roles: { api: true, worker: false } })("whatever arrives at the prov
               SignatureInvalid
             )
           }),
-          { numRuns: 500 }
+          { numRuns: 250 }
         )
       )
       expect(yield* sql`SELECT 1 FROM payments.receipts WHERE provider_event_id = ${id}`).toEqual([])

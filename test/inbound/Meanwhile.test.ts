@@ -9,7 +9,7 @@ import type { Author } from "../../src/kit/Tenant.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
 import { Provider } from "../../src/provider/Provider.ts"
 import { paymentIntent, snapshot, subscription } from "../events/ProviderEvents.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedService, TestService } from "../harness/TestService.ts"
 import {
   makeNewTenant,
   makeTenant,
@@ -97,7 +97,7 @@ const cutOff = (tenant: Tenant, id: string) =>
     }
   })
 
-onService({ roles: { api: true, worker: false } })("while the provider is asked about a notification", (it) => {
+onSharedService("while the provider is asked about a notification", (it) => {
   const setUp = Effect.gen(function* () {
     const tenant = yield* makeTenant
     const endpoint = yield* subscribe(tenant, ["subscription.created"], undefined, { products: ["prod_2"] })
@@ -207,7 +207,7 @@ const lookedUp = Effect.fnUntraced(function* (tenant: Tenant, id = newEventId())
   return { id, store }
 })
 
-onService({ roles: { api: true, worker: false } })("between the look-up of a payment and its storing", (it) => {
+onSharedService("between the look-up of a payment and its storing", (it) => {
   it.scoped("an endpoint is deleted, another one paused, a third one activated: each gets what is its due", () =>
     Effect.gen(function* () {
       const tenant = yield* makeTenant

@@ -8,7 +8,7 @@ import { Provider } from "../../src/provider/Provider.ts"
 import { Metrics, type MetricsWriter, makeMetrics } from "../../src/telemetry/Metrics.ts"
 import { charge, invoice, paymentIntent, secretMark, subscription } from "../events/ProviderEvents.ts"
 import { eventually } from "../harness/Eventually.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedService, TestService } from "../harness/TestService.ts"
 import {
   makeNewTenant,
   makeTenant,
@@ -91,7 +91,7 @@ const { currency: _currency, amount_received: _amount, ...unknownPayment } = pay
 
 const fields = "missing or not as expected: event.data.object.amount_received, event.data.object.currency"
 
-onService({ roles: { api: true, worker: false } })("a notification that can't be read", (it) => {
+onSharedService("a notification that can't be read", (it) => {
   it.scoped("is an error in the log, counted, and on its receipt: the fields, and nothing of the payer's", () =>
     Effect.gen(function* () {
       const tenant = yield* makeTenant

@@ -16,7 +16,7 @@ import {
 } from "../../src/errors/Errors.ts"
 import { Idempotency, type IdempotentOperation } from "../../src/kit/Idempotency.ts"
 import { RequestId } from "../../src/kit/Request.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedService, TestService } from "../harness/TestService.ts"
 
 /** An operation of the first organization under a new key. */
 const newOperation = (overrides: Partial<IdempotentOperation<unknown>> = {}) =>
@@ -82,7 +82,7 @@ const endLease = ({ key }: IdempotentOperation<unknown>) =>
       WHERE key = ${key} AND locked_until IS NOT NULL`
   )
 
-onService({ roles: { api: true, worker: false } })("an operation under an idempotency key", (it) => {
+onSharedService("an operation under an idempotency key", (it) => {
   it.effect("happens once, and its answer is repeated byte for byte", () =>
     Effect.gen(function* () {
       const operation = yield* newOperation({ status: 201 })
@@ -412,7 +412,7 @@ onService({ roles: { api: true, worker: false } })("an operation under an idempo
   )
 })
 
-onService({ roles: { api: true, worker: false } })("a change under an idempotency key", (it) => {
+onSharedService("a change under an idempotency key", (it) => {
   /** A change that leaves a row behind, which no other test makes. */
   const insertPerson = (email: string) =>
     Effect.flatMap(TestService, ({ sql }) =>

@@ -1,9 +1,13 @@
+import { readFileSync, writeFileSync } from "node:fs"
 import { Agent, request } from "node:http"
 import { connect } from "node:net"
+import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Option } from "effect"
+import { Effect, Option, type Scope } from "effect"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
+import { program } from "../harness/Program.ts"
+import { temporaryDirectory } from "../storage/fixtures/temporaryDirectory.ts"
 import { integrator, payOn } from "./Integrator.ts"
 import {
   databasePid,
@@ -110,18 +114,33 @@ const refusesConnections = ({ baseUrl }: LocalFile) =>
     socket.once("connect", () => answer(false)).once("error", () => answer(true))
   })
 
-const npmStart = ["npm", "start", "--silent"] as const
+type Command = readonly [string, ...ReadonlyArray<string>]
+
+/** What the project declares as its start, from its sources. */
+const npmStart: Command = ["npm", "start", "--silent"]
+
+/** The same start, with the run's build in the place of the sources and their loader, which take seconds to load. */
+const npmStartOfBuild = Effect.map(temporaryDirectory, (directory): Command => {
+  const { scripts } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"))
+  const fromSources = "--import tsx src/main.ts"
+  expect(scripts.start).toContain(fromSources)
+  const build = program("src/main.ts").map((word) => `'${word}'`)
+  const start = scripts.start.replace(fromSources, build.join(" "))
+  writeFileSync(join(directory, "package.json"), JSON.stringify({ private: true, scripts: { start } }))
+  return ["npm", "start", "--silent", "--prefix", directory]
+})
+
 const cases: ReadonlyArray<{
   readonly what: string
   readonly signal: NodeJS.Signals
   readonly to: "process" | "group"
-  readonly command?: typeof npmStart
+  readonly command?: Effect.Effect<Command, never, Scope.Scope>
   readonly isRepeated?: boolean
 }> = [
   { what: "SIGTERM to the process", signal: "SIGTERM", to: "process" },
   { what: "SIGINT, twice, to the terminal's group", signal: "SIGINT", to: "group", isRepeated: true },
-  { what: "SIGINT to npm start alone", signal: "SIGINT", to: "process", command: npmStart },
-  { what: "SIGINT to npm start's group", signal: "SIGINT", to: "group", command: npmStart }
+  { what: "SIGINT to npm start alone", signal: "SIGINT", to: "process", command: npmStartOfBuild },
+  { what: "SIGINT to npm start's group", signal: "SIGINT", to: "group", command: Effect.succeed(npmStart) }
 ]
 
 describe.concurrent("a busy service", () => {
@@ -137,7 +156,7 @@ describe.concurrent("a busy service", () => {
             DELIVERY_TIMEOUT: "60 seconds",
             ...(signal === "SIGTERM" ? {} : { SHUTDOWN_TIMEOUT: "1 second" })
           }
-          const service = yield* startService(directory, settings, command)
+          const service = yield* startService(directory, settings, command && (yield* command))
           const backend = integrator(service.local)
           yield* backend.subscribe(consumer.url)
           yield* payOn((yield* backend.openCheckout).url)
