@@ -51,11 +51,28 @@ export const table = (figures: ReadonlyArray<Figure>): string => {
       })
     ])
   ]
+  return aligned(rows, 1)
+}
+
+/** The figures of many benches for people: a row per figure. */
+export const rowsOf = (figures: ReadonlyArray<Figure>): string =>
+  aligned(
+    [
+      ["bench", "case", "metric", "value", "unit"],
+      ...figures.map(({ bench, case: name, metric, unit, value }) => [bench, name, metric, rounded(value), unit])
+    ],
+    3
+  )
+
+/** Rows of cells as text; the first columns are aligned to the left, the others to the right. */
+const aligned = (rows: ReadonlyArray<ReadonlyArray<string>>, leftColumns: number): string => {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? "").length)))
   return rows
     .map((row) =>
       row
-        .map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0)))
+        .map((cell, column) =>
+          column < leftColumns ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0)
+        )
         .join("  ")
     )
     .join("\n")

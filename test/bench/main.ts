@@ -1,7 +1,7 @@
 import { NodeRuntime } from "@effect/platform-node"
-import { Console, Effect, Logger, LogLevel } from "effect"
+import { Cause, Console, Effect, Logger, LogLevel } from "effect"
 import { apiBench } from "./api/Api.ts"
-import { type Bench, table } from "./Bench.ts"
+import { type Bench, type Figure, rowsOf, table } from "./Bench.ts"
 import { deliveriesBench } from "./deliveries/Deliveries.ts"
 import { floodBench } from "./flood/Flood.ts"
 import { growthBench } from "./growth/Growth.ts"
@@ -12,7 +12,10 @@ import { neighbourBench } from "./neighbour/Neighbour.ts"
 import { peersBench } from "./peers/Peers.ts"
 import { providerBench } from "./provider/Provider.ts"
 
-/** `npm run bench -- <name>`: a table for people, then a line of JSON per figure. */
+/**
+ * `npm run bench -- <name>`: a table for people, then a line of JSON per figure. `all` runs one bench after the other and
+ * goes on if one fails; its table has a row per figure.
+ */
 
 const benches: ReadonlyArray<Bench> = [
   apiBench,
@@ -30,20 +33,51 @@ const benches: ReadonlyArray<Bench> = [
 const usage = [
   "Usage: npm run bench -- <name>",
   "",
-  ...benches.map(({ about, name }) => `  ${name.padEnd(12)}${about}`)
+  ...benches.map(({ about, name }) => `  ${name.padEnd(12)}${about}`),
+  `  ${"all".padEnd(12)}all of them, in about 25 minutes`
 ].join("\n")
+
+const runAll = Effect.gen(function* () {
+  const figures: Array<Figure> = []
+  const failed: Array<string> = []
+  for (const { name, run } of benches) {
+    const startedAt = performance.now()
+    yield* run.pipe(
+      Effect.scoped,
+      Effect.matchCauseEffect({
+        onSuccess: (measured) =>
+          Effect.sync(() => {
+            figures.push(...measured)
+          }),
+        onFailure: (cause) =>
+          Effect.zipRight(
+            Effect.sync(() => {
+              failed.push(name)
+            }),
+            Console.error(Cause.pretty(cause))
+          )
+      })
+    )
+    yield* Console.error(`${name}: ${Math.round((performance.now() - startedAt) / 1000)} s`)
+  }
+  if (failed.length > 0) {
+    yield* Console.error(`Failed: ${failed.join(", ")}`)
+    process.exitCode = 1
+  }
+  return figures
+})
 
 const run = Effect.gen(function* () {
   const name = process.argv[2]
   const bench = benches.find((one) => one.name === name)
-  if (bench === undefined) {
+  if (bench === undefined && name !== "all") {
     yield* Console.error(usage)
     process.exitCode = 2
     return
   }
   yield* Console.log(`Node ${process.version}`)
-  const figures = yield* bench.run
-  yield* Console.log(`\n${table(figures)}\n`)
+  const figures = bench === undefined ? yield* runAll : yield* bench.run
+  yield* Console.log(`\n${bench === undefined ? rowsOf(figures) : table(figures)}\n`)
   for (const figure of figures) yield* Console.log(JSON.stringify(figure))
 })
 

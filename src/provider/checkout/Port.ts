@@ -1,12 +1,9 @@
+import type { SoldItems } from "../../events/stripe/Translate.ts"
 import type { ConnectedAccount, ProviderCall, WriteOptions } from "../ProviderCall.ts"
 import type { ProviderObject, ProviderPage } from "../Schemas.ts"
 import type { CreateCheckoutSession, ListCheckoutSessions } from "./Api.ts"
 
-/** The prices and products that a session or payment link sells, each once, in the order of its lines. */
-export interface SoldItems {
-  readonly priceIds: ReadonlyArray<string>
-  readonly productIds: ReadonlyArray<string>
-}
+export type { SoldItems }
 
 /** The terms that a subscription gets from its prices, in addition to the caller's parameters. */
 export interface SubscriptionTerms {

@@ -15,16 +15,17 @@ import {
   withoutForeignKeys
 } from "../deliveries/Bed.ts"
 
-/** What 50 healthy endpoints notice of one that hangs, with 20,000 of its own due. */
+/** What 50 healthy endpoints notice of one, of 32 and of 500 that hang, with 20,000 due to them all together. */
 
 const healthyCount = 50
+const hangingCounts = [1, 32, 500]
 const hangingDue = 20_000
 /** They came over the last minutes. */
 const due = "now() - n * interval '20 milliseconds'"
 const rate = 200
-const rounds = 3
+const rounds = 2
 const warmUpMillis = 2000
-const millis = 8000
+const millis = 6000
 
 const percentile = (values: ReadonlyArray<number>, share: number): number =>
   values.toSorted((a, b) => a - b)[Math.max(0, Math.ceil(values.length * share) - 1)] ?? Number.NaN
@@ -47,13 +48,14 @@ const offer = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>, forM
 /** `npm run bench -- neighbour`. */
 export const neighbourBench: Bench = {
   name: "neighbour",
-  about: "50 healthy endpoints at 200 events per second, beside one that hangs with 20,000 due",
+  about: "50 healthy endpoints at 200 events per second, beside 1, 32 and 500 that hang with 20,000 due",
   run: Effect.gen(function* () {
     yield* Console.error("Starting the database and the receiver…")
     const database = yield* startDatabase
-    const receiver = yield* startReceiver(healthyCount + 1, 1)
-    const [hanging, ...healthy] = yield* makeEndpoints(database, receiver.urls)
-    if (hanging === undefined) return yield* new BenchFailed({ message: "There are no endpoints" })
+    const mostHanging = Math.max(...hangingCounts)
+    const receiver = yield* startReceiver(healthyCount + mostHanging, mostHanging)
+    const endpoints = yield* makeEndpoints(database, receiver.urls)
+    const healthy = endpoints.slice(mostHanging)
     const measure = Effect.gen(function* () {
       yield* offer(database, healthy, warmUpMillis)
       yield* receiver.look
@@ -65,29 +67,37 @@ export const neighbourBench: Bench = {
       }
       return { p50: percentile(latencies, 0.5), p99: percentile(latencies, 0.99) }
     })
-    const round = Effect.gen(function* () {
+    const round = Effect.fnUntraced(function* (hangingCount: number) {
       yield* emptyQueue(database)
       yield* startService(database, "worker", { SHUTDOWN_TIMEOUT: "1 second" })
       const alone = yield* measure
-      yield* withoutForeignKeys(database, addDeliveries(database, [hanging], hangingDue, { due }))
+      const hanging = endpoints.slice(0, hangingCount)
+      yield* withoutForeignKeys(database, addDeliveries(database, hanging, hangingDue, { due }))
       const beside = yield* measure
       yield* Console.error(
-        `  alone: p50 ${alone.p50.toFixed(1)}, p99 ${alone.p99.toFixed(1)} ms; beside: p50 ${beside.p50.toFixed(1)}, p99 ${beside.p99.toFixed(1)} ms`
+        `  alone: p50 ${alone.p50.toFixed(1)}, p99 ${alone.p99.toFixed(1)} ms; beside ${hangingCount}: p50 ${beside.p50.toFixed(1)}, p99 ${beside.p99.toFixed(1)} ms`
       )
       return { alone, beside }
-    }).pipe(Effect.scoped)
-    const results: Array<Effect.Effect.Success<typeof round>> = []
+    }, Effect.scoped)
+    const results = new Map<number, Array<Effect.Effect.Success<ReturnType<typeof round>>>>()
     for (let number = 1; number <= rounds; number++) {
       yield* Console.error(`Round ${number} of ${rounds}`)
-      results.push(yield* round)
+      for (const count of hangingCounts) {
+        results.set(count, [...(results.get(count) ?? []), yield* round(count)])
+      }
     }
-    const figure = figuresOf("neighbour", results)
+    const alone = figuresOf("neighbour", [...results.values()].flat())
     return [
-      figure("without it", "p50_ms", "ms", ({ alone }) => alone.p50),
-      figure("without it", "p99_ms", "ms", ({ alone }) => alone.p99),
-      figure("beside it", "p50_ms", "ms", ({ beside }) => beside.p50),
-      figure("beside it", "p99_ms", "ms", ({ beside }) => beside.p99),
-      figure("beside it", "p99_ratio", "", ({ alone, beside }) => beside.p99 / alone.p99)
+      alone("without any", "p50_ms", "ms", ({ alone }) => alone.p50),
+      alone("without any", "p99_ms", "ms", ({ alone }) => alone.p99),
+      ...[...results].flatMap(([count, rounds]) => {
+        const figure = figuresOf("neighbour", rounds)
+        return [
+          figure(`beside ${count}`, "p50_ms", "ms", ({ beside }) => beside.p50),
+          figure(`beside ${count}`, "p99_ms", "ms", ({ beside }) => beside.p99),
+          figure(`beside ${count}`, "p99_ratio", "", ({ alone, beside }) => beside.p99 / alone.p99)
+        ]
+      })
     ]
   })
 }
