@@ -75,8 +75,8 @@ export interface ResendCandidate extends Pick<DeliveryStatus, "state" | "attempt
 export type ResendRefusal = DeliveryNotFailed | DeliveryRetryLimitReached | DeliveryWindowExpired | EndpointDeleted
 
 /**
- * Why a delivery can't be re-sent; none if it can be, and then it is queued at once, for one manual attempt (contract
- * 9.4).
+ * Why a delivery can't be re-sent (contract 9.4); none if it can be, and then it is queued at once, for one manual
+ * attempt.
  */
 export const resendRefusal = (delivery: ResendCandidate): Option.Option<ResendRefusal> => {
   if (delivery.state !== "failed") return Option.some(new DeliveryNotFailed())
