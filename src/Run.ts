@@ -67,7 +67,7 @@ const secretHeaders = ["stripe-signature", "service-signature", "idempotency-key
 
 /**
  * Ignores further signals: the shutdown is bounded, and a second signal, which would kill the process by default, must
- * not cut it short. Ctrl-C on `npm start` sends two, the terminal's and npm's own.
+ * not interrupt it. Ctrl-C on `npm start` sends two: the terminal's and npm's own.
  */
 const outliveFurtherSignals = Effect.sync(() => {
   for (const signal of ["SIGINT", "SIGTERM"] as const) {

@@ -137,7 +137,7 @@ export const servicesWithProviderLayer = <E, R>(
     Queue.layer,
     Layer.provideMerge(providerServicesLayer, provider)
   )
-  // Links in mails sign people in: only a local log may show them
+  // Links in mails sign people in, so only a local log may show them
   const mailer = Mailer.layer({ smtpUrl, from: mailFrom, toLog: mode === "local", requireTls: mode === "production" })
   const identity = Layer.mergeAll(SignIn.layer(options), Invitations.layer(options)).pipe(
     Layer.provideMerge(Layer.mergeAll(mailer, Sessions.layer, RateLimits.layer))
@@ -165,7 +165,8 @@ export const servicesWithProviderLayer = <E, R>(
 }
 
 /**
- * The HTTP surface, listening. Its modules are loaded when the layer is built, since a worker alone never needs them.
+ * The HTTP surface, listening. Its modules are loaded when the layer is built, since a process that runs only a worker
+ * does not need them.
  */
 export const apiLayer = (options: EmbeddedOptions) =>
   Layer.unwrapEffect(
@@ -205,7 +206,7 @@ export const deliveryLayer = (options: { readonly settings: DeliverySettings }) 
     Layer.provide(
       Transport.layer({
         timeout: delivery.timeout,
-        // As many as can be in flight: several customers may share one receiving service
+        // As many as can be in flight, since several customers may share one receiving service
         idleConnectionsPerOrigin: delivery.concurrency,
         idleConnections: 4 * delivery.concurrency
       })
@@ -239,7 +240,7 @@ export const serviceHousekeepingLayer: Layer.Layer<
   })
 )
 
-/** What a process with these roles runs, on the services. */
+/** What a process with these roles runs, given the services. */
 export const rolesLayer = (options: EmbeddedOptions) =>
   Layer.mergeAll(
     serviceHousekeepingLayer,
@@ -247,6 +248,6 @@ export const rolesLayer = (options: EmbeddedOptions) =>
     warningsLayer,
     options.settings.roles.api ? apiLayer(options) : Layer.empty,
     options.settings.roles.worker ? deliveryLayer(options) : Layer.empty,
-    // In every process: late deliveries must show even if no worker runs at all
+    // In every process: late deliveries must be noticed even if no worker runs at all
     Layer.scopedDiscard(observeQueue)
   )

@@ -1,6 +1,6 @@
 /**
- * Bounds of a JSON body, checked on its bytes before they are parsed: parsing, and walking the parsed value, then cost
- * little whatever was sent. One pass, linear in the bytes.
+ * Bounds of a JSON body, checked on its bytes before they are parsed, so that parsing it and walking the parsed value
+ * stay cheap whatever was sent. One pass, linear in the bytes.
  */
 
 /** The largest JSON that is accepted. No operation takes more than 100 items, 50 pairs, a depth of 5 or 500 values. */
@@ -13,18 +13,18 @@ export const jsonBounds = {
   values: 1000
 } as const
 
-/** Which bound a body breaks, and where: keys and indexes from the outside in. */
+/** The bound that a body breaks, and where: keys and indexes from the outside in. */
 export interface BoundBroken {
   readonly bound: keyof typeof jsonBounds
   readonly path: ReadonlyArray<string | number>
 }
 
-/** An array or an object that is open at a place of the text. */
+/** An array or an object that is still open at a position in the text. */
 interface Container {
   readonly isObject: boolean
   /** How many commas it has had so far. */
   commas: number
-  /** Where its latest key is, quotes included. */
+  /** The position of its latest key, quotes included. */
   keyStart: number
   keyEnd: number
 }
@@ -35,7 +35,7 @@ const comma = 0x2c
 const colon = 0x3a
 const [openArray, closeArray, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d]
 
-/** The position of the quote that ends the string which begins at `start`, or of the end of the text. */
+/** The position of the quote that closes the string beginning at `start`, or of the end of the text. */
 const endOfString = (bytes: Uint8Array, start: number): number => {
   let at = start + 1
   while (at < bytes.length && bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1
@@ -44,7 +44,7 @@ const endOfString = (bytes: Uint8Array, start: number): number => {
 
 const decoder = new TextDecoder()
 
-/** A key as it was written; it only names a place in an error, so it may be cut off or escaped. */
+/** A key as it was written. It only names a place in an error, so it may be cut off or escaped. */
 const keyOf = (bytes: Uint8Array, { keyEnd, keyStart }: Container): string => {
   const written = decoder.decode(bytes.subarray(keyStart, keyEnd + 1))
   try {
@@ -58,8 +58,8 @@ const pathOf = (bytes: Uint8Array, open: ReadonlyArray<Container>): BoundBroken[
   open.slice(0, -1).map((container) => (container.isObject ? keyOf(bytes, container) : container.commas))
 
 /**
- * The first bound that a text breaks, or null. For a text that is not JSON the result may be either: the parser refuses
- * it later.
+ * The first bound that a text breaks, or null. If the text is not JSON, the result may be either: the parser refuses it
+ * later.
  */
 export const brokenBound = (bytes: Uint8Array): BoundBroken | null => {
   const open: Array<Container> = []

@@ -1,8 +1,8 @@
 import { BlockList, isIP } from "node:net"
 
 /**
- * The private networks that an operator may allow destinations in, for development, and the addresses in them that stay
- * refused.
+ * The private networks in which an operator may allow destinations, for development, and the addresses in them that are
+ * refused all the same.
  */
 
 const privateNetworks = new BlockList()
@@ -16,7 +16,7 @@ for (const [network, prefix] of [
 }
 privateNetworks.addSubnet("fc00::", 7, "ipv6")
 
-/** Addresses where clouds hand out credentials. */
+/** Addresses at which clouds hand out credentials. */
 const metadata = new BlockList()
 metadata.addAddress("100.100.100.200", "ipv4")
 metadata.addAddress("fd00:ec2::254", "ipv6")

@@ -17,12 +17,12 @@ const isMadeUp = (keyword: string, value: unknown): boolean =>
   (keyword === "title" && Predicate.isString(value)) ||
   (keyword === "description" && Predicate.isString(value) && /^an? /.test(value))
 
-/** A record, which other tools know as `additionalProperties`, not as a pattern that matches everything. */
+/** A record, which other tools recognize as `additionalProperties`, not as a pattern that matches everything. */
 const isAnyName = (value: unknown): value is { readonly "": unknown } =>
   Predicate.isRecord(value) && Object.keys(value).join() === "" && "" in value
 
 /**
- * A JSON Schema that the library generated, as it is published.
+ * The published form of a JSON Schema that the library generated.
  *
  * @param options.open whether objects may have further keys: for what the service sends
  */

@@ -2,8 +2,8 @@ import { type ParseResult, SchemaAST } from "effect"
 import { type Kind, kindOf, takenBy } from "./Rules.ts"
 
 /**
- * Why a field of a request was refused: what was wrong, as far as that can be said without the value, and what is
- * right. Values are never repeated: they may be secrets, a payer's data, or as long as the request. No server code.
+ * Why a field of a request was refused: what was wrong, if that can be said without the value, and what is right.
+ * Values are never repeated: they may be secrets, a payer's data, or as long as the request. No server code.
  */
 
 /** Where the innermost issue of a refused value was found. */
@@ -16,10 +16,10 @@ export interface Found {
   readonly parent: ParseResult.ParseIssue | undefined
 }
 
-/** How many characters of a text are counted at most. */
+/** The number of characters up to which a text is counted. */
 const countedCharacters = 10_000
 
-/** The longest name that another is suggested for, in UTF-16 units. */
+/** The longest name for which another is suggested, in UTF-16 units. */
 const longestSuggested = 40
 
 /** The largest edit distance of two names that counts as a misspelling. */
@@ -39,10 +39,10 @@ const distance = (a: string, b: string): number => {
   return row[b.length] ?? 0
 }
 
-/** A name without what readers overlook: case, spaces, `_` and `-`. */
+/** A name without what readers overlook: upper case, spaces, `_` and `-`. */
 const folded = (name: string): string => name.toLowerCase().replaceAll(/[\s_-]/g, "")
 
-/** What follows a name similar to a known one: "; did you mean amountMin?"; else nothing. */
+/** The suffix for a name similar to a known one: "; did you mean amountMin?"; otherwise empty. */
 export const suggestion = (name: unknown, known: ReadonlyArray<string>): string => {
   if (typeof name !== "string" || name.length < 3 || name.length > longestSuggested) return ""
   const mine = folded(name)
@@ -67,7 +67,7 @@ const kindNames: Record<Exclude<Kind, "array">, string> = {
   null: "null"
 }
 
-/** How long a text is, in characters, or that it is far too long. */
+/** How long a text is, in characters, or a note that it is far too long. */
 const lengthWords = (text: string): string => {
   if (text === "") return "it is empty"
   const characters = [...text.slice(0, 2 * countedCharacters + 2)].length
@@ -94,7 +94,7 @@ const factOf = (ast: SchemaAST.AST, value: unknown, array: string): string => {
     : ""
 }
 
-/** Our own rule, as a schema's filter words it; the library's own messages may repeat the value. */
+/** A rule of this service, in the words of the schema's filter; the library's own messages may repeat the value. */
 const ruleBroken = (issue: ParseResult.ParseIssue): string | undefined =>
   issue._tag === "Type" && SchemaAST.isRefinement(issue.ast) ? issue.message : undefined
 

@@ -45,7 +45,10 @@ export const boundedFields = (fields: ReadonlyArray<string>): ReadonlyArray<stri
 /** The message of an error, within its bound. */
 export const boundedMessage = (message: string): string => cut(message, maxMessageLength)
 
-/** The innermost issues of a refused value, each with its path; yielded one by one, so that the reader may stop. */
+/**
+ * The innermost issues of a refused value, each with its path. They are yielded one by one, so that the reader may
+ * stop.
+ */
 export function* innermostIssues(
   issue: ParseResult.ParseIssue,
   path: ReadonlyArray<PropertyKey>,
@@ -67,22 +70,20 @@ export function* innermostIssues(
   }
 }
 
-/** Why each field was refused, by its dotted path; "" stands for the whole value. */
+/** Why each field was refused, by its dotted path; "" is the whole value. */
 export type Reasons = ReadonlyMap<string, string>
 
-/** What refused fields are called. */
+/** How refused fields are named. */
 export interface RefusalNames {
   /** The name of the refused value itself, in front of every path. Default: none. */
   readonly root?: string
   /** Put between a field and its reason: "in the query". Default: nothing. */
   readonly where?: string
-  /** What to call several values in place of one: "given more than once". Default: "an array". */
+  /** How to describe several values in place of one: "given more than once". Default: "an array". */
   readonly array?: string
 }
 
-/**
- * The fields that a schema refused, at most `maxRefusedFields` of them, each with the reason that was found first.
- */
+/** The fields that a schema refused, at most `maxRefusedFields` of them, each with the first reason found. */
 export const boundedRefusals = (
   issue: ParseResult.ParseIssue,
   { array = "an array", root, where }: RefusalNames = {}
@@ -120,13 +121,13 @@ const grouped = (reasons: Reasons, whole: string): ReadonlyArray<Group> => {
 const sentence = ({ fields, reason }: Group): string =>
   `${enumerated(fields)} ${reason}${/[.?]$/.test(reason) ? "" : "."}`
 
-/** Room for the sentence about the fields that no longer fit. */
+/** The space reserved for the sentence about fields that do not fit. */
 const remainder = 50
 
 /**
  * Why fields were refused, as sentences in the order of the fields, within the bound of a message.
  *
- * @param whole what to call a value without a name
+ * @param whole how to name a value that has no name
  */
 export const explained = (reasons: Reasons, whole = "The request body"): string => {
   let text = ""
@@ -141,9 +142,9 @@ export const explained = (reasons: Reasons, whole = "The request body"): string 
 }
 
 /**
- * What an error says of refused fields: its message and its `fields`.
+ * What an error says about refused fields: its message and its `fields`.
  *
- * @param whole what to call a value without a name, e.g. "The request body"
+ * @param whole how to name a value that has no name, e.g. "The request body"
  */
 export const refusal = (
   reasons: Reasons,

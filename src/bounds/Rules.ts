@@ -61,7 +61,7 @@ export interface Taken {
   readonly items: { readonly min: number; readonly max: number } | null
 }
 
-/** The words for a schema of which nothing is known; a test checks that no field of a request has them. */
+/** The words for a schema about which nothing is known; a test checks that no field of a request has them. */
 export const anyForm = "must have another form"
 
 const ownWords = (ast: SchemaAST.Annotated, id: symbol): string | undefined => {
@@ -82,7 +82,7 @@ const behind = (ast: SchemaAST.AST): SchemaAST.AST | undefined => {
   }
 }
 
-/** The outermost words of a schema and of those behind it. */
+/** The outermost words of a schema and of the schemas behind it. */
 const wordsBehind = (ast: SchemaAST.AST | undefined, id: symbol): string | undefined =>
   ast === undefined ? undefined : (ownWords(ast, id) ?? wordsBehind(behind(ast), id))
 

@@ -24,7 +24,7 @@ export interface TextForm {
 /** How long a text may be, and its form. */
 export type TextBounds = TextLength & (TextForm | { readonly pattern?: never; readonly rule?: never })
 
-/** Whether a text has `min` to `max` characters; looks at no more than `2 * max` units of it. */
+/** Whether a text has `min` to `max` characters; reads at most `2 * max` units of it. */
 const hasLength = (text: string, min: number, max: number): boolean => {
   // A character has one or two units
   if (text.length < min || text.length > 2 * max) return false
@@ -41,11 +41,11 @@ const ofLength = (min: number, max: number) =>
     })
   )
 
-/** Text of `min` to `max` characters, of the form that `pattern` says, if there is one. */
+/** Text of `min` to `max` characters, in the form of `pattern` if there is one. */
 export const text = ({ max, min = 0, pattern, rule: words }: TextBounds): Schema.Schema<string> =>
   pattern === undefined ? ofLength(min, max) : ofLength(min, max).pipe(Schema.pattern(pattern)).annotations(rule(words))
 
-/** Control characters, as a part of a pattern's class: Unicode's `Cc`, which JSON Schema has no portable name for. */
+/** Control characters, as part of a pattern's class: Unicode's `Cc`, for which JSON Schema has no portable name. */
 export const controls = "\\u0000-\\u001f\\u007f-\\u009f"
 
 const withoutControls = new RegExp(`^[^${controls}]*$`)

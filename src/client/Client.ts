@@ -17,7 +17,7 @@ import { type RetryOptions, withRetries } from "./Retries.ts"
 export interface ClientOptions {
   /** The URL of the service, such as `https://payments.example`. */
   readonly baseUrl: string | URL
-  /** The organization's id (UUID); any other text is a defect. */
+  /** The organization's id (UUID). Any other text is a defect. */
   readonly organizationId: string
   readonly apiKey: Redacted.Redacted
   readonly retry?: RetryOptions
@@ -45,7 +45,7 @@ const otherGroups = [
 
 type GroupName = Exclude<HttpApiGroup.HttpApiGroup.Name<ApiTypes["groups"]>, (typeof otherGroups)[number]>
 
-/** The client's own failures, besides the documented errors: no connection, or an answer with another form. */
+/** The client's own failures, besides the documented errors: no connection, or a response with an unexpected form. */
 export type ClientFailure = HttpClientError.HttpClientError | ParseResult.ParseError
 
 type Fields<Path, Query, Payload, Headers, Name> = ([keyof Omit<Path, "organizationId">] extends [never]
@@ -56,7 +56,7 @@ type Fields<Path, Query, Payload, Headers, Name> = ([keyof Omit<Path, "organizat
     : Partial<Query> extends Query
       ? { readonly urlParams?: Query }
       : { readonly urlParams: Query }) &
-  // The image of an upload has no schema: it is sent as the part `file` of a form
+  // An uploaded image has no schema: it is sent as the part `file` of a form
   (Name extends "upload"
     ? { readonly payload: FormData }
     : [Payload] extends [never]
@@ -65,7 +65,7 @@ type Fields<Path, Query, Payload, Headers, Name> = ([keyof Omit<Path, "organizat
   ([Headers] extends [never]
     ? unknown
     : {
-        /** Default: a new one per call, the same for all its tries. */
+        /** Default: a new one per call, the same for all of its attempts. */
         readonly idempotencyKey?: string
       })
 
@@ -120,9 +120,9 @@ type Operations<Group> =
 
 /**
  * Every operation that a key may call, by group: `client.products.create({ payload })`. Answers and errors are those of
- * the contract, each error a class told apart by its `_tag`; the provider's refusals with documented codes each have a
+ * the contract. Each error is a class with its own `_tag`; the provider's refusals with documented codes each have a
  * tag of their own. Provider objects have the documented fields, each undefined if the provider sends another type; all
- * further fields are `unknown`. Lists with cursor pages also have a `stream`.
+ * other fields are `unknown`. Lists with cursor pages also have a `stream`.
  */
 export type Client = {
   readonly [Name in GroupName]: Operations<HttpApiGroup.HttpApiGroup.WithName<ApiTypes["groups"], Name>>
@@ -138,7 +138,7 @@ interface AnyRequest {
 
 type AnyCall = (request: unknown) => Effect.Effect<unknown, unknown>
 
-/** The field of a list's items that the next page starts after. */
+/** The field of a list's items that is the cursor of the next page. */
 const cursorField = (group: string, operation: string): string =>
   group === "endpoints" && operation === "skipped" ? "eventId" : "id"
 
@@ -170,7 +170,7 @@ const makeOperation = (
       path: { ...path, organizationId },
       urlParams: urlParams ?? {},
       payload,
-      // Created here and not when the effect runs, so that the caller's own retry repeats the request too
+      // Created here and not when the effect runs, so that the caller's own retries send the same key
       ...(place.takesKey ? { headers: { "idempotency-key": idempotencyKey ?? crypto.randomUUID() } } : {})
     })
   return Object.assign(operation, { stream: pagesOf(operation, cursorField(place.group, place.operation)) })
@@ -193,7 +193,7 @@ export const makeClient = (options: ClientOptions): Effect.Effect<Client, never,
     (derived) => {
       const organizationId = OrganizationId.make(options.organizationId)
       const others: ReadonlyArray<string> = otherGroups
-      // The derived client and the API's declarations are walked in parallel; `Client` combines their types
+      // The derived client and the API's declarations are walked in parallel; `Client` describes the combined types
       const calls = derived as unknown as Readonly<Record<string, Readonly<Record<string, AnyCall>>>>
       const groups = Api.groups as unknown as Readonly<Record<string, HttpApiGroup.HttpApiGroup.AnyWithProps>>
       const client = Object.fromEntries(

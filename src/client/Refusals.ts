@@ -32,7 +32,7 @@ type Refusal = InstanceType<(typeof refusals)[number]>
 /** The errors of an operation in the client: those of the contract, with the documented refusals as separate types. */
 export type Failure<E> = E extends ProviderRequestRefused ? E | Refusal : E
 
-/** Tells the documented refusals apart by their codes; every other failure is left as it is. */
+/** Maps the documented refusals to their own types by code; every other failure stays as it is. */
 export const tellApart = (failure: unknown): unknown => {
   if (!(failure instanceof ProviderRequestRefused)) return failure
   const { code, fields, message, requestId } = failure

@@ -4,8 +4,8 @@ import { type providerResources, resourceOf } from "../contract/ProviderResource
 
 /**
  * The provider's objects as the client returns them. Each documented field may be missing or null, and is undefined if
- * the provider sends another type than the documented one; all other fields are as the provider sends them. So a change
- * at the provider fails no call: only an object without its id does, with a `ParseError`.
+ * the provider sends a type other than the documented one; all other fields are as the provider sends them. So no
+ * change at the provider makes a call fail, except an object without its id, which is a `ParseError`.
  */
 
 type Resources = typeof providerResources
@@ -68,9 +68,7 @@ type ResourceOf<Group, Name> = `${Group & string}.${Name & string}` extends infe
     ? Named[Group]
     : ProviderObject
 
-/**
- * What an operation of the client returns: the contract's success type, with provider objects typed as their resource.
- */
+/** The result of a client's operation: the contract's success type, with provider objects typed as their resource. */
 export type Answer<Group, Name, Success> = [Success] extends [never]
   ? never
   : [ProviderObject] extends [Success]
@@ -81,7 +79,7 @@ export type Answer<Group, Name, Success> = [Success] extends [never]
 
 type Read = (answer: Effect.Effect<unknown, unknown>) => Effect.Effect<unknown, unknown>
 
-/** Reads the answers of an operation as `Answer` says; those without a provider object are unchanged. */
+/** Reads the answers of an operation as described by `Answer`; those without a provider object are unchanged. */
 export const readAnswer = (group: string, operation: string, { ast }: Schema.Schema.All): Read => {
   const resource = resourceOf(group, operation)
   if (resource === undefined) return identity

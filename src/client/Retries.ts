@@ -1,7 +1,7 @@
 import { HttpClient, HttpClientError, type HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { Clock, Duration, Effect, Either, Random } from "effect"
 
-/** How a client repeats temporary failures. */
+/** The options for repeating temporary failures. */
 export interface RetryOptions {
   /** Repeats after the first try. Default 4; 0 turns them off. */
   readonly times?: number
@@ -16,11 +16,11 @@ export interface RetryOptions {
   readonly timeout?: Duration.DurationInput
 }
 
-/** Statuses that may be different a moment later, whatever the request. */
+/** Statuses that may change a moment later, whatever the request. */
 const passing = new Set([500, 502, 503, 504])
 
 /**
- * Whether the same request can be sent again: a read, or a mutation under an idempotency key, which is the same in each
+ * Whether the same request can be sent again: a read, or a mutation under an idempotency key, which is the same for all
  * of its tries (contract 3.6).
  */
 const repeatable = ({ headers, method }: HttpClientRequest.HttpClientRequest): boolean =>
@@ -41,7 +41,7 @@ const isWorthRepeating = (request: HttpClientRequest.HttpClientRequest, outcome:
   )
 }
 
-/** `Retry-After` in milliseconds: seconds or an HTTP date; 0 if there is none that can be read. */
+/** `Retry-After` in milliseconds, from seconds or an HTTP date; 0 if it is missing or can't be read. */
 const askedToWait = (outcome: Outcome, now: number): number => {
   const text = Either.isRight(outcome) ? (outcome.right.headers["retry-after"] ?? "") : ""
   const millis = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now
@@ -93,7 +93,7 @@ export const withRetries = (
   })
 }
 
-/** The answer with its body in memory: one that is cut off fails its try, not its reader. */
+/** The response with its whole body in memory: if the body is cut off, the try fails, not whoever reads it later. */
 const readWhole = (
   request: HttpClientRequest.HttpClientRequest,
   { arrayBuffer, headers, status }: HttpClientResponse.HttpClientResponse

@@ -6,7 +6,7 @@ import { type Permission, RequiredPermission } from "../identity/keys/Permission
 import { exampleIdempotencyKey, operationExamples } from "./OperationExamples.ts"
 import { resourceOf, resourcePage } from "./ProviderResources.ts"
 
-/** The operations of an API as a list, for the authentication, the documents and the tests of all of them. */
+/** The operations of an API as a list, for authentication, the documents and tests that cover all of them. */
 
 /** One operation of the contract. */
 export interface Operation {
@@ -44,7 +44,9 @@ export const operationsOf = <Id extends string, Groups extends HttpApiGroup.Http
 /** The key that identifies an operation. */
 export const operationKey = (method: string, path: string): string => `${method} ${path}`
 
-/** Whether an operation takes a body: by its schema, or as bytes that its handler reads and its description declares. */
+/**
+ * Whether an operation takes a body: one with a schema, or bytes that its handler reads and its description declares.
+ */
 export const takesBody = ({ endpoint }: Operation): boolean =>
   Option.isSome(endpoint.payloadSchema) ||
   Option.exists(Context.getOption(endpoint.annotations, OpenApi.Override), (override) => "requestBody" in override)
@@ -65,8 +67,8 @@ const partsOf = (path: string): number => {
 }
 
 /**
- * Finds operations by the path of a request, for what the router does not tell: the methods that a path accepts. As in
- * the router, a parameter may be empty.
+ * Finds operations by the path of a request, for what the router does not report: the methods that a path accepts. As
+ * in the router, a parameter may be empty.
  */
 export const matcher = (operations: ReadonlyArray<Operation>) => {
   const compiled = operations.map((operation): Compiled => {
@@ -232,7 +234,7 @@ const publishSchemas = (operations: ReadonlyArray<Operation>, document: Record<s
   }
 }
 
-/** Where the document describes an operation. */
+/** The place in the document that describes an operation. */
 const placeOf = (method: string, path: string): ReadonlyArray<string> => [
   "paths",
   path.replaceAll(/:(\w+)/g, "{$1}"),

@@ -1,8 +1,8 @@
 /**
  * The provider's objects, field by field: those that integrations rely on (contract 4.1). The OpenAPI document
  * describes them, and the typed client reads them. The service itself passes an object through as the provider sends
- * it, unchecked, so that a change at the provider fails no answer: hence no field but the id is required, every object
- * is open, and the client reads a field with an unexpected type as undefined.
+ * it, unchecked, so that no change at the provider makes an answer fail. Hence only the id is required, every object is
+ * open, and the client reads a field with an unexpected type as undefined.
  */
 import { Effect, Option, Predicate, Schema, SchemaAST } from "effect"
 
@@ -35,7 +35,7 @@ const amount = (description: string) => count(`${description}, in the smallest c
 const unixSeconds = (description: string) => count(`${description}, in Unix seconds`)
 const anyObject = (description: string) => field(AnyObject, { type: "object", description })
 
-/** A field that may be null. Only the document distinguishes these: for the client, each may be null. */
+/** A field that may be null. Only the document makes this distinction: for the client, every field may be null. */
 const orNull = <A>(of: Field<A>): Field<A> => {
   const document = documentOf(of)
   return Schema.optional(of.from.annotations({ jsonSchema: { ...document, type: [document["type"], "null"] } }))
@@ -77,7 +77,7 @@ const resource = <const F extends Fields>(name: string, description: string, fie
   schema: Schema.Struct({ id: Schema.String, object: kind, ...fields }, AnyObject)
 })
 
-/** An object that an account has one of, without an id. */
+/** An object without an id, of which an account has only one. */
 const single = <const F extends Fields>(name: string, description: string, fields: F) => ({
   name,
   document: { type: "object", description, properties: properties(fields) },
@@ -245,7 +245,7 @@ export interface ProviderResource {
 
 const byPlace: Readonly<Record<string, ProviderResource>> = providerResources
 
-/** The resource that an operation returns, itself or as a page; undefined if it returns no known provider object. */
+/** The resource that an operation returns, by itself or as a page; undefined if it returns no known provider object. */
 export const resourceOf = (group: string, operation: string): ProviderResource | undefined =>
   byPlace[`${group}.${operation}`] ?? byPlace[group]
 

@@ -1,6 +1,6 @@
 /**
- * What one attempt to deliver an event came to: the value that the transport makes, the queue stores and the history
- * shows. It holds no part of the consumer's answer but its status and, from a closed list, its reason to refuse
+ * The result of one attempt to deliver an event: the transport creates it, the queue stores it and the history shows
+ * it. The only parts of the consumer's answer in it are its status and, from a closed list, its reason to refuse
  * (contract 9.8).
  */
 import { type Duration, Schema } from "effect"
@@ -10,16 +10,16 @@ import { refusedReasons } from "../events/DeliveryHeaders.ts"
  * Why an attempt did not end in HTTP 2xx (contract 9.8).
  *
  * - `timeout`: no complete exchange within the attempt's time-out.
- * - `connection_refused`, `connection_reset`, `dns_failure`, `tls_failure`: where the exchange broke.
- * - `network_error`: any other failure below HTTP.
+ * - `connection_refused`, `connection_reset`, `dns_failure`, `tls_failure`: the point at which the exchange broke.
+ * - `network_error`: any other failure below the HTTP level.
  * - `destination_blocked`: the address is not one that the service may send to; nothing was sent.
  * - `redirect_refused`: HTTP 3xx; redirects are never followed.
  * - `http_error`: any other HTTP status outside 2xx; the status itself is in `httpStatus`.
- * - `response_too_large`: the answer's head passed the size limit, so that its status cannot be relied on. A 2xx whose
- *   *body* is too long is a success: the rest of the body is simply not read.
+ * - `response_too_large`: the answer's head passed the size limit, so its status cannot be relied on. A 2xx whose *body*
+ *   is too long is a success: the rest of the body is simply not read.
  * - `interrupted`: the worker died during the attempt; whether the consumer received the event is unknown.
- * - `endpoint_deleted`: the endpoint was deleted while the delivery waited; no attempt is made any more. In a delivery's
- *   `lastErrorCode` only, never an attempt's own.
+ * - `endpoint_deleted`: the endpoint was deleted while the delivery waited; no further attempt is made. Only in a
+ *   delivery's `lastErrorCode`, never in an attempt.
  * - `consumer_refused_…`: HTTP 4xx with a header in which the consumer's kit says why it refused; see `refusedCode`. The
  *   status decides as it does for `http_error`.
  */
@@ -49,14 +49,14 @@ export const AttemptErrorCode = Schema.Literal(
 /** See the schema of the same name. */
 export type AttemptErrorCode = typeof AttemptErrorCode.Type
 
-/** The codes that go with a status which alone decides whether the delivery is retried. */
+/** The codes with a status that by itself decides whether the delivery is retried. */
 export type StatusErrorCode = Extract<AttemptErrorCode, "http_error" | `consumer_refused_${string}`>
 
 const refusedCodes: ReadonlyMap<unknown, StatusErrorCode> = new Map(
   refusedReasons.map((reason) => [reason, `consumer_refused_${reason}` as const])
 )
 
-/** The code for what a consumer sent in `refusedHeaderName`. Any other value is no code, and nothing of it is kept. */
+/** The code for the value that a consumer sent in `refusedHeaderName`. Any other value has no code and is not kept. */
 export const refusedCode = (header: unknown): StatusErrorCode | undefined => refusedCodes.get(header)
 
 /** Whether the status that goes with the code decides on a retry. */
@@ -65,12 +65,12 @@ export const isStatusErrorCode = (code: AttemptErrorCode): code is StatusErrorCo
 
 /** The outcome of one delivery attempt (contract 9.8). */
 export interface AttemptOutcome {
-  /** The consumer's HTTP status, or `null` where no answer arrived. */
+  /** The consumer's HTTP status, or `null` if there was no answer. */
   readonly httpStatus: number | null
   /** `null` exactly when the consumer answered 2xx. */
   readonly errorCode: AttemptErrorCode | null
-  /** From the start of the attempt to its end, in whole milliseconds, never negative. */
+  /** From the start of the attempt to its end, in whole milliseconds; never negative. */
   readonly durationMs: number
-  /** What the consumer asked for in `Retry-After` with a 429 or 503, else `null`; see `parseRetryAfter`. */
+  /** What the consumer asked for in `Retry-After` with a 429 or 503, otherwise `null`; see `parseRetryAfter`. */
   readonly retryAfter: Duration.Duration | null
 }

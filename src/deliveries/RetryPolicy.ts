@@ -1,13 +1,13 @@
 /**
- * When an attempt is repeated, and when not (contract 9.3). The policy is one `Schedule`; its
- * delays are computed from the number of attempts made, so that nothing of it lives in a process's memory.
+ * When an attempt is repeated, and when not (contract 9.3). The policy is one `Schedule`. Its delays are computed from
+ * the number of attempts made, so that no process keeps any of it in memory.
  */
 import { Array as Arr, Chunk, Duration, Effect, Option, Schedule } from "effect"
 import { type AttemptErrorCode, type AttemptOutcome, isStatusErrorCode, type StatusErrorCode } from "./Attempt.ts"
 
 /**
  * The wait before each automatic attempt, without jitter, counted from the end of the one before; the first is made at
- * once. All six attempts fall well inside the delivery window.
+ * once. All six attempts fall well within the delivery window.
  */
 export const automaticDelays: Arr.NonEmptyReadonlyArray<Duration.Duration> = [
   Duration.zero,
@@ -18,27 +18,30 @@ export const automaticDelays: Arr.NonEmptyReadonlyArray<Duration.Duration> = [
   Duration.hours(12)
 ]
 
-/** How many attempts are made without anybody's asking (contract 9.3). */
+/** How many automatic attempts are made (contract 9.3). */
 export const maxAutomaticAttempts = automaticDelays.length
 
-/** How many attempts a delivery may see, manual re-sends included (contract 9.4). */
+/** How many attempts a delivery may have, manual re-sends included (contract 9.4). */
 export const maxAttempts = 12
 
 /** How long after its creation a delivery may be re-sent (contract 9.4). */
 export const deliveryWindow = Duration.hours(72)
 
-/** Every delay is multiplied by a factor drawn uniformly from this range, so that failed deliveries do not return as one wave. */
+/**
+ * Every delay is multiplied by a factor drawn uniformly from this range, so that failed deliveries do not all return at
+ * once.
+ */
 export const jitter = { min: 0.8, max: 1.2 } as const
 
 /**
- * The policy of automatic attempts: as many recurrences as `maxAutomaticAttempts`, each after its jittered delay, the
- * first at once. The jitter is drawn from Effect's `Random`.
+ * The schedule of automatic attempts: `maxAutomaticAttempts` recurrences, each after its jittered delay, the first at
+ * once. The jitter is drawn from Effect's `Random`.
  */
 export const automaticAttempts = Schedule.fromDelays(...automaticDelays).pipe(Schedule.jitteredWith(jitter))
 
 const jitteredDelays = Schedule.delays(automaticAttempts)
 
-/** What `nextDelay` computes from. */
+/** The input of `nextDelay`. */
 export interface AttemptsSoFar {
   /** How many attempts were made: the number of the one that just failed, or 0 before the first. */
   readonly attemptNumber: number
@@ -46,7 +49,10 @@ export interface AttemptsSoFar {
   readonly retryAfter?: Duration.Duration | null
 }
 
-/** The longest wait that a consumer's `Retry-After` can bring about: the following step's delay, or the last one's own. */
+/**
+ * The longest wait that a consumer's `Retry-After` can cause: the delay of the step after the next one, or of the last
+ * step.
+ */
 const longestWait = (attemptNumber: number): Duration.Duration =>
   automaticDelays[attemptNumber + 1] ?? Arr.lastNonEmpty(automaticDelays)
 
@@ -58,7 +64,7 @@ const longestWait = (attemptNumber: number): Duration.Duration =>
  */
 export const nextDelay = Effect.fnUntraced(function* ({ attemptNumber, retryAfter }: AttemptsSoFar) {
   if (!(attemptNumber < maxAutomaticAttempts)) return Option.none<Duration.Duration>()
-  // The step's number is its only state: it is reached afresh each time, which survives a restart
+  // The step's number is its only state: the schedule is run up to it each time, so it survives a restart
   const steps = yield* Schedule.run(jitteredDelays, 0, Arr.replicate(undefined, attemptNumber + 1))
   return Chunk.last(steps).pipe(
     Option.map((delay) => Duration.millis(Math.round(Duration.toMillis(delay)))),
@@ -68,7 +74,7 @@ export const nextDelay = Effect.fnUntraced(function* ({ attemptNumber, retryAfte
   )
 })
 
-/** What an attempt's outcome means for its delivery; whether attempts are left is `nextDelay`'s to say. */
+/** What an attempt's outcome means for its delivery. Whether any attempts are left is up to `nextDelay`. */
 export type AttemptVerdict = "delivered" | "retry" | "failed"
 
 const verdictOfStatus = (status: number): AttemptVerdict => {
@@ -76,7 +82,7 @@ const verdictOfStatus = (status: number): AttemptVerdict => {
   return status === 408 || status === 429 || (status >= 500 && status < 600) ? "retry" : "failed"
 }
 
-/** Verdicts of the errors that are not an HTTP status. */
+/** Verdicts for the errors that are not an HTTP status. */
 const verdictOfError: Record<Exclude<AttemptErrorCode, StatusErrorCode>, AttemptVerdict> = {
   timeout: "retry",
   connection_refused: "retry",
@@ -84,18 +90,18 @@ const verdictOfError: Record<Exclude<AttemptErrorCode, StatusErrorCode>, Attempt
   dns_failure: "retry",
   tls_failure: "retry",
   network_error: "retry",
-  // Whether the consumer has the event is unknown, and delivery is at least once
+  // It is unknown whether the consumer has the event, and delivery is at least once
   interrupted: "retry",
   destination_blocked: "failed",
   redirect_refused: "failed",
-  // The consumer answered, but with no HTTP answer that can be read: one of "all other errors"
+  // The consumer answered, but not with a readable HTTP response: one of "all other errors"
   response_too_large: "failed",
   endpoint_deleted: "failed"
 }
 
 /**
- * Classifies an attempt (contract 9.1, 9.2): 2xx is delivered; network failure,
- * timeout, 408, 429 and 5xx are retried; redirects and all else are definitive failures.
+ * Classifies an attempt (contract 9.1, 9.2): 2xx is delivered; network failures, time-outs, 408, 429 and 5xx are
+ * retried; redirects and everything else are definitive failures.
  */
 export const classify = ({
   errorCode,
@@ -109,14 +115,16 @@ export const classify = ({
 
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
-/** The three forms of an HTTP date: the current one, the obsolete one with a two-digit year, and that of C's `asctime`. */
+/**
+ * The three forms of an HTTP date: the current one, the obsolete one with a two-digit year, and that of C's `asctime`.
+ */
 const httpDates = [
   /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), (?<day>\d\d) (?<month>[A-Z][a-z]{2}) (?<year>\d{4}) (?<time>\d\d:\d\d:\d\d) GMT$/,
   /^(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day, (?<day>\d\d)-(?<month>[A-Z][a-z]{2})-(?<year>\d\d) (?<time>\d\d:\d\d:\d\d) GMT$/,
   /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (?<month>[A-Z][a-z]{2}) (?<day>[ \d]\d) (?<time>\d\d:\d\d:\d\d) (?<year>\d{4})$/
 ]
 
-/** A two-digit year stands for the one nearest to now that is not more than 50 years ahead. */
+/** The full year of a two-digit one: the nearest that is not more than 50 years ahead. */
 const fullYear = (digits: string, now: Date): number => {
   if (digits.length === 4) return Number(digits)
   const thisYear = now.getUTCFullYear()
@@ -126,7 +134,7 @@ const fullYear = (digits: string, now: Date): number => {
 
 const twoDigits = (number: number): string => String(number).padStart(2, "0")
 
-/** Unix milliseconds of an HTTP date, or `null` where the text is none or names no real time. */
+/** An HTTP date in Unix milliseconds; `null` if the text is not such a date, or names no real time. */
 const parseHttpDate = (text: string, now: Date): number | null => {
   for (const form of httpDates) {
     const { day = "", month = "", time = "", year = "" } = form.exec(text)?.groups ?? {}
@@ -136,15 +144,15 @@ const parseHttpDate = (text: string, now: Date): number | null => {
       "-"
     )
     const parsed = Date.parse(`${date}T${time}Z`)
-    // Date.parse lets the 31st of a shorter month roll over
+    // Date.parse rolls the 31st of a shorter month over into the next
     return Number.isFinite(parsed) && new Date(parsed).getUTCDate() === Number(day) ? parsed : null
   }
   return null
 }
 
 /**
- * Reads a `Retry-After` header: whole seconds or an HTTP date in any of its three forms. A date in the past is a wait of
- * zero; what is neither is `null`. The wait is not bounded here: `nextDelay` bounds it.
+ * Parses a `Retry-After` header: whole seconds, or an HTTP date in any of its three forms. A date in the past means no
+ * wait; anything else is `null`. The wait is not bounded here: `nextDelay` bounds it.
  */
 export const parseRetryAfter = (header: string, now: Date): Duration.Duration | null => {
   const text = header.trim()

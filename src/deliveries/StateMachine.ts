@@ -1,6 +1,6 @@
 /**
- * The one place that says what moves a delivery from state to state (contract 9.1). Pure:
- * the queue and the re-send carry out in SQL what is decided here, and tests hold both against it.
+ * The only place that decides how a delivery moves from state to state (contract 9.1). Pure: the queue and the re-send
+ * implement these decisions in SQL, and tests compare both with this module.
  */
 import { Duration, Effect, Option } from "effect"
 import {
@@ -15,22 +15,22 @@ import type { AttemptOutcome } from "./Attempt.ts"
 import { classify, deliveryWindow, maxAttempts, maxAutomaticAttempts, nextDelay } from "./RetryPolicy.ts"
 import type { NextStep } from "./sending/FinishedAttempt.ts"
 
-/** What decides what becomes of a delivery. */
+/** What determines a delivery's next state. */
 export interface DeliveryStatus {
   readonly state: DeliveryState
-  /** Attempts made, the one under way included: 0 to `maxAttempts`. */
+  /** How many attempts were made, including one under way: 0 to `maxAttempts`. */
   readonly attemptCount: number
   /** Who asked for the attempt under way, or for the last one. */
   readonly trigger: AttemptTrigger
 }
 
-/** Whether an attempt of this number may be followed by another without anybody's asking. */
+/** Whether another automatic attempt may follow this one. */
 const mayTryAgain = ({ attemptCount, trigger }: Pick<DeliveryStatus, "attemptCount" | "trigger">): boolean =>
   trigger === "automatic" && attemptCount < maxAutomaticAttempts
 
 /**
- * What an attempt's outcome makes of its delivery: delivered; queued for the next automatic attempt while any is left
- * and the outcome may pass; failed. A manual re-send makes one attempt.
+ * The state of a delivery after an attempt: delivered; queued for the next automatic attempt, if any is left and the
+ * failure may be temporary; otherwise failed. A manual re-send is one attempt only.
  */
 export const afterAttempt = (
   delivery: Pick<DeliveryStatus, "attemptCount" | "trigger">,
@@ -41,28 +41,32 @@ export const afterAttempt = (
 }
 
 /**
- * What a lease that ended without a word makes of its delivery: its worker died, the attempt counts, and the next one is
- * made at once while any is left.
+ * The state of a delivery whose lease ended without a result: its worker died, the attempt counts, and the next one is
+ * made at once if any is left.
  */
 export const afterAbandonedLease = (delivery: Pick<DeliveryStatus, "attemptCount" | "trigger">): DeliveryState =>
   mayTryAgain(delivery) ? "queued" : "failed"
 
 /**
- * What an attempt makes of its delivery whose record comes late, after its lease was taken for abandoned: a success ends
- * well what has failed since. Nothing else moves: where an attempt waits or is under way, that one decides.
+ * The state of a delivery whose attempt is recorded late, after its lease was considered abandoned. A success turns a
+ * delivery that has since failed into a delivered one. Nothing else changes: if another attempt is waiting or under
+ * way, that one decides.
  */
 export const afterLateRecord = (
   { state }: Pick<DeliveryStatus, "state">,
   outcome: Pick<AttemptOutcome, "errorCode" | "httpStatus">
 ): DeliveryState => (state === "failed" && classify(outcome) === "delivered" ? "delivered" : state)
 
-/** What the deletion of its endpoint makes of a delivery: what still waits has nowhere to go. */
+/**
+ * The state of a delivery after its endpoint was deleted: if it is still queued, it fails, since there is nowhere to
+ * send it.
+ */
 export const afterEndpointDeletion = ({ state }: Pick<DeliveryStatus, "state">): DeliveryState =>
   state === "queued" ? "failed" : state
 
-/** What a re-send is judged by. */
+/** What decides whether a delivery can be re-sent. */
 export interface ResendCandidate extends Pick<DeliveryStatus, "state" | "attemptCount"> {
-  /** Since the delivery's creation. */
+  /** Milliseconds since the delivery's creation. */
   readonly ageMillis: number
   readonly endpointDeleted: boolean
 }
@@ -71,7 +75,7 @@ export interface ResendCandidate extends Pick<DeliveryStatus, "state" | "attempt
 export type ResendRefusal = DeliveryNotFailed | DeliveryRetryLimitReached | DeliveryWindowExpired | EndpointDeleted
 
 /**
- * Why a delivery can't be re-sent; none where it can (contract 9.4). Where it can, it is queued at once, for one manual
+ * Why a delivery can't be re-sent (contract 9.4); none if it can be, and then it is queued at once, for one manual
  * attempt.
  */
 export const resendRefusal = (delivery: ResendCandidate): Option.Option<ResendRefusal> => {
@@ -85,7 +89,7 @@ export const resendRefusal = (delivery: ResendCandidate): Option.Option<ResendRe
 
 /**
  * `afterAttempt` with the wait before the next automatic attempt, drawn from Effect's `Random`. `attempt` is the number
- * of the attempt that was made, from 1.
+ * of the attempt that was made, counted from 1.
  */
 export const nextStep = (
   { attempt, trigger }: { readonly attempt: number; readonly trigger: AttemptTrigger },

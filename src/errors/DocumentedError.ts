@@ -15,7 +15,7 @@ export type Settlement = "answer" | "refused" | "open"
 
 /** The details of one error, given when it is raised. */
 export interface ErrorDetails {
-  /** English sentence for the integrator. Default: the class's own. */
+  /** An English sentence for the integrator. Default: that of the class. */
   readonly message?: string
   /** Refused fields as dotted paths in the API's names, e.g. `line_items.0.price`. Default: none. */
   readonly fields?: ReadonlyArray<string>
@@ -27,7 +27,7 @@ export interface ErrorDetails {
   readonly cause?: unknown
   /** What this error means for the idempotency key. Default: as documented for the class. */
   readonly settles?: Settlement
-  /** The failed request's id; set by the client. */
+  /** The id of the failed request; set by the client. */
   readonly requestId?: string
 }
 
@@ -50,17 +50,17 @@ export interface ErrorDocumentation {
   readonly code: string
   /** No default: each error has to decide what a repeat of the request gets. */
   readonly settles: Settlement
-  /** English sentence for the integrator, unless the error is raised with another. */
+  /** An English sentence for the integrator, unless the error is raised with another. */
   readonly message: string
   /** Sent as `Retry-After`, unless the error is raised with another. */
   readonly retryAfter?: Duration.DurationInput
-  /** When the error is raised: sentences in Markdown, code in backquotes. */
+  /** The conditions in which the error is raised: sentences in Markdown, code in backquotes. */
   readonly why: string
   /** What the integrator, or the operator, can do: sentences in Markdown, code in backquotes. */
   readonly remedy: string
 }
 
-/** A class of documented errors, as `errorSchema` and the error reference need it. */
+/** A class of documented errors, in the form that `errorSchema` and the error reference need. */
 export interface DocumentedErrorClass<A extends ApiError = ApiError> {
   readonly documentation: ErrorDocumentation
   readonly tag: string
@@ -138,7 +138,7 @@ const wireSchema = (documentation: ErrorDocumentation, identifier: string) =>
     code: documentation.code.includes("<")
       ? Schema.String.pipe(Schema.pattern(/^provider_/)).annotations({ description: documentation.code })
       : Schema.Literal(documentation.code),
-    // The bounds are for readers only: a client accepts whatever a later version sends
+    // The bounds only help readers: a client accepts whatever a later version sends
     fields: Schema.Array(Schema.String).annotations({
       jsonSchema: {
         type: "array",

@@ -1,6 +1,6 @@
 import { documented } from "./DocumentedError.ts"
 
-/** The payment provider. */
+/** Failures and refusals of the payment provider. */
 
 /** The provider refused parameters; `code` is `provider_<provider code>`, `fields` are in the API's names. */
 export class ProviderRequestRefused extends documented("ProviderRequestRefused", {

@@ -1,6 +1,6 @@
 import { documented } from "./DocumentedError.ts"
 
-/** The request itself, and how many there may be. */
+/** The request itself, and the limits on requests. */
 
 /** The head or the body of the request did not arrive in time (setting `REQUEST_TIMEOUT`). */
 export class RequestTimeout extends documented("RequestTimeout", {
@@ -114,7 +114,10 @@ export class RateLimitExceeded extends documented("RateLimitExceeded", {
   remedy: "Wait as long as `Retry-After` says. `RateLimit-Remaining` shows in advance how many requests are left."
 }) {}
 
-/** More bytes of images than an organization may upload within an hour in one environment (setting `IMAGE_MEGABYTES_PER_HOUR`). */
+/**
+ * An organization has uploaded as many bytes of images as it may within an hour in one environment (setting
+ * `IMAGE_MEGABYTES_PER_HOUR`).
+ */
 export class ImageQuotaExceeded extends documented("ImageQuotaExceeded", {
   status: 429,
   code: "image_quota_exceeded",
@@ -146,7 +149,7 @@ export class SignatureInvalid extends documented("SignatureInvalid", {
   remedy: "Operators check the signing secrets in `PROVIDER_…_WEBHOOK_SECRETS` and the machine's clock."
 }) {}
 
-/** The cursor names no item of this list: nothing at all, or an item of another tenant or list. */
+/** The cursor names no item of this list: it names nothing at all, or an item of another tenant or list. */
 export const unknownCursor = (cause?: unknown): ValidationFailed =>
   new ValidationFailed({
     message: "`starting_after` names no item of this list; start again from the beginning.",

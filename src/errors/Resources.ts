@@ -1,6 +1,6 @@
 import { documented } from "./DocumentedError.ts"
 
-/** Which resource is meant, and what its state does not allow. */
+/** Missing resources, and what a resource's state does not allow. */
 
 /** No such route, or no such object in this organization and environment. */
 export class ResourceNotFound extends documented("ResourceNotFound", {
@@ -93,7 +93,7 @@ export class DeliveryNotFailed extends documented("DeliveryNotFailed", {
   remedy: "Read the delivery: nothing has to be sent again."
 }) {}
 
-/** Re-send of a delivery that has had all its 12 attempts. */
+/** Re-send of a delivery that has had all of its 12 attempts. */
 export class DeliveryRetryLimitReached extends documented("DeliveryRetryLimitReached", {
   status: 409,
   code: "delivery_retry_limit_reached",
@@ -123,7 +123,7 @@ export class EndpointDeleted extends documented("EndpointDeleted", {
   remedy: "Create an endpoint for new events, and read the old ones from their deliveries."
 }) {}
 
-/** A recovery while another of the same endpoint is running, which does not reach back as far. */
+/** A recovery while another one of the same endpoint is running that does not reach back as far. */
 export class RecoveryInProgress extends documented("RecoveryInProgress", {
   status: 409,
   code: "recovery_in_progress",

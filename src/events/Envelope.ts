@@ -13,7 +13,7 @@ export const maxUnixSeconds = 253_402_300_799
 /** The envelope of one type. */
 export type EnvelopeOf<T extends EventType> = EnvelopeWith<T, EventData<T>>
 
-/** What identifies an event: one provider event causes at most one event of each type per environment. */
+/** The parts that identify an event: one provider event causes at most one event of each type per environment. */
 export interface EventIdentity {
   readonly environment: Environment
   readonly providerEventId: string
@@ -22,7 +22,7 @@ export interface EventIdentity {
 
 /**
  * The event's id: `svc_evt_` and the SHA-256 in hex of environment, provider, provider event id and type, joined by
- * newlines. None of the four can hold a newline (the provider event id is checked on arrival), so no two identities
+ * newlines. None of the four can contain a newline (the provider event id is checked on arrival), so no two identities
  * give the same text.
  */
 export const eventId = ({ environment, providerEventId, type }: EventIdentity): string => {

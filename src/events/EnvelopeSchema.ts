@@ -7,7 +7,7 @@ import { envelopes } from "./Catalog.ts"
 
 export { EventId, envelopeVersion, providerName, testProviderName } from "./EnvelopeStruct.ts"
 
-/** An event as the consumer receives it: `data` is what `type` says. */
+/** An event as the consumer receives it; `type` determines `data`. */
 export const Envelope = Schema.Union(...envelopes).annotations({
   identifier: "Event",
   description: "A signed event, told apart by its type"

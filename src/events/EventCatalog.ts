@@ -1,4 +1,4 @@
-/** The catalog in force: the contract's, or an embedding team's own. */
+/** The catalog in use: the contract's, or an embedding team's own. */
 import { Context, Layer, Schema } from "effect"
 import { EventType, eventTypes } from "./Catalog.ts"
 
@@ -46,12 +46,12 @@ const checked = (entries: ReadonlyArray<CatalogEntry>): ReadonlyArray<CatalogEnt
 }
 
 /**
- * How many types one endpoint may subscribe to: as many as the contract has. A check of the endpoints table has the
+ * How many types one endpoint may subscribe to: as many as the contract has. A check on the endpoints table has the
  * same limit.
  */
 export const maxSubscriptions = EventType.literals.length
 
-/** Why a subscription is refused: types that the catalog lacks, a type twice, none or too many. */
+/** Why a subscription is refused: it has types that are not in the catalog, a type twice, no types or too many. */
 export const subscriptionProblem = (
   catalog: ReadonlyArray<CatalogEntry>,
   types: ReadonlyArray<string>

@@ -23,7 +23,7 @@ export const count = (description: string) =>
 export const unixSeconds = (description: string) =>
   Schema.Number.pipe(Schema.int(), Schema.nonNegative()).annotations({ description: `${description}, in Unix seconds` })
 
-/** A yes or no. */
+/** A true or false value. */
 export const flag = (description: string) => Schema.Boolean.annotations({ description })
 
 /** A currency: lowercase ISO 4217. */

@@ -120,8 +120,8 @@ const amountsCrossed: Reasons = new Map([
 ])
 
 /**
- * Parses filters as a caller wrote them: checks for unknown keys first, then the form of each, then the order of the
- * amounts.
+ * Parses filters as a caller wrote them. Checks for unknown keys first, then the form of each filter, then the order of
+ * the amounts.
  */
 export const parseFilters = (input: Readonly<Record<string, unknown>>): Either.Either<Filters, FiltersRefused> => {
   const unknown = Object.keys(input).filter((key) => !known.has(key))
@@ -141,7 +141,7 @@ export const parseFilters = (input: Readonly<Record<string, unknown>>): Either.E
     : Either.right(withoutEmpty(decoded.right))
 }
 
-/** What filters read besides `data`; null if the contract's table says "not applicable". */
+/** What filters read besides `data`; null for "not applicable" in the contract's table. */
 export interface FilterSubjects {
   readonly priceIds: ReadonlyArray<string> | null
   readonly productIds: ReadonlyArray<string> | null
@@ -173,7 +173,10 @@ const hasMetadata = ({ metadata }: Filters, present: FilterSubjects["metadata"])
   (present !== null &&
     Object.entries(metadata).every(([key, value]) => Object.hasOwn(present, key) && present[key] === value))
 
-/** Whether an event passes an endpoint's filters. An event that lacks what a filter reads does not (contract 7.4). */
+/**
+ * Whether an event passes an endpoint's filters. An event without something that a filter reads does
+ * not pass (contract 7.4).
+ */
 export const passes = (
   filters: Filters,
   event: { readonly data: Readonly<Record<string, unknown>>; readonly subjects: FilterSubjects }

@@ -45,7 +45,7 @@ const standalone = (type: EventType, description: string): JsonSchema => {
 
 /**
  * The schema of each type's envelope, version 1 (contract 6.1): the fields that are sent, including the synthetic
- * event's `test`. It refers to nothing outside itself, and accepts fields that later versions add.
+ * event's `test`. It has no references to other documents, and accepts fields that later versions add.
  */
 export const eventJsonSchemas: ReadonlyMap<EventType, JsonSchema> = new Map(
   eventTypes.map(({ description, type }) => [type, standalone(type, description)])
@@ -74,7 +74,7 @@ export const eventSchemaComponents = (
 
 const allTypes = eventSchemaComponents("#/$defs/")
 
-/** The schema of an event of any type, complete in one file, so it works from any location. */
+/** The schema of an event of any type, complete in one file, so that it works at any location. */
 export const anyEventJsonSchema: JsonSchema = {
   $schema: dialect,
   $id: anyEventSchemaPath,

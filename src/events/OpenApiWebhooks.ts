@@ -69,8 +69,8 @@ const recordAt = (root: Readonly<Record<string, unknown>>, key: string): Readonl
 }
 
 /**
- * Adds a webhook for each event type to an OpenAPI 3.1 document (contract 6), with their schemas. A definition that
- * both have is the same schema, and stays unchanged.
+ * Adds a webhook for each event type to an OpenAPI 3.1 document (contract 6), with their schemas. If both have a
+ * definition, it is the same schema, and stays unchanged.
  */
 export const documentWebhooks = (spec: Record<string, unknown>): Record<string, unknown> => {
   const { definitions, referenceTo } = eventSchemaComponents(definitionPath)

@@ -18,7 +18,7 @@ import { declaredBytes, readUpload } from "./Upload.ts"
 /** How long an image waits for its turn. */
 const patience = "10 seconds"
 
-/** Uploads at once per process: each is held in memory as a whole, one in a form several times. */
+/** Concurrent uploads per process: each is held in memory as a whole, one in a form several times. */
 const uploadConcurrency = 8
 
 /** Serves `ProductImagesApi` from the raw bytes. */
@@ -52,15 +52,15 @@ const imageHeaders = {
   "cross-origin-resource-policy": "cross-origin"
 }
 
-/** The operator's bounds on public images. */
+/** The operator's bounds for public images. */
 export interface ImageBounds {
-  /** Images on their way to clients at once, per process. */
+  /** How many images a process sends to clients at the same time. */
   readonly imageConcurrency: number
 }
 
 /**
- * An image's bytes, or a failure that cuts the connection: if an answer is shorter than it says, the client reads the
- * next one into it.
+ * An image's bytes, or a failure that closes the connection: if an answer were shorter than announced, the client would
+ * take the next one for the rest of it.
  */
 const exactly = ({ bytes, size }: ImageContent) =>
   Stream.suspend(() => {

@@ -25,11 +25,11 @@ const formatOf = (bytes: Uint8Array): Option.Option<ImageFormat> => {
   return isWholeWebp(bytes) ? Option.some("webp") : Option.none()
 }
 
-/** The library throws on some files that it can't read: they count as no image. */
+/** The library throws on some files that it can't read: they are not images, then. */
 const dimensionsOf = Option.liftThrowable(imageDimensionsFromData)
 
 /**
- * The format and dimensions by the bytes themselves, whatever the sender called them; none if they are not a whole
+ * The format and dimensions, from the bytes themselves, whatever the sender called them; none if they are not a whole
  * JPEG, PNG or WebP with a width and a height. Never throws, and reads each byte a few times at most.
  */
 export const readImageHeader = (bytes: Uint8Array): Option.Option<ImageHeader> =>

@@ -18,7 +18,7 @@ export interface ImageContent {
 }
 
 /**
- * Keeps product images, by the hash of their bytes, until an operator removes them. Replace its layer to keep them
+ * Keeps product images, by the hash of their bytes, until an operator removes them. Replace its layer to store them
  * elsewhere.
  */
 export class ImageStore extends Context.Tag("connected-payments/images/ImageStore")<

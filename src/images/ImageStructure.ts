@@ -1,11 +1,11 @@
 /**
- * Whether a file is a whole image as far as its structure goes: every part that it announces is there, and at least one
- * has pixels. Nothing is decoded, so the cost is linear: each byte is read at most once.
+ * Whether the structure of a file is that of a whole image: every part that it announces is there, and at least one has
+ * pixels. Nothing is decoded, so the cost is linear: each byte is read at most once.
  */
 
 const viewOf = (bytes: Uint8Array) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
-/** Four bytes as the text that names a chunk; shorter at the end of the bytes. */
+/** Four bytes as the text that names a chunk; fewer at the end of the bytes. */
 const nameAt = (bytes: Uint8Array, offset: number): string => String.fromCharCode(...bytes.subarray(offset, offset + 4))
 
 const startsWith = (bytes: Uint8Array, prefix: ReadonlyArray<number>, offset = 0): boolean =>
@@ -41,16 +41,16 @@ const isFrame = (marker: number): boolean =>
   marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc
 
 /**
- * Whether a marker begins nothing: fill, scan data that is 0xFF, restarts within a scan, and a marker for encoders' own
- * use.
+ * Whether a marker begins nothing: fill bytes, 0xFF as scan data, restarts within a scan, and a marker for encoders'
+ * own use.
  */
 const isPassedOver = (marker: number): boolean =>
   marker === 0xff || marker <= 0x01 || (marker >= 0xd0 && marker <= 0xd7)
 
-/** The position of the next marker that begins something; decoders skip whatever is before it. */
+/** The position of the next marker that begins something; like decoders, skips whatever is before it. */
 const nextMarker = (bytes: Uint8Array, from: number): number => {
   let offset = from
-  // A plain loop: a call for each of millions of bytes would take most of a second
+  // A plain loop: a function call for each of millions of bytes would take most of a second
   while (offset + 1 < bytes.length && (bytes[offset] !== 0xff || isPassedOver(bytes[offset + 1] ?? 0))) offset += 1
   return offset
 }
@@ -73,7 +73,7 @@ export const isWholeJpeg = (bytes: Uint8Array): boolean => {
   return false
 }
 
-/** Whether a WebP chunk holds pixels: its data begins as its kind requires. */
+/** Whether a WebP chunk has pixels: its data begins as its kind requires. */
 const hasWebpPixels = (bytes: Uint8Array, offset: number, length: number): boolean => {
   switch (nameAt(bytes, offset)) {
     case "VP8 ":

@@ -34,25 +34,25 @@ export interface Uploading extends Tenant {
 
 /** A removed image. */
 export interface RemovedImage {
-  /** Who had uploaded it; the removal is in each one's audit log. */
+  /** Who had uploaded it; the removal is recorded in each one's audit log. */
   readonly uploadedBy: ReadonlyArray<Tenant>
 }
 
 export interface ImagesOptions {
   /** The public URL of the service, without a trailing slash. */
   readonly publicUrl: string
-  /** Whether `isOwn` accepts http URLs: for a local start, which has no others. */
+  /** Whether `isOwn` accepts http URLs: for a local start, which has only those. */
   readonly plainHttp: boolean
   /** How much a tenant may upload in an hour, in megabytes (a million bytes); at least one image's 4 MiB. */
   readonly imageMegabytesPerHour: number
 }
 
-/** Product images, hosted by the service, since no purpose of the provider's files fits them (contract 4.10). */
+/** Product images, hosted by the service, since the provider's files have no purpose that fits them (contract 4.10). */
 export class Images extends Context.Tag("connected-payments/images/Images")<
   Images,
   {
     /**
-     * Counts an upload against what its tenant may upload in an hour, across all processes; called before the upload is
+     * Counts an upload towards what its tenant may upload in an hour, across all processes. Called before the upload is
      * read, so that a refused one costs nothing.
      */
     readonly admit: (tenant: Tenant, bytes: number) => Effect.Effect<void, ImageQuotaExceeded | ServiceUnavailable>
@@ -71,7 +71,7 @@ export class Images extends Context.Tag("connected-payments/images/Images")<
     readonly open: ImageStore["Type"]["open"]
     /**
      * Removes an image for everybody who uploaded it, on behalf of the operator; the same bytes may be uploaded again.
-     * None if there was no such image.
+     * None if there is no such image.
      */
     readonly remove: (name: ImageName, author: Author) => Effect.Effect<Option.Option<RemovedImage>, ServiceUnavailable>
     /** Whether a URL has the form that `store` returns; does not check that the image exists. */

@@ -7,10 +7,10 @@ import { type ImageName, ImageStore } from "./ImageStore.ts"
 /** How much of an image is in memory at once, per reader and stage; PostgreSQL sends each byte as two hex digits. */
 const sliceBytes = 128 * 1024
 
-/** Statements at once per process: images must not occupy the connections that payments need. */
+/** Concurrent statements per process: images must not occupy the connections that payments need. */
 const concurrentReads = 2
 
-/** Keeps images in the service's own database: nothing else to run, as long as they are few. */
+/** Keeps images in the service's own database, so that nothing else has to be run while they are few. */
 export const postgresImageStoreLayer: Layer.Layer<ImageStore, never, SqlClient.SqlClient> = Layer.effect(
   ImageStore,
   Effect.gen(function* () {
@@ -26,7 +26,7 @@ export const postgresImageStoreLayer: Layer.Layer<ImageStore, never, SqlClient.S
         orUnavailable
       )
 
-    /** The column is stored uncompressed, so a slice can be read alone. */
+    /** The column is stored uncompressed, so a slice can be read by itself */
     const slice = ({ format, sha256 }: ImageName, from: number) =>
       sql<{ slice: Buffer }>`
         SELECT substring(bytes FROM ${from + 1}::int FOR ${sliceBytes}::int) AS slice FROM payments.product_images
@@ -52,9 +52,9 @@ export const postgresImageStoreLayer: Layer.Layer<ImageStore, never, SqlClient.S
       put: ({ format, sha256 }, bytes) =>
         Effect.gen(function* () {
           const hash = Buffer.from(sha256, "hex")
-          // The lock makes a removal wait until the upload is recorded, so that it removes the record too
+          // The lock makes a removal wait until the upload is recorded, so that it removes the record, too
           const known = yield* sql`SELECT 1 FROM payments.product_images WHERE sha256 = ${hash} FOR KEY SHARE`
-          // Bytes that are stored already need not be sent
+          // Bytes that are already stored need not be sent
           if (known.length === 0) {
             yield* sql`
               INSERT INTO payments.product_images (sha256, format, bytes) VALUES (${hash}, ${format}, ${Buffer.from(bytes)})

@@ -6,13 +6,13 @@ import { annotateSpan } from "../telemetry/Spans.ts"
 import { contentTypes } from "./ImageFormat.ts"
 import { type ImageName, ImageStore } from "./ImageStore.ts"
 
-/** A bucket, and how long to wait for it. */
+/** A bucket, and how long to wait for its answers. */
 export interface S3ImageStoreOptions extends ImageStoreSettings {
-  /** For an answer to begin, and for each piece of it. Default 10 s. */
+  /** The longest wait for an answer to begin, and for each piece of it. Default 10 s. */
   readonly timeout?: Duration.DurationInput
 }
 
-/** An unexpected answer of the store. For operators. */
+/** An unexpected answer from the store. For operators. */
 class UnexpectedAnswer extends Data.TaggedError("UnexpectedAnswer")<{
   readonly method: string
   readonly status: number
@@ -42,7 +42,7 @@ const makeStore = (options: S3ImageStoreOptions): ImageStore["Type"] => {
     Effect.gen(function* () {
       const { signal } = yield* Effect.acquireRelease(
         Effect.sync(() => new AbortController()),
-        // Otherwise its connection is kept for a body that nobody reads
+        // Otherwise its connection would be kept for a body that nobody reads
         (controller) => Effect.sync(() => controller.abort())
       )
       const response = yield* Effect.tryPromise(() =>
@@ -79,7 +79,7 @@ const makeStore = (options: S3ImageStoreOptions): ImageStore["Type"] => {
     const length = response.headers.get("content-length") ?? ""
     return /^\d+$/.test(length)
       ? Effect.succeed(Number(length))
-      : new ServiceUnavailable({ cause: "The image store answers without a length" })
+      : new ServiceUnavailable({ cause: "The image store answered without a length" })
   }
 
   const size = (name: ImageName) => Effect.scoped(Effect.flatMap(send("HEAD", name), Effect.transposeMapOption(sizeOf)))
@@ -90,7 +90,7 @@ const makeStore = (options: S3ImageStoreOptions): ImageStore["Type"] => {
       Effect.flatMap(Effect.scoped(send("HEAD", name)), (known) =>
         Option.isSome(known) ? Effect.void : Effect.scoped(send("PUT", name, bytes))
       ),
-    // The store answers a deletion the same if there was nothing to delete
+    // The store's answer to a deletion is the same if there was nothing to delete
     remove: (name) =>
       Effect.flatMap(Effect.scoped(send("HEAD", name)), (known) =>
         Option.isSome(known) ? Effect.as(Effect.scoped(send("DELETE", name)), true) : Effect.succeed(false)

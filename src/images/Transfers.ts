@@ -3,7 +3,7 @@ import { RateLimitExceeded, ServiceUnavailable } from "../errors/Errors.ts"
 
 /** Bounds on how many images are transferred at once. */
 export interface TransferBounds {
-  /** In all, per process; one owner has at most a quarter, so that no one starves all others. */
+  /** Per process. One owner has at most a quarter, so that nobody can starve all the others. */
   readonly concurrency: number
   /** How long a further one waits for its turn. */
   readonly patience: Duration.DurationInput
@@ -18,7 +18,8 @@ export interface TransferBounds {
 export type TakeTurn = (owner: string) => Effect.Effect<void, RateLimitExceeded | ServiceUnavailable, Scope.Scope>
 
 /**
- * Holds a permit until the scope closes. A fiber of its own waits for it, so that one that comes too late is released.
+ * Holds a permit until the scope closes. A separate fiber waits for it, so that a permit that comes too late is
+ * released.
  */
 const hold = (semaphore: Effect.Semaphore) =>
   Effect.gen(function* () {
@@ -27,13 +28,13 @@ const hold = (semaphore: Effect.Semaphore) =>
     yield* Deferred.await(held)
   })
 
-/** Bounds transfers as the settings say. */
+/** Bounds transfers by these limits. */
 export const makeTransfers = ({ concurrency, patience }: TransferBounds): Effect.Effect<TakeTurn> =>
   Effect.map(Effect.makeSemaphore(concurrency), (all) => {
     const shares = new Map<string, { readonly semaphore: Effect.Semaphore; owners: number }>()
     const share = Math.max(1, Math.floor(concurrency / 4))
 
-    /** The owner's share, as long as it is in use. */
+    /** The owner's share, which exists while it is in use. */
     const shareOf = (owner: string) =>
       Effect.acquireRelease(
         Effect.sync(() => {

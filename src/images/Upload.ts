@@ -9,7 +9,7 @@ import { readBytes, type UnreadableRequest } from "../kit/Body.ts"
 /** The largest image that is accepted: 4 MiB (contract 4.10). */
 export const maxImageBytes = 4 * 1024 * 1024
 
-/** How many bytes a form may have around its image. */
+/** How many bytes a form may have in addition to its image. */
 const maxFormOverhead = 16 * 1024
 
 const filePart = "file"
@@ -18,7 +18,7 @@ const filePart = "file"
 const partReason = (name: string): string =>
   name === filePart ? "must be one part of the form, with the image as its file" : "is not a part that is known here"
 
-/** The image of a form that has it as its only part. */
+/** The image of a form whose only part it is. */
 const fromForm = (body: Buffer, contentType: string): Effect.Effect<Uint8Array, ValidationFailed | PayloadTooLarge> =>
   Effect.gen(function* () {
     const form = yield* Effect.tryPromise({
@@ -43,7 +43,7 @@ const fromForm = (body: Buffer, contentType: string): Effect.Effect<Uint8Array, 
     return new Uint8Array(yield* Effect.promise(() => file.arrayBuffer()))
   })
 
-/** The declared size of an upload; if it is missing or above the maximum, the maximum counts. */
+/** The declared size of an upload; the maximum if it is missing or larger. */
 export const declaredBytes = ({ headers }: HttpServerRequest.HttpServerRequest): number => {
   const declared = headers["content-length"] ?? ""
   return /^\d{1,15}$/.test(declared) ? Math.min(Number(declared), maxImageBytes) : maxImageBytes
@@ -61,7 +61,7 @@ export const readUpload = (
   const contentType = request.headers["content-type"] ?? ""
   const isForm = /^multipart\/form-data\s*;/i.test(contentType)
   return readBytes(request, isForm ? maxImageBytes + maxFormOverhead : maxImageBytes).pipe(
-    // If the sender went away there is nobody to answer: the edge ends the request
+    // If the sender is gone there is nobody to answer: the edge ends the request
     Effect.catchTag("RequestError", Effect.die),
     Effect.flatMap((body) => (isForm ? fromForm(body, contentType) : Effect.succeed(body)))
   )

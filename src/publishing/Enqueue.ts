@@ -3,16 +3,16 @@ import type { SqlClient, Statement } from "@effect/sql"
 /** Who asked for an attempt. */
 export type AttemptTrigger = "automatic" | "manual"
 
-/** A lease under which deliveries are put in the queue: fragments with its id and its length in milliseconds. */
+/** A lease under which deliveries are put in the queue: SQL fragments for its id and its length in milliseconds. */
 export interface EnqueueLease {
   readonly id: Statement.Fragment
   readonly millis: Statement.Fragment
 }
 
 /**
- * The part of a statement that puts new deliveries in the queue, each due at once, or under the lease: then its first
- * attempt is under way. `deliveries` is as for `enqueue`; `leased` names the part that says by `id` which are `leased`.
- * Returns `id` and `leased`.
+ * The part of a statement that puts new deliveries in the queue. Each is due at once, or is put there under the lease,
+ * with its first attempt already under way. `deliveries` is as for `enqueue`; `leased` names the part whose column
+ * `leased` says, by `id`, which deliveries are leased. Returns `id` and `leased`.
  */
 export const enqueueLeased = (
   sql: SqlClient.SqlClient,
@@ -31,10 +31,10 @@ export const enqueueLeased = (
 
 /**
  * The part of a statement that puts deliveries in the queue, due at once. Every statement that stores deliveries, or
- * queues them again, has it: none may be without its place there.
+ * queues them again, must include it: no delivery may be without its place in the queue.
  *
- * @param deliveries names the part of the statement that wrote them and returns their rows
- * @param trigger who asks for the attempt
+ * @param deliveries names the part of the statement that wrote the deliveries and returns their rows
+ * @param trigger who asked for the attempt
  */
 export const enqueue = (
   sql: SqlClient.SqlClient,

@@ -2,36 +2,36 @@ import { Context, Effect, Layer, type Scope } from "effect"
 import type { DeliveryId, EndpointId } from "../kit/Ids.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 
-/** A new delivery that is stored under a lease of this process's own worker, so that nobody has to claim it. */
+/** A new delivery that is stored under a lease of this process's own worker, so that no worker has to claim it. */
 export interface HandedDelivery extends Tenant {
   readonly id: DeliveryId
   readonly endpointId: EndpointId
   readonly eventId: string
-  /** The secrets that are bound to it, the newest first. */
+  /** The secrets that are bound to it, newest first. */
   readonly secretIds: ReadonlyArray<string>
   /** The exact text to sign and send. */
   readonly payload: string
   readonly traceparent: string | null
 }
 
-/** What the statement that stores deliveries says of those that it stored under the lease. */
+/** What the statement that stores deliveries returns about those that it stored under the lease. */
 export interface StoredUnderLease {
   readonly ids: ReadonlyArray<DeliveryId>
   /** In Unix milliseconds, by the database's clock. */
   readonly storedAt: number
 }
 
-/** A worker that takes new deliveries over. */
+/** A worker that can take over new deliveries. */
 export interface Recipient {
   /** How long its leases last, in milliseconds. */
   readonly leaseMillis: number
-  /** Keeps a place for one delivery to an endpoint; false if there is none. `take` or `release` follows. */
+  /** Reserves a place for one delivery to an endpoint; false if there is none. `take` or `release` must follow. */
   readonly reserve: (endpointId: EndpointId) => boolean
-  /** Gives up the place that was kept for one delivery to an endpoint. */
+  /** Gives up the place that was reserved for one delivery to an endpoint. */
   readonly release: (endpointId: EndpointId) => void
   /**
-   * Takes deliveries for which places were kept. Their lease began at `storedAt` by the database's clock, and not before
-   * `leasedAt` by `performance.now()`.
+   * Takes deliveries for which places were reserved. Their lease began at `storedAt` by the database's clock, and not
+   * before `leasedAt` by `performance.now()`.
    */
   readonly take: (
     deliveries: ReadonlyArray<HandedDelivery>,
@@ -40,16 +40,16 @@ export interface Recipient {
 }
 
 /**
- * Hands new deliveries to the worker of the same process as they are stored, while it has room for them: no wake-up and
- * no claim, and the consumer has the event a round trip sooner. Without such a worker, or without room, they wait in the
- * queue for any worker's claim.
+ * Hands new deliveries to the worker of the same process as they are stored, while it has room for them. This saves the
+ * wake-up and the claim, so the consumer gets the event one round trip sooner. Without such a worker, or without room,
+ * they wait in the queue until any worker claims them.
  */
 export class HandOver extends Context.Tag("connected-payments/publishing/HandOver")<
   HandOver,
   {
-    /** Has a worker take new deliveries over until the scope ends; the last one that is registered does. */
+    /** Registers a worker for new deliveries until the scope ends; the one registered last gets them. */
     readonly register: (recipient: Recipient) => Effect.Effect<void, never, Scope.Scope>
-    /** To be called before each statement that stores deliveries. */
+    /** Must be called before each statement that stores deliveries. */
     readonly begin: () => Handing
   }
 >() {
@@ -83,14 +83,14 @@ export class Handing {
     return this.#recipient?.leaseMillis ?? 0
   }
 
-  /** Whether a delivery is to be stored under the lease. */
+  /** Reserves a place for a delivery; returns whether it should be stored under the lease. */
   offer(delivery: HandedDelivery): boolean {
     if (this.#recipient === null || !this.#recipient.reserve(delivery.endpointId)) return false
     this.#reserved.set(delivery.id, delivery)
     return true
   }
 
-  /** The statement is committed: hands over what it stored under the lease. */
+  /** Called after the commit: hands over what the statement stored under the lease. */
   settle({ ids, storedAt }: StoredUnderLease): void {
     const stored: Array<HandedDelivery> = []
     for (const id of ids) {
@@ -102,7 +102,7 @@ export class Handing {
     if (stored.length > 0) this.#recipient?.take(stored, { id: this.lease, leasedAt: this.#leasedAt, storedAt })
   }
 
-  /** Nothing more is handed over. If the statement was committed after all, the lease will end. */
+  /** Ends the hand-over. If the statement was committed after all, the lease will expire. */
   cancel(): void {
     for (const { endpointId } of this.#reserved.values()) this.#recipient?.release(endpointId)
     this.#reserved.clear()

@@ -3,15 +3,15 @@ import type { PgClient } from "@effect/sql-pg"
 import { Effect, Redacted } from "effect"
 import pg from "pg"
 
-/** How often a connection is asked whether it still is one: a peer that vanished closes nothing. In milliseconds. */
+/** How often to check whether the connection still works, in milliseconds: a peer that vanished closes nothing. */
 const askEvery = 10_000
 
-/** How long it may take to connect and to answer, in milliseconds. */
+/** How long connecting, or an answer, may take, in milliseconds. */
 const patience = 5000
 
-/** What a listener is told. The methods return at once and don't throw. */
+/** The callbacks of a listener. They return at once and don't throw. */
 export interface ListenerCallbacks {
-  /** From now on it hears everything; what was sent before is lost. */
+  /** From now on every notification is heard; those sent before are lost. */
   readonly onListening: () => void
   readonly onNotification: (payload: string) => void
 }
@@ -27,8 +27,8 @@ const settingsOf = ({ database, host, password, port, ssl, url, username }: PgCl
 })
 
 /**
- * Listens to a channel on a connection of its own until that is lost, and then fails: `PgClient.listen` neither fails nor
- * connects again. A connection that is silently dead is found within 15 seconds.
+ * Listens to a channel on a separate connection and fails when that is lost, whereas `PgClient.listen` neither fails
+ * nor reconnects. A connection that is silently dead is found within 15 seconds.
  */
 export const listenOn = (
   config: PgClient.PgClientConfig,
@@ -47,7 +47,7 @@ export const listenOn = (
       close(client, asking)
       resume(Effect.fail(new SqlError.SqlError({ cause, message: "The listening connection is lost" })))
     }
-    // Asks by listening again, which changes nothing where the connection is alive
+    // Checks by listening again, which changes nothing if the connection is alive
     const listen = () => client.query(`LISTEN ${pg.escapeIdentifier(channel)}`)
     const asking = setInterval(() => void listen().catch(lost), askEvery)
     client.on("error", lost)
@@ -60,6 +60,6 @@ export const listenOn = (
 const close = (client: pg.Client, asking: NodeJS.Timeout): void => {
   clearInterval(asking)
   client.removeAllListeners("end")
-  // Nobody waits for its farewell, and a server that is gone gives none
+  // Nobody waits for the connection to close, and a server that is gone does not confirm it
   client.end().catch(() => {})
 }

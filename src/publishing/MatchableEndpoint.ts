@@ -3,7 +3,10 @@ import { signingSecretIds } from "../endpoints/SecretLifetime.ts"
 import type { Filters } from "../events/Filters.ts"
 import type { Subscriber } from "./NewDelivery.ts"
 
-/** An endpoint, as far as matching an event needs it. A paused one gets nothing, but is told what it missed. */
+/**
+ * The parts of an endpoint that matching an event needs. A paused endpoint gets nothing, but the event is recorded as
+ * skipped.
+ */
 export interface MatchableEndpoint extends Subscriber {
   readonly active: boolean
   readonly events: ReadonlyArray<string>
@@ -11,8 +14,8 @@ export interface MatchableEndpoint extends Subscriber {
 }
 
 /**
- * The endpoints of a tenant that are not deleted, as JSON: `MatchableEndpoint`s, paused ones included. `tenant` is the
- * row of the statement around it, with the tenant's columns.
+ * The endpoints of a tenant that are not deleted, as JSON: `MatchableEndpoint`s, paused ones included. `tenant` names a
+ * row of the surrounding statement that has the tenant's columns.
  */
 export const matchableEndpoints = (sql: SqlClient.SqlClient, tenant: string): Statement.Fragment =>
   sql.literal(`

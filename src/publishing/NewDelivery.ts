@@ -1,13 +1,13 @@
 import { type DeliveryId, deliveryId, type EndpointId } from "../kit/Ids.ts"
 
-/** One endpoint that an event goes to. */
+/** An endpoint that an event goes to. */
 export interface Subscriber {
   readonly endpointId: EndpointId
-  /** The secrets that will sign: the current one first. */
+  /** The secrets that will sign, the current one first. */
   readonly secretIds: ReadonlyArray<string>
 }
 
-/** A delivery as it is stored with its event. */
+/** A delivery as stored with its event. */
 export interface NewDelivery {
   readonly id: DeliveryId
   readonly endpointId: EndpointId
@@ -15,7 +15,7 @@ export interface NewDelivery {
   readonly secretIds: ReadonlyArray<string>
 }
 
-/** The deliveries of an event: the same event and endpoint always get the same id. */
+/** The deliveries of an event. The same event and endpoint always get the same id. */
 export const newDeliveries = (
   event: { readonly id: string; readonly receivedAt: Date },
   subscribers: ReadonlyArray<Subscriber>

@@ -13,35 +13,35 @@ import { makeOutboundEventsRepo } from "./OutboundEventsRepo.ts"
 import { matchEvent } from "./Publication.ts"
 import { WakeUp } from "./WakeUp.ts"
 
-/** How an embedding team's events are told apart from others'. */
+/** The options that distinguish an embedding team's events from others. */
 export interface OutboundEventsOptions {
   /**
-   * What the envelopes say as `source.provider`: lowercase letters, digits and `_`, up to 40, such as `orders`. Not
-   * `stripe` or `svc_test`, which stand for events that payments and synthetic tests gave rise to.
+   * `source.provider` of the envelopes: lowercase letters, digits and `_`, up to 40 characters, such as `orders`. Not
+   * `stripe` or `svc_test`, which mark events that come from the provider and synthetic tests.
    */
   readonly source: string
 }
 
-/** An event of an embedding team's own. */
+/** An embedding team's own event. */
 export interface OutboundEvent extends Tenant {
-  /** A type of the catalog in force. */
+  /** A type from the catalog in use. */
   readonly type: string
-  /** A JSON object; no personal data, secrets or metadata belong in it (contract 6.2). */
+  /** A JSON object, without personal data, secrets or metadata (contract 6.2). */
   readonly data: Readonly<Record<string, unknown>>
   /**
-   * The team's own id of what happened, 1 to 255 printable characters, `source.event_id` of the envelope. Published
-   * again under the same id and type, an event changes nothing: so a repeat is safe. Default: a new id.
+   * The team's own id for what happened, 1 to 255 printable characters; `source.event_id` of the envelope. Publishing
+   * again under the same id and type changes nothing, so a repeat is safe. Default: a new id.
    */
   readonly id?: string
-  /** When it happened; default now. */
+  /** When it happened. Default: now. */
   readonly createdAt?: Date
-  /** What the filters `prices`, `products` and `metadata` look at; it is never delivered. Default: not applicable. */
+  /** What the filters `prices`, `products` and `metadata` read; never delivered. Default: not applicable. */
   readonly subjects?: Partial<FilterSubjects>
 }
 
 /**
- * An event of one catalog: its `data` is what the catalog's schema of its `type` says, or any JSON object if the catalog
- * has none. The catalog's types must be literals: declare it `as const`.
+ * An event of one catalog. Its `data` has the type of the catalog's schema for its `type`, or is any JSON object if the
+ * catalog has none. The catalog's types must be literals: declare it `as const`.
  */
 export type OutboundEventOf<Catalog extends ReadonlyArray<CatalogEntry>> = EventOfEntry<Catalog[number]>
 
@@ -54,23 +54,24 @@ type EventOfEntry<Entry extends CatalogEntry> = Entry extends CatalogEntry
     }
   : never
 
-/** What became of a published event. */
+/** The result of publishing an event. */
 export interface Published {
   /** The envelope's id, `svc_evt_…`. */
   readonly eventId: string
-  /** How many deliveries were queued; 0 of a repeat. */
+  /** How many deliveries were queued; 0 for a repeat. */
   readonly deliveries: number
-  /** How many paused endpoints would have taken it. */
+  /** How many paused endpoints would have received it. */
   readonly skipped: number
-  /** Whether this id and type were published before. */
+  /** Whether this id and type had been published before. */
   readonly duplicate: boolean
 }
 
-/** An event can't be published as it is; nothing was stored. For the team that publishes. */
+/** The event can't be published as it is; nothing was stored. For the team that publishes. */
 export class EventNotPublishable extends Data.TaggedError("EventNotPublishable")<{
   /**
-   * `unknown_type`: the catalog has no such type. `invalid_data`: the catalog's schema of the type refuses the data, or
-   * it is no JSON. `invalid_id`: not 1 to 255 printable characters. `unknown_organization`: it is not known here.
+   * `unknown_type`: the catalog has no such type. `invalid_data`: the catalog's schema for the type refuses the data,
+   * or the data is not JSON. `invalid_id`: not 1 to 255 printable characters. `unknown_organization`: the service does
+   * not know the organization.
    */
   readonly reason: "unknown_type" | "invalid_data" | "invalid_id" | "unknown_organization"
   readonly message: string
@@ -82,18 +83,19 @@ export class OutboundEvents extends Context.Tag("connected-payments/publishing/O
   OutboundEvents,
   {
     /**
-     * Stores an event with the deliveries of every endpoint that subscribes to its type and whose filters it passes,
-     * and wakes the workers. Inside a transaction of the same `SqlClient` it is part of that: what the transaction
-     * changes and its event are stored together or not at all. Use `transact` for that, or `announce` after your commit.
+     * Stores an event with the deliveries to every endpoint that subscribes to its type and whose filters it passes,
+     * and wakes the workers. Inside a transaction of the same `SqlClient` it becomes part of it: the event and the
+     * transaction's other changes are stored together or not at all. In that case use `transact`, or `announce` after
+     * your commit.
      */
     readonly publish: (event: OutboundEvent) => Effect.Effect<Published, EventNotPublishable | ServiceUnavailable>
     /**
-     * Runs an effect, `publish` included, in one transaction, and wakes the workers once it is committed. Every database
-     * failure is a `SqlError`, at COMMIT too; repeated on a serialization failure or a deadlock, so the effect must not
-     * do anything outside the database.
+     * Runs an effect, `publish` included, in one transaction, and wakes the workers after the commit. Every database
+     * failure is a `SqlError`, at COMMIT too. The effect is repeated after a serialization failure or a deadlock, so it
+     * must not do anything outside the database.
      */
     readonly transact: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError.SqlError, R>
-    /** Wakes the workers, after a commit of one's own. Without it they find what is due at their next look. */
+    /** Wakes the workers, after a commit of your own. Without it they find the deliveries the next time they poll. */
     readonly announce: Effect.Effect<void>
   }
 >() {
@@ -103,8 +105,8 @@ export class OutboundEvents extends Context.Tag("connected-payments/publishing/O
     Layer.effect(OutboundEvents, makeOutboundEvents(options))
 
   /**
-   * `publish` for the events of a catalog of literal types (`as const`): the compiler holds each event's `data` against the
-   * schema of its `type`. Give it the catalog that the layer was given; `publish` itself checks what it is given in any case.
+   * `publish` for the events of a catalog of literal types (`as const`): the compiler checks each event's `data`
+   * against the schema for its `type`. Pass the catalog that the layer uses; `publish` checks every event in any case.
    */
   static readonly publisher =
     <const Catalog extends ReadonlyArray<CatalogEntry>>(_catalog: Catalog) =>
@@ -138,7 +140,7 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
     if (!wellFormedId.test(id)) {
       return yield* new EventNotPublishable({
         reason: "invalid_id",
-        message: "An event's id has 1 to 255 printable characters."
+        message: "An event's id must have 1 to 255 printable characters."
       })
     }
     const dataSchema: Schema.Schema.AnyNoContext = entry.data ?? JsonObject
@@ -147,7 +149,7 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
         (cause) =>
           new EventNotPublishable({
             reason: "invalid_data",
-            message: `The data is not what the catalog says of ${event.type}.`,
+            message: `The data is not valid for the event type ${event.type}.`,
             cause
           })
       )
@@ -165,7 +167,7 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
     if (endpoints === undefined) {
       return yield* new EventNotPublishable({
         reason: "unknown_organization",
-        message: "The organization is not known here: make it with Organizations first."
+        message: "The organization is not known here: create it with Organizations first."
       })
     }
     const stored = yield* repo.insert(event, {
@@ -196,11 +198,13 @@ const subjectsOf = ({ subjects = {} }: OutboundEvent): FilterSubjects => ({
   metadata: subjects.metadata ?? null
 })
 
-/** Derived as that of a provider's event: none of the four holds a newline, and the source is never the provider. */
+/**
+ * Derived like the id of a provider's event: none of the four holds a newline, and the source is never the provider.
+ */
 const outboundEventId = ({ environment, type }: OutboundEvent, source: string, sourceEventId: string): string =>
   `svc_evt_${createHash("sha256").update([environment, source, sourceEventId, type].join("\n")).digest("hex")}`
 
-/** The exact text that is signed and sent, with the contract's order of keys. */
+/** The exact JSON text that is signed and sent, with the contract's order of keys. */
 const encode = (
   event: OutboundEvent,
   of: { readonly eventId: string; readonly source: string; readonly sourceEventId: string; readonly createdAt: Date }

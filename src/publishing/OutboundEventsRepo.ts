@@ -11,7 +11,7 @@ import {
   storingParts
 } from "./Publication.ts"
 
-/** An event to store with everything that it leads to. */
+/** An event to store with its deliveries. */
 export interface NewOutboundEvent {
   readonly event: NewEvent
   readonly receivedAt: Date
@@ -19,7 +19,7 @@ export interface NewOutboundEvent {
   readonly traceparent: string | null
 }
 
-/** What was stored of an event. */
+/** What was stored for an event. */
 export interface StoredOutboundEvent {
   readonly isNew: boolean
   readonly deliveries: number
@@ -28,7 +28,7 @@ export interface StoredOutboundEvent {
 
 /** The SQL of the slice; nobody outside it imports this. */
 export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
-  /** The tenant's endpoints that are not deleted, paused ones included; nothing where there is no such tenant. */
+  /** The tenant's endpoints that are not deleted, paused ones included; undefined if there is no such tenant. */
   findEndpoints: (tenant: Tenant): Effect.Effect<ReadonlyArray<MatchableEndpoint> | undefined, SqlError.SqlError> =>
     Effect.map(
       sql<{ readonly endpoints: ReadonlyArray<MatchableEndpoint> }>`
@@ -39,8 +39,8 @@ export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
     ),
 
   /**
-   * Stores an event, its deliveries and what paused endpoints missed in one statement. An event that is known changes
-   * nothing.
+   * Stores an event, its deliveries and what paused endpoints missed, in one statement. An event that is stored already
+   * changes nothing.
    */
   insert: (tenant: Tenant, { event, receivedAt, sourceEventId, traceparent }: NewOutboundEvent) => {
     const of = parametersFor(sql, publicationValues([{ events: [event], receivedAt }]))

@@ -5,9 +5,9 @@ import type { MatchableEndpoint } from "./MatchableEndpoint.ts"
 import { type NewDelivery, newDeliveries, type Subscriber } from "./NewDelivery.ts"
 
 /**
- * The door: an event is stored with its deliveries, or not at all. What a notification leads to, what a replay makes up
- * for, a team's own events and synthetic tests are all stored by these parts of a statement, so that none of them can
- * store an event without queueing its deliveries, or go to an endpoint that was deleted or paused meanwhile.
+ * The only way in: an event is stored with its deliveries, or not at all. Events from notifications, from replays, from
+ * an embedding team and from synthetic tests are all stored by these parts of a statement. So none of them can store an
+ * event without queueing its deliveries, or send to an endpoint that was deleted or paused in the meantime.
  */
 
 /** An event to store, with the endpoints that it goes to. */
@@ -16,17 +16,17 @@ export interface NewEvent {
   readonly type: string
   /** The exact text that is signed and sent. */
   readonly payload: string
-  /** Paused endpoints included: those are told what they missed. */
+  /** Includes paused endpoints, for which the event is recorded as skipped. */
   readonly matching: ReadonlyArray<Subscriber>
 }
 
-/** An event whose endpoints were found by `matchEvent`. */
+/** An event with the endpoints that `matchEvent` found. */
 export interface MatchedEvent<Type extends string = string> extends NewEvent {
   readonly type: Type
   readonly matching: ReadonlyArray<MatchableEndpoint>
 }
 
-/** An event before it is known to whom it goes. */
+/** An event whose endpoints have not been found yet. */
 export interface MatchableEvent<Type extends string> extends Pick<NewEvent, "id" | "payload"> {
   readonly type: Type
   readonly data: Readonly<Record<string, unknown>>
@@ -44,28 +44,28 @@ export const matchEvent = <Type extends string>(
   matching: endpoints.filter(({ events, filters }) => events.includes(type) && passes(filters, { data, subjects }))
 })
 
-/** What is published at once: events that came together. */
+/** Events that came together and are published at once. */
 export interface Publication {
   readonly events: ReadonlyArray<NewEvent>
   readonly receivedAt: Date
 }
 
-/** The values of the parts below, by their names. Positions count the publications, from 1. */
+/** The values of the parts below, by name. Positions count the publications, from 1. */
 export interface PublicationValues {
   readonly eventIds: ReadonlyArray<string>
   readonly eventTypes: ReadonlyArray<string>
   readonly eventPayloads: ReadonlyArray<string>
   readonly eventPositions: ReadonlyArray<number>
-  /** A delivery for each event and endpoint, as JSON. */
+  /** One delivery for each event and endpoint, as JSON. */
   readonly deliveries: string
 }
 
-/** Whether a delivery of an event is to be stored under a lease. */
+/** Decides whether a delivery of an event should be stored under a lease. */
 export type OfferDelivery<P extends Publication> = (delivery: NewDelivery, event: NewEvent, publication: P) => boolean
 
 /**
- * The values of publications. The same event, endpoint and time always give a delivery the same id. `offer` is asked once
- * for each delivery; default: none is stored under a lease.
+ * The values for publications. The same event, endpoint and time always give a delivery the same id. `offer` is called
+ * once for each delivery; default: none is stored under a lease.
  */
 export const publicationValues = <P extends Publication>(
   publications: ReadonlyArray<P>,
@@ -92,10 +92,10 @@ export const publicationValues = <P extends Publication>(
   }
 }
 
-/** Where the statement around has these values: parameters, or literals. */
+/** How the surrounding statement refers to these values: as parameters, or as literals. */
 export type PublicationParameters = Readonly<Record<keyof PublicationValues, Statement.Fragment>>
 
-/** `PublicationParameters` for a statement that is written for one publication. */
+/** `PublicationParameters` for a statement with one publication. */
 export const parametersFor = (sql: SqlClient.SqlClient, values: PublicationValues): PublicationParameters => ({
   eventIds: sql`${values.eventIds}`,
   eventTypes: sql`${values.eventTypes}`,
@@ -104,16 +104,16 @@ export const parametersFor = (sql: SqlClient.SqlClient, values: PublicationValue
   deliveries: sql`${values.deliveries}`
 })
 
-/** What a publication came from. */
+/** Where a publication comes from. */
 export interface PublicationSource {
-  /** The provider's event that gave rise to it; null for what others publish. */
+  /** The provider event that it comes from; null if there is none. */
   readonly providerEventId: string | null
   /** What a skipped event names as its source. */
   readonly sourceEventId: string | null
   readonly traceparent: string | null
 }
 
-/** The part `source` of a statement that is written for one publication; others have more columns and rows in theirs. */
+/** The part `source` of a statement with one publication; others have more columns and rows in theirs. */
 export const sourcePart = (
   sql: SqlClient.SqlClient,
   tenant: { readonly organizationId: string; readonly environment: string },
@@ -127,22 +127,25 @@ export const sourcePart = (
 
 /** What differs between those who publish. */
 export interface PublicationRules {
-  /** The part of the statement that holds the sources to be stored. Default: `source`, so all of them. */
+  /** The part of the statement that holds the sources to store. Default: `source`, so all of them. */
   readonly from?: string
   /** Whether the deliveries are synthetic tests. */
   readonly test?: boolean
-  /** Conditions of the statement around: whether deliveries and skipped events are stored. Default: always. */
+  /** Conditions in the surrounding statement: whether deliveries and skipped events are stored. Default: always. */
   readonly deliveriesIf?: Statement.Fragment
   readonly skippedIf?: Statement.Fragment
-  /** The lease for deliveries that are offered; none is given without it. Then the part `queued` has `id` and `leased`. */
+  /**
+   * The lease for deliveries that are offered; without it, none is leased. With it, the part `queued` returns `id` and
+   * `leased`.
+   */
   readonly lease?: EnqueueLease
-  /** Whether an event of the type in this column is stored at all. Default: any. */
+  /** Whether an event is stored at all, by the column with its type. Default: any is. */
   readonly admits?: (column: string) => Statement.Fragment
 }
 
 /**
- * The part `matching`, which stands behind `source`: the deliveries whose endpoints are still there, with `active`. What
- * is paused by now is skipped, what is deleted is gone, whatever was looked up before.
+ * The part `matching`, which follows `source`: the deliveries whose endpoints still exist, with `active`. An endpoint
+ * that is paused by now skips the event, and a deleted one gets nothing, whatever an earlier look-up found.
  */
 export const matchingPart = (
   sql: SqlClient.SqlClient,
@@ -160,8 +163,8 @@ export const matchingPart = (
   )`
 
 /**
- * The parts `event`, `delivery`, `queued` and `skipped`, which stand behind `matching`. An event or delivery that exists
- * stays as it is: `event` and `delivery` hold what is new.
+ * The parts `event`, `delivery`, `queued` and `skipped`, which follow `matching`. An event or delivery that exists
+ * already stays as it is: `event` and `delivery` hold only the new ones.
  */
 export const storingParts = (
   sql: SqlClient.SqlClient,

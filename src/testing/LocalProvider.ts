@@ -20,10 +20,7 @@ const make: Effect.Effect<LocalProvider["Type"], EmulatorError, Scope.Scope> = E
   return { emulator, options }
 })
 
-/**
- * The provider's emulator on a free port of this machine, in memory, and the options that the service needs to reach
- * it.
- */
+/** The provider's emulator, in memory, on a free local port, with the options that the service needs to reach it. */
 export class LocalProvider extends Context.Tag("connected-payments/testing/LocalProvider")<
   LocalProvider,
   {

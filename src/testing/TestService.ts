@@ -20,14 +20,14 @@ export class TestServiceFailed extends Data.TaggedError("TestServiceFailed")<{
   readonly cause: unknown
 }> {}
 
-/** What differs from the default test service; see `EmbeddedServiceOptions`. */
+/** The differences from the default test service; see `EmbeddedServiceOptions`. */
 export interface TestServiceOptions {
   readonly settings?: NonNullable<EmbeddedServiceOptions["settings"]>
-  /** A provider in place of the emulator, or around it. */
+  /** A provider that replaces the emulator, or wraps it. */
   readonly provider?: Layer.Layer<Provider, never, LocalProvider>
 }
 
-/** A running service with one organization, its linked sandbox account and a key that may do everything. */
+/** A running service with one organization, its linked sandbox account and a key with all permissions. */
 export interface RunningTestService {
   /** Such as `http://127.0.0.1:40123`. */
   readonly baseUrl: string
@@ -35,17 +35,20 @@ export interface RunningTestService {
   readonly accountId: string
   /** A sandbox key with `*` and `webhook-endpoints:*`. */
   readonly apiKey: Redacted.Redacted
-  /** The provider's emulator: its `trigger` makes things happen. Its notifications go to the service. */
+  /**
+   * The provider's emulator, whose `trigger` simulates what happens at the provider. Its notifications go to the
+   * service.
+   */
   readonly emulator: Emulator
   readonly services: Context.Context<Services>
 }
 
-/** The whole service on real HTTP, with the emulator behind it, for the length of a test suite. */
+/** The whole service, served over real HTTP and backed by the emulator, for the duration of a test suite. */
 export class TestService extends Context.Tag("connected-payments/testing/TestService")<
   TestService,
   RunningTestService
 >() {
-  /** On an embedded PostgreSQL: nothing has to be provided. */
+  /** With an embedded PostgreSQL, so nothing has to be provided. */
   static readonly layer = (
     options: TestServiceOptions = {}
   ): Layer.Layer<
@@ -54,7 +57,7 @@ export class TestService extends Context.Tag("connected-payments/testing/TestSer
   > =>
     this.layerOnDatabase(options).pipe(Layer.provideMerge(embeddedClientLayer), Layer.provide(EmbeddedDatabase.layer))
 
-  /** On the database of the `PgClient` in its context. */
+  /** With the database of the `PgClient` in its context. */
   static readonly layerOnDatabase = (
     options: TestServiceOptions = {}
   ): Layer.Layer<
@@ -64,7 +67,7 @@ export class TestService extends Context.Tag("connected-payments/testing/TestSer
   > => Layer.scoped(TestService, make(options)).pipe(Layer.provideMerge(LocalProvider.layer))
 }
 
-/** Settings with quick polling, local destinations, and limits that no test reaches. */
+/** Settings with fast polling, local destinations, and limits that no test reaches. */
 const testSettings = Effect.map(defaultSettings, ({ delivery }): EmbeddedServiceOptions["settings"] => ({
   mode: "local",
   host: "127.0.0.1",
@@ -76,7 +79,7 @@ const testSettings = Effect.map(defaultSettings, ({ delivery }): EmbeddedService
   delivery: { ...delivery, timeout: Duration.seconds(5), pollInterval: Duration.millis(100) }
 }))
 
-/** Not a secret: what a test encrypts is removed with its database. */
+/** Not a secret: the data that a test encrypts is removed with its database. */
 const masterKeys: EmbeddedServiceOptions["masterKeys"] = [
   { id: "testing", key: Redacted.make(new Uint8Array(32).fill(1)) }
 ]

@@ -22,7 +22,7 @@ export interface PaymentFailedData {
   readonly failure_code: string | null
 }
 
-/** A charge of which some or all was refunded: `data` of `payment.refunded`. */
+/** A charge that was refunded in part or in full: `data` of `payment.refunded`. */
 export interface PaymentRefundedData {
   /** The charge */
   readonly charge_id: string
@@ -32,7 +32,7 @@ export interface PaymentRefundedData {
   readonly amount_refunded: number
   /** Lowercase ISO 4217 currency code */
   readonly currency: string
-  /** Whether nothing of the charge is left to refund */
+  /** Whether the full amount was refunded */
   readonly fully_refunded: boolean
 }
 
@@ -121,7 +121,7 @@ export interface SubscriptionPaymentFailedData {
   readonly subscription_id: string
   /** The invoice */
   readonly invoice_id: string
-  /** What is due on the invoice, in the smallest currency unit */
+  /** The amount due on the invoice, in the smallest currency unit */
   readonly amount_due: number
   /** Lowercase ISO 4217 currency code */
   readonly currency: string

@@ -1,6 +1,6 @@
 /**
- * The events that a consumer receives, as plain types (contract 6). This module and its neighbours depend on
- * nothing, so that a consumer can take them alone.
+ * The events that a consumer receives, as plain types (contract 6). The modules in this directory have no dependencies,
+ * so that a consumer can use them on their own.
  */
 import { knownTypes, type WebhookEventData } from "./EventData.ts"
 
@@ -9,13 +9,13 @@ export type * from "./EventData.ts"
 /** An event type of the catalog. */
 export type WebhookEventType = keyof WebhookEventData
 
-/** What every event carries (contract 6.1). */
+/** The fields of every event (contract 6.1). */
 export interface WebhookEnvelope<Type extends string, Data> {
-  /** Stable across retries: deduplicate by it, durably. */
+  /** The same on every attempt: deduplicate by it, durably. */
   readonly id: string
   readonly type: Type
   readonly version: 1
-  /** ISO 8601, UTC. Order among deliveries is not guaranteed: compare this instead. */
+  /** ISO 8601, UTC. Deliveries can arrive in any order: compare this instead. */
   readonly created_at: string
   /** False in the sandbox. */
   readonly livemode: boolean
@@ -38,18 +38,18 @@ export type WebhookEventOf<Type extends WebhookEventType> = WebhookEnvelope<Type
 export type KnownWebhookEvent = { readonly [Type in WebhookEventType]: WebhookEventOf<Type> }[WebhookEventType]
 
 /**
- * The name of a type that this version of the kit does not know. At run time it is the name as it was sent; to the
- * compiler it is text of a form that no name of the catalog has, since that alone makes comparing `type` with a name
- * narrow to that name's event. Assign it to a `string` to compare it with a name that the kit lacks.
+ * The name of a type that this version of the kit does not know. At run time it is the name as it was sent. To the
+ * compiler it is text of a form that no name in the catalog has: only then does comparing `type` with a name narrow to
+ * that name's event. Assign it to a `string` to compare it with a name that the kit lacks.
  */
 export type UnknownWebhookEventType = `(unknown) ${string}`
 
-/** An event of a type added to the catalog after this version of the kit. Acknowledge it (2xx) if you have no use for it. */
+/** An event of a type added to the catalog after this version of the kit. Acknowledge it (2xx) if you don't use it. */
 export type UnknownWebhookEvent = WebhookEnvelope<UnknownWebhookEventType, { readonly [field: string]: unknown }>
 
-/** Whatever a verified delivery can hold. */
+/** Any event that a verified delivery can contain. */
 export type WebhookEvent = KnownWebhookEvent | UnknownWebhookEvent
 
-/** Whether the event's type is one that this version of the kit knows. */
+/** Whether this version of the kit knows the event's type. */
 export const isKnownWebhookEvent = (event: WebhookEvent): event is KnownWebhookEvent =>
   Object.hasOwn(knownTypes, event.type)

@@ -32,10 +32,10 @@ const bytesOf = async (request: Request, maxBytes: number): Promise<Uint8Array> 
 }
 
 /**
- * Verifies a Fetch `Request` and answers its event, for handlers that make the response themselves. Rejects as
- * `verifyWebhook` throws, and with a `TypeError` where the body was read already.
+ * Verifies a Fetch `Request` and returns its event, for handlers that create the response themselves. Rejects with what
+ * `verifyWebhook` throws, and with a `TypeError` if the body was read already.
  *
- * @param options.maxBodyBytes the most bytes that are read, `defaultMaxBodyBytes` unless given
+ * @param options.maxBodyBytes how many bytes are read at most; default `defaultMaxBodyBytes`
  */
 export const verifyFetchWebhook = async (
   request: Request,
@@ -48,7 +48,7 @@ export const verifyFetchWebhook = async (
   })
 
 /**
- * A receiving endpoint for everything that takes a Fetch `Request` and answers a `Response`: Hono, Next.js route
+ * A receiving endpoint for everything that turns a Fetch `Request` into a `Response`: Hono, Next.js route
  * handlers, Remix, Bun, Deno and workers with Node's `crypto`. Answers as `WebhookAnswer` says.
  *
  * ```ts
@@ -62,7 +62,7 @@ export const verifyFetchWebhook = async (
  * })
  * ```
  *
- * Throws a `TypeError` at once where the options can't work, e.g. with an empty secret.
+ * Throws a `TypeError` at once if the options can't work, e.g. if a secret is empty.
  */
 export const fetchWebhookHandler = (options: WebhookHandlerOptions): ((request: Request) => Promise<Response>) => {
   checkOptions(options)

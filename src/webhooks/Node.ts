@@ -19,10 +19,12 @@ const consumed = () =>
       '"application/json" }): the signature is over the exact bytes.'
   )
 
-/** How much beyond its bound a body is read and thrown away, so that the answer reaches a sender that is still sending. */
+/**
+ * How much beyond its bound a body is read and discarded, so that the answer reaches a sender that is still sending.
+ */
 const maxDiscardedBytes = 1024 * 1024
 
-/** The exact bytes of a request. What a raw body parser read is taken as it is. */
+/** The exact bytes of a request. A body that a raw body parser has read is used as it is. */
 const bytesOf = (request: NodeWebhookRequest, maxBytes: number): Promise<Uint8Array> => {
   const { body } = request
   if (ArrayBuffer.isView(body)) {
@@ -47,7 +49,7 @@ const bytesOf = (request: NodeWebhookRequest, maxBytes: number): Promise<Uint8Ar
       request.off("data", onData).off("end", onEnd).off("close", onLost)
       outcome()
     }
-    // The error's listener stays: a connection that is lost later must not end the process
+    // The `error` listener stays: a connection that is lost later must not end the process
     request.on("data", onData).on("end", onEnd).on("close", onLost).on("error", onLost)
   })
 }
@@ -58,16 +60,16 @@ const headerOf = (request: NodeWebhookRequest, name: string): string | undefined
 }
 
 const send = (response: ServerResponse, { body, headers, status }: WebhookAnswer): void => {
-  // The sender may be gone, or somebody has answered in the meantime
+  // The sender may be gone, or something else may have answered in the meantime
   if (response.headersSent || response.destroyed) return
   response.writeHead(status, headers).end(body)
 }
 
 /**
- * Verifies a request of Node's `http` server and answers its event, for handlers that write the response themselves.
- * Rejects as `verifyWebhook` throws, and with a `TypeError` where the body was read already.
+ * Verifies a request of Node's `http` server and returns its event, for handlers that write the response themselves.
+ * Rejects with what `verifyWebhook` throws, and with a `TypeError` if the body was read already.
  *
- * @param options.maxBodyBytes the most bytes that are read, `defaultMaxBodyBytes` unless given
+ * @param options.maxBodyBytes how many bytes are read at most; default `defaultMaxBodyBytes`
  */
 export const verifyNodeWebhook = async (
   request: NodeWebhookRequest,
@@ -100,7 +102,7 @@ const receive = (request: NodeWebhookRequest, options: WebhookHandlerOptions): P
  *   onEvent: async (event) => {
  *     if (event.test === true) return
  *     if (event.type === "payment.succeeded") {
- *       // In one transaction: insert event.id (a known one: stop), match the order, its amount and currency, mark it paid
+ *       // In one transaction: insert event.id (stop if it is known), match the order, its amount and currency, mark it paid
  *       await orders.markPaid(event.id, event.data)
  *     }
  *   }
@@ -110,7 +112,7 @@ const receive = (request: NodeWebhookRequest, options: WebhookHandlerOptions): P
  * ).listen(8080)
  * ```
  *
- * Throws a `TypeError` at once where the options can't work, e.g. with an empty secret.
+ * Throws a `TypeError` at once if the options can't work, e.g. if a secret is empty.
  */
 export const nodeWebhookHandler = (
   options: WebhookHandlerOptions
@@ -120,17 +122,17 @@ export const nodeWebhookHandler = (
 }
 
 /**
- * A receiving endpoint for Express (4 and 5), and for what takes handlers of its form. It reads the raw body itself, so
- * register it before `express.json()`; behind `express.raw()` it works as well.
+ * A receiving endpoint for Express (4 and 5), and for frameworks with handlers of the same form. It reads the raw body
+ * itself, so register it before `express.json()`; it also works after `express.raw()`.
  *
  * ```ts
  * app.post("/webhooks", expressWebhookHandler({ secret, organizationId, livemode: false, onEvent }))
  * app.use(express.json())
  * ```
  *
- * Where a JSON parser has read the body already, no signature can be checked: a `TypeError` that says so goes to
- * `onError` and the service is answered 500, so that the event comes again once the order is right. What `onRefused` or
- * `onError` throw goes to Express's own error handler.
+ * If a JSON parser has read the body already, no signature can be checked: `onError` gets a `TypeError` that says so, and
+ * the answer is 500, so that the event is sent again and succeeds once the order of the middleware is right. Whatever
+ * `onRefused` or `onError` throws goes to Express's own error handler.
  */
 export const expressWebhookHandler = (
   options: WebhookHandlerOptions

@@ -2,18 +2,18 @@ import type { WebhookEvent } from "./Events.ts"
 import { refusedHeader, writeRefusal } from "./Refusals.ts"
 import { secretsOf, verifyWebhook, type WebhookExpectations, WebhookVerificationError } from "./Verify.ts"
 
-/** What to answer to a delivery, whatever the framework (contract 9.2): the adapters stand on this. */
+/** How to answer a delivery, whatever the framework (contract 9.2). The adapters are built on this. */
 
-/** The most bytes of a body that the adapters read unless told otherwise: 256 KiB. Events are far smaller. */
+/** How many bytes of a body the adapters read by default: 256 KiB. Events are far smaller. */
 export const defaultMaxBodyBytes = 256 * 1024
 
 /**
- * Thrown by `onEvent` to have the event sent again, e.g. since the order that it belongs to is not there yet: answered
- * 503, and not reported to `onError`. The service makes six attempts over about 16 hours.
+ * Thrown by `onEvent` to have the event sent again, e.g. because its order is not stored yet. It is answered 503 and
+ * not reported to `onError`. The service makes six attempts over about 16 hours.
  */
 export class RetryWebhook extends Error {
   override readonly name = "RetryWebhook"
-  /** How long to wait at least, in whole seconds; sent as `Retry-After`. */
+  /** The minimum wait in whole seconds; sent as `Retry-After`. */
   readonly afterSeconds: number | undefined
 
   constructor(message?: string, options: ErrorOptions & { readonly afterSeconds?: number } = {}) {
@@ -22,37 +22,41 @@ export class RetryWebhook extends Error {
   }
 }
 
-/** What is known of a delivery beside its event. */
+/** What is known about a delivery besides its event. */
 export interface WebhookDelivery {
-  /** `Service-Delivery-ID`, the same in each attempt. It is not signed: for your logs alone, never for deduplication. */
+  /**
+   * `Service-Delivery-ID`, the same in each attempt. It is not signed: use it only in your logs, never to deduplicate.
+   */
   readonly id: string | null
 }
 
-/** How a receiving endpoint works. */
+/** The options of a receiving endpoint. */
 export interface WebhookHandlerOptions extends WebhookExpectations {
   /**
-   * Stores the receipt and the effect of a verified event. Its success is answered 204; any failure is answered 503, so
-   * that the event comes again. Events come at least once and in any order: recognize `test`, deduplicate by `id` in the
-   * transaction of the effect, and guard the effect by `payment_id`. Answer within 10 seconds, or the attempt is given up.
+   * Stores the receipt and the effect of a verified event. If it succeeds, the answer is 204; if it fails, 503, so that
+   * the event is sent again. Events come at least once and in any order: recognize `test`, deduplicate by `id` in the
+   * transaction of the effect, and guard the effect by `payment_id`. Answer within 10 seconds, or the attempt is given
+   * up.
    */
   readonly onEvent: (event: WebhookEvent, delivery: WebhookDelivery) => unknown
   /**
-   * Called for each delivery that is refused with a 4xx, and so not sent again by itself. Unless given, the reason is
-   * written with `console.error`, each reason once a minute at most; `false` turns that off. Anybody can send a bad
+   * Called for each delivery that is refused with a 4xx, and so is not sent again automatically. By default the reason
+   * is logged with `console.error`, each reason at most once a minute; `false` turns that off. Anybody can send a bad
    * signature: a function given here is called as often as they do.
    */
   readonly onRefused?: ((error: WebhookVerificationError, delivery: WebhookDelivery) => void) | false
-  /** Told why a delivery was answered 500 or 503. Unless given, it is written with `console.error`. */
+  /** Called with the reason for each 500 or 503 answer. By default it is logged with `console.error`. */
   readonly onError?: (error: unknown, delivery: WebhookDelivery) => void
-  /** The most bytes of a body that are read; `defaultMaxBodyBytes` unless given. */
+  /** How many bytes of a body are read at most. Default `defaultMaxBodyBytes`. */
   readonly maxBodyBytes?: number
 }
 
-/** A response in plain parts. */
+/** A response as plain values. */
 export interface WebhookAnswer {
   /**
-   * 204 the effect is stored; 400 not a genuine delivery, or not for this consumer; 405 not a POST; 413 too large;
-   * 500 this endpoint is set up wrongly; 503 send it again. The service repeats after a 5xx, and never after a 4xx of these.
+   * 204: the effect is stored. 400: not a genuine delivery, or not for this consumer. 405: not a POST. 413: too large.
+   * 500: this endpoint is set up wrongly. 503: send it again. The service repeats after a 5xx, and never after one of
+   * these 4xx.
    */
   readonly status: 204 | 400 | 405 | 413 | 500 | 503
   readonly headers: Readonly<Record<string, string>>
@@ -73,7 +77,7 @@ const answer = (
 /** The effect is stored: the service counts the event as delivered. */
 export const answerReceived: WebhookAnswer = { status: 204, headers: {}, body: "" }
 
-/** Send it again, after these seconds at least. */
+/** The answer that asks for the event again, after at least this many seconds. */
 export const answerRetry = (afterSeconds?: number): WebhookAnswer =>
   answer(
     503,
@@ -82,8 +86,8 @@ export const answerRetry = (afterSeconds?: number): WebhookAnswer =>
   )
 
 /**
- * Refused for good, with the reason. The header `Service-Refused` has it in the delivery's history as well. What was not
- * read of too large a body must not be taken for another request.
+ * The answer that refuses a delivery for good, with the reason. The header `Service-Refused` shows it in the delivery's history, too.
+ * After a body that is too large the connection closes, so that the unread rest is not taken for another request.
  */
 export const answerRefused = ({ reason }: WebhookVerificationError): WebhookAnswer =>
   reason === "body_too_large"
@@ -92,14 +96,17 @@ export const answerRefused = ({ reason }: WebhookVerificationError): WebhookAnsw
 
 const answerMethod: WebhookAnswer = answer(405, "method_not_allowed", { allow: "POST" })
 
-/** A request of any framework: its method, its headers as they arrived, and how its bytes are read. */
+/** A request of any framework: its method, its headers as they arrived, and a way to read its bytes. */
 export interface WebhookRequest {
   readonly method: string | undefined
   readonly header: (name: "service-signature" | "service-delivery-id") => string | null | undefined
   readonly body: (maxBytes: number) => Promise<string | Uint8Array>
 }
 
-/** Checks once, when the handler is made, what would otherwise fail with each delivery: throws a `TypeError`. */
+/**
+ * Checks the options once, when the handler is created, so that they don't fail with each delivery. Throws a
+ * `TypeError`.
+ */
 export const checkOptions = (options: WebhookHandlerOptions): void => {
   secretsOf(options.secret)
   if (typeof options.onEvent !== "function") throw new TypeError("A webhook handler needs `onEvent`")
@@ -123,7 +130,7 @@ const reportError = (options: WebhookHandlerOptions, error: unknown, delivery: W
   options.onError === undefined ? console.error("A webhook was not processed", error) : options.onError(error, delivery)
 
 /**
- * Verifies a request, has its event stored, and says what to answer. For frameworks without an adapter of their own:
+ * Verifies a request, has its event stored, and returns the answer to send. For frameworks without an adapter:
  *
  * ```ts
  * const { body, headers, status } = await receiveWebhook(
@@ -136,7 +143,7 @@ const reportError = (options: WebhookHandlerOptions, error: unknown, delivery: W
  * )
  * ```
  *
- * Never rejects, but where `onRefused` or `onError` throw.
+ * Rejects only if `onRefused` or `onError` throws.
  */
 export const receiveWebhook = async (
   request: WebhookRequest,

@@ -1,14 +1,14 @@
 import type { WebhookVerificationError, WebhookVerificationReason } from "./Verify.ts"
 
-/** How a refusal is made known: to the sender in a header of the answer, and to the consumer's own log. */
+/** How a refusal is reported: to the sender in a header of the answer, and in the consumer's own log. */
 
 /**
- * The header of a refusing answer. The service keeps its value, one of a closed list, as the attempt's error code
- * (`consumer_refused_environment`), so that a delivery's history shows what is wrong at the consumer.
+ * The header of an answer that refuses a delivery. The service stores its value, one of a closed list, as the attempt's
+ * error code (`consumer_refused_environment`), so that a delivery's history shows what is wrong at the consumer.
  */
 export const refusedHeaderName = "service-refused"
 
-/** What the header says for each reason. The others have no code of their own: the status tells enough. */
+/** The header's value for each reason. The others have no code of their own: the status is enough. */
 const codes: { readonly [Reason in WebhookVerificationReason]: string | null } = {
   missing_header: "signature",
   malformed_header: "signature",
@@ -21,15 +21,15 @@ const codes: { readonly [Reason in WebhookVerificationReason]: string | null } =
   body_too_large: null
 }
 
-/** The header for a refusal, as it is sent. */
+/** The header for a refusal; none if its reason has no code. */
 export const refusedHeader = (reason: WebhookVerificationReason): Readonly<Record<string, string>> => {
   const code = codes[reason]
   return code === null ? {} : { [refusedHeaderName]: code }
 }
 
 const advice: { readonly [Reason in WebhookVerificationReason]: string } = {
-  missing_header: "Something else than the service called, or a proxy dropped the header.",
-  malformed_header: "Something else than the service called, or a proxy changed the header.",
+  missing_header: "Something other than the service called, or a proxy dropped the header.",
+  malformed_header: "Something other than the service called, or a proxy changed the header.",
   signature_mismatch:
     "Check that `secret` is this endpoint's whole signing secret, and that no proxy or parser changes the body.",
   timestamp_out_of_tolerance: "Check this machine's clock.",
@@ -40,7 +40,7 @@ const advice: { readonly [Reason in WebhookVerificationReason]: string } = {
   body_too_large: "Check `maxBodyBytes`; the service's events are far smaller than its default."
 }
 
-/** How long a reason that was written is not written again. */
+/** How long a logged reason is not logged again. */
 const quietMillis = 60_000
 
 interface Written {
@@ -48,15 +48,17 @@ interface Written {
   unwritten: number
 }
 
-/** One entry for each reason at most. It is the process's, since `receiveWebhook` can be given new options each time. */
+/**
+ * At most one entry for each reason. Shared by the whole process, since `receiveWebhook` may get new options each time.
+ */
 const written = new Map<WebhookVerificationReason, Written>()
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /**
- * Writes a refusal with `console.error`: the reason and what to check, and nothing of the request but a well-formed
- * delivery id. Anybody can send a bad signature, so a reason is written once a minute at most; the next line says how
- * many were not.
+ * Logs a refusal with `console.error`: the reason and what to check, but nothing from the request except a well-formed
+ * delivery id. Anybody can send a bad signature, so each reason is logged at most once a minute; its next line says how
+ * many were left out.
  */
 export const writeRefusal = (
   { message, reason }: WebhookVerificationError,
@@ -73,6 +75,6 @@ export const writeRefusal = (
   const unwritten = last === undefined || last.unwritten === 0 ? "" : ` (and ${last.unwritten} more like it before)`
   console.error(
     `Webhook delivery${delivery} refused, ${reason}${unwritten}: ${message}. ${advice[reason]} ` +
-      "A refused delivery is not sent again by itself: have it re-sent once this is mended."
+      "A refused delivery is not sent again by itself: have it re-sent once this is fixed."
   )
 }

@@ -6,11 +6,12 @@ import type { WebhookEvent } from "./Events.ts"
  *
  * - `missing_header`: there is no `Service-Signature`.
  * - `malformed_header`: it is not `t=<Unix seconds>` with at least one `v1=`.
- * - `signature_mismatch`: no `v1` fits any of the secrets: not from the service, altered, or parsed and printed again.
+ * - `signature_mismatch`: no `v1` matches any of the secrets: the body is not from the service, was altered, or was parsed
+ *   and serialized again.
  * - `timestamp_out_of_tolerance`: genuine, but signed too long ago, or by a clock too far ahead.
- * - `malformed_body`: genuine, but no event: not UTF-8, not JSON, or not an envelope.
+ * - `malformed_body`: genuine, but not an event: not UTF-8, not JSON, or not an envelope.
  * - `unsupported_version`: an envelope of a version that this kit does not know.
- * - `wrong_organization`, `wrong_environment`: not what the options expect.
+ * - `wrong_organization`, `wrong_environment`: not the one that the options expect.
  * - `body_too_large`: more bytes than an adapter reads; nothing of it was verified.
  */
 export type WebhookVerificationReason =
@@ -36,7 +37,7 @@ const messages: { readonly [Reason in WebhookVerificationReason]: string } = {
   body_too_large: "The request's body is larger than what is read"
 }
 
-/** A delivery that must not be acted on. Answer it with a 4xx; the message holds nothing of the request. */
+/** A delivery that must not be acted on. Answer it with a 4xx; the message contains nothing from the request. */
 export class WebhookVerificationError extends Error {
   override readonly name = "WebhookVerificationError"
   readonly reason: WebhookVerificationReason
@@ -47,35 +48,43 @@ export class WebhookVerificationError extends Error {
   }
 }
 
-/** What a delivery is held against. */
+/** What a delivery is checked against. */
 export interface WebhookExpectations {
-  /** The endpoint's signing secret, in full; or several, e.g. while a rotated one is being replaced. */
+  /** The endpoint's whole signing secret; or several, e.g. while a rotated one is being replaced. */
   readonly secret: string | ReadonlyArray<string>
-  /** The largest difference between the signature's time and now, in whole seconds and either direction; the contract's 300 unless given. */
+  /**
+   * The largest difference between the signature's time and now, in whole seconds, in either direction. Default 300, as
+   * in the contract.
+   */
   readonly toleranceSeconds?: number
-  /** Where given, an event of another organization is refused. */
+  /** If set, events of other organizations are refused. */
   readonly organizationId?: string
-  /** Where given, an event of the other environment is refused: `true` expects production, `false` the sandbox. */
+  /** If set, events of the other environment are refused: `true` expects production, `false` the sandbox. */
   readonly livemode?: boolean
 }
 
-/** What to verify, and against what. */
+/** What to verify, and what to check it against. */
 export interface VerifyWebhookOptions extends WebhookExpectations {
-  /** The request's body exactly as it arrived: parsing and printing it again changes the signature. */
+  /**
+   * The request's body exactly as it arrived: if it is parsed and serialized again, the signature no longer matches.
+   */
   readonly body: string | Uint8Array | ArrayBuffer
   /** The value of `Service-Signature`. */
   readonly header: string | null | undefined
-  /** The current time, for tests; the system's clock unless given. */
+  /** The current time, for tests. Default: the system's clock. */
   readonly now?: Date
 }
 
 interface ParsedHeader {
-  /** As it was written: these characters were signed. */
+  /** As it was written: exactly these characters were signed. */
   readonly timestamp: string
   readonly signatures: ReadonlyArray<string>
 }
 
-/** Parts with other labels are left to future schemes; a second `t` leaves open which one was signed. */
+/**
+ * Ignores parts with other labels, which are for future schemes. Refuses a second `t`: it would be unclear which was
+ * signed.
+ */
 const parseHeader = (header: string): ParsedHeader => {
   const timestamps: Array<string> = []
   const signatures: Array<string> = []
@@ -90,17 +99,19 @@ const parseHeader = (header: string): ParsedHeader => {
   return { timestamp, signatures }
 }
 
-/** Told by their tags, not by `instanceof`: test runners give modules an `ArrayBuffer` of another realm. */
+/**
+ * Recognizes buffers by their tags, not by `instanceof`: test runners give modules an `ArrayBuffer` of another realm.
+ */
 const bytesOf = (body: VerifyWebhookOptions["body"]): Uint8Array => {
   if (typeof body === "string") return new TextEncoder().encode(body)
   if (ArrayBuffer.isView(body)) return new Uint8Array(body.buffer, body.byteOffset, body.byteLength)
   if (Object.prototype.toString.call(body) === "[object ArrayBuffer]") return new Uint8Array(body)
-  throw new TypeError("verifyWebhook needs the raw body: text or bytes, not what a JSON parser made of them")
+  throw new TypeError("verifyWebhook needs the raw body: text or bytes, not the result of a JSON parser")
 }
 
 /**
- * The secrets as a list. Throws a `TypeError` where there is none or one is empty: an empty secret is one that anybody
- * knows, and a missing setting must not verify forgeries.
+ * The secrets as a list. Throws a `TypeError` if there is none or one is empty: anybody knows an empty secret, so a
+ * missing setting must not accept forgeries.
  */
 export const secretsOf = (secret: WebhookExpectations["secret"]): ReadonlyArray<string> => {
   const secrets = typeof secret === "string" ? [secret] : secret
@@ -110,7 +121,9 @@ export const secretsOf = (secret: WebhookExpectations["secret"]): ReadonlyArray<
   return secrets
 }
 
-/** Whether any `v1` fits any secret. Every pair is compared, each in constant time, so that time tells nothing. */
+/**
+ * Whether any `v1` matches any secret. Every pair is compared in constant time, so that the duration reveals nothing.
+ */
 const matches = ({ signatures, timestamp }: ParsedHeader, body: Uint8Array, secrets: ReadonlyArray<string>) => {
   const candidates = signatures.map((signature) => Buffer.from(signature))
   let matched = false
@@ -134,7 +147,9 @@ const parseJson = (body: Uint8Array): unknown => {
   }
 }
 
-/** Checks all that an envelope says of itself. `data` is taken as its type has it: the signature vouches for it. */
+/**
+ * Checks every field of an envelope except `data`, which is trusted to match its type: the signature vouches for it.
+ */
 const isEnvelope = (value: { readonly [key: string]: unknown }): boolean =>
   typeof value["id"] === "string" &&
   typeof value["type"] === "string" &&
@@ -152,19 +167,20 @@ const parseEvent = (body: Uint8Array): WebhookEvent => {
   if (!isObject(value) || typeof value["version"] !== "number") throw new WebhookVerificationError("malformed_body")
   if (value["version"] !== 1) throw new WebhookVerificationError("unsupported_version")
   if (!isEnvelope(value)) throw new WebhookVerificationError("malformed_body")
-  // The boundary where signed JSON becomes a typed event: the signer promises the shape of `data` for each type
+  // The boundary at which signed JSON becomes a typed event: the signer guarantees the shape of `data` for each type
   return value as unknown as WebhookEvent
 }
 
 /**
- * Verifies a delivery and answers its event (contract 8). Nothing of the body is parsed before its signature
- * was found genuine; every `v1` of the header is tried, as a rotated secret calls for.
+ * Verifies a delivery and returns its event (contract 8). The body is parsed only after its signature was found
+ * genuine; every `v1` in the header is tried, as a rotated secret requires.
  *
- * A verified event is still only news: recognize `test`, deduplicate by `id`, and match the payment with your own order,
- * its amount and currency before any effect. A type that this kit does not know is no error: see `UnknownWebhookEvent`.
+ * A verified event is still only news: recognize `test`, deduplicate by `id`, and match the payment with your own
+ * order, its amount and currency before any effect. A type that this kit does not know is not an error: see
+ * `UnknownWebhookEvent`.
  *
- * Throws a `WebhookVerificationError` where the delivery must be refused, and a `TypeError` where the call itself is
- * wrong: no secret or an empty one, or a body that was parsed already.
+ * Throws a `WebhookVerificationError` if the delivery must be refused, and a `TypeError` if the call itself is wrong:
+ * no secret or an empty one, or a body that was parsed already.
  */
 export const verifyWebhook = (options: VerifyWebhookOptions): WebhookEvent => {
   const { header, livemode, now = new Date(), organizationId, toleranceSeconds = 300 } = options
@@ -174,7 +190,7 @@ export const verifyWebhook = (options: VerifyWebhookOptions): WebhookEvent => {
   const body = bytesOf(options.body)
   if (!matches(parsed, body, secrets)) throw new WebhookVerificationError("signature_mismatch")
   const difference = Math.abs(Math.floor(now.getTime() / 1000) - Number(parsed.timestamp))
-  // Stated so that a tolerance or a time that is no number refuses
+  // Written so that a tolerance or a time that is not a number is refused
   if (!(difference <= toleranceSeconds)) throw new WebhookVerificationError("timestamp_out_of_tolerance")
   const event = parseEvent(body)
   if (organizationId !== undefined && event.organization_id.toLowerCase() !== organizationId.toLowerCase()) {

@@ -1,13 +1,13 @@
 /**
- * For consumers of the service's events: verify a delivery, read its event, answer it. Depends on nothing but Node's own
- * `crypto` and `http` types.
+ * For consumers of the service's events: verify a delivery, read its event, answer it. Depends only on Node's own `crypto`
+ * and `http` types.
  *
- * - A server of yours: `nodeWebhookHandler`, `expressWebhookHandler`, `fetchWebhookHandler`. They read the raw body
+ * - In your own server: `nodeWebhookHandler`, `expressWebhookHandler`, `fetchWebhookHandler`. They read the raw body
  *   within a bound, verify it, call `onEvent`, and answer 204, 400, 413 or 503.
- * - Your own answer: `verifyNodeWebhook`, `verifyFetchWebhook`.
- * - The bytes and the header alone: `verifyWebhook`.
+ * - To answer yourself: `verifyNodeWebhook`, `verifyFetchWebhook`.
+ * - With only the bytes and the header: `verifyWebhook`.
  *
- * An event that was verified is genuine, and no more than news: recognize `test`, deduplicate by `id`, and match the
+ * A verified event is genuine, but still only news: recognize `test`, deduplicate by `id`, and match the
  * payment with your own order, its amount and currency before any effect.
  */
 export * from "./Events.ts"

@@ -61,7 +61,7 @@ export const DeliveryList = Schema.Struct({ data: Schema.Array(Delivery), has_mo
 })
 export type DeliveryList = typeof DeliveryList.Type
 
-/** Query of an endpoint's history. */
+/** The query of an endpoint's history. */
 export const ListDeliveries = strict(
   Schema.Struct({
     limit: pageFields.limit,

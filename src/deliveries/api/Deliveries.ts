@@ -24,7 +24,7 @@ const make = Effect.gen(function* () {
     if (!(yield* repo.hasEndpoint(tenant, endpointId))) {
       return yield* new ResourceNotFound({ message: "There is no such endpoint here." })
     }
-    // A cursor of another endpoint's history is not one of this history
+    // A cursor from another endpoint's history is not valid in this one
     if (query.starting_after !== undefined && !(yield* repo.hasDelivery(tenant, endpointId, query.starting_after))) {
       return yield* unknownCursor()
     }
@@ -33,7 +33,7 @@ const make = Effect.gen(function* () {
     return { data: rows.slice(0, limit), has_more: rows.length > limit }
   }, orUnavailable)
 
-  // Read more often than anything else: no extra span, the request has one
+  // Read more often than anything else: no extra span, since the request has one
   const get = Effect.fnUntraced(function* (tenant: Tenant, id: DeliveryId) {
     const { attempts, payload, ...delivery } = yield* Effect.flatMap(
       repo.findDetail(tenant, id),
@@ -89,16 +89,16 @@ export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliv
     ) => Effect.Effect<DeliveryDetail, ResourceNotFound | ServiceUnavailable>
     /**
      * Queues a failed delivery for one more attempt, at once, and returns it (contract 9.4). It is signed with the
-     * secrets that it was bound to, as long as one still signs; else with the endpoint's current secret. A paused
-     * endpoint's deliveries can be re-sent: a pause only concerns new events.
+     * secrets that it was bound to if any of them still signs, otherwise with the endpoint's current secret. A paused
+     * endpoint's deliveries can be re-sent: a pause only affects new events.
      */
     readonly retry: (
       principal: PrincipalShape,
       id: DeliveryId
     ) => Effect.Effect<Delivery, ResourceNotFound | ResendRefusal | ServiceUnavailable>
     /**
-     * Lets queued deliveries be signed with their endpoint's current secret if all of their own have ended, after a
-     * long outage; one statement, run from time to time.
+     * After a long outage, binds queued deliveries whose secrets have all ended to their endpoint's current secret. One
+     * statement, run from time to time.
      */
     readonly rebind: Effect.Effect<void, ServiceUnavailable>
   }

@@ -20,8 +20,8 @@ export interface StoredDetail extends Delivery {
 }
 
 /**
- * The state of a delivery when a re-send was requested, and whether it was queued, which it is unless a rule refuses
- * it.
+ * The state of a delivery when a re-send was requested, and whether the delivery was queued, as it is unless a rule
+ * refuses it.
  */
 export interface ResendOutcome extends ResendCandidate {
   readonly requeued: boolean
@@ -47,8 +47,8 @@ export const makeResendSql = Effect.map(SqlClient.SqlClient, (sql) => {
       AND d.created_at >= now() - ${Duration.toSeconds(deliveryWindow)} * interval '1 second'`,
 
     /**
-     * Makes a delivery wait for one manual attempt, together with `enqueue`. It is signed with its own secrets, or with
-     * the endpoint's current one if none of those signs any longer.
+     * Queues a delivery for one manual attempt, together with `enqueue`. It is signed with its own secrets, or with the
+     * endpoint's current one if none of those still signs.
      */
     requeue: sql`state = 'queued', finished_at = NULL,
       secret_ids = CASE WHEN ${unsigned} THEN ${currentSecret} ELSE d.secret_ids END`,
@@ -64,7 +64,7 @@ const listTimeout = "3000"
 /** How far the clock of a process may be ahead of the database's, in seconds. */
 const clockDifference = 3600
 
-/** The SQL of deliveries' history and of a re-send; nobody outside the slice imports this. */
+/** The SQL of the deliveries' history and of a re-send; nobody outside the slice imports this. */
 export const makeDeliveriesRepo = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const prepare = yield* makePreparing
@@ -128,7 +128,7 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
         SELECT 1 FROM payments.deliveries d
         WHERE ${ofTenant(tenant)} AND d.endpoint_id = ${endpointId} AND d.id = ${id}`),
 
-    /** Newest first: ids begin with the time. */
+    /** Newest first: ids begin with their time. */
     list: (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries, limit: number) => {
       const conditions = [
         ofTenant(tenant),
@@ -137,12 +137,12 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
         ...(query.state === undefined ? [] : [sql`d.state = ${query.state}`]),
         ...(query.type === undefined ? [] : [sql`e.type = ${query.type}`]),
         ...(query.created_gte === undefined ? [] : [sql`d.created_at >= to_timestamp(${query.created_gte})`]),
-        // The whole second counts, as if times were stored in seconds
+        // Includes the whole second, as if times were stored in seconds
         ...(query.created_lte === undefined
           ? []
           : [
               sql`d.created_at < to_timestamp(${query.created_lte}::bigint + 1)`,
-              // Ids begin with the time, by the processes' clocks, so the index skips newer deliveries
+              // Ids begin with a time from the processes' clocks, so the index skips newer deliveries
               sql`d.id < ${firstIdAt((query.created_lte + clockDifference) * 1000)}::uuid`
             ])
       ]
@@ -164,15 +164,14 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
       Effect.map(detail([tenant.organizationId, tenant.environment, id]), ([row]) => Option.fromNullable(row)),
 
     /**
-     * Queues a failed delivery for one manual attempt, if it may be re-sent. Returns the delivery's state before; none
-     * if there is no such delivery. One transaction, or part of the caller's.
+     * Queues a failed delivery for one manual attempt, if it may be re-sent. Returns the delivery's previous state;
+     * none if there is no such delivery. One transaction, or part of the caller's.
      */
     resend: (tenant: Tenant, id: DeliveryId) =>
       transaction(sql)(
         Effect.gen(function* () {
           yield* lockForResend(tenant, id)
-          // A separate statement: after a wait for the lock, the first one would still see other rows as before the
-          // wait
+          // A separate statement: the first one would still see other rows as they were before it waited for the lock
           const [candidate] = yield* readForResend(tenant, id)
           if (candidate === undefined) return Option.none<ResendOutcome>()
           const requeued = Option.isNone(resendRefusal(candidate))

@@ -17,8 +17,8 @@ export const deliveriesHttp = HttpApiBuilder.group(BaseApi.add(DeliveriesApi), "
       .handle("get", ({ path }) =>
         Effect.map(
           Effect.flatMap(Principal, (principal) => deliveries.get(principal, path.id)),
-          // Read more often than anything else. JSON writes times as the schema does; a test checks the answer against
-          // it
+          // Read more often than anything else, so not encoded by the schema. JSON writes times the same way; a test
+          // checks the answer against the schema
           (detail: DeliveryDetail) => HttpServerResponse.unsafeJson(detail)
         )
       )

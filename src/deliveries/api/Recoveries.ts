@@ -25,7 +25,7 @@ const pollInterval = "5 seconds"
 /** The pause between two steps: 100 deliveries in this time are as many as an endpoint that was down should get. */
 const pause = "200 millis"
 
-/** Tolerance for a caller that counts 72 hours back from now: latency and clocks should not refuse it. */
+/** Tolerance for a caller that counts 72 hours back from now: neither latency nor clocks should cause a refusal. */
 const grace = Duration.minutes(1)
 
 const noEndpoint = () => new ResourceNotFound({ message: "There is no such endpoint here." })
@@ -112,7 +112,7 @@ const make = Effect.gen(function* () {
 })
 
 /**
- * Re-sends of all that failed definitively at an endpoint, in the background (contract 9.4).
+ * Re-sends of everything that failed definitively at an endpoint, in the background (contract 9.4).
  *
  * The progress of a recovery is in the database: any process can take its next step.
  */
@@ -120,8 +120,8 @@ export class Recoveries extends Context.Tag("connected-payments/deliveries/Recov
   Recoveries,
   {
     /**
-     * Starts a recovery of what failed at `since` or later, up to now, and takes its first step, so that a small one is
-     * finished in the answer. If one is running that reaches back as far, it is returned.
+     * Starts a recovery of everything that failed between `since` and now, and takes its first step, so that a small
+     * one is finished in the answer. If a recovery is running that reaches back as far, that one is returned.
      */
     readonly start: (
       principal: PrincipalShape,
@@ -144,14 +144,14 @@ export class Recoveries extends Context.Tag("connected-payments/deliveries/Recov
     ) => Effect.Effect<RecoveryList, ResourceNotFound | ValidationFailed | ServiceUnavailable>
     /** Takes one step of a running recovery; none if there is nothing to do. */
     readonly step: Effect.Effect<Option.Option<Step>, SqlError.SqlError>
-    /** Waits until a recovery was started here. */
+    /** Waits until a recovery is started in this process. */
     readonly await: Effect.Effect<void>
   }
 >() {
   static readonly layer: Layer.Layer<Recoveries, never, SqlClient.SqlClient | WakeUp> = Layer.effect(Recoveries, make)
 }
 
-/** Runs recoveries in every process: those started here at once, and those that other processes have left. */
+/** Runs recoveries in every process: those started in it at once, and those that other processes have left. */
 export const recoveriesLayer: Layer.Layer<never, never, Recoveries> = Layer.scopedDiscard(
   Effect.gen(function* () {
     const recoveries = yield* Recoveries

@@ -15,7 +15,9 @@ import { EndpointId, OrganizationId, RecoveryId } from "../../kit/Ids.ts"
 import { Instant } from "../../kit/Instant.ts"
 import { NoQuery, optional, pageFields, strict } from "../../kit/Request.ts"
 
-/** A recovery: the re-send of all that failed definitively at an endpoint since a time, and its progress. */
+/**
+ * A recovery: the re-send of everything that failed definitively at an endpoint since a given time, and its progress.
+ */
 export const Recovery = Schema.Struct({
   id: RecoveryId,
   endpointId: EndpointId,
@@ -36,7 +38,7 @@ export const RecoveryList = Schema.Struct({ data: Schema.Array(Recovery), has_mo
 })
 export type RecoveryList = typeof RecoveryList.Type
 
-/** Body of recover. */
+/** The body of a request for a recovery. */
 export const StartRecovery = strict(
   Schema.Struct({
     since: Instant.annotations({
@@ -46,7 +48,7 @@ export const StartRecovery = strict(
 )
 export type StartRecovery = typeof StartRecovery.Type
 
-/** Query of an endpoint's recoveries. */
+/** The query of an endpoint's recoveries. */
 export const ListRecoveries = strict(
   Schema.Struct({
     limit: pageFields.limit,
@@ -57,7 +59,7 @@ export type ListRecoveries = typeof ListRecoveries.Type
 
 const EndpointPath = Schema.Struct({ organizationId: OrganizationId, id: EndpointId })
 
-/** Recovery of an endpoint that was down for a while (contract 9.4). */
+/** Recoveries of an endpoint that was down for a while (contract 9.4). */
 export class RecoveriesApi extends HttpApiGroup.make("recoveries")
   .add(
     HttpApiEndpoint.post("start", "/endpoints/:id/recover")

@@ -31,7 +31,7 @@ export const makeRecoveriesRepo = Effect.gen(function* () {
     sql`r.organization_id = ${tenant.organizationId} AND r.environment = ${tenant.environment}
       AND r.endpoint_id = ${endpointId}`
 
-  /** The failures that recovery `r` is about. Tests are left out: they prove nothing, and a new one can be sent. */
+  /** The failures that recovery `r` covers. Tests are left out: they prove nothing, and a new one can be sent. */
   const failures = sql`
     d.organization_id = r.organization_id AND d.environment = r.environment AND d.endpoint_id = r.endpoint_id
       AND NOT d.test AND d.failed_at IS NOT NULL AND d.failed_at <= r.created_at
@@ -39,8 +39,8 @@ export const makeRecoveriesRepo = Effect.gen(function* () {
 
   return {
     /**
-     * Locks the endpoint's row until the transaction ends, against its deletion and another start. Returns whether it
-     * is deleted; none if there is no such endpoint.
+     * Locks the endpoint's row until the transaction ends, against its deletion and a concurrent start. Returns whether
+     * it is deleted; none if there is no such endpoint.
      */
     lockEndpoint: (tenant: Tenant, id: EndpointId) =>
       Effect.map(

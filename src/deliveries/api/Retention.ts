@@ -16,7 +16,7 @@ const batchSize = 500
 /** How many workspaces one statement searches. */
 const workspacesAtOnce = 100
 
-/** The pause after a statement that removed something: the queue's own work comes first. */
+/** The pause after a statement that removed something: the queue's own work has priority. */
 const pause = "50 millis"
 
 /** Removes deliveries and payloads after their retention (contract 9.6). */
@@ -24,9 +24,9 @@ export class Retention extends Context.Tag("connected-payments/deliveries/Retent
   Retention,
   {
     /**
-     * Removes all that is due: finished deliveries with their attempts, records of skipped events, events that nothing
-     * refers to any longer, finished recoveries. In small batches; any number of processes may run it at the same time.
-     * Queued deliveries and their events are never removed, however old they are.
+     * Removes everything whose retention has ended: finished deliveries with their attempts, records of skipped events,
+     * events that nothing refers to any longer, finished recoveries. In small batches; any number of processes may run
+     * it at the same time. Queued deliveries and their events are never removed, however old they are.
      */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
@@ -35,7 +35,7 @@ export class Retention extends Context.Tag("connected-payments/deliveries/Retent
     Layer.effect(Retention, make(options))
 }
 
-/** A cursor: the last workspace of a page. */
+/** A cursor: the last workspace on a page. */
 interface Place {
   readonly organizationId: string
   readonly environment: string
@@ -53,8 +53,8 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
     ORDER BY organization_id, environment LIMIT ${workspacesAtOnce}`
 
   /**
-   * Walks each workspace's ids from the start, where the oldest are: this uses the primary key, so no extra index has
-   * to be written with every delivery.
+   * Walks each workspace's ids from the start, where the oldest are. This uses the primary key, so that no additional
+   * index has to be maintained for every delivery.
    */
   const removeDeliveries = (workspaces: ReadonlyArray<Place>) => sql`
     WITH old AS MATERIALIZED (
@@ -99,7 +99,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
     WHERE e.organization_id = old.organization_id AND e.environment = old.environment AND e.id = old.id
     RETURNING 1`
 
-  /** Repeats a statement until it has removed less than it may. */
+  /** Repeats a statement until it removes fewer rows than its limit. */
   const inBatches = (remove: Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError>) =>
     remove.pipe(
       Effect.tap((removed) => (removed.length > 0 ? Effect.sleep(pause) : Effect.void)),

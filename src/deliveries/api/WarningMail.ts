@@ -9,13 +9,13 @@ export interface FailureReason {
   readonly count: number
 }
 
-/** The failures of an endpoint, for the warning. */
+/** An endpoint's failures, for the warning. */
 export interface EndpointFailures extends Tenant {
   readonly endpointId: string
   readonly name: string
   readonly url: string
   readonly active: boolean
-  /** Definitive failures of the last 24 hours, and the first of them. */
+  /** The definitive failures of the last 24 hours, and the first of them. */
   readonly count: number
   readonly since: Date
   /** The most frequent first. */

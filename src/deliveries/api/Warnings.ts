@@ -17,7 +17,7 @@ const interval = "1 minute"
 /** How many reasons a mail names at most. */
 const maxReasons = 5
 
-/** How long a process may take from claiming a warning to handing it over, before another one may claim it. */
+/** How long a process may take from claiming a warning to handing it over, before another process may claim it. */
 const claimedFor = "5 minutes"
 
 /** How long to wait after the mail server refused a warning: an operator has to fix something first. */
@@ -44,11 +44,11 @@ export class Warnings extends Context.Tag("connected-payments/deliveries/Warning
   {
     /**
      * Warns about every endpoint with three or more definitive failures in the last 24 hours, not counting synthetic
-     * tests, without a warning in the last day. Any number of processes may do it: one of them claims each warning for
-     * a while. If the mail server can't be reached the round ends, and unsent warnings are tried again.
+     * tests, and no warning in the last day. Any number of processes may do it: each warning is claimed by one of them
+     * for a while. If the mail server can't be reached, the round ends, and unsent warnings are tried again.
      *
      * At most one warning per day and endpoint, whatever happens (contract 9.7): it counts as sent from just before it
-     * is handed over. So a process that dies before that loses nothing; if it dies during the hand-over, or the mail
+     * is handed over. So if a process dies before that, nothing is lost; if it dies during the hand-over, or the mail
      * server does not confirm in time, the warning is not sent again that day, and may be lost.
      */
     readonly scan: Effect.Effect<void, ServiceUnavailable>
@@ -59,7 +59,7 @@ export class Warnings extends Context.Tag("connected-payments/deliveries/Warning
   ): Layer.Layer<Warnings, never, SqlClient.SqlClient | Mailer | Members> => Layer.effect(Warnings, make(options))
 }
 
-/** The change of a warning's state: how long no other is sent, if that changes, and whether it was sent. */
+/** A change of a warning's state: how long no other is sent, if that changes, and whether it was sent. */
 interface Rest {
   readonly after?: string
   readonly sent?: boolean
@@ -101,7 +101,8 @@ const makeStatements = Effect.map(SqlClient.SqlClient, (sql) => ({
     )`,
 
   /**
-   * Claims a warning for this process; returns until when, none if another process has it or it was sent within a day.
+   * Claims a warning for this process. Returns until when; none if another process has claimed it, or it was sent
+   * within a day.
    */
   claim: ({ endpointId, environment, organizationId }: FailingEndpoint) =>
     Effect.map(
@@ -115,8 +116,8 @@ const makeStatements = Effect.map(SqlClient.SqlClient, (sql) => ({
     ),
 
   /**
-   * Changes a warning that this process still holds (its `until` is unchanged); returns the new `until`. None if
-   * another process has claimed it since. `sent`: the mail server took it.
+   * Changes a warning that this process still holds (its `until` is unchanged). Returns the new `until`; none if
+   * another process has claimed it since. `sent`: the mail server accepted it.
    */
   rest: ({ endpointId, environment, organizationId }: FailingEndpoint, until: string, { after, sent = false }: Rest) =>
     Effect.map(
@@ -130,7 +131,7 @@ const makeStatements = Effect.map(SqlClient.SqlClient, (sql) => ({
       ([row]) => Option.fromNullable(row?.until)
     ),
 
-  /** The failures to report; none if there are none any longer. */
+  /** The failures to report; none if there are none left. */
   failures: ({ endpointId, environment, organizationId }: FailingEndpoint) =>
     Effect.map(
       sql<EndpointFailures>`
@@ -164,8 +165,8 @@ const make = Effect.fnUntraced(function* (options: WarningsOptions) {
     )
 
   /**
-   * Sends a warning to all addresses. Fails if nobody can have got it; if only some did not, it is sent to them again
-   * in the background. Returns whether the mail server took one.
+   * Sends a warning to all addresses. Fails if nobody can have received it; if only some did not, it is sent to them
+   * again in the background. Returns whether the mail server accepted any.
    */
   const send = Effect.fnUntraced(function* (failures: EndpointFailures, addresses: ReadonlyArray<string>) {
     const refused: Array<readonly [to: string, error: MailNotSent]> = []
@@ -188,7 +189,7 @@ const make = Effect.fnUntraced(function* (options: WarningsOptions) {
     return taken.includes(true)
   })
 
-  /** Sends one warning. Returns whether the round continues: not if the mail server can't be reached. */
+  /** Sends one warning. Returns whether the round continues: it does not if the mail server can't be reached. */
   const warn = Effect.fnUntraced(function* (endpoint: FailingEndpoint) {
     const claim = yield* statements.claim(endpoint)
     if (Option.isNone(claim)) {
@@ -200,7 +201,7 @@ const make = Effect.fnUntraced(function* (options: WarningsOptions) {
       return true
     }
     const addresses = yield* recipients(endpoint.organizationId)
-    // From here on the warning counts as sent, unless the mail server is known not to have taken it
+    // From here on the warning counts as sent, unless the mail server is known not to have accepted it
     const begun = yield* statements.rest(endpoint, claim.value, { after: "24 hours" })
     if (Option.isNone(begun)) {
       return true

@@ -23,8 +23,8 @@ const PaymentRefundedData = Schema.Struct({
   payment_id: Schema.NullOr(paymentId),
   amount_refunded: amount("How much of the charge has been refunded so far"),
   currency,
-  fully_refunded: flag("Whether nothing of the charge is left to refund")
-}).annotations({ identifier: "PaymentRefundedData", description: "A charge of which some or all was refunded" })
+  fully_refunded: flag("Whether the full amount was refunded")
+}).annotations({ identifier: "PaymentRefundedData", description: "A charge that was refunded in part or in full" })
 
 const received = ({ id }: Fictitious) => ({ payment_id: id("pi"), amount_received: 1500, currency: "brl" })
 

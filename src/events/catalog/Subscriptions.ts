@@ -22,7 +22,7 @@ const SubscriptionRenewedData = Schema.Struct({
 const SubscriptionPaymentFailedData = Schema.Struct({
   subscription_id: subscriptionId,
   invoice_id: invoiceId,
-  amount_due: amount("What is due on the invoice"),
+  amount_due: amount("The amount due on the invoice"),
   currency,
   attempt_count: count("How often payment was tried so far")
 }).annotations({ identifier: "SubscriptionPaymentFailedData", description: "An invoice whose payment failed" })

@@ -1,13 +1,16 @@
 /**
- * What filters may read from the provider's object of an event (contract 7.6). Pure and total: what is missing or not
- * as expected is left out.
+ * What filters may read from the provider's object of an event (contract 7.6). Pure and total: anything missing or
+ * unexpected is left out.
  */
 import { Predicate } from "effect"
 import type { FilterSubjects } from "../Filters.ts"
 import type { ProviderEvent } from "./ProviderEvent.ts"
 import type { SoldItems } from "./Translator.ts"
 
-/** The subjects, and whether the provider truncated a list: then the rest has to be fetched before filtering by it. */
+/**
+ * The subjects, and whether the provider truncated a list. In that case the rest has to be fetched before filtering by
+ * it.
+ */
 export interface FoundSubjects extends FilterSubjects {
   readonly truncated: boolean
   /**
@@ -96,7 +99,7 @@ const ofInvoice = (object: Json): FoundSubjects => {
     metadata: { ...metadataOf(subscription["metadata"]), ...metadataOf(object["metadata"]) },
     truncated,
     missing: {
-      // A line without a price has these fields with null
+      // In a line without a price these fields are null
       items: missingList(object, "lines", ({ price, pricing }) => price !== undefined || pricing !== undefined),
       metadata: missingMetadata(object)
     }

@@ -33,7 +33,7 @@ const subscriptionOf = ({ parent, subscription }: typeof InvoiceOwner.Type): str
 
 /**
  * The subscription of an invoice, or a contradiction: if the billing reason names a subscription but none is found, the
- * provider may have moved the field. That must not pass for an invoice without a subscription, or a renewal would be
+ * provider may have moved the field. That must not count as an invoice without a subscription, or a renewal would be
  * lost.
  */
 const ownerOf = (invoice: typeof InvoiceOwner.Type): string | null | Contradiction => {

@@ -26,9 +26,9 @@ export type Translation =
   | { readonly _tag: "Translated"; readonly events: Arr.NonEmptyReadonlyArray<Envelope> }
   /** Nothing for consumers: a type that is not translated, or an object that does not concern them. */
   | { readonly _tag: "Ignored" }
-  /** The event's mode is not the environment's: it must not be used. */
+  /** The event's mode does not match the environment: it must not be used. */
   | { readonly _tag: "WrongMode" }
-  /** The object lacks what its type promises. */
+  /** The object lacks something that its type requires. */
   | Malformed
 
 /** The input of `translate`. */
