@@ -4,7 +4,7 @@ import type { FoundContext, InboundContext } from "./ContextStatement.ts"
 const rememberedFor = 30_000
 
 /** How many endpoints the contexts have at most, all together; each can have filters of some kilobytes. */
-const maxEndpoints = 20_000
+const maxEndpoints = 10_000
 
 interface Remembered {
   readonly context: InboundContext
