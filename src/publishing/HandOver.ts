@@ -7,21 +7,21 @@ export interface HandedDelivery extends Tenant {
   readonly id: DeliveryId
   readonly endpointId: EndpointId
   readonly eventId: string
-  /** The secrets that are bound to it, the newest first. */
+  /** The secrets that are bound to it, newest first. */
   readonly secretIds: ReadonlyArray<string>
   /** The exact text to sign and send. */
   readonly payload: string
   readonly traceparent: string | null
 }
 
-/** What the statement that stores deliveries says of those that it stored under the lease. */
+/** What the statement that stores deliveries returns about those stored under the lease. */
 export interface StoredUnderLease {
   readonly ids: ReadonlyArray<DeliveryId>
   /** In Unix milliseconds, by the database's clock. */
   readonly storedAt: number
 }
 
-/** A worker that takes new deliveries over. */
+/** A worker that takes over new deliveries. */
 export interface Recipient {
   /** How long its leases last, in milliseconds. */
   readonly leaseMillis: number
@@ -40,14 +40,14 @@ export interface Recipient {
 }
 
 /**
- * Hands new deliveries to the worker of the same process as they are stored, while it has room for them: no wake-up and
- * no claim, and the consumer has the event a round trip sooner. Without such a worker, or without room, they wait in the
- * queue for any worker's claim.
+ * Hands new deliveries to the worker of the same process as they are stored, while it has room for them: this saves the
+ * wake-up and the claim, and the consumer has the event a round trip sooner. Without such a worker, or without room,
+ * they wait in the queue for any worker's claim.
  */
 export class HandOver extends Context.Tag("connected-payments/publishing/HandOver")<
   HandOver,
   {
-    /** Has a worker take new deliveries over until the scope ends; the last one that is registered does. */
+    /** Has a worker take over new deliveries until the scope ends; the last one registered does so. */
     readonly register: (recipient: Recipient) => Effect.Effect<void, never, Scope.Scope>
     /** To be called before each statement that stores deliveries. */
     readonly begin: () => Handing
@@ -102,7 +102,7 @@ export class Handing {
     if (stored.length > 0) this.#recipient?.take(stored, { id: this.lease, leasedAt: this.#leasedAt, storedAt })
   }
 
-  /** Nothing more is handed over. If the statement was committed after all, the lease will end. */
+  /** Nothing more is handed over. If the statement was committed after all, the lease will run out. */
   cancel(): void {
     for (const { endpointId } of this.#reserved.values()) this.#recipient?.release(endpointId)
     this.#reserved.clear()

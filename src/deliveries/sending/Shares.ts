@@ -16,7 +16,7 @@ export const placesAside = 2048
  */
 export const mostMovedAside = (placesAside * 7) / 8
 
-/** Attempts that slow endpoints, all together, have in flight at most before any gets more than a share. */
+/** Slow endpoints are given more attempts while they have fewer than this in flight, all together. */
 const placesOfSlow = placesAside / 2
 
 /** The fractions of what is free that one slow endpoint, and all of one organization's together, may hold. */

@@ -65,8 +65,8 @@ export class Transport extends Context.Tag("connected-payments/deliveries/Transp
   {
     /**
      * Makes one attempt. Never fails: whatever goes wrong is an outcome. The deadline and `durationMs` follow the
-     * machine's monotonic clock. Interruption closes the connection. Dies where the request itself is impossible (a
-     * header with a line break in it).
+     * machine's monotonic clock. Interruption closes the connection. Dies if the request itself is impossible (a header
+     * with a line break in it).
      */
     readonly post: (request: TransportRequest) => Effect.Effect<AttemptOutcome>
     /**
