@@ -4,7 +4,7 @@ import type { Environment } from "../events/Environment.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import type { AccountStatus } from "../provider/account/AccountStatus.ts"
 
-/** What precedes the reading of an account, and whether the notification that asks for it is already known. */
+/** A reading of an account that is about to begin, and whether the notification that asks for it is already known. */
 export interface ReadingBegun {
   /** The reading's number among all: the latest one counts. It can exceed JavaScript's numbers, so it is text. */
   readonly reading: string

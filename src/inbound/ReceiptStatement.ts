@@ -75,7 +75,7 @@ const receiptColumns = [
   "eventPayloads",
   "eventPositions",
   "deliveries",
-  // One for all of them: it covers deliveries that the worker of this process takes over as they are stored
+  // One for all of them: the lease of those deliveries that this process's worker takes over as they are stored
   "lease",
   "leaseMillis"
 ] as const
@@ -88,7 +88,7 @@ type ReceiptParameters = Readonly<Record<(typeof receiptColumns)[number], Statem
 /** What one receipt changes about its account: parts of the statement, each preceded by a comma. */
 interface AccountChanges {
   /**
-   * Follows `source`. Comes first: whether the milestone is this payment's decides also whether anything is delivered.
+   * Follows `source`. Comes first: whether the milestone is this payment's also decides whether anything is delivered.
    */
   readonly milestone: Statement.Fragment
   /** Follows `fresh`, the sources whose receipt is for their first copy. */
