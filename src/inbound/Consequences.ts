@@ -120,9 +120,7 @@ export const unreadableFilters = (
     : { part: "filters", reason: malformedAt(paths.map((path) => `event.data.object.${path}`)).reason }
 }
 
-/**
- * Whether some endpoint, paused or not, takes one of these events only because of what is in the list that was cut off.
- */
+/** Whether some endpoint, paused or not, takes one of these events only because of the list that was cut off. */
 export const needsWholeList = (
   envelopes: ReadonlyArray<Envelope>,
   subjects: FoundSubjects,

@@ -98,9 +98,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
           })
         )
 
-      /**
-       * Notifies all who must know of what was stored: the workers, the trace, and operators about what can't be read.
-       */
+      /** Notifies all who must know of what was stored: workers, the trace, and operators about what can't be read. */
       const settle = (
         { environment, providerEventId, type }: ReceiptBase,
         organizationId: InboundContext["organizationId"] | null,
@@ -353,8 +351,5 @@ const orNotStored = <A, R>(
     )
   })
 
-/**
- * The type with which the provider says that an account gave our access back. Only a new explicit link connects it
- * again.
- */
+/** The type that says that an account gave our access back. Only a new explicit link connects it again. */
 const snapshotDeauthorization = "account.application.deauthorized"

@@ -118,9 +118,7 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
     /** Everything about the account in one round trip. Undefined if it is not linked in this environment. */
     findContext: lookUp,
 
-    /**
-     * The same, perhaps from an earlier look-up: then it has a version, and `insertRecalled` stores what it leads to.
-     */
+    /** The same, perhaps remembered: then it has a version, and `insertRecalled` stores what it leads to. */
     recallContext: (query: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> =>
       Effect.suspend(() => {
         const known = query.sold === null ? remembered.get(accountKey(query)) : undefined

@@ -1,8 +1,6 @@
 import type { FoundContext, InboundContext } from "./ContextStatement.ts"
 
-/**
- * How long a context is remembered, in milliseconds. The overlap of two signing secrets ends by time, not by a change.
- */
+/** How long a context is remembered, in milliseconds: the overlap of two signing secrets ends by time, not a change. */
 const rememberedFor = 30_000
 
 /** The most endpoints that all contexts hold together; each can have filters of some kilobytes. */

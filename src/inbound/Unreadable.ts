@@ -4,9 +4,7 @@ import { translatedProviderTypes } from "../events/stripe/Translate.ts"
 import type { OrganizationId } from "../kit/Ids.ts"
 import { Metrics } from "../telemetry/Metrics.ts"
 
-/**
- * What could not be read of a signed notification, for example because the provider's next API version has moved it.
- */
+/** What could not be read of a signed notification, perhaps because the provider's next API version has moved it. */
 export interface Unreadable {
   /**
    * - `event`: the notification itself; it is refused, and the provider sends it again

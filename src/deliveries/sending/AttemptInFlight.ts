@@ -5,9 +5,7 @@ import type { ClaimedDelivery } from "./Claim.ts"
 import type { Expiring } from "./Deadlines.ts"
 import type { OutcomeReceiver } from "./Transport.ts"
 
-/**
- * An attempt that has a place. A class, since there are very many: with closures, each would be an object of its own.
- */
+/** An attempt that has a place. A class, since there are very many: closures would be an object each. */
 export class AttemptInFlight implements OutcomeReceiver, Expiring {
   readonly delivery: ClaimedDelivery
   /** After this time, by `performance.now()`, it is no longer sent. */

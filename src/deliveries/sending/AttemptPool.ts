@@ -30,9 +30,7 @@ export class AttemptPool<Attempt, End> {
     this.#fork = fork
   }
 
-  /**
-   * Creates an empty pool. Its fibers have the calling fiber's clock and randomness; they make no spans of their own.
-   */
+  /** Creates an empty pool. Its fibers have the calling fiber's clock and randomness, and make no spans themselves. */
   static readonly make = <Attempt, End>(
     options: AttemptPoolOptions<Attempt, End>
   ): Effect.Effect<AttemptPool<Attempt, End>, never, Scope.Scope> =>

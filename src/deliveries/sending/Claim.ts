@@ -44,9 +44,7 @@ export interface Claim {
   readonly deliveries: ReadonlyArray<ClaimedDelivery>
   /** Time until the next delivery comes due that is not due yet, in milliseconds; null if none waits. */
   readonly nextDueInMillis: number | null
-  /**
-   * Whether more was due than the claim looked at: the next one, with these endpoints' attempts in flight, sees others.
-   */
+  /** Whether more was due than the claim looked at: the next one, with these attempts in flight, sees others. */
   readonly more: boolean
   /** All that was due before this place belongs to the endpoints that were left out or asked for. */
   readonly place: QueuePlace

@@ -17,7 +17,7 @@ const gatherRoomFor = 15
 /** How long claiming rests after a claim that found everything it looked at held by other workers, in milliseconds. */
 const passedOver = 5
 
-/** How many times the poll interval a worker sleeps at most if it finds nothing again and again. */
+/** The longest sleep of a worker that finds nothing again and again, as a multiple of the poll interval. */
 const maxIdleFactor = 4
 
 /** How often, at most, other processes are notified that this one has no room for what is due, in milliseconds. */
@@ -151,10 +151,7 @@ export class Claiming {
     )
   )
 
-  /**
-   * The endpoints a claim may have left something of: those at their cap with its deliveries and those in flight
-   * before.
-   */
+  /** The endpoints a claim may have left some of: those that it and what was in flight before bring to the cap. */
   #atCap(
     before: ReadonlyMap<EndpointId, number>,
     caps: ReadonlyMap<EndpointId, number>,

@@ -46,10 +46,7 @@ export class Destinations {
     this.#cipher = cipher
   }
 
-  /**
-   * Reads what is not yet known about these deliveries' destinations, in one statement; in most cases there is nothing
-   * to read.
-   */
+  /** Reads what is not yet known about these deliveries' destinations, in one statement; in most cases, nothing. */
   load(deliveries: ReadonlyArray<ClaimedDelivery>): Effect.Effect<void, SqlError.SqlError> {
     const now = performance.now()
     const missing = new Map<EndpointId, ClaimedDelivery>()

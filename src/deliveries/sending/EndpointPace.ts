@@ -62,9 +62,7 @@ export class EndpointPace {
     return this.#allowed.get(endpointId) ?? this.#first
   }
 
-  /**
-   * Notes that an attempt ended quickly, with any result, and none is overdue. Returns whether the endpoint was slow.
-   */
+  /** Notes a quick end of an attempt, whatever its result, with none overdue. Returns whether the endpoint was slow. */
   noteQuick(endpointId: EndpointId): boolean {
     const wasSlow = this.#slow.delete(endpointId)
     const allowed = wasSlow ? 0 : this.allowed(endpointId)

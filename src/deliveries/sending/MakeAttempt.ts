@@ -37,8 +37,7 @@ export const makeAttempt =
   ({ clock, destinations, settings, transport }: AttemptParts, onSent: (attempt: AttemptInFlight) => void) =>
   (attempt: AttemptInFlight): Effect.Effect<AttemptEnd> => {
     const { delivery, startBefore } = attempt
-    // After a pause of the machine, the lease may be about to run out: another worker's attempt could then overlap with
-    // ours
+    // After a pause of the machine, the lease may be about to run out: another worker's attempt could then meet ours
     if (performance.now() > startBefore) return Effect.succeed(tooLate)
     const destination = destinations.of(delivery)
     if (Either.isLeft(destination)) return Effect.succeed({ _tag: "Unsignable", error: destination.left })

@@ -18,8 +18,7 @@ import { Plans } from "./Plans.ts"
 import { makeFinish, makeRelease } from "./RecordStatements.ts"
 
 /**
- * The queue of deliveries, in PostgreSQL: this module, the statements that it puts together, and the code that fills
- * it.
+ * The queue of deliveries, in PostgreSQL: this module, the statements that it combines, and the code that fills it.
  *
  * Waiting deliveries are in a small table of their own, beside the history. A delivery that is due is claimed with a
  * lease: if a worker dies, the row comes due again when the lease runs out. The attempt is counted at the claim, so

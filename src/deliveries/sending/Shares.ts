@@ -11,9 +11,7 @@ import type { SlowEndpoint } from "./EndpointPace.ts"
 /** Attempts in flight in addition to the `concurrency`: each costs a socket, and the memory of its exchange. */
 export const placesAside = 2048
 
-/**
- * Attempts that turn out slow go aside while fewer than this are there: the last eighth is for what has just come due.
- */
+/** Attempts that turn out slow go aside while fewer are there: the last eighth is for what has just come due. */
 export const mostMovedAside = (placesAside * 7) / 8
 
 /** Slow endpoints are given more attempts while they have fewer than this in flight, all together. */

@@ -70,8 +70,6 @@ const refusedRequests: ReadonlyArray<string | null> = [
   "UND_ERR_REQ_CONTENT_LENGTH_MISMATCH"
 ]
 
-/**
- * Whether the error is a defect: a bug of ours, or a request that undici refused to send (because of a header, say).
- */
+/** Whether the error is a defect: a bug of ours, or a request (a header, say) that undici refused to send. */
 export const isTransportBug = (error: unknown): boolean =>
   error instanceof TransportBug || refusedRequests.includes(codeOf(error))

@@ -7,9 +7,7 @@ export interface WorkerOptions extends DestinationSettings {
   readonly lease: Duration.Duration
   /** How long after its claim an attempt may still begin, so that it ends within its lease. */
   readonly startWithin: Duration.Duration
-  /**
-   * Attempts in flight in this process, not counting those that have waited a moment for their answer: see `Attempts`.
-   */
+  /** Attempts in flight in this process, except those that have waited a moment for their answer: see `Attempts`. */
   readonly concurrency: number
   /** Attempts in flight per endpoint in this process. */
   readonly concurrencyPerEndpoint: number
