@@ -70,8 +70,8 @@ export const envelopesOf = (
 }
 
 /**
- * What envelopes lead to, after matching them with the endpoints by what their filters look at. The outcome is right as
- * far as the context says; the statement that stores it has the last word.
+ * What envelopes lead to, after matching them with the endpoints by what their filters look at. The outcome follows from
+ * the context; the statement that stores it has the last word.
  */
 export const consequenceOf = (
   envelopes: ReadonlyArray<Envelope>,

@@ -146,8 +146,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
       ): Effect.Effect<Received, CompletionFailure | SqlError.SqlError | TenantChanged> =>
         Effect.flatMap(contextOf(environment, notification, sold, find), (context) => {
           const judged = judge(environment, notification, context)
-          // What concerns nobody changes nothing: what the other mode says about an account's end is not about this
-          // link
+          // What concerns nobody changes nothing: the account's end in the other mode is not about this link
           const deauthorizes = judged._tag === "Concern" && notification.type === deauthorization
           const consequence =
             judged._tag === "Concern" || !isOfAccount || notification.account !== null
@@ -199,10 +198,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
             : transaction(sql)(concludeAnew(base, event, context, fetched))
         )
 
-      /**
-       * A signed body that can't be read is refused, so that the provider sends it again; an operator has to know about
-       * it.
-       */
+      /** A signed body that can't be read is refused, so that it is sent again; an operator has to know about it. */
       const readable = <A>(environment: Environment, input: unknown, parsed: Either.Either<A, Malformed>) =>
         Either.match(parsed, {
           onRight: Effect.succeed,

@@ -87,9 +87,7 @@ type ReceiptParameters = Readonly<Record<(typeof receiptColumns)[number], Statem
 
 /** What one receipt changes about its account: parts of the statement, each preceded by a comma. */
 interface AccountChanges {
-  /**
-   * Follows `source`. Comes first: whether the milestone is this payment's also decides whether anything is delivered.
-   */
+  /** Follows `source`. Comes first: whether the milestone is this payment's also decides what is delivered. */
   readonly milestone: Statement.Fragment
   /** Follows `fresh`, the sources whose receipt is for their first copy. */
   readonly disconnection: Statement.Fragment

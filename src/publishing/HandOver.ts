@@ -30,8 +30,8 @@ export interface Recipient {
   /** Gives up the place that was kept for one delivery to an endpoint. */
   readonly release: (endpointId: EndpointId) => void
   /**
-   * Takes deliveries for which places were kept. Their lease began at `storedAt` by the database's clock, and not before
-   * `leasedAt` by `performance.now()`.
+   * Takes deliveries for which places were kept. Their lease began at `storedAt` by the database's clock, and not
+   * before `leasedAt` by `performance.now()`.
    */
   readonly take: (
     deliveries: ReadonlyArray<HandedDelivery>,

@@ -88,10 +88,7 @@ export class Claiming {
     this.#news.raise()
   }
 
-  /**
-   * How many more may be held: limited by places for attempts, and for their records: recording must not hold up
-   * sending.
-   */
+  /** How many more may be held, given the places for attempts and for records: recording must not hold up sending. */
   get room(): number {
     const { attempts, held, options } = this.#parts
     return Math.min(attempts.room, 5 * options.concurrency - (held.count - attempts.aside), maxClaim)
