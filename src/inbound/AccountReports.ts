@@ -16,10 +16,10 @@ import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
 import type { Notification } from "./ThinNotification.ts"
 import type { Unreadable } from "./Unreadable.ts"
 
-/** What a receipt says beside what the notification leads to. */
+/** What a receipt says apart from what the notification leads to. */
 export type ReceiptBase = Omit<NewReceipt, keyof Consequence>
 
-/** A stored notification: what became of it, or that it was known. */
+/** A stored notification: what became of it, or that it was already known. */
 export interface StoredReport {
   readonly outcome: NewReceipt["outcome"]
   readonly stored: boolean
@@ -28,24 +28,24 @@ export interface StoredReport {
   readonly unreadable: Unreadable | null
 }
 
-/** Stores what a notification leads to, in whatever transaction it is run in; answers whether it was stored. */
+/** Stores what a notification leads to, in whatever transaction it is run in; returns whether it was stored. */
 type Insert<A extends { readonly stored: boolean }, E> = (consequence: Consequence) => Effect.Effect<A, E>
 
 /**
- * The event of a changed status. Its identity is that of the notification whose reading found the change. A snapshot and
- * a thin notification of one change are two notifications with an id each, and whichever reads first tells it; had they
- * one id in common, a further change that the second one's reading finds would have no id to be told under.
+ * The event of a changed status. Its identity is that of the notification whose reading found the change. A snapshot
+ * and a thin notification of one change are two notifications with an id each, and the event comes from whichever reads
+ * first; if they shared one id, a further change that the second one's reading finds would have no id for its event.
  *
- * It is dated as that notification is, but never before the account's last event: a late notification can find what is
- * newer than all that was told, and consumers order by `created_at`.
+ * It has that notification's date, but never one before the account's last event: a late notification can find
+ * something newer than all that was reported, and consumers order by `created_at`.
  */
 const toldAtOf = ({ created }: Notification, { lastToldAt }: StatusComparison): number =>
   Math.max(created, lastToldAt ?? 0)
 
 /**
- * Notifications about an account's status, snapshot or thin (contract 11.5): whatever they say, the
- * account is read anew, since their order is not guaranteed, and `account.updated` is made only where that differs from
- * what was told before.
+ * Notifications about an account's status, snapshot or thin (contract 11.5): whatever they say, the account is read
+ * anew, since their order is not guaranteed, and `account.updated` is made only if the status differs from what was
+ * reported before.
  */
 export const makeAccountReports = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -64,7 +64,7 @@ export const makeAccountReports = Effect.gen(function* () {
         unreadable: consequence.unreadable
       }))
 
-  /** In a transaction, under the account's lock. A copy of a notification that is stored changes nothing. */
+  /** In a transaction, under the account's lock. A copy of a stored notification changes nothing. */
   const storeReading = Effect.fnUntraced(function* <A extends { readonly stored: boolean }, E>(
     insert: Insert<A, E>,
     notification: Notification,
@@ -74,7 +74,7 @@ export const makeAccountReports = Effect.gen(function* () {
   ) {
     const { environment } = tenant
     const compared = yield* statuses.lockAndCompare(tenant, status, reading)
-    // Endpoints may have come and gone while the provider was asked
+    // Endpoints may have been added or removed while the provider was asked
     const judged = judge(environment, notification, yield* contextOf(environment, notification))
     if (judged._tag === "NoConcern" || compared === undefined) {
       return yield* insert(judged._tag === "NoConcern" ? judged.consequence : nothing("unlinked"))
@@ -117,8 +117,8 @@ export const makeAccountReports = Effect.gen(function* () {
 
   return {
     /**
-     * Reads the account of a notification and stores what that leads to with its receipt. The account is connected as
-     * far as the context says. While the provider can't be asked nothing is stored.
+     * Reads the account of a notification and stores what that leads to with its receipt. The account is connected, as
+     * far as the context says. Nothing is stored while the provider can't be asked.
      */
     receive: Effect.fn("AccountReports.receive")(function* (
       base: ReceiptBase,
@@ -133,7 +133,7 @@ export const makeAccountReports = Effect.gen(function* () {
         : yield* read(insert(base), notification, tenant, context, reading)
     }),
 
-    /** The same for a notification whose receipt is there, and of which nothing could be made then. */
+    /** The same for a notification that has a receipt already, but of which nothing could be made then. */
     repeat: Effect.fn("AccountReports.repeat")(function* <A extends { readonly stored: boolean }, E>(
       insert: Insert<A, E>,
       notification: Notification,
@@ -146,7 +146,7 @@ export const makeAccountReports = Effect.gen(function* () {
   }
 })
 
-/** `account.updated`; every filter is not applicable to it, so that only endpoints without filters get it. */
+/** Makes `account.updated`; no filter is applicable to it, so that only endpoints without filters get it. */
 const updated = (
   { environment, organizationId }: Tenant,
   { id }: Notification,

@@ -4,9 +4,9 @@ import type { Environment } from "../events/Environment.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import type { AccountStatus } from "../provider/account/AccountStatus.ts"
 
-/** What is about to be read of an account, and whether the notification that asks for it is known already. */
+/** A reading of an account that is about to begin, and whether the notification that asks for it is already known. */
 export interface ReadingBegun {
-  /** The reading's place among all: a later one counts. A number beyond JavaScript's, so as text. */
+  /** The reading's number among all: the latest one counts. It can exceed JavaScript's numbers, so it is text. */
   readonly reading: string
   readonly known: boolean
 }
@@ -20,9 +20,9 @@ export interface StatusComparison {
   readonly lastToldAt: number | null
 }
 
-/** The SQL of accounts' reported status; nobody outside the slice imports this. */
+/** The SQL of accounts' reported status; nothing outside the slice imports this. */
 export const makeAccountStatusRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
-  /** Takes the reading's number, before the provider is asked. */
+  /** Assigns the reading's number, before the provider is asked. */
   begin: (environment: Environment, providerEventId: string): Effect.Effect<ReadingBegun, SqlError.SqlError> =>
     Effect.flatMap(
       sql<ReadingBegun>`
@@ -34,7 +34,7 @@ export const makeAccountStatusRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
 
   /**
    * In a transaction: locks the account's row, so that readings of one account are compared one after the other, and
-   * compares. Nothing where the account is not linked and connected any more.
+   * compares. Returns nothing if the account is no longer linked and connected.
    */
   lockAndCompare: (
     tenant: Tenant,
@@ -53,7 +53,7 @@ export const makeAccountStatusRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
       ([row]) => row
     ),
 
-  /** In the same transaction: stores the reading. `toldAt`: of its event, where it made one. */
+  /** In the same transaction: stores the reading. `toldAt`: the date of its event, if it made one. */
   store: (
     tenant: Tenant,
     status: AccountStatus,

@@ -8,7 +8,7 @@ export const Received = Schema.Struct({ received: Schema.Literal(true) }).annota
 /** Where the provider's notifications arrive. */
 export const entryPaths = { receive: "/webhooks/provider", receiveThin: "/webhooks/provider/thin" } as const
 
-/** What every notification has; the rest of it is the provider's business. */
+/** What every notification has; the rest is up to the provider. */
 const notification = Schema.Struct(
   { id: Schema.String, type: Schema.String },
   Schema.Record({ key: Schema.String, value: Schema.Unknown })
@@ -18,7 +18,7 @@ const notification = Schema.Struct(
 export class InboundApi extends HttpApiGroup.make("inbound")
   .add(
     HttpApiEndpoint.post("receive", entryPaths.receive)
-      // Documented, but not decoded: the handler reads the exact bytes, which are what is signed
+      // Documented, but not decoded: the handler reads the exact bytes, since those are what is signed
       .setPayload(notification.annotations({ identifier: "Notification" }))
       .addSuccess(Received)
       .addError(errorSchema(SignatureInvalid))

@@ -25,19 +25,19 @@ import type { InboundContext } from "./ContextStatement.ts"
 /** Why an event could not be completed from the provider. */
 export type CompletionFailure = ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
 
-/** What was fetched of an event so far; null where the provider has no such thing. */
+/** What has been fetched of an event so far; null if the provider has no such thing. */
 export interface Fetched {
   readonly soldItems?: SoldItems | null
   readonly items?: ReadonlyArray<ProviderObject> | null
 }
 
-/** Something has to be asked of the provider first. */
+/** Something has to be fetched from the provider first. */
 export interface Lacking {
   readonly _tag: "Lacking"
   readonly fetch: Effect.Effect<Fetched, CompletionFailure>
 }
 
-/** What an attempt to conclude came to. */
+/** The result of an attempt to conclude. */
 export type Attempt<A> = Lacking | { readonly _tag: "Concluded"; readonly value: A }
 
 const lacking = (fetch: Lacking["fetch"]): Lacking => ({ _tag: "Lacking", fetch })
@@ -45,16 +45,16 @@ const lacking = (fetch: Lacking["fetch"]): Lacking => ({ _tag: "Lacking", fetch 
 const concluded = <A>(value: A): Attempt<A> => ({ _tag: "Concluded", value })
 
 /**
- * What a snapshot event of a connected account leads to, with what it lacks fetched from the provider: what a session of
- * ours sells, where a crash kept that from being recorded, and lists that the provider cut off, where an endpoint
- * filters by them. Most events lack nothing, and then the provider is not asked.
+ * What a snapshot event of a connected account leads to, after fetching from the provider what it lacks: what a session
+ * of ours sells, if a crash kept that from being recorded, and lists that the provider cut off, if an endpoint filters
+ * by them. Most events lack nothing, and then the provider is not asked.
  */
 export const makeCompletion = Effect.gen(function* () {
   const accounts = yield* Accounts
   const checkoutSessions = yield* CheckoutSessions
   const provider = yield* Provider
 
-  /** What the provider does not know it will not know at the next attempt either. */
+  /** What the provider does not know now, it will not know at the next attempt either. */
   const orNull = <A, E>(asked: Effect.Effect<A, E>) =>
     Effect.catchIf(
       asked,
@@ -73,7 +73,7 @@ export const makeCompletion = Effect.gen(function* () {
   const fetchItems = (tenant: Tenant, list: TruncatedList): Lacking["fetch"] =>
     Effect.map(orNull(accounts.use(tenant, (account) => listItems(account, list))), (items) => ({ items }))
 
-  /** What an event leads to by the context and what was fetched, or what has to be fetched first. */
+  /** What an event leads to according to the context and what was fetched, or what has to be fetched first. */
   const conclude = (
     environment: Environment,
     event: ProviderEvent,
@@ -104,12 +104,12 @@ export const makeCompletion = Effect.gen(function* () {
   return { conclude }
 })
 
-/** Nothing was asked of the provider yet. */
+/** Nothing has been fetched from the provider yet. */
 export const nothingFetched: Fetched = {}
 
 /**
- * Makes attempts until one concludes, each with all that was fetched before it: a thing is fetched once, so there are
- * three at most. Whoever attempts reads anew what may have changed while the provider was asked.
+ * Makes attempts until one concludes, each with all that was fetched before it: each thing is fetched once, so there
+ * are three attempts at most. Each attempt reads anew what may have changed while the provider was asked.
  */
 export const untilConcluded = <A, E>(
   attempt: (fetched: Fetched) => Effect.Effect<Attempt<A>, E>,

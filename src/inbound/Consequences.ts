@@ -27,13 +27,13 @@ export const unreadable = (part: Unreadable["part"], { reason }: Malformed, cont
   unreadable: { part, reason }
 })
 
-/** Whose a notification is: what of it concerns anybody. */
+/** Whether a notification concerns an organization, and which. */
 export type Judgement =
   | { readonly _tag: "NoConcern"; readonly consequence: Consequence }
   | { readonly _tag: "Concern"; readonly context: InboundContext }
 
 /**
- * Judges by mode and account. A disconnected account's news concerns nobody until it is linked again, and news of the
+ * Judges by mode and account. News of a disconnected account concerns nobody until it is linked again, and news of the
  * other mode never does.
  */
 export const judge = (
@@ -70,8 +70,8 @@ export const envelopesOf = (
 }
 
 /**
- * What envelopes lead to, matched with the endpoints on what their filters look at. The outcome is what it is as far as
- * the context says; the statement that stores it has the last word.
+ * What envelopes lead to, after matching them with the endpoints by what their filters look at. The outcome follows from
+ * the context; the statement that stores it has the last word.
  */
 export const consequenceOf = (
   envelopes: ReadonlyArray<Envelope>,
@@ -94,7 +94,7 @@ export const consequenceOf = (
   }
 }
 
-/** Whether some endpoint, paused or not, takes one of these events by filters such as these. */
+/** Whether some endpoint, paused or not, takes one of these events because of filters of this kind. */
 const isAsked = (
   envelopes: ReadonlyArray<Envelope>,
   { endpoints }: InboundContext,
@@ -105,7 +105,7 @@ const isAsked = (
 const byItems = ({ prices, products }: Filters): boolean => products !== undefined || prices !== undefined
 const byMetadata = ({ metadata }: Filters): boolean => metadata !== undefined
 
-/** What endpoints filter these events by and the provider's object no longer has; null where there is no such thing. */
+/** What endpoints filter these events by but the provider's object no longer has; null if there is no such thing. */
 export const unreadableFilters = (
   envelopes: ReadonlyArray<Envelope>,
   { missing }: FoundSubjects,
@@ -120,14 +120,14 @@ export const unreadableFilters = (
     : { part: "filters", reason: malformedAt(paths.map((path) => `event.data.object.${path}`)).reason }
 }
 
-/** Whether some endpoint, paused or not, takes one of these events only by what is in the list that was cut off. */
+/** Whether some endpoint, paused or not, takes one of these events only because of the list that was cut off. */
 export const needsWholeList = (
   envelopes: ReadonlyArray<Envelope>,
   subjects: FoundSubjects,
   context: InboundContext
 ): boolean => subjects.truncated && isAsked(envelopes, context, byItems)
 
-/** The first payment of an account is told twice: as what it is, and as a milestone (contract 6.6). */
+/** The first payment of an account is reported twice: as what it is, and as a milestone (contract 6.6). */
 const withMilestone = (
   events: ReadonlyArray<Envelope>,
   environment: Environment,
@@ -150,5 +150,5 @@ const withMilestone = (
       : [envelope]
   )
 
-/** What filters look at where nothing but `data` is applicable (contract 7.6). */
+/** What filters look at if only `data` is applicable (contract 7.6). */
 export const dataOnly: FilterSubjects = { priceIds: null, productIds: null, metadata: null }

@@ -5,18 +5,18 @@ import type { OrganizationId } from "../kit/Ids.ts"
 import { type MatchableEndpoint, matchableEndpoints } from "../publishing/MatchableEndpoint.ts"
 import { parametersOf } from "../storage/Statements.ts"
 
-/** What a notification is judged by: whose account it is of, where its news could go, and what its session sells. */
+/** What a notification is judged by: whose account it is about, where its news could go, and what its session sells. */
 export interface InboundContext {
   readonly organizationId: OrganizationId
   readonly connected: boolean
-  /** All that are not deleted, paused ones included. */
+  /** All that are not deleted, including paused ones. */
   readonly endpoints: ReadonlyArray<MatchableEndpoint>
   readonly soldItems: SoldItems | null
-  /** Whether the account has yet to see its first payment, or saw it in this very notification (contract 6.6). */
+  /** Whether the account is still to see its first payment, or saw it in this very notification (contract 6.6). */
   readonly awaitsFirstPayment: boolean
   /**
-   * The tenant's version as it was when this was looked up, if that was for another notification: what is stored has to
-   * be compared with it. Null if this was looked up just now.
+   * The tenant's version as it was when this was looked up, if that was for another notification: it must be compared
+   * with the stored one. Null if this was looked up just now.
    */
   readonly version: string | null
 }
@@ -29,11 +29,11 @@ export interface ContextQuery {
   readonly environment: Environment
   readonly providerEventId: string
   readonly accountId: string
-  /** Where to look for what its session sells; null where it is of none. */
+  /** Where to look for what its session sells; null if it is not about a session. */
   readonly sold: SoldItemsReference | null
 }
 
-/** What can be looked up: PostgreSQL's text holds no NUL, and refuses to be asked for one. */
+/** An id that can be looked up: PostgreSQL's text holds no NUL, and refuses a query for one. */
 const storable = (id: string | null | undefined): string | null =>
   id === null || id === undefined || id.includes("\u0000") ? null : id
 
@@ -43,7 +43,7 @@ export const tenantVersion = (sql: SqlClient.SqlClient, row: string): Statement.
     SELECT v.version FROM payments.tenant_versions v
     WHERE v.organization_id = ${row}.organization_id AND v.environment = ${row}.environment), 0)`)
 
-/** What is known of accounts, in one statement: a row for each, with what its notifications ask about. */
+/** What is known about accounts, in one statement: a row for each, with what its notifications need to know. */
 export const contextSql = (sql: SqlClient.SqlClient) => {
   const of = parametersOf(sql, contextColumns)
   return sql`

@@ -11,18 +11,18 @@ const maxNotificationBytes = 1024 * 1024
 /** The answer to every notification that is stored. */
 const received = HttpServerResponse.unsafeJson({ received: true })
 
-/** Serves an entry on the exact bytes that arrive. */
+/** Serves an entry with the exact bytes that arrive. */
 const serving = (receive: Inbound["Type"]["receive"]) => (request: HttpServerRequest.HttpServerRequest) =>
   readBytes(request, maxNotificationBytes).pipe(
-    // A sender that went away is a defect to nobody: the edge ends the request
+    // A sender that went away is nobody's defect: the edge ends the request
     Effect.catchTag("RequestError", Effect.die),
     Effect.flatMap((body) => receive(body, request.headers["stripe-signature"])),
     Effect.as(received)
   )
 
 /**
- * The entries by their paths, all of them for POST, as the edge serves them: the provider sends more than all integrators
- * together, and the router's and the platform's work on a request costs as much as a statement.
+ * The entries by their paths, all of them for POST, as the edge serves them: the provider sends more than all
+ * integrators together, and the work of the router and the platform on a request costs as much as a statement.
  */
 export const inboundEntries = Effect.map(
   Inbound,
@@ -33,7 +33,7 @@ export const inboundEntries = Effect.map(
     ])
 )
 
-/** Serves `InboundApi` wherever the edge does not: paths that are written otherwise. */
+/** Serves `InboundApi` where the edge does not: for paths that are spelled differently. */
 export const inboundHttp = HttpApiBuilder.group(BaseApi.add(InboundApi), "inbound", (handlers) =>
   Effect.map(Inbound, ({ receive, receiveThin }) => {
     const [snapshots, thin] = [serving(receive), serving(receiveThin)]

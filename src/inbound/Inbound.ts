@@ -33,7 +33,7 @@ import { makeReceiptsRepo, type TenantChanged } from "./ReceiptsRepo.ts"
 import { isAccountNews, type Notification, parseThinNotification, thinDeauthorization } from "./ThinNotification.ts"
 import { makeUnreadableReports } from "./Unreadable.ts"
 
-/** What became of a notification: `duplicate` where it was known already. */
+/** What became of a notification: `duplicate` if it was already known. */
 export type Received = ReceiptOutcome | "duplicate"
 
 type Receive = (
@@ -47,13 +47,13 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
   {
     /**
      * Verifies a notification and stores its receipt, its events and their deliveries in one transaction. Nothing is
-     * stored of what is not signed; where storing fails, or the provider has to be asked and does not answer, it is asked
-     * to come again.
+     * stored of what is not signed; if storing fails, or the provider has to be asked and does not answer, the provider
+     * is asked to send the notification again.
      */
     readonly receive: Receive
     /**
-     * The same for a thin notification. Those about an account's status lead to a reading of the account, one that access
-     * was given back disconnects it; of all others there is a receipt and nothing more.
+     * The same for a thin notification. Those about an account's status lead to a reading of the account, one saying
+     * that access was given back disconnects it; all others get a receipt and nothing more.
      */
     readonly receiveThin: Receive
   }
@@ -98,7 +98,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
           })
         )
 
-      /** Tells of what was stored whoever has to know: the workers, the trace, and operators of what can't be read. */
+      /** Notifies all who must know of what was stored: workers, the trace, and operators about what can't be read. */
       const settle = (
         { environment, providerEventId, type }: ReceiptBase,
         organizationId: InboundContext["organizationId"] | null,
@@ -121,14 +121,14 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
         return Effect.as(waits ? Effect.zipRight(reported, wakeUp.announce) : reported, received)
       }
 
-      /** Judges a notification and stores what it leads to; `lead` says that where it concerns somebody. */
+      /** Judges a notification and stores what it leads to; if it concerns somebody, `lead` says what that is. */
       const take = (
         environment: Environment,
         notification: Notification,
         taking: Taking
       ): Effect.Effect<Received, CompletionFailure | SqlError.SqlError> => {
         const lookedUp = takeBy(environment, notification, taking, receipts.findContext).pipe(
-          // While the provider was asked the account was unlinked or disconnected: at a second look it is no concern
+          // The account was unlinked or disconnected while the provider was asked: at a second look, it is no concern
           Effect.retry({ times: 1, while: ({ _tag }) => _tag === "ProviderAccountNotConnected" }),
           Effect.catchTag("TenantChanged", Effect.die)
         )
@@ -146,7 +146,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
       ): Effect.Effect<Received, CompletionFailure | SqlError.SqlError | TenantChanged> =>
         Effect.flatMap(contextOf(environment, notification, sold, find), (context) => {
           const judged = judge(environment, notification, context)
-          // What concerns nobody changes nothing: the other mode's word of an account's end is not about this link
+          // What concerns nobody changes nothing: the account's end in the other mode is not about this link
           const deauthorizes = judged._tag === "Concern" && notification.type === deauthorization
           const consequence =
             judged._tag === "Concern" || !isOfAccount || notification.account !== null
@@ -198,7 +198,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
             : transaction(sql)(concludeAnew(base, event, context, fetched))
         )
 
-      /** A signed body that can't be read is refused, for the provider to send again; an operator has to know of it. */
+      /** A signed body that can't be read is refused, so that it is sent again; an operator has to know about it. */
       const readable = <A>(environment: Environment, input: unknown, parsed: Either.Either<A, Malformed>) =>
         Either.match(parsed, {
           onRight: Effect.succeed,
@@ -262,13 +262,13 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
   )
 }
 
-/** What is about an account by its type and names none is not an unknown account's: it can't be read. */
+/** What is about an account by its type but names none is not an unknown account's: it can't be read. */
 const withoutAccount = (consequence: Consequence): Consequence =>
   consequence.outcome === "unlinked"
     ? unreadable("object", malformedAt(["event.related_object", "event.context"]))
     : consequence
 
-/** Counts what becomes of notifications, where metrics are on. */
+/** Counts what becomes of notifications, if metrics are on. */
 const countedBy =
   (metrics: MetricsWriter | null) =>
   (receive: Receive): Receive =>
@@ -286,17 +286,17 @@ const countedBy =
 const notAnEvent = () =>
   new SignatureInvalid({ message: "The notification is signed, but its body is not a provider's event." })
 
-/** What is particular to snapshot and to thin notifications. */
+/** What differs between snapshot and thin notifications. */
 interface Taking {
   /** The version that its payload was made for. */
   readonly apiVersion: string | null
   /** Whether its type says that it is about an account, so that it has to name one. */
   readonly isOfAccount: boolean
-  /** The type that is the provider's word that an account gave our access back. */
+  /** The type with which the provider says that an account gave our access back. */
   readonly deauthorization: string
   /** Where to look for what its session sells. */
   readonly sold: SoldItemsReference | null
-  /** Whether what was looked up for another notification will do: not for news of the account itself. */
+  /** Whether what was looked up for another notification is good enough: not for news of the account itself. */
   readonly recalls: boolean
   /** Stores what a notification that concerns somebody leads to. */
   readonly lead: (
@@ -305,7 +305,7 @@ interface Taking {
   ) => Effect.Effect<StoredReport, CompletionFailure | SqlError.SqlError | TenantChanged>
 }
 
-/** What a receipt says of the notification itself, as it arrives now. */
+/** What a receipt says about the notification itself, as it arrives now. */
 const receiptOf = (
   environment: Environment,
   notification: Notification,
@@ -324,8 +324,8 @@ const receiptOf = (
   }))
 
 /**
- * Where storing fails, or the provider does not answer, it is asked to come again, whatever the reason (contract 11.2):
- * a bug of ours may be mended by then.
+ * If storing fails, or the provider does not answer, the provider is asked to send the notification again, whatever the
+ * reason (contract 11.2): a bug of ours may be mended by then.
  */
 const orNotStored = <A, R>(
   effect: Effect.Effect<A, SignatureInvalid | CompletionFailure | SqlError.SqlError, R>
@@ -347,5 +347,5 @@ const orNotStored = <A, R>(
     )
   })
 
-/** The provider's word that an account gave our access back. Only an explicit new link connects it again. */
+/** The type that says that an account gave our access back. Only a new explicit link connects it again. */
 const snapshotDeauthorization = "account.application.deauthorized"

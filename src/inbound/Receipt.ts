@@ -3,7 +3,7 @@ import type { EventType } from "../events/Catalog.ts"
 import type { Environment } from "../events/Environment.ts"
 import type { OrganizationId } from "../kit/Ids.ts"
 
-/** What is on record of the provider's notifications, as operators see it. */
+/** What is on record about the provider's notifications, as operators see it. */
 
 /**
  * What may have become of a verified notification:
@@ -11,8 +11,8 @@ import type { OrganizationId } from "../kit/Ids.ts"
  * - `delivered`: deliveries were made of it
  * - `no_subscriber`: it became events, but none matched an active endpoint
  * - `ignored`: nothing in it for integrators: a type outside the catalog, or an account whose status did not change
- * - `unlinked`: its account is linked to no organization, or was disconnected
- * - `wrong_mode`: it is of the provider's other mode than its entry's environment
+ * - `unlinked`: its account is not linked to any organization, or was disconnected
+ * - `wrong_mode`: it belongs to the provider's other mode, not to that of its entry's environment
  * - `malformed`: its object lacks what its type promises; `reason` says which fields
  *
  * Copies of a known notification are counted in its receipt's `duplicates`.
@@ -26,7 +26,7 @@ export type ReceiptOutcome = (typeof receiptOutcomes)[number]
 export interface Receipt {
   readonly environment: Environment
   readonly providerEventId: string
-  /** Null where the account was linked to no organization. */
+  /** Null if the account was not linked to any organization. */
   readonly organizationId: OrganizationId | null
   readonly accountId: string | null
   /** The provider's own event type. */
@@ -34,8 +34,8 @@ export interface Receipt {
   readonly livemode: boolean
   readonly outcome: ReceiptOutcome
   /**
-   * What could not be read, as paths of fields, never their values; null where all was. Beside another outcome than
-   * `malformed` it is what some endpoints filter by: they got nothing, and others did.
+   * What could not be read, as paths of fields, never their values; null if everything could. With an outcome other
+   * than `malformed`, it is what some endpoints filter by: they got nothing, and others did.
    */
   readonly reason: string | null
   /** How many further copies arrived. */
@@ -44,7 +44,7 @@ export interface Receipt {
   readonly receivedAt: Date
 }
 
-/** An event that a notification became, with how its deliveries stand. */
+/** An event that a notification became, with the state of its deliveries. */
 export interface ReceiptEvent {
   readonly id: string
   readonly type: EventType
@@ -58,7 +58,7 @@ export interface ReceiptDetail extends Receipt {
   readonly events: ReadonlyArray<ReceiptEvent>
 }
 
-/** Which receipts to list; what is absent leaves nothing out. */
+/** Which receipts to list; what is absent excludes nothing. */
 export interface ListReceipts {
   readonly environment: Environment
   readonly organizationId?: OrganizationId
@@ -67,9 +67,9 @@ export interface ListReceipts {
   readonly type?: string
   /** Received at this time or later. */
   readonly since?: Date
-  /** How many at most: 1 to 100, default 10. */
+  /** The most to list: 1 to 100, default 10. */
   readonly limit?: number
-  /** The provider event id of the last receipt of the page before. */
+  /** The provider event id of the last receipt on the previous page. */
   readonly before?: string
 }
 
@@ -83,9 +83,9 @@ export interface ReceiptKey {
 export interface Replay {
   /** What the receipt says now. */
   readonly outcome: ReceiptOutcome
-  /** How many deliveries were missing, and are queued now. */
+  /** How many deliveries were missing and are queued now. */
   readonly deliveriesMade: number
-  /** The notification's events, those included that nothing was missing of. */
+  /** The notification's events, including those of which nothing was missing. */
   readonly events: ReadonlyArray<{ readonly id: string; readonly type: EventType; readonly deliveriesMade: number }>
 }
 
@@ -96,13 +96,13 @@ export class ReceiptNotFound extends Data.TaggedError("ReceiptNotFound")<
   }
 > {}
 
-/** A receipt can't be replayed as things are; nothing was changed. For operators. */
+/** A receipt can't be replayed in its present state; nothing was changed. For operators. */
 export class ReplayRefused extends Data.TaggedError("ReplayRefused")<{
   /**
-   * `wrong_mode`: the event is of the provider's other mode. `account_not_linked`: its account is not linked and
-   * connected. `another_organization`: its account is another organization's by now. `event_expired`: the provider
-   * has the event no more, 30 days after it was made. `malformed`: it can't be read by this version either; the message
-   * says which fields.
+   * `wrong_mode`: the event belongs to the provider's other mode. `account_not_linked`: its account is not linked and
+   * connected. `another_organization`: its account belongs to another organization by now. `event_expired`: the
+   * provider no longer has the event, 30 days after it was made. `malformed`: this version can't read it either; the
+   * message says which fields.
    */
   readonly reason: "wrong_mode" | "account_not_linked" | "another_organization" | "event_expired" | "malformed"
   readonly message: string

@@ -21,7 +21,7 @@ interface StoredEvent {
 const possibleEventIds = ({ environment, providerEventId }: ReceiptKey): ReadonlyArray<string> =>
   EventType.literals.map((type) => eventId({ environment, providerEventId, type }))
 
-/** Receipts as they are looked at, and removed when their time is over. Nobody outside the slice imports this. */
+/** Reading receipts, and removing them when their retention is over. Nothing outside the slice imports this. */
 export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const columns = sql.literal(`
     r.environment, r.provider_event_id AS "providerEventId", r.organization_id AS "organizationId",
@@ -67,7 +67,7 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     )
   }
 
-  /** The events that a notification became, by their ids: no index leads from a notification to them. */
+  /** The events that a notification became, found by their ids: no index leads from a notification to them. */
   const storedEvents = (
     { organizationId }: { readonly organizationId: OrganizationId },
     key: ReceiptKey
@@ -82,7 +82,7 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         AND e.id = ANY(${possibleEventIds(key)}::text[])
       ORDER BY e.type DESC`
 
-  /** The ids of all deliveries that an event may have: to every endpoint there is or was. */
+  /** The ids of all deliveries that an event may have: to every endpoint that exists or existed. */
   const possibleDeliveryIds = (tenant: Tenant, events: ReadonlyArray<StoredEvent>, receivedAt: Date) =>
     Effect.map(
       sql<{ id: EndpointId }>`

@@ -28,9 +28,9 @@ export interface NewReceipt {
   readonly traceparent: string | null
 }
 
-/** The same, judged by what was remembered of its tenant. */
+/** The same, judged by what was remembered about its tenant. */
 export interface VersionedReceipt extends NewReceipt {
-  /** The version that the tenant must have for it to be stored; null if any will do. */
+  /** The version that the tenant must have for it to be stored; null if any version will do. */
   readonly tenantVersion: string | null
 }
 
@@ -46,17 +46,17 @@ export interface StoredReceipt {
 /** A row of the statement. */
 export interface ReceiptRow extends StoredReceipt {
   readonly position: number
-  /** Its deliveries that are stored under the lease. */
+  /** Those of its deliveries that are stored under the lease. */
   readonly handed: ReadonlyArray<DeliveryId> | null
   /** In Unix milliseconds, by the database's clock. */
   readonly storedAt: number
 }
 
-/** Of simultaneous first payments of an account one makes the milestone: the statement's part `milestone` decides. */
+/** Of simultaneous first payments of an account, one makes the milestone: the statement's part `milestone` decides. */
 export const unlessMilestoneIsTaken = (sql: SqlClient.SqlClient) => (type: string) =>
   sql.literal(`(${type} <> 'milestone.first_payment' OR EXISTS (SELECT 1 FROM milestone))`)
 
-/** The values of receipts, each an array with a value for each of them, and of what is published with them. */
+/** The values of receipts, each an array with one element per receipt, and those of what is published with them. */
 const receiptColumns = [
   "environment",
   "providerEventId",
@@ -75,7 +75,7 @@ const receiptColumns = [
   "eventPayloads",
   "eventPositions",
   "deliveries",
-  // One for all of them: under which deliveries are stored that the worker of this process takes over
+  // One for all of them: the lease of those deliveries that this process's worker takes over as they are stored
   "lease",
   "leaseMillis"
 ] as const
@@ -85,18 +85,18 @@ const accountColumns = ["claimsMilestone", "deauthorizes", "auditId", "requestId
 
 type ReceiptParameters = Readonly<Record<(typeof receiptColumns)[number], Statement.Fragment>>
 
-/** What one receipt changes of its account: parts of the statement, each behind a comma. */
+/** What one receipt changes about its account: parts of the statement, each preceded by a comma. */
 interface AccountChanges {
-  /** Behind `source`. Comes first: whether it is this payment's is part of whether anything is delivered. */
+  /** Follows `source`. Comes first: whether the milestone is this payment's also decides what is delivered. */
   readonly milestone: Statement.Fragment
-  /** Behind `fresh`, the sources whose receipt is their first copy's. */
+  /** Follows `fresh`, the sources whose receipt is for their first copy. */
   readonly disconnection: Statement.Fragment
   readonly admits: (column: string) => Statement.Fragment
 }
 
 /**
- * Everything that is stored with receipts, in one statement. Returns a `ReceiptRow` for each that was
- * stored: for all whose tenants have the version that they must have.
+ * Everything that is stored with receipts, in one statement. Returns a `ReceiptRow` for each that was stored: for all
+ * whose tenants have the required version.
  */
 const insertionSql = (sql: SqlClient.SqlClient, of: ReceiptParameters, change: AccountChanges): Statement.Fragment =>
   sql`
@@ -140,7 +140,7 @@ const insertionSql = (sql: SqlClient.SqlClient, of: ReceiptParameters, change: A
     JOIN receipt r ON r.environment = s.environment AND r.provider_event_id = s.provider_event_id
     LEFT JOIN waiting w ON w.position = s.position`
 
-/** For receipts that change nothing of their accounts: no milestone among them. */
+/** For receipts that change nothing about their accounts: there is no milestone among them. */
 export const batchSql = (sql: SqlClient.SqlClient): Statement.Fragment =>
   insertionSql(sql, parametersOf(sql, receiptColumns), {
     milestone: sql``,
@@ -148,7 +148,7 @@ export const batchSql = (sql: SqlClient.SqlClient): Statement.Fragment =>
     admits: (column) => sql.literal(`${column} <> 'milestone.first_payment'`)
   })
 
-/** For one receipt that may. */
+/** For one receipt that may change its account. */
 export const accountSql = (sql: SqlClient.SqlClient): Statement.Fragment => {
   const of = parametersOf(sql, [...receiptColumns, ...accountColumns])
   return insertionSql(sql, of, {
@@ -194,7 +194,7 @@ const insertionOf = (
   livemode: receipts.map(({ livemode }) => livemode),
   outcome: receipts.map(({ outcome }) => outcome),
   reason: receipts.map(({ unreadable }) => unreadable?.reason ?? null),
-  // As text: the driver would write them out by their local parts
+  // As text: the driver would write dates in local time
   providerCreatedAt: receipts.map(({ providerCreatedAt }) => providerCreatedAt.toISOString()),
   receivedAt: receipts.map(({ receivedAt }) => receivedAt.toISOString()),
   traceparent: receipts.map(({ traceparent }) => traceparent),
@@ -208,6 +208,6 @@ const insertionOf = (
   leaseMillis: handing?.leaseMillis ?? null
 })
 
-/** Whether events hold the milestone of a first payment, which one notification of an account may make. */
+/** Whether events include the milestone of a first payment, which one notification of an account may make. */
 export const claimsMilestone = (events: ReadonlyArray<MatchedEvent<EventType>>): boolean =>
   events.some(({ type }) => type === "milestone.first_payment")

@@ -33,7 +33,7 @@ export {
   receiptOutcomes
 } from "./Receipt.ts"
 
-/** Who replays where nobody else is named. */
+/** Who replays if nobody else is named. */
 const localOperator: Author = { kind: "operator", id: "local" }
 
 /** Receipts of the provider's notifications, for operators. */
@@ -50,13 +50,13 @@ export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")
     readonly get: (key: ReceiptKey) => Effect.Effect<ReceiptDetail, ReceiptNotFound | ServiceUnavailable>
     /**
      * Makes the deliveries that are missing of a notification's events, and nothing else: those to endpoints that are
-     * active, subscribed and let the event pass their filters now. The event is fetched from the provider again, which
-     * keeps it for 30 days; that of an account's status is never made anew, since it told of a moment that is over.
+     * active, subscribed and let the event pass their filters now. The event is fetched again from the provider, which
+     * keeps it for 30 days; that of an account's status is never made anew, since it reported a moment that is over.
      * Deliveries that exist stay as they are, whatever their state. Any number of replays make each delivery once.
-     * Audited where something was made.
+     * Audited if something was made.
      *
      * One that could not be read (`malformed`) becomes what it would have become, once this version can read it: its
-     * events, their deliveries, and what paused endpoints missed; of an account its status as it is now.
+     * events, their deliveries, and what paused endpoints missed; for an account, its status as it is now.
      */
     readonly replay: (
       key: ReceiptKey,
@@ -65,7 +65,7 @@ export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")
       Replay,
       ReceiptNotFound | ReplayRefused | ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
     >
-    /** Removes receipts that are older than their retention, in small batches. */
+    /** Removes receipts older than their retention, in small batches. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {

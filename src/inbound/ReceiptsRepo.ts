@@ -28,8 +28,8 @@ import {
 import { RememberedContexts } from "./RememberedContexts.ts"
 
 /**
- * What arrives while so many statements are under way gathers for the next; each is one batch. It waits for as long as it
- * would for a connection, and fails as that does.
+ * What arrives while this many statements are under way gathers for the next; each is one batch. It waits as long as it
+ * would for a connection, and fails in the same way.
  */
 const gathering = {
   lanes: 2,
@@ -42,9 +42,9 @@ const gathering = {
 } as const
 
 /**
- * The SQL of the slice; nobody outside it imports this.
+ * The SQL of the slice; nothing outside it imports this.
  *
- * @param handOver takes new deliveries over as they are stored; null if they always wait for a claim
+ * @param handOver takes over new deliveries as they are stored; null if they always wait for a claim
  */
 export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver["Type"] | null) {
   const sql = yield* SqlClient.SqlClient
@@ -86,13 +86,13 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
     Effect.flatMap(way, (way) =>
       Effect.map(way === "gathered" ? contexts.submit(query) : findOne(query), (found) => {
         if (found === undefined) return undefined
-        // What a transaction sees, nobody else may yet see
+        // What a transaction sees is not yet for others to see
         if (way !== "inTransaction") remembered.put(accountKey(query), found)
         return { ...found, version: null }
       })
     )
 
-  /** Before its transaction is committed, nothing may be sent. */
+  /** Until its transaction is committed, nothing may be sent. */
   const insertBy = (receipt: VersionedReceipt) => (way: Way) =>
     way === "gathered" ? insertions.submit(receipt) : insertOne(receipt, way === "alone" ? begin() : null)
 
@@ -118,7 +118,7 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
     /** Everything about the account in one round trip. Undefined if it is not linked in this environment. */
     findContext: lookUp,
 
-    /** The same, perhaps from what was looked up before: then it has a version, and `insertRecalled` stores what it leads to. */
+    /** The same, perhaps remembered: then it has a version, and `insertRecalled` stores what it leads to. */
     recallContext: (query: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> =>
       Effect.suspend(() => {
         const known = query.sold === null ? remembered.get(accountKey(query)) : undefined
@@ -126,17 +126,17 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
       }),
 
     /**
-     * Stores a receipt, its events, its deliveries and what paused endpoints missed in one statement, so in one
-     * transaction. A second copy of the notification is counted and changes nothing else. Of simultaneous first payments
-     * of an account one makes the milestone: the account's row decides. Endpoints that were deleted or paused since they
-     * were looked up get no delivery.
+     * Stores a receipt, its events, its deliveries and what paused endpoints missed in one statement, and thus in one
+     * transaction. A second copy of the notification is counted and changes nothing else. Of simultaneous first
+     * payments of an account, one makes the milestone: the account's row decides. Endpoints that were deleted or paused
+     * since they were looked up get no delivery.
      */
     insert: (receipt: NewReceipt): Effect.Effect<StoredReceipt, SqlError.SqlError> =>
       Effect.flatMap(insert({ ...receipt, tenantVersion: null }), (stored) =>
         stored === undefined ? Effect.dieMessage("An upsert returns its row") : Effect.succeed(stored)
       ),
 
-    /** The same by a context that was recalled: nothing is stored if its tenant has changed since it was looked up. */
+    /** The same with a recalled context: nothing is stored if its tenant has changed since it was looked up. */
     insertRecalled: (
       receipt: NewReceipt,
       tenantVersion: string
@@ -147,7 +147,7 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
         return new TenantChanged()
       }),
 
-    /** In a transaction: nobody links, unlinks or disconnects the tenant's account until that ends. */
+    /** In a transaction: nobody links, unlinks or disconnects the tenant's account until the transaction ends. */
     lockAccount: ({ environment, organizationId }: Tenant): Effect.Effect<void, SqlError.SqlError> =>
       Effect.asVoid(sql`
         SELECT 1 FROM payments.provider_accounts
@@ -155,7 +155,7 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
   }
 })
 
-/** How a statement runs: with others that arrive just now; by itself, if the request is traced; within a transaction. */
+/** How a statement runs: with others that arrive just now; by itself, if the request is traced; or in a transaction. */
 type Way = "gathered" | "alone" | "inTransaction"
 
 const way: Effect.Effect<Way> = Effect.withFiberRuntime((fiber) =>
@@ -174,7 +174,7 @@ const settle = (handing: Handing | null, rows: ReadonlyArray<ReceiptRow>): void 
   handing.settle({ ids: rows.flatMap(({ handed }) => handed ?? []), storedAt: first.storedAt })
 }
 
-/** Of each receipt what was stored; undefined if its tenant has changed. */
+/** What was stored of each receipt; undefined if its tenant has changed. */
 const inOrder = (count: number, rows: ReadonlyArray<ReceiptRow>): ReadonlyArray<StoredReceipt | undefined> => {
   const stored = Array.from({ length: count }, (): StoredReceipt | undefined => undefined)
   for (const { first, outcome, position, waits } of rows) stored[position - 1] = { first, outcome, waits }
@@ -184,5 +184,5 @@ const inOrder = (count: number, rows: ReadonlyArray<ReceiptRow>): ReadonlyArray<
 const accountKey = ({ accountId, environment }: Pick<NewReceipt, "accountId" | "environment">): string =>
   `${environment} ${accountId}`
 
-/** What was remembered of a tenant is no longer true. */
+/** What was remembered about a tenant is no longer true. */
 export class TenantChanged extends Data.TaggedError("TenantChanged") {}

@@ -1,9 +1,9 @@
 import type { FoundContext, InboundContext } from "./ContextStatement.ts"
 
-/** How long a context is remembered, in milliseconds. The overlap of two signing secrets ends by time, not by a change. */
+/** How long a context is remembered, in milliseconds: the overlap of two signing secrets ends by time, not a change. */
 const rememberedFor = 30_000
 
-/** How many endpoints the contexts have at most, all together; each can have filters of some kilobytes. */
+/** The most endpoints that all contexts hold together; each can have filters of some kilobytes. */
 const maxEndpoints = 10_000
 
 interface Remembered {
@@ -13,14 +13,14 @@ interface Remembered {
 }
 
 /**
- * What was looked up of accounts, for the notifications that follow. Only what a change of the tenant's version tells of:
- * not what a session sells, and nothing of an account that awaits its first payment.
+ * What was looked up about accounts, for the notifications that follow. Only what a change of the tenant's version
+ * reveals: not what a session sells, and nothing about an account that awaits its first payment.
  */
 export class RememberedContexts {
   readonly #known = new Map<string, Remembered>()
   #endpoints = 0
 
-  /** The context of an account in an environment, if it was looked up not long ago. */
+  /** The context of an account in an environment, if it was looked up recently. */
   get(key: string): InboundContext | undefined {
     const known = this.#known.get(key)
     if (known === undefined) return undefined

@@ -32,7 +32,7 @@ const refusals = {
 const refuse = (reason: keyof typeof refusals, cause?: unknown) =>
   new ReplayRefused({ reason, message: refusals[reason], ...(cause === undefined ? {} : { cause }) })
 
-/** What can't be read may be mended by a later version: nothing is stored of it. */
+/** Nothing is stored of what can't be read: a later version may be able to read it. */
 const refuseUnreadable = (why: string) =>
   new ReplayRefused({ reason: "malformed", message: `This version can't read the event either: ${why}` })
 
@@ -41,7 +41,7 @@ const requireReadable = (consequence: Consequence): Effect.Effect<Consequence, R
     ? Effect.fail(refuseUnreadable(consequence.unreadable?.reason ?? "its object"))
     : Effect.succeed(consequence)
 
-/** Thin notifications and the status of an account: what they became was told of a moment, and is stored or is gone. */
+/** Thin notifications and an account's status: what they became was reported at one moment, and is stored or gone. */
 const isOfAMoment = ({ type }: Receipt): boolean => type === "account.updated" || /^v\d+\./.test(type)
 
 const dataOf = (payload: string): Readonly<Record<string, unknown>> => {
@@ -117,7 +117,7 @@ export const makeReplay = Effect.gen(function* () {
     return yield* Either.mapLeft(parseProviderEvent(fetched), ({ reason }) => refuseUnreadable(reason))
   })
 
-  /** In a transaction: what the event leads to by what holds now, not when the provider was asked. */
+  /** In a transaction: what the event leads to now, not what it led to when the provider was asked. */
   const concludeAndStore = Effect.fnUntraced(function* (
     receipt: Receipt,
     event: ProviderEvent,
@@ -154,7 +154,7 @@ export const makeReplay = Effect.gen(function* () {
     return yield* transaction(sql)(store(tenant, receipt, { ...nothing(receipt.outcome, context), events }, author))
   })
 
-  /** The account's status as it is now, where a notification of it could not be read: it was never told. */
+  /** The account's status as it is now, if a notification about it could not be read: it was never reported. */
   const replayReading = Effect.fnUntraced(function* (
     receipt: Receipt,
     tenant: Tenant,

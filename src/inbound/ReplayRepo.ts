@@ -14,12 +14,13 @@ export interface StoredReplay {
   readonly outcome: ReceiptOutcome
 }
 
-/** The SQL of replays; nobody outside the slice imports this. */
+/** The SQL of replays; nothing outside the slice imports this. */
 export const makeReplayRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
   /**
-   * Makes the deliveries that are missing of a notification's events, with the events themselves where they are gone, in
-   * one statement. What exists stays as it is. The receipt says `delivered` from then on. One that said `malformed` says
-   * what has become of it by now, and paused endpoints are told what they missed: nothing of it was made before.
+   * Makes the deliveries that are missing of a notification's events, and the events themselves if they are gone, in
+   * one statement. What exists stays as it is. The receipt says `delivered` from then on. One that said `malformed`
+   * says what has become of it by now, and what paused endpoints missed is noted for them: nothing of it was made
+   * before.
    */
   insertMissing: (
     tenant: Tenant,

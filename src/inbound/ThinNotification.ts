@@ -3,11 +3,11 @@ import { maxUnixSeconds } from "../events/Envelope.ts"
 import { type Malformed, malformed, orAbsent, ProviderName } from "../events/stripe/ProviderEvent.ts"
 
 /**
- * Thin notifications of the provider: they name what happened and carry no object. Of those about accounts an account's
- * status is read anew; nothing else is ever made of any, payments least of all (contract 11.5).
+ * Thin notifications of the provider: they name what happened and carry no object. For those about accounts, the
+ * account's status is read anew; nothing else is ever made of any, payments least of all (contract 11.5).
  */
 
-/** ISO 8601 in the provider's thin form; Unix seconds as in its snapshots are taken too. */
+/** ISO 8601 in the provider's thin form; Unix seconds, as in its snapshots, are accepted too. */
 const Created = Schema.Union(
   Schema.Number.pipe(Schema.int(), Schema.between(0, maxUnixSeconds)),
   Schema.String.pipe(
@@ -28,14 +28,14 @@ const Thin = Schema.Struct({
   related_object: orAbsent(Schema.Struct({ id: Schema.String, type: Schema.String }))
 })
 
-/** A notification by what it is judged by, whatever its form. */
+/** What a notification is judged by, whatever its form. */
 export interface Notification {
   readonly id: string
   readonly type: string
   /** Whole Unix seconds. */
   readonly created: number
   readonly livemode: boolean
-  /** Null where it is about none. */
+  /** Null if it is not about an account. */
   readonly account: string | null
 }
 
@@ -63,9 +63,9 @@ export const parseThinNotification = (input: unknown): Either.Either<Notificatio
     })
   })
 
-/** Thin types after which an account's status may be another one, in the provider's first and second generation. */
+/** Thin types after which an account's status may have changed, in the provider's first and second generation. */
 export const isAccountNews = (type: string): boolean =>
   type === "v1.account.updated" || type === "v1.capability.updated" || /^v2\.core\.account(\.|\[)/.test(type)
 
-/** The thin form of the provider's word that an account gave our access back. */
+/** The thin type with which the provider says that an account gave our access back. */
 export const thinDeauthorization = "v1.account.application.deauthorized"

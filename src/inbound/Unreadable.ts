@@ -4,12 +4,12 @@ import { translatedProviderTypes } from "../events/stripe/Translate.ts"
 import type { OrganizationId } from "../kit/Ids.ts"
 import { Metrics } from "../telemetry/Metrics.ts"
 
-/** What of a notification could not be read, though the provider signed it: as when its next API version has moved it. */
+/** What could not be read of a signed notification, perhaps because the provider's next API version has moved it. */
 export interface Unreadable {
   /**
    * - `event`: the notification itself; it is refused, and the provider sends it again
    * - `object`: its object, or the account that it is about: nothing was made of it
-   * - `account`: the account as the provider shows it: no change of its status was told
+   * - `account`: the account as the provider shows it: no change of its status was reported
    * - `filters`: what some endpoint filters by; endpoints without such filters got their deliveries
    */
   readonly part: "event" | "object" | "account" | "filters"
@@ -17,12 +17,12 @@ export interface Unreadable {
   readonly reason: string
 }
 
-/** What is known of a notification that could not be read as a whole. */
+/** What is known about a notification that could not be read as a whole. */
 export interface UnreadableReport extends Unreadable {
   readonly environment: Environment
-  /** Null where the notification itself could not be read. */
+  /** Null if the notification itself could not be read. */
   readonly providerEventId: string | null
-  /** The provider's own type; null where the notification itself could not be read. */
+  /** The provider's own type; null if the notification itself could not be read. */
   readonly type: string | null
   readonly organizationId: OrganizationId | null
   /** The provider's version that the payload was made for. */
@@ -44,7 +44,7 @@ const knownTypes: ReadonlySet<string> = new Set([
   "v1.account.application.deauthorized"
 ])
 
-/** Of few values, whatever the provider sends. */
+/** One of few values, whatever the provider sends. */
 const typeLabel = (type: string | null): string => {
   if (type === null) return ""
   if (knownTypes.has(type)) return type
@@ -52,8 +52,8 @@ const typeLabel = (type: string | null): string => {
 }
 
 /**
- * Reports what could not be read, where an operator sees it: as an error in the log and in the metrics, with paths and
- * names of the provider's alone.
+ * Reports what could not be read where an operator sees it: as an error in the log and in the metrics, containing only
+ * paths and names of the provider's.
  */
 export const makeUnreadableReports: Effect.Effect<(report: UnreadableReport) => Effect.Effect<void>> = Effect.map(
   Metrics,

@@ -4,33 +4,36 @@ import { isNonEmptyReadonlyArray, type NonEmptyReadonlyArray } from "effect/Arra
 
 /** How work is gathered. */
 export interface GatheringOptions<Input, Output, E> {
-  /** Does the work of a batch; answers in its order. */
+  /** Does the work of a batch; returns the results in its order. */
   readonly run: (batch: NonEmptyReadonlyArray<Input>) => Effect.Effect<ReadonlyArray<Output>, E>
-  /** What must not be twice in one batch: a second one waits for the next. */
+  /** The key that must not occur twice in one batch: a second input with it waits for the next. */
   readonly keyOf: (input: Input) => string
   /** How many batches are under way at once. */
   readonly lanes: number
-  /** Most inputs of one batch. */
+  /** The most inputs of one batch. */
   readonly maxBatch: number
   /** How long an input waits for a lane, in milliseconds, and what it fails with then. */
   readonly patience: { readonly millis: number; readonly error: () => E }
-  /** Whether the inputs of a batch that failed so are tried alone: not if the others would fail as well. */
+  /**
+   * Whether the inputs of a batch that failed with this error are tried one by one: not if the others would fail as
+   * well.
+   */
   readonly isOfOne: (error: E) => boolean
 }
 
 interface Waiting<Input, Output, E> {
   readonly input: Input
-  /** Since when, by `performance.now()`. */
+  /** The start of the wait, by `performance.now()`. */
   readonly since: number
   readonly resume: (exit: Exit.Exit<Output, E>) => void
 }
 
 /**
  * Work that comes singly and is done in batches. While a lane is free, nothing waits: a batch of one begins at once.
- * While all lanes are busy, what comes gathers and goes together when the next one is free, or fails after a while. If a
- * batch fails for what one of its inputs may be the reason of, each is tried alone, so that none fails for another's sake.
+ * While all lanes are busy, inputs gather and go together when the next one is free, or fail after a while. If a batch
+ * fails because of what may be one input's fault, each is tried on its own, so that none fails because of another.
  *
- * Effect's own batching (`RequestResolver`) gathers what one fiber asks for, and its data loader by a time window, in
+ * Effect's own batching (`RequestResolver`) gathers what one fiber asks for, and its data loader uses a time window, in
  * which a single request would wait.
  */
 export class Gathering<Input, Output, E> {
@@ -48,13 +51,13 @@ export class Gathering<Input, Output, E> {
     this.#runCallback = Runtime.runCallback(runtime)
   }
 
-  /** Batches run with the services and fiber references of the fiber that calls this. */
+  /** Creates an instance. Batches run with the services and fiber references of the fiber that calls this. */
   static readonly make = <Input, Output, E>(
     options: GatheringOptions<Input, Output, E>
   ): Effect.Effect<Gathering<Input, Output, E>> =>
     Effect.map(Effect.runtime<never>(), (runtime) => new Gathering(options, runtime))
 
-  /** One input's work. An interrupted caller no longer waits; the work itself is done. */
+  /** Does one input's work. An interrupted caller no longer waits; the work itself is still done. */
   readonly submit = (input: Input): Effect.Effect<Output, E> =>
     Effect.async((resume) => {
       this.#waiting.push({ input, since: performance.now(), resume: (exit) => resume(exit) })
@@ -62,7 +65,7 @@ export class Gathering<Input, Output, E> {
       else this.#limitWait()
     })
 
-  /** One timer for all that wait, for the one that has waited longest. */
+  /** One timer for all that wait, set for the one that has waited longest. */
   #limitWait(): void {
     const [first] = this.#waiting
     if (first === undefined || this.#isTimed) return

@@ -138,7 +138,7 @@ const ensureOwner = Effect.fnUntraced(function* (home: Home) {
  *
  * Fails with `initialization_failed`, `version_mismatch`, or `data_missing` if the password is gone.
  *
- * @param durable false: the new cluster is not forced to disk
+ * @param durable false if the new cluster is not to be forced to disk
  */
 export const prepareCluster = Effect.fnUntraced(function* (home: Home, binaries: Binaries, durable: boolean) {
   yield* removeDrafts(home)

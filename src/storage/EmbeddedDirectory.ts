@@ -6,12 +6,12 @@ import { EmbeddedPostgresError, fileOperation, hasCode } from "./EmbeddedPostgre
 import { type Account, runCommand } from "./EmbeddedProcess.ts"
 
 /**
- * The directory for files of root that the server's account could not otherwise reach: copies of the binaries, and
+ * The directory for root's files that the server's account could not otherwise reach: copies of the binaries, and
  * clusters. Only root can write there, so nobody else can plant a program that root then starts.
  */
 export const systemDirectory = "/var/lib/connected-payments"
 
-/** The place of the files of one embedded PostgreSQL, and the account that runs it. */
+/** Where the files of one embedded PostgreSQL are, and the account that runs it. */
 export interface Home {
   /** Real path of the directory with the cluster, its password, its log and its lock. */
   readonly path: string
@@ -85,7 +85,7 @@ export const serverAccount = (name = "postgres"): Effect.Effect<Account, Embedde
     )
   )
 
-/** Whether `account` may enter a directory: every directory above it must let the account pass, too. */
+/** Whether `account` may enter a directory: every directory above it must let the account pass as well. */
 const mayEnter = (directory: string, account: Account) =>
   runCommand("/bin/sh", ["-c", 'test -x "$1"', "sh", directory], Option.some(account)).pipe(
     Effect.match({ onFailure: () => false, onSuccess: () => true })

@@ -89,8 +89,8 @@ const claim = Effect.fnUntraced(function* (home: string) {
 /**
  * Holds a directory for this process until the scope closes, so that no two live processes run, or "recover", one
  * cluster. The lock names its holder (process number and start time); one whose holder is dead is taken over at once,
- * and if several try, exactly one gets it. It guards against processes of the same machine (one process namespace), not
- * for a directory shared over a network.
+ * and if several try, exactly one gets it. It guards against processes on the same machine (one process namespace), not
+ * against those that share the directory over a network.
  *
  * The lock is the file `owner.<n>` with the highest `n`: created complete by a hard link, emptied on release and
  * removed only by the next holder.

@@ -35,7 +35,7 @@ export interface EmbeddedPostgres {
 
 const databaseName = "payments"
 
-/** Retries of a start whose port was taken meanwhile, or whose predecessor's processes are still ending. */
+/** The most retries of a start whose port was taken meanwhile, or whose predecessor's processes are still ending. */
 const maxStartRetries = 8
 
 const transientRefusals = ["Address already in use", "pre-existing shared memory block"]

@@ -30,7 +30,7 @@ export const childEnvironment: NodeJS.ProcessEnv = {
   TZ: "UTC"
 }
 
-/** The `uid` and `gid` with which to spawn a program as `account`; nothing to run as this process's account. */
+/** The `uid` and `gid` with which to spawn a program as `account`; empty for this process's own account. */
 export const credentialsOf = (account: Option.Option<Account>): { readonly uid?: number; readonly gid?: number } =>
   Option.match(account, { onNone: () => ({}), onSome: ({ uid, gid }) => ({ uid, gid }) })
 
@@ -112,7 +112,7 @@ const commandLine = (pid: number): Effect.Effect<string> =>
  * number now belongs to another program), or `unclear`.
  *
  * Everybody can read the command line. The working directory identifies the cluster even after it was moved, but only
- * Linux shows it, and in a container not even to root. A postmaster that shows neither stays unclear.
+ * Linux shows it, and in a container not even root may see it. A postmaster that shows neither stays unclear.
  */
 export const postmasterState = Effect.fnUntraced(function* (pid: number, cluster: string) {
   if (Option.isNone(yield* processStart(pid))) return "gone"

@@ -190,12 +190,12 @@ const reportUnexpectedEnd = (home: Home, { exited, logOffset }: Running) =>
   })
 
 /**
- * Starts the server of a home and waits until it accepts connections, on 127.0.0.1 only. When the scope closes it is
+ * Starts the server of a home and waits until it accepts connections, on 127.0.0.1 only. When the scope closes, it is
  * shut down: fast within 5 s, then immediately, finally by force; the scope closes only after it has ended.
  *
  * Fails with `start_failed`, whose message holds the end of the server's log.
  *
- * @param durable false: a crash of the machine may destroy the cluster
+ * @param durable false if a crash of the machine may destroy the cluster
  */
 export const startServer = Effect.fnUntraced(function* (
   home: Home,

@@ -5,16 +5,16 @@ import type { ClaimedDelivery } from "./Claim.ts"
 import type { Expiring } from "./Deadlines.ts"
 import type { OutcomeReceiver } from "./Transport.ts"
 
-/** An attempt that has a place. A class, since there are very many: of closures each would be an object of its own. */
+/** An attempt that has a place. A class, since there are very many: closures would be an object each. */
 export class AttemptInFlight implements OutcomeReceiver, Expiring {
   readonly delivery: ClaimedDelivery
-  /** After this time, by `performance.now()`, it is not sent any more. */
+  /** After this time, by `performance.now()`, it is no longer sent. */
   readonly startBefore: number
   /** Whether it takes a place aside. */
   aside: boolean
   /** By `performance.now()`. */
   readonly begunAt = performance.now()
-  /** Whether its answer takes long. */
+  /** Whether its answer is taking long. */
   overdue = false
   /** Whether its place is free again. */
   ended = false
@@ -33,7 +33,7 @@ export class AttemptInFlight implements OutcomeReceiver, Expiring {
     this.#onOverdue = onOverdue
   }
 
-  /** Waits for its outcome. `send` begins the exchange and answers what abandons it. */
+  /** Waits for its outcome. `send` begins the exchange and returns what abandons it. */
   exchange(send: () => () => void): Effect.Effect<AttemptOutcome> {
     return Effect.async((resume) => {
       this.#resume = resume
@@ -50,7 +50,7 @@ export class AttemptInFlight implements OutcomeReceiver, Expiring {
   }
 
   expire(): void {
-    // If this process itself was busy, the answer may be here and wait to be read: it goes first
+    // If this process itself was busy, the answer may have arrived and be waiting to be read: it goes first
     setImmediate(this.#onOverdue, this)
   }
 }

@@ -2,26 +2,26 @@ import { Context, DefaultServices, Effect, Exit, FiberSet, Scheduler, type Scope
 
 /** What the fibers of a pool do. */
 export interface AttemptPoolOptions<Attempt, End> {
-  /** How many idle fibers stay. */
+  /** How many idle fibers are kept. */
   readonly keep: number
-  /** Makes one attempt. A bug in it ends the attempt and not its fiber. */
+  /** Makes one attempt. A bug in it ends the attempt, not its fiber. */
   readonly make: (attempt: Attempt) => Effect.Effect<End>
-  /** Called once for each attempt, unless the pool is closed before. Returns at once and doesn't throw. */
+  /** Called once for each attempt, unless the pool is closed first. Returns at once and doesn't throw. */
   readonly onEnd: (attempt: Attempt, exit: Exit.Exit<End>) => void
 }
 
 /**
  * A supervised pool of long-lived fibers, each of which makes one attempt after another. There are as many as were ever
- * needed at once; of those that are idle, some stay. They end with the scope, and what they are doing is interrupted.
+ * needed at once; some of the idle ones are kept. They end with the scope, and what they are doing is interrupted.
  *
- * An attempt goes from hand to hand: to the fiber whose attempt has just ended, to an idle one, or to a new one. Effect's
- * `Queue` between them, or a fork for each, costs twice as much.
+ * An attempt is handed over directly: to the fiber whose attempt has just ended, to an idle one, or to a new one.
+ * Effect's `Queue` between them, or a fork for each, costs twice as much.
  */
 export class AttemptPool<Attempt, End> {
   readonly #options: AttemptPoolOptions<Attempt, End>
   readonly #fork: (fiber: Effect.Effect<void>) => void
   readonly #idle: Array<(attempt: Effect.Effect<Attempt>) => void> = []
-  /** Whether a fiber's attempt is just ending, and what that fiber makes next. */
+  /** Whether a fiber's attempt is just ending, and what that fiber does next. */
   #ending = false
   #next: Attempt | null = null
 
@@ -30,7 +30,7 @@ export class AttemptPool<Attempt, End> {
     this.#fork = fork
   }
 
-  /** An empty pool. Its fibers have the clock and the randomness of the calling one; they make no spans by themselves. */
+  /** Creates an empty pool. Its fibers have the calling fiber's clock and randomness, and make no spans themselves. */
   static readonly make = <Attempt, End>(
     options: AttemptPoolOptions<Attempt, End>
   ): Effect.Effect<AttemptPool<Attempt, End>, never, Scope.Scope> =>
@@ -73,7 +73,7 @@ export class AttemptPool<Attempt, End> {
     this.#live
   )
 
-  // Not `Effect.forever`, which yields to other fibers in each round: an attempt's exchange does that as well
+  // Not `Effect.forever`, which yields to other fibers in each round: an attempt's exchange does that anyway
   readonly #loop = Effect.whileLoop({
     while: () => this.#next !== null || this.#idle.length < this.#options.keep,
     body: () => this.#round,
@@ -81,7 +81,7 @@ export class AttemptPool<Attempt, End> {
   })
 }
 
-/** All fibers that were resumed while an event was handled go on together; Effect's own scheduler has a microtask for each. */
+/** All fibers resumed while one event is handled go on together; Effect's own scheduler has a microtask for each. */
 const scheduler = Scheduler.makeBatched((run) => queueMicrotask(run))
 
 const noTracer = Context.get(DefaultServices.liveServices, Tracer.Tracer)

@@ -5,10 +5,10 @@ import { attemptSpans, type EndedAttempt } from "./AttemptSpans.ts"
 
 /**
  * What operators see of an attempt: its span, its metrics and its log line, made when it is over. While it is under way
- * it costs nothing, and afterwards only what is on.
+ * it costs nothing, and afterwards only what is switched on.
  */
 
-/** Reports each attempt that has ended; with the calling fiber's tracer, metrics and log. */
+/** Reports each attempt that has ended, with the calling fiber's tracer, metrics and log. */
 export const makeAttemptReports: Effect.Effect<(attempt: EndedAttempt) => void> = Effect.map(
   Effect.all({ tracer: Effect.tracer, metrics: Metrics, lines: LogLines }),
   ({ lines, metrics, tracer }) => {

@@ -15,20 +15,20 @@ const kept = Context.make(KeptSpan, true)
 const sampled = Context.empty()
 
 /**
- * Writes the span of an attempt, in a trace of its own, linked to the notification that led to the delivery; answers it,
- * null where there is none. Made when the attempt is over and all about it is known: while it is under way it costs
- * nothing.
+ * Writes the span of an attempt, in a trace of its own, linked to the notification that led to the delivery, and
+ * returns it; null if there is none. It is made when the attempt is over and everything about it is known: while the
+ * attempt is under way, it costs nothing.
  *
- * A failed attempt is always kept, whatever the sampler says. One that succeeded goes as its notification did, so that
- * the story of a payment is whole or absent; the sampler decides where no trace is known.
+ * A failed attempt is always kept, whatever the sampler says. A successful one is kept if its notification was, so that
+ * the story of a payment is complete or absent; the sampler decides if no trace is known.
  *
- * Where the tracer is the default one, which keeps nothing, there are no spans.
+ * With the default tracer, which keeps nothing, there are no spans.
  */
 export const attemptSpans = (tracer: Tracer.Tracer): ((attempt: EndedAttempt) => Tracer.Span | null) => {
   if (tracer === discarded) return () => null
   return ({ delivery, next, outcome, startedAt, url }) => {
     const failed = outcome.errorCode !== null
-    // The common case, without taking the header apart
+    // The common case, without parsing the header
     if (!failed && delivery.traceparent?.endsWith("-00") === true) return null
     const origin = spanOfTraceparent(delivery.traceparent)
     if (!failed && Option.isSome(origin) && !origin.value.sampled) return null
@@ -50,7 +50,7 @@ export const attemptSpans = (tracer: Tracer.Tracer): ((attempt: EndedAttempt) =>
     span.attribute("organization.id", delivery.organizationId)
     span.attribute("environment", delivery.environment)
     span.attribute("http.request.method", "POST")
-    // Without the path, which may be a secret of the consumer's
+    // Without the path, which may contain a secret of the consumer's
     const { hostname, port, protocol } = new URL(url)
     span.attribute("server.address", hostname)
     span.attribute("server.port", port === "" ? (protocol === "https:" ? 443 : 80) : Number(port))

@@ -1,10 +1,10 @@
 /**
- * Which attempts are in flight, and which wait for a place. The worker starts attempts here and takes from here what has
- * ended; fibers of a pool make them.
+ * Which attempts are in flight, and which wait for a place. The worker starts attempts here and takes from here what
+ * has ended; fibers of a pool make them.
  *
  * `concurrency` bounds the attempts that are young: those keep the processor busy. One that waits for its answer for
- * longer than `slowAfterMillis` costs a socket and no more, so it gives its place up and goes on *aside*, of which there
- * are `placesAside` more. So attempts that hang, of however many endpoints, hold a place for a moment only.
+ * longer than `slowAfterMillis` costs no more than a socket, so it gives up its place and goes on *aside*, where there
+ * are `placesAside` further places. So attempts that hang, of however many endpoints, hold a place only for a moment.
  */
 import { performance } from "node:perf_hooks"
 import { Cause, type Context, Effect, Exit } from "effect"
@@ -25,9 +25,9 @@ import { firstAttempts, mostMovedAside, mostToSlow } from "./Shares.ts"
 import type { Transport } from "./Transport.ts"
 
 export interface AttemptsOptions extends DestinationSettings {
-  /** Attempts in flight that are not aside; what is started beyond waits here for its turn. */
+  /** Attempts in flight that are not aside; what is started beyond that waits here for its turn. */
   readonly concurrency: number
-  /** Attempts in flight per endpoint at most, likewise. */
+  /** The most attempts in flight per endpoint, likewise. */
   readonly concurrencyPerEndpoint: number
   readonly userAgent: string
 }
@@ -40,21 +40,21 @@ export interface AttemptsListener {
   readonly onUnsignable: (delivery: ClaimedDelivery, error: DecryptionFailed) => void
   /** No attempt was made: its turn came too late. */
   readonly onTooLate: (delivery: ClaimedDelivery) => void
-  /** A bug: how the attempt ended is unknown, and its lease will end. */
+  /** A bug: how the attempt ended is unknown, and the lease will run out. */
   readonly onDefect: (delivery: ClaimedDelivery, cause: Cause.Cause<never>) => void
-  /** An endpoint has become a slow one: there may be room for others. What waited for it here is to be given back. */
+  /** An endpoint has become slow: there may be room for others. What waited for it here is to be given back. */
   readonly onSlow: (waiting: ReadonlyArray<ClaimedDelivery>) => void
-  /** An endpoint is slow no more. */
+  /** An endpoint is no longer slow. */
   readonly onQuickAgain: () => void
 }
 
-/** What attempts are made with. */
+/** What is needed to make attempts. */
 export interface AttemptsServices {
   readonly transport: Context.Tag.Service<Transport>
   readonly destinations: Destinations
 }
 
-/** A delivery that waits for its endpoint to have room. */
+/** A delivery that waits until its endpoint has room. */
 interface Waiting {
   readonly delivery: ClaimedDelivery
   readonly startBefore: number
@@ -64,30 +64,30 @@ interface Waiting {
 /** What is under way to one endpoint. */
 interface Lane {
   readonly organizationId: OrganizationId
-  /** Those in flight and those that wait. */
+  /** Those in flight and those waiting. */
   held: number
   inFlight: number
   /** Those in flight that have not been answered quickly. */
   overdue: number
   /** Attempts that were answered 2xx since `takeCounts`. */
   delivered: number
-  /** Those that wait for this endpoint's cap; while there are any, some of its attempts are in flight or about to be. */
+  /** Those held back by this endpoint's cap; while there are any, some of its attempts are in flight or about to be. */
   readonly waiting: Array<Waiting>
 }
 
-/** How much more of an endpoint's deliveries than its cap may be held, as a multiple of it. */
+/** How many more of an endpoint's deliveries than its cap may be held, as a multiple of the cap. */
 const maxAhead = 4
 
-/** The attempts of one worker that are in flight, or wait for their endpoint to have room. */
+/** The attempts of one worker that are in flight or wait until their endpoint has room. */
 export class Attempts {
   readonly #lanes = new Map<EndpointId, Lane>()
-  /** Those that wait for any place, the longest first. */
+  /** Those that wait for any place, the longest wait first. */
   readonly #waiting: Array<Waiting> = []
   #size = 0
   /** Those aside, and those not. */
   #aside = 0
   #inFlight = 0
-  /** Attempts that were answered 2xx since `takeCounts`, and in the time between the two calls before. */
+  /** Attempts that were answered 2xx since `takeCounts`, and between its two previous calls. */
   #delivered = 0
   #deliveredBefore = 0
   readonly #young = new Deadlines(slowAfterMillis)
@@ -113,8 +113,8 @@ export class Attempts {
   }
 
   /**
-   * None in flight yet; clock, randomness, tracer, metrics and log are those of the calling fiber. What is in flight when
-   * the scope ends is broken off, and nobody is told.
+   * Creates an instance with none in flight; clock, randomness, tracer, metrics and log are the calling fiber's. What
+   * is in flight when the scope ends is broken off, and the listener is not called.
    */
   static readonly make = Effect.fnUntraced(function* (
     options: AttemptsOptions,
@@ -133,7 +133,7 @@ export class Attempts {
     return attempts
   })
 
-  /** How many there are, those that wait included. */
+  /** How many there are, including those that wait. */
   get size(): number {
     return this.#size
   }
@@ -144,15 +144,15 @@ export class Attempts {
   }
 
   /**
-   * How many more may be started: the places that are free, and as many ahead as were delivered between the last claims,
-   * at most as many as there are places. Where nothing is delivered nothing is held that others could send.
+   * How many more may be started: the free places, plus as many ahead as were delivered between the last claims, but no
+   * more than there are places. If nothing is delivered, nothing is held that others could send.
    */
   get room(): number {
     const ahead = Math.min(Math.max(this.#delivered, this.#deliveredBefore), this.#options.concurrency)
     return this.#options.concurrency + ahead - (this.#size - this.#aside)
   }
 
-  /** How many there are to an endpoint, those that wait included. */
+  /** How many there are to an endpoint, including those that wait. */
   held(endpointId: EndpointId): number {
     return this.#lanes.get(endpointId)?.held ?? 0
   }
@@ -162,22 +162,22 @@ export class Attempts {
     for (const entry of this.#lanes) if (entry[1].held > 0) yield entry
   }
 
-  /** The attempts at once that each endpoint is given to which there are any. */
+  /** How many attempts at once are allowed to each endpoint that has any here. */
   caps(): ReadonlyMap<EndpointId, number> {
     const caps = new Map<EndpointId, number>()
     for (const endpointId of this.#lanes.keys()) caps.set(endpointId, this.capOf(endpointId))
     return caps
   }
 
-  /** The attempts at once that an endpoint is given. A slow one's share is the claims' to bound. */
+  /** How many attempts at once are allowed to an endpoint. The claims limit a slow one to its share. */
   capOf(endpointId: EndpointId): number {
     return this.pace.isSlow(endpointId) ? mostToSlow(this.#options) : this.pace.allowed(endpointId)
   }
 
   /**
-   * How many a claim has to reckon with, by endpoint: those that are held, less as many as were delivered since the call
-   * before. So an endpoint that keeps up gets as many ahead as it takes while a claim is under way, and is not held up
-   * by the database; one that hangs gets none.
+   * How many a claim has to count, by endpoint: those that are held, less those delivered since the previous call. So
+   * an endpoint that keeps up gets as many ahead as it takes while a claim is under way, and is not held up by the
+   * database; one that hangs gets none.
    */
   takeCounts(): ReadonlyMap<EndpointId, number> {
     const counts = new Map<EndpointId, number>()
@@ -193,8 +193,8 @@ export class Attempts {
   }
 
   /**
-   * Makes an attempt, at once or when its endpoint has room for it. Its destination has been loaded. After `startBefore`
-   * (by `performance.now()`) it is not begun any more. `aside`: it takes no place of the `concurrency`.
+   * Makes an attempt, at once or as soon as its endpoint has room for it. Its destination has been loaded. After
+   * `startBefore` (by `performance.now()`) it is no longer begun. `aside`: it takes no place of the `concurrency`.
    */
   start(delivery: ClaimedDelivery, startBefore: number, aside = false): void {
     this.#size += 1
@@ -215,7 +215,7 @@ export class Attempts {
     else this.#begin(waiting, lane)
   }
 
-  /** Takes back those that wait: of them no attempt is made. */
+  /** Takes back those that wait: no attempt of theirs is made. */
   takeWaiting(): ReadonlyArray<ClaimedDelivery> {
     const waiting = [...this.#waiting.splice(0), ...[...this.#lanes.values()].flatMap((lane) => lane.waiting.splice(0))]
     return this.#takeBack(waiting)
@@ -281,7 +281,7 @@ export class Attempts {
     else this.#listener.onUnsignable(attempt.delivery, end.error)
   }
 
-  /** A bug must not keep the place from others. */
+  /** A bug must not keep the place from other attempts. */
   #break(attempt: AttemptInFlight, cause: Cause.Cause<never>): void {
     this.#end(attempt)
     this.#listener.onDefect(attempt.delivery, cause)
@@ -310,7 +310,7 @@ export class Attempts {
     this.#goOn()
   }
 
-  /** Its place is free again. */
+  /** Frees the attempt's place. */
   #end(attempt: AttemptInFlight): void {
     if (attempt.ended) return
     attempt.ended = true
@@ -333,7 +333,7 @@ export class Attempts {
     this.#goOn()
   }
 
-  /** Those that waited for this endpoint's room wait for any place now, as many as there is room for. */
+  /** Lets as many as there is room for, of those that waited for this endpoint, wait for any place now. */
   #takeNext(endpointId: EndpointId, lane: Lane): void {
     const room = this.capOf(endpointId) - lane.inFlight
     for (const next of lane.waiting.splice(0, Math.max(0, room))) {

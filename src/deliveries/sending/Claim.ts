@@ -4,18 +4,18 @@ import type { DeliveryId, EndpointId } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import type { AttemptTrigger } from "../../publishing/Enqueue.ts"
 
-/** What a worker asks of the queue and gets from it, and the form in which it passes the database. */
+/** What a worker asks of the queue and gets from it, and the form in which both pass to and from the database. */
 
-/** A claimed delivery, with all that its attempt needs but what it shares with others: see `Destination`. */
+/** A claimed delivery, with all that its attempt needs except what it shares with others: see `Destination`. */
 export interface ClaimedDelivery extends Tenant {
   readonly id: DeliveryId
   readonly lease: string
-  /** Number of the attempt to make, from 1. */
+  /** The number of the attempt to make, from 1. */
   readonly attempt: number
   readonly trigger: AttemptTrigger
   readonly endpointId: EndpointId
   readonly eventId: string
-  /** The secrets that are bound to it, the newest first. */
+  /** The secrets that are bound to it, newest first. */
   readonly secretIds: ReadonlyArray<string>
   /** When it was queued and when it was claimed, in Unix milliseconds by the database's clock. */
   readonly createdAt: number
@@ -42,28 +42,28 @@ export interface StoredSecret {
 /** What a claim took, and where the queue stands. */
 export interface Claim {
   readonly deliveries: ReadonlyArray<ClaimedDelivery>
-  /** Until the first delivery comes due that is not due yet, in milliseconds; null where none waits. */
+  /** Time until the next delivery comes due that is not due yet, in milliseconds; null if none waits. */
   readonly nextDueInMillis: number | null
-  /** Whether more was due than the claim looked at: the next one, with these endpoints' attempts in flight, sees others. */
+  /** Whether more was due than the claim looked at: the next one, with these attempts in flight, sees others. */
   readonly more: boolean
-  /** All that was due before this place is of the endpoints that were left out or asked for. */
+  /** All that was due before this place belongs to the endpoints that were left out or asked for. */
   readonly place: QueuePlace
-  /** For each endpoint that was asked for and has something due: where that begins. */
+  /** For each endpoint that was asked for and has something due: where its due deliveries begin. */
   readonly askedFor: ReadonlyMap<EndpointId, QueuePlace>
 }
 
 /** A place in the queue: a time, as the database writes it. */
 export type QueuePlace = string
 
-/** Before everything. */
+/** The place before all others. */
 export const queueStart: QueuePlace = "-infinity"
 
-/** One endpoint's deliveries, to be claimed beside what comes next. */
+/** One endpoint's deliveries, to be claimed in addition to what comes next. */
 export interface AskedFor {
   readonly endpointId: EndpointId
-  /** Where to begin to look: none of its due deliveries stands before it. */
+  /** Where to begin to look: none of its due deliveries stands before that. */
   readonly from: QueuePlace
-  /** How many at most. */
+  /** The most to claim. */
   readonly room: number
 }
 
@@ -71,30 +71,30 @@ export interface ClaimOptions {
   /** Never more than this many are claimed. */
   readonly limit: number
   readonly lease: Duration.Duration
-  /** Attempts in flight per endpoint, those of `inFlight` included. */
+  /** Attempts in flight per endpoint, including those of `inFlight`. */
   readonly perEndpoint: number
   readonly inFlight: ReadonlyMap<EndpointId, number>
-  /** For endpoints of `inFlight` that are given less than `perEndpoint`. */
+  /** For endpoints of `inFlight` that are allowed less than `perEndpoint`. */
   readonly caps?: ReadonlyMap<EndpointId, number>
   /** For endpoints that are not in `inFlight`. Default `perEndpoint`. */
   readonly perNewcomer?: number
   /**
-   * What is looked at, beside the endpoints that are asked for: what is due, the longest due first (the default); what
-   * came due in the last few seconds, the newest first; nothing else.
+   * What to look at, in addition to the endpoints that are asked for: what is due, the longest due first (the default);
+   * what came due in the last few seconds, the newest first; or nothing else.
    */
   readonly look?: "oldest" | "newest" | "asked"
-  /** Where to begin to look, for the oldest. Default `queueStart`. */
+  /** Where to begin to look for the oldest. Default `queueStart`. */
   readonly from?: QueuePlace
   /** Endpoints that are left out. */
   readonly leftOut?: ReadonlyArray<EndpointId>
-  /** Endpoints among those left out that are looked for by themselves. */
+  /** Endpoints among those left out that are looked up separately. */
   readonly askedFor?: ReadonlyArray<AskedFor>
 }
 
-/** What a claim says of itself. */
+/** What a claim reports about itself. */
 interface ClaimSummary {
   readonly claimedAt: number
-  /** Of the table of deliveries. */
+  /** Of the deliveries table. */
   readonly pages: number
   readonly more: boolean
   readonly place: QueuePlace
@@ -102,16 +102,16 @@ interface ClaimSummary {
   readonly nextDueInMillis: number | null
 }
 
-/** A claimed delivery as its row says it. */
+/** A claimed delivery as its row gives it. */
 interface ClaimedRow extends Omit<ClaimedDelivery, "lease" | "claimedAt" | "secretIds"> {
   readonly claim: null
   readonly secretIds: string
 }
 
-/** A row of a claim: first one of the claim itself, then one for each delivery. */
+/** A row of a claim: the first is about the claim itself, then there is one for each delivery. */
 export type ClaimRow = ClaimedRow | { readonly claim: ClaimSummary }
 
-/** What the rows of a claim say, and how large the table of deliveries is, in pages. */
+/** What the rows of a claim say, and how large the deliveries table is, in pages. */
 export const toClaim = (rows: ReadonlyArray<ClaimRow>, lease: string): Claim & { readonly pages: number } => {
   const summary = rows[0]?.claim
   if (summary === undefined || summary === null) throw new Error("A claim does not begin with its summary")
@@ -145,8 +145,8 @@ export const toClaim = (rows: ReadonlyArray<ClaimRow>, lease: string): Claim & {
 }
 
 /**
- * An array of PostgreSQL's as text, of values that need no quotes: numbers, ids, names of ours. Far cheaper than the
- * client's own, which asks of each value what it is.
+ * A PostgreSQL array as text, of values that need no quotes: numbers, ids, names of ours. Far cheaper than the client's
+ * own conversion, which inspects the type of each value.
  */
 export const arrayOf = <A>(rows: ReadonlyArray<A>, value: (row: A) => string | number | null): string => {
   let text = "{"
@@ -157,7 +157,7 @@ export const arrayOf = <A>(rows: ReadonlyArray<A>, value: (row: A) => string | n
   return `${text}}`
 }
 
-/** An endpoint as it is read. */
+/** An endpoint as read from its row. */
 export interface StoredDestination {
   readonly endpointId: EndpointId
   readonly url: string
@@ -169,7 +169,7 @@ export interface StoredDestination {
   }> | null
 }
 
-/** A secret as it was stored. */
+/** A secret as stored. */
 export const toSecret = ({
   ciphertext,
   id,

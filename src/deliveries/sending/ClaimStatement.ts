@@ -8,13 +8,13 @@ import type { Plans } from "./Plans.ts"
 /** How many due rows a claim looks at, as a multiple of its limit, to pick fairly across endpoints. */
 const windowFactor = 2
 
-/** How many rows a claim of the newest looks at, whatever its limit, and how far back it goes. */
+/** How many rows a claim of the newest looks at, whatever its limit, and how far back it looks. */
 const newestWindow = 1024
 const newestAge = "5 seconds"
 
 const itself = <A>(value: A): A => value
 
-/** What is due and may be taken, beside the endpoints that are asked for; at most `window` rows. */
+/** What is due and may be taken, in addition to the endpoints that are asked for; at most `window` rows. */
 const lookedAt = (
   sql: SqlClient.SqlClient,
   { from = queueStart, look }: ClaimOptions,
@@ -40,13 +40,13 @@ const lookedAt = (
 }
 
 /**
- * The statement that claims: it takes what is due under a lease, gives up what a dead worker had last, and answers all
+ * The statement that claims: it takes what is due under a lease, gives up what a dead worker held last, and returns all
  * that the attempts need.
  *
- * Conditions stand in forms that leave the planner no choice but to follow the index in its order and stop at the
- * limit: it knows little of a table that is empty one minute and full the next. A range written as `>=` and `<=` is
- * taken for a few rows, which are all read and then sorted; `>= ANY` of one value means the same and is not. A range of
- * whole rows, ordered so, leaves the index of that order alone.
+ * Conditions are written so that the planner has no choice but to follow the index in its order and stop at the limit:
+ * it knows little about a table that is empty one minute and full the next. It expects a range written as `>=` and `<=`
+ * to hold few rows, and would read them all and then sort; `>= ANY` of one value means the same and avoids that. With a
+ * range of whole rows and the matching order, only the index of that order is used.
  */
 export const makeClaim =
   (sql: SqlClient.SqlClient, plans: Plans) =>

@@ -11,16 +11,16 @@ import { firstAttempts } from "./Shares.ts"
 import { type Known, Turns } from "./Turns.ts"
 import { maxClaim, type WorkerOptions } from "./WorkerOptions.ts"
 
-/** While the queue is full, a claim waits until it is worth its while, but no longer than this, in milliseconds. */
+/** While the queue is full, a claim waits until it is worthwhile, but no longer than this, in milliseconds. */
 const gatherRoomFor = 15
 
-/** How long a claim rests after one that found all that it looked at in other workers' hands, in milliseconds. */
+/** How long claiming rests after a claim that found everything it looked at held by other workers, in milliseconds. */
 const passedOver = 5
 
-/** How much longer than the poll interval a worker sleeps that finds nothing again and again. */
+/** The longest sleep of a worker that finds nothing again and again, as a multiple of the poll interval. */
 const maxIdleFactor = 4
 
-/** Other processes are told at most this often, in milliseconds, that this one has no room for what is due. */
+/** How often, at most, other processes are notified that this one has no room for what is due, in milliseconds. */
 const passOnEvery = 100
 
 interface Claimed {
@@ -38,7 +38,7 @@ interface ClaimingParts {
   readonly attempts: Attempts
   readonly held: Held
   readonly begin: Begin
-  /** Slow endpoints may have something due, or more is due than was come to. */
+  /** Called if slow endpoints may have something due, or if more is due than claims have reached. */
   readonly onNewsAside: () => void
 }
 
@@ -50,7 +50,7 @@ export class Claiming {
   readonly #news = new Signal()
   readonly #known: Known
   readonly #perNewcomer: number
-  /** Whether the last claim left something that was due: for want of room, or at an endpoint's cap. */
+  /** Whether the last claim left something that was due: for lack of room, or because of an endpoint's cap. */
   #leftSome = false
   #behind = false
   /** The room that is waited for; null while other news is waited for. */
@@ -72,23 +72,23 @@ export class Claiming {
     }
   }
 
-  /** Whether more may be due than was come to. */
+  /** Whether more may be due than claims have reached. */
   get isBehind(): boolean {
     return this.#behind
   }
 
-  /** There may be more room than before. To be called from anywhere; returns at once. */
+  /** There may be more room than before. May be called from anywhere; returns at once. */
   noteRoom(): void {
     if (this.#roomWanted === null ? this.#leftSome : this.room >= this.#roomWanted) this.#news.raise()
   }
 
-  /** An endpoint is slow no more: what was left out of it so far is looked for again. */
+  /** An endpoint is no longer slow: what was left out of it so far is looked for again. */
   noteQuickAgain(): void {
     this.#turns.startAfresh()
     this.#news.raise()
   }
 
-  /** How many more may be held: places for attempts, and for their records, since recording must not hold up sending. */
+  /** How many more may be held, given the places for attempts and for records: recording must not hold up sending. */
   get room(): number {
     const { attempts, held, options } = this.#parts
     return Math.min(attempts.room, 5 * options.concurrency - (held.count - attempts.aside), maxClaim)
@@ -100,7 +100,7 @@ export class Claiming {
     if (claimed.full || claimed.more) {
       if (this.room < 1) yield* this.#passOn
       yield* this.#waitForRoom
-      // All that it looked at is in other workers' hands
+      // Everything it looked at is held by other workers
       if (claimed.found === 0) yield* Effect.sleep(passedOver)
     } else {
       yield* this.#news.wait(this.#idleMillis(claimed))
@@ -108,7 +108,7 @@ export class Claiming {
     }
   })
 
-  /** Waits for what is announced, while there is room for it: else it is other processes' to take. */
+  /** Waits for announcements while there is room for what they announce: otherwise it is left to other processes. */
   readonly listening: Effect.Effect<void> = Effect.suspend(() =>
     this.room < 1
       ? Effect.sleep("10 millis")
@@ -118,7 +118,7 @@ export class Claiming {
         )
   )
 
-  // One step: a claim that is not followed by its attempts would have to wait for its lease to end
+  // One step: a claim that is not followed by its attempts would have to wait for its lease to run out
   readonly #claim: Effect.Effect<Claimed> = Effect.suspend(() => {
     const { attempts, begin, options, queue } = this.#parts
     const limit = this.room
@@ -148,7 +148,7 @@ export class Claiming {
     )
   )
 
-  /** The endpoints of which a claim may have left some: those that it and what was in flight before bring to the cap. */
+  /** The endpoints a claim may have left some of: those that it and what was in flight before bring to the cap. */
   #atCap(
     before: ReadonlyMap<EndpointId, number>,
     caps: ReadonlyMap<EndpointId, number>,
@@ -161,7 +161,7 @@ export class Claiming {
       .map(([endpointId]) => endpointId)
   }
 
-  /** Takes in what a claim left; if there is room for it by now, the next claim need not wait for the news. */
+  /** Notes what a claim left; if there is room for it by now, the next claim need not wait for news. */
   #noteLeft(capped: ReadonlyArray<EndpointId>, full: boolean, more: boolean): void {
     const { attempts, onNewsAside } = this.#parts
     this.#leftSome = full || this.#turns.apart.size > 0 || capped.length > 0
@@ -172,7 +172,7 @@ export class Claiming {
     if (this.#behind || attempts.pace.slow.size > 0) onNewsAside()
   }
 
-  /** How long to sleep if nothing more is to be had now. */
+  /** How long to sleep if nothing more can be claimed now. */
   #idleMillis({ found, nextDueInMillis }: Claimed): number {
     const { held, options } = this.#parts
     this.#idleRounds = found > 0 || held.count > 0 ? 0 : Math.min(this.#idleRounds + 1, maxIdleFactor - 1)
@@ -180,7 +180,7 @@ export class Claiming {
     return nextDueInMillis === null ? poll : Math.min(poll, Math.max(1, Math.ceil(nextDueInMillis)))
   }
 
-  /** More is due than there is room for: a worker elsewhere may have some. */
+  /** More is due than there is room for: another process's worker may have room. */
   readonly #passOn = Effect.suspend(() => {
     if (performance.now() - this.#passedOnAt < passOnEvery) return Effect.void
     this.#passedOnAt = performance.now()

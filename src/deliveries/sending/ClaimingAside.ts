@@ -9,7 +9,7 @@ import type { Queue } from "./Queue.ts"
 import { newestPerEndpoint, newestRoom, slowRooms } from "./Shares.ts"
 import { maxClaim, type WorkerOptions } from "./WorkerOptions.ts"
 
-/** Between two rounds, in milliseconds, and as a multiple of what the one before took. */
+/** The rest between two rounds, in milliseconds, and as a multiple of the time the previous round took. */
 const every = { millis: 200, cost: 5 }
 
 interface ClaimingAsideParts {
@@ -17,13 +17,13 @@ interface ClaimingAsideParts {
   readonly queue: Context.Tag.Service<Queue>
   readonly attempts: Attempts
   readonly begin: Begin
-  /** Whether more may be due than the worker's other claims have come to. */
+  /** Whether more may be due than the worker's other claims have reached. */
   readonly isBehind: () => boolean
 }
 
 /**
- * Claims whose attempts take no place of the `concurrency`: what slow endpoints have due, as far as their shares go, and,
- * while the worker is behind, what came due just now. At most five rounds per second.
+ * Claims whose attempts take no place of the `concurrency`: what slow endpoints have due, as far as their shares go,
+ * and, while the worker is behind, what came due just now. At most five rounds per second.
  */
 export class ClaimingAside {
   readonly #parts: ClaimingAsideParts
@@ -33,7 +33,7 @@ export class ClaimingAside {
     this.#parts = parts
   }
 
-  /** There may be something to do. To be called from anywhere; returns at once. */
+  /** There may be something to do. May be called from anywhere; returns at once. */
   noteNews(): void {
     this.#news.raise()
   }
@@ -42,7 +42,7 @@ export class ClaimingAside {
   readonly round: Effect.Effect<void> = Effect.gen(this, function* () {
     yield* this.#news.wait()
     const startedAt = performance.now()
-    // One step: a claim that is not followed by its attempts would have to wait for its lease to end
+    // One step: a claim that is not followed by its attempts would have to wait for its lease to run out
     const claimed = yield* Effect.zipWith(this.#claimNewest, this.#claimSlow, (newest, slow) => newest + slow).pipe(
       Effect.uninterruptible,
       Effect.catchAll((error) =>
@@ -72,7 +72,7 @@ export class ClaimingAside {
       : Effect.succeed(0)
   )
 
-  /** Answers how many deliveries. */
+  /** Returns how many deliveries. */
   #claim(
     wanted: Pick<ClaimOptions, "look" | "limit" | "askedFor">,
     mostPerEndpoint: number

@@ -1,7 +1,7 @@
 /**
- * One timer for all attempts in flight. Each has the same time-out, so the order in which they started is the order in
- * which they run out, and only the oldest needs a timer. A timer (or an abort signal) for each would cost half of the
- * sending rate.
+ * One timer for all attempts in flight. They all have the same time-out, so they run out in the order in which they
+ * started, and only the oldest needs a timer. A timer (or an abort signal) for each would cost half of the sending
+ * rate.
  */
 import { performance } from "node:perf_hooks"
 
@@ -27,13 +27,13 @@ export class Deadlines {
     return this.#pending.size
   }
 
-  /** Starts the time of one. */
+  /** Starts the time-out of one. */
   add(expiring: Expiring): void {
     this.#pending.set(expiring, performance.now() + this.#timeoutMillis)
     if (this.#timer === null) this.#arm(this.#timeoutMillis)
   }
 
-  /** Says that one has ended by itself; without effect where it already expired. */
+  /** Notes that one has ended by itself; no effect if it has already expired. */
   delete(expiring: Expiring): void {
     this.#pending.delete(expiring)
   }
@@ -51,7 +51,7 @@ export class Deadlines {
         return
       }
       this.#pending.delete(expiring)
-      // May add another at once, which then comes up as the last of this very loop
+      // This may add another at once, which then comes last in this very loop
       expiring.expire()
     }
     this.#timer = null

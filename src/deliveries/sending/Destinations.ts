@@ -12,10 +12,10 @@ import type { EndpointId } from "../../kit/Ids.ts"
 import type { ClaimedDelivery, Destination, StoredSecret } from "./Claim.ts"
 import type { Queue } from "./Queue.ts"
 
-/** How long what was read is taken for true, in milliseconds: far below the 24 hours that a rotation leaves. */
+/** How long what was read is trusted, in milliseconds: far below the 24 hours that a rotation leaves. */
 const believedFor = 30_000
 
-/** Endpoints that are kept in memory at most. */
+/** The most endpoints kept in memory. */
 const maxKnown = 10_000
 
 type Decrypted = Pick<StoredSecret, "id" | "retiredAt"> & {
@@ -31,7 +31,7 @@ interface Known {
 /** What an attempt is sent to and signed with. */
 export interface SigningDestination {
   readonly url: string
-  /** The newest first. */
+  /** Newest first. */
   readonly secrets: NonEmptyReadonlyArray<Redacted.Redacted>
 }
 
@@ -46,7 +46,7 @@ export class Destinations {
     this.#cipher = cipher
   }
 
-  /** Reads what is not known of the destinations of these deliveries, in one statement; in most cases none. */
+  /** Reads what is not yet known about these deliveries' destinations, in one statement; in most cases, nothing. */
   load(deliveries: ReadonlyArray<ClaimedDelivery>): Effect.Effect<void, SqlError.SqlError> {
     const now = performance.now()
     const missing = new Map<EndpointId, ClaimedDelivery>()
@@ -56,7 +56,7 @@ export class Destinations {
     return missing.size === 0 ? Effect.void : this.#read(missing, now)
   }
 
-  /** Where a delivery goes now. Fails where one of its secrets can't be decrypted, or none is left to sign with. */
+  /** Where a delivery goes now. Fails if one of its secrets can't be decrypted, or if none is left to sign with. */
   of(delivery: ClaimedDelivery): Either.Either<SigningDestination, DecryptionFailed> {
     const known = this.#known.get(delivery.endpointId)
     if (known === undefined) return Either.left(new DecryptionFailed({ message: "The delivery's endpoint is gone" }))

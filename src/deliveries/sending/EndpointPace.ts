@@ -1,25 +1,25 @@
 import type { EndpointId, OrganizationId } from "../../kit/Ids.ts"
 
 /**
- * What a worker knows of how quickly endpoints answer, from its own attempts. It decides how many attempts to an endpoint
- * are made at once, and out of which share of the places (see `Shares.ts`).
+ * What a worker knows about how quickly endpoints answer, from its own attempts. It decides how many attempts to an
+ * endpoint are made at once, and out of which share of the places (see `Shares.ts`).
  *
- * An endpoint that is not known begins with few at once and gets one more with every quick answer, up to its cap. One
- * attempt that is not answered quickly makes it a slow one; the next quick answer, with nothing overdue beside it, ends
- * that, and it begins again with one at once. So it pays for an endpoint to be quick, and an endpoint that is quick and
+ * An endpoint that is not known begins with a few at once and gets one more with every quick answer, up to its cap. One
+ * attempt that is not answered quickly makes it slow; the next quick answer, with nothing overdue at the same time,
+ * ends that, and it begins again with one at once. So it pays for an endpoint to be quick, and one that is quick and
  * slow by turns never holds much.
  */
 
 /** An attempt that takes longer makes its endpoint a slow one, in milliseconds. */
 export const slowAfterMillis = 250
 
-/** An endpoint that took longer for its last answer hangs: it is no more than slow before that, in milliseconds. */
+/** An endpoint whose last answer took longer than this hangs, in milliseconds; up to this, it is only slow. */
 const hangsAfterMillis = 2000
 
-/** How long an endpoint stays slow of which nothing more is heard, in milliseconds. */
+/** How long an endpoint without further answers stays slow, in milliseconds. */
 const slowFor = 10 * 60 * 1000
 
-/** Of how many endpoints it is known how many attempts they are given, and of how many that they are slow. */
+/** The most endpoints whose allowed number of attempts is remembered, and the most that are remembered as slow. */
 const maxKnown = 10_000
 const maxSlow = 5_000
 
@@ -39,16 +39,16 @@ export class EndpointPace {
   readonly #cap: number
   readonly #first: number
   readonly #allowed = new Map<EndpointId, number>()
-  /** Those that were asked for longest ago come first. */
+  /** Those asked for longest ago come first. */
   readonly #slow = new Map<EndpointId, Slow>()
 
-  /** `cap`: attempts at once to an endpoint that has proved quick; `first`: to one of which nothing is known. */
+  /** `cap`: attempts at once to an endpoint that has proved quick; `first`: to one about which nothing is known. */
   constructor({ cap, first }: { readonly cap: number; readonly first: number }) {
     this.#cap = cap
     this.#first = Math.min(first, cap)
   }
 
-  /** The slow endpoints, those first that were asked for longest ago. */
+  /** The slow endpoints; those asked for longest ago come first. */
   get slow(): ReadonlyMap<EndpointId, SlowEndpoint> {
     return this.#slow
   }
@@ -62,7 +62,7 @@ export class EndpointPace {
     return this.#allowed.get(endpointId) ?? this.#first
   }
 
-  /** An attempt ended quickly, whatever it came to, and none is overdue. Answers whether the endpoint was slow. */
+  /** Notes a quick end of an attempt, whatever its result, with none overdue. Returns whether the endpoint was slow. */
   noteQuick(endpointId: EndpointId): boolean {
     const wasSlow = this.#slow.delete(endpointId)
     const allowed = wasSlow ? 0 : this.allowed(endpointId)
@@ -70,20 +70,20 @@ export class EndpointPace {
     return wasSlow
   }
 
-  /** An attempt is overdue. `now`: milliseconds of a clock that never goes back. */
+  /** Notes that an attempt is overdue. `now`: milliseconds of a clock that never goes back. */
   noteSlow(endpointId: EndpointId, organizationId: OrganizationId, now: number): void {
     const hangs = this.#slow.get(endpointId)?.hangs ?? false
     this.#slow.set(endpointId, { organizationId, hangs, since: now })
     forgetFirst(this.#slow, maxSlow)
   }
 
-  /** An attempt that was overdue has ended after so long. */
+  /** Notes that an attempt that was overdue has ended after this time. */
   noteEnded(endpointId: EndpointId, tookMillis: number): void {
     const slow = this.#slow.get(endpointId)
     if (slow !== undefined) this.#slow.set(endpointId, { ...slow, hangs: tookMillis >= hangsAfterMillis })
   }
 
-  /** These have been asked for: the others come first now. */
+  /** Notes that these have been asked for: the others come first now. */
   noteAsked(endpointIds: Iterable<EndpointId>): void {
     for (const endpointId of endpointIds) {
       const slow = this.#slow.get(endpointId)
@@ -93,7 +93,7 @@ export class EndpointPace {
     }
   }
 
-  /** Forgets slow endpoints of which nothing was heard for long. They begin again with one attempt at once. */
+  /** Forgets slow endpoints without news for a long time. They begin again with one attempt at once. */
   forgetOld(now: number, isBusy: (endpointId: EndpointId) => boolean): void {
     for (const [endpointId, { since }] of this.#slow) {
       if (now - since < slowFor || isBusy(endpointId)) continue

@@ -13,7 +13,7 @@ export class Held {
   readonly #onSettled: () => void
   #count = 0
 
-  /** `onSettled`: some are written back. */
+  /** `onSettled`: called when some have been written back. */
   constructor(queue: Context.Tag.Service<Queue>, onSettled: () => void) {
     this.#queue = queue
     this.#onSettled = onSettled
@@ -24,18 +24,18 @@ export class Held {
     return this.#count
   }
 
-  /** So many were claimed. */
+  /** Adds deliveries that were claimed. */
   add(count: number): void {
     this.#count += count
   }
 
-  /** So many are written back, or left to the end of their leases. */
+  /** Removes deliveries that were written back, or are left until their leases run out. */
   settle(count: number): void {
     this.#count -= count
     this.#onSettled()
   }
 
-  /** Puts deliveries of which no attempt was made back into the queue, due after the delay. */
+  /** Puts deliveries without an attempt back into the queue, due after the delay. */
   giveBack(deliveries: ReadonlyArray<ClaimedDelivery>, delay: Duration.Duration): Effect.Effect<void> {
     return (deliveries.length === 0 ? Effect.void : this.#queue.release(deliveries, delay)).pipe(
       Effect.catchAll((error) => Effect.logWarning("Deliveries could not be given back; their leases will end", error)),

@@ -14,7 +14,7 @@ export interface AttemptParts {
   readonly transport: Context.Tag.Service<Transport>
   readonly destinations: Destinations
   readonly settings: DestinationSettings & { readonly userAgent: string }
-  /** The fiber's own, read without an effect. */
+  /** The fiber's own clock, read without an effect. */
   readonly clock: Clock.Clock
 }
 
@@ -29,14 +29,15 @@ export type AttemptEnd =
 const tooLate: AttemptEnd = { _tag: "TooLate" }
 
 /**
- * One attempt: signed, sent, and followed by the step that the retry policy's `Schedule` gives. Its destination has been
- * loaded. `onSent` is called as the request goes out. Who interrupts the fiber has to abandon the attempt as well.
+ * One attempt: signed, sent, and followed by the step that the retry policy's `Schedule` gives. Its destination has
+ * been loaded. `onSent` is called as the request goes out. Whoever interrupts the fiber must abandon the attempt as
+ * well.
  */
 export const makeAttempt =
   ({ clock, destinations, settings, transport }: AttemptParts, onSent: (attempt: AttemptInFlight) => void) =>
   (attempt: AttemptInFlight): Effect.Effect<AttemptEnd> => {
     const { delivery, startBefore } = attempt
-    // After a pause of the machine the lease may be about to end: then another worker's attempt would meet ours
+    // After a pause of the machine, the lease may be about to run out: another worker's attempt could then meet ours
     if (performance.now() > startBefore) return Effect.succeed(tooLate)
     const destination = destinations.of(delivery)
     if (Either.isLeft(destination)) return Effect.succeed({ _tag: "Unsignable", error: destination.left })

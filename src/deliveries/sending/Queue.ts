@@ -18,18 +18,19 @@ import { Plans } from "./Plans.ts"
 import { makeFinish, makeRelease } from "./RecordStatements.ts"
 
 /**
- * The queue of deliveries, in PostgreSQL: this module, the statements that it puts together, and the door that fills it.
+ * The queue of deliveries, in PostgreSQL: this module, the statements that it combines, and the code that fills it.
  *
- * What waits stands in a small table of its own, beside the history. A delivery that is due is claimed with a lease:
- * where a worker dies, the row comes due again when that ends. The attempt is counted at the claim, so that one that a
- * crash cut off is not forgotten; its record in the history, `interrupted`, is written by the claim that finds the
- * abandoned lease.
+ * Waiting deliveries are in a small table of their own, beside the history. A delivery that is due is claimed with a
+ * lease: if a worker dies, the row comes due again when the lease runs out. The attempt is counted at the claim, so
+ * that one that a crash cut off is not forgotten; its record in the history, `interrupted`, is written by the claim
+ * that finds the abandoned lease.
  *
- * A claim names its rows by their place (`ctid`), within one statement that has locked them: by key it costs more. Places
- * are unique within one table only, so `payments.delivery_queue` must never be partitioned; it holds only what waits.
+ * A claim names its rows by their place (`ctid`), within one statement that has locked them: naming them by key costs
+ * more. Places are unique within one table only, so `payments.delivery_queue` must never be partitioned; it holds only
+ * what waits.
  */
 
-/** One for claims and one for records, which go on all the time, and one for the rest. */
+/** One for claims and one for records, both of which go on all the time, and one for the rest. */
 const connections = 3
 
 export class Queue extends Context.Tag("connected-payments/deliveries/Queue")<
@@ -37,17 +38,17 @@ export class Queue extends Context.Tag("connected-payments/deliveries/Queue")<
   {
     /** Claims due deliveries, at most `limit`, taking turns between endpoints. */
     readonly claim: (options: ClaimOptions) => Effect.Effect<Claim, SqlError.SqlError>
-    /** The destinations of claimed deliveries, by endpoint; with secrets that do not sign any more, too. */
+    /** The destinations of claimed deliveries, by endpoint; they include secrets that no longer sign. */
     readonly destinations: (
       deliveries: ReadonlyArray<Pick<ClaimedDelivery, keyof Tenant | "endpointId">>
     ) => Effect.Effect<ReadonlyMap<EndpointId, Destination>, SqlError.SqlError>
     /**
-     * Records attempts and moves their deliveries on, in one statement. An attempt whose lease was lost is recorded in a
-     * second one, and moves its delivery only where that has failed and this attempt was a success: see `afterLateRecord`.
-     * Repeated, it changes nothing more.
+     * Records attempts and moves their deliveries on, in one statement. An attempt whose lease was lost is recorded in
+     * a second one, and moves its delivery only if that has failed and this attempt was a success: see
+     * `afterLateRecord`. Repeating it changes nothing more.
      */
     readonly finish: (attempts: ReadonlyArray<FinishedAttempt>) => Effect.Effect<void, SqlError.SqlError>
-    /** Gives claimed deliveries back without an attempt having been made; they come due after the delay. */
+    /** Gives claimed deliveries back without an attempt; they come due after the delay. */
     readonly release: (
       deliveries: ReadonlyArray<ClaimedDelivery>,
       delay: Duration.Duration

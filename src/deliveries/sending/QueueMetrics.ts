@@ -4,8 +4,8 @@ import { type Environment, environments } from "../../events/Environment.ts"
 import { type MetricsWriter, observeMetrics } from "../../telemetry/Metrics.ts"
 
 /**
- * How many deliveries of the queue are looked at, the first to come due: some milliseconds' work, however many wait.
- * Beyond them the depth is an estimate.
+ * How many of the queue's deliveries are looked at, the first to come due: some milliseconds' work, however many wait.
+ * Beyond them, the depth is an estimate.
  */
 const usualWindow = 10_000
 
@@ -13,18 +13,18 @@ interface Row {
   readonly environment: Environment
   readonly due: number
   readonly scheduled: number
-  /** Of the oldest due one, in seconds. */
+  /** The age of the oldest due delivery, in seconds. */
   readonly oldest: number | null
 }
 
 /**
- * How deep the queue is in each environment and how long its oldest due delivery has waited, looked at before each
- * export by every process: the numbers are the whole installation's, so of several processes' any one holds. While the
- * database can't be asked there are none: those of before would tell that all is well.
+ * How deep the queue is in each environment and how long its oldest due delivery has waited. Every process looks before
+ * each export: the numbers are the whole installation's, so any one process's numbers are valid. There are none while
+ * the database can't be queried: the previous ones would suggest that all is well.
  *
- * Exact while fewer than `window` deliveries wait. Beyond that PostgreSQL's own estimate of the index's size is split
- * as those are; an environment that is not among them has an age of 0, since none of its deliveries is older than
- * theirs.
+ * Exact while fewer than `window` deliveries wait. Beyond that, PostgreSQL's own estimate of the index's size is split
+ * in the proportions of those looked at; an environment that is not among them has an age of 0, since none of its
+ * deliveries is older than theirs.
  */
 export const observeQueueWithin = (window: number) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => {
@@ -52,7 +52,7 @@ export const observeQueueWithin = (window: number) =>
     )
   })
 
-/** The same with a window of 10,000. */
+/** The same, with a window of 10,000. */
 export const observeQueue = observeQueueWithin(usualWindow)
 
 const depth = "connected_payments.delivery.queue.depth"

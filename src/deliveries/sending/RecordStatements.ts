@@ -25,7 +25,7 @@ const resultOf = (sql: SqlClient.SqlClient, attempts: ReadonlyArray<FinishedAtte
       error_code, state, delay_ms)
   )`
 
-/** The attempt of a row `r` of `result`, as the history has it. */
+/** The attempt of a row `r` of `result`, in the form the history stores. */
 const attempt = `
   ROW(r.number, r.trigger, to_timestamp(r.started_at / 1000), r.duration_ms, r.http_status, r.error_code)
     ::payments.delivery_attempt`
@@ -34,8 +34,8 @@ const ofDelivery = (table: string) =>
   `${table}.organization_id = r.organization_id AND ${table}.environment = r.environment AND ${table}.id = r.id`
 
 /**
- * The statements that write down attempts: one that records a batch and moves its deliveries on, and one for those whose
- * leases were lost meanwhile. Repeated, they change nothing more.
+ * The statements that write down attempts: one that records a batch and moves its deliveries on, and one for those
+ * whose leases were lost meanwhile. Repeating them changes nothing more.
  */
 export const makeFinish = (sql: SqlClient.SqlClient, plans: Plans) => {
   const delivered = sql.literal("d.state = 'failed' AND r.state = 'delivered'")
@@ -68,9 +68,9 @@ export const makeFinish = (sql: SqlClient.SqlClient, plans: Plans) => {
     )
 
   /**
-   * Records attempts whose leases were lost: where another worker has taken one for lost, what is known replaces what
-   * was guessed. They move nothing that waits or is under way; but what has failed since, and was delivered after all,
-   * is delivered.
+   * Records attempts whose leases were lost: if another worker has assumed one to be lost, what is known replaces what
+   * was assumed. They move nothing that waits or is under way; but a delivery that has failed since, and was delivered
+   * after all, counts as delivered.
    */
   const recordLate = (attempts: ReadonlyArray<FinishedAttempt>) =>
     sql`

@@ -4,12 +4,13 @@ import type { FinishedAttempt } from "./FinishedAttempt.ts"
 import type { Held } from "./Held.ts"
 import type { Queue } from "./Queue.ts"
 
-/** Most attempts that one flush records. */
+/** The most attempts that one flush records. */
 const maxFlush = 512
 
 /**
- * While many attempts end, a flush waits for as many as are worth its while, but no longer than this, in milliseconds:
- * what a statement costs by itself, and the waking of two processes, is shared by more. While few end, nothing waits.
+ * While many attempts end, a flush waits until enough have gathered to be worthwhile, but no longer than this, in
+ * milliseconds: the fixed cost of a statement, and of waking two processes, is then shared by more. While few end,
+ * nothing waits.
  */
 const gather = { whileFlushedAtLeast: 32, enough: 192, forMillis: 10 }
 
@@ -18,7 +19,7 @@ const reconnect = Schedule.exponential("100 millis").pipe(
   Schedule.union(Schedule.spaced("2 seconds"))
 )
 
-/** Writes down what attempts came to, in batches: what ends while one is under way gathers for the next. */
+/** Writes down the outcomes of attempts, in batches: what ends while one batch is under way gathers for the next. */
 export class Recording {
   readonly #queue: Context.Tag.Service<Queue>
   readonly #held: Held
@@ -33,14 +34,14 @@ export class Recording {
     this.#held = held
   }
 
-  /** An attempt was made. To be called from anywhere; returns at once. */
+  /** An attempt was made. May be called from anywhere; returns at once. */
   add(attempt: FinishedAttempt): void {
     this.#finished.push(attempt)
     this.#news.raise()
     if (this.#finished.length === gather.enough) this.#enough.raise()
   }
 
-  /** From now on, what the database refuses is not tried again: its leases will end. */
+  /** From now on, what the database refuses is not tried again: its leases will run out. */
   close(): void {
     this.#closing = true
   }

@@ -3,27 +3,27 @@ import { type AskedFor, queueStart } from "./Claim.ts"
 import type { SlowEndpoint } from "./EndpointPace.ts"
 
 /**
- * Who gets how many of a worker's places. The `concurrency` is for attempts that are young; beside it there are places
- * for those that wait for a slow answer. What a slow endpoint, and an organization with many of them, gets of these is a
- * fraction of what is free: so the more there are of them, the less each gets, and something is always left.
+ * Who gets how many of a worker's places. The `concurrency` is for attempts that are young; in addition there are
+ * places for those that wait for a slow answer. A slow endpoint, or an organization with many of them, gets a fraction
+ * of the free ones: so the more there are, the less each gets, and something is always left.
  */
 
-/** Attempts in flight beside the `concurrency`: each costs a socket, and the memory of its exchange. */
+/** Attempts in flight in addition to the `concurrency`: each costs a socket, and the memory of its exchange. */
 export const placesAside = 2048
 
 /** Attempts that turn out slow go aside while fewer are there: the last eighth is for what has just come due. */
 export const mostMovedAside = (placesAside * 7) / 8
 
-/** Attempts that slow endpoints have in flight, all together, before they are given more. */
+/** Slow endpoints are given more attempts while they have fewer than this in flight, all together. */
 const placesOfSlow = placesAside / 2
 
-/** The parts of what is free that one slow endpoint, and all of one organization's, may hold. */
+/** The fractions of what is free that one slow endpoint, and all of one organization's together, may hold. */
 const shareOf = { endpoint: 1 / 8, organization: 1 / 4 }
 
 /** How many slow endpoints are asked for at a time. */
 const maxAsked = 128
 
-/** How many of what has just come due are taken at a time, and how many of one endpoint's are in flight then. */
+/** How many of what has just come due are taken at a time, and how many of one endpoint's may be in flight then. */
 const maxNewest = 64
 export const newestPerEndpoint = 2
 
@@ -32,15 +32,15 @@ interface Caps {
   readonly concurrencyPerEndpoint: number
 }
 
-/** How many attempts at once an endpoint gets of which nothing is known yet: the fewer, the fewer places there are. */
+/** How many attempts at once an endpoint about which nothing is known gets: the fewer places, the fewer attempts. */
 export const firstAttempts = ({ concurrency, concurrencyPerEndpoint }: Caps): number =>
   Math.min(concurrencyPerEndpoint, Math.max(1, Math.min(4, Math.floor(concurrency / 16))))
 
-/** How many attempts at once a slow endpoint gets at most. */
+/** The most attempts at once to a slow endpoint. */
 export const mostToSlow = ({ concurrency, concurrencyPerEndpoint }: Caps): number =>
   Math.min(concurrency, concurrencyPerEndpoint)
 
-/** How many of what has just come due may be taken, with so many attempts aside. */
+/** How many of what has just come due may be taken, given this many attempts aside. */
 export const newestRoom = (aside: number): number =>
   Math.min(maxNewest, Math.max(0, Math.ceil((placesAside - aside) / 8)))
 
@@ -51,10 +51,10 @@ interface Held {
 }
 
 /**
- * What is to be asked for of slow endpoints, in their order, as far as there is room. Those that hang come last; one that
- * does not, and has nothing in flight, always gets an attempt out of what is kept for what has just come due.
+ * What to ask for of slow endpoints, in their order, as far as there is room. Those that hang come last; one that does
+ * not, and has nothing in flight, always gets an attempt out of what is kept for what has just come due.
  *
- * @param slow the slow endpoints, those first whose turn it is
+ * @param slow the slow endpoints; those whose turn it is come first
  * @param lanes what is held of each endpoint's deliveries
  * @param aside how many attempts are aside
  */

@@ -4,8 +4,8 @@ import type { Held } from "./Held.ts"
 import type { Recording } from "./Recording.ts"
 
 /**
- * Ends a worker's attempts once nothing is claimed any more: what has not begun is given back, what is in flight may end
- * within the time-out and is recorded. What is then left comes due again when its lease ends.
+ * Ends a worker's attempts once nothing is claimed any more: what has not begun is given back; what is in flight may
+ * end within the time-out and is recorded. What is left after that comes due again when its lease runs out.
  */
 export const drain = (
   attempts: Attempts,

@@ -17,8 +17,9 @@ interface TakingOverParts {
 }
 
 /**
- * Takes new deliveries over as this process stores them. The rules are those of claims: as many as there is room for, as
- * many of an endpoint's as it is given, and nothing while more is due than the worker has come to, or of slow endpoints.
+ * Takes over new deliveries as this process stores them. The rules are those of claims: as many as there is room for,
+ * and as many of an endpoint's as it is allowed; but none of slow endpoints, and none while more is due than claims
+ * have reached.
  */
 export const takingOver = ({ attempts, begin, claiming, held, options, run }: TakingOverParts): Recipient => {
   const kept = new Map<EndpointId, number>()

@@ -2,9 +2,9 @@ import type { BlockList } from "node:net"
 /**
  * The guarded transport: one HTTP request to an address that a customer chose (contract 5.2, 9.8, 9.9).
  *
- * What it holds to, whatever the other side does: nothing is sent but to a checked address; each attempt is one request
- * on the wire, never repeated here; redirects are not followed; the whole exchange ends within one deadline; no more
- * than a bounded part of the answer is read, and none of it is kept.
+ * What it guarantees, whatever the other side does: requests go only to a checked address; each attempt is one request
+ * on the wire, never repeated here; redirects are not followed; the whole exchange ends within one deadline; only a
+ * bounded part of the answer is read, and none of it is kept.
  */
 import { performance } from "node:perf_hooks"
 import { createSecureContext } from "node:tls"
@@ -30,29 +30,29 @@ export interface TransportRequest extends DestinationOptions {
   readonly url: string
   /** The exact bytes that were signed; text is sent as UTF-8. */
   readonly body: string | Uint8Array
-  /** Sent as they are; `host`, `connection` and `content-length` are added. */
+  /** Sent as given; `host`, `connection` and `content-length` are added. */
   readonly headers: Readonly<Record<string, string>>
 }
 
 /** The transport's bounds; each has a default. */
 export interface TransportOptions {
-  /** How long an exchange may take in all: look-up, connecting, sending, the whole answer. Default 10 seconds. */
+  /** How long an exchange may take in total: look-up, connecting, sending, the whole answer. Default 10 seconds. */
   readonly timeout?: Duration.DurationInput
   /** How much of an answer's body is read before the connection is dropped. Default 64 KiB. */
   readonly maxResponseBytes?: number
-  /** How many connections stay open for reuse, per origin; not a bound on attempts in flight. Default 8. */
+  /** How many connections stay open for reuse, per origin; this does not limit attempts in flight. Default 8. */
   readonly idleConnectionsPerOrigin?: number
-  /** How many connections stay open for reuse, all origins together. Default 256. */
+  /** How many connections stay open for reuse, for all origins together. Default 256. */
   readonly idleConnections?: number
   /** How long a connection stays open unused. Default 4 seconds, which is less than common servers allow. */
   readonly idleTimeout?: Duration.DurationInput
-  /** How long after its name was looked up a connection is used for further attempts. Default 1 minute. */
+  /** For how long after the look-up of its name a connection is used for further attempts. Default 1 minute. */
   readonly maxConnectionAge?: Duration.DurationInput
   /** PEM certificates of the authorities to trust, instead of the usual ones. */
   readonly certificateAuthorities?: ReadonlyArray<string>
 }
 
-/** Who is told what an attempt came to. Its methods must not throw. */
+/** Receives the outcome of an attempt. Its methods must not throw. */
 export interface OutcomeReceiver {
   readonly onOutcome: (outcome: AttemptOutcome) => void
   /** The request was impossible, or the transport has a bug. */
@@ -65,18 +65,18 @@ export class Transport extends Context.Tag("connected-payments/deliveries/Transp
   {
     /**
      * Makes one attempt. Never fails: whatever goes wrong is an outcome. The deadline and `durationMs` follow the
-     * machine's monotonic clock. Interruption closes the connection. Dies where the request itself is impossible (a
-     * header with a line break in it).
+     * machine's monotonic clock. Interruption closes the connection. Dies if the request itself is impossible (a header
+     * with a line break in it).
      */
     readonly post: (request: TransportRequest) => Effect.Effect<AttemptOutcome>
     /**
-     * `post` without a fiber, for many at once: the receiver is told exactly once, perhaps before this returns. The
-     * answer abandons the attempt: the connection closes, and the receiver is told nothing any more.
+     * `post` without a fiber, for many at once: the receiver is called exactly once, perhaps before this returns. The
+     * returned function abandons the attempt: the connection closes, and the receiver is not called any more.
      */
     readonly send: (request: TransportRequest, receiver: OutcomeReceiver) => () => void
   }
 >() {
-  /** Opens connections as they are needed and closes all of them with its scope. */
+  /** Opens connections as needed and closes all of them with its scope. */
   static readonly layer = (options: TransportOptions = {}): Layer.Layer<Transport, never, DnsResolver> =>
     Layer.scoped(Transport, make(options))
 }
@@ -146,7 +146,7 @@ interface Judgement {
   readonly toNetworks: Connections | undefined
 }
 
-/** Routes by destination and rules, so that one URL is judged once; `null` for those that are refused. */
+/** Routes by destination and rules, so that each URL is judged only once; `null` for those that are refused. */
 class Routes {
   readonly #connectionsUnder: (policy: AddressPolicy) => Connections
   readonly #toPublic: Connections
@@ -214,10 +214,10 @@ interface ExchangeSettings {
 
 const sendNow = (exchange: Exchange, path: string, request: TransportRequest): void => exchange.sendNow(path, request)
 
-/** As undici gives names of headers. */
+/** In the form in which undici gives header names. */
 const refusedHeader = refusedHeaderName.toLowerCase()
 
-/** One request and its answer, as undici reports on them. It ends once; what is reported afterwards is of no account. */
+/** One request and its answer, as undici reports them. It ends once; what is reported after that is ignored. */
 class Exchange implements Dispatcher.DispatchHandler, Expiring {
   readonly #settings: ExchangeSettings
   readonly #startedAt = performance.now()
@@ -235,13 +235,13 @@ class Exchange implements Dispatcher.DispatchHandler, Expiring {
   start(path: string, request: TransportRequest): void {
     const { connection, deadlines } = this.#settings
     deadlines.add(this)
-    // The consumer may have closed a kept connection, and the news be waiting to be read. From here undici waits until
-    // the event loop has read what there is; from within a socket's event it would not.
+    // The consumer may have closed a kept connection, and that news may be waiting to be read. From here, undici waits
+    // until the event loop has read what there is; from within a socket's event it would not.
     if (connection.reused) setImmediate(sendNow, this, path, request)
     else this.sendNow(path, request)
   }
 
-  /** For `start` alone. */
+  /** Only for `start`. */
   sendNow(path: string, { body, headers }: TransportRequest): void {
     if (!this.#ended) this.#settings.connection.client.dispatch({ method: "POST", path, body, headers }, this)
   }
@@ -293,20 +293,20 @@ class Exchange implements Dispatcher.DispatchHandler, Expiring {
     }
   }
 
-  // Bytes that are no body: chunk extensions, informational answers without end
+  // Bytes that are not part of a body: chunk extensions, endless informational answers
   #onBytes(): void {
     const { connection, maxResponseBytes } = this.#settings
     if (connection.bytesRead - this.#bytesBefore > maxResponseBytes + maxHeaderBytes) this.#cutOff()
   }
 
-  /** Too much came: the status decides, where there is one. */
+  /** Too much arrived: the status, if there is one, decides. */
   #cutOff(): void {
     if (!this.#end()) return
     this.#discard()
     this.#answer(this.#status === null ? "response_too_large" : statusErrorCode(this.#status))
   }
 
-  /** The exchange broke off. A status that is a failure by itself stays; a 2xx counts only once it is complete. */
+  /** The exchange broke off. A status that is a failure in itself stays; a 2xx counts only once it is complete. */
   #fail(errorCode: AttemptErrorCode): void {
     if (!this.#end()) return
     this.#discard()
@@ -335,7 +335,7 @@ class Exchange implements Dispatcher.DispatchHandler, Expiring {
   }
 }
 
-/** What a complete answer comes to (contract 9.1): only 2xx is a success, and 3xx is not followed. */
+/** The outcome of a complete answer (contract 9.1): only 2xx is a success, and 3xx is not followed. */
 const statusErrorCode = (status: number | null): AttemptErrorCode | null => {
   if (status === null) return "network_error"
   if (status >= 200 && status < 300) return null

@@ -1,10 +1,10 @@
 /**
  * Guarded connections to consumers: a connection goes to an address that was checked, and to no other.
  *
- * An undici `Client` stands for one connection, so that one attempt's end (its deadline, an interruption, an answer
- * that is too long) ends the connection in whatever phase it is, the look-up included. There is no queue for
- * connections: attempts to one origin, which may be many customers' (a shared receiving service), never wait for one
- * another. How many are in flight is the caller's to bound; how many stay open afterwards is bounded here.
+ * An undici `Client` stands for one connection, so that the end of one attempt (its deadline, an interruption, an
+ * answer that is too long) ends the connection in whatever phase it is, including the look-up. There is no queue for
+ * connections: attempts to one origin, which may be shared by many customers (a common receiving service), never wait
+ * for one another. How many are in flight is for the caller to limit; how many stay open afterwards is limited here.
  */
 import { connect as connectTcp, isIP, type LookupFunction, type Socket } from "node:net"
 import { performance } from "node:perf_hooks"
@@ -25,32 +25,32 @@ import { ConnectError, connectErrorCode, TransportBug } from "./TransportError.t
 /** What the connections have in common. */
 export interface ConnectionSettings {
   readonly resolver: Context.Tag.Service<DnsResolver>
-  /** In which the resolver runs. */
+  /** The runtime in which the resolver runs. */
   readonly runtime: Runtime.Runtime<never>
   /** Which certificate authorities are trusted. */
   readonly secureContext: SecureContext
   /** How many connections stay open for reuse, per origin. */
   readonly idlePerOrigin: number
-  /** How many connections stay open for reuse, all origins together. */
+  /** How many connections stay open for reuse, for all origins together. */
   readonly idleInAll: number
   /** How long one stays open unused, in milliseconds. */
   readonly idleMillis: number
-  /** How long after its look-up one is used for further attempts, in milliseconds. */
+  /** For how long after its look-up one is used for further attempts, in milliseconds. */
   readonly maxAgeMillis: number
 }
 
-/** The largest head of an answer, in bytes. */
+/** The largest header section of an answer, in bytes. */
 export const maxHeaderBytes = 16 * 1024
 
 /** How long one address may take to connect while there is another to try, in milliseconds. */
 const nextAddressAfterMillis = 500
 
-/** Connections under one address policy; those of another policy are never shared. */
+/** Connections under one address policy; they are never shared with those of another policy. */
 export class Connections {
   readonly #settings: ConnectionSettings
   readonly #policy: AddressPolicy
   readonly #idle = new Map<string, Array<Connection>>()
-  /** The same, all origins together, the longest idle first. */
+  /** The same, for all origins together, the longest idle first. */
   readonly #idleInAll = new Set<Connection>()
   readonly #open = new Set<Connection>()
 
@@ -59,7 +59,7 @@ export class Connections {
     this.#policy = policy
   }
 
-  /** A connection to the origin for one attempt: one that was kept open, or else a new one. */
+  /** A connection to the origin for one attempt: one that was kept open, or otherwise a new one. */
   acquire(origin: string): Connection {
     for (let kept = this.#takeIdle(origin); kept !== undefined; kept = this.#takeIdle(origin)) {
       if (kept.ageMillis < this.#settings.maxAgeMillis) return kept
@@ -70,7 +70,7 @@ export class Connections {
     return connection
   }
 
-  /** Gives a connection back whose answer was read to its end. */
+  /** Gives back a connection whose answer was read to its end. */
   release(connection: Connection): void {
     const kept = this.#idle.get(connection.origin) ?? []
     if (kept.length < this.#settings.idlePerOrigin) {
@@ -91,12 +91,12 @@ export class Connections {
     connection.destroy()
   }
 
-  /** Closes all. */
+  /** Closes all of them. */
   discardAll(): void {
     for (const connection of this.#open) this.discard(connection)
   }
 
-  // The youngest first: the oldest of too many then falls idle and closes
+  // The youngest first: if there are too many, the oldest becomes idle and closes
   #takeIdle(origin: string): Connection | undefined {
     const kept = this.#idle.get(origin)
     const connection = kept?.pop()
@@ -125,7 +125,7 @@ export class Connections {
   }
 }
 
-/** What a closed connection says. Made once: with each, undici would take down the stack. */
+/** The error of a closed connection. Made once: with one for each, undici would capture the stack every time. */
 const destroyed = new errors.ClientDestroyedError()
 
 /** One connection, from the look-up of its name to its close. */
@@ -134,9 +134,9 @@ export class Connection {
   readonly origin: string
   /** Takes one request at a time. */
   readonly client: Client
-  /** Whether it served an attempt before. */
+  /** Whether it has served an attempt before. */
   reused = false
-  /** Called each time after bytes have arrived. */
+  /** Called each time bytes have arrived. */
   onBytes: (() => void) | null = null
   readonly #settings: ConnectionSettings
   readonly #policy: AddressPolicy
@@ -150,7 +150,7 @@ export class Connection {
     this.#policy = policy
     this.client = new Client(origin, {
       connect: (options, callback) => this.#connect(options, callback),
-      // One request at a time, and no time-outs of undici's own: the attempt's deadline covers them all
+      // One request at a time, and none of undici's own time-outs: the attempt's deadline covers them all
       pipelining: 1,
       allowH2: false,
       headersTimeout: 0,
@@ -166,7 +166,7 @@ export class Connection {
     return performance.now() - this.#lookedUpAt
   }
 
-  /** Bytes that arrived so far, all requests together. */
+  /** Bytes received so far, for all requests together. */
   get bytesRead(): number {
     return this.#socket?.bytesRead ?? 0
   }
@@ -220,7 +220,7 @@ export class Connection {
       socket.on("readable", () => this.onBytes?.())
     }
     socket.on("error", failed)
-    // Before TLS says its first word: nothing is sent to an address that is not allowed
+    // Before TLS sends its first byte: nothing is sent to an address that is not allowed
     socket.prependOnceListener("connect", () => {
       connected = true
       const { remoteAddress } = socket
@@ -258,15 +258,15 @@ const tlsOptions = (options: buildConnector.Options, secureContext: SecureContex
   const hostname = bareHostname(options.hostname)
   return {
     secureContext,
-    // A name is sent and verified; an address is verified only (it may not be sent)
+    // A name is sent and verified; an address is only verified (it may not be sent)
     servername: isIP(hostname) === 0 ? hostname : "",
     ALPNProtocols: ["http/1.1"],
-    // Said aloud, for an environment variable can turn the default off
+    // Set explicitly, since an environment variable can turn the default off
     rejectUnauthorized: true
   }
 }
 
-/** In place of a look-up: the addresses that were checked. */
+/** Used in place of a look-up: the addresses that were checked. */
 const answerWith =
   (addresses: ReadonlyArray<ResolvedAddress>): LookupFunction =>
   (hostname, options, callback) => {

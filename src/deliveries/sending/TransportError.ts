@@ -1,11 +1,11 @@
 /**
- * From what went wrong on the network to the sanitized code that the history shows (contract 9.8). The codes say
- * what the integrator can act on, and nothing about the inside of our network.
+ * Maps what went wrong on the network to the sanitized code that the history shows (contract 9.8). The codes say what
+ * the integrator can act on, and nothing about the inside of our network.
  */
 import { Data } from "effect"
 import type { AttemptErrorCode } from "../Attempt.ts"
 
-/** No connection was made. Nothing was sent. */
+/** No connection was made, and nothing was sent. */
 export class ConnectError extends Data.TaggedError("ConnectError")<{
   readonly errorCode: AttemptErrorCode
   readonly cause: unknown
@@ -16,7 +16,7 @@ const codes: Readonly<Record<string, AttemptErrorCode>> = {
   ECONNRESET: "connection_reset",
   ECONNABORTED: "connection_reset",
   EPIPE: "connection_reset",
-  // The other side closed within the body
+  // The other side closed in the middle of the body
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: "connection_reset",
   ENOTFOUND: "dns_failure",
   EAI_AGAIN: "dns_failure",
@@ -34,11 +34,11 @@ export const codeOf = (error: unknown): string | null =>
 const tlsCode = /^(ERR_SSL_|ERR_TLS_)/
 
 // undici gives a closed connection and an impossible answer (one that nobody asked for, an upgrade) the same code, and
-// an answer that ends too early and one that is no HTTP none at all: there the message has to tell
+// gives none at all to an answer that ends too early and to one that is not HTTP: there the message has to decide
 const impossibleAnswers: ReadonlyArray<string> = ["bad response", "bad upgrade"]
 const endedTooEarly = "(Invalid EOF state)"
 
-/** The code for an error of an exchange, from undici, from node's sockets or from TLS. */
+/** The code for an error of an exchange, from undici, node's sockets or TLS. */
 export const attemptErrorCode = (error: unknown): AttemptErrorCode => {
   if (error instanceof ConnectError) return error.errorCode
   const code = codeOf(error)
@@ -49,8 +49,8 @@ export const attemptErrorCode = (error: unknown): AttemptErrorCode => {
 }
 
 /**
- * The code for an error while connecting. Where several addresses were tried, the most telling of their errors counts.
- * Once TCP is connected, what is neither a reset nor a time-out is a certificate or a protocol that did not pass.
+ * The code for an error while connecting. If several addresses were tried, the most telling of their errors counts.
+ * Once TCP is connected, anything that is neither a reset nor a time-out is a certificate or protocol that was refused.
  */
 export const connectErrorCode = (error: unknown, handshaking: boolean): AttemptErrorCode => {
   if (handshaking) {
@@ -61,7 +61,7 @@ export const connectErrorCode = (error: unknown, handshaking: boolean): AttemptE
   return tried.map(attemptErrorCode).find((code) => code !== "network_error") ?? "network_error"
 }
 
-/** A fault of our own on the way to the network: no outcome of an attempt, but a defect. */
+/** A fault of our own on the way to the network: not an outcome of an attempt, but a defect. */
 export class TransportBug extends Data.TaggedError("TransportBug")<{ readonly cause: unknown }> {}
 
 const refusedRequests: ReadonlyArray<string | null> = [

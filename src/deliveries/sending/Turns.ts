@@ -2,9 +2,9 @@
  * Whose turn it is: what a worker remembers from claim to claim, so that an endpoint that is dead or slow, however much
  * of its own is due, costs the others neither places nor time.
  *
- * A claim takes what is due in the order of time and leaves out endpoints at their cap. Alone, that would step over all
- * rows of a busy endpoint in every claim. So an endpoint that stays at its cap is set apart: the others are looked for
- * from where they begin, and those set apart each from where their own begin. Slow ones are left out as well.
+ * A claim takes what is due in order of time and leaves out endpoints at their cap. That rule by itself would step over
+ * all rows of a busy endpoint in every claim. So an endpoint that stays at its cap is set apart: the others are looked
+ * for from where theirs begin, and each of those set apart from where its own begin. Slow ones are left out as well.
  */
 import type { EndpointId } from "../../kit/Ids.ts"
 import { type AskedFor, type Claim, type ClaimOptions, type QueuePlace, queueStart } from "./Claim.ts"
@@ -12,32 +12,33 @@ import { type AskedFor, type Claim, type ClaimOptions, type QueuePlace, queueSta
 /** How long an endpoint is at its cap before it is set apart, in milliseconds. */
 const patience = 250
 
-/** How many are set apart at most: each costs a claim a look of its own. */
+/** The most endpoints that are set apart: each costs a claim a search of its own. */
 const maxApart = 64
 
 /**
- * How often the queue is looked through from its start, in milliseconds: while some are set apart, and else. What a
- * transaction stores that takes longer than the look back of a claim is found then, and what a worker that died had
- * claimed. In between, a claim need not step over what was done since and PostgreSQL has not yet cleared away.
+ * How often a claim starts again from the beginning of the queue, in milliseconds: while some endpoints are set apart,
+ * and otherwise. That finds what was stored by a transaction that took longer than the time a claim looks back, and
+ * what a worker that died had claimed. In between, a claim need not step over rows that are done but not yet cleared
+ * away by PostgreSQL.
  */
 const startAfreshAfter = { whileApart: 30_000, else: 1000 }
 
 /**
- * While slow endpoints' rows have to be stepped over at the start: so many times as long as that took, up to as long as
- * while some are set apart.
+ * While slow endpoints' rows have to be stepped over at the beginning, the time to the next such start is this many
+ * times as long as the last one took, but at most as long as while some are set apart.
  */
 const startAfreshFactor = 200
 
-/** What is known of endpoints at a claim. */
+/** What is known about endpoints at a claim. */
 export interface Known {
-  /** Those that are slow: others' claims leave them out, and they are claimed by themselves. */
+  /** Those that are slow: claims for the others leave them out, and they are claimed separately. */
   readonly slow: Iterable<EndpointId>
   readonly isSlow: (endpointId: EndpointId) => boolean
-  /** The attempts at once that an endpoint in flight is given. */
+  /** How many attempts at once an endpoint in flight is allowed. */
   readonly capOf: (endpointId: EndpointId) => number
 }
 
-/** What of a claim's options the turns decide. */
+/** The part of a claim's options that the turns decide. */
 export type Turn = Required<Pick<ClaimOptions, "from" | "leftOut" | "askedFor">>
 
 interface Caps {
@@ -50,12 +51,12 @@ interface Caps {
 /** See the module. */
 export class Turns {
   readonly #caps: Caps
-  /** Since when an endpoint has been at its cap, at every claim. */
+  /** Since when an endpoint has been at its cap at every claim. */
   #atCapSince = new Map<EndpointId, number>()
   readonly #apart = new Map<EndpointId, QueuePlace>()
   #from: QueuePlace = queueStart
   #startedAfreshAt = Number.NEGATIVE_INFINITY
-  /** Whether it is to start afresh soon, and how long the last claim took that did. */
+  /** Whether it is to start afresh soon, and how long the last claim that did so took. */
   #afresh = false
   #tookMillis = 0
 
@@ -68,7 +69,7 @@ export class Turns {
     return this.#apart
   }
 
-  /** Rows that were left out so far are not any more: where they begin is not known. */
+  /** Rows that were left out so far no longer are: where they begin is not known. */
   startAfresh(): void {
     this.#afresh = true
   }
@@ -92,12 +93,12 @@ export class Turns {
     return { from: this.#from, leftOut: [...this.#apart.keys(), ...known.slow], askedFor }
   }
 
-  /** Takes in what the claim of that turn found, and how long it took, in milliseconds. */
+  /** Notes what the claim of that turn found, and how long it took, in milliseconds. */
   learn(turn: Turn, claim: Pick<Claim, "askedFor" | "place">, tookMillis = 0): void {
     if (turn.from === queueStart) this.#tookMillis = turn.leftOut.length > 0 ? tookMillis : 0
     for (const { endpointId } of turn.askedFor) {
       const place = claim.askedFor.get(endpointId)
-      // Nothing of it is due any more: what will be, stands behind the place where the others are looked for
+      // Nothing of its is due any more: what comes due later stands behind the place where the others are looked for
       if (place === undefined) this.#apart.delete(endpointId)
       else this.#apart.set(endpointId, place)
     }
@@ -117,7 +118,7 @@ export class Turns {
     return { slow: [], isSlow: () => false, capOf: () => this.#caps.perEndpoint }
   }
 
-  /** Together, those that are set apart take no more than half of the places: the others keep theirs. */
+  /** Those that are set apart take at most half of the places together: the others keep the rest. */
   #shareOfApart(): number {
     return Math.max(1, Math.floor(this.#caps.concurrency / 2 / Math.max(1, this.#apart.size)))
   }

@@ -19,17 +19,18 @@ import type { WorkerOptions } from "./WorkerOptions.ts"
 export type { WorkerOptions } from "./WorkerOptions.ts"
 
 /**
- * The worker that delivers. Claiming takes what is due and begins its attempts; recording writes down what they came to,
- * gathering what ends while the flush before is under way. Between the two, fibers of a pool make the attempts.
+ * The worker that delivers. Claiming takes what is due and begins its attempts; recording writes down their outcomes,
+ * gathering those that come in while the previous flush is under way. Between the two, fibers of a pool make the
+ * attempts.
  *
  * A third loop claims aside. It asks for slow endpoints' deliveries, which the first leaves out. And while more is due
- * than the first has come to, it takes what came due just now, the newest first: so a delivery to an endpoint with room
- * starts at once, however many of other endpoints stand before it in the queue and hang in flight.
+ * than the first has reached, it takes what came due just now, the newest first: so a delivery to an endpoint with room
+ * starts at once, however many to other endpoints stand before it in the queue or hang in flight.
  *
  * What the same process stores is taken over without a claim while there is room.
  *
- * On shutdown it stops claiming, lets attempts in flight end, and records them. What it can't record comes due again
- * when its lease ends: an event is delivered at least once, never lost.
+ * On shutdown, it stops claiming, lets attempts in flight end, and records them. What it can't record comes due again
+ * when its lease runs out: an event is delivered at least once, never lost.
  */
 export const workerLayer = (
   options: WorkerOptions
@@ -78,7 +79,7 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
     Effect.sync(() => metrics.set("connected_payments.delivery.attempt.active", attempts.size, []))
   )
   // Finalizers run in reverse: claiming stops first, then attempts in flight end, then their records are written. What
-  // is in flight by then is interrupted with the pool
+  // is still in flight then is interrupted with the pool
   yield* Effect.acquireRelease(loop(recording.round), (fiber) => fiber.interruptAsFork(fiber.id()))
   yield* Effect.addFinalizer(() => drain(attempts, held, recording, options.drainTimeout))
   yield* (yield* HandOver).register(recipient)
@@ -90,10 +91,10 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   }
 })
 
-/** How long a delivery rests whose secrets can't be decrypted: that is the operator's to mend, not the consumer's. */
+/** How long a delivery whose secrets can't be decrypted rests: that is for the operator to mend, not the consumer. */
 const undecryptableDelay = Duration.minutes(1)
 
-/** A bug in one round must not end the worker without a word. */
+/** A bug in one round must not end the worker silently. */
 const loop = (round: Effect.Effect<void>) =>
   round.pipe(
     Effect.catchAllDefect((defect) =>

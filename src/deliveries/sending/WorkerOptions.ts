@@ -5,18 +5,18 @@ import type { DestinationSettings } from "../../endpoints/Endpoints.ts"
 export interface WorkerOptions extends DestinationSettings {
   /** The transport's time-out for one exchange, plus what recording its outcome may take. */
   readonly lease: Duration.Duration
-  /** How long after its claim an attempt may still begin, so that its lease outlives it. */
+  /** How long after its claim an attempt may still begin, so that it ends within its lease. */
   readonly startWithin: Duration.Duration
-  /** Attempts in flight in this process, but for those that have waited for their answer for a moment: see `Attempts`. */
+  /** Attempts in flight in this process, except those that have waited a moment for their answer: see `Attempts`. */
   readonly concurrency: number
   /** Attempts in flight per endpoint in this process. */
   readonly concurrencyPerEndpoint: number
-  /** How often due deliveries are looked for when nothing wakes the worker. */
+  /** How often to look for due deliveries when nothing wakes the worker. */
   readonly pollInterval: Duration.Duration
   /** How long a shutdown waits for attempts in flight. */
   readonly drainTimeout: Duration.Duration
   readonly userAgent: string
 }
 
-/** Most deliveries that one claim takes. */
+/** The most deliveries that one claim takes. */
 export const maxClaim = 256
