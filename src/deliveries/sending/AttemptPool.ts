@@ -46,7 +46,13 @@ export class AttemptPool<Attempt, End> {
       return
     }
     const hand = this.#idle.pop()
-    if (hand === undefined) this.#fork(Effect.zipRight(this.#live(attempt), this.#loop))
+    if (hand === undefined)
+      this.#fork(
+        Effect.zipRight(
+          Effect.suspend(() => this.#live(attempt)),
+          this.#loop
+        )
+      )
     else hand(Effect.succeed(attempt))
   }
 
@@ -56,27 +62,35 @@ export class AttemptPool<Attempt, End> {
       this.#options.onEnd(attempt, exit)
       this.#ending = false
     }
-    return Effect.matchCause(
-      Effect.suspend(() => this.#options.make(attempt)),
-      { onSuccess: (value) => end(Exit.succeed(value)), onFailure: (cause) => end(Exit.failCause(cause)) }
-    )
+    return Effect.matchCause(this.#begin(attempt), {
+      onSuccess: (value) => end(Exit.succeed(value)),
+      onFailure: (cause) => end(Exit.failCause(cause))
+    })
   }
 
-  readonly #idling = Effect.async<Attempt>((resume) => void this.#idle.push(resume))
+  #begin(attempt: Attempt): Effect.Effect<End> {
+    try {
+      return this.#options.make(attempt)
+    } catch (defect) {
+      return Effect.die(defect)
+    }
+  }
 
-  readonly #round = Effect.flatMap(
-    Effect.suspend(() => {
-      const next = this.#next
-      this.#next = null
-      return next === null ? this.#idling : Effect.succeed(next)
-    }),
+  readonly #idling = Effect.flatMap(
+    Effect.async<Attempt>((resume) => void this.#idle.push(resume)),
     this.#live
   )
+
+  #round(): Effect.Effect<void> {
+    const next = this.#next
+    this.#next = null
+    return next === null ? this.#idling : this.#live(next)
+  }
 
   // Not `Effect.forever`, which yields to other fibers in each round: an attempt's exchange does that anyway
   readonly #loop = Effect.whileLoop({
     while: () => this.#next !== null || this.#idle.length < this.#options.keep,
-    body: () => this.#round,
+    body: () => this.#round(),
     step: () => {}
   })
 }

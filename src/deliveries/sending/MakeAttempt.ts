@@ -2,10 +2,12 @@ import { performance } from "node:perf_hooks"
 import { type Clock, type Context, Effect, Either } from "effect"
 import { type DestinationSettings, destinationRules } from "../../endpoints/Endpoints.ts"
 import type { DecryptionFailed } from "../../kit/Cipher.ts"
+import type { AttemptOutcome } from "../Attempt.ts"
 import { nextStep } from "../StateMachine.ts"
 import type { AttemptInFlight } from "./AttemptInFlight.ts"
 import type { EndedAttempt } from "./AttemptSpans.ts"
 import type { Destinations } from "./Destinations.ts"
+import type { NextStep } from "./FinishedAttempt.ts"
 import { signatureHeader, signatureHeaderName } from "./Signature.ts"
 import type { Transport } from "./Transport.ts"
 
@@ -27,6 +29,9 @@ export type AttemptEnd =
   | { readonly _tag: "Unsignable"; readonly error: DecryptionFailed }
 
 const tooLate: AttemptEnd = { _tag: "TooLate" }
+
+/** The step after a success, which needs no policy. */
+const delivered: NextStep = { state: "delivered" }
 
 /**
  * One attempt: signed, sent, and followed by the step that the retry policy's `Schedule` gives. Its destination has
@@ -56,12 +61,19 @@ export const makeAttempt =
       ...destinationRules(settings, delivery)
     }
     onSent(attempt)
+    const made = (outcome: AttemptOutcome, next: NextStep): AttemptEnd => ({
+      _tag: "Made",
+      delivery,
+      url,
+      startedAt,
+      outcome,
+      next
+    })
     return Effect.flatMap(
       attempt.exchange(() => transport.send(request, attempt)),
       (outcome) =>
-        Effect.map(
-          nextStep(delivery, outcome),
-          (next): AttemptEnd => ({ _tag: "Made", delivery, url, startedAt, outcome, next })
-        )
+        outcome.errorCode === null
+          ? Effect.succeed(made(outcome, delivered))
+          : Effect.map(nextStep(delivery, outcome), (next) => made(outcome, next))
     )
   }
