@@ -168,10 +168,11 @@ const way: Effect.Effect<Way> = Effect.withFiberRuntime((fiber) =>
   )
 )
 
+/** Hands over what was stored under the lease, and gives up the places of the rest, of which there may be all. */
 const settle = (handing: Handing | null, rows: ReadonlyArray<ReceiptRow>): void => {
   const [first] = rows
-  if (handing === null || first === undefined) return
-  handing.settle({ ids: rows.flatMap(({ handed }) => handed ?? []), storedAt: first.storedAt })
+  if (first === undefined) handing?.cancel()
+  else handing?.settle({ ids: rows.flatMap(({ handed }) => handed ?? []), storedAt: first.storedAt })
 }
 
 /** What was stored of each receipt; undefined if its tenant has changed. */

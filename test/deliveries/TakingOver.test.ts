@@ -71,6 +71,30 @@ onService(settings)("a new delivery", (it) => {
     })
   )
 
+  it.scoped("finds its place free, however often its tenant changed between look-up and storing", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const consumer = yield* makeConsumer
+      const { endpoint, tenant } = yield* subscribed(consumer.url)
+      yield* notify(notification(tenant.accountId))
+      // What was remembered is wrong each time: nothing is stored at first, and the places kept for it are given up
+      for (let n = 2; n <= 6; n += 1) {
+        yield* sql`UPDATE payments.endpoints SET filters = filters WHERE id = ${endpoint.id}`
+        yield* notify(notification(tenant.accountId))
+        yield* eventuallyTrue("the delivery", () => consumer.received.length === n)
+        yield* eventually(
+          "the record",
+          Effect.map(leases(endpoint.id), (left) => (left.length === 0 ? Option.some(true) : Option.none()))
+        )
+      }
+      const release = consumer.hold()
+      yield* notify(notification(tenant.accountId))
+      yield* eventuallyTrue("the last delivery", () => consumer.received.length === 7)
+      expect(yield* leases(endpoint.id)).toEqual([fromItsStart])
+      release()
+    })
+  )
+
   it.scoped("is made once of a notification that comes twice at once", () =>
     Effect.gen(function* () {
       const consumer = yield* makeConsumer
