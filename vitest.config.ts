@@ -14,7 +14,7 @@ export default defineConfig({
     minWorkers: 2,
     // To load Effect and the service anew for each file would take a third of the run: a worker's files share them
     isolate: false,
-    setupFiles: ["test/harness/freshTestMethods.ts"],
+    setupFiles: ["test/harness/freshTestMethods.ts", "test/harness/sameProperties.ts"],
     sequence: { sequencer: SlowFirst },
     // Bounds for a busy machine; on a quiet one no test comes near
     testTimeout: 60_000,

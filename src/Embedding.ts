@@ -25,6 +25,7 @@ import {
   servicesWithProviderLayer
 } from "./Service.ts"
 import { type MasterKey, readSettings } from "./settings/Settings.ts"
+import { Cluster } from "./storage/Cluster.ts"
 import { type MigrationFailed, migrationsLayer } from "./storage/Migrations.ts"
 
 /**
@@ -89,6 +90,7 @@ export const embeddedEventsLayer = (
         WakeUp.layer,
         HandOver.layer,
         Queue.layer,
+        Cluster.layer,
         EventCatalog.layer(options.catalog),
         Retention.layer({ keepFor: settings.delivery.retention })
       )
@@ -108,11 +110,13 @@ export const embeddedEventsLayer = (
 
 /** Removes rotated secrets, bindings to them, and deliveries after their retention. */
 const embeddedHousekeepingLayer: Layer.Layer<never, never, Endpoints | Deliveries | Retention> = housekeepingLayer(
+  "events",
   Effect.gen(function* () {
     return {
       "rotated secrets": (yield* Endpoints).clean,
       "bindings to ended secrets": (yield* Deliveries).rebind,
-      deliveries: (yield* Retention).clean
+      deliveries: (yield* Retention).clean,
+      "references of deliveries": (yield* Retention).checkReferences
     }
   })
 )

@@ -81,15 +81,16 @@ export const runService = Effect.zipRight(outliveFurtherSignals, service).pipe(
   Effect.provide(telemetryLayer),
   Effect.provide(loggingLayer),
   Effect.catchAllCause((cause) => {
+    if (Cause.isInterruptedOnly(cause)) return Effect.failCause(cause)
     const failure = Cause.failureOption(cause)
-    if (Option.isSome(failure)) {
-      return Effect.zipRight(
-        Effect.sync(() => process.stderr.write(`connected-payments can't start.\n${failure.value.message}\n`)),
-        Effect.sync(() => {
-          process.exitCode = 1
-        })
-      )
-    }
-    return Effect.failCause(cause)
+    const text = Option.match(failure, {
+      onSome: ({ message }) => `connected-payments can't start.\n${message}\n`,
+      // A defect: the log may never have begun, or has ended by now
+      onNone: () => `connected-payments has failed.\n${Cause.pretty(cause)}\n`
+    })
+    return Effect.sync(() => {
+      process.stderr.write(text)
+      process.exitCode = 1
+    })
   })
 )

@@ -3,6 +3,8 @@ import type { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Layer, type Redacted } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import { Deliveries } from "./deliveries/api/Deliveries.ts"
+import { EventReplays, eventReplaysLayer } from "./deliveries/api/EventReplays.ts"
+import { Events } from "./deliveries/api/Events.ts"
 import { Recoveries, recoveriesLayer } from "./deliveries/api/Recoveries.ts"
 import { Retention } from "./deliveries/api/Retention.ts"
 import { Warnings, warningsLayer } from "./deliveries/api/Warnings.ts"
@@ -10,6 +12,8 @@ import { Queue } from "./deliveries/sending/Queue.ts"
 import { observeQueue } from "./deliveries/sending/QueueMetrics.ts"
 import { Transport } from "./deliveries/sending/Transport.ts"
 import { workerLayer } from "./deliveries/sending/Worker.ts"
+import { EventStreams } from "./deliveries/stream/EventStreams.ts"
+import { EventTriggers } from "./deliveries/stream/EventTriggers.ts"
 import { DnsResolver } from "./endpoints/DestinationUrl.ts"
 import { Endpoints } from "./endpoints/Endpoints.ts"
 import { AuditRetention } from "./identity/audit/AuditRetention.ts"
@@ -29,7 +33,9 @@ import { housekeepingLayer } from "./kit/Housekeeping.ts"
 import { Idempotency } from "./kit/Idempotency.ts"
 import { Mailer } from "./kit/Mailer.ts"
 import { RateLimits } from "./kit/RateLimit.ts"
+import { CheckoutPages } from "./provider/checkout-pages/CheckoutPages.ts"
 import type { Provider } from "./provider/Provider.ts"
+import { ProviderTriggers } from "./provider/ProviderTriggers.ts"
 import { type ProviderServices, providerServicesLayer } from "./provider/Services.ts"
 import { type StripeProviderOptions, stripeProviderLayer } from "./provider/stripe/StripeProvider.ts"
 import { HandOver } from "./publishing/HandOver.ts"
@@ -37,6 +43,7 @@ import { SyntheticTests } from "./publishing/SyntheticTests.ts"
 import { WakeUp } from "./publishing/WakeUp.ts"
 import type { MasterKey, SettingsShape } from "./settings/Settings.ts"
 import { version } from "./settings/Version.ts"
+import { Cluster } from "./storage/Cluster.ts"
 import { databaseLayer } from "./storage/Database.ts"
 import { type MigrationFailed, migrationsLayer } from "./storage/Migrations.ts"
 
@@ -52,6 +59,7 @@ export interface ServiceOptions {
     | "allowLocalDestinations"
     | "destinationNetworks"
     | "endpointLimit"
+    | "eventStreamLimit"
     | "imageMegabytesPerHour"
     | "delivery"
     | "shutdownTimeout"
@@ -91,11 +99,16 @@ export type Services =
   | Organizations
   | Provider
   | ProviderServices
+  | CheckoutPages
   | Images
   | Endpoints
   | SyntheticTests
   | Deliveries
   | Recoveries
+  | EventStreams
+  | EventTriggers
+  | Events
+  | EventReplays
   | Warnings
   | Retention
   | Inbound
@@ -104,6 +117,7 @@ export type Services =
   | Queue
   | WakeUp
   | HandOver
+  | Cluster
   | Cipher
   | DnsResolver
 
@@ -120,7 +134,9 @@ export const storageLayer = (
 export const servicesLayer = (
   options: ServiceOptions
 ): Layer.Layer<Services, never, PgClient.PgClient | SqlClient.SqlClient> =>
-  servicesWithProviderLayer(options, stripeProviderLayer(options.provider))
+  servicesWithProviderLayer(options, stripeProviderLayer(options.provider)).pipe(
+    Layer.provide(ProviderTriggers.layer(options.provider))
+  )
 
 /** All services, on a database and a given provider. */
 export const servicesWithProviderLayer = <E, R>(
@@ -135,6 +151,7 @@ export const servicesWithProviderLayer = <E, R>(
     WakeUp.layer,
     HandOver.layer,
     Queue.layer,
+    Cluster.layer,
     Layer.provideMerge(providerServicesLayer, provider)
   )
   // Links in mails sign people in, so only a local log may show them
@@ -152,10 +169,15 @@ export const servicesWithProviderLayer = <E, R>(
       imageStoreLayer(options.imageStore),
       RateLimits.layer
     ]),
+    CheckoutPages.layer({ publicUrl: options.publicUrl, plainHttp: mode === "local" }),
     Endpoints.layer({ limit: endpointLimit, allowLocalDestinations, destinationNetworks }),
     SyntheticTests.layer,
     Deliveries.layer,
     Recoveries.layer,
+    EventStreams.layer(options.settings),
+    Layer.provide(EventTriggers.layer, Idempotency.layer),
+    Events.layer,
+    EventReplays.layer,
     Layer.provide(Warnings.layer(options), [mailer, Members.layer]),
     Retention.layer({ keepFor: options.settings.delivery.retention }),
     AuditRetention.layer(options.settings),
@@ -216,14 +238,24 @@ export const deliveryLayer = (options: { readonly settings: DeliverySettings }) 
 
 /**
  * The housekeeping of every process: removes ended sessions, sign-in tokens, idempotency keys after their 24 hours,
- * rate limits that are full again, rotated signing secrets, and receipts, audit records, deliveries and payloads after
+ * rate limits that are full again, deleted checkout pages, rotated signing secrets, and receipts, audit records, deliveries and payloads after
  * their retention.
  */
 export const serviceHousekeepingLayer: Layer.Layer<
   never,
   never,
-  Sessions | SignIn | Idempotency | RateLimits | Receipts | AuditRetention | Endpoints | Deliveries | Retention
+  | Sessions
+  | SignIn
+  | Idempotency
+  | RateLimits
+  | Receipts
+  | AuditRetention
+  | CheckoutPages
+  | Endpoints
+  | Deliveries
+  | Retention
 > = housekeepingLayer(
+  "service",
   Effect.gen(function* () {
     return {
       sessions: (yield* Sessions).clean,
@@ -232,19 +264,22 @@ export const serviceHousekeepingLayer: Layer.Layer<
       "rate limits": (yield* RateLimits).clean,
       receipts: (yield* Receipts).clean,
       "audit records": (yield* AuditRetention).clean,
+      "deleted checkout pages": (yield* CheckoutPages).clean,
       "rotated secrets": (yield* Endpoints).clean,
       "bindings to ended secrets": (yield* Deliveries).rebind,
       // Last, since it may take long
-      deliveries: (yield* Retention).clean
+      deliveries: (yield* Retention).clean,
+      "references of deliveries": (yield* Retention).checkReferences
     }
   })
 )
 
-/** What a process with these roles runs, given the services. */
+/** The layers that a process with these roles runs, on top of the services. */
 export const rolesLayer = (options: EmbeddedOptions) =>
   Layer.mergeAll(
     serviceHousekeepingLayer,
     recoveriesLayer,
+    eventReplaysLayer,
     warningsLayer,
     options.settings.roles.api ? apiLayer(options) : Layer.empty,
     options.settings.roles.worker ? deliveryLayer(options) : Layer.empty,

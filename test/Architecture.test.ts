@@ -66,9 +66,10 @@ const floors: ReadonlyArray<{ readonly name: string; readonly holds: { readonly 
   slice("publishing"),
   slice("deliveries"),
   slice("inbound"),
-  { name: "contract and tools", holds: /^(contract|client|mcp)\// },
+  { name: "contract", holds: /^(contract|client)\// },
   { name: "handlers", holds: serving },
   slice("docs"),
+  slice("mcp"),
   slice("http"),
   { name: "service", holds: /^(Service|Embedding)\.ts$/ },
   { name: "process", holds: /^(main|Run|index)\.ts$|^(cli|local|testing)\// }

@@ -2,8 +2,12 @@ import { type ParseResult, SchemaAST } from "effect"
 import { type Kind, kindOf, takenBy } from "./Rules.ts"
 
 /**
- * Why a field of a request was refused: what was wrong, if that can be said without the value, and what is right.
- * Values are never repeated: they may be secrets, a payer's data, or as long as the request. No server code.
+ * Why a field of a request was refused: what is right, and what was wrong.
+ *
+ * A value is repeated only if its field could not hold a secret or a person's data: a number, true or false, one of a
+ * list of words, or what is marked `echoed`, such as currencies and times. Even then callers may have put anything in
+ * it, so only short scalars of plain characters are shown, and nothing that looks like a key or the number of a card.
+ * Of all other values the refusal says at most the kind, the length or the number of items. No server code.
  */
 
 /** Where the innermost issue of a refused value was found. */
@@ -14,6 +18,40 @@ export interface Found {
   readonly field: ParseResult.ParseIssue
   /** The issue of the object that has the field, if one has. */
   readonly parent: ParseResult.ParseIssue | undefined
+}
+
+/** The longest value that is repeated, in characters. */
+const longestEchoed = 30
+
+/** More digits than this may be the number of a card; amounts have at most twelve. */
+const mostDigitsEchoed = 12
+
+const plainText = /^[\w .,:+$%/-]+$/
+const keyLike = /(?:^|[^a-z])(?:sk|rk|pk|whsec)_|_secret/i
+
+/** A value as a refusal repeats it, or undefined if the refusal may not or need not repeat it. */
+const echoOf = (ast: SchemaAST.AST, value: unknown): string | undefined => {
+  if (!takenBy(ast).echoes) return undefined
+  if (value === null) return "null"
+  if (typeof value !== "string" && typeof value !== "number" && typeof value !== "boolean") return undefined
+  const text = String(value)
+  const isShown =
+    text.length <= longestEchoed &&
+    plainText.test(text) &&
+    !keyLike.test(text) &&
+    text.replaceAll(/\D/g, "").length <= mostDigitsEchoed
+  return isShown ? JSON.stringify(value) : undefined
+}
+
+/** Before a repeated value; no rule has it in its words. */
+const gotMark = "; got "
+
+/** A reason in two parts: the rule, and the value if there is one, with what is said of it. */
+export const partsOfReason = (reason: string): { readonly rule: string; readonly got: string | undefined } => {
+  const at = reason.indexOf(gotMark)
+  return at === -1
+    ? { rule: reason, got: undefined }
+    : { rule: reason.slice(0, at), got: reason.slice(at + gotMark.length) }
 }
 
 /** The number of characters up to which a text is counted. */
@@ -78,11 +116,16 @@ const lengthWords = (text: string): string => {
 const outside = (count: number, range: { readonly min: number; readonly max: number } | null): boolean =>
   range !== null && (count < range.min || count > range.max)
 
-/** What an error can say about a refused value without repeating it. */
+/** What an error can say about a refused value: the value itself if it may be repeated, otherwise a fact about it. */
 const factOf = (ast: SchemaAST.AST, value: unknown, array: string): string => {
   const { items, kinds, lengths, options } = takenBy(ast)
   const kind = kindOf(value)
-  if (kinds.size > 0 && !kinds.has(kind)) return `; it is ${kind === "array" ? array : kindNames[kind]}`
+  const isOtherKind = kinds.size > 0 && !kinds.has(kind)
+  const echo = echoOf(ast, value)
+  if (echo !== undefined) {
+    return `${gotMark}${echo}${isOtherKind && kind === "string" ? ", a string" : suggestion(value, options)}`
+  }
+  if (isOtherKind) return `; it is ${kind === "array" ? array : kindNames[kind]}`
   if (typeof value === "string") {
     if (value === "" && !options.includes("")) return "; it is empty"
     return outside([...value.slice(0, 2 * countedCharacters + 2)].length, lengths)
@@ -125,6 +168,9 @@ export const reasonOf = (
   const taken = ast === undefined ? "is not valid" : takenBy(ast).words
   if (issue._tag === "Missing") return `is missing; it ${taken}`
   const broken = ruleBroken(issue)
-  if (broken !== undefined) return broken
+  if (broken !== undefined) {
+    const echo = ast === undefined ? undefined : echoOf(ast, field.actual)
+    return echo === undefined ? broken : `${broken}${gotMark}${echo}`
+  }
   return ast === undefined ? taken : `${taken}${factOf(ast, field.actual, array)}`
 }

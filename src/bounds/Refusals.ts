@@ -1,5 +1,5 @@
 import type { ParseResult } from "effect"
-import { type Found, reasonOf } from "./Reasons.ts"
+import { type Found, partsOfReason, reasonOf } from "./Reasons.ts"
 import { enumerated } from "./Rules.ts"
 
 /**
@@ -100,26 +100,33 @@ export const boundedRefusals = (
   return refused
 }
 
-/** Consecutive fields that are refused for the same reason. */
+/** Consecutive fields that are refused for the same reason, each with the value that it repeats. */
 interface Group {
-  readonly fields: Array<string>
-  readonly reason: string
+  readonly fields: Array<{ readonly name: string; readonly got: string | undefined }>
+  readonly rule: string
 }
 
 /** Groups consecutive fields that must have the same form, so that one sentence names them all. */
 const grouped = (reasons: Reasons, whole: string): ReadonlyArray<Group> => {
   const groups: Array<Group> = []
   for (const [field, reason] of reasons) {
-    const name = field === "" ? whole : cut(field, maxNameInReason)
+    const name = field === "" ? whole : `\`${cut(field, maxNameInReason)}\``
+    const { got, rule } = partsOfReason(reason)
     const last = groups.at(-1)
-    if (last?.reason === reason && /^(?:in the \w+ )?must /.test(reason)) last.fields.push(name)
-    else groups.push({ fields: [name], reason })
+    if (last?.rule === rule && /^(?:in the \w+ )?must /.test(rule)) last.fields.push({ name, got })
+    else groups.push({ fields: [{ name, got }], rule })
   }
   return groups
 }
 
-const sentence = ({ fields, reason }: Group): string =>
-  `${enumerated(fields)} ${reason}${/[.?]$/.test(reason) ? "" : "."}`
+const sentence = ({ fields, rule }: Group): string => {
+  const [first, ...others] = fields
+  const said =
+    first === undefined || others.length > 0
+      ? `${enumerated(fields.map(({ got, name }) => (got === undefined ? name : `${name} (got ${got})`)))} ${rule}`
+      : `${first.name} ${rule}${first.got === undefined ? "" : `; got ${first.got}`}`
+  return `${said}${/[.?]$/.test(said) ? "" : "."}`
+}
 
 /** The space reserved for the sentence about fields that do not fit. */
 const remainder = 50

@@ -8,6 +8,7 @@ import { Option, SchemaAST } from "effect"
 
 const RuleId = Symbol.for("connected-payments/bounds/Rule")
 const RemarkId = Symbol.for("connected-payments/bounds/Remark")
+const EchoId = Symbol.for("connected-payments/bounds/Echo")
 
 /**
  * A schema's own words, as an annotation.
@@ -25,6 +26,13 @@ export type Remark = { readonly [RemarkId]: string }
  * @param words what helps to get the value right: "in the smallest unit of the currency"
  */
 export const remark = (words: string): Remark => ({ [RemarkId]: words })
+
+/**
+ * An annotation: a refusal may repeat this text, such as a public code or a time. Without it, only a number, a Boolean or
+ * one of a list of words is repeated. Never for text in which callers write names,
+ * addresses, URLs, keys or metadata, nor for ids, in whose place a key is pasted by mistake.
+ */
+export const echoed: { readonly [EchoId]: true } = { [EchoId]: true }
 
 /** A type of JSON value. */
 export type Kind = "string" | "number" | "boolean" | "array" | "object" | "null"
@@ -59,6 +67,8 @@ export interface Taken {
   readonly lengths: { readonly min: number; readonly max: number } | null
   /** The numbers of items that it accepts; null if it accepts any. */
   readonly items: { readonly min: number; readonly max: number } | null
+  /** Whether a refusal may repeat the value: what is accepted is never secret or personal. */
+  readonly echoes: boolean
 }
 
 /** The words for a schema about which nothing is known; a test checks that no field of a request has them. */
@@ -85,6 +95,9 @@ const behind = (ast: SchemaAST.AST): SchemaAST.AST | undefined => {
 /** The outermost words of a schema and of the schemas behind it. */
 const wordsBehind = (ast: SchemaAST.AST | undefined, id: symbol): string | undefined =>
   ast === undefined ? undefined : (ownWords(ast, id) ?? wordsBehind(behind(ast), id))
+
+const isEchoed = (ast: SchemaAST.AST | undefined): boolean =>
+  ast !== undefined && (ast.annotations[EchoId] === true || isEchoed(behind(ast)))
 
 const requiredOf = ({ propertySignatures }: SchemaAST.TypeLiteral): ReadonlyArray<string> =>
   propertySignatures.filter(({ isOptional }) => !isOptional).map(({ name }) => String(name))
@@ -208,6 +221,9 @@ const bounds = (min: unknown, max: unknown): Taken["lengths"] =>
 const listed = (words: ReadonlyArray<string>): string =>
   words.length > 2 ? `one of ${words.join(", ")}` : words.join(" or ")
 
+/** The types of values that say nothing of anybody, whatever they are. */
+const impersonalTypes: ReadonlySet<unknown> = new Set(["integer", "number", "boolean"])
+
 /** The words for one member of a union. */
 const memberWords = (ast: SchemaAST.AST): string => {
   if (SchemaAST.isLiteral(ast)) return ast.literal === "" ? "empty" : String(ast.literal)
@@ -222,7 +238,8 @@ const takenByOne = (ast: SchemaAST.AST): Taken => {
     kinds: new Set(kindsOf(ast)),
     options: [],
     lengths: keywords["type"] === "string" ? bounds(keywords["minLength"], keywords["maxLength"]) : null,
-    items: keywords["type"] === "array" ? bounds(keywords["minItems"], keywords["maxItems"]) : null
+    items: keywords["type"] === "array" ? bounds(keywords["minItems"], keywords["maxItems"]) : null,
+    echoes: impersonalTypes.has(keywords["type"]) || isEchoed(ast)
   }
 }
 
@@ -233,7 +250,8 @@ const takenByMembers = (members: ReadonlyArray<SchemaAST.AST>): Taken => ({
     SchemaAST.isLiteral(member) && typeof member.literal === "string" ? [member.literal] : []
   ),
   lengths: null,
-  items: null
+  items: null,
+  echoes: members.every((member) => SchemaAST.isLiteral(member) || takenBy(member).echoes)
 })
 
 const known = new WeakMap<SchemaAST.AST, Taken>()

@@ -66,6 +66,20 @@ export const PrintableText = (max: number) => {
   )
 }
 
+/** Those controls but tab, line feed and carriage return. */
+const controlsInLines = "\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f"
+
+const paragraphs = new RegExp(`^(?=[\\s\\S]*\\S)[^${controlsInLines}]*$`)
+
+/** Text that people read, of 1 to `max` characters, which may have several lines; kept as it was written. */
+export const ParagraphText = (max: number) =>
+  text({
+    min: 1,
+    max,
+    pattern: paragraphs,
+    rule: `must be text of 1 to ${max} characters, without control characters other than line breaks and tabs`
+  }).annotations({ arbitrary: () => (fc) => fc.stringMatching(/^[ -~\n]{0,40}[!-~]$/) })
+
 const uuidForm = /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$/
 
 /** A UUID of any version, in either case. */

@@ -9,6 +9,7 @@ import { exitCodes, explain, explainDefect, WrongUsage } from "./Failure.ts"
 import { commandHelp, overview, programName } from "./Help.ts"
 import { imageCommands, imagesCommand } from "./Images.ts"
 import { keyCommands, keys } from "./Keys.ts"
+import { listenCommand, listenCommands, triggerCommand } from "./Listen.ts"
 import { mcp, mcpCommands } from "./Mcp.ts"
 import { memberCommands, members } from "./Members.ts"
 import { organizationCommands, organizations } from "./Organizations.ts"
@@ -29,7 +30,9 @@ const root = Command.make(programName).pipe(
     imagesCommand,
     receipts,
     emulator,
-    mcp.command
+    mcp.command,
+    listenCommand,
+    triggerCommand
   ])
 )
 
@@ -43,7 +46,8 @@ export const commands: ReadonlyArray<KnownCommand> = [
   ...imageCommands,
   ...receiptCommands,
   ...emulatorCommands,
-  ...mcpCommands
+  ...mcpCommands,
+  ...listenCommands
 ]
 
 /** Logs warnings and errors to standard error, unless `--log-level` says otherwise. `serve` has its own log. */

@@ -7,7 +7,7 @@ import type { KnownCommand } from "./Synopsis.ts"
 export const programName = "connected-payments"
 
 const notes = [
-  "Commands work on the service's own settings: DATABASE_URL and the others. Without DATABASE_URL they use the service that runs on DATA_DIR, or start its embedded database for the duration of the command.",
+  "Commands work on the service's own settings: DATABASE_URL and the others. Without DATABASE_URL they use the service that runs on DATA_DIR, or start its embedded database for the duration of the command. `listen`, `trigger` and `mcp` need only the URL of a running service and an API key.",
   "Exit codes: 0 done, 1 failed, 2 wrong usage. Failures are printed to standard error."
 ]
 

@@ -1,7 +1,7 @@
 import { Command, Options } from "@effect/cli"
-import { Config, Effect, Option } from "effect"
-import { CommandFailed } from "./Failure.ts"
+import { Effect, Option } from "effect"
 import { formOption } from "./Fields.ts"
+import { apiKeyOption, readApiKey, serviceUrlOption } from "./ServiceOptions.ts"
 import { described, type KnownCommand } from "./Synopsis.ts"
 
 /**
@@ -11,51 +11,33 @@ import { described, type KnownCommand } from "./Synopsis.ts"
  * keys that encrypt its secrets, may only do what the key may do, and is limited and audited like any caller.
  */
 
-const isLoopback = (hostname: string): boolean => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
+/** Names of tools, as the service takes them; it refuses those that do not exist. */
+const parseTools = (text: string): Option.Option<ReadonlyArray<string>> =>
+  /^[a-z_]{1,64}(?:,[a-z_]{1,64}){0,99}$/.test(text) ? Option.some(text.split(",")) : Option.none()
 
-/** Parses the URL of the service: https, or http on this machine, so that the key can't be read on its way. */
-const parseUrl = (text: string): Option.Option<URL> =>
-  Option.filter(
-    Option.liftThrowable((text: string) => new URL(text))(text),
-    ({ hostname, protocol }) => protocol === "https:" || (protocol === "http:" && isLoopback(hostname))
-  )
-
-const urlOption = formOption("url", parseUrl, "must be an https URL, or an http URL of this machine").pipe(
-  Options.withPseudoName("<url>"),
-  Options.withDefault(new URL("http://127.0.0.1:8080")),
-  Options.withDescription("The service's URL: its PUBLIC_URL. Default: http://127.0.0.1:8080.")
+const toolsOption = formOption("tools", parseTools, "must be 1 to 100 names of tools with commas between").pipe(
+  Options.withPseudoName("<name,name>"),
+  Options.optional,
+  Options.withDescription("Only these tools, such as list_products,get_product. Default: all that the key may call.")
 )
-
-const keyOption = formOption(
-  "api-key-env",
-  (name) => (/^[A-Za-z_]\w*$/.test(name) ? Option.some(name) : Option.none()),
-  "must be the name of an environment variable"
-).pipe(
-  Options.withPseudoName("<name>"),
-  Options.withDefault("CONNECTED_PAYMENTS_API_KEY"),
-  Options.withDescription(
-    "The environment variable that holds the API key, with a webhook-endpoints scope. Default: CONNECTED_PAYMENTS_API_KEY."
-  )
-)
-
-const readKey = (name: string) =>
-  Config.redacted(name).pipe(
-    Effect.mapError(() => new CommandFailed({ message: `Put the API key into the environment variable ${name}.` }))
-  )
 
 /** The command that serves a client on standard input and output. */
 export const mcp = described(
-  Command.make("mcp", { url: urlOption, keyVariable: keyOption }, ({ keyVariable, url }) =>
-    Effect.gen(function* () {
-      const key = yield* readKey(keyVariable)
-      // Other commands should not wait for the protocol's package to load
-      const { bridge } = yield* Effect.promise(() => import("./McpBridge.ts"))
-      yield* bridge({ url, key, input: process.stdin, output: process.stdout })
-    })
+  Command.make(
+    "mcp",
+    { url: serviceUrlOption, keyVariable: apiKeyOption, tools: toolsOption },
+    ({ keyVariable, tools, url }) =>
+      Effect.gen(function* () {
+        const key = yield* readApiKey(keyVariable)
+        // Other commands should not wait for the protocol's package to load
+        const { bridge } = yield* Effect.promise(() => import("./McpBridge.ts"))
+        const chosen = Option.match(tools, { onNone: () => ({}), onSome: (names) => ({ tools: names }) })
+        yield* bridge({ url, key, ...chosen, input: process.stdin, output: process.stdout })
+      })
   ),
   {
     command: "mcp",
-    summary: "Serve the webhook tools to an MCP client on standard input and output, through a running service.",
+    summary: "Serve the tools to an MCP client on standard input and output, through a running service.",
     example: "--url https://payments.example --api-key-env PAYMENTS_KEY"
   }
 )

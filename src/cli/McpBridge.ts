@@ -16,6 +16,8 @@ export interface BridgeOptions {
   /** The service. */
   readonly url: URL
   readonly key: Redacted.Redacted
+  /** The names of the tools that the client gets. Default: all that the key may call. */
+  readonly tools?: ReadonlyArray<string>
   /** The stream of the client's messages. */
   readonly input: Readable
   readonly output: Writable
@@ -71,8 +73,9 @@ const handOn = async (
  * Connects a client that reads and writes streams to a service over HTTP, until the client's input ends. If the service
  * refuses a request or can't be reached, the request gets that as its answer.
  */
-export const bridge = Effect.fnUntraced(function* ({ input, key, output, url }: BridgeOptions) {
+export const bridge = Effect.fnUntraced(function* ({ input, key, output, tools, url }: BridgeOptions) {
   const endpoint = new URL("mcp", url.href.endsWith("/") ? url : `${url.href}/`)
+  if (tools !== undefined) endpoint.searchParams.set("tools", tools.join(","))
   const stdio = new StdioServerTransport(input, output)
   const service = new StreamableHTTPClientTransport(endpoint, {
     requestInit: { headers: { "x-api-key": Redacted.value(key) } }

@@ -18,7 +18,7 @@ export const show = (asJson: boolean, { json, text }: Shown): Effect.Effect<void
   Console.log(asJson ? JSON.stringify(json, undefined, 2) : text)
 
 /** Makes control characters visible: stored texts come from others, and must not control the terminal. */
-const printable = (text: string): string => text.replaceAll(/\p{Cc}/gu, "\u{FFFD}")
+export const printable = (text: string): string => text.replaceAll(/\p{Cc}/gu, "\u{FFFD}")
 
 /** Rows in columns that are as wide as necessary. */
 export const columns = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {

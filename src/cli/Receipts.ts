@@ -1,6 +1,7 @@
 import { Args, Command, HelpDoc, Options } from "@effect/cli"
 import { Console, Duration, Effect, Layer, Option, Schema } from "effect"
 import { Organizations } from "../identity/organizations/Organizations.ts"
+import { ReturnUrls } from "../identity/return-urls/ReturnUrls.ts"
 import { type Receipt, type ReceiptDetail, Receipts, type Replay, receiptOutcomes } from "../inbound/Receipts.ts"
 import { Accounts } from "../provider/Accounts.ts"
 import { CheckoutSessions } from "../provider/checkout/CheckoutSessions.ts"
@@ -34,7 +35,7 @@ const kept = { receiptRetention: Duration.infinity }
 const receiptsOn = <E, R>(providerLayer: Layer.Layer<Layer.Layer.Success<typeof noProvider>, E, R>) =>
   Layer.merge(Receipts.layer(kept), Organizations.layer).pipe(
     Layer.provide([CheckoutSessions.layer, workersPoll]),
-    Layer.provide(Prices.layer),
+    Layer.provide([Prices.layer, ReturnUrls.layer]),
     Layer.provide(Layer.provideMerge(Accounts.layer, providerLayer)),
     Layer.provide(database),
     Layer.provide(Installation.layer)
@@ -94,7 +95,7 @@ const limitOption = Options.integer("limit").pipe(
 
 const beforeOption = formOption("before", providerName, "must be the id of an event at the provider").pipe(
   Options.withPseudoName("<evt_…>"),
-  Options.withDescription("The next page: the last event's id of the previous page."),
+  Options.withDescription("The next page: the id that the previous page ends with, in JSON `next`."),
   Options.optional
 )
 
@@ -125,7 +126,7 @@ const list = described(
       Effect.gen(function* () {
         const receipts = yield* Receipts
         yield* Effect.transposeMapOption(organization, requireOrganization)
-        const { data, has_more } = yield* receipts.list({
+        const { data, has_more, next } = yield* receipts.list({
           environment,
           limit,
           ...Option.match(organization, { onNone: () => ({}), onSome: (organizationId) => ({ organizationId }) }),
@@ -135,16 +136,15 @@ const list = described(
           ...Option.match(before, { onNone: () => ({}), onSome: (before) => ({ before }) })
         })
         yield* show(json, {
-          json: { data, has_more },
+          json: { data, has_more, next },
           text: table(
             ["RECEIVED AT", "EVENT", "TYPE", "OUTCOME", "ORGANIZATION", "COPIES", "REASON"],
             data.map(receiptRow),
-            "There are no such receipts."
+            has_more ? "There are no such receipts among those that one page reads." : "There are no such receipts."
           )
         })
-        const last = data.at(-1)
-        if (has_more && !json && last !== undefined) {
-          yield* Console.error(`There are more: --before ${last.providerEventId}`)
+        if (next !== null && !json) {
+          yield* Console.error(`There ${data.length < limit ? "may be" : "are"} more: --before ${next}`)
         }
       })
   ).pipe(Command.provide(services)),

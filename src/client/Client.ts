@@ -29,8 +29,12 @@ type ApiTypes =
     ? { readonly groups: Groups; readonly error: Error }
     : never
 
-/** Groups that a key can't call or does not need: signing in, members and keys, provider notifications, health. */
+/**
+ * Groups that a key can't call or does not need: signing in, members, keys and return URLs, payers' pages, provider
+ * notifications, health. The stream of events has a function of its own, `eventStream`.
+ */
 const otherGroups = [
+  "eventStream",
   "signIn",
   "session",
   "organizations",
@@ -38,6 +42,9 @@ const otherGroups = [
   "invitations",
   "invitation",
   "apiKeys",
+  "returnUrls",
+  "currentKey",
+  "payPages",
   "publicImages",
   "inbound",
   "health"

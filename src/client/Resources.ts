@@ -17,6 +17,8 @@ export interface Product extends Of<"products"> {}
 export interface Price extends Of<"prices"> {}
 /** A checkout session; confirmed only if `status` is `complete` and `payment_status` is `paid`. */
 export interface CheckoutSession extends Of<"checkoutSessions"> {}
+/** A line of what a checkout session or a payment link sells. */
+export interface LineItem extends Of<"checkoutSessions.lineItems"> {}
 /** A promotion code with its coupon. */
 export interface PromotionCode extends Of<"promotionCodes"> {}
 /** A payment link. */
@@ -27,6 +29,10 @@ export interface PaymentIntent extends Of<"paymentIntents"> {}
 export interface Charge extends Of<"charges"> {}
 /** A refund. */
 export interface Refund extends Of<"refunds"> {}
+/** A dispute of a payment. */
+export interface Dispute extends Of<"disputes"> {}
+/** A customer; without `customers:read` only its id and what says nothing about the person. */
+export interface Customer extends Of<"customers"> {}
 /** A subscription. */
 export interface Subscription extends Of<"subscriptions"> {}
 /** A payout. */
@@ -43,11 +49,15 @@ interface Named {
   readonly products: Product
   readonly prices: Price
   readonly checkoutSessions: CheckoutSession
+  readonly "checkoutSessions.lineItems": LineItem
+  readonly "paymentLinks.lineItems": LineItem
   readonly promotionCodes: PromotionCode
   readonly paymentLinks: PaymentLink
   readonly paymentIntents: PaymentIntent
   readonly charges: Charge
   readonly refunds: Refund
+  readonly disputes: Dispute
+  readonly customers: Customer
   readonly subscriptions: Subscription
   readonly payouts: Payout
   readonly balanceTransactions: BalanceTransaction

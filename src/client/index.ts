@@ -2,6 +2,7 @@
  * The typed client of the HTTP API. Schemas, and errors other than the client's own, are in `connected-payments/api`.
  */
 export { type Client, type ClientFailure, type ClientOptions, ConnectedPayments, makeClient } from "./Client.ts"
+export { type EventStreamItem, type EventStreamOptions, EventStreamRefused, eventStream } from "./EventStream.ts"
 export { ProviderAmountTooLarge, ProviderResourceAlreadyExists } from "./Refusals.ts"
 export type {
   Account,
@@ -9,6 +10,9 @@ export type {
   BalanceTransaction,
   Charge,
   CheckoutSession,
+  Customer,
+  Dispute,
+  LineItem,
   Page,
   PaymentIntent,
   PaymentLink,

@@ -1,26 +1,35 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { DeliveriesApi } from "../deliveries/api/Api.ts"
+import { EventReplaysApi } from "../deliveries/api/EventReplaysApi.ts"
+import { EventsApi } from "../deliveries/api/EventsApi.ts"
 import { RecoveriesApi } from "../deliveries/api/RecoveriesApi.ts"
+import { EventStreamApi } from "../deliveries/stream/Api.ts"
+import { EventTriggersApi } from "../deliveries/stream/TriggersApi.ts"
 import { EndpointsApi } from "../endpoints/Api.ts"
 import { errorSchema, ServiceUnavailable } from "../errors/Errors.ts"
 import { documentWebhooks } from "../events/OpenApiWebhooks.ts"
 import { AuditApi } from "../identity/audit/AuditApi.ts"
+import { CurrentKeyApi } from "../identity/keys/CurrentKeyApi.ts"
 import { KeysApi } from "../identity/keys/KeysApi.ts"
 import { InvitationApi, InvitationsApi } from "../identity/members/InvitationsApi.ts"
 import { MembersApi } from "../identity/members/MembersApi.ts"
 import { OrganizationsApi } from "../identity/organizations/OrganizationsApi.ts"
+import { ReturnUrlsApi } from "../identity/return-urls/ReturnUrlsApi.ts"
 import { SessionApi } from "../identity/sign-in/SessionApi.ts"
 import { SignInApi } from "../identity/sign-in/SignInApi.ts"
 import { ProductImagesApi, PublicImagesApi } from "../images/Api.ts"
 import { InboundApi } from "../inbound/Api.ts"
 import { BaseApi } from "../kit/BaseApi.ts"
 import { ProviderApi } from "../provider/Api.ts"
+import { PayPagesApi } from "../provider/checkout-pages/PayApi.ts"
+import { shapeDocument } from "./DocumentShape.ts"
 import { introduction } from "./Introduction.ts"
 import { documentOperations, type Operation, operationsOf } from "./Operations.ts"
 
 /** Health checks: whether the process is alive, and whether it can serve. */
 export class HealthApi extends HttpApiGroup.make("health")
+  .annotate(OpenApi.Description, "Whether the process lives, and whether it can serve")
   .add(
     HttpApiEndpoint.get("live", "/health/live")
       .addSuccess(Schema.Struct({ status: Schema.Literal("live") }))
@@ -39,6 +48,10 @@ class UndocumentedApi extends BaseApi.addHttpApi(ProviderApi)
   .add(EndpointsApi)
   .add(DeliveriesApi)
   .add(RecoveriesApi)
+  .add(EventStreamApi)
+  .add(EventTriggersApi)
+  .add(EventsApi)
+  .add(EventReplaysApi)
   .add(AuditApi)
   .add(SignInApi)
   .add(SessionApi)
@@ -47,6 +60,9 @@ class UndocumentedApi extends BaseApi.addHttpApi(ProviderApi)
   .add(InvitationsApi)
   .add(InvitationApi)
   .add(KeysApi)
+  .add(ReturnUrlsApi)
+  .add(CurrentKeyApi)
+  .add(PayPagesApi)
   .add(PublicImagesApi)
   .add(InboundApi)
   .add(HealthApi)
@@ -62,5 +78,5 @@ export const operations: ReadonlyArray<Operation> = operationsOf(UndocumentedApi
  * client, the documents and the tests need nothing else.
  */
 export class Api extends UndocumentedApi.annotate(OpenApi.Transform, (spec) =>
-  documentWebhooks(documentOperations(operations)(spec))
+  shapeDocument(operations)(documentWebhooks(documentOperations(operations)(spec)))
 ) {}

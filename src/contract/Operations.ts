@@ -3,7 +3,6 @@ import { Array as Arr, Context, Option, Predicate } from "effect"
 import { publishedSchema } from "../bounds/PublishedSchema.ts"
 import { sessionCookie } from "../identity/Authentication.ts"
 import { type Permission, RequiredPermission } from "../identity/keys/Permissions.ts"
-import { exampleIdempotencyKey, operationExamples } from "./OperationExamples.ts"
 import { resourceOf, resourcePage } from "./ProviderResources.ts"
 
 /** The operations of an API as a list, for authentication, the documents and tests that cover all of them. */
@@ -158,7 +157,6 @@ export const documentOperations =
     }
     describeResources(operations, described)
     publishSchemas(operations, described)
-    addExamples(operations, described)
     return described
   }
 
@@ -173,24 +171,8 @@ const describeResources = (operations: ReadonlyArray<Operation>, document: Recor
     const isPage = mentions(answered, "ProviderPage")
     if (!isPage && !mentions(answered, "ProviderObject")) continue
     schemas[name] = schema
-    if (isPage) schemas[`${name}Page`] = resourcePage(name)
+    if (isPage) schemas[`${name}Page`] = resourcePage(resource)
     answered["schema"] = { $ref: reference(isPage ? `${name}Page` : name) }
-  }
-}
-
-/** Adds examples of bodies, answers and idempotency keys, in place. */
-const addExamples = (operations: ReadonlyArray<Operation>, document: Record<string, unknown>): void => {
-  for (const { group, method, name, path } of operations) {
-    const operation = at(document, ...placeOf(method, path)) ?? {}
-    const { answer, request } = operationExamples[`${group}.${name}`] ?? {}
-    const body = at(operation, "requestBody", "content", "application/json")
-    if (body !== undefined && request !== undefined) body["example"] = request
-    const answered = at(operation, "responses", "200", "content", "application/json")
-    if (answered !== undefined && answer !== undefined) answered["examples"] = { example: { value: answer } }
-    const parameters: unknown = operation["parameters"]
-    for (const parameter of Array.isArray(parameters) ? parameters.filter(isObject) : []) {
-      if (parameter["name"] === "idempotency-key") parameter["example"] = exampleIdempotencyKey(group, name)
-    }
   }
 }
 

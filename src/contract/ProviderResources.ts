@@ -28,12 +28,15 @@ const documentOf = ({ from }: Schema.optional<Schema.Schema.AnyNoContext>): Docu
 
 const AnyObject = Schema.Record({ key: Schema.String, value: Schema.Unknown })
 
+/** The provider adds fields: said outright, since linters take an object that lists fields for a whole one. */
+const open = { type: "object", additionalProperties: true } as const
+
 const text = (description: string) => field(Schema.String, { type: "string", description })
 const flag = (description: string) => field(Schema.Boolean, { type: "boolean", description })
 const count = (description: string) => field(Schema.Int, { type: "integer", description })
 const amount = (description: string) => count(`${description}, in the smallest currency unit`)
 const unixSeconds = (description: string) => count(`${description}, in Unix seconds`)
-const anyObject = (description: string) => field(AnyObject, { type: "object", description })
+const anyObject = (description: string) => field(AnyObject, { ...open, description })
 
 /** A field that may be null. Only the document makes this distinction: for the client, every field may be null. */
 const orNull = <A>(of: Field<A>): Field<A> => {
@@ -41,9 +44,8 @@ const orNull = <A>(of: Field<A>): Field<A> => {
   return Schema.optional(of.from.annotations({ jsonSchema: { ...document, type: [document["type"], "null"] } }))
 }
 
-/** An id, or the whole object if the provider expands it. */
-const expandable = (description: string) =>
-  field(Schema.Union(Schema.String, AnyObject), { type: ["string", "object", "null"], description })
+/** The id of another object; the service never expands these (contract 4.13). */
+const idOf = (of: string) => orNull(text(`The provider's id of ${of}; null if there is none`))
 
 const currency = text("Lowercase ISO 4217 code")
 const created = unixSeconds("When it was created")
@@ -51,26 +53,25 @@ const livemode = flag("False in the sandbox")
 const metadata = field(Schema.Record({ key: Schema.String, value: Schema.String }), {
   type: ["object", "null"],
   additionalProperties: { type: "string" },
-  description: "Your own key-value pairs"
+  description: "Your own key-value pairs, up to 50; the provider stores them and shows them to no payer"
 })
-const active = flag("Whether it can be used")
 
 type Fields = Readonly<Record<string, Schema.optional<Schema.Schema.AnyNoContext>>>
 
 const properties = (fields: Fields): Document =>
   Object.fromEntries(Object.entries(fields).map(([name, of]) => [name, documentOf(of)]))
 
-const kind = text("The kind of object")
+const kind = text("The provider's word for what it is, the same for all of its kind")
 
 /** An object with an id. */
 const resource = <const F extends Fields>(name: string, description: string, fields: F) => ({
   name,
   document: {
-    type: "object",
+    ...open,
     description,
     required: ["id"],
     properties: {
-      id: { type: "string", description: "The provider's object id" },
+      id: { type: "string", description: "The provider's id of the object, with a prefix for its kind" },
       ...properties({ object: kind, ...fields })
     }
   },
@@ -80,7 +81,7 @@ const resource = <const F extends Fields>(name: string, description: string, fie
 /** An object without an id, of which an account has only one. */
 const single = <const F extends Fields>(name: string, description: string, fields: F) => ({
   name,
-  document: { type: "object", description, properties: properties(fields) },
+  document: { ...open, description, properties: properties(fields) },
   schema: Schema.Struct(fields, AnyObject)
 })
 
@@ -88,17 +89,28 @@ const sums = (description: string) => {
   const sum = { amount: amount("The sum"), currency }
   return field(Schema.Array(Schema.Struct(sum, AnyObject)), {
     type: "array",
-    items: { type: "object", properties: properties(sum) },
+    items: { ...open, properties: properties(sum) },
     description
   })
 }
 
+/** A line of a sale. */
+const lineItem = resource("LineItem", "A line of what a checkout session or a payment link sells", {
+  amount_subtotal: amount("Before discounts and taxes"),
+  amount_total: amount("After discounts and taxes"),
+  currency,
+  description: orNull(text("The product's name")),
+  price: orNull(anyObject("Its price, with the product's id as `product`")),
+  quantity: orNull(count("How many units are sold; null if the provider does not count them"))
+})
+
 /** The resources by the group or the operation that returns them: the component's name, its document and its schema. */
 export const providerResources = {
   products: resource("Product", "A product", {
-    active,
+    active: flag("False once it was taken off sale; its past sales are unchanged"),
     created,
-    default_price: expandable("The price that it is sold at if none is named"),
+    default_price: orNull(anyObject("The price that it is sold at if none is named, without tiers")),
+    description: orNull(text("What payers read beneath the name")),
     images: field(Schema.Array(Schema.String), {
       type: "array",
       items: { type: "string" },
@@ -107,15 +119,25 @@ export const providerResources = {
     livemode,
     metadata,
     name: text("What payers see"),
+    updated: unixSeconds("When it was changed last"),
     url: orNull(text("The URL of its page"))
   }),
   prices: resource("Price", "A price of a product", {
-    active,
+    active: flag("False once nothing more can be sold at it; subscriptions at it go on"),
+    billing_scheme: text("`per_unit`, or `tiered` for a price with tiers"),
     created,
     currency,
     livemode,
+    lookup_key: orNull(text("Your own name for it, by which it can be listed")),
     metadata,
-    product: expandable("Its product"),
+    nickname: orNull(text("A note about it, which payers don't see")),
+    product: idOf("its product"),
+    recurring: orNull(anyObject("How often it is charged; null if once")),
+    tiers: field(Schema.Array(AnyObject), {
+      type: "array",
+      items: open,
+      description: "The tiers of a price that has them"
+    }),
     type: text("`one_time` or `recurring`"),
     unit_amount: orNull(amount("The price of one unit; null if tiers or the payer decide"))
   }),
@@ -130,17 +152,18 @@ export const providerResources = {
       livemode,
       metadata,
       mode: text("`payment` or `subscription`"),
-      payment_intent: expandable("The payment; compare it with the order"),
-      payment_status: text("`paid` when paid"),
-      status: orNull(text("`complete` when finished")),
-      subscription: expandable("The subscription, in that mode"),
+      payment_intent: idOf("the payment, to compare with your order"),
+      payment_status: text("`unpaid`, `paid`, or `no_payment_required`"),
+      status: orNull(text("`open`, `complete` when the payer has finished, or `expired`")),
+      subscription: idOf("the subscription that the session began"),
       url: orNull(text("The page that the payer opens: only for the authorized payer, and not for logs"))
     }
   ),
+  "checkoutSessions.lineItems": lineItem,
   promotionCodes: resource("PromotionCode", "A promotion code with its coupon", {
-    active,
+    active: flag("False if payers can't use it: switched off, expired or used up"),
     code: text("What payers enter"),
-    coupon: orNull(anyObject("Its coupon")),
+    coupon: orNull(anyObject("What the code takes off and for how long, with the products that it is for")),
     created,
     expires_at: orNull(unixSeconds("When it expires")),
     livemode,
@@ -148,22 +171,24 @@ export const providerResources = {
     metadata,
     times_redeemed: count("How often it was used")
   }),
+  "paymentLinks.lineItems": lineItem,
   paymentLinks: resource("PaymentLink", "A payment link", {
-    active,
+    active: flag("False if the link is closed; payers then see its message"),
     currency,
+    line_items: anyObject("All that it sells: a list with the lines in `data`"),
     livemode,
     metadata,
-    url: text("The page that payers open")
+    url: text("The page that payers open; it can be paid many times and given to anybody")
   }),
   paymentIntents: resource("PaymentIntent", "A payment", {
     amount: amount("What is to be paid"),
     amount_received: amount("What was received"),
     created,
     currency,
-    latest_charge: expandable("Its last charge"),
+    latest_charge: idOf("its last charge"),
     livemode,
     metadata,
-    status: text("`succeeded` when paid")
+    status: text("`succeeded` once paid; before that what it waits for, such as `requires_payment_method`")
   }),
   charges: resource("Charge", "A charge", {
     amount: amount("What was charged"),
@@ -172,26 +197,50 @@ export const providerResources = {
     currency,
     livemode,
     metadata,
-    paid: flag("Whether it was paid"),
-    payment_intent: expandable("Its payment"),
+    paid: flag("True if it succeeded, or was authorized to be captured later"),
+    payment_intent: idOf("its payment"),
     refunded: flag("Whether the full amount was refunded"),
     status: text("`succeeded`, `pending` or `failed`")
   }),
   refunds: resource("Refund", "A refund", {
     amount: amount("What is refunded"),
-    charge: expandable("The charge"),
+    charge: idOf("the charge"),
     created,
     currency,
     metadata,
-    payment_intent: expandable("The payment"),
-    reason: orNull(text("Why")),
+    payment_intent: idOf("the payment"),
+    reason: orNull(text("`duplicate`, `fraudulent` or `requested_by_customer`; null if none was given")),
     status: orNull(text("`succeeded`, `pending` or `failed`"))
   }),
+  disputes: resource("Dispute", "A dispute of a payment", {
+    amount: amount("What is disputed"),
+    charge: idOf("the charge"),
+    created,
+    currency,
+    evidence: orNull(anyObject("What was submitted about it; only with the permission `customers:read`")),
+    evidence_details: orNull(anyObject("Until when evidence is taken (`due_by`, Unix seconds), and what there is")),
+    livemode,
+    metadata,
+    payment_intent: idOf("the payment"),
+    reason: text("Such as `fraudulent` or `product_not_received`"),
+    status: text("Such as `needs_response`, `under_review`, `won` or `lost`")
+  }),
+  customers: resource("Customer", "A customer; all fields that name a person need the permission `customers:read`", {
+    created,
+    currency: orNull(currency),
+    deleted: flag("True if it was deleted at the provider; absent otherwise"),
+    delinquent: orNull(flag("Whether its latest invoice is unpaid")),
+    email: orNull(text("Only with the permission `customers:read`")),
+    livemode,
+    metadata,
+    name: orNull(text("Only with the permission `customers:read`"))
+  }),
   subscriptions: resource("Subscription", "A subscription", {
+    cancel_at: orNull(unixSeconds("When it ends, if it was canceled at the end of its period")),
     cancel_at_period_end: flag("Whether it ends with its period"),
     created,
     currency,
-    customer: expandable("The customer"),
+    customer: idOf("the customer"),
     livemode,
     metadata,
     status: text("Such as `active`, `past_due` or `canceled`")
@@ -202,7 +251,7 @@ export const providerResources = {
     automatic: flag("Whether the payout schedule created it"),
     created,
     currency,
-    failure_code: orNull(text("Why it failed")),
+    failure_code: orNull(text("The provider's code of why it failed; null if it did not")),
     livemode,
     metadata,
     status: text("Such as `paid`, `in_transit` or `failed`")
@@ -226,7 +275,7 @@ export const providerResources = {
     metadata,
     payouts_enabled: flag("Whether it receives payouts"),
     requirements: orNull(anyObject("What the provider still requires of its owner")),
-    type: text("How it is connected")
+    type: text("The provider's type of the account, such as `standard`, `express` or `custom`")
   }),
   "account.balance": single("Balance", "The account's balance by currency", {
     available: sums("What can be paid out"),
@@ -249,10 +298,10 @@ const byPlace: Readonly<Record<string, ProviderResource>> = providerResources
 export const resourceOf = (group: string, operation: string): ProviderResource | undefined =>
   byPlace[`${group}.${operation}`] ?? byPlace[group]
 
-/** A page of a resource, newest first. */
-export const resourcePage = (name: string): Document => ({
-  type: "object",
-  description: "A page of objects, newest first",
+/** A page of a resource. */
+export const resourcePage = ({ name }: ProviderResource): Document => ({
+  ...open,
+  description: name === lineItem.name ? "A page of lines, in the order of the sale" : "A page of objects, newest first",
   required: ["data", "has_more"],
   properties: {
     data: { type: "array", items: { $ref: `#/components/schemas/${name}` } },

@@ -1,7 +1,7 @@
-import { HttpApi, HttpApiBuilder, HttpApiScalar, HttpLayerRouter, HttpServer, OpenApi } from "@effect/platform"
+import { HttpApi, HttpApiBuilder, HttpApiScalar, HttpLayerRouter, HttpServer } from "@effect/platform"
 import { Effect, Layer } from "effect"
-import { Api } from "../contract/Api.ts"
-import { escaped, icon } from "./Html.ts"
+import { escaped, icon } from "../kit/Html.ts"
+import { openApiDocument } from "./OpenApiDocument.ts"
 import { publishedDocument } from "./PublishedDocument.ts"
 
 /** The public paths of the contract's documents: the OpenAPI document, the page that shows it, its script. */
@@ -80,7 +80,7 @@ const cacheControl = "no-cache"
 
 const makeDocuments = async () => ({
   openApi: publishedDocument({
-    body: JSON.stringify(OpenApi.fromApi(Api)),
+    body: JSON.stringify(openApiDocument()),
     contentType: "application/json",
     cacheControl
   }),

@@ -1,7 +1,7 @@
 import { documentedErrors, type ErrorDocumentation } from "../errors/Errors.ts"
 import { anchorOf } from "../kit/ErrorLink.ts"
+import { escaped } from "../kit/Html.ts"
 import { withGenerated } from "./Generated.ts"
-import { escaped } from "./Html.ts"
 
 /** The reference of errors for integrators: each code, why it is raised and what to do (contract 12.5). */
 

@@ -17,7 +17,17 @@ export interface Guide {
 export const contents = [
   {
     reader: "Integrate it",
-    names: ["getting-started", "receiving-events", "verifying", "events", "endpoints", "api", "errors", "agents"]
+    names: [
+      "getting-started",
+      "receiving-events",
+      "verifying",
+      "events",
+      "endpoints",
+      "api",
+      "checkout-pages",
+      "errors",
+      "agents"
+    ]
   },
   { reader: "Embed it", names: ["embedding", "client"] },
   {

@@ -15,6 +15,8 @@ interface Row {
   readonly summary: string
   /** Whether it needs a signed-in person and accepts no key. */
   readonly signedIn: boolean
+  /** Whether any key will do. */
+  readonly anyKey: boolean
   readonly idempotency: "needed" | "taken" | ""
   /** The codes of the errors that it declares. */
   readonly codes: ReadonlySet<string>
@@ -59,6 +61,7 @@ const rowsOf = (document: unknown): ReadonlyArray<Row> =>
       operation,
       summary: String(at(said, "summary") ?? ""),
       signedIn: operation.permission === undefined && at(said, "security", "0", "session") !== undefined,
+      anyKey: operation.permission === undefined && at(said, "security", "0", "apiKey") !== undefined,
       idempotency: idempotencyOf(said),
       codes: new Set(codes)
     }
@@ -83,7 +86,14 @@ const errorSets = (rows: ReadonlyArray<Row>): ReadonlyArray<ErrorSet> => {
   const people = rows.filter(({ signedIn }) => signedIn)
   const provider = rows.filter(({ codes }) => codes.has("provider_timeout"))
   const credential = shared("credential", keys, [every])
-  return [every, credential, shared("session", people, [every]), shared("provider", provider, [every, credential])]
+  const ownKey = rows.filter(({ anyKey }) => anyKey)
+  return [
+    every,
+    credential,
+    shared("session", people, [every]),
+    shared("provider", provider, [every, credential]),
+    shared("key", ownKey, [every])
+  ]
 }
 
 const contains = (codes: ReadonlySet<string>, part: ReadonlySet<string>): boolean =>
@@ -99,13 +109,17 @@ const pathOf = ({ method, path }: Operation): string =>
       .replaceAll(/:(\w+)/g, "{$1}")}`
   )
 
-const line = ({ codes, idempotency, operation, signedIn, summary }: Row, sets: ReadonlyArray<ErrorSet>): string => {
+const line = (
+  { anyKey, codes, idempotency, operation, signedIn, summary }: Row,
+  sets: ReadonlyArray<ErrorSet>
+): string => {
   const [, ...named] = sets
   const declared = named.filter((set) => set.codes.size > 0 && contains(codes, set.codes))
   const whole = declared.filter((set) => !declared.some((other) => other !== set && contains(other.codes, set.codes)))
   const said = new Set([...(sets[0]?.codes ?? []), ...whole.flatMap((set) => [...set.codes])])
   const own = [...codes].filter((one) => !said.has(one)).map(code)
-  const needs = operation.permission === undefined ? (signedIn ? "a session" : "") : code(operation.permission)
+  const needs =
+    operation.permission === undefined ? (signedIn ? "a session" : anyKey ? "a key" : "") : code(operation.permission)
   return `| ${pathOf(operation)} | ${summary} | ${needs} | ${idempotency} | ${[...whole.map(({ name }) => name), ...own].join(", ")} |`
 }
 

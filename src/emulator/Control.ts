@@ -27,6 +27,7 @@ const faultBody = Schema.parseJson(
   Schema.Struct({
     fault: Schema.Literal(...faultKinds),
     times: maybe(Schema.Int.pipe(Schema.between(1, 1_000))),
+    after: maybe(Schema.Int.pipe(Schema.between(0, 1_000))),
     account: maybe(Schema.String),
     method: maybe(Schema.String),
     path: maybe(Schema.String)
@@ -97,10 +98,11 @@ type Answer = Effect.Effect<object, ProviderError | EmulatorError>
  *   for it, and whether it controls it (and so sees its bank accounts)
  * - `POST /_emulator/payouts {account, amount, currency, state, automatic?, metadata?} | {account, id, state}`: creates
  *   a payout, or moves one to its next state
- * - `POST /_emulator/renewals {account, id, outcome}`: begins the next period of a subscription, `paid` or `failed`
+ * - `POST /_emulator/renewals {account, id, outcome}`: begins the next period of a subscription, `paid` or `failed`; one
+ *   that was canceled at the end of its period ends
  * - `POST /_emulator/trigger {type, account?, api_version?, ...}`: triggers a provider event; an unknown type is
  *   refused (422) with the known ones; `GET /_emulator/triggers` lists them with their options
- * - `POST /_emulator/faults {fault, times?, account?, method?, path?}`: makes calls fail; `GET` lists the faults that
+ * - `POST /_emulator/faults {fault, times?, after?, account?, method?, path?}`: makes calls fail; `GET` lists the faults that
  *   have not happened yet, `DELETE` removes them
  * - `GET /_emulator/events?account=`: lists events with the state of their notifications
  */

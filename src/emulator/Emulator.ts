@@ -76,7 +76,8 @@ export interface Emulator {
    */
   readonly orderPayout: (request: PayoutRequest) => Effect.Effect<string>
   /**
-   * Renews a subscription as the end of its period would, with the provider's events.
+   * Renews a subscription as the end of its period would, with the provider's events. One that was canceled at the end
+   * of its period ends.
    *
    * An unknown account or subscription, and one that has ended, are defects.
    */

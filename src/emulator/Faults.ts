@@ -32,6 +32,8 @@ export interface Fault {
   readonly fault: FaultKind
   /** How many calls; default 1. The SDK's own repetition after a reset counts as a call. */
   readonly times?: number
+  /** How many calls that it concerns to let pass before the first that fails; default 0. */
+  readonly after?: number
   /** Only calls for this connected account. */
   readonly account?: string
   /** Only calls with this HTTP method. */
@@ -59,7 +61,7 @@ const concerns = ({ account, method, path }: Fault, request: HttpRequest): boole
   (method === undefined || request.method === method.toUpperCase()) &&
   (path === undefined || isPath(path, request.path))
 
-/** Creates an empty list of faults. If several match a call, the one added first happens. */
+/** Creates an empty list of faults. If several match a call, the one added first happens, or lets it pass. */
 export const makeFaults = (): Faults => {
   const waiting: Array<Fault> = []
   return {
@@ -74,6 +76,11 @@ export const makeFaults = (): Faults => {
       const index = waiting.findIndex((fault) => concerns(fault, request))
       const fault = waiting[index]
       if (fault === undefined) return undefined
+      const { after = 0 } = fault
+      if (after > 0) {
+        waiting[index] = { ...fault, after: after - 1 }
+        return undefined
+      }
       const left = (fault.times ?? 1) - 1
       if (left > 0) waiting[index] = { ...fault, times: left }
       else waiting.splice(index, 1)

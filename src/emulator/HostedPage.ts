@@ -1,6 +1,7 @@
 import { Effect, Schema } from "effect"
 import { maximumAmount } from "./Amounts.ts"
 import { type OpenCheckout, withChoices } from "./Choices.ts"
+import { withAnswers } from "./CustomFields.ts"
 import type { EmulatorError } from "./EmulatorError.ts"
 import { parseForm } from "./Form.ts"
 import type { HttpReply, HttpRequest } from "./Http.ts"
@@ -22,6 +23,8 @@ const submission = Schema.Struct({
   action: Params.oneOf("pay", "decline", "apply", "boleto", "pix"),
   amount: Params.optional(Params.integer(0, maximumAmount)),
   email: Params.optional(Params.clearable(Params.matching(/^[^@\s]+@[^@\s]+$/, "email address", "email_invalid"))),
+  fields: Params.optional(Params.byKey(255)),
+  phone: Params.optional(Params.clearable(Params.matching(/^\+?[\d ()-]{5,20}$/, "phone number"))),
   promotion_code: Params.optional(Params.clearable(Params.text(500))),
   quantities: Params.optional(Params.byIndex(Params.integer(0, 999_999)))
 })
@@ -101,10 +104,17 @@ const act = (
     case "apply":
       return Effect.map(withChoices(context, checkout, payer), (chosen) => form(context, 200, chosen))
     case "pay":
-      return Effect.map(pay(context, checkout, payer), (session) => afterwards(context, session))
     case "boleto":
-    case "pix":
-      return Effect.map(payLater(context, checkout, payer, submitted.action), (session) => afterwards(context, session))
+    case "pix": {
+      const { action, fields = {}, phone } = submitted
+      return withAnswers(checkout.session, { fields, phone: phone ?? undefined }).pipe(
+        Effect.map((session) => ({ ...checkout, session })),
+        Effect.flatMap((answered) =>
+          action === "pay" ? pay(context, answered, payer) : payLater(context, answered, payer, action)
+        ),
+        Effect.map((session) => afterwards(context, session))
+      )
+    }
     case "decline":
       return Effect.map(declinePayment(context, checkout, payer), (open) =>
         form(context, 402, open, "Your card was declined. You can try again.")
@@ -147,7 +157,8 @@ const visit = (
  * The page that a payer opens. `GET /c/pay/<session id>` shows it, `POST` does what its buttons do: `action=pay`,
  * `action=decline`, `action=boleto` or `action=pix`, which complete an order that is paid later, or `action=apply`,
  * which only recalculates the price. Its form has `email`, `amount` if the payer chooses it, `promotion_code` if codes
- * are allowed, and `quantities[<index of the item>]` if they are adjustable.
+ * are allowed, `quantities[<index of the item>]` if they are adjustable, and `phone` and `fields[<key>]` if the session
+ * asks for them.
  *
  * Answers 303 to the success URL once paid (200 if there is none), 402 after a declined card, 410 for an expired
  * session and for a session of a closed payment link.

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import * as Params from "./Params.ts"
 import { type ProviderError, refuse, resourceMissing } from "./ProviderError.ts"
+import type { RequestContext } from "./Route.ts"
 
 /** The parameters of every list: `limit` 1 to 100 (default 10) and one cursor. */
 export const pageParams = {
@@ -62,6 +63,22 @@ export const page = <Item extends { readonly id: string }>(
     has_more: candidates.length > limit,
     url
   })
+}
+
+/**
+ * Checks the payment that a list is narrowed to: the provider refuses one that it does not know (400,
+ * `resource_missing`).
+ */
+export const knownPayment = (
+  { objects }: RequestContext,
+  { charge, payment_intent }: { readonly charge?: string; readonly payment_intent?: string }
+): Effect.Effect<void, ProviderError> => {
+  if (charge !== undefined && objects.get("charge", charge) === undefined) {
+    return Effect.fail(resourceMissing("charge", charge, "charge"))
+  }
+  return payment_intent !== undefined && objects.get("payment_intent", payment_intent) === undefined
+    ? Effect.fail(resourceMissing("payment_intent", payment_intent, "payment_intent"))
+    : Effect.void
 }
 
 /** Newest first: the reverse of the order in which records were created, even within the same second. */

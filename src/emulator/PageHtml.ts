@@ -46,7 +46,7 @@ table { width: 100%; border-collapse: collapse; margin: 1rem 0 }
 th, td { text-align: left; padding: .5rem 0; border-bottom: 1px solid #767676 }
 th:last-child, td:last-child { text-align: right }
 label { display: block; margin: 1rem 0 }
-input { display: block; width: 100%; box-sizing: border-box; padding: .5rem; font: inherit }
+input, select { display: block; width: 100%; box-sizing: border-box; padding: .5rem; font: inherit }
 button { font: inherit; padding: .6rem 1.4rem; margin: 0 .5rem .5rem 0; cursor: pointer; border: 1px solid #767676; border-radius: .3rem; color: inherit; background: #fff }
 button[value=pay] { display: block; width: 100%; padding: .8rem; font-weight: 600; border-color: #4b32c3; color: #fff; background: #4b32c3 }
 fieldset { margin: 2rem 0 1rem; border: 1px dashed #6b4eff; padding: .5rem 1rem 1rem }
@@ -151,8 +151,36 @@ const testChoices = (session: Session): Html => html`<fieldset>
 </fieldset>
 `
 
+type CustomField = Session["custom_fields"][number]
+
+const fieldInput = ({ dropdown, key, numeric, optional }: CustomField): Html => {
+  const name = html`name="fields[${key}]"${optional ? nothing : html` required`}`
+  if (dropdown !== undefined && dropdown !== null) {
+    return html`<select ${name}><option value="">Choose</option>${dropdown.options.map(
+      ({ label, value }) => html`<option value="${value}">${label}</option>`
+    )}</select>`
+  }
+  return numeric === undefined || numeric === null
+    ? html`<input ${name} maxlength="255">`
+    : html`<input ${name} inputmode="numeric" pattern="[0-9]+" maxlength="255">`
+}
+
+/** The fields that the session asks for. */
+const collectedFields = ({ custom_fields, phone_number_collection }: Session): Html =>
+  html`${
+    phone_number_collection?.enabled === true
+      ? html`<label>Phone number
+<input name="phone" type="tel" autocomplete="tel" required></label>
+`
+      : nothing
+  }${custom_fields.map(
+    (field) => html`<label>${field.label.custom ?? field.key}${field.optional ? " (optional)" : ""}
+${fieldInput(field)}</label>
+`
+  )}`
+
 const forms = (session: Session, order: Order, code: string): Html => html`<form method="post" id="order">
-${amountField(session, order)}${codeField(session, code)}<label>E-mail (optional)
+${amountField(session, order)}${codeField(session, code)}${collectedFields(session)}<label>E-mail (optional)
 <input name="email" type="email" autocomplete="email" value="${session.customer_email ?? ""}"></label>
 <button name="action" value="pay">${payLabel(session, order)}</button>
 ${laterButtons(session)}${applyButton(session, order)}${testChoices(session)}</form>

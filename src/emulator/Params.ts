@@ -140,8 +140,24 @@ export const byIndex = <A, I>(item: Schema.Schema<A, I>) =>
       : { refused: "Invalid object" }
   ).pipe(Schema.compose(Schema.Record({ key: Schema.String, value: item }), { strict: false }))
 
+/** Texts of at most `max` characters by the key of what they are for: `fields[name]=Ana`. */
+export const byKey = (max: number): Schema.Schema<Readonly<Record<string, string>>, unknown> =>
+  leaf(Schema.Record({ key: Schema.String, value: Schema.String }), (raw) => {
+    // The form's parser turns numeric keys into an array, whose entries still have the right keys
+    const entries = typeof raw === "object" && raw !== null ? Object.entries(raw) : []
+    const texts = entries.flatMap(([key, value]) =>
+      typeof value === "string" && value.length <= max ? [[key, value] as const] : []
+    )
+    return texts.length === entries.length && entries.length <= 50
+      ? { value: Object.fromEntries(texts) }
+      : { refused: "Invalid object" }
+  })
+
 /** A change of metadata: values to set by key; an empty value removes its key, and `""` for the whole removes all. */
 export type MetadataPatch = Readonly<Record<string, string>> | ""
+
+const maximumKeys = 50
+const tooManyKeys = `Metadata can have at most ${maximumKeys} keys`
 
 /** Metadata: at most 50 keys of at most 40 characters, values of at most 500. */
 export const metadata: Schema.Schema<MetadataPatch, unknown> = leaf(
@@ -157,7 +173,7 @@ export const metadata: Schema.Schema<MetadataPatch, unknown> = leaf(
       if (key.length > 40) return { refused: `Metadata key '${key}' must be at most 40 characters` }
       entries[key] = value
     }
-    return Object.keys(entries).length > 50 ? { refused: "Metadata can have at most 50 keys" } : { value: entries }
+    return Object.keys(entries).length > maximumKeys ? { refused: tooManyKeys } : { value: entries }
   }
 )
 
@@ -167,6 +183,17 @@ export const patchMetadata = (
   patch: MetadataPatch | undefined
 ): Record<string, string> =>
   patch === "" ? {} : Object.fromEntries(Object.entries({ ...current, ...patch }).filter(([, value]) => value !== ""))
+
+/** The metadata of an object after a change. Error: more than 50 keys (400). */
+export const changedMetadata = (
+  current: Readonly<Record<string, string>>,
+  patch: MetadataPatch | undefined
+): Effect.Effect<Record<string, string>, ProviderError> => {
+  const changed = patchMetadata(current, patch)
+  return Object.keys(changed).length > maximumKeys
+    ? Effect.fail(refuse({ param: "metadata", message: tooManyKeys }))
+    : Effect.succeed(changed)
+}
 
 /** A moment, or a range of moments, in Unix seconds: `created=...` or `created[gte]=...`. */
 export const range = Schema.Union(

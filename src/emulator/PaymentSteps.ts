@@ -1,5 +1,6 @@
 import type { OpenCheckout } from "./Choices.ts"
 import { redeem } from "./Choices.ts"
+import { noDetails } from "./CustomFields.ts"
 import { newId } from "./Ids.ts"
 import type { Charge, PaymentIntent, Session } from "./Records.ts"
 import type { RequestContext } from "./Route.ts"
@@ -105,16 +106,7 @@ export const complete = (
   const completed: Session = {
     ...session,
     ...outcome,
-    customer_details: {
-      address: null,
-      business_name: null,
-      email,
-      individual_name: null,
-      name: null,
-      phone: null,
-      tax_exempt: "none",
-      tax_ids: null
-    },
+    customer_details: { ...noDetails, email, phone: session.customer_details?.phone ?? null },
     status: "complete",
     url: null
   }

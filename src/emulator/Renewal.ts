@@ -9,6 +9,7 @@ import type { RequestContext } from "./Route.ts"
 import { makeInvoice } from "./resources/InvoiceCreation.ts"
 import { makePaymentIntent } from "./resources/PaymentIntents.ts"
 import { dueNow } from "./resources/Sales.ts"
+import { endSubscription } from "./resources/Subscriptions.ts"
 
 /** The end of a subscription's period: the card pays for the next one, or is declined. */
 export interface RenewalOrder {
@@ -102,9 +103,10 @@ const ofCustomer = ({ objects }: RequestContext, id: string): Effect.Effect<Cust
 }
 
 /**
- * Renews a subscription, whether or not its period has ended.
+ * Renews a subscription, whether or not its period has ended; one that was canceled at the end of its period ends
+ * instead.
  *
- * Events: those of the payment, then `invoice.created`, `invoice.finalized`, and `invoice.paid` with
+ * Events: `customer.subscription.deleted` for one that ends. Otherwise those of the payment, then `invoice.created`, `invoice.finalized`, and `invoice.paid` with
  * `invoice.payment_succeeded` or `invoice.payment_failed`, and `customer.subscription.updated`.
  *
  * Errors: `resource_missing` (404); a subscription that has ended (400).
@@ -115,6 +117,7 @@ export const renewSubscription = Effect.fnUntraced(function* (context: RequestCo
   if (before.status === "canceled") {
     return yield* refuse({ param: "id", message: "A canceled subscription is not renewed." })
   }
+  if (before.cancel_at_period_end) return endSubscription(context, before)
   const customer = yield* ofCustomer(context, before.customer)
   const { discount, items } = pricedItems(context, before)
   const due = items.reduce((sum, item) => sum + item.amount_total, 0)

@@ -80,15 +80,20 @@ export type Endpoint = typeof Endpoint.Type
 /** The answer to create: the endpoint with its signing secret, shown only this once. */
 export const CreatedEndpoint = Schema.Struct({
   ...Endpoint.fields,
-  signingSecret: Schema.String.annotations({ description: "`whsec_…`, shown only this once" })
+  signingSecret: Schema.String.annotations({ description: "`whsec_…`, shown only this once" }),
+  standardWebhooksSecret: Schema.String.annotations({
+    description:
+      "The same secret in the form that Standard Webhooks libraries take: `whsec_` and the base64 of `signingSecret`, shown only this once"
+  })
 }).annotations({ identifier: "CreatedEndpoint" })
 export type CreatedEndpoint = typeof CreatedEndpoint.Type
 
 /** The answer to rotate-secret: the endpoint with its new signing secret, shown only this once. */
 export const RotatedEndpoint = Schema.Struct({
   ...CreatedEndpoint.fields,
-  previousSecretExpiresAt: Schema.Date.annotations({
-    description: "Until when the previous secret also signs new events: 24 hours from now"
+  previousSecretExpiresAt: Schema.NullOr(Schema.Date).annotations({
+    description:
+      "Until when the previous secret also signs new events: 24 hours from now; null if it was lost with the key that encrypted it"
   })
 }).annotations({ identifier: "RotatedEndpoint" })
 export type RotatedEndpoint = typeof RotatedEndpoint.Type

@@ -40,7 +40,7 @@ import {
   resolveDestination
 } from "./DestinationUrl.ts"
 import { makeEndpointsRepo } from "./EndpointsRepo.ts"
-import { newSigningSecret, secretContext } from "./Secrets.ts"
+import { newSigningSecret, secretContext, standardWebhooksSecretOf } from "./Secrets.ts"
 
 /** The destinations that the operator allows besides public ones. */
 export interface DestinationSettings {
@@ -168,6 +168,12 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
   ): Layer.Layer<Endpoints, never, SqlClient.SqlClient | Cipher | DnsResolver> => Layer.effect(Endpoints, make(options))
 }
 
+/** A new secret in both of its forms, for the one answer that shows it. */
+const shownSecrets = (secret: Redacted.Redacted) => {
+  const signingSecret = Redacted.value(secret)
+  return { signingSecret, standardWebhooksSecret: standardWebhooksSecretOf(signingSecret) }
+}
+
 const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
   const sql = yield* SqlClient.SqlClient
   const cipher = yield* Cipher
@@ -221,7 +227,7 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
       yield* repo.insertSecret(principal, { id: secretId, endpointId: id, encrypted })
       yield* record(principal, "endpoint.created", id)
       const created = yield* Effect.flatMap(repo.find(principal, id), Effect.orDie)
-      return { ...created, signingSecret: Redacted.value(signingSecret) }
+      return { ...created, ...shownSecrets(signingSecret) }
     }).pipe(transaction(sql), orUnavailable)
   })
 
@@ -297,12 +303,13 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
     return yield* transaction(sql)(
       Effect.gen(function* () {
         yield* requireLocked(principal, id)
-        const previousSecretExpiresAt = yield* Effect.flatMap(repo.retireSecret(principal, id), Effect.orDie)
+        // There is none if it was deleted because its master key was lost
+        const previousSecretExpiresAt = Option.getOrNull(yield* repo.retireSecret(principal, id))
         yield* repo.insertSecret(principal, { id: secretId, endpointId: id, encrypted })
         yield* repo.touch(principal, id)
         yield* record(principal, "endpoint.secret_rotated", id)
         const rotated = yield* Effect.flatMap(repo.find(principal, id), Effect.orDie)
-        return { ...rotated, previousSecretExpiresAt, signingSecret: Redacted.value(signingSecret) }
+        return { ...rotated, previousSecretExpiresAt, ...shownSecrets(signingSecret) }
       })
     )
   }, orUnavailable)

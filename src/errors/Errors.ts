@@ -47,6 +47,7 @@ import {
 } from "./Requests.ts"
 import {
   ApiKeyLimitReached,
+  CheckoutPageLimitReached,
   DeliveryNotFailed,
   DeliveryRetryLimitReached,
   DeliveryWindowExpired,
@@ -59,6 +60,7 @@ import {
   OrganizationAlreadyExists,
   ProviderAccountNotConnected,
   RecoveryInProgress,
+  ReplayInProgress,
   ResourceNotFound,
   TestEnvironmentRequired
 } from "./Resources.ts"
@@ -67,6 +69,7 @@ import { InternalError, ServiceUnavailable } from "./Service.ts"
 export * from "./Access.ts"
 export * from "./DocumentedError.ts"
 export * from "./Provider.ts"
+export { ProviderAnswer } from "./ProviderAnswer.ts"
 export * from "./Requests.ts"
 export * from "./Resources.ts"
 export * from "./Service.ts"
@@ -89,11 +92,13 @@ export const documentedErrors: ReadonlyArray<DocumentedErrorClass> = [
   IdempotencyRequestInProgress,
   EndpointLimitReached,
   ApiKeyLimitReached,
+  CheckoutPageLimitReached,
   DeliveryNotFailed,
   DeliveryRetryLimitReached,
   DeliveryWindowExpired,
   EndpointDeleted,
   RecoveryInProgress,
+  ReplayInProgress,
   EndpointPaused,
   TestEnvironmentRequired,
   RequestTimeout,

@@ -8,7 +8,7 @@ export class ProviderRequestRefused extends documented("ProviderRequestRefused",
   code: "provider_<provider code>",
   settles: "refused",
   message: "The payment provider refused the request; `fields` lists the refused parameters that it names.",
-  why: "The provider refused parameters: the code includes its own code, `fields` lists the parameters that it names, and the message says what is known of the reason.",
+  why: "The provider refused parameters: the code includes its own code, `fields` lists the parameters that it names, and the message says what is known of the reason, and the provider's id of the request.",
   remedy: "Correct them and send the request again; its `Idempotency-Key` can be used again."
 }) {}
 
@@ -18,8 +18,8 @@ export class ProviderPaymentRefused extends documented("ProviderPaymentRefused",
   code: "provider_<provider code>",
   settles: "answer",
   message: "The payment provider refused the payment.",
-  why: "The provider refused a payment; the code includes the reason.",
-  remedy: "Ask the payer for another payment method."
+  why: "The provider refused a payment: the code includes the issuer's reason, and the message says it in words, with the provider's id of the request.",
+  remedy: "Ask the payer for another payment method, unless the message advises something else."
 }) {}
 
 /** The provider knows no such object on the connected account. */

@@ -59,7 +59,7 @@ export class EventTypeNotSubscribed extends documented("EventTypeNotSubscribed",
   code: "event_type_not_subscribed",
   settles: "refused",
   message: "The endpoint does not subscribe to this event type.",
-  why: "The endpoint does not subscribe to the type of the test event.",
+  why: "The endpoint does not subscribe to the type of the test event, or to a type of the replay.",
   remedy: "Choose a type that it subscribes to, or add the type to its `events`."
 }) {}
 

@@ -83,6 +83,16 @@ export class ApiKeyLimitReached extends documented("ApiKeyLimitReached", {
   remedy: "Revoke one that is not needed."
 }) {}
 
+/** The organization has 100 checkout pages in this environment. */
+export class CheckoutPageLimitReached extends documented("CheckoutPageLimitReached", {
+  status: 409,
+  code: "checkout_page_limit_reached",
+  settles: "refused",
+  message: "The organization has as many checkout pages in this environment as it may have, 100; delete one first.",
+  why: "The organization has 100 checkout pages in this environment. Inactive ones count, deleted ones don't.",
+  remedy: "Delete one that is not needed."
+}) {}
+
 /** Re-send of a delivery that has not failed. */
 export class DeliveryNotFailed extends documented("DeliveryNotFailed", {
   status: 409,
@@ -133,14 +143,24 @@ export class RecoveryInProgress extends documented("RecoveryInProgress", {
   remedy: "Wait until the list of recoveries shows it as finished, then start this one."
 }) {}
 
-/** Synthetic test of a paused endpoint. */
+/** A replay of an endpoint that has one running. */
+export class ReplayInProgress extends documented("ReplayInProgress", {
+  status: 409,
+  code: "replay_in_progress",
+  settles: "refused",
+  message: "Another replay to this endpoint is running; start this one when that has ended, or cancel it.",
+  why: "Another replay to this endpoint is running.",
+  remedy: "Wait until the list of replays shows it as finished, or cancel it, then start this one."
+}) {}
+
+/** Synthetic test of a paused endpoint, or a replay to one. */
 export class EndpointPaused extends documented("EndpointPaused", {
   status: 409,
   code: "endpoint_paused",
   settles: "refused",
   message: "The endpoint is paused; activate it before sending a test event.",
-  why: "A paused endpoint gets no test events.",
-  remedy: "Activate it with `PATCH`, then test it."
+  why: "A paused endpoint gets no test events and no replay.",
+  remedy: "Activate it with `PATCH`, then try again."
 }) {}
 
 /** Synthetic test in production. */

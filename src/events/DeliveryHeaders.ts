@@ -3,6 +3,14 @@
 /** The header that carries the signature. */
 export const signatureHeaderName = "Service-Signature"
 
+/**
+ * The headers of the Standard Webhooks specification, version 1: the event's id, the attempt's time in Unix seconds, and
+ * one `v1,<base64>` for each secret, separated by spaces.
+ */
+export const webhookIdHeaderName = "webhook-id"
+export const webhookTimestampHeaderName = "webhook-timestamp"
+export const webhookSignatureHeaderName = "webhook-signature"
+
 /** The header that carries the delivery's id: the same on every attempt, and different from the event's. */
 export const deliveryIdHeaderName = "Service-Delivery-ID"
 

@@ -5,7 +5,7 @@
 import { Either, JSONSchema, ParseResult, Schema } from "effect"
 import { suggestion } from "../bounds/Reasons.ts"
 import { boundedRefusals, fieldName, maxRefusedFields, type Reasons } from "../bounds/Refusals.ts"
-import { remark } from "../bounds/Rules.ts"
+import { echoed, remark } from "../bounds/Rules.ts"
 import { controls, text } from "../bounds/Text.ts"
 
 const list = (item: Schema.Schema<string>, max: number, description: string) =>
@@ -21,7 +21,7 @@ const Currency = text({
   max: 3,
   pattern: /^[a-z]{3}$/,
   rule: "must be a lowercase ISO 4217 code, such as brl"
-})
+}).annotations(echoed)
 const ProductIdText = text({
   max: 255,
   pattern: /^prod_[A-Za-z0-9_]+$/,

@@ -1,7 +1,15 @@
 /** The `webhooks` of the OpenAPI document: what the service sends to endpoints, and which answers it accepts. Pure. */
 import { Predicate } from "effect"
 import { type EventType, eventTypes } from "./Catalog.ts"
-import { deliveryIdHeaderName, refusedHeaderName, refusedReasons, signatureHeaderName } from "./DeliveryHeaders.ts"
+import {
+  deliveryIdHeaderName,
+  refusedHeaderName,
+  refusedReasons,
+  signatureHeaderName,
+  webhookIdHeaderName,
+  webhookSignatureHeaderName,
+  webhookTimestampHeaderName
+} from "./DeliveryHeaders.ts"
 import { eventSchemaComponents, eventSchemaPath, type JsonSchema } from "./JsonSchemas.ts"
 import { exampleEvent } from "./Samples.ts"
 
@@ -23,6 +31,29 @@ const parameters = [
     required: true,
     description: "The delivery's id: the same on every attempt, and different from the event's.",
     schema: { type: "string", format: "uuid" }
+  },
+  {
+    name: webhookIdHeaderName,
+    in: "header",
+    required: true,
+    description:
+      "The event's `id`, for the libraries of Standard Webhooks, which verify this header and the two below.",
+    schema: { type: "string" }
+  },
+  {
+    name: webhookTimestampHeaderName,
+    in: "header",
+    required: true,
+    description: "The time of the attempt in Unix seconds: `t` of `Service-Signature`.",
+    schema: { type: "string", pattern: "^\\d+$" }
+  },
+  {
+    name: webhookSignatureHeaderName,
+    in: "header",
+    required: true,
+    description:
+      "`v1,<base64>`: HMAC-SHA256 with the whole signing secret over `<webhook-id>.<webhook-timestamp>.<body>`. For 24 hours after a rotation there are two, separated by a space; any that matches makes it valid.",
+    schema: { type: "string", pattern: "^v1,[0-9A-Za-z+/]{43}=( v1,[0-9A-Za-z+/]{43}=)*$" }
   }
 ]
 
@@ -53,7 +84,7 @@ const webhook = (type: EventType, description: string, schema: JsonSchema) => ({
     operationId: `event.${type}`,
     summary: description.split(". ", 1)[0]?.replace(/\.$/, ""),
     description: `${description} ${notice} Its own schema: \`${eventSchemaPath(type)}\`.`,
-    tags: ["events"],
+    tags: ["webhooks"],
     security: [],
     parameters,
     requestBody: { required: true, content: { "application/json": { schema, example: exampleEvent(type) } } },
@@ -61,7 +92,7 @@ const webhook = (type: EventType, description: string, schema: JsonSchema) => ({
   }
 })
 
-const tag = { name: "events", description: "What the service sends to your endpoints, signed" }
+const tag = { name: "webhooks", description: "What the service sends to your endpoints, signed" }
 
 const recordAt = (root: Readonly<Record<string, unknown>>, key: string): Readonly<Record<string, unknown>> => {
   const value = root[key]

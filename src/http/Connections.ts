@@ -1,6 +1,7 @@
 import { type RequestListener, type Server, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
 import { Duration } from "effect"
+import { isEventStream } from "../deliveries/stream/Api.ts"
 import { errorBody, RequestTimeout, retrySeconds, ServiceUnavailable } from "../errors/Errors.ts"
 import { bodyRefused, type UnreadableRequest } from "../kit/Body.ts"
 import { errorLink } from "../kit/ErrorLink.ts"
@@ -192,6 +193,13 @@ const stalled = (table: ConnectionTable, socket: Socket): void => {
   }
 }
 
+/**
+ * Whether an answer is a stream of events whose reader has taken all that there was: such an answer has no end, so its
+ * time counts from when its reader was last up to date.
+ */
+const isUpToDate = ({ request, response }: Exchange): boolean =>
+  response.writableLength === 0 && isEventStream(request.url ?? "")
+
 /** Cuts the connections whose time is over, and those whose answer takes too long. */
 const sweep = (table: ConnectionTable, answerTimeout: Duration.Duration): void => {
   const now = Date.now()
@@ -200,7 +208,7 @@ const sweep = (table: ConnectionTable, answerTimeout: Duration.Duration): void =
     if (now >= connection.endsAt) {
       socket.destroy()
     } else if (current?.response.headersSent === true && !isOver(current)) {
-      if (connection.answeringSince === 0) connection.answeringSince = now
+      if (connection.answeringSince === 0 || isUpToDate(current)) connection.answeringSince = now
       else if (now - connection.answeringSince >= Duration.toMillis(answerTimeout)) socket.destroy()
     }
   }

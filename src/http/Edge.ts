@@ -36,12 +36,13 @@ import {
   ServiceUnavailable,
   ValidationFailed
 } from "../errors/Errors.ts"
+import { errorAttributes } from "../errors/ProviderAnswer.ts"
 import { inboundEntries } from "../inbound/Http.ts"
 import { isIncompleteBody, withBoundedJson } from "../kit/Body.ts"
 import { comesFrom } from "../kit/ClientAddress.ts"
 import { errorLink } from "../kit/ErrorLink.ts"
 import { newRequestId, RequestId, ResponseHeaders } from "../kit/Request.ts"
-import { isToolServer, mcpPath, rpcError } from "../mcp/RpcError.ts"
+import { challengeOf, isToolServer, mcpPath, rpcError } from "../mcp/RpcError.ts"
 import { checkoutReturnPaths } from "../settings/CheckoutReturnPaths.ts"
 import type { TrustedProxies } from "../settings/Forms.ts"
 import { LogLines } from "../telemetry/LogLines.ts"
@@ -246,7 +247,10 @@ export const errorResponse = (error: ApiError, requestId: string): HttpServerRes
   HttpServerResponse.unsafeJson(errorBody(error, requestId), { status: error.status, headers: headersOf(error) })
 
 const rpcErrorResponse = (error: ApiError, requestId: string): HttpServerResponse.HttpServerResponse =>
-  HttpServerResponse.unsafeJson(rpcError(error, requestId), { status: error.status, headers: headersOf(error) })
+  HttpServerResponse.unsafeJson(rpcError(error, requestId), {
+    status: error.status,
+    headers: { ...headersOf(error), ...challengeOf(error) }
+  })
 
 const headersOf = (error: ApiError): Record<string, string> => ({
   ...(error.retryAfter === null ? {} : { "retry-after": String(retrySeconds(error.retryAfter)) }),
@@ -331,7 +335,7 @@ export const edge = (options: EdgeOptions) => {
                       ? new ServiceUnavailable({ cause: "The request was interrupted" })
                       : yield* toApiError(Cause.squash(cause), request)
                     yield* report(error, cause)
-                    yield* annotateSpan({ "api.error.code": error.code })
+                    yield* annotateSpan(errorAttributes(error))
                     return HttpServerResponse.setHeaders(responseTo(request)(error, requestId), headers)
                   }),
             onSuccess: (response) => Effect.succeed(HttpServerResponse.setHeaders(response, headers))

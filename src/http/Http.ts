@@ -11,8 +11,12 @@ import {
 import { Context, Effect, Layer, Scope } from "effect"
 import { Api, operations } from "../contract/Api.ts"
 import { operationKey, takesBody } from "../contract/Operations.ts"
+import { eventReplaysHttp } from "../deliveries/api/EventReplaysHttp.ts"
+import { eventsHttp } from "../deliveries/api/EventsHttp.ts"
 import { deliveriesHttp } from "../deliveries/api/Http.ts"
 import { recoveriesHttp } from "../deliveries/api/RecoveriesHttp.ts"
+import { eventStreamHttp } from "../deliveries/stream/Http.ts"
+import { eventTriggersHttp } from "../deliveries/stream/TriggersHttp.ts"
 import { documentPages } from "../docs/ApiReference.ts"
 import { eventSchemaPages } from "../docs/EventSchemas.ts"
 import { guidePages } from "../docs/GuidePages.ts"
@@ -23,25 +27,29 @@ import {
   type AuthenticationOptions,
   addressLimitsLayer,
   authenticationLayer,
+  keyAuthenticationLayer,
   sessionAuthenticationLayer
 } from "../identity/AuthenticationLive.ts"
 import { auditHttp } from "../identity/audit/AuditHttp.ts"
+import { currentKeyHttp } from "../identity/keys/CurrentKeyHttp.ts"
 import { keysHttp } from "../identity/keys/KeysHttp.ts"
 import { invitationHttp, invitationsHttp } from "../identity/members/InvitationsHttp.ts"
 import { membersHttp } from "../identity/members/MembersHttp.ts"
 import { organizationsHttp } from "../identity/organizations/OrganizationsHttp.ts"
+import { returnUrlsHttp } from "../identity/return-urls/ReturnUrlsHttp.ts"
 import { sessionHttp } from "../identity/sign-in/SessionHttp.ts"
 import { signInHttp } from "../identity/sign-in/SignInHttp.ts"
 import { type ImageBounds, productImagesHttp, publicImagesHttp } from "../images/Http.ts"
 import { inboundHttp } from "../inbound/Http.ts"
+import { Stopping } from "../kit/Stopping.ts"
 import { mcpHttp } from "../mcp/Http.ts"
+import { type PayPagesOptions, payPagesHttp } from "../provider/checkout-pages/PayHttp.ts"
 import { providerHttp } from "../provider/Http.ts"
 import { makeReadiness } from "../storage/Readiness.ts"
 import { checkoutReturnPages } from "./CheckoutPages.ts"
 import { type EdgeOptions, edge } from "./Edge.ts"
 import { frontPage } from "./FrontPage.ts"
 import { servingUntraced } from "./RequestSpan.ts"
-import { Stopping } from "./Stopping.ts"
 
 const healthHttp = HttpApiBuilder.group(Api, "health", (handlers) =>
   Effect.map(Effect.zip(makeReadiness, Stopping), ([ready, stopping]) =>
@@ -68,7 +76,8 @@ const withBody: ReadonlySet<string> = new Set(
 /** The settings that the HTTP surface needs. */
 export type HttpOptions = Omit<AuthenticationOptions, "permissionOf" | "takesBody"> &
   AdmissionOptions &
-  EdgeOptions & { readonly http: ImageBounds }
+  EdgeOptions &
+  PayPagesOptions & { readonly http: ImageBounds }
 
 const groups = (options: HttpOptions) => {
   const authentication = {
@@ -79,10 +88,15 @@ const groups = (options: HttpOptions) => {
   return Layer.mergeAll(
     providerHttp,
     productImagesHttp,
+    payPagesHttp(options),
     publicImagesHttp({ ...options, ...options.http }),
     endpointsHttp,
     deliveriesHttp,
     recoveriesHttp,
+    eventStreamHttp,
+    eventTriggersHttp,
+    eventsHttp,
+    eventReplaysHttp,
     auditHttp,
     signInHttp(options),
     sessionHttp,
@@ -91,10 +105,17 @@ const groups = (options: HttpOptions) => {
     invitationsHttp,
     invitationHttp(options),
     keysHttp,
+    returnUrlsHttp,
+    currentKeyHttp,
     inboundHttp,
     healthHttp
   ).pipe(
-    Layer.provide([authenticationLayer(authentication), sessionAuthenticationLayer(authentication), addressLimitsLayer])
+    Layer.provide([
+      authenticationLayer(authentication),
+      sessionAuthenticationLayer(authentication),
+      keyAuthenticationLayer(authentication),
+      addressLimitsLayer
+    ])
   )
 }
 
@@ -123,7 +144,7 @@ type RequestContext = HttpServer.HttpServer | HttpRouter.HttpRouter.DefaultServi
 
 /**
  * Serves the whole HTTP surface on the `HttpServer` in its context: the API, the inbound entries, `/openapi.json`, the
- * guides at `/docs`, the event schemas, health, the page at `/` and the pages that payers return to.
+ * guides at `/docs`, the event schemas, health, checkout pages at `/pay`, the page at `/` and the pages that payers return to.
  */
 export const httpLayer = (options: HttpOptions) =>
   served.pipe(

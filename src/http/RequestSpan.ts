@@ -1,20 +1,10 @@
 import { performance } from "node:perf_hooks"
 import { HttpServerError, type HttpServerRequest, type HttpServerResponse } from "@effect/platform"
-import {
-  Cause,
-  Context,
-  DefaultServices,
-  Effect,
-  type Exit,
-  FiberRef,
-  HashSet,
-  Option,
-  Exit as Outcome,
-  Tracer
-} from "effect"
+import { Cause, Context, Effect, type Exit, FiberRef, HashSet, Option, Exit as Outcome, Tracer } from "effect"
+import { providerAttributes } from "../errors/ProviderAnswer.ts"
 import type { LineLevel, LogLinesWriter } from "../telemetry/LogLines.ts"
 import type { MetricsWriter } from "../telemetry/Metrics.ts"
-import { failedWith, type RequestFacts } from "../telemetry/Spans.ts"
+import { discardingTracer, failedWith, type RequestFacts } from "../telemetry/Spans.ts"
 import { spanOfTraceparent } from "../telemetry/TraceContext.ts"
 
 /**
@@ -86,7 +76,8 @@ const loggedFacts = [
   "author.kind",
   "author.id",
   "gen_ai.tool.name",
-  "api.error.code"
+  "api.error.code",
+  ...providerAttributes
 ] as const
 
 interface Served {
@@ -109,7 +100,7 @@ export const requestTelemetry = ({
   routeOf,
   tracer
 }: RequestTelemetryOptions) => {
-  const traces = tracer !== Context.get(DefaultServices.liveServices, Tracer.Tracer)
+  const traces = tracer !== discardingTracer
   const logs = lines?.requests === true && (["INFO", "WARN", "ERROR"] as const).some(lines.writes)
   const startSpan = (request: HttpServerRequest.HttpServerRequest, { facts, method, requestId, route }: Served) => {
     const name = route === undefined ? method : `${method} ${route}`

@@ -7,9 +7,9 @@ import { layerContext, makeHandler, make as makeNodeServer } from "@effect/platf
 import { Duration, Effect, Layer, Predicate, Runtime, type Scope } from "effect"
 import { HeadersTooLarge, PayloadTooLarge, RequestTimeout, ValidationFailed } from "../errors/Errors.ts"
 import type { UnreadableRequest } from "../kit/Body.ts"
+import { Stopping } from "../kit/Stopping.ts"
 import type { TrustedProxies } from "../settings/Forms.ts"
 import { boundConnections, type ConnectionBounds, type Connections } from "./Connections.ts"
-import { Stopping } from "./Stopping.ts"
 
 /** Node's HTTP server, with bounds on what a client can make it hold, and for how long. */
 

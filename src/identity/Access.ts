@@ -9,7 +9,7 @@ import {
   WorkspaceAccessRequired
 } from "../errors/Errors.ts"
 import {
-  AuditPermission,
+  entrusted,
   isWebhookPermission,
   PaymentPermission,
   type Permission,
@@ -23,15 +23,15 @@ import type { Session } from "./sign-in/Sessions.ts"
 const working: ReadonlySet<Permission> = new Set([...PaymentPermission.literals, ...WebhookPermission.literals])
 
 const byRole: Readonly<Record<Role, ReadonlySet<Permission>>> = {
-  owner: new Set([...working, ...AuditPermission.literals]),
-  admin: new Set([...working, ...AuditPermission.literals]),
+  owner: new Set([...working, ...entrusted]),
+  admin: new Set([...working, ...entrusted]),
   developer: working,
   viewer: new Set([...working].filter((permission) => permission.endsWith(":read")))
 }
 
 /**
  * The permissions of a role, in the workspaces that the person has access to. Only owners and admins read the audit
- * log.
+ * log and customers' personal data.
  */
 export const permissionsOf = (role: Role): ReadonlySet<Permission> => byRole[role]
 

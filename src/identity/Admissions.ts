@@ -3,7 +3,7 @@ import { Context, Effect, Layer, Option } from "effect"
 import type { ApiKeyInvalid, RateLimitExceeded, ServiceUnavailable, SessionInvalid } from "../errors/Errors.ts"
 import { BoundedMap } from "../kit/BoundedMap.ts"
 import { clientNetwork } from "../kit/ClientAddress.ts"
-import { enforce, RateLimits, rateLimitExceeded, refuseBy, type ScopedState } from "../kit/RateLimit.ts"
+import { enforce, RateLimits, rateLimitExceeded, refuseBy, type ScopedState, type Taken } from "../kit/RateLimit.ts"
 import {
   type BucketView,
   monotonicMillis,
@@ -16,7 +16,8 @@ import {
   type CredentialLimits,
   type CredentialPolicies,
   credentialPolicies,
-  perMinute
+  perMinute,
+  type TokensToTake
 } from "./keys/CredentialLimits.ts"
 
 /**
@@ -47,7 +48,14 @@ const maxRemembered = 10_000
 const lookUpsAtOnce = 2
 
 /** How many of an organization's tokens a process takes at a time, so that its busy keys don't wait for one row. */
-const aheadOf = ({ limit }: RateLimitPolicy): number => Math.min(100, Math.max(1, Math.floor(limit / 100)))
+const organizationTokens = ({ limit }: RateLimitPolicy): number => Math.min(100, Math.max(1, Math.floor(limit / 100)))
+
+/**
+ * How many of a credential's own tokens a process takes at a time at most, so that most requests of a busy key only look
+ * it up. What it does not use within `trustedMillis` it puts back; with several processes, that is how far the limit may
+ * be exceeded or missed.
+ */
+const ownTokens = ({ limit }: RateLimitPolicy): number => Math.min(20, Math.max(1, Math.floor(limit / 30)))
 
 /**
  * How long a refusal is delayed if it is known beforehand: a sender that ignores refusals sends less, and leaves the
@@ -58,19 +66,52 @@ const refusalPause = "100 millis"
 /** Redemptions of mailed links for each failure that an address may have: most of them are valid. */
 const redemptionsPerFailure = 4
 
-interface Organization {
+/** What a process knows of a bucket, and the tokens that it took ahead of need. */
+interface Share {
   readonly bucket: BucketView
-  /** Tokens taken ahead; they are lost unless used within `trustedMillis`. */
+  /** Tokens taken ahead; they may be used within `trustedMillis`. */
   ahead: number
   aheadAt: number
   /** Whether a request is taking more. */
   asking: boolean
+  /** How many were taken at a time, the last time. */
+  taken: number
 }
 
 interface Credential {
-  readonly bucket: BucketView
-  readonly organization: Organization | null
+  readonly own: Share
+  readonly organization: Share | null
 }
+
+const unknownShare = (policy: RateLimitPolicy, now: number): Share => ({
+  bucket: unknownBucket(policy, now),
+  ahead: 0,
+  aheadAt: now,
+  asking: false,
+  taken: 1
+})
+
+/** The tokens of a share that may be used now. */
+const aheadIn = (share: Share, now: number): number => (now - share.aheadAt < trustedMillis ? share.ahead : 0)
+
+/** Uses a token that was taken ahead, if there is one. */
+const useAhead = (share: Share, now: number): boolean => {
+  const there = aheadIn(share, now) >= 1
+  if (there) share.ahead -= 1
+  return there
+}
+
+/** Keeps the database's answer about a bucket. */
+const keepAnswer = (share: Share, { granted, tokens }: Taken, now: number): void => {
+  share.ahead = aheadIn(share, now) + Math.max(0, granted - 1)
+  share.aheadAt = now
+  share.bucket.tokens = tokens
+  share.bucket.at = now
+}
+
+/** Only a few ahead if not many tokens are left: another process may need them. */
+const modestly = (share: Share, most: number): number =>
+  Math.min(most, Math.max(1, Math.floor(share.bucket.tokens / 20)))
 
 type Invalid = ApiKeyInvalid | SessionInvalid
 
@@ -85,12 +126,12 @@ export class Admissions extends Context.Tag("connected-payments/identity/Admissi
      * Looks up a credential, within its limits, which the response's headers show.
      *
      * @param credential a name that is not secret: its hash
-     * @param ask the one round trip: looks it up, and takes one token of its own and this many of its organization's
+     * @param ask the one round trip: looks it up, and takes these tokens
      * @param invalid the error while the credential is known to be invalid
      */
     readonly admit: <A extends CredentialLimits, E extends Invalid, R>(
       credential: string,
-      ask: (organizationTokens: number) => Effect.Effect<A, E | ServiceUnavailable, R>,
+      ask: (tokens: TokensToTake) => Effect.Effect<A, E | ServiceUnavailable, R>,
       invalid: () => E
     ) => Effect.Effect<A, E | Refusal, R | HttpServerRequest.HttpServerRequest>
     /** Refuses a text that can't be a credential, and counts it as a failure of the address. */
@@ -135,7 +176,7 @@ const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
   /** Until when a credential is known to be invalid. */
   const unknown = new BoundedMap<number>(maxRemembered)
   const credentials = new BoundedMap<Credential>(maxRemembered)
-  const organizations = new BoundedMap<Organization>(maxRemembered)
+  const organizations = new BoundedMap<Share>(maxRemembered)
   const lookUps = Effect.unsafeMakeSemaphore(lookUpsAtOnce)
 
   const isKnownInvalid = (credential: string, now: number): boolean => now < (unknown.get(credential) ?? 0)
@@ -143,43 +184,29 @@ const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
   const isEmpty = (view: BucketView, policy: RateLimitPolicy, now: number): boolean =>
     view.tokens < 1 && now - view.at < trustedMillis && tokensAtMost(view, policy, now) < 1
 
-  const ahead = (organization: Organization, now: number): number =>
-    now - organization.aheadAt < trustedMillis ? organization.ahead : 0
+  const stateOf = (scope: "credential" | "organization", share: Share, allowed: boolean, now: number): ScopedState => {
+    const policy = scope === "credential" ? policies.own : policies.organization
+    const tokens = Math.min(policy.limit, tokensAtMost(share.bucket, policy, now) + aheadIn(share, now))
+    return { scope, policy, state: { allowed, tokens } }
+  }
 
-  const ownState = ({ bucket }: Credential, allowed: boolean, now: number): ScopedState => ({
-    scope: "credential",
-    policy: policies.own,
-    state: { allowed, tokens: tokensAtMost(bucket, policies.own, now) }
-  })
-
-  const sharedState = (organization: Organization, allowed: boolean, now: number): ScopedState => ({
-    scope: "organization",
-    policy: policies.organization,
-    state: {
-      allowed,
-      tokens: tokensAtMost(organization.bucket, policies.organization, now) + ahead(organization, now)
-    }
-  })
+  const isUsedUp = (share: Share, policy: RateLimitPolicy, now: number): boolean =>
+    aheadIn(share, now) < 1 && isEmpty(share.bucket, policy, now)
 
   /** Why a credential is refused without asking the database. */
-  const refusalOf = (credential: Credential, now: number): ScopedState | undefined => {
-    const { bucket, organization } = credential
-    if (isEmpty(bucket, policies.own, now)) {
-      return ownState(credential, false, now)
-    }
-    return organization !== null &&
-      ahead(organization, now) < 1 &&
-      isEmpty(organization.bucket, policies.organization, now)
-      ? sharedState(organization, false, now)
+  const refusalOf = ({ organization, own }: Credential, now: number): ScopedState | undefined => {
+    if (isUsedUp(own, policies.own, now)) return stateOf("credential", own, false, now)
+    return organization !== null && isUsedUp(organization, policies.organization, now)
+      ? stateOf("organization", organization, false, now)
       : undefined
   }
 
-  const organizationOf = (id: string, now: number): Organization => {
+  const organizationOf = (id: string, now: number): Share => {
     const known = organizations.get(id)
     if (known !== undefined) {
       return known
     }
-    const made = { bucket: unknownBucket(policies.organization, now), ahead: 0, aheadAt: now, asking: false }
+    const made = unknownShare(policies.organization, now)
     organizations.set(id, made)
     return made
   }
@@ -191,69 +218,69 @@ const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
     if (known !== undefined && known.organization === organization) {
       return known
     }
-    const made = { bucket: known?.bucket ?? unknownBucket(policies.own, now), organization }
+    const made = { own: known?.own ?? unknownShare(policies.own, now), organization }
     credentials.set(name, made)
     return made
   }
 
   /** How many of its organization's tokens a request asks for: none if it can use one that was taken ahead. */
-  const tokensToAsk = (organization: Organization | null | undefined, now: number): number => {
-    if (organization === null || organization === undefined) {
-      return 1
-    }
-    if (ahead(organization, now) >= 1) {
-      organization.ahead -= 1
-      return 0
-    }
-    if (organization.asking) {
-      return 1
-    }
-    // Only a few if not many tokens are left: another process may need them
-    return Math.min(aheadOf(policies.organization), Math.max(1, Math.floor(organization.bucket.tokens / 20)))
+  const askOrganization = (share: Share | null | undefined, now: number): number => {
+    if (share === null || share === undefined) return 1
+    if (useAhead(share, now)) return 0
+    return share.asking ? 1 : modestly(share, organizationTokens(policies.organization))
+  }
+
+  /**
+   * How many of its own tokens a request asks for: as `askOrganization`, but more than one only if it used up those of
+   * the last time within their time, and then twice as many.
+   */
+  const askOwn = (share: Share | undefined, now: number): Pick<TokensToTake, "own" | "returned"> => {
+    if (share === undefined) return { own: 1, returned: 0 }
+    if (useAhead(share, now)) return { own: 0, returned: 0 }
+    if (share.asking) return { own: 1, returned: 0 }
+    const isBusy = now - share.aheadAt < trustedMillis
+    const returned = share.ahead
+    share.ahead = 0
+    share.taken = isBusy ? modestly(share, Math.min(ownTokens(policies.own), 2 * share.taken)) : 1
+    return { own: share.taken, returned }
   }
 
   /** Keeps the database's answer, and returns the limit that is closest. */
-  const learn = (name: string, answer: CredentialLimits, asked: number, now: number): ScopedState => {
-    const credential = credentialOf(name, answer.organizationId, now)
-    const { bucket, organization } = credential
-    bucket.tokens = answer.own.tokens
-    bucket.at = now
-    const own = ownState(credential, answer.own.granted >= 1, now)
+  const learn = (name: string, answer: CredentialLimits, asked: TokensToTake, now: number): ScopedState => {
+    const { organization, own } = credentialOf(name, answer.organizationId, now)
+    if (answer.own !== null) keepAnswer(own, answer.own, now)
+    const ownState = stateOf("credential", own, asked.own === 0 || (answer.own?.granted ?? 0) >= 1, now)
     if (organization === null) {
-      return own
+      return ownState
     }
-    if (answer.organization !== null) {
-      organization.ahead = ahead(organization, now) + Math.max(0, answer.organization.granted - 1)
-      organization.aheadAt = now
-      organization.bucket.tokens = answer.organization.tokens
-      organization.bucket.at = now
+    if (answer.organization !== null) keepAnswer(organization, answer.organization, now)
+    if (!ownState.state.allowed) {
+      organization.ahead += asked.organization === 0 ? 1 : 0
+      return ownState
     }
-    if (!own.state.allowed) {
-      organization.ahead += asked === 0 ? 1 : 0
-      return own
-    }
-    const shared = sharedState(organization, asked === 0 || (answer.organization?.granted ?? 0) >= 1, now)
-    return shared.state.allowed && shared.state.tokens >= own.state.tokens ? own : shared
+    const isAllowed = asked.organization === 0 || (answer.organization?.granted ?? 0) >= 1
+    const shared = stateOf("organization", organization, isAllowed, now)
+    return isAllowed && shared.state.tokens >= ownState.state.tokens ? ownState : shared
   }
 
   const lookUp = <A extends CredentialLimits, E extends Invalid, R>(
     name: string,
-    ask: (organizationTokens: number) => Effect.Effect<A, E | ServiceUnavailable, R>
+    ask: (tokens: TokensToTake) => Effect.Effect<A, E | ServiceUnavailable, R>
   ) =>
     Effect.gen(function* () {
       const startedAt = yield* monotonicMillis
-      const organization = credentials.get(name)?.organization ?? null
-      const asked = tokensToAsk(organization, startedAt)
-      const takesAhead = organization !== null && asked > 1
-      if (takesAhead) {
-        organization.asking = true
-      }
+      const credential = credentials.get(name)
+      const organization = askOrganization(credential?.organization, startedAt)
+      const asked = { ...askOwn(credential?.own, startedAt), organization }
+      const taking = [
+        asked.own > 1 ? credential?.own : undefined,
+        organization > 1 ? credential?.organization : undefined
+      ].flatMap((share) => share ?? [])
+      for (const share of taking) share.asking = true
       const answer = yield* ask(asked).pipe(
         Effect.ensuring(
           Effect.sync(() => {
-            if (takesAhead) {
-              organization.asking = false
-            }
+            for (const share of taking) share.asking = false
           })
         ),
         Effect.catchAll((error) => refuseAnswer(name, error))
@@ -273,18 +300,26 @@ const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
     return yield* Effect.fail(error)
   })
 
-  const emptied = ({ bucket, organization }: Credential): ReadonlyArray<BucketView> =>
-    [organization?.bucket, bucket].flatMap((view) => (view !== undefined && view.tokens < 1 ? [view] : []))
+  const emptied = ({ organization, own }: Credential, now: number): ReadonlyArray<BucketView> =>
+    [organization, own].flatMap((share) =>
+      share !== null && share.bucket.tokens < 1 && aheadIn(share, now) < 1 ? [share.bucket] : []
+    )
 
   /**
    * Lets one request at a time ask whether an empty bucket has tokens again; if it has, the others continue together.
    */
-  const inTurns = <A, E, R>(credential: Credential, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
-    const views = emptied(credential)
+  const inTurns = <A, E, R>(
+    credential: Credential,
+    effect: Effect.Effect<A, E, R>,
+    now: number
+  ): Effect.Effect<A, E, R> => {
+    const views = emptied(credential, now)
     if (views.length === 0) {
       return effect
     }
-    const first = Effect.suspend(() => (emptied(credential).length === 0 ? Effect.succeedNone : Effect.asSome(effect)))
+    const first = Effect.flatMap(monotonicMillis, (then) =>
+      emptied(credential, then).length === 0 ? Effect.succeedNone : Effect.asSome(effect)
+    )
     return views
       .reduce((waiting, { turn }) => turn.withPermits(1)(waiting), first)
       .pipe(Effect.flatMap(Option.match({ onNone: () => effect, onSome: Effect.succeed })))
@@ -312,7 +347,7 @@ const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
         return Effect.delay(refusal, refusalPause)
       }
       const credential = credentials.get(name)
-      return credential === undefined ? lookUps.withPermits(1)(judged) : inTurns(credential, judged)
+      return credential === undefined ? lookUps.withPermits(1)(judged) : inTurns(credential, judged, now)
     })
   }
 

@@ -68,3 +68,20 @@ export class SessionAuthentication extends HttpApiMiddleware.Tag<SessionAuthenti
     )
   }
 ) {}
+
+/**
+ * Requires an API key, for what needs no organization in the path. Rate limit as above. Provides the `Principal`;
+ * implemented by `keyAuthenticationLayer`.
+ */
+export class KeyAuthentication extends HttpApiMiddleware.Tag<KeyAuthentication>()(
+  "connected-payments/identity/KeyAuthentication",
+  {
+    provides: Principal,
+    failure: Schema.Union(
+      errorSchema(AuthenticationRequired),
+      errorSchema(ApiKeyInvalid),
+      errorSchema(RateLimitExceeded),
+      errorSchema(ServiceUnavailable)
+    )
+  }
+) {}

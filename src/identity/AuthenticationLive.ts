@@ -15,7 +15,8 @@ import { annotateSpan } from "../telemetry/Spans.ts"
 import { principalOf, requirePermission, requireTrustedOrigin, requireWorkspace } from "./Access.ts"
 import { RedemptionLimit, SignInLinkLimit } from "./AddressLimit.ts"
 import { Admissions } from "./Admissions.ts"
-import { Authentication, SessionAuthentication, sessionCookie } from "./Authentication.ts"
+import { Authentication, KeyAuthentication, SessionAuthentication, sessionCookie } from "./Authentication.ts"
+import type { TokensToTake } from "./keys/CredentialLimits.ts"
 import { Keys, keyHash, maxKeyLength } from "./keys/Keys.ts"
 import type { Permission } from "./keys/Permissions.ts"
 import type { PrincipalShape } from "./Principal.ts"
@@ -39,7 +40,7 @@ const checkOrganization = Effect.fnUntraced(function* (principal: PrincipalShape
   const organizationId = params["organizationId"]
   if (!isUuid(organizationId)) {
     return yield* new ValidationFailed({
-      message: `organizationId in the path ${takenBy(OrganizationId.ast).words}.`,
+      message: `\`organizationId\` in the path ${takenBy(OrganizationId.ast).words}.`,
       fields: ["organizationId"]
     })
   }
@@ -80,8 +81,8 @@ const makeSessionAdmission = Effect.gen(function* () {
       return yield* refuse(invalid())
     }
     const token = Redacted.make(text)
-    const ask = (organizationTokens: number) =>
-      Effect.tap(sessions.admit(token, policies, organizationTokens), ({ extended }) =>
+    const ask = (tokens: TokensToTake) =>
+      Effect.tap(sessions.admit(token, policies, tokens), ({ extended }) =>
         extended ? setSessionCookie(token) : Effect.void
       )
     const { session } = yield* admit(`session:${tokenHash(token).toString("base64url")}`, ask, invalid)
@@ -100,8 +101,8 @@ export const makeKeyAdmission = Effect.gen(function* () {
       return yield* refuse(invalid())
     }
     const key = Redacted.make(text)
-    const ask = (organizationTokens: number) =>
-      Effect.tap(keys.admit(key, policies, organizationTokens), ({ principal }) =>
+    const ask = (tokens: TokensToTake) =>
+      Effect.tap(keys.admit(key, policies, tokens), ({ principal }) =>
         Effect.sync(() => recordUse(principal.author.id))
       )
     const { principal } = yield* admit(`key:${keyHash(key).toString("base64url")}`, ask, invalid)
@@ -165,6 +166,26 @@ export const authenticationLayer = (
   options: AuthenticationOptions
 ): Layer.Layer<Authentication, never, Keys | Sessions | Admissions> =>
   Layer.scoped(Authentication, makeAuthentication(options))
+
+/** `KeyAuthentication` by `x-api-key`. */
+export const keyAuthenticationLayer = (
+  options: AuthenticationOptions
+): Layer.Layer<KeyAuthentication, never, Keys | Admissions> =>
+  Layer.scoped(
+    KeyAuthentication,
+    Effect.map(makeKeyAdmission, (admitKey) =>
+      Effect.gen(function* () {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        const key = request.headers["x-api-key"] ?? ""
+        if (key === "") {
+          return yield* new AuthenticationRequired({ message: "Send an API key in the x-api-key header." })
+        }
+        const principal = yield* admitKey(key)
+        yield* refuseUnreadBody(options)
+        return principal
+      })
+    )
+  )
 
 /** `SignInLinkLimit` and `RedemptionLimit`. */
 export const addressLimitsLayer: Layer.Layer<SignInLinkLimit | RedemptionLimit, never, Admissions> = Layer.merge(

@@ -69,8 +69,17 @@ export interface ListReceipts {
   readonly since?: Date
   /** The most to list: 1 to 100, default 10. */
   readonly limit?: number
-  /** The provider event id of the last receipt on the previous page. */
+  /** `next` of the previous page, a provider event id. */
   readonly before?: string
+}
+
+/** A page of a list. */
+export interface ReceiptPage {
+  readonly data: ReadonlyArray<Receipt>
+  /** Whether there may be more: with a type, or a common outcome, even after a page that is not full. */
+  readonly has_more: boolean
+  /** `before` of the next page; null if there is none. */
+  readonly next: string | null
 }
 
 /** Which receipt is meant. */

@@ -5,21 +5,44 @@ import type { DeliveryState } from "../events/DeliveryState.ts"
 import { eventId } from "../events/Envelope.ts"
 import { environments } from "../events/Environment.ts"
 import { deliveryId, type EndpointId, type OrganizationId } from "../kit/Ids.ts"
-import { defaultPageSize } from "../kit/Request.ts"
+import { defaultPageSize, pageOf } from "../kit/Request.ts"
 import type { Tenant } from "../kit/Tenant.ts"
+import { eventKey } from "../publishing/EventKey.ts"
 import { batchSize, inBatches } from "../storage/Batches.ts"
-import type { ListReceipts, Receipt, ReceiptEvent, ReceiptKey } from "./Receipt.ts"
+import { boundedRead } from "../storage/BoundedReads.ts"
+import { addReceiptMonths, rareOutcomes, removeReceiptMonths } from "../storage/ReceiptMonths.ts"
+import type { ListReceipts, Receipt, ReceiptEvent, ReceiptKey, ReceiptPage } from "./Receipt.ts"
 
 interface StoredEvent {
   readonly id: string
+  /** Its id in the database. */
+  readonly key: string
   readonly type: EventType
   readonly payload: string
   readonly skipped: number
 }
 
-/** The ids that a notification's events have, if there are any. */
-const possibleEventIds = ({ environment, providerEventId }: ReceiptKey): ReadonlyArray<string> =>
-  EventType.literals.map((type) => eventId({ environment, providerEventId, type }))
+/** How many receipts one page of a list reads at most; bounds the statement, whatever the filters. */
+const mostRead = 10_000
+
+/** A row of a page: how many receipts were read for it, and the last of them. Without a receipt, all else is null. */
+type ListedRow = { readonly looked: number; readonly last: string | null } & (
+  | Receipt
+  | { readonly [K in keyof Receipt]: null }
+)
+
+const isListed = (row: Receipt | { readonly [K in keyof Receipt]: null }): row is Receipt =>
+  row.providerEventId !== null
+
+/** The ids under which a notification's events are stored, if there are any: public ones, or keys. */
+const possibleStoredIds = ({
+  environment,
+  providerEventId,
+  receivedAt
+}: ReceiptKey & Pick<Receipt, "receivedAt">): ReadonlyArray<string> =>
+  EventType.literals
+    .map((type) => eventId({ environment, providerEventId, type }))
+    .flatMap((id) => [id, eventKey(id, receivedAt)])
 
 /** Reading receipts, and removing them when their retention is over. Nothing outside the slice imports this. */
 export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
@@ -31,7 +54,7 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const find = ({ environment, providerEventId }: ReceiptKey) =>
     Effect.map(
       sql<Receipt>`
-        SELECT ${columns} FROM payments.receipts r
+        SELECT ${columns} FROM payments.all_receipts r
         WHERE r.environment = ${environment} AND r.provider_event_id = ${providerEventId}`,
       ([row]) => row
     )
@@ -48,46 +71,72 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     const conditions = [
       sql`r.environment = ${environment}`,
       ...(organizationId === undefined ? [] : [sql`r.organization_id = ${organizationId}`]),
-      ...(outcome === undefined ? [] : [sql`r.outcome = ${outcome}`]),
-      ...(type === undefined ? [] : [sql`r.type = ${type}`]),
       ...(since === undefined ? [] : [sql`r.received_at >= ${since}`]),
       ...(before === undefined
         ? []
         : [
             sql`(r.received_at, r.provider_event_id) < (
-              SELECT b.received_at, b.provider_event_id FROM payments.receipts b
+              SELECT b.received_at, b.provider_event_id FROM payments.all_receipts b
               WHERE b.environment = ${environment} AND b.provider_event_id = ${before})`
           ])
     ]
+    const isRare = rareOutcomes.some((rare) => rare === outcome)
+    // Said as text: by a parameter, the planner could not tell that the index of rare outcomes has all of them
+    if (isRare) conditions.push(sql`r.outcome = ${sql.literal(`'${outcome}'`)}`)
+    const wanted = [
+      ...(outcome === undefined || isRare ? [] : [sql`r.outcome = ${outcome}`]),
+      ...(type === undefined ? [] : [sql`r.type = ${type}`])
+    ]
+    const newest = sql.literal("ORDER BY r.received_at DESC, r.provider_event_id DESC")
+    // No index has other outcomes or types: without a bound, a type that is not there would have all receipts read
+    const most = wanted.length === 0 ? limit + 1 : mostRead
     return Effect.map(
-      sql<Receipt>`
-        SELECT ${columns} FROM payments.receipts r WHERE ${sql.and(conditions)}
-        ORDER BY r.received_at DESC, r.provider_event_id DESC LIMIT ${limit + 1}`,
-      (rows) => ({ data: rows.slice(0, limit), has_more: rows.length > limit })
+      sql<ListedRow>`
+        WITH looked AS MATERIALIZED (
+          SELECT r.* FROM payments.all_receipts r WHERE ${sql.and(conditions)} ${newest} LIMIT ${most}
+        )
+        SELECT ${columns}, l.looked, l.last FROM (
+          SELECT count(*)::int AS looked, (array_agg(o.provider_event_id ORDER BY o.received_at, o.provider_event_id))[1] AS last
+          FROM looked o
+        ) l LEFT JOIN LATERAL (
+          SELECT r.* FROM looked r ${wanted.length === 0 ? sql`` : sql`WHERE ${sql.and(wanted)}`} ${newest} LIMIT ${limit + 1}
+        ) r ON true
+        ${newest}`.pipe(boundedRead(sql)),
+      (rows): ReceiptPage => {
+        const { looked = 0, last = null } = rows[0] ?? {}
+        const found = rows.flatMap(({ last: _last, looked: _looked, ...row }) => (isListed(row) ? [row] : []))
+        const page = pageOf(found, limit)
+        if (page.has_more) return { ...page, next: page.data.at(-1)?.providerEventId ?? null }
+        // What follows the receipts that were read was not looked at
+        return looked < most ? { ...page, next: null } : { ...page, has_more: true, next: last }
+      }
     )
   }
 
   /** The events that a notification became, found by their ids: no index leads from a notification to them. */
   const storedEvents = (
     { organizationId }: { readonly organizationId: OrganizationId },
-    key: ReceiptKey
+    key: ReceiptKey & Pick<Receipt, "receivedAt">
   ): Effect.Effect<ReadonlyArray<StoredEvent>, SqlError.SqlError> =>
     sql<StoredEvent>`
-      SELECT e.id, e.type, e.payload, (
+      SELECT COALESCE(e.public_id, e.id) AS id, e.id AS key, e.type, e.payload, (
         SELECT count(*)::int FROM payments.skipped_events s
-        WHERE s.organization_id = e.organization_id AND s.environment = e.environment AND s.event_id = e.id
+        WHERE s.organization_id = e.organization_id AND s.environment = e.environment
+          AND s.event_id = COALESCE(e.public_id, e.id)
       ) AS skipped
       FROM payments.events e
       WHERE e.organization_id = ${organizationId} AND e.environment = ${key.environment}
-        AND e.id = ANY(${possibleEventIds(key)}::text[])
+        AND e.id = ANY(${possibleStoredIds(key)}::text[])
       ORDER BY e.type DESC`
 
-  /** The ids of all deliveries that an event may have: to every endpoint that exists or existed. */
+  /** The ids of all deliveries that an event may have: to every endpoint that exists, or existed when it came. */
   const possibleDeliveryIds = (tenant: Tenant, events: ReadonlyArray<StoredEvent>, receivedAt: Date) =>
     Effect.map(
       sql<{ id: EndpointId }>`
         SELECT id FROM payments.endpoints
-        WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}`,
+        WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
+          -- Clocks of processes and database may differ a little
+          AND (deleted_at IS NULL OR deleted_at > ${receivedAt.toISOString()}::timestamptz - interval '1 hour')`,
       (endpoints) =>
         events.flatMap((event) =>
           endpoints.map((endpoint) => deliveryId({ eventId: event.id, endpointId: endpoint.id, receivedAt }))
@@ -102,19 +151,20 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     const tenant = { organizationId, environment }
     const events = yield* storedEvents(tenant, receipt)
     const ids = yield* possibleDeliveryIds(tenant, events, receivedAt)
-    const counts = yield* sql<{ eventId: string; state: DeliveryState; count: number }>`
-      SELECT event_id AS "eventId", state, count(*)::int AS count FROM payments.deliveries
+    const counts = yield* sql<{ eventKey: string; state: DeliveryState; count: number }>`
+      SELECT event_id AS "eventKey", state, count(*)::int AS count FROM payments.deliveries
       WHERE organization_id = ${organizationId} AND environment = ${environment} AND id = ANY(${ids}::uuid[])
       GROUP BY event_id, state`
-    return events.map(({ id, skipped, type }): ReceiptEvent => {
+    return events.map(({ id, key, skipped, type }): ReceiptEvent => {
       const countOf = (state: DeliveryState) =>
-        counts.find((row) => row.eventId === id && row.state === state)?.count ?? 0
+        counts.find((row) => row.eventKey === key && row.state === state)?.count ?? 0
       const deliveries = { queued: countOf("queued"), delivered: countOf("delivered"), failed: countOf("failed") }
       return { id, type, deliveries, skipped }
     })
   })
 
-  const clean = (retention: Duration.Duration) =>
+  /** Removes what is not in a table of its month. */
+  const cleanTable = (retention: Duration.Duration, table: "receipts" | "receipts_undated") =>
     Effect.forEach(
       environments,
       (environment) =>
@@ -122,12 +172,12 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
           Effect.map(
             sql`
               WITH old AS MATERIALIZED (
-                SELECT environment, provider_event_id FROM payments.receipts
+                SELECT environment, provider_event_id FROM payments.${sql.literal(table)}
                 WHERE environment = ${environment}
                   AND received_at < now() - ${Duration.toSeconds(retention)} * interval '1 second'
                 ORDER BY received_at LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
               )
-              DELETE FROM payments.receipts r USING old
+              DELETE FROM payments.${sql.literal(table)} r USING old
               WHERE r.environment = old.environment AND r.provider_event_id = old.provider_event_id
               RETURNING 1`,
             (rows) => rows.length
@@ -135,6 +185,14 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         ),
       { discard: true }
     )
+
+  const clean = (retention: Duration.Duration) =>
+    Effect.all([
+      addReceiptMonths,
+      removeReceiptMonths(retention),
+      cleanTable(retention, "receipts"),
+      cleanTable(retention, "receipts_undated")
+    ]).pipe(Effect.asVoid, Effect.provideService(SqlClient.SqlClient, sql))
 
   return { find, list, storedEvents, eventsOf, clean }
 })

@@ -7,6 +7,7 @@ import type { Handing } from "../publishing/HandOver.ts"
 import { type MatchedEvent, matchingPart, publicationValues, storingParts } from "../publishing/Publication.ts"
 import { parametersOf } from "../storage/Statements.ts"
 import { tenantVersion } from "./ContextStatement.ts"
+import { filedRows, type Place, receiptParts } from "./Filing.ts"
 import type { ReceiptOutcome } from "./Receipt.ts"
 import type { Unreadable } from "./Unreadable.ts"
 
@@ -71,8 +72,10 @@ const receiptColumns = [
   "traceparent",
   "tenantVersion",
   "eventIds",
+  "eventKeys",
   "eventTypes",
   "eventPayloads",
+  "eventSubjects",
   "eventPositions",
   "deliveries",
   // One for all of them: the lease of those deliveries that this process's worker takes over as they are stored
@@ -96,33 +99,28 @@ interface AccountChanges {
 
 /**
  * Everything that is stored with receipts, in one statement. Returns a `ReceiptRow` for each that was stored: for all
- * whose tenants have the required version.
+ * whose tenants have the required version, and that are not in one of the place's other tables.
  */
-const insertionSql = (sql: SqlClient.SqlClient, of: ReceiptParameters, change: AccountChanges): Statement.Fragment =>
+const insertionSql = (
+  sql: SqlClient.SqlClient,
+  place: Place,
+  of: ReceiptParameters,
+  change: AccountChanges
+): Statement.Fragment =>
   sql`
-    WITH source AS MATERIALIZED (
-      SELECT s.*, s.provider_event_id AS source_event_id
-      FROM unnest(${of.environment}::text[], ${of.providerEventId}::text[], ${of.organizationId}::uuid[],
-        ${of.accountId}::text[], ${of.type}::text[], ${of.livemode}::boolean[], ${of.outcome}::text[],
-        ${of.reason}::text[], ${of.providerCreatedAt}::timestamptz[], ${of.receivedAt}::timestamptz[],
-        ${of.traceparent}::text[], ${of.tenantVersion}::bigint[]) WITH ORDINALITY
-        AS s (environment, provider_event_id, organization_id, account_id, type, livemode, outcome, reason,
-          provider_created_at, received_at, traceparent, tenant_version, position)
-      WHERE s.tenant_version IS NULL OR s.tenant_version = ${tenantVersion(sql, "s")}
-    )${change.milestone}, ${matchingPart(sql, of, change)}, receipt AS (
-      INSERT INTO payments.receipts AS r (environment, provider_event_id, organization_id, account_id, type,
-        livemode, outcome, reason, provider_created_at, received_at)
-      SELECT s.environment, s.provider_event_id, s.organization_id, s.account_id, s.type, s.livemode,
-        CASE WHEN s.outcome NOT IN ('delivered', 'no_subscriber') THEN s.outcome
-          WHEN EXISTS (SELECT 1 FROM matching m WHERE m.position = s.position AND m.active) THEN 'delivered'
-          ELSE 'no_subscriber' END,
-        s.reason, s.provider_created_at, s.received_at
-      FROM source s
-      -- Always in one order: two statements that have receipts in common never wait for each other
-      ORDER BY s.environment, s.provider_event_id
-      ON CONFLICT (environment, provider_event_id) DO UPDATE SET duplicates = r.duplicates + 1
-      RETURNING r.environment, r.provider_event_id, r.duplicates = 0 AS first, r.outcome
-    ), fresh AS (
+    WITH source AS MATERIALIZED (${filedRows(
+      sql,
+      place,
+      sql`
+        SELECT s.*, s.provider_event_id AS source_event_id
+        FROM unnest(${of.environment}::text[], ${of.providerEventId}::text[], ${of.organizationId}::uuid[],
+          ${of.accountId}::text[], ${of.type}::text[], ${of.livemode}::boolean[], ${of.outcome}::text[],
+          ${of.reason}::text[], ${of.providerCreatedAt}::timestamptz[], ${of.receivedAt}::timestamptz[],
+          ${of.traceparent}::text[], ${of.tenantVersion}::bigint[]) WITH ORDINALITY
+          AS s (environment, provider_event_id, organization_id, account_id, type, livemode, outcome, reason,
+            provider_created_at, received_at, traceparent, tenant_version, position)
+        WHERE s.tenant_version IS NULL OR s.tenant_version = ${tenantVersion(sql, "s")}`
+    )})${change.milestone}, ${matchingPart(sql, of, change)}, ${receiptParts(sql, place)}, fresh AS (
       SELECT s.* FROM source s JOIN receipt r
         ON r.environment = s.environment AND r.provider_event_id = s.provider_event_id
       WHERE r.first
@@ -140,9 +138,9 @@ const insertionSql = (sql: SqlClient.SqlClient, of: ReceiptParameters, change: A
     JOIN receipt r ON r.environment = s.environment AND r.provider_event_id = s.provider_event_id
     LEFT JOIN waiting w ON w.position = s.position`
 
-/** For receipts that change nothing about their accounts: there is no milestone among them. */
-export const batchSql = (sql: SqlClient.SqlClient): Statement.Fragment =>
-  insertionSql(sql, parametersOf(sql, receiptColumns), {
+/** For receipts of one place that change nothing about their accounts: there is no milestone among them. */
+export const batchSql = (sql: SqlClient.SqlClient, place: Place): Statement.Fragment =>
+  insertionSql(sql, place, parametersOf(sql, receiptColumns), {
     milestone: sql``,
     disconnection: sql``,
     admits: (column) => sql.literal(`${column} <> 'milestone.first_payment'`)
@@ -151,12 +149,10 @@ export const batchSql = (sql: SqlClient.SqlClient): Statement.Fragment =>
 /** For one receipt that may change its account. */
 export const accountSql = (sql: SqlClient.SqlClient): Statement.Fragment => {
   const of = parametersOf(sql, [...receiptColumns, ...accountColumns])
-  return insertionSql(sql, of, {
+  return insertionSql(sql, { kind: "searched" }, of, {
     milestone: sql`, milestone AS (
       UPDATE payments.provider_accounts a SET first_payment_event_id = s.provider_event_id FROM source s
-      WHERE ${of.claimsMilestone} AND NOT EXISTS (
-          SELECT 1 FROM payments.receipts k
-          WHERE k.environment = s.environment AND k.provider_event_id = s.provider_event_id)
+      WHERE ${of.claimsMilestone} AND s.stored_under IS NULL
         AND a.organization_id = s.organization_id AND a.environment = s.environment
         AND NOT a.had_payments_before AND a.first_payment_event_id IS NULL
       RETURNING 1

@@ -10,10 +10,10 @@ import { WakeUp } from "../publishing/WakeUp.ts"
 import { orUnavailable } from "../storage/Database.ts"
 import {
   type ListReceipts,
-  type Receipt,
   type ReceiptDetail,
   type ReceiptKey,
   ReceiptNotFound,
+  type ReceiptPage,
   type Replay,
   type ReplayRefused
 } from "./Receipt.ts"
@@ -28,6 +28,7 @@ export {
   type ReceiptKey,
   ReceiptNotFound,
   type ReceiptOutcome,
+  type ReceiptPage,
   type Replay,
   ReplayRefused,
   receiptOutcomes
@@ -40,13 +41,11 @@ const localOperator: Author = { kind: "operator", id: "local" }
 export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")<
   Receipts,
   {
-    /** Receipts of an environment, newest first. */
-    readonly list: (
-      query: ListReceipts
-    ) => Effect.Effect<
-      { readonly data: ReadonlyArray<Receipt>; readonly has_more: boolean },
-      ReceiptNotFound | ServiceUnavailable
-    >
+    /**
+     * Receipts of an environment, newest first. A page reads a bounded number of receipts: of a type it may hold few or
+     * none although there are more.
+     */
+    readonly list: (query: ListReceipts) => Effect.Effect<ReceiptPage, ReceiptNotFound | ServiceUnavailable>
     readonly get: (key: ReceiptKey) => Effect.Effect<ReceiptDetail, ReceiptNotFound | ServiceUnavailable>
     /**
      * Makes the deliveries that are missing of a notification's events, and nothing else: those to endpoints that are
@@ -65,7 +64,10 @@ export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")
       Replay,
       ReceiptNotFound | ReplayRefused | ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
     >
-    /** Removes receipts older than their retention, in small batches. */
+    /**
+     * Removes the months of receipts that are older than their retention, and in small batches what is not in a table of
+     * its month. Adds the tables for the next months, too.
+     */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }
 >() {

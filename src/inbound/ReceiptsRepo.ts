@@ -6,7 +6,7 @@ import { RequestId } from "../kit/Request.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import type { Handing, HandOver } from "../publishing/HandOver.ts"
 import { isUnavailable } from "../storage/Database.ts"
-import { makePreparing } from "../storage/Statements.ts"
+import { makePreparing, type PreparedStatement } from "../storage/Statements.ts"
 import {
   type ContextQuery,
   type ContextRow,
@@ -15,6 +15,7 @@ import {
   contextValues,
   type InboundContext
 } from "./ContextStatement.ts"
+import { makePlaces, type Place } from "./Filing.ts"
 import {
   accountSql,
   batchSql,
@@ -50,20 +51,73 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
   const sql = yield* SqlClient.SqlClient
   const prepare = yield* makePreparing
   const context = prepare<ContextRow>(contextSql(sql))
-  const insertBatch = prepare<ReceiptRow>(batchSql(sql))
+  const placesOf = yield* makePlaces
+  const insertSearching = prepare<ReceiptRow>(batchSql(sql, { kind: "searched" }))
+  const insertBefore = prepare<ReceiptRow>(batchSql(sql, { kind: "before" }))
   const insertAlone = prepare<ReceiptRow>(accountSql(sql))
 
   const findContexts = (queries: ReadonlyArray<ContextQuery>) =>
     Effect.map(context(contextValues(queries)), (rows) => contextsOf(queries.length, rows))
 
-  const insertAll = (receipts: ReadonlyArray<VersionedReceipt>, handing: Handing | null) =>
-    insertBatch(receiptValues(receipts, handing)).pipe(
+  // A statement for each month, and for what else there was to search at the time
+  const monthly = new Map<string, PreparedStatement<ReceiptRow>>()
+  const insertInto = (place: Place): PreparedStatement<ReceiptRow> => {
+    if (place.kind !== "month") return place.kind === "before" ? insertBefore : insertSearching
+    const key = `${place.month} ${place.others.join(" ")}`
+    const known = monthly.get(key)
+    if (known !== undefined) return known
+    const insert = prepare<ReceiptRow>(batchSql(sql, place))
+    monthly.set(key, insert)
+    return insert
+  }
+
+  const insertWith = (
+    insert: PreparedStatement<ReceiptRow>,
+    receipts: ReadonlyArray<VersionedReceipt>,
+    handing: Handing | null
+  ) =>
+    insert(receiptValues(receipts, handing)).pipe(
       Effect.onError(() => Effect.sync(() => handing?.cancel())),
       Effect.map((rows) => {
         settle(handing, rows)
         return inOrder(receipts.length, rows)
       })
     )
+
+  /** What was not stored may be in another table, unless its tenant has changed: the search says which. */
+  const insertAt = (place: Place, receipts: ReadonlyArray<VersionedReceipt>, begin: Begin) =>
+    Effect.suspend(() => insertWith(insertInto(place), receipts, begin())).pipe(
+      Effect.flatMap((stored) =>
+        place.kind !== "month" || !stored.includes(undefined)
+          ? Effect.succeed(stored)
+          : Effect.forEach(receipts, (receipt, index) => {
+              const known = stored[index]
+              return known === undefined
+                ? Effect.map(insertWith(insertSearching, [receipt], null), ([found]) => found)
+                : Effect.succeed(known)
+            })
+      )
+    )
+
+  const insertAll = (
+    receipts: ReadonlyArray<VersionedReceipt>,
+    begin: Begin
+  ): Effect.Effect<ReadonlyArray<StoredReceipt | undefined>, SqlError.SqlError> =>
+    Effect.flatMap(placesOf(receipts), (places) => {
+      const [first] = places
+      if (first !== undefined && places.length === 1) return insertAt(first[0], receipts, begin)
+      return Effect.map(
+        Effect.forEach(places, ([place, some]) =>
+          Effect.map(insertAt(place, some, begin), (stored) =>
+            some.map((receipt, index) => [receipt, stored[index]] as const)
+          )
+        ),
+        (stored) => {
+          const byReceipt = new Map(stored.flat())
+          return receipts.map((receipt) => byReceipt.get(receipt))
+        }
+      )
+    })
   const begin = () => handOver?.begin() ?? null
 
   const contexts = yield* Gathering.make({
@@ -74,12 +128,12 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
   const insertions = yield* Gathering.make({
     ...gathering,
     keyOf: ({ environment, providerEventId }: VersionedReceipt) => `${environment} ${providerEventId}`,
-    run: (receipts) => Effect.withTracerEnabled(insertAll(receipts, begin()), false)
+    run: (receipts) => Effect.withTracerEnabled(insertAll(receipts, begin), false)
   })
 
   const findOne = (query: ContextQuery) => Effect.map(findContexts([query]), ([found]) => found)
-  const insertOne = (receipt: VersionedReceipt, handing: Handing | null) =>
-    Effect.map(insertAll([receipt], handing), ([stored]) => stored)
+  const insertOne = (receipt: VersionedReceipt, begin: Begin) =>
+    Effect.map(insertAll([receipt], begin), ([stored]) => stored)
 
   const remembered = new RememberedContexts()
   const lookUp = (query: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> =>
@@ -94,7 +148,7 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
 
   /** Until its transaction is committed, nothing may be sent. */
   const insertBy = (receipt: VersionedReceipt) => (way: Way) =>
-    way === "gathered" ? insertions.submit(receipt) : insertOne(receipt, way === "alone" ? begin() : null)
+    way === "gathered" ? insertions.submit(receipt) : insertOne(receipt, way === "alone" ? begin : () => null)
 
   const insertWithAccount = (receipt: VersionedReceipt, milestone: boolean) =>
     Effect.zipWith(newId, RequestId, (auditId, requestId) => [
@@ -154,6 +208,9 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
         WHERE organization_id = ${organizationId} AND environment = ${environment} FOR UPDATE`)
   }
 })
+
+/** Begins to hand deliveries over, if they are: once for each statement. */
+type Begin = () => Handing | null
 
 /** How a statement runs: with others that arrive just now; by itself, if the request is traced; or in a transaction. */
 type Way = "gathered" | "alone" | "inTransaction"

@@ -2,6 +2,7 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
 import type { Tenant } from "../kit/Tenant.ts"
 import { matchingPart, parametersFor, publicationValues, sourcePart, storingParts } from "../publishing/Publication.ts"
+import { addDayOf } from "../storage/DayPartitions.ts"
 import type { Consequence } from "./Consequences.ts"
 import type { Receipt, ReceiptOutcome } from "./Receipt.ts"
 import { claimsMilestone, unlessMilestoneIsTaken } from "./ReceiptStatement.ts"
@@ -28,11 +29,22 @@ export const makeReplayRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
     { events, outcome, unreadable }: Consequence
   ): Effect.Effect<StoredReplay, SqlError.SqlError> => {
     const wasMalformed = receipt.outcome === "malformed"
-    const of = parametersFor(sql, publicationValues([{ events, receivedAt: receipt.receivedAt }]))
-    const { providerEventId } = receipt
+    const { providerEventId, receivedAt } = receipt
+    const of = parametersFor(sql, publicationValues([{ events, receivedAt }]))
     const admits = unlessMilestoneIsTaken(sql)
-    return Effect.map(
-      sql<{ made: ReadonlyArray<string>; outcome: ReceiptOutcome | null }>`
+    // It is in one of both
+    const update = (table: "receipts" | "receipts_by_month") => sql`
+        new_${sql.literal(table)} AS (
+          UPDATE payments.${sql.literal(table)}
+          SET organization_id = ${tenant.organizationId}, reason = ${unreadable?.reason ?? null},
+            outcome = CASE WHEN EXISTS (SELECT 1 FROM delivery) THEN 'delivered'
+              WHEN outcome <> 'malformed' THEN outcome
+              WHEN ${outcome}::text = 'delivered' THEN 'no_subscriber' ELSE ${outcome}::text END
+          WHERE environment = ${tenant.environment} AND provider_event_id = ${receipt.providerEventId}
+            AND (${wasMalformed} OR EXISTS (SELECT 1 FROM delivery))
+          RETURNING outcome
+        )`
+    const insert = sql<{ made: ReadonlyArray<string>; outcome: ReceiptOutcome | null }>`
         WITH milestone AS (
           UPDATE payments.provider_accounts SET first_payment_event_id = ${receipt.providerEventId}
           WHERE ${claimsMilestone(events)}
@@ -40,19 +52,14 @@ export const makeReplayRepo = Effect.map(SqlClient.SqlClient, (sql) => ({
             AND NOT had_payments_before
             AND (first_payment_event_id IS NULL OR first_payment_event_id = ${receipt.providerEventId})
           RETURNING 1
-        ), ${sourcePart(sql, tenant, { providerEventId, sourceEventId: providerEventId, traceparent: null })},
+        ), ${sourcePart(sql, tenant, { providerEventId, receivedAt, sourceEventId: providerEventId, traceparent: null })},
         ${matchingPart(sql, of, { admits })}, ${storingParts(sql, of, { skippedIf: sql`${wasMalformed}`, admits })},
-        receipt AS (
-          UPDATE payments.receipts SET organization_id = ${tenant.organizationId}, reason = ${unreadable?.reason ?? null},
-            outcome = CASE WHEN EXISTS (SELECT 1 FROM delivery) THEN 'delivered'
-              WHEN outcome <> 'malformed' THEN outcome
-              WHEN ${outcome}::text = 'delivered' THEN 'no_subscriber' ELSE ${outcome}::text END
-          WHERE environment = ${tenant.environment} AND provider_event_id = ${receipt.providerEventId}
-            AND (${wasMalformed} OR EXISTS (SELECT 1 FROM delivery))
-          RETURNING outcome
-        )
-        SELECT ARRAY(SELECT event_id FROM delivery) AS made, (SELECT outcome FROM receipt) AS outcome`,
-      ([row]) => ({ made: row?.made ?? [], outcome: row?.outcome ?? receipt.outcome })
-    )
+        ${update("receipts")}, ${update("receipts_by_month")}
+        SELECT ARRAY(SELECT m."eventId" FROM delivery d JOIN matching m ON m.id = d.id) AS made,
+          COALESCE((SELECT outcome FROM new_receipts), (SELECT outcome FROM new_receipts_by_month)) AS outcome`
+    return Effect.map(Effect.zipRight(addDayOf(sql, receivedAt), insert), ([row]) => ({
+      made: row?.made ?? [],
+      outcome: row?.outcome ?? receipt.outcome
+    }))
   }
 }))

@@ -228,7 +228,7 @@ export const refuseBody = (
       message:
         fields.length === 0
           ? "This operation takes no body."
-          : `This operation takes no body; it would ignore ${enumerated(fields)}.`,
+          : `This operation takes no body; it would ignore ${enumerated(fields.map((field) => `\`${field}\``))}.`,
       fields
     })
   })

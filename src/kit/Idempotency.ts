@@ -61,7 +61,7 @@ interface Stored {
 }
 
 /** JSON with sorted keys: the order of a body's keys makes no difference. */
-const canonical = (value: unknown): unknown => {
+export const canonical = (value: unknown): unknown => {
   if (Array.isArray(value)) {
     return value.map(canonical)
   }

@@ -30,6 +30,19 @@ export const RecoveryId = Uuid.pipe(Schema.brand("RecoveryId")).annotations({
 })
 export type RecoveryId = typeof RecoveryId.Type
 
+/** A checkout page's id. */
+export const CheckoutPageId = Uuid.pipe(Schema.brand("CheckoutPageId")).annotations({
+  identifier: "CheckoutPageId",
+  description: "The checkout page's id (UUID)"
+})
+export type CheckoutPageId = typeof CheckoutPageId.Type
+/** A replay's id. */
+export const EventReplayId = Uuid.pipe(Schema.brand("EventReplayId")).annotations({
+  identifier: "EventReplayId",
+  description: "The replay's id (UUID)"
+})
+export type EventReplayId = typeof EventReplayId.Type
+
 /** A new UUIDv7: ids sort by their time of creation. */
 export const newId: Effect.Effect<string> = Effect.sync(() => v7())
 
@@ -38,6 +51,9 @@ export const firstIdAt = (millis: number): string => {
   const hex = Math.max(0, Math.floor(millis)).toString(16).padStart(12, "0")
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
 }
+
+/** The time in a UUIDv7, in Unix milliseconds. */
+export const millisOf = (id: string): number => Number.parseInt(`${id.slice(0, 8)}${id.slice(9, 13)}`, 16)
 
 /** The namespace that delivery ids are derived in; must never change, or a repeated event would be delivered twice. */
 const deliveryNamespace = "0192f0c0-7a1e-7c52-9d3b-5f0e6a1c2b4d"
@@ -51,10 +67,32 @@ export const deliveryId = (options: {
   readonly endpointId: EndpointId
   readonly receivedAt: Date
 }): DeliveryId => {
-  // A hash available on every platform: this module holds schemas of the contract, which a client may import
-  const digest = parse(v5(`${options.eventId}\n${options.endpointId}`, deliveryNamespace))
+  const digest = digestOf(options.eventId, options.endpointId)
   const [a = 0, b = 0, c = 0, d = 0] = digest
   return DeliveryId.make(
     v7({ msecs: options.receivedAt.getTime(), random: digest, seq: ((a << 24) | (b << 16) | (c << 8) | d) >>> 0 })
   )
 }
+
+/** A hash available on every platform: this module holds schemas of the contract, which a client may import. */
+const digestOf = (...names: ReadonlyArray<string>): Uint8Array => parse(v5(names.join("\n"), deliveryNamespace))
+
+/**
+ * The id of the delivery that a replay makes of an event: a UUIDv7 of the replay's time, then of the event's to the
+ * second, then a hash. The same replay, event and endpoint always give the same id, so that a replay delivers an event
+ * once, and a replay's ids are in the order of its events.
+ *
+ * @param options.eventKey the event's id in the database, whose time is that of its receipt
+ */
+export const replayedDeliveryId = (options: {
+  readonly replayId: EventReplayId
+  readonly eventKey: string
+  readonly endpointId: EndpointId
+}): DeliveryId =>
+  DeliveryId.make(
+    v7({
+      msecs: millisOf(options.replayId),
+      random: digestOf(options.replayId, options.eventKey, options.endpointId),
+      seq: Math.floor(millisOf(options.eventKey) / 1000) >>> 0
+    })
+  )

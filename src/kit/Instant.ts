@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import { echoed } from "../bounds/Rules.ts"
 import { text } from "../bounds/Text.ts"
 
 const momentForm =
@@ -29,10 +30,12 @@ export const Instant = Schema.compose(
     max: 35,
     pattern: momentForm,
     rule: "must be a time in ISO 8601 with its zone, such as 2026-01-31T09:30:00Z"
-  }).pipe(
-    Schema.filter((written) => isDay(written) && isInYears(written), {
-      jsonSchema: { format: "date-time", examples: ["2026-01-31T09:30:00.000Z"] }
-    })
-  ),
+  })
+    .annotations(echoed)
+    .pipe(
+      Schema.filter((written) => isDay(written) && isInYears(written), {
+        jsonSchema: { format: "date-time", examples: ["2026-01-31T09:30:00.000Z"] }
+      })
+    ),
   Schema.Date
 )

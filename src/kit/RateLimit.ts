@@ -34,6 +34,8 @@ export interface Taking {
   readonly atLeast?: Statement.Fragment
   /** Tokens that were taken before and are reported only now. */
   readonly spent?: Statement.Fragment
+  /** Tokens that were taken before, not used, and are put back; never above the limit. */
+  readonly returned?: Statement.Fragment
 }
 
 /**
@@ -49,8 +51,8 @@ export const takeTokens = (
   // Only constants and settings, so that each limit has its own statement text
   const number = (value: number) => sql.literal(`${value}::float8`)
   const one = number(1)
-  const { atLeast = one, spent = number(0), wanted = one } = taking
-  const available = sql`(LEAST(${number(limit)}, b.tokens + ${number(limit / Duration.toSeconds(per))}
+  const { atLeast = one, returned = number(0), spent = number(0), wanted = one } = taking
+  const available = sql`(LEAST(${number(limit)}, b.tokens + ${returned} + ${number(limit / Duration.toSeconds(per))}
     * GREATEST(0, extract(epoch FROM clock_timestamp() - b.refilled_at))) - ${spent})`
   const granted = sql`CASE WHEN ${available} >= ${atLeast} THEN LEAST(${wanted}, floor(${available})) ELSE 0 END`
   return sql`

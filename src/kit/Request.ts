@@ -1,5 +1,5 @@
-import { Context, Schema } from "effect"
-import { rule } from "../bounds/Rules.ts"
+import { Context, Option, Schema, SchemaAST } from "effect"
+import { remark, rule } from "../bounds/Rules.ts"
 import { controls, text } from "../bounds/Text.ts"
 import { OrganizationId } from "./Ids.ts"
 
@@ -22,9 +22,24 @@ export const newRequestId = (): string => `req_${crypto.randomUUID().replaceAll(
 /** The page size of our own lists, by default. */
 export const defaultPageSize = 10
 
-/** A schema that refuses unknown keys and reports every refused field, not only the first (contract 3.2). */
+/** A page of a list, given the rows from its start on, one more than it holds if there are so many. */
+export const pageOf = <A>(rows: ReadonlyArray<A>, limit: number) => ({
+  data: rows.slice(0, limit),
+  has_more: rows.length > limit
+})
+
+/**
+ * A schema that refuses unknown keys and reports every refused field, not only the first (contract 3.2). It keeps its
+ * name in the documents, which further annotations would remove.
+ */
 export const strict = <A, I, R>(schema: Schema.Schema<A, I, R>): Schema.Schema<A, I, R> =>
-  schema.annotations({ parseOptions: { errors: "all", onExcessProperty: "error" } })
+  schema.annotations({
+    parseOptions: { errors: "all", onExcessProperty: "error" },
+    ...Option.match(SchemaAST.getIdentifierAnnotation(schema.ast), {
+      onNone: () => ({}),
+      onSome: (identifier) => ({ identifier })
+    })
+  })
 
 /** A key that may be absent; if present it has a value, never `undefined`. */
 export const optional = <A, I, R>(schema: Schema.Schema<A, I, R>) => Schema.optionalWith(schema, { exact: true })
@@ -57,7 +72,7 @@ export const ProviderId = text({
   pattern: /^[a-zA-Z0-9_]+$/,
   rule: "must be a provider object id: 3 to 255 letters, digits and underscores"
 }).annotations({
-  description: "The provider's object id",
+  description: "The provider's id of the object, with a prefix for its kind",
   examples: ["prod_Q1w2E3r4T5y6"]
 })
 
@@ -123,7 +138,10 @@ const integerFromQuery = (minimum: number, maximum: number, description: string,
       description,
       jsonSchema: { type: "integer", minimum, maximum }
     }),
-    Schema.NumberFromString.pipe(Schema.between(minimum, maximum))
+    Schema.NumberFromString.pipe(
+      Schema.int(),
+      Schema.between(minimum, maximum, { description, ...(unit === "" ? {} : remark(unit.trim())) })
+    )
   )
 
 /** `limit` of lists: 1 to 100, default 10. */

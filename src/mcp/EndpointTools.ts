@@ -15,16 +15,11 @@ import { Endpoints } from "../endpoints/Endpoints.ts"
 import { makeEndpointMutations } from "../endpoints/Mutations.ts"
 import { EventType, eventTypes } from "../events/Catalog.ts"
 import { EndpointId } from "../kit/Ids.ts"
-import { IdempotencyKey, noFields, optional, strict } from "../kit/Request.ts"
+import { IdempotencyKey, optional, strict } from "../kit/Request.ts"
 import { makeSendTest } from "../publishing/SendTest.ts"
-import { makeTool, type Tool } from "./Tool.ts"
+import { makeTool, NoArguments, type Tool } from "./Tool.ts"
 
 /** Tools for webhook destinations (contract 5.7). */
-
-/** No arguments. By itself, the JSON Schema of a struct without fields would accept anything. */
-const NoArguments = noFields("is unknown: this tool takes no arguments").annotations({
-  jsonSchema: { type: "object", properties: {}, required: [], additionalProperties: false }
-})
 
 const idempotencyKey = optional(
   IdempotencyKey.annotations({
@@ -92,7 +87,7 @@ export const makeEndpointTools: Effect.Effect<
       name: "create_webhook_endpoint",
       title: "Create a webhook endpoint",
       description:
-        "Creates an active endpoint that signed events are sent to. The answer holds its signing secret, `signingSecret`, which is shown only this once: give it to those who verify the events, and to nobody else.",
+        "Creates an active endpoint that signed events are sent to. The answer holds its signing secret, `signingSecret`, and the same as Standard Webhooks libraries take it, `standardWebhooksSecret`. Both are shown only this once: give them to those who verify the events, and to nobody else.",
       permission: "webhook-endpoints:write",
       annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
       input: CreateArguments,
@@ -171,7 +166,7 @@ export const makeEndpointTools: Effect.Effect<
       name: "rotate_webhook_secret",
       title: "Rotate a signing secret",
       description:
-        "Issues a new signing secret for an endpoint, shown only this once as `signingSecret`. For 24 hours new events carry signatures with the new and the previous secret; then the previous one is discarded. Only do this when asked: those who verify the events need the new secret within that time.",
+        "Issues a new signing secret for an endpoint, shown only this once as `signingSecret`, and as `standardWebhooksSecret` in the form of Standard Webhooks libraries. For 24 hours new events carry signatures with the new and the previous secret; then the previous one is discarded. Only do this when asked: those who verify the events need the new secret within that time.",
       permission: "webhook-endpoints:write",
       annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: false },
       input: strict(Schema.Struct({ endpointId, idempotencyKey })),

@@ -4,7 +4,9 @@ import { AuthenticationRequired, MethodNotAllowed, OriginNotTrusted, ValidationF
 import { type AuthenticationOptions, makeKeyAdmission } from "../identity/AuthenticationLive.ts"
 import { Principal } from "../identity/Principal.ts"
 import { annotateSpan } from "../telemetry/Spans.ts"
+import { makeResources } from "./Resources.ts"
 import { mcpPath } from "./RpcError.ts"
+import { chosenTools } from "./ToolFilter.ts"
 import { makeTools } from "./Tools.ts"
 
 /**
@@ -62,6 +64,7 @@ const protocol = Effect.promise(() => import("./McpServer.ts"))
 
 const makeHandler = Effect.fnUntraced(function* (options: McpOptions) {
   const tools = yield* makeTools
+  const resources = yield* makeResources
   const admit = yield* makeKeyAdmission
   return Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
@@ -87,9 +90,10 @@ const makeHandler = Effect.fnUntraced(function* (options: McpOptions) {
     if (Array.isArray(json)) {
       return yield* new ValidationFailed({ message: "Send one message per request." })
     }
+    const offered = { tools: yield* chosenTools(tools, request.originalUrl), resources }
     const { answerMessage } = yield* protocol
     const { status, text } = yield* Effect.provideService(
-      answerMessage(tools, { headers: headersOf(request), json }),
+      answerMessage(offered, { headers: headersOf(request), json }),
       Principal,
       principal
     )

@@ -1,4 +1,4 @@
-import { type ApiError, type ErrorBody, errorBody, retrySeconds } from "../errors/Errors.ts"
+import { type ApiError, type ErrorBody, errorBody, ResourceNotFound, retrySeconds } from "../errors/Errors.ts"
 import { MalformedJson } from "../kit/Body.ts"
 
 /** The path of the tool server. */
@@ -54,6 +54,29 @@ const refusal = (error: ApiError, requestId: string, id: MessageId | null, code:
 
 /** A documented error in the protocol's form: the error's `data` is the body that every operation returns. */
 export const rpcError = (error: ApiError, requestId: string): RpcError => refusal(error, requestId, null, codeOf(error))
+
+/** The protocol's own code for a resource that does not exist. */
+const noSuchResource = -32_002
+
+/** The answer to a message that asks for a resource that does not exist. */
+export const resourceNotFound = (requestId: string, id: MessageId): RpcError =>
+  refusal(
+    new ResourceNotFound({ message: "There is no such resource; resources/list lists the existing ones." }),
+    requestId,
+    id,
+    noSuchResource
+  )
+
+/**
+ * The challenge that HTTP requires of a 401, with the scheme that clients of the protocol send their keys in; with
+ * `invalid_token` if there was a key.
+ */
+export const challengeOf = (error: ApiError): Record<string, string> =>
+  error.status === 401
+    ? {
+        "www-authenticate": `Bearer realm="connected-payments"${error._tag === "AuthenticationRequired" ? "" : ', error="invalid_token"'}`
+      }
+    : {}
 
 /** The answer to a message whose `params` are not those of its method. */
 export const invalidParams = (error: ApiError, requestId: string, id: MessageId): RpcError =>

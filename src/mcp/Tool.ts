@@ -10,20 +10,26 @@ import {
   retrySeconds,
   ValidationFailed
 } from "../errors/Errors.ts"
+import { errorAttributes } from "../errors/ProviderAnswer.ts"
 import { requirePermission } from "../identity/Access.ts"
-import type { WebhookPermission } from "../identity/keys/Permissions.ts"
+import { isWebhookPermission, type Permission } from "../identity/keys/Permissions.ts"
 import { Principal, type PrincipalShape } from "../identity/Principal.ts"
-import { RequestId } from "../kit/Request.ts"
+import { noFields, RequestId } from "../kit/Request.ts"
 import { annotateRequest, annotateSpan } from "../telemetry/Spans.ts"
 import { type ObjectSchema, objectSchema } from "./JsonSchema.ts"
 
+/** A tool as clients see it. */
+type Listed = ListedTool & { readonly inputSchema: ObjectSchema; readonly outputSchema: ObjectSchema }
+
 /** A tool as the tool server lists and calls it. */
 export interface Tool {
-  readonly listed: ListedTool & { readonly inputSchema: ObjectSchema; readonly outputSchema: ObjectSchema }
+  readonly name: string
+  /** Made when it is first asked for: a process without agents makes no JSON Schemas of tools. */
+  readonly listed: Listed
   /** The schema of a call's arguments. */
   readonly input: Schema.Schema.AnyNoContext
   /** The permission that a call needs, the same as its operation of the HTTP API. */
-  readonly permission: WebhookPermission
+  readonly permission: Permission
   /**
    * Calls it with arguments as received. A refusal is an answer too: `isError`, with the documented
    * `{error, code, fields, requestId}` as its text (contract 12.1).
@@ -37,10 +43,12 @@ export interface ToolDefinition<A, I, B, J> {
   readonly title: string
   /** For the model that chooses among tools: what it does, when to use it, what to know about the answer. */
   readonly description: string
-  readonly permission: WebhookPermission
+  readonly permission: Permission
   readonly annotations: ToolAnnotations
   readonly input: Schema.Schema<A, I>
   readonly output: Schema.Schema<B, J>
+  /** The JSON Schema of the output, if it says more than `output`. */
+  readonly outputSchema?: ObjectSchema
   /** Returns the output, or the response of an operation that repeats safely, whose body is the encoded output. */
   readonly run: (
     principal: PrincipalShape,
@@ -48,9 +56,16 @@ export interface ToolDefinition<A, I, B, J> {
   ) => Effect.Effect<B | HttpServerResponse.HttpServerResponse, ApiError>
 }
 
-const answered = (json: unknown): CallToolResult => ({
+/** No arguments. By itself, the JSON Schema of a struct without fields would accept anything. */
+export const NoArguments = noFields("is unknown: this tool takes no arguments").annotations({
+  jsonSchema: { type: "object", properties: {}, required: [], additionalProperties: false }
+})
+
+const answered = (json: unknown, replayed = false): CallToolResult => ({
   content: [{ type: "text", text: JSON.stringify(json) }],
-  ...(Predicate.isRecord(json) ? { structuredContent: json } : {})
+  ...(Predicate.isRecord(json) ? { structuredContent: json } : {}),
+  // A tool's answer has no headers
+  ...(replayed ? { _meta: { "connected-payments/replayed": true } } : {})
 })
 
 const refused = (text: string, retryAfter: Duration.Duration | null = null): CallToolResult => ({
@@ -61,10 +76,10 @@ const refused = (text: string, retryAfter: Duration.Duration | null = null): Cal
 })
 
 /**
- * Records a refusal, which is not an HTTP failure, by its code on the tool's span, the request's span and its log line.
+ * Records a refusal, which is not an HTTP failure, by the attributes that name it on the tool's span, the request's span and its log line.
  */
-const noteRefusal = (code: string): Effect.Effect<void> =>
-  Effect.zipRight(annotateSpan({ "api.error.code": code }), annotateRequest({ "api.error.code": code }))
+const noteRefusal = (attributes: Readonly<Record<string, string>>): Effect.Effect<void> =>
+  Effect.zipRight(annotateSpan(attributes), annotateRequest(attributes))
 
 /** The code of a stored refusal. */
 const codeOf = Schema.decodeUnknown(Schema.parseJson(Schema.Struct({ code: Schema.String })))
@@ -74,8 +89,8 @@ const codeOf = Schema.decodeUnknown(Schema.parseJson(Schema.Struct({ code: Schem
  */
 const fromResponse = Effect.fnUntraced(function* (response: HttpServerResponse.HttpServerResponse) {
   const text = yield* Effect.promise(() => HttpServerResponse.toWeb(response).text())
-  if (response.status < 400) return answered(JSON.parse(text))
-  yield* noteRefusal((yield* Effect.orDie(codeOf(text))).code)
+  if (response.status < 400) return answered(JSON.parse(text), response.headers["idempotent-replayed"] === "true")
+  yield* noteRefusal({ "api.error.code": (yield* Effect.orDie(codeOf(text))).code })
   return refused(text)
 })
 
@@ -94,7 +109,7 @@ const fromFailure = (cause: Cause.Cause<ApiError>): Effect.Effect<CallToolResult
     } else if (error.status >= 500) {
       yield* Effect.logWarning(`A tool was answered ${error.code}`, error.cause)
     }
-    yield* noteRefusal(error.code)
+    yield* noteRefusal(errorAttributes(error))
     return refused(JSON.stringify(errorBody(error, yield* RequestId)), error.retryAfter)
   })
 }
@@ -104,14 +119,20 @@ export const makeTool = <A, I, B, J>(definition: ToolDefinition<A, I, B, J>): To
   const { annotations, description, input, name, output, permission, run, title } = definition
   const decode = Schema.decodeUnknown(input, { errors: "all", onExcessProperty: "error" })
   const encode = Schema.encode(output)
+  let listed: Listed | undefined
+  const makeListed = (): Listed => ({
+    name,
+    title,
+    description: `${description} Needs the ${isWebhookPermission(permission) ? "scope" : "permission"} ${permission}.`,
+    inputSchema: objectSchema(input, { open: false }),
+    outputSchema: definition.outputSchema ?? objectSchema(output, { open: true }),
+    annotations: { title, ...annotations }
+  })
   return {
-    listed: {
-      name,
-      title,
-      description: `${description} Needs the scope ${permission}.`,
-      inputSchema: objectSchema(input, { open: false }),
-      outputSchema: objectSchema(output, { open: true }),
-      annotations: { title, ...annotations }
+    name,
+    get listed() {
+      listed ??= makeListed()
+      return listed
     },
     input,
     permission,

@@ -7,7 +7,7 @@ import { orUnavailable, transaction, violates } from "../storage/Database.ts"
 import { type AccountStatus, accountStatus } from "./account/AccountStatus.ts"
 import { Provider } from "./Provider.ts"
 import type { ConnectedAccount, ProviderCall } from "./ProviderCall.ts"
-import type { ProviderCallFailure, ProviderFailure } from "./ProviderErrors.ts"
+import type { AccountAccessRevoked, ProviderCallFailure, ProviderFailure } from "./ProviderErrors.ts"
 
 /** The account can't be linked; nothing was changed. Only operators see this, since only they link accounts. */
 export class AccountTaken extends Data.TaggedError("AccountTaken")<{
@@ -110,23 +110,27 @@ const make = Effect.gen(function* () {
     }
   })
 
-  const confirmRevoked = Effect.fnUntraced(function* (tenant: Tenant, account: ConnectedAccount) {
+  const confirmRevoked = Effect.fnUntraced(function* (
+    tenant: Tenant,
+    account: ConnectedAccount,
+    { cause }: AccountAccessRevoked
+  ) {
     const isRevoked = yield* provider.retrieveAccount(account).pipe(
       Effect.as(false),
       Effect.catchTag("AccountAccessRevoked", () => Effect.succeed(true))
     )
     if (!isRevoked) {
       // The account can be read, so access was not revoked; only this operation is not allowed on it
-      return yield* new ProviderPermissionDenied()
+      return yield* new ProviderPermissionDenied({ cause })
     }
     yield* markDisconnected(tenant, account)
     // Earlier calls of the operation may have succeeded: a repeat after the account is linked again continues from there
-    return yield* new ProviderAccountNotConnected({ settles: "open" })
+    return yield* new ProviderAccountNotConnected({ settles: "open", cause })
   })
 
   const use: Accounts["Type"]["use"] = (tenant, call) =>
     Effect.flatMap(find(tenant), (account) =>
-      Effect.catchTag(call(account), "AccountAccessRevoked", () => confirmRevoked(tenant, account))
+      Effect.catchTag(call(account), "AccountAccessRevoked", (revoked) => confirmRevoked(tenant, account, revoked))
     )
 
   /** Stores a link, in a transaction. The statement itself checks the condition, so that concurrent links can't replace each other. */

@@ -2,6 +2,9 @@ import { HttpApi } from "@effect/platform"
 import { AccountApi } from "./account/Api.ts"
 import { BalanceTransactionsApi } from "./balance-transactions/Api.ts"
 import { CheckoutSessionsApi } from "./checkout/Api.ts"
+import { CheckoutPagesApi } from "./checkout-pages/Api.ts"
+import { CustomersApi } from "./customers/Api.ts"
+import { DisputesApi } from "./disputes/Api.ts"
 import { PaymentLinksApi } from "./payment-links/Api.ts"
 import { ChargesApi, PaymentIntentsApi } from "./payments/Api.ts"
 import { PayoutsApi } from "./payouts/Api.ts"
@@ -18,9 +21,12 @@ export const ProviderApi = HttpApi.make("provider")
   .add(CheckoutSessionsApi)
   .add(PromotionCodesApi)
   .add(PaymentLinksApi)
+  .add(CheckoutPagesApi)
   .add(ChargesApi)
   .add(PaymentIntentsApi)
   .add(RefundsApi)
+  .add(DisputesApi)
+  .add(CustomersApi)
   .add(SubscriptionsApi)
   .add(AccountApi)
   .add(BalanceTransactionsApi)

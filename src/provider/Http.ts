@@ -2,6 +2,9 @@ import { Layer } from "effect"
 import { accountHttp } from "./account/Http.ts"
 import { balanceTransactionsHttp } from "./balance-transactions/Http.ts"
 import { checkoutSessionsHttp } from "./checkout/Http.ts"
+import { checkoutPagesHttp } from "./checkout-pages/Http.ts"
+import { customersHttp } from "./customers/Http.ts"
+import { disputesHttp } from "./disputes/Http.ts"
 import { paymentLinksHttp } from "./payment-links/Http.ts"
 import { chargesHttp, paymentIntentsHttp } from "./payments/Http.ts"
 import { payoutsHttp } from "./payouts/Http.ts"
@@ -18,9 +21,12 @@ export const providerHttp = Layer.mergeAll(
   checkoutSessionsHttp,
   promotionCodesHttp,
   paymentLinksHttp,
+  checkoutPagesHttp,
   chargesHttp,
   paymentIntentsHttp,
   refundsHttp,
+  disputesHttp,
+  customersHttp,
   subscriptionsHttp,
   accountHttp,
   balanceTransactionsHttp,

@@ -2,6 +2,8 @@ import { Context } from "effect"
 import type { AccountPort } from "./account/Port.ts"
 import type { BalanceTransactionsPort } from "./balance-transactions/Port.ts"
 import type { CheckoutSessionsPort } from "./checkout/Port.ts"
+import type { CustomersPort } from "./customers/Port.ts"
+import type { DisputesPort } from "./disputes/Port.ts"
 import type { NotificationsPort } from "./notifications/Port.ts"
 import type { PaymentLinksPort } from "./payment-links/Port.ts"
 import type { PaymentsPort } from "./payments/Port.ts"
@@ -17,6 +19,8 @@ export interface ProviderShape
   extends AccountPort,
     BalanceTransactionsPort,
     CheckoutSessionsPort,
+    CustomersPort,
+    DisputesPort,
     NotificationsPort,
     PaymentLinksPort,
     PaymentsPort,

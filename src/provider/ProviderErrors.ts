@@ -27,7 +27,11 @@ export type ProviderFailure =
   | IdempotencyRequestInProgress
 
 /** The provider says that the platform has no access to this account, or no longer. `Accounts` confirms it first. */
-export class AccountAccessRevoked extends Data.TaggedError("AccountAccessRevoked")<{ readonly accountId: string }> {}
+export class AccountAccessRevoked extends Data.TaggedError("AccountAccessRevoked")<{
+  readonly accountId: string
+  /** The provider's answer, for operators. */
+  readonly cause?: unknown
+}> {}
 
 /** The errors of a single call to the provider. */
 export type ProviderCallFailure = ProviderFailure | AccountAccessRevoked

@@ -13,6 +13,8 @@ export const pathIdNames: FieldNames = Object.fromEntries(
   [
     "charge",
     "coupon",
+    "customer",
+    "dispute",
     "intent",
     "payment_intent",
     "payment_link",
@@ -20,6 +22,7 @@ export const pathIdNames: FieldNames = Object.fromEntries(
     "price",
     "product",
     "promotion_code",
+    "refund",
     "session",
     "subscription",
     "subscription_exposed_id"

@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { type Remark, remark } from "../bounds/Rules.ts"
+import { echoed, type Remark, remark } from "../bounds/Rules.ts"
 import { text } from "../bounds/Text.ts"
 import { optional, ProviderId, UnixSecondsFromQuery } from "../kit/Request.ts"
 
@@ -10,7 +10,7 @@ export const ProviderObject = Schema.Record({ key: Schema.String, value: Schema.
 })
 export type ProviderObject = typeof ProviderObject.Type
 
-/** A page of the provider's objects, newest first. */
+/** A page of the provider's objects, newest first; line items are in the order of the sale. */
 export const ProviderPage = Schema.Struct(
   { data: Schema.Array(ProviderObject), has_more: Schema.Boolean },
   Schema.Record({ key: Schema.String, value: Schema.Unknown })
@@ -30,6 +30,7 @@ export const Currency = text({
   pattern: /^[a-z]{3}$/,
   rule: "must be a lowercase ISO 4217 code, such as brl"
 }).annotations({
+  ...echoed,
   description: "Lowercase ISO 4217 code",
   examples: ["brl"]
 })
@@ -54,25 +55,46 @@ export const UnitAmount = Schema.Int.pipe(Schema.between(0, maximumAmount)).anno
   examples: [500]
 })
 
-/** Key-value pairs kept on an object, within the provider's bounds: 50 pairs, keys of 40 characters, values of 500. */
-export const Metadata = Schema.Record({
-  key: text({
-    min: 1,
-    max: 40,
-    pattern: /^[^[\]]+$/,
-    rule: "must have a key of 1 to 40 characters, without [ and ]"
-  }),
-  value: text({ max: 500 })
+/** A key of metadata, within the provider's bounds. */
+const MetadataKey = text({
+  min: 1,
+  max: 40,
+  pattern: /^[^[\]]+$/,
+  rule: "must have a key of 1 to 40 characters, without [ and ]"
 })
-  .pipe(
-    Schema.filter((pairs) => Object.keys(pairs).length <= 50 || "must have at most 50 pairs", {
-      jsonSchema: { maxProperties: 50 }
+
+/** A value of metadata, within the provider's bounds. */
+export const MetadataValue = text({ max: 500 })
+
+/** A value in a change of metadata: null removes its key, and so does an empty text. */
+export const MetadataChange = Schema.NullOr(MetadataValue)
+
+/** At most `max` pairs. */
+export const pairsOf = <V, I>(key: Schema.Schema<string>, value: Schema.Schema<V, I>, max: number) =>
+  Schema.Record({ key, value }).pipe(
+    Schema.filter((pairs) => Object.keys(pairs).length <= max || `must have at most ${max} pairs`, {
+      jsonSchema: { maxProperties: max }
     })
   )
-  .annotations({ description: "Up to 50 pairs; keys up to 40 characters without brackets, values up to 500" })
+
+/** What a change of metadata does, for the document. */
+export const mergedMetadata =
+  "Merged with the pairs that are there: other keys stay, and null or an empty value removes its key"
+
+/** Key-value pairs kept on an object, within the provider's bounds: 50 pairs, keys of 40 characters, values of 500. */
+export const Metadata = pairsOf(MetadataKey, MetadataValue, 50).annotations({
+  description: "Up to 50 pairs; keys up to 40 characters without brackets, values up to 500"
+})
+
+/** A change of an object's metadata, within the same bounds. */
+export const MetadataChanges = pairsOf(MetadataKey, MetadataChange, 50).annotations({ description: mergedMetadata })
 
 /** A text that the provider shows or keeps. */
 export const ProviderText = (max: number) => text({ min: 1, max })
+
+/** A text that an empty string removes from the object. */
+export const removable = <A extends string>(text: Schema.Schema<A, string>) =>
+  optional(Schema.Union(text, Schema.Literal("")).annotations({ description: "An empty string removes it" }))
 
 /** The id of another object, e.g. a price's product. */
 export const Reference = ProviderId
@@ -91,8 +113,18 @@ export const TaxBehavior = Schema.Literal("inclusive", "exclusive", "unspecified
 /** The quantity of a line item: 1 to 999999. */
 export const Quantity = Schema.Int.pipe(Schema.between(1, 999_999))
 
+/** The query of lists that can be narrowed to those of one payment; both together have to match. */
+export const ofPaymentFields = {
+  charge: optional(Reference.annotations({ description: "Only those of this charge" })),
+  payment_intent: optional(Reference.annotations({ description: "Only those of this payment" }))
+}
+
 /** The query of lists that can be narrowed by the time of creation: Unix seconds, both inclusive. */
 export const createdFields = {
   created_gte: optional(UnixSecondsFromQuery),
   created_lte: optional(UnixSecondsFromQuery)
 }
+
+/** What the description of an operation says of fields that say who paid (contract 4.14). */
+export const payerOf = (fields: string): string =>
+  `What says who paid, such as ${fields}, is null unless the credential also has the permission \`customers:read\`.`

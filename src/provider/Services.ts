@@ -1,5 +1,6 @@
 import type { SqlClient } from "@effect/sql"
 import { Layer } from "effect"
+import { ReturnUrls } from "../identity/return-urls/ReturnUrls.ts"
 import { Accounts } from "./Accounts.ts"
 import { CheckoutSessions } from "./checkout/CheckoutSessions.ts"
 import type { Provider } from "./Provider.ts"
@@ -9,11 +10,18 @@ import { Products } from "./products/Products.ts"
 import { PromotionCodes } from "./promotion-codes/PromotionCodes.ts"
 
 /** The services on connected accounts: linking, and the operations that take more than one call. */
-export type ProviderServices = Accounts | CheckoutSessions | PaymentLinks | Prices | Products | PromotionCodes
+export type ProviderServices =
+  | Accounts
+  | CheckoutSessions
+  | PaymentLinks
+  | Prices
+  | Products
+  | PromotionCodes
+  | ReturnUrls
 
 /** All services on connected accounts. */
 export const providerServicesLayer: Layer.Layer<ProviderServices, never, Provider | SqlClient.SqlClient> =
   Layer.mergeAll(CheckoutSessions.layer, PaymentLinks.layer, Products.layer, PromotionCodes.layer).pipe(
     Layer.provideMerge(Prices.layer),
-    Layer.provideMerge(Accounts.layer)
+    Layer.provideMerge(Layer.mergeAll(Accounts.layer, ReturnUrls.layer))
   )

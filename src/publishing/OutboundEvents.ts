@@ -70,10 +70,10 @@ export interface Published {
 export class EventNotPublishable extends Data.TaggedError("EventNotPublishable")<{
   /**
    * `unknown_type`: the catalog has no such type. `invalid_data`: the catalog's schema for the type refuses the data,
-   * or the data is not JSON. `invalid_id`: not 1 to 255 printable characters. `unknown_organization`: the service does
-   * not know the organization.
+   * or the data is not JSON. `too_large`: the envelope has more than 262,144 bytes. `invalid_id`: not 1 to 255 printable
+   * characters. `unknown_organization`: the service does not know the organization.
    */
-  readonly reason: "unknown_type" | "invalid_data" | "invalid_id" | "unknown_organization"
+  readonly reason: "unknown_type" | "invalid_data" | "too_large" | "invalid_id" | "unknown_organization"
   readonly message: string
   readonly cause?: unknown
 }> {}
@@ -115,6 +115,9 @@ export class OutboundEvents extends Context.Tag("connected-payments/publishing/O
     ): Effect.Effect<Published, EventNotPublishable | ServiceUnavailable, OutboundEvents> =>
       Effect.flatMap(OutboundEvents, ({ publish }) => publish(event))
 }
+
+/** What an envelope has at most, in bytes: a worker keeps those of a few thousand attempts in memory. */
+const maxEnvelopeBytes = 256 * 1024
 
 const wellFormedSource = /^[a-z][a-z0-9_]{0,39}$/
 const wellFormedId = /^[^\p{Cc}\p{Cs}]{1,255}$/u
@@ -223,4 +226,13 @@ const encode = (
       }),
     catch: (cause) =>
       new EventNotPublishable({ reason: "invalid_data", message: "The event can't be written as JSON.", cause })
-  })
+  }).pipe(
+    Effect.filterOrFail(
+      (envelope) => Buffer.byteLength(envelope) <= maxEnvelopeBytes,
+      () =>
+        new EventNotPublishable({
+          reason: "too_large",
+          message: `The event's envelope may have ${maxEnvelopeBytes} bytes of JSON at most. Send an id, and let the receiver ask for the rest.`
+        })
+    )
+  )

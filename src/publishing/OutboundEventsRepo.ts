@@ -45,10 +45,21 @@ export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
   insert: (tenant: Tenant, { event, receivedAt, sourceEventId, traceparent }: NewOutboundEvent) => {
     const of = parametersFor(sql, publicationValues([{ events: [event], receivedAt }]))
     const isNew = sql`EXISTS (SELECT 1 FROM event)`
+    const ofTenant = sql`organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}`
     return Effect.map(
       sql<StoredOutboundEvent>`
-        WITH ${sourcePart(sql, tenant, { providerEventId: null, sourceEventId, traceparent })},
-        ${matchingPart(sql, of)}, ${storingParts(sql, of, { deliveriesIf: isNew, skippedIf: isNew })}
+        WITH published AS (
+          INSERT INTO payments.published_events (organization_id, environment, id)
+          VALUES (${tenant.organizationId}, ${tenant.environment}, ${event.id})
+          ON CONFLICT (organization_id, environment, id) DO NOTHING
+          RETURNING 1
+        ), ${sourcePart(sql, tenant, { providerEventId: null, receivedAt, sourceEventId, traceparent })},
+        fresh AS (
+          SELECT * FROM source WHERE EXISTS (SELECT 1 FROM published)
+            -- Before events had tables by day, the event itself was the only record
+            AND NOT EXISTS (SELECT 1 FROM payments.events WHERE ${ofTenant} AND id = ${event.id})
+        ), ${matchingPart(sql, of)},
+        ${storingParts(sql, of, { from: "fresh", deliveriesIf: isNew, skippedIf: isNew })}
         SELECT ${isNew} AS "isNew", (SELECT count(*) FROM delivery)::int AS deliveries,
           (SELECT count(*) FROM skipped)::int AS skipped`,
       ([stored]) => stored ?? { isNew: false, deliveries: 0, skipped: 0 }

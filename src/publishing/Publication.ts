@@ -1,6 +1,8 @@
 import type { SqlClient, Statement } from "@effect/sql"
 import { type FilterSubjects, passes } from "../events/Filters.ts"
+import { storeSubjects } from "../events/StoredSubjects.ts"
 import { type EnqueueLease, enqueue, enqueueLeased } from "./Enqueue.ts"
+import { eventKey } from "./EventKey.ts"
 import type { MatchableEndpoint } from "./MatchableEndpoint.ts"
 import { type NewDelivery, newDeliveries, type Subscriber } from "./NewDelivery.ts"
 
@@ -16,6 +18,8 @@ export interface NewEvent {
   readonly type: string
   /** The exact text that is signed and sent. */
   readonly payload: string
+  /** What filters read besides the payload, in its stored form: see `StoredSubjects.ts`. Default: nothing. */
+  readonly filterSubjects?: string | null
   /** Includes paused endpoints, for which the event is recorded as skipped. */
   readonly matching: ReadonlyArray<Subscriber>
 }
@@ -41,6 +45,7 @@ export const matchEvent = <Type extends string>(
   id,
   type,
   payload,
+  filterSubjects: storeSubjects(id, subjects),
   matching: endpoints.filter(({ events, filters }) => events.includes(type) && passes(filters, { data, subjects }))
 })
 
@@ -53,8 +58,10 @@ export interface Publication {
 /** The values of the parts below, by name. Positions count the publications, from 1. */
 export interface PublicationValues {
   readonly eventIds: ReadonlyArray<string>
+  readonly eventKeys: ReadonlyArray<string>
   readonly eventTypes: ReadonlyArray<string>
   readonly eventPayloads: ReadonlyArray<string>
+  readonly eventSubjects: ReadonlyArray<string | null>
   readonly eventPositions: ReadonlyArray<number>
   /** One delivery for each event and endpoint, as JSON. */
   readonly deliveries: string
@@ -72,18 +79,26 @@ export const publicationValues = <P extends Publication>(
   offer: OfferDelivery<P> = () => false
 ): PublicationValues => {
   const events = publications.flatMap((publication, index) =>
-    publication.events.map((event) => ({ ...event, publication, position: index + 1 }))
+    publication.events.map((event) => ({
+      ...event,
+      publication,
+      key: eventKey(event.id, publication.receivedAt),
+      position: index + 1
+    }))
   )
   return {
     eventIds: events.map(({ id }) => id),
+    eventKeys: events.map(({ key }) => key),
     eventTypes: events.map(({ type }) => type),
     eventPayloads: events.map(({ payload }) => payload),
+    eventSubjects: events.map(({ filterSubjects = null }) => filterSubjects),
     eventPositions: events.map(({ position }) => position),
     deliveries: JSON.stringify(
-      events.flatMap(({ position, publication, ...event }) =>
+      events.flatMap(({ key, position, publication, ...event }) =>
         newDeliveries({ id: event.id, receivedAt: publication.receivedAt }, event.matching).map((delivery) => ({
           ...delivery,
           type: event.type,
+          key,
           position,
           leased: offer(delivery, event, publication)
         }))
@@ -98,14 +113,16 @@ export type PublicationParameters = Readonly<Record<keyof PublicationValues, Sta
 /** `PublicationParameters` for a statement with one publication. */
 export const parametersFor = (sql: SqlClient.SqlClient, values: PublicationValues): PublicationParameters => ({
   eventIds: sql`${values.eventIds}`,
+  eventKeys: sql`${values.eventKeys}`,
   eventTypes: sql`${values.eventTypes}`,
   eventPayloads: sql`${values.eventPayloads}`,
+  eventSubjects: sql`${values.eventSubjects}`,
   eventPositions: sql`${values.eventPositions}`,
   deliveries: sql`${values.deliveries}`
 })
 
 /** Where a publication comes from. */
-export interface PublicationSource {
+export interface PublicationSource extends Pick<Publication, "receivedAt"> {
   /** The provider event that it comes from; null if there is none. */
   readonly providerEventId: string | null
   /** What a skipped event names as its source. */
@@ -117,13 +134,43 @@ export interface PublicationSource {
 export const sourcePart = (
   sql: SqlClient.SqlClient,
   tenant: { readonly organizationId: string; readonly environment: string },
-  { providerEventId, sourceEventId, traceparent }: PublicationSource
+  { providerEventId, receivedAt, sourceEventId, traceparent }: PublicationSource
 ): Statement.Fragment => sql`
   source AS (
     SELECT 1::bigint AS position, ${tenant.organizationId}::uuid AS organization_id, ${tenant.environment}::text AS environment,
       ${providerEventId}::text AS provider_event_id, ${sourceEventId}::text AS source_event_id,
-      ${traceparent}::text AS traceparent
+      ${traceparent}::text AS traceparent, ${receivedAt.toISOString()}::timestamptz AS received_at
   )`
+
+/** The id under which an event is stored: its public one, if it was received before there were tables by day. */
+const storedId = (sql: SqlClient.SqlClient, source: string, publicId: string, key: string): Statement.Fragment =>
+  sql.literal(`CASE WHEN ${source}.received_at >= payments.partitioned_from() THEN ${key} ELSE ${publicId} END`)
+
+/** Deliveries to create of events that are stored, all to one endpoint. */
+export interface FurtherDeliveries {
+  readonly organizationId: string
+  readonly environment: string
+  readonly endpointId: string
+  /** The secrets that will sign, the current one first. */
+  readonly secretIds: ReadonlyArray<string>
+  readonly ids: ReadonlyArray<string>
+  /** The key of each one's event. */
+  readonly eventKeys: ReadonlyArray<string>
+}
+
+/**
+ * The parts `delivery` and `queued` for events that are stored already. A delivery that exists stays as it is: `delivery`
+ * holds only the new ones. The caller has locked the endpoint's row, and keeps the events' days: see `keepDays`.
+ */
+export const furtherDeliveries = (sql: SqlClient.SqlClient, of: FurtherDeliveries): Statement.Fragment => sql`
+  delivery AS (
+    INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, attempts)
+    SELECT ${of.organizationId}::uuid, ${of.environment}::text, d.id, ${of.endpointId}::uuid, d.event_id,
+      ${of.secretIds}::uuid[], '{}'
+    FROM unnest(${of.ids}::uuid[], ${of.eventKeys}::text[]) AS d (id, event_id)
+    ON CONFLICT (organization_id, environment, id) DO NOTHING
+    RETURNING *
+  ), queued AS (${enqueue(sql, "delivery")})`
 
 /** What differs between those who publish. */
 export interface PublicationRules {
@@ -153,9 +200,10 @@ export const matchingPart = (
   { admits }: Pick<PublicationRules, "admits"> = {}
 ): Statement.Fragment => sql`
   matching AS (
-    SELECT d.*, p.active
+    SELECT d.*, p.active, ${storedId(sql, "s", 'd."eventId"', "d.key")} AS stored_id
     FROM json_to_recordset(${of.deliveries}::json)
-      AS d (position bigint, id uuid, "endpointId" uuid, "eventId" text, "secretIds" uuid[], type text, leased boolean)
+      AS d (position bigint, id uuid, "endpointId" uuid, "eventId" text, key text, "secretIds" uuid[], type text,
+        leased boolean)
     JOIN source s ON s.position = d.position
     JOIN payments.endpoints p ON p.organization_id = s.organization_id AND p.environment = s.environment
       AND p.id = d."endpointId" AND p.deleted_at IS NULL
@@ -176,10 +224,12 @@ export const storingParts = (
   const from = sql.literal(rules.from ?? "source")
   return sql`
   event AS (
-    INSERT INTO payments.events (organization_id, environment, id, type, payload, provider_event_id)
-    SELECT s.organization_id, s.environment, e.id, e.type, e.payload, s.provider_event_id
-    FROM unnest(${of.eventIds}::text[], ${of.eventTypes}::text[], ${of.eventPayloads}::text[],
-      ${of.eventPositions}::bigint[]) AS e (id, type, payload, position)
+    INSERT INTO payments.events
+      (organization_id, environment, id, public_id, type, payload, filter_subjects, provider_event_id)
+    SELECT s.organization_id, s.environment, ${storedId(sql, "s", "e.id", "e.key")}, e.id, e.type, e.payload,
+      e.subjects, s.provider_event_id
+    FROM unnest(${of.eventIds}::text[], ${of.eventKeys}::text[], ${of.eventTypes}::text[], ${of.eventPayloads}::text[],
+      ${of.eventSubjects}::text[], ${of.eventPositions}::bigint[]) AS e (id, key, type, payload, subjects, position)
     JOIN ${from} s ON s.position = e.position
     WHERE ${admits?.("e.type") ?? always}
     ON CONFLICT (organization_id, environment, id) DO NOTHING
@@ -187,15 +237,16 @@ export const storingParts = (
   ), delivery AS (
     INSERT INTO payments.deliveries
       (organization_id, environment, id, endpoint_id, event_id, secret_ids, test, traceparent, attempts)
-    SELECT s.organization_id, s.environment, m.id, m."endpointId", m."eventId", m."secretIds",
+    SELECT s.organization_id, s.environment, m.id, m."endpointId", m.stored_id, m."secretIds",
       ${sql.literal(String(test))}, s.traceparent, '{}'
     FROM matching m JOIN ${from} s ON s.position = m.position WHERE m.active AND ${deliveriesIf}
     ON CONFLICT (organization_id, environment, id) DO NOTHING
     RETURNING *
   ), queued AS (${lease === undefined ? enqueue(sql, "delivery") : enqueueLeased(sql, "delivery", "matching", lease)}
   ), skipped AS (
-    INSERT INTO payments.skipped_events (organization_id, environment, endpoint_id, event_id, type, provider_event_id)
-    SELECT s.organization_id, s.environment, m."endpointId", m."eventId", m.type, s.source_event_id
+    INSERT INTO payments.skipped_events
+      (organization_id, environment, endpoint_id, event_id, event_key, type, provider_event_id)
+    SELECT s.organization_id, s.environment, m."endpointId", m."eventId", m.stored_id, m.type, s.source_event_id
     FROM matching m JOIN ${from} s ON s.position = m.position WHERE NOT m.active AND ${skippedIf}
     ON CONFLICT (organization_id, environment, endpoint_id, event_id) DO NOTHING
     RETURNING 1

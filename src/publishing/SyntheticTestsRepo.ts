@@ -75,7 +75,7 @@ export const makeSyntheticTestsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
         WITH counted AS (
           UPDATE payments.endpoints SET recent_tests = clock_timestamp() || recent_tests[1:${testsPerMinute - 1}::int]
           WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND id = ${endpointId}
-        ), ${sourcePart(sql, tenant, { providerEventId: null, sourceEventId: null, traceparent })},
+        ), ${sourcePart(sql, tenant, { providerEventId: null, sourceEventId: null, traceparent, receivedAt })},
         ${matchingPart(sql, of)}, ${storingParts(sql, of, { test: true, skippedIf: sql`false` })}
         SELECT id FROM delivery`,
       ([stored]) =>

@@ -1,5 +1,6 @@
 import { BlockList } from "node:net"
 import { Config, Option } from "effect"
+import { writtenReturnUrl } from "../bounds/ReturnUrl.ts"
 import {
   duration,
   flag,
@@ -28,8 +29,8 @@ import { group, optional, setting } from "./Setting.ts"
 
 const isPostgresUrl = (url: string): boolean => /^postgres(ql)?:\/\//.test(url) && URL.canParse(url)
 
-/** A page that payers return to. The provider replaces the marker, whose braces URL parsing has escaped. */
-const returnUrl = mapped(httpUrl, ({ href }) => href.replaceAll("%7BCHECKOUT_SESSION_ID%7D", "{CHECKOUT_SESSION_ID}"))
+/** A page that payers return to. */
+const returnUrl = mapped(httpUrl, writtenReturnUrl)
 
 const noNetworks = () => ({ unset: "none", value: new BlockList() })
 
@@ -106,15 +107,17 @@ export const definitions = {
       about: "calls to the provider at once, per connected account and process; more wait for their turn"
     })
   }),
-  /** The operator sets it, never a request (contract 4.3). */
+  /** For organizations without one of their own; never set by a request (contract 4.3). */
   checkoutSuccessUrl: optional("CHECKOUT_SUCCESS_URL", returnUrl, {
     unset: "a page of the service",
-    about: "where payers return to after payment; `{CHECKOUT_SESSION_ID}` is filled in",
+    about:
+      "where payers return to after payment, unless their organization has set a page of its own; `{CHECKOUT_SESSION_ID}` is filled in",
     production: "required"
   }),
   checkoutCancelUrl: optional("CHECKOUT_CANCEL_URL", returnUrl, {
     unset: "a page of the service",
-    about: "where payers return to if they cancel; `{CHECKOUT_SESSION_ID}` is filled in",
+    about:
+      "where payers return to if they cancel, unless their organization has set a page of its own; `{CHECKOUT_SESSION_ID}` is filled in",
     production: "required"
   }),
   /** The first key encrypts; all decrypt. */
@@ -179,6 +182,10 @@ export const definitions = {
   endpointLimit: setting("ENDPOINT_LIMIT", whole({ min: 1, max: 1000 }), {
     default: 16,
     about: "endpoints per organization and environment"
+  }),
+  eventStreamLimit: setting("EVENT_STREAM_LIMIT", whole({ min: 1, max: 10_000 }), {
+    default: 100,
+    about: "streams of sandbox events that are open at once per process, at most 5 of them of one organization"
   }),
   delivery: group({
     timeout: setting("DELIVERY_TIMEOUT", duration({ min: "100 millis" }), {

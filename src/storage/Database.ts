@@ -217,6 +217,10 @@ export const orUnavailable = <A, E, R>(
     return isUnavailable(error) ? Effect.fail(new ServiceUnavailable({ cause: error })) : Effect.die(error)
   })
 
+/** Whether a statement did not get a lock: it waited longer than its `lock_timeout`, or was part of a deadlock. */
+export const isWithoutLock = (error: unknown): boolean =>
+  error instanceof SqlError.SqlError && ["55P03", "40P01"].includes(sqlState(error) ?? "")
+
 const isRetryable = (error: unknown): boolean =>
   error instanceof SqlError.SqlError && ["40001", "40P01"].includes(sqlState(error) ?? "")
 

@@ -1,6 +1,15 @@
-import { Migrator, SqlClient, type SqlError } from "@effect/sql"
-import { Data, Duration, Effect, Layer, Schedule } from "effect"
-import { reservedConnections } from "./Database.ts"
+import { Migrator, SqlClient, SqlError } from "@effect/sql"
+import { Data, Duration, Effect, Layer, Predicate, Schedule } from "effect"
+import { isWithoutLock, reservedConnections } from "./Database.ts"
+import {
+  abandonDayPartitions,
+  addDays,
+  eventIndexPreparation,
+  eventsByPayment,
+  eventsByPublicId,
+  lockPatience,
+  prepareDayPartitions
+} from "./DayPartitions.ts"
 import initial from "./migrations/0001_initial.ts"
 import access from "./migrations/0002_access.ts"
 import productImages from "./migrations/0003_product_images.ts"
@@ -14,6 +23,15 @@ import unreadableNotifications from "./migrations/0010_unreadable_notifications.
 import idempotencyTries from "./migrations/0011_idempotency_tries.ts"
 import provenanceAndSessions from "./migrations/0012_provenance_and_sessions.ts"
 import tenantVersions from "./migrations/0013_tenant_versions.ts"
+import dayPartitions from "./migrations/0014_day_partitions.ts"
+import returnUrls from "./migrations/0015_return_urls.ts"
+import eventStream from "./migrations/0016_event_stream.ts"
+import checkoutPages from "./migrations/0017_checkout_pages.ts"
+import eventReplays from "./migrations/0018_event_replays.ts"
+import receiptMonths from "./migrations/0019_receipt_months.ts"
+import eventsByPaymentIndex from "./migrations/0020_events_by_payment.ts"
+import cluster from "./migrations/0021_cluster.ts"
+import { abandonReceiptMonths, addReceiptMonths, prepareReceiptMonths } from "./ReceiptMonths.ts"
 
 /**
  * All migrations, in order. They are registered here rather than read from a folder, so that they survive bundling; a
@@ -32,8 +50,32 @@ export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.Sq
   "0010_unreadable_notifications": unreadableNotifications,
   "0011_idempotency_tries": idempotencyTries,
   "0012_provenance_and_sessions": provenanceAndSessions,
-  "0013_tenant_versions": tenantVersions
+  "0013_tenant_versions": tenantVersions,
+  "0014_day_partitions": dayPartitions,
+  "0015_return_urls": returnUrls,
+  "0016_event_stream": eventStream,
+  "0017_checkout_pages": checkoutPages,
+  "0018_event_replays": eventReplays,
+  "0019_receipt_months": receiptMonths,
+  "0020_events_by_payment": eventsByPaymentIndex,
+  "0021_cluster": cluster
 }
+
+/** What comes before a migration that would take long on large tables. */
+interface Preparation {
+  /** In transactions of its own, while the service works. Repeating it does no harm. */
+  readonly prepare: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>
+  /** Undoes it if it, or the migration, fails. */
+  readonly abandon: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient>
+}
+
+/** By the id of the migration. The migrations before it have a transaction of their own. */
+const preparations: ReadonlyMap<number, Preparation> = new Map([
+  [14, { prepare: prepareDayPartitions, abandon: abandonDayPartitions }],
+  [18, eventIndexPreparation(eventsByPublicId)],
+  [19, { prepare: prepareReceiptMonths, abandon: abandonReceiptMonths }],
+  [20, eventIndexPreparation(eventsByPayment)]
+])
 
 /** The schema could not be brought up to date; the message names the migration. For operators. */
 export class MigrationFailed extends Data.TaggedError("MigrationFailed")<{
@@ -45,11 +87,47 @@ export class MigrationFailed extends Data.TaggedError("MigrationFailed")<{
 const migrationLock = 5_190_277_301
 
 /** How long a starting process waits for another one's migrations. */
-const lockPatience = Duration.minutes(5)
+const turnPatience = Duration.minutes(5)
+
+const table = "payments.migrations"
+
+/** Applies the migrations before this id that have not been applied yet, in one transaction. */
+const applyBefore = (id: number) =>
+  Migrator.make({})({
+    loader: Migrator.fromRecord(
+      Object.fromEntries(Object.entries(migrations).filter(([key]) => Number.parseInt(key, 10) < id))
+    ),
+    table
+  }).pipe(
+    Effect.catchAllDefect((cause) => new MigrationFailed({ message: describeDefect(cause), cause })),
+    Effect.catchTag("MigrationError", (cause) => new MigrationFailed({ message: cause.message, cause })),
+    Effect.retry({ while: (error) => isWithoutLock(rootOf(error)), schedule: lockPatience })
+  )
+
+/** The error that a chain of causes began with. */
+const rootOf = (error: unknown): unknown =>
+  Predicate.hasProperty(error, "cause") && !(error instanceof SqlError.SqlError) ? rootOf(error.cause) : error
+
+const isAppliedYet = (id: number) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.map(sql`SELECT 1 FROM payments.migrations WHERE migration_id = ${id}`, (rows) => rows.length > 0)
+  )
+
+const applyAll = Effect.gen(function* () {
+  for (const [id, { abandon, prepare }] of preparations) {
+    yield* applyBefore(id)
+    if (yield* isAppliedYet(id)) continue
+    yield* Effect.zipRight(prepare, applyBefore(id + 1)).pipe(Effect.onError(() => Effect.ignoreLogged(abandon)))
+  }
+  yield* applyBefore(Number.POSITIVE_INFINITY)
+  yield* addDays
+  yield* addReceiptMonths
+})
 
 /**
- * Brings the schema `payments` up to date. Safe when any number of processes start at once: one migrates while it holds
- * a session-level advisory lock, the others wait and find nothing to do.
+ * Brings the schema `payments` up to date, and adds the tables for the days and months that begin. Safe when any number
+ * of processes start at once: one migrates while it holds a session-level advisory lock, the others wait and find nothing
+ * to do.
  */
 export const migrate: Effect.Effect<void, MigrationFailed | SqlError.SqlError, SqlClient.SqlClient> = Effect.scoped(
   Effect.gen(function* () {
@@ -65,18 +143,14 @@ export const migrate: Effect.Effect<void, MigrationFailed | SqlError.SqlError, S
         ),
         Effect.retry({
           while: (error) => error._tag === "MigrationFailed",
-          schedule: Schedule.spaced("100 millis").pipe(Schedule.upTo(lockPatience))
+          schedule: Schedule.spaced("100 millis").pipe(Schedule.upTo(turnPatience))
         })
       ),
       // Closing the session releases the lock as well, so a failure here may be ignored
       () => Effect.ignore(connection.execute(`SELECT pg_advisory_unlock(${migrationLock})`, [], undefined))
     )
     yield* sql`CREATE SCHEMA IF NOT EXISTS payments`
-    yield* Migrator.make({})({ loader: Migrator.fromRecord(migrations), table: "payments.migrations" }).pipe(
-      Effect.provideService(SqlClient.SqlClient, sql),
-      Effect.catchAllDefect((cause) => new MigrationFailed({ message: describeDefect(cause), cause })),
-      Effect.catchTag("MigrationError", (cause) => new MigrationFailed({ message: cause.message, cause }))
-    )
+    yield* Effect.provideService(applyAll, SqlClient.SqlClient, sql)
   })
 ).pipe(Effect.withSpan("Migrations.migrate"))
 

@@ -17,7 +17,8 @@ const timeText = (time: number): string => {
  * hand if the parts need no escapes.
  */
 export const jsonLine = ({ attributes, level, message, span, time }: LogLine): string => {
-  const ids = span === null ? "" : `,"trace_id":"${span.traceId}","span_id":"${span.spanId}"`
+  const ids =
+    typeof span !== "object" || span === null ? "" : `,"trace_id":"${span.traceId}","span_id":"${span.spanId}"`
   const rest = JSON.stringify(attributes)
   const head = `{"time":"${timeText(time)}","level":"${level}","message":${JSON.stringify(message)}${ids}`
   return rest.length > 2 ? `${head},${rest.slice(1)}` : `${head}}`
@@ -34,17 +35,13 @@ const colors: Readonly<Record<LineLevel, number>> = { TRACE: 90, DEBUG: 90, INFO
 export const prettyLine =
   (inColor: boolean) =>
   ({ attributes, level, message, time }: LogLine): string => {
-    const { cause, ...rest } = attributes
-    const shown = Object.entries(rest).flatMap(([name, value]) =>
-      value === undefined || quietAttributes.has(name) ? [] : [`${name}=${asText(value)}`]
-    )
     const padded = level.padEnd(5)
-    const line = [
-      new Date(time).toISOString().slice(11, 23),
-      inColor ? `\u001b[${colors[level]}m${padded}\u001b[0m` : padded,
-      message,
-      ...shown
-    ].join(" ")
+    let line = `${timeText(time).slice(11, 23)} ${inColor ? `\u001b[${colors[level]}m${padded}\u001b[0m` : padded} ${message}`
+    for (const name in attributes) {
+      const value = attributes[name]
+      if (value !== undefined && name !== "cause" && !quietAttributes.has(name)) line += ` ${name}=${asText(value)}`
+    }
+    const { cause } = attributes
     return cause === undefined ? line : `${line}\n${asText(cause)}`
   }
 

@@ -13,8 +13,8 @@ export interface LogLine {
   readonly message: string
   /** In Unix milliseconds. */
   readonly time: number
-  /** The span that it belongs to. */
-  readonly span: { readonly traceId: string; readonly spanId: string; readonly sampled: boolean } | null
+  /** The span that it belongs to; null if nothing is traced. */
+  readonly span: { readonly traceId: string; readonly spanId: string; readonly sampled: boolean } | "not sampled" | null
   /** With the same names as on spans; undefined ones are left out. */
   readonly attributes: Readonly<Record<string, unknown>>
 }

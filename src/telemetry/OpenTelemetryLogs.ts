@@ -32,6 +32,13 @@ const logExporter = (protocol: Protocol) =>
       : import("@opentelemetry/exporter-logs-otlp-proto")
   ).pipe(Effect.map(({ OTLPLogExporter }) => new OTLPLogExporter()))
 
+/**
+ * Whether a line is exported. Like its span, what went well is left out if the trace is not sampled: a line for each
+ * attempt would cost more than the rest of its delivery. What went wrong is always exported.
+ */
+const isExported = ({ level, span }: LogLine): boolean =>
+  severities[level] >= severities.WARN || span === null || (span !== "not sampled" && span.sampled)
+
 /** Exports messages and lines, in addition to writing them. */
 export const exportLogs = (resource: Resource, protocol: Protocol): Effect.Effect<Export> =>
   Effect.gen(function* () {
@@ -43,14 +50,15 @@ export const exportLogs = (resource: Resource, protocol: Protocol): Effect.Effec
       processors: [new BatchLogRecordProcessor({ exporter, scheduledDelayMillis })]
     })
     const logger = provider.getLogger("connected-payments", version)
-    const emit = (line: LogLine) =>
+    const emit = (line: LogLine) => {
+      if (!isExported(line)) return
       logger.emit({
         timestamp: line.time,
         severityNumber: severities[line.level],
         severityText: line.level,
         body: line.message,
         attributes: attributesOf(line),
-        ...(line.span === null
+        ...(line.span === null || line.span === "not sampled"
           ? {}
           : {
               context: trace.setSpanContext(ROOT_CONTEXT, {
@@ -60,6 +68,7 @@ export const exportLogs = (resource: Resource, protocol: Protocol): Effect.Effec
               })
             })
       })
+    }
     const lines = Layer.succeed(LogLines, {
       writes: written?.writes ?? (() => true),
       requests: written?.requests ?? true,

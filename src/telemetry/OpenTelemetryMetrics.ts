@@ -19,8 +19,11 @@ import { eventLoopMetrics } from "./ProcessMetrics.ts"
 /** How long observations before an export may take; after that, the previous values are exported again. */
 const lookWithin = "5 seconds"
 
-/** Whether a metric is Effect's own about fibers: those are registered but not kept, since that costs every fiber. */
-const isRuntimes = (name: string): boolean => name.startsWith("effect_fiber_")
+/**
+ * Whether a metric is Effect's own: those about fibers are registered but not kept, since that costs every fiber, and what
+ * those of the cluster say is in one of ours.
+ */
+const isEffects = (name: string): boolean => /^effect_(fiber|cluster)_/.test(name)
 
 /** Attributes that are numbers; Effect's registry keeps all of them as text. */
 const numbers = ["http.response.status_code"]
@@ -48,7 +51,7 @@ const lookingFirst = (producer: MetricProducer, look: () => Promise<unknown>): M
     for (const scope of collected.resourceMetrics.scopeMetrics) {
       scope.scope = { name: "connected-payments", version }
       scope.metrics = scope.metrics
-        .filter(({ descriptor }) => !isRuntimes(descriptor.name))
+        .filter(({ descriptor }) => !isEffects(descriptor.name))
         .map(withValues)
         .filter(({ dataPoints }) => dataPoints.length > 0)
       for (const { dataPoints } of scope.metrics) {

@@ -1,5 +1,8 @@
 import * as HttpTraceContext from "@effect/platform/HttpTraceContext"
-import { Context, Effect, Exit, type Fiber, FiberRef, Option, type Tracer } from "effect"
+import { Context, DefaultServices, Effect, Exit, type Fiber, FiberRef, Option, Tracer } from "effect"
+
+/** The default tracer, which keeps nothing: the one in use if traces are off. */
+export const discardingTracer: Tracer.Tracer = Context.get(DefaultServices.liveServices, Tracer.Tracer)
 
 /**
  * Facts about the request that a fiber serves, for its log line and for links to its trace: gathered as they become
@@ -17,19 +20,29 @@ export class RequestFacts extends Context.Tag("connected-payments/telemetry/Requ
 const factsOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): RequestFacts["Type"] | undefined =>
   Option.getOrUndefined(Context.getOption(fiber.currentContext, RequestFacts))
 
+const annotateCurrent = (
+  { currentSpan }: Fiber.RuntimeFiber<unknown, unknown>,
+  attributes: Readonly<Record<string, unknown>>
+): void => {
+  if (currentSpan?._tag !== "Span" || !currentSpan.sampled) return
+  for (const name of Object.keys(attributes)) currentSpan.attribute(name, attributes[name])
+}
+
 /**
- * Adds attributes to the current span, if one is recorded, and to the facts about the request.
- * `Effect.annotateCurrentSpan` fails internally, with a stack trace, if there is none, which costs an untraced request
- * more than its work.
+ * Adds attributes to the current span alone, if one is recorded: for steps of a request, whose attributes are not the
+ * request's. `Effect.annotateCurrentSpan` fails internally, with a stack trace, if there is none, which costs an
+ * untraced request more than its work.
  */
+export const annotateOwnSpan = (attributes: Readonly<Record<string, unknown>>): Effect.Effect<void> =>
+  Effect.withFiberRuntime((fiber) => {
+    annotateCurrent(fiber, attributes)
+    return Effect.void
+  })
+
+/** Adds attributes to the current span, if one is recorded, and to the facts about the request. */
 export const annotateSpan = (attributes: Readonly<Record<string, unknown>>): Effect.Effect<void> =>
   Effect.withFiberRuntime((fiber) => {
-    const span = fiber.currentSpan
-    if (span?._tag === "Span" && span.sampled) {
-      for (const name of Object.keys(attributes)) {
-        span.attribute(name, attributes[name])
-      }
-    }
+    annotateCurrent(fiber, attributes)
     const facts = factsOf(fiber)
     if (facts !== undefined) Object.assign(facts.attributes, attributes)
     return Effect.void

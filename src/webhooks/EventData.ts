@@ -2,7 +2,7 @@
 
 /** A payment that was received: `data` of `payment.succeeded`, `milestone.first_payment`. */
 export interface PaymentSucceededData {
-  /** The payment (payment intent) */
+  /** The provider's id of the payment (payment intent): guard the effect by it */
   readonly payment_id: string
   /** What was received, in the smallest currency unit */
   readonly amount_received: number
@@ -12,7 +12,7 @@ export interface PaymentSucceededData {
 
 /** An attempt to pay that failed: `data` of `payment.failed`. */
 export interface PaymentFailedData {
-  /** The payment (payment intent) */
+  /** The provider's id of the payment (payment intent): guard the effect by it */
   readonly payment_id: string
   /** What should have been received, in the smallest currency unit */
   readonly amount: number
@@ -24,9 +24,9 @@ export interface PaymentFailedData {
 
 /** A charge that was refunded in part or in full: `data` of `payment.refunded`. */
 export interface PaymentRefundedData {
-  /** The charge */
+  /** The provider's id of the charge that was refunded */
   readonly charge_id: string
-  /** The payment (payment intent) */
+  /** The provider's id of the payment (payment intent): guard the effect by it */
   readonly payment_id: string | null
   /** How much of the charge has been refunded so far, in the smallest currency unit */
   readonly amount_refunded: number
@@ -38,9 +38,9 @@ export interface PaymentRefundedData {
 
 /** A dispute that was opened: `data` of `dispute.created`. */
 export interface DisputeCreatedData {
-  /** The dispute */
+  /** The provider's id of the dispute */
   readonly dispute_id: string
-  /** The charge */
+  /** The provider's id of the disputed charge */
   readonly charge_id: string
   /** The payment (payment intent) */
   readonly payment_id: string | null
@@ -54,9 +54,9 @@ export interface DisputeCreatedData {
 
 /** A dispute that has ended: `data` of `dispute.closed`. */
 export interface DisputeClosedData {
-  /** The dispute */
+  /** The provider's id of the dispute */
   readonly dispute_id: string
-  /** The charge */
+  /** The provider's id of the disputed charge */
   readonly charge_id: string
   /** The payment (payment intent) */
   readonly payment_id: string | null
@@ -73,7 +73,7 @@ export interface DisputeClosedData {
  * `checkout.payment_failed`.
  */
 export interface CheckoutData {
-  /** The checkout session */
+  /** The provider's id of the checkout session */
   readonly session_id: string
   /** What the session is for: payment, subscription or setup */
   readonly mode: string
@@ -95,9 +95,9 @@ export interface CheckoutData {
 
 /** A subscription and its status: `data` of `subscription.created`, `subscription.canceled`. */
 export interface SubscriptionData {
-  /** The subscription */
+  /** The provider's id of the subscription */
   readonly subscription_id: string
-  /** The customer */
+  /** The provider's id of the customer who subscribed */
   readonly customer_id: string
   /** The subscription's status, in the provider's words, e.g. active */
   readonly status: string
@@ -105,9 +105,9 @@ export interface SubscriptionData {
 
 /** A renewal that was paid: `data` of `subscription.renewed`. */
 export interface SubscriptionRenewedData {
-  /** The subscription */
+  /** The provider's id of the subscription */
   readonly subscription_id: string
-  /** The invoice */
+  /** The provider's id of the invoice */
   readonly invoice_id: string
   /** What was paid on the invoice, in the smallest currency unit */
   readonly amount_paid: number
@@ -117,9 +117,9 @@ export interface SubscriptionRenewedData {
 
 /** An invoice whose payment failed: `data` of `subscription.payment_failed`. */
 export interface SubscriptionPaymentFailedData {
-  /** The subscription */
+  /** The provider's id of the subscription */
   readonly subscription_id: string
-  /** The invoice */
+  /** The provider's id of the invoice */
   readonly invoice_id: string
   /** The amount due on the invoice, in the smallest currency unit */
   readonly amount_due: number
@@ -131,7 +131,7 @@ export interface SubscriptionPaymentFailedData {
 
 /** A payout that was paid: `data` of `payout.paid`. */
 export interface PayoutPaidData {
-  /** The payout */
+  /** The provider's id of the payout */
   readonly payout_id: string
   /** The payout's amount, in the smallest currency unit */
   readonly amount: number
@@ -143,7 +143,7 @@ export interface PayoutPaidData {
 
 /** A payout that failed: `data` of `payout.failed`. */
 export interface PayoutFailedData {
-  /** The payout */
+  /** The provider's id of the payout */
   readonly payout_id: string
   /** The payout's amount, in the smallest currency unit */
   readonly amount: number
@@ -155,7 +155,7 @@ export interface PayoutFailedData {
 
 /** A payout and its status: `data` of `payout.created`, `payout.updated`. */
 export interface PayoutData {
-  /** The payout */
+  /** The provider's id of the payout */
   readonly payout_id: string
   /** The payout's amount, in the smallest currency unit */
   readonly amount: number
@@ -171,7 +171,7 @@ export interface PayoutData {
 
 /** A payout that was canceled: `data` of `payout.canceled`. */
 export interface PayoutCanceledData {
-  /** The payout */
+  /** The provider's id of the payout */
   readonly payout_id: string
   /** The payout's amount, in the smallest currency unit */
   readonly amount: number
@@ -181,7 +181,7 @@ export interface PayoutCanceledData {
 
 /** The connected account's status: `data` of `account.updated`. */
 export interface AccountUpdatedData {
-  /** The provider account */
+  /** The provider's id of the connected account */
   readonly account_id: string
   /** Whether this is about the provider's live mode */
   readonly livemode: boolean

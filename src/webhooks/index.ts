@@ -6,6 +6,7 @@
  *   within a bound, verify it, call `onEvent`, and answer 204, 400, 413 or 503.
  * - To answer yourself: `verifyNodeWebhook`, `verifyFetchWebhook`.
  * - With only the bytes and the header: `verifyWebhook`.
+ * - For a library of Standard Webhooks instead: `standardWebhooksSecret`.
  *
  * A verified event is genuine, but still only news: recognize `test`, deduplicate by `id`, and match the
  * payment with your own order, its amount and currency before any effect.
@@ -25,6 +26,7 @@ export {
   type WebhookHandlerOptions,
   type WebhookRequest
 } from "./Receive.ts"
+export { standardWebhooksSecret } from "./StandardWebhooks.ts"
 export {
   type VerifyWebhookOptions,
   verifyWebhook,

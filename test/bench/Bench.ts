@@ -15,7 +15,7 @@ export interface Bench {
   readonly name: string
   /** What it measures, for the list of benchmarks. */
   readonly about: string
-  /** Says what it is doing on standard error; at most 3 minutes. */
+  /** Says what it is doing on standard error; at most 3 minutes, but for `soak`. */
   readonly run: Effect.Effect<ReadonlyArray<Figure>, unknown, Scope.Scope>
 }
 

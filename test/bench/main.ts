@@ -11,6 +11,8 @@ import { memoryBench } from "./memory/Memory.ts"
 import { neighbourBench } from "./neighbour/Neighbour.ts"
 import { peersBench } from "./peers/Peers.ts"
 import { providerBench } from "./provider/Provider.ts"
+import { soakBench } from "./soak/Soak.ts"
+import { workersBench } from "./workers/Workers.ts"
 
 /**
  * `npm run bench -- <name>`: a table for people, then a line of JSON per figure. `all` runs one bench after the other and
@@ -23,6 +25,7 @@ const benches: ReadonlyArray<Bench> = [
   providerBench,
   inboundBench,
   deliveriesBench,
+  workersBench,
   latencyBench,
   growthBench,
   neighbourBench,
@@ -30,11 +33,14 @@ const benches: ReadonlyArray<Bench> = [
   peersBench
 ]
 
+/** Those that take longer than all others together; `all` leaves them out. */
+const longBenches: ReadonlyArray<Bench> = [soakBench]
+
 const usage = [
   "Usage: npm run bench -- <name>",
   "",
-  ...benches.map(({ about, name }) => `  ${name.padEnd(12)}${about}`),
-  `  ${"all".padEnd(12)}all of them, in about 25 minutes`
+  ...[...benches, ...longBenches].map(({ about, name }) => `  ${name.padEnd(12)}${about}`),
+  `  ${"all".padEnd(12)}all of them but ${longBenches.map(({ name }) => name).join(", ")}, in about 25 minutes`
 ].join("\n")
 
 const runAll = Effect.gen(function* () {
@@ -69,7 +75,7 @@ const runAll = Effect.gen(function* () {
 
 const run = Effect.gen(function* () {
   const name = process.argv[2]
-  const bench = benches.find((one) => one.name === name)
+  const bench = [...benches, ...longBenches].find((one) => one.name === name)
   if (bench === undefined && name !== "all") {
     yield* Console.error(usage)
     process.exitCode = 2

@@ -18,6 +18,10 @@ const bare = { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "" 
 /** A command that is under way. */
 export interface Started {
   readonly ended: Effect.Effect<Ended>
+  /** What it has printed so far. */
+  readonly printed: () => Readonly<Record<"stdout" | "stderr", string>>
+  /** Ctrl-C; returns how it ended. */
+  readonly interrupt: Effect.Effect<Ended>
   readonly stop: Effect.Effect<Ended>
 }
 
@@ -54,7 +58,11 @@ export const startCli = (
         Effect.sync(() => child.kill("SIGTERM")),
         ended
       )
-      return { ended, stop }
+      const interrupt = Effect.zipRight(
+        Effect.sync(() => child.kill("SIGINT")),
+        ended
+      )
+      return { ended, printed: () => ({ ...output }), interrupt, stop }
     }),
     ({ stop }) => stop
   )

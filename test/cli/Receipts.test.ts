@@ -48,7 +48,7 @@ const receiptOf = (tenant: Tenant, type: string) =>
       `the receipt of ${type}`,
       Effect.map(
         sql<{ id: string }>`
-          SELECT provider_event_id AS id FROM payments.receipts WHERE organization_id = ${tenant.id} AND type = ${type}`,
+          SELECT provider_event_id AS id FROM payments.all_receipts WHERE organization_id = ${tenant.id} AND type = ${type}`,
         ([row]) => Option.fromNullable(row?.id)
       )
     )

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage } from "node:http"
 import { FetchHttpClient, HttpApi } from "@effect/platform"
 import { describe, expect, expectTypeOf, it } from "@effect/vitest"
 import { Chunk, Effect, Option, Redacted, Stream } from "effect"
-import { makeClient, type Price, type RetryOptions } from "../../src/client/index.ts"
+import { type LineItem, makeClient, type Price, type RetryOptions } from "../../src/client/index.ts"
 import { Api } from "../../src/contract/Api.ts"
 import { DeliveryId } from "../../src/contract/index.ts"
 import { resourceOf } from "../../src/contract/ProviderResources.ts"
@@ -69,6 +69,39 @@ onService()("the client of a running service", (it) => {
       expect(charges_enabled).toBe(true)
       const { available } = yield* client.account.balance()
       expect(available?.every(({ amount, currency }) => Number.isInteger(amount) && currency !== "")).toBe(true)
+    })
+  )
+
+  it.effect("finds prices by their keys, moves a key, and reads and expires what is on sale", () =>
+    Effect.gen(function* () {
+      const client = yield* clientOf(yield* TestService)
+      const base = { currency: "brl", unit_amount: 500, product_data: { name: "Tea" } }
+      const small = yield* client.prices.create({ payload: { ...base, lookup_key: "tea-small" } })
+      const large = yield* client.prices.create({ payload: { ...base, lookup_key: "tea-large" } })
+      const keysOf = (keys: ReadonlyArray<string>) =>
+        Effect.map(client.prices.list({ urlParams: { lookup_keys: keys } }), ({ data }) => data.map(({ id }) => id))
+      expect(yield* keysOf(["tea-small"])).toEqual([small.id])
+      expect(yield* keysOf(["tea-small", "tea-large"])).toEqual([large.id, small.id])
+      const moved = yield* client.prices.update({
+        path: { id: large.id },
+        payload: { lookup_key: "tea-small", transfer_lookup_key: true, metadata: { plan: null } }
+      })
+      expectTypeOf(moved.lookup_key).toEqualTypeOf<string | null | undefined>()
+      expect(moved.lookup_key).toBe("tea-small")
+      expect(yield* keysOf(["tea-small"])).toEqual([large.id])
+
+      const line_items = [small, large].map(({ id }) => ({ price: id, quantity: 1 }))
+      const { id } = yield* client.checkoutSessions.create({ payload: { mode: "payment", line_items } })
+      const lines = yield* Stream.runCollect(
+        client.checkoutSessions.lineItems.stream({ path: { id }, urlParams: { limit: 1 } })
+      )
+      expectTypeOf(lines).toEqualTypeOf<Chunk.Chunk<LineItem>>()
+      expect(Chunk.toReadonlyArray(lines).map(({ price }) => price?.["id"])).toEqual([small.id, large.id])
+      expect((yield* client.checkoutSessions.expire({ path: { id } })).status).toBe("expired")
+      const link = yield* client.paymentLinks.create({ payload: { line_items } })
+      expect((yield* client.paymentLinks.lineItems({ path: { id: link.id } })).data).toHaveLength(2)
+      const changed = yield* client.paymentLinks.update({ path: { id: link.id }, payload: { metadata: { a: "1" } } })
+      expect(changed.metadata?.["a"]).toBe("1")
     })
   )
 
@@ -235,8 +268,9 @@ describe("the client's answers", () => {
         { status: 200, body: { data: [changed], has_more: false, url: "/v1" } }
       ])
       const session = yield* client.checkoutSessions.get({ path })
-      const known = { id: "cs_1", payment_status: "paid", status: null, payment_intent: { id: "pi_1" }, later: [1] }
-      expect(session).toEqual({ ...known, url: undefined, amount_total: undefined, metadata: undefined })
+      const known = { id: "cs_1", payment_status: "paid", status: null, later: [1] }
+      const left = { url: undefined, amount_total: undefined, metadata: undefined, payment_intent: undefined }
+      expect(session).toEqual({ ...known, ...left })
       expect("mode" in session).toBe(false)
       expect(yield* client.checkoutSessions.list()).toEqual({ data: [session], has_more: false, url: "/v1" })
     })

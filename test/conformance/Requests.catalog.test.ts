@@ -1,16 +1,29 @@
 import { describe, expect, it } from "@effect/vitest"
-import { FastCheck } from "effect"
+import { Arbitrary, FastCheck } from "effect"
+import { CheckoutMetadata } from "../../src/provider/checkout/Metadata.ts"
 import { sessionParams } from "../../src/provider/checkout/StripeCheckout.ts"
-import { paymentLinkParams } from "../../src/provider/payment-links/StripePaymentLinks.ts"
-import { priceParams } from "../../src/provider/prices/StripePrices.ts"
+import {
+  carriedParams,
+  paymentLinkChangeParams,
+  paymentLinkParams
+} from "../../src/provider/payment-links/StripePaymentLinks.ts"
+import { priceChangeParams, priceParams, pricesParams } from "../../src/provider/prices/StripePrices.ts"
 import { productChangeParams, productParams } from "../../src/provider/products/StripeProducts.ts"
-import { couponParams, promotionCodeParams } from "../../src/provider/promotion-codes/StripePromotionCodes.ts"
+import {
+  couponParams,
+  promotionCodeChangeParams,
+  promotionCodeParams
+} from "../../src/provider/promotion-codes/StripePromotionCodes.ts"
 import {
   checkoutSessions,
+  paymentLinkChanges,
   paymentLinks,
+  priceChanges,
+  priceLists,
   prices,
   productChanges,
   products,
+  promotionCodeChanges,
   promotionCodes
 } from "../provider/CatalogBodies.ts"
 import { providerChecks } from "./ProviderSchemas.ts"
@@ -18,10 +31,15 @@ import { providerChecks } from "./ProviderSchemas.ts"
 const check = providerChecks({
   coupon: { file: "Coupons", name: "CouponCreateParams" },
   paymentLink: { file: "PaymentLinks", name: "PaymentLinkCreateParams" },
+  paymentLinkChange: { file: "PaymentLinks", name: "PaymentLinkUpdateParams" },
+  carriedMetadata: { file: "PaymentLinks", name: "PaymentLinkUpdateParams" },
   price: { file: "Prices", name: "PriceCreateParams" },
+  priceChange: { file: "Prices", name: "PriceUpdateParams" },
+  prices: { file: "Prices", name: "PriceListParams" },
   product: { file: "Products", name: "ProductCreateParams" },
   productChange: { file: "Products", name: "ProductUpdateParams" },
   promotionCode: { file: "PromotionCodes", name: "PromotionCodeCreateParams" },
+  promotionCodeChange: { file: "PromotionCodes", name: "PromotionCodeUpdateParams" },
   session: { file: "Checkout/Sessions", name: "Checkout.SessionCreateParams" }
 })
 
@@ -29,11 +47,15 @@ type Kind = Parameters<typeof check>[0]
 
 const urls = { checkoutSuccessUrl: "https://shop.example/thanks", checkoutCancelUrl: "https://shop.example/cart" }
 
+const page = FastCheck.option(FastCheck.webUrl(), { nil: null })
+
+const returnUrls = FastCheck.record({ successUrl: page, cancelUrl: page })
+
 const trials = FastCheck.option(FastCheck.integer({ min: 1, max: 730 }))
 
 /** What goes out, by the type that the provider's package has for it. */
 const requests: Readonly<Record<Kind, FastCheck.Arbitrary<object>>> = {
-  coupon: promotionCodes.map(({ code: _, expires_at: __, max_redemptions: ___, ...coupon }) =>
+  coupon: promotionCodes.map(({ code: _, expires_at: __, max_redemptions: ___, metadata: ____, ...coupon }) =>
     couponParams({ ...coupon, id: "svc_1" })
   ),
   paymentLink: FastCheck.record({
@@ -41,14 +63,22 @@ const requests: Readonly<Record<Kind, FastCheck.Arbitrary<object>>> = {
     mode: FastCheck.constantFrom("payment" as const, "subscription" as const),
     trialPeriodDays: trials
   }).map(({ body, mode, trialPeriodDays }) => paymentLinkParams({ ...body, mode, trialPeriodDays })),
+  paymentLinkChange: paymentLinkChanges.map(paymentLinkChangeParams),
+  carriedMetadata: FastCheck.record({
+    mode: FastCheck.constantFrom("payment" as const, "subscription" as const),
+    metadata: Arbitrary.make(CheckoutMetadata)
+  }).map(carriedParams),
   price: prices.map(priceParams),
+  priceChange: priceChanges.map(priceChangeParams),
+  prices: priceLists.map(pricesParams),
   product: products.map(productParams),
   productChange: productChanges.map(({ default_price_data: _, ...changes }) => productChangeParams(changes)),
   promotionCode: promotionCodes.map(({ discount: _, duration: __, duration_in_months: ___, products: ____, ...code }) =>
     promotionCodeParams({ ...code, coupon: "svc_1" })
   ),
-  session: FastCheck.record({ body: checkoutSessions, trialPeriodDays: trials }).map(({ body, trialPeriodDays }) =>
-    sessionParams({ ...body, trialPeriodDays }, urls)
+  promotionCodeChange: promotionCodeChanges.map(promotionCodeChangeParams),
+  session: FastCheck.record({ body: checkoutSessions, trialPeriodDays: trials, returnUrls }).map(({ body, ...terms }) =>
+    sessionParams({ ...body, ...terms }, urls)
   )
 }
 

@@ -2,21 +2,29 @@ import { describe, expect, it } from "@effect/vitest"
 import { Arbitrary, FastCheck, Schema } from "effect"
 import { ListBalanceTransactions } from "../../src/provider/balance-transactions/Api.ts"
 import { balanceTransactionsParams } from "../../src/provider/balance-transactions/StripeBalanceTransactions.ts"
+import { ListCustomers } from "../../src/provider/customers/Api.ts"
+import { customersParams } from "../../src/provider/customers/StripeCustomers.ts"
+import { ListDisputes } from "../../src/provider/disputes/Api.ts"
+import { disputesParams } from "../../src/provider/disputes/StripeDisputes.ts"
 import { ListPayments } from "../../src/provider/payments/Api.ts"
 import { paymentsParams } from "../../src/provider/payments/StripePayments.ts"
 import { ListPayouts } from "../../src/provider/payouts/Api.ts"
 import { payoutsParams } from "../../src/provider/payouts/StripePayouts.ts"
-import { CreateRefund } from "../../src/provider/refunds/Api.ts"
-import { refundParams } from "../../src/provider/refunds/StripeRefunds.ts"
-import { ListSubscriptions } from "../../src/provider/subscriptions/Api.ts"
-import { subscriptionsParams } from "../../src/provider/subscriptions/StripeSubscriptions.ts"
+import { CreateRefund, ListRefunds } from "../../src/provider/refunds/Api.ts"
+import { refundParams, refundsParams } from "../../src/provider/refunds/StripeRefunds.ts"
+import { ListSubscriptions, UpdateSubscription } from "../../src/provider/subscriptions/Api.ts"
+import { subscriptionsParams, updateSubscriptionParams } from "../../src/provider/subscriptions/StripeSubscriptions.ts"
 import { providerChecks } from "./ProviderSchemas.ts"
 
 const check = providerChecks({
   charges: { file: "Charges", name: "ChargeListParams" },
+  customers: { file: "Customers", name: "CustomerListParams" },
+  disputes: { file: "Disputes", name: "DisputeListParams" },
   paymentIntents: { file: "PaymentIntents", name: "PaymentIntentListParams" },
   payouts: { file: "Payouts", name: "PayoutListParams" },
   refund: { file: "Refunds", name: "RefundCreateParams" },
+  refunds: { file: "Refunds", name: "RefundListParams" },
+  subscription: { file: "Subscriptions", name: "SubscriptionUpdateParams" },
   subscriptions: { file: "Subscriptions", name: "SubscriptionListParams" },
   transactions: { file: "BalanceTransactions", name: "BalanceTransactionListParams" }
 })
@@ -29,6 +37,10 @@ const admitted = <A, I>(schema: Schema.Schema<A, I>) => Arbitrary.make(Schema.ty
 const kinds: ReadonlyArray<{ readonly kind: Kind; readonly request: FastCheck.Arbitrary<object> }> = [
   { kind: "charges", request: admitted(ListPayments).map(paymentsParams) },
   { kind: "paymentIntents", request: admitted(ListPayments).map(paymentsParams) },
+  { kind: "customers", request: admitted(ListCustomers).map(customersParams) },
+  { kind: "disputes", request: admitted(ListDisputes).map(disputesParams) },
+  { kind: "refunds", request: admitted(ListRefunds).map(refundsParams) },
+  { kind: "subscription", request: admitted(UpdateSubscription).map(updateSubscriptionParams) },
   { kind: "payouts", request: admitted(ListPayouts).map(payoutsParams) },
   { kind: "refund", request: admitted(CreateRefund).map(refundParams) },
   { kind: "subscriptions", request: admitted(ListSubscriptions).map(subscriptionsParams) },

@@ -17,7 +17,8 @@ import { type RequestPart, refinementsOf, requestParts, saidOf, unrefined } from
 const unsaid: ReadonlyArray<{ readonly field: RegExp; readonly document: "wider" | "narrower"; readonly why: string }> =
   [
     {
-      field: /(endpoints(\/:id)?|api-keys|organizations) body\.name$/,
+      field:
+        /(endpoints(\/:id)?|api-keys|organizations) body\.name$|checkout-pages(\/:id)? body\.(title|collect\..*\.label)$/,
       document: "narrower",
       why: "blanks around a name are cut off before it is judged"
     },
@@ -31,16 +32,35 @@ const unsaid: ReadonlyArray<{ readonly field: RegExp; readonly document: "wider"
       document: "wider",
       why: "whether a host and a port are such is the URL parser's to say"
     },
+    {
+      field: /prices query\.lookup_keys$/,
+      document: "narrower",
+      why: "a list with one item is written in a query like a text"
+    },
+    {
+      field: /return-urls body\.(success|cancel)Url$/,
+      document: "wider",
+      why: "whether a host and a port are such is the URL parser's to say"
+    },
     { field: /integrations\/endpoints body\.url$/, document: "wider", why: "a public host, and port 443 written out" },
-    { field: /body\.(expiresAt|since)$/, document: "wider", why: "an offset may lead out of the years 1 to 9999" }
+    { field: /body\.(expiresAt|since|until)$/, document: "wider", why: "an offset may lead out of the years 1 to 9999" }
   ]
 
 /** Rules over several fields or items at once, in words in the document: the objects and arrays that have them. */
 const rulesOverSeveral = [
+  "PATCH /checkout-pages/:id body.collect.customFields",
+  "PATCH /checkout-pages/:id body.collect.customFields[]",
+  "PATCH /checkout-pages/:id body.items",
+  "PATCH /checkout-pages/:id body.items[]",
+  "PATCH /prices/:id body",
   "PATCH /products/:id body",
   "PATCH /products/:id body.default_price_data",
   "PATCH /products/:id body.default_price_data.custom_unit_amount",
   "PATCH /products/:id body.default_price_data.recurring",
+  "POST /checkout-pages body.collect.customFields",
+  "POST /checkout-pages body.collect.customFields[]",
+  "POST /checkout-pages body.items",
+  "POST /checkout-pages body.items[]",
   "POST /payment-links body.line_items[].adjustable_quantity",
   "POST /prices body",
   "POST /prices body.custom_unit_amount",
@@ -265,7 +285,8 @@ const scalars = (field: Field): ReadonlyArray<unknown> => {
   ].filter((value) => field.place === "body" || typeof value === "string")
 }
 
-const rightValue = (field: Field): Option.Option<unknown> => Option.fromNullable(samples(field)[0])
+const rightValue = (field: Field): Option.Option<unknown> =>
+  Option.fromNullable(samples(field).find(Predicate.isNotNull))
 
 const samples = (field: Field): ReadonlyArray<unknown> => {
   const judge = judgeOf(field)

@@ -16,8 +16,15 @@ export interface RequestPart {
   readonly schema: Schema.Schema.AnyNoContext
 }
 
-/** Judged by their handlers: bytes that are signed, and files whose unknown names are all answered 404. */
-const unjudged = new Set(["POST /webhooks/provider", "POST /webhooks/provider/thin", "GET /product-images/:file"])
+/** Judged by their handlers: bytes that are signed, and files and pages whose unknown names are all answered 404. */
+const unjudged = new Set([
+  "POST /webhooks/provider",
+  "POST /webhooks/provider/thin",
+  "GET /product-images/:file",
+  "GET /pay/:slug",
+  "POST /pay/:slug",
+  "GET /pay/:slug/thanks"
+])
 
 /** The parts of all operations that a schema judges. */
 export const requestParts: ReadonlyArray<RequestPart> = operations

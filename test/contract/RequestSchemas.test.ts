@@ -1,3 +1,4 @@
+import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Effect, Option, Schema, SchemaAST } from "effect"
 import { jsonBounds } from "../../src/bounds/JsonBounds.ts"
@@ -5,8 +6,8 @@ import { makeTools } from "../../src/mcp/Tools.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import { partsOf, refinementsOf, requestSchemas, saidOf, unrefined } from "./RequestParts.ts"
 
-const schemas = Effect.flatMap(TestService, ({ services }) =>
-  Effect.map(Effect.provide(makeTools, services), requestSchemas)
+const schemas = Effect.flatMap(TestService, ({ services, sql }) =>
+  makeTools.pipe(Effect.provide(services), Effect.provideService(SqlClient.SqlClient, sql), Effect.map(requestSchemas))
 )
 
 const patternOf = (ast: SchemaAST.AST): RegExp | undefined => {

@@ -48,7 +48,7 @@ onService()("the queue", (it) => {
         client.query(
           `WITH delivery AS (
              INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, attempts)
-             SELECT organization_id, environment, gen_random_uuid(), endpoint_id, event_id, secret_ids, '{}'
+             SELECT organization_id, environment, uuidv7(), endpoint_id, event_id, secret_ids, '{}'
              FROM payments.deliveries WHERE endpoint_id = $1 RETURNING *
            )
            INSERT INTO payments.delivery_queue (organization_id, environment, id, endpoint_id, event_id, secret_ids, created_at)

@@ -124,7 +124,9 @@ const makeBench = Effect.gen(function* () {
   return {
     sql,
     queues,
-    reset: Effect.asVoid(sql`TRUNCATE payments.organizations CASCADE`),
+    reset: Effect.asVoid(
+      sql`TRUNCATE payments.organizations, payments.events, payments.deliveries, payments.delivery_queue CASCADE`
+    ),
     makeEndpoint,
     seed,
     delivery: (id: DeliveryId) =>

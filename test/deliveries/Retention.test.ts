@@ -89,7 +89,7 @@ onService({ roles: { api: true, worker: false } })("retention", (it) => {
       yield* sql`
         INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids,
           attempts)
-        SELECT d.organization_id, d.environment, gen_random_uuid(), ${other.id}, d.event_id, d.secret_ids, '{}'
+        SELECT d.organization_id, d.environment, uuidv7(interval '-31 days'), ${other.id}, d.event_id, d.secret_ids, '{}'
         FROM payments.deliveries d WHERE d.id = ${shared}`
       const skip = (id: string, ago: number) => sql`
         INSERT INTO payments.skipped_events (organization_id, environment, endpoint_id, event_id, type,

@@ -1,7 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import { FastCheck, Redacted } from "effect"
+import { Webhook } from "standardwebhooks"
 import Stripe from "stripe"
-import { signatureHeader } from "../../src/deliveries/sending/Signature.ts"
+import { type SignatureInput, signatureHeaders } from "../../src/deliveries/sending/Signature.ts"
+import { standardWebhooksSecretOf } from "../../src/endpoints/Secrets.ts"
 
 const newSecret = `whsec_${"A".repeat(43)}`
 const previousSecret = `whsec_${"b".repeat(43)}`
@@ -12,9 +14,15 @@ const timestamp = 1_760_000_000
 const newSignature = "fdd0f38dcbeefed3ee31aea74c3ac84f54382a71a75d3bbaa82dc1888a9854fc"
 const previousSignature = "efeef60c8fa471d1b35ec804537aa4ea721d9da04679b5bfe26be30d9c94b97e"
 
+const eventId = `svc_evt_${"0".repeat(64)}`
+
+/** The service's own header. */
+const signatureHeader = (input: Omit<SignatureInput, "eventId">): string =>
+  signatureHeaders({ eventId, ...input })["Service-Signature"]
+
 const { webhooks } = new Stripe("sk_test_unused")
 
-describe("signatureHeader", () => {
+describe("the service's signature", () => {
   it("signs <t>.<body> with HMAC-SHA256 keyed by the full secret, prefix included", () => {
     expect(signatureHeader({ timestamp, body, secrets: [Redacted.make(newSecret)] })).toBe(
       `t=1760000000,v1=${newSignature}`
@@ -60,5 +68,28 @@ describe("signatureHeader", () => {
 
   it.each([1.5, -1, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53])("refuses %s as a timestamp", (bad) => {
     expect(() => signatureHeader({ timestamp: bad, body, secrets: [Redacted.make(newSecret)] })).toThrow(RangeError)
+  })
+})
+
+describe("the Standard Webhooks signature", () => {
+  it("is what the specification's own library computes, one for each secret, the new one first", () => {
+    FastCheck.assert(
+      FastCheck.property(FastCheck.fullUnicodeString(), FastCheck.nat(4_102_444_800), (text, t) => {
+        const headers = signatureHeaders({
+          eventId,
+          timestamp: t,
+          body: text,
+          secrets: [Redacted.make(newSecret), Redacted.make(previousSecret)]
+        })
+        const [byNew, byPrevious] = [newSecret, previousSecret].map((secret) =>
+          new Webhook(standardWebhooksSecretOf(secret)).sign(eventId, new Date(t * 1000), text)
+        )
+        expect(headers).toMatchObject({
+          "webhook-id": eventId,
+          "webhook-timestamp": String(t),
+          "webhook-signature": `${byNew} ${byPrevious}`
+        })
+      })
+    )
   })
 })

@@ -220,6 +220,7 @@ describe("an exchange that breaks", () => {
     "HTTP/9.9 200 OK\r\n\r\n",
     head("200 OK", "content-length: -1"),
     head("200 OK", "no colon here"),
+    head("200 OK", "transfer-encoding:", "content-length: 0"),
     `${head("200 OK", "transfer-encoding: chunked")}zz\r\nhello\r\n`,
     head("101 Switching Protocols", "connection: upgrade", "upgrade: websocket"),
     head("100 Continue")

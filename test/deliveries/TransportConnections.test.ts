@@ -1,7 +1,9 @@
+import type { Socket } from "node:net"
 import { createSecureContext } from "node:tls"
 import { Worker } from "node:worker_threads"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
+import type { Connection } from "../../src/deliveries/sending/TransportConnection.ts"
 import { Connections } from "../../src/deliveries/sending/TransportConnections.ts"
 import { loopbackToo } from "../../src/endpoints/AddressPolicy.ts"
 import { DnsResolver } from "../../src/endpoints/DestinationUrl.ts"
@@ -21,6 +23,11 @@ const ok = httpConsumer((_, response) => response.end("ok"))
 const open = ({ sockets }: Consumer): number => sockets.filter((socket) => !socket.destroyed).length
 
 const postTo = ({ port }: Consumer, path = "/") => post(`http://127.0.0.1:${port}${path}`)
+
+const loopback = [{ address: "127.0.0.1", family: 4 as const }]
+
+/** One turn of the event loop. */
+const turn = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
 const success = { httpStatus: 200, errorCode: null }
 
@@ -108,13 +115,19 @@ describe("a connection that is kept open", () => {
         loopbackToo
       )
       const origin = `http://127.0.0.1:${consumer.port}`
-      const connection = connections.acquire(origin)
-      yield* Effect.promise(() =>
-        connection.client.request({ method: "POST", path: "/" }).then(({ body }) => body.dump())
-      )
-      connections.release(connection)
-      yield* until(() => connection.client.destroyed)
-      expect(connections.acquire(origin)).not.toBe(connection)
+      const nobody = { onReady: () => {}, onBytes: () => {}, onEnd: () => {}, onBroken: () => {} }
+      const connection = yield* Effect.async<Connection>((resume) => {
+        const opened: Connection = connections.acquire(origin, {
+          ...nobody,
+          onReady: () => resume(Effect.succeed(opened))
+        })
+        opened.open()
+      })
+      connections.release(connection, null)
+      expect(connections.acquire(origin, nobody)).toBe(connection)
+      connections.release(connection, null)
+      yield* until(() => consumer.sockets.length === 1 && open(consumer) === 0)
+      expect(connections.acquire(origin, nobody)).not.toBe(connection)
       connections.discardAll()
     }).pipe(Effect.provide(DnsResolver.layer))
   )
@@ -193,18 +206,65 @@ describe("an attempt", () => {
     }).pipe(Effect.provide(transport()))
   )
 
-  it.scopedLive("is not lost on a connection that the consumer closed just before", () =>
+  const lookups = [
+    { speed: "quick", resolve: () => Effect.succeed(loopback) },
+    { speed: "slow", resolve: () => Effect.as(Effect.repeatN(turn, 20), loopback) }
+  ]
+
+  it.scopedLive.each(lookups)(
+    "is not lost on a connection that the consumer closed just before, the new one's look-up being $speed",
+    ({ resolve }) =>
+      Effect.gen(function* () {
+        const closed = new Int32Array(new SharedArrayBuffer(4))
+        const { worker, port } = yield* closingConsumer(closed)
+        const url = `http://localhost:${port}/`
+        expect(yield* post(url)).toMatchObject(success)
+        // Nothing of the close is seen here before the next attempt has begun: this thread sleeps through it
+        yield* Effect.sync(() => {
+          worker.postMessage("close")
+          Atomics.wait(closed, 0, 0)
+        })
+        expect(yield* post(url)).toMatchObject(success)
+      }).pipe(Effect.provide(transport({ timeout: "5 seconds" }, Layer.succeed(DnsResolver, { resolve }))))
+  )
+
+  it.scopedLive("is not answered by what the consumer sent before it was asked", () =>
     Effect.gen(function* () {
-      const closed = new Int32Array(new SharedArrayBuffer(4))
-      const { worker, port } = yield* closingConsumer(closed)
-      const url = `http://127.0.0.1:${port}/`
-      expect(yield* post(url)).toMatchObject(success)
-      // Nothing of the close is seen here before the next attempt has begun: this thread sleeps through it
-      yield* Effect.sync(() => {
-        worker.postMessage("close")
-        Atomics.wait(closed, 0, 0)
+      const ok = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+      let early: Socket | undefined
+      const consumer = yield* tcpConsumer((socket) => {
+        socket.on("data", () => {
+          if (early === undefined) socket.write(ok)
+          else socket.write("HTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n")
+          early ??= socket
+        })
       })
-      expect(yield* post(url)).toMatchObject(success)
+      expect(yield* postTo(consumer)).toMatchObject(success)
+      yield* Effect.async<void>((resume) => void early?.write(ok, () => resume(Effect.void)))
+      expect(yield* postTo(consumer)).toMatchObject({ httpStatus: 201 })
+      expect(consumer.sockets).toHaveLength(2)
+    }).pipe(Effect.provide(transport()))
+  )
+
+  it.scopedLive("does not use a connection again that answered before the request was written", () =>
+    Effect.gen(function* () {
+      const consumer = yield* tcpConsumer((socket) => {
+        socket.pause()
+        socket.write("HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n")
+      })
+      const url = `http://127.0.0.1:${consumer.port}/`
+      for (let attempt = 1; attempt <= 2; attempt++) {
+        expect(yield* post(url, { body: "x".repeat(8 * 1024 * 1024) })).toMatchObject({ httpStatus: 202 })
+        expect(consumer.sockets).toHaveLength(attempt)
+      }
+    }).pipe(Effect.provide(transport()))
+  )
+
+  it.scopedLive("does not use a connection again that the consumer closes soon", () =>
+    Effect.gen(function* () {
+      const consumer = yield* httpConsumer((_, response) => response.setHeader("keep-alive", "timeout=2").end())
+      for (const path of ["/a", "/b"]) expect(yield* postTo(consumer, path)).toMatchObject(success)
+      expect(consumer.sockets).toHaveLength(2)
     }).pipe(Effect.provide(transport()))
   )
 })

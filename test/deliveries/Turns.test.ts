@@ -46,6 +46,30 @@ describe("turns", () => {
     expect(turns.next(nothingInFlight, 1000).from).toBe(queueStart)
   })
 
+  it("look from the start the more rarely, the longer that takes: done rows may not be cleared away for hours", () => {
+    const turns = new Turns(caps)
+    const place = "2026-01-01 00:00:05+00"
+    const take = (now: number, millis: number) => {
+      const turn = turns.next(nothingInFlight, now)
+      turns.learn(turn, { askedFor: nothing, place }, millis)
+      return turn.from === queueStart
+    }
+    expect(take(0, 2)).toBe(true)
+    for (let now = 1; now < 900; now += 10) expect(take(now, 2)).toBe(false)
+    // Once may be chance
+    expect(take(1000, 20)).toBe(true)
+    expect(take(2000, 20)).toBe(true)
+    // 20 ms instead of 2, twice: not again for about 3.6 s
+    expect([3000, 4000, 5500].map((now) => take(now, 2))).toEqual([false, false, false])
+    expect(take(5700, 500)).toBe(true)
+    expect(take(9400, 500)).toBe(true)
+    // At most for half a minute
+    expect([12_000, 39_300].map((now) => take(now, 2))).toEqual([false, false])
+    expect(take(39_500, 2)).toBe(true)
+    // Every second again once it costs no more than others
+    expect(take(40_600, 2)).toBe(true)
+  })
+
   it("set an endpoint apart that stays at its cap: the others are looked for from where they begin", () => {
     const { dead, full, turns } = withOneApart()
     expect(turns.next(full, 400)).toEqual({ from: "2026-01-01 00:00:05+00", leftOut: [dead], askedFor: [] })

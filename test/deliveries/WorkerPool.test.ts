@@ -75,7 +75,7 @@ onService({ delivery: { ...slowPoll, concurrencyPerEndpoint: 2 } })("an endpoint
       yield* sql`
         WITH delivery AS (
           INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, attempts)
-          SELECT organization_id, environment, gen_random_uuid(), endpoint_id, event_id, secret_ids, '{}'
+          SELECT organization_id, environment, uuidv7(), endpoint_id, event_id, secret_ids, '{}'
           FROM payments.deliveries, generate_series(1, 200) WHERE endpoint_id = ${endpoint.id}
           RETURNING *
         ) ${enqueue(sql, "delivery")}`

@@ -70,6 +70,22 @@ describe("products", () => {
     })
   )
 
+  it.scopedLive("have 50 keys of metadata at most, those of all changes together", () =>
+    Effect.gen(function* () {
+      const { stripe } = yield* connected()
+      const keys = (from: number, to: number) =>
+        Object.fromEntries(Array.from({ length: to - from }, (_, n) => [`key${from + n}`, "1"]))
+      const product = yield* call(() => stripe.products.create({ name: "a", metadata: keys(0, 40) }))
+      const price = yield* somePrice(stripe, { metadata: keys(0, 40) })
+      for (const path of [`/v1/products/${product.id}`, `/v1/prices/${price.id}`]) {
+        const change = (metadata: Record<string, string>) => stripe.rawRequest("POST", path, { metadata })
+        const refused = yield* said(() => change(keys(40, 51)))
+        expect([path, refused.statusCode, refused.param]).toEqual([path, 400, "metadata"])
+        expect(yield* call(() => change(keys(40, 50)))).toMatchObject({ metadata: keys(0, 50) })
+      }
+    })
+  )
+
   it.scopedLive("take a default price of their own that is active, and no other", () =>
     Effect.gen(function* () {
       const { stripe } = yield* connected()

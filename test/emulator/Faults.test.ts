@@ -50,6 +50,12 @@ describe("a fault", () => {
       const made = yield* call(() => stripe.products.create({ name: "a" }))
       expect((yield* call(() => stripe.products.list())).data.map(({ id }) => id)).toEqual([made.id])
 
+      yield* fault(emulator.url, { fault: "rate_limit", after: 2, path: "/v1/coupons" })
+      for (const expected of [200, 200, 429, 200]) {
+        const answer = yield* raw(emulator.url, "/v1/coupons", { headers: { "stripe-account": account } })
+        expect(answer.status).toBe(expected)
+      }
+
       yield* emulator.addFault({ fault: "lock_timeout", path: "/v1/products/*" })
       yield* call(() => stripe.products.list())
       expect(yield* said(() => stripe.products.update(made.id, { name: "b" }))).toMatchObject({

@@ -85,6 +85,45 @@ describe("payment links", () => {
     })
   )
 
+  it.scopedLive("merge their own metadata, and replace what their payments or subscriptions get", () =>
+    Effect.gen(function* () {
+      const { stripe } = yield* connected()
+      const link = yield* someLink(stripe, {
+        metadata: { a: "1", b: "2" },
+        payment_intent_data: { description: "Coffee", metadata: { a: "1", b: "2" } }
+      })
+      const changed = yield* call(() =>
+        stripe.paymentLinks.update(link.id, {
+          metadata: { a: "", c: "3" },
+          payment_intent_data: { metadata: { c: "3" } }
+        })
+      )
+      expect(changed.metadata).toEqual({ b: "2", c: "3" })
+      expect(changed.payment_intent_data).toMatchObject({ description: "Coffee" })
+      expect(changed.payment_intent_data?.metadata).toEqual({ c: "3" })
+      const emptied = yield* call(() => stripe.paymentLinks.update(link.id, { payment_intent_data: { metadata: "" } }))
+      expect(emptied.payment_intent_data?.metadata).toEqual({})
+      expect(emptied.metadata).toEqual({ b: "2", c: "3" })
+
+      const monthly = yield* somePrice(stripe, { recurring: { interval: "month" } })
+      const recurring = yield* someLink(stripe, {
+        line_items: [{ price: monthly.id, quantity: 1 }],
+        subscription_data: { trial_period_days: 7, metadata: { a: "1" } }
+      })
+      expect(
+        (yield* call(() => stripe.paymentLinks.update(recurring.id, { subscription_data: { metadata: { b: "2" } } })))
+          .subscription_data
+      ).toMatchObject({ metadata: { b: "2" }, trial_period_days: 7 })
+      for (const [id, param] of [
+        [link.id, "subscription_data"],
+        [recurring.id, "payment_intent_data"]
+      ] as const) {
+        const refused = yield* said(() => stripe.paymentLinks.update(id, { [param]: { metadata: { b: "2" } } }))
+        expect([refused.statusCode, refused.param]).toEqual([400, param])
+      }
+    })
+  )
+
   it.scopedLive("refuse what cannot be sold by one, by the parameter's name", () =>
     Effect.gen(function* () {
       const { stripe } = yield* connected()

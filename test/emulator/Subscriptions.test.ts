@@ -247,6 +247,42 @@ describe("subscriptions", () => {
     })
   )
 
+  it.scopedLive("that are canceled at the end of their period are active until then, and end without an invoice", () =>
+    Effect.gen(function* () {
+      const { account, emulator, stripe } = yield* connected()
+      const { subscription } = yield* subscribed(stripe)
+      const update = (params: Stripe.SubscriptionUpdateParams) =>
+        call(() => stripe.subscriptions.update(subscription.id, params))
+      const end = subscription.items.data[0]?.current_period_end
+      const due = { status: "active", cancel_at: end, cancellation_details: { reason: "cancellation_requested" } }
+      expect(yield* update({ cancel_at_period_end: true })).toMatchObject(due)
+      expect(yield* update({ cancel_at_period_end: false })).toMatchObject({
+        cancel_at: null,
+        canceled_at: null,
+        cancellation_details: { reason: null }
+      })
+      yield* update({ cancel_at_period_end: true, metadata: { why: "moved" } })
+      yield* update({ cancel_at_period_end: true })
+      const updated = "customer.subscription.updated"
+      expect(yield* newTypes(stripe, 4)).toEqual(["checkout.session.completed", updated, updated, updated])
+      expect(
+        yield* Effect.flip(
+          Effect.sandbox(emulator.trigger({ type: "invoice.paid", account, subscription: subscription.id }))
+        )
+      ).toMatchObject({ defect: { message: expect.stringContaining("ends with its period") } })
+      yield* emulator.renewSubscription({ account, id: subscription.id, outcome: "paid" })
+      expect(yield* newTypes(stripe, 1)).toEqual(["customer.subscription.deleted"])
+      expect(yield* call(() => stripe.subscriptions.retrieve(subscription.id))).toMatchObject({
+        status: "canceled",
+        cancel_at_period_end: true,
+        metadata: { why: "moved" }
+      })
+      expect((yield* call(() => stripe.invoices.list())).data).toHaveLength(1)
+      const refused = () => stripe.subscriptions.update(subscription.id, { cancel_at_period_end: false })
+      expect(yield* said(refused)).toMatchObject({ statusCode: 400, param: undefined })
+    })
+  )
+
   it.scopedLive("and their invoices show the first ten of their items, and say that there are more", () =>
     Effect.gen(function* () {
       const { stripe } = yield* connected()

@@ -23,7 +23,7 @@ const stored = ({ query }: Installation, { id }: Sent) =>
   Effect.map(
     query<{ receipts: number; events: number; deliveries: number }>(
       `SELECT
-         (SELECT count(*)::int FROM payments.receipts WHERE provider_event_id = $1) AS receipts,
+         (SELECT count(*)::int FROM payments.all_receipts WHERE provider_event_id = $1) AS receipts,
          (SELECT count(*)::int FROM payments.events WHERE provider_event_id = $1) AS events,
          (SELECT count(*)::int FROM payments.deliveries d JOIN payments.events e
             ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
@@ -69,9 +69,9 @@ const withLockedTable = <A, E, R>({ server }: Installation, table: string, effec
 const withFullDisk = <A, E, R>(service: Installation, effect: Effect.Effect<A, E, R>) =>
   Effect.acquireUseRelease(
     Effect.gen(function* () {
-      yield* service.query("TRUNCATE payments.deliveries CASCADE")
+      yield* service.query("TRUNCATE payments.deliveries, payments.delivery_queue")
       const [row] = yield* service.query<{ directory: string; path: string }>(
-        "SELECT current_setting('data_directory') AS directory, pg_relation_filepath('payments.deliveries') AS path"
+        "SELECT current_setting('data_directory') AS directory, pg_relation_filepath('payments.deliveries_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')) AS path"
       )
       const file = join(row?.directory ?? "", row?.path ?? "")
       yield* Effect.promise(async () => {

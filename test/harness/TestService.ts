@@ -93,6 +93,7 @@ export const testSettings: ServiceOptions["settings"] = {
   allowLocalDestinations: true,
   destinationNetworks: new BlockList(),
   endpointLimit: 16,
+  eventStreamLimit: 100,
   imageMegabytesPerHour: 1_000_000,
   http: {
     connectionLimit: 2000,

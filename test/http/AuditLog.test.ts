@@ -1,6 +1,9 @@
 import { randomUUID } from "node:crypto"
+import type { Statement } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Effect } from "effect"
+import { Context, Effect, Predicate } from "effect"
+import pg from "pg"
+import { vi } from "vitest"
 import { Keys } from "../../src/identity/keys/Keys.ts"
 import { type Answer, onService, type RequestOptions, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
@@ -254,6 +257,54 @@ onService({ roles: { api: true, worker: false }, endpointLimit: 100 })("the audi
     })
   )
 
+  it.effect("shows a record whose author is of a kind that a later version has added", () =>
+    Effect.gen(function* () {
+      const { organization, sql } = yield* TestService
+      // The newest
+      const id = "ffffffff-1000-7000-8000-000000000000"
+      yield* sql`ALTER TABLE payments.audit_log DROP CONSTRAINT audit_log_author_kind_check`
+      yield* insertRecords(sql`
+        SELECT ${organization.id}::uuid, ${id}::uuid, 'sandbox', 'later_kind', 'one', 'endpoint.created', 'endpoint', 'e', 'r'`)
+      const [shown] = recordsIn(yield* log("?limit=1"))
+      expect(shown).toMatchObject({ id, author: { kind: "later_kind", id: "one" } })
+    })
+  )
+
+  it.effect("is read without reading the other environment's records", () =>
+    Effect.gen(function* () {
+      const { organization, sql } = yield* TestService
+      // Newer than all that the sandbox has
+      yield* insertRecords(sql`
+        SELECT ${organization.id}::uuid, ('ffffffff-ffff-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'production', 'operator',
+          'root', 'endpoint.created', 'endpoint', 'e', 'r' FROM generate_series(1, 5000) AS n`)
+      yield* sql`ANALYZE payments.audit_log`
+      const statements: Array<{ readonly text: string; readonly values: ReadonlyArray<unknown> }> = []
+      const query = pg.Client.prototype.query
+      const spy = vi.spyOn(pg.Client.prototype, "query").mockImplementation(function (
+        this: pg.Client,
+        ...args: ReadonlyArray<unknown>
+      ) {
+        const [first] = args
+        if (Predicate.hasProperty(first, "text") && Predicate.hasProperty(first, "values")) {
+          if (String(first.text).includes("FROM payments.audit_log") && Array.isArray(first.values))
+            statements.push({ text: String(first.text), values: first.values })
+        }
+        // The many overloads of `query` come down to its arguments as they are
+        return Reflect.apply(query, this, args)
+      } as pg.Client["query"])
+      const page = recordsIn(yield* log("?limit=3"))
+      const next = recordsIn(yield* log(`?limit=3&starting_after=${page[2]?.id}`))
+      spy.mockRestore()
+      expect([page.length, next.length]).toEqual([3, 3])
+      // Two pages, and the look at the cursor
+      expect(statements).toHaveLength(3)
+      for (const { text, values } of statements) {
+        const [plan] = yield* sql.unsafe<{ "QUERY PLAN": unknown }>(`EXPLAIN (ANALYZE, FORMAT JSON) ${text}`, values)
+        expect(rowsRead(plan?.["QUERY PLAN"])).toBeLessThan(30)
+      }
+    })
+  )
+
   it.effect("refuses a cursor or a limit that is none", () =>
     Effect.gen(function* () {
       for (const [query, field] of [
@@ -280,6 +331,26 @@ onService({ roles: { api: true, worker: false }, endpointLimit: 100 })("the audi
     })
   )
 })
+
+const insertRecords = (rows: Statement.Fragment) =>
+  Effect.flatMap(
+    TestService,
+    ({ sql }) => sql`
+      INSERT INTO payments.audit_log
+        (organization_id, id, environment, author_kind, author_id, action, target_type, target_id, request_id)
+      ${rows}`
+  )
+
+/** How many rows the scans of a plan have read, kept or not. */
+const rowsRead = (plan: unknown): number => {
+  if (Array.isArray(plan)) return plan.reduce((sum: number, part) => sum + rowsRead(part), 0)
+  if (!Predicate.isRecord(plan)) return 0
+  const number = (name: string) => Number(plan[name] ?? 0)
+  const own = String(plan["Node Type"] ?? "").includes("Scan")
+    ? (number("Actual Rows") + number("Rows Removed by Filter")) * number("Actual Loops")
+    : 0
+  return own + rowsRead(plan["Plan"]) + rowsRead(plan["Plans"])
+}
 
 /** Which records the sandbox's keys may see. */
 const sandboxRecords = Effect.flatMap(TestService, ({ organization, sql }) =>

@@ -189,7 +189,7 @@ onSharedService("a credential", (it) => {
       const statementsOf = (key: string) =>
         Effect.suspend(() => {
           const statements: Array<string> = []
-          return keys.admit(Redacted.make(key), policies, 1).pipe(
+          return keys.admit(Redacted.make(key), policies, { own: 1, returned: 0, organization: 1 }).pipe(
             Effect.either,
             Statement.withTransformer((statement) =>
               Effect.sync(() => {

@@ -207,7 +207,8 @@ onSharedService("an endpoint", (it) => {
       const skipped = listed(all)
       expect(all.json["has_more"]).toBe(false)
       const stored = yield* sql<{ id: string; payload: string }>`
-        SELECT id, payload FROM payments.events WHERE organization_id = ${tenant.id} ORDER BY created_at DESC, id DESC`
+        SELECT public_id AS id, payload FROM payments.events WHERE organization_id = ${tenant.id}
+        ORDER BY created_at DESC, public_id DESC`
       // The first and the last of the five were delivered
       const missed = stored.slice(1, 4)
       expect(skipped).toEqual(

@@ -53,7 +53,7 @@ onSharedService("endpoints", (it) => {
       const { create, send } = yield* newCaller
       const created = yield* create({ name: "  Orders  ", events: ["payment.failed", "payment.succeeded"] })
       expect(created.status, created.text).toBe(200)
-      const { signingSecret, ...record } = created.json
+      const { signingSecret, standardWebhooksSecret, ...record } = created.json
       expect(Object.keys(record).toSorted()).toEqual(recordKeys)
       expect(record).toMatchObject({
         name: "Orders",
@@ -68,6 +68,7 @@ onSharedService("endpoints", (it) => {
       expect(record["createdAt"]).toMatch(isoMillis)
       expect(record["updatedAt"]).toBe(record["createdAt"])
       expect(signingSecret).toMatch(/^whsec_[A-Za-z0-9_-]{43}$/)
+      expect(standardWebhooksSecret).toBe(`whsec_${Buffer.from(String(signingSecret)).toString("base64")}`)
       expect((yield* send("GET", `/${record["id"]}`)).json).toEqual(record)
       const list = yield* send("GET")
       expect(listed(list.json)).toEqual([{ ...record, recentFailures: 0 }])
@@ -124,7 +125,7 @@ onSharedService("endpoints", (it) => {
           VALUES (${id}, 'sandbox', ${`svc_evt_${n}`}, 'payment.succeeded', '{}') RETURNING id)
         INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, state,
           attempts, finished_at, test)
-        SELECT s.organization_id, s.environment, ${randomUUID()}, s.endpoint_id, event.id, ARRAY[s.id], ${state},
+        SELECT s.organization_id, s.environment, uuidv7(), s.endpoint_id, event.id, ARRAY[s.id], ${state},
           '{}', CASE WHEN ${state} <> 'queued' THEN now() - ${age}::interval END, ${test}
         FROM payments.endpoint_secrets s, event WHERE s.endpoint_id = ${failing}`
       yield* insert(1, "failed", "1 minute", false)
@@ -141,7 +142,7 @@ onSharedService("endpoints", (it) => {
   it.effect("change what PATCH names and keep the rest", () =>
     Effect.gen(function* () {
       const { create, send } = yield* newCaller
-      const { signingSecret: _, ...record } = (yield* create()).json
+      const { signingSecret: _, standardWebhooksSecret: __, ...record } = (yield* create()).json
       const patch = (body: unknown) => send("PATCH", `/${record["id"]}`, { body })
       const paused = yield* patch({ active: false })
       expect(paused.json).toEqual({ ...record, active: false, updatedAt: paused.json["updatedAt"] })

@@ -1,9 +1,12 @@
 import { randomUUID } from "node:crypto"
 import { BlockList } from "node:net"
+import { HttpServerRequest } from "@effect/platform"
 import { expect } from "@effect/vitest"
-import { Context, Duration, Effect, Fiber, Redacted } from "effect"
+import { Context, Duration, Effect, Fiber, Layer, Redacted } from "effect"
 import pg from "pg"
 import { vi } from "vitest"
+import { ApiKeyInvalid } from "../../src/errors/Errors.ts"
+import { Admissions } from "../../src/identity/Admissions.ts"
 import { Keys } from "../../src/identity/keys/Keys.ts"
 import type { Grant } from "../../src/identity/keys/Permissions.ts"
 import { Sessions } from "../../src/identity/sign-in/Sessions.ts"
@@ -351,6 +354,80 @@ const statementsDuring = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     )
     return { answer, sent }
   })
+
+onService({ ...api, rateLimitPerMinute: 600 })("the tokens of a busy key", (it) => {
+  it.effect("are taken several at a time, so that most of its requests write nothing, and each is counted", () =>
+    Effect.gen(function* () {
+      const options = { key: yield* newKey() }
+      const { answer, sent } = yield* statementsDuring(
+        Effect.forEach(Array.from({ length: 100 }), () => listEndpoints(options))
+      )
+      expect(withStatus(answer, 200)).toHaveLength(100)
+      expect(sent.filter((text) => text.includes("api_keys"))).toHaveLength(100)
+      expect(sent.filter((text) => text.includes("rate_limits")).length).toBeLessThan(15)
+      const remaining = answer.map((each) => Number(limitsOf(each).remaining))
+      expect(remaining[0]).toBe(599)
+      const before = Number(remaining.at(-2))
+      const last = Number(remaining.at(-1))
+      expect([before, before - 1]).toContain(last)
+      // Ten a second come back meanwhile
+      expect(last).toBeLessThan(560)
+      expect(last).toBeGreaterThanOrEqual(500)
+    })
+  )
+
+  it.effect("are put back unless they are used within a second", () =>
+    Effect.gen(function* () {
+      const options = { key: yield* newKey() }
+      yield* statementsDuring(Effect.forEach(Array.from({ length: 40 }), () => listEndpoints(options)))
+      yield* passSeconds(1.5)
+      expect(Number(limitsOf(yield* listEndpoints(options)).remaining)).toBeGreaterThanOrEqual(600 - 41 + 15)
+    })
+  )
+
+  it.effect("are never more than the limit over two processes, and at most a few fewer", () =>
+    Effect.gen(function* () {
+      const { services } = yield* TestService
+      const key = Redacted.make(yield* newKey())
+      const keys = Context.get(services, Keys)
+      const process = Layer.build(
+        Admissions.layer({
+          rateLimitPerMinute: 600,
+          failedAuthenticationsPerMinute: 5,
+          trustedProxies: new BlockList()
+        })
+      ).pipe(Effect.provide(services), Effect.map(Context.get(Admissions)))
+      const processes = [yield* process, yield* process]
+      const startedAt = performance.now()
+      const passed = yield* Effect.forEach(
+        Array.from({ length: 800 }, (_, n) => processes[n % 2]),
+        (one) =>
+          one === undefined
+            ? Effect.succeed(false)
+            : one
+                .admit(
+                  "key",
+                  (tokens) => keys.admit(key, one.policies, tokens),
+                  () => new ApiKeyInvalid()
+                )
+                .pipe(
+                  Effect.as(true),
+                  Effect.catchTag("RateLimitExceeded", () => Effect.succeed(false))
+                ),
+        { concurrency: 64 }
+      ).pipe(
+        Effect.provideService(
+          HttpServerRequest.HttpServerRequest,
+          HttpServerRequest.fromWeb(new Request("http://service.example/"))
+        ),
+        Effect.map((all) => all.filter((each) => each).length)
+      )
+      const seconds = (performance.now() - startedAt) / 1000
+      expect(passed).toBeGreaterThanOrEqual(600 - 2 * 20)
+      expect(passed).toBeLessThanOrEqual(600 + Math.ceil(10 * seconds))
+    }).pipe(Effect.scoped)
+  )
+})
 
 onService({ ...api, rateLimitPerMinute: 600 })("a refusal", (it) => {
   it.effect("of a key at its limit asks the database once, and not again before a token can be there", () =>

@@ -56,7 +56,7 @@ export const makePrice = Effect.fnUntraced(function* (
   return textOf(yield* post("/prices", { product, currency: "brl", unit_amount: 1500, ...more }), "id")
 })
 
-/** A payment, a subscription and a payout of a tenant. */
+/** A payment with a refund of a cent, a dispute, two subscriptions with a customer, and a payout of a tenant. */
 export const makeMoney = Effect.fnUntraced(function* (
   service: TestService["Type"],
   tenant: Tenant & { readonly priceId: string }
@@ -70,6 +70,11 @@ export const makeMoney = Effect.fnUntraced(function* (
   )
   const monthly = yield* makePrice(service, tenant, { recurring: { interval: "month" } })
   const subscribed = yield* pay(service, { ...tenant, priceId: monthly }, "subscription")
+  const refunded = yield* request("POST", `/v2/organizations/${tenant.organizationId}/provider/refunds`, {
+    key: tenant.key,
+    headers: { "idempotency-key": randomUUID() },
+    body: { payment_intent: paymentIntentId, amount: 1 }
+  })
   const [linked] = yield* sql<{ accountId: string }>`
     SELECT account_id AS "accountId" FROM payments.provider_accounts
     WHERE organization_id = ${tenant.organizationId} AND environment = 'sandbox'`
@@ -78,7 +83,11 @@ export const makeMoney = Effect.fnUntraced(function* (
   return {
     paymentIntentId,
     chargeId: textOf(intent, "latest_charge"),
+    refundId: textOf(refunded, "id"),
+    disputeId: (yield* emulator.trigger({ type: "charge.dispute.created", account })).object,
+    customerId: textOf(subscribed, "customer"),
     subscriptionId: textOf(subscribed, "subscription"),
+    cancelableSubscriptionId: (yield* emulator.trigger({ type: "customer.subscription.created", account })).object,
     payoutId
   }
 })

@@ -309,9 +309,12 @@ onService({ roles: { api: true, worker: false } })("a re-send", (it) => {
   it.effect("is not needed for a queued delivery that outlived its secrets: it is bound to the secret of now", () =>
     Effect.gen(function* () {
       const { services, sql } = yield* TestService
-      const { endpoint, id } = yield* failedDelivery()
+      const { endpoint, id: young } = yield* failedDelivery()
       const bound = yield* secretsOf(endpoint.id)
-      yield* sql`UPDATE payments.deliveries SET created_at = now() - interval '73 hours' WHERE id = ${id}`
+      const [old] = yield* sql<{ id: string }>`
+        UPDATE payments.deliveries SET created_at = now() - interval '73 hours', id = uuidv7(interval '-73 hours')
+        WHERE id = ${young} RETURNING id`
+      const id = old?.id ?? ""
       yield* queueAgain(sql, sql`id = ${id}`)
       const rebind = Context.get(services, Deliveries).rebind
       yield* rebind

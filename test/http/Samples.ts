@@ -2,9 +2,11 @@ import { randomUUID } from "node:crypto"
 import type { SqlClient, SqlError } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Effect, Option } from "effect"
+import { v7 } from "uuid"
 import { operations } from "../../src/contract/Api.ts"
 import { type Operation, operationKey } from "../../src/contract/Operations.ts"
 import type { Permission } from "../../src/identity/keys/Permissions.ts"
+import { eventKey } from "../../src/publishing/EventKey.ts"
 import { endQueued } from "../deliveries/StoredDeliveries.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { type Answer, type RequestOptions, TestService } from "../harness/TestService.ts"
@@ -20,13 +22,22 @@ export interface Things {
   readonly paymentLinkId: string
   readonly paymentIntentId: string
   readonly chargeId: string
+  readonly refundId: string
+  readonly disputeId: string
+  readonly customerId: string
   readonly subscriptionId: string
+  /** Of no use to other operations than its cancellation. */
+  readonly cancelableSubscriptionId: string
   readonly payoutId: string
   readonly endpointId: string
   readonly deliveryId: string
   readonly recoveryId: string
+  readonly replayId: string
+  readonly eventId: string
   /** Of no use to other operations than its deletion. */
   readonly deletableEndpointId: string
+  readonly checkoutPageId: string
+  readonly deletableCheckoutPageId: string
 }
 
 /** One good request of an operation. */
@@ -36,6 +47,8 @@ interface Sample {
   /** Which of a tenant's things the path names. */
   readonly id?: keyof Things
   readonly body?: (things: Things) => Readonly<Record<string, unknown>>
+  /** Its query, if it has to have one. */
+  readonly query?: string
   /** Sent as it is, in place of a JSON body. */
   readonly raw?: Uint8Array
   /** What it answers. Default 200. */
@@ -59,12 +72,15 @@ export const samples: Readonly<Record<string, Sample>> = {
   },
   [`GET ${P}/prices`]: { permission: "products:read" },
   [`GET ${P}/prices/:id`]: { permission: "products:read", id: "priceId" },
+  [`PATCH ${P}/prices/:id`]: { permission: "products:write", id: "priceId", body: () => ({ nickname: "Beans" }) },
   [`POST ${P}/checkout/sessions`]: {
     permission: "payments:write",
     body: ({ priceId }) => ({ mode: "payment", line_items: [{ price: priceId, quantity: 2 }] })
   },
   [`GET ${P}/checkout/sessions`]: { permission: "payments:read" },
   [`GET ${P}/checkout/sessions/:id`]: { permission: "payments:read", id: "sessionId" },
+  [`GET ${P}/checkout/sessions/:id/line-items`]: { permission: "payments:read", id: "sessionId" },
+  [`POST ${P}/checkout/sessions/:id/expire`]: { permission: "payments:write", id: "sessionId" },
   [`POST ${P}/promotion-codes`]: {
     permission: "coupons:write",
     body: () => ({
@@ -87,10 +103,29 @@ export const samples: Readonly<Record<string, Sample>> = {
   },
   [`GET ${P}/payment-links`]: { permission: "payments:read" },
   [`GET ${P}/payment-links/:id`]: { permission: "payments:read", id: "paymentLinkId" },
+  [`GET ${P}/payment-links/:id/line-items`]: { permission: "payments:read", id: "paymentLinkId" },
   [`PATCH ${P}/payment-links/:id`]: {
     permission: "payments:write",
     id: "paymentLinkId",
     body: () => ({ active: true })
+  },
+  [`POST ${P}/checkout-pages`]: {
+    permission: "payments:write",
+    body: ({ priceId }) => ({ title: "Coffee", items: [{ price: priceId, quantity: 1 }] })
+  },
+  [`GET ${P}/checkout-pages`]: { permission: "payments:read" },
+  [`GET ${P}/checkout-pages/:id`]: { permission: "payments:read", id: "checkoutPageId" },
+  [`PATCH ${P}/checkout-pages/:id`]: {
+    permission: "payments:write",
+    id: "checkoutPageId",
+    body: () => ({ active: true })
+  },
+  [`DELETE ${P}/checkout-pages/:id`]: {
+    permission: "payments:write",
+    id: "deletableCheckoutPageId",
+    status: 204,
+    restore: (sql, { deletableCheckoutPageId }) =>
+      sql`UPDATE payments.checkout_pages SET deleted_at = NULL WHERE id = ${deletableCheckoutPageId}`
   },
   [`GET ${P}/account`]: { permission: "payment-account:read" },
   [`GET ${P}/balance`]: { permission: "payment-account:read" },
@@ -106,9 +141,20 @@ export const samples: Readonly<Record<string, Sample>> = {
     permission: "payments:write",
     body: ({ paymentIntentId }) => ({ payment_intent: paymentIntentId, amount: 1 })
   },
+  [`GET ${P}/refunds`]: { permission: "payments:read" },
+  [`GET ${P}/refunds/:id`]: { permission: "payments:read", id: "refundId" },
+  [`GET ${P}/disputes`]: { permission: "payments:read" },
+  [`GET ${P}/disputes/:id`]: { permission: "payments:read", id: "disputeId" },
+  [`GET ${P}/customers`]: { permission: "payments:read" },
+  [`GET ${P}/customers/:id`]: { permission: "payments:read", id: "customerId" },
   [`GET ${P}/subscriptions`]: { permission: "payments:read" },
   [`GET ${P}/subscriptions/:id`]: { permission: "payments:read", id: "subscriptionId" },
-  [`POST ${P}/subscriptions/:id/cancel`]: { permission: "subscriptions:write", id: "subscriptionId" },
+  [`PATCH ${P}/subscriptions/:id`]: {
+    permission: "subscriptions:write",
+    id: "subscriptionId",
+    body: () => ({ cancel_at_period_end: true })
+  },
+  [`POST ${P}/subscriptions/:id/cancel`]: { permission: "subscriptions:write", id: "cancelableSubscriptionId" },
   [`POST ${P}/product-images`]: { permission: "products:write", raw: png() },
   [`GET ${M}/endpoints`]: { permission: "webhook-endpoints:read" },
   [`POST ${M}/endpoints`]: {
@@ -149,8 +195,28 @@ export const samples: Readonly<Record<string, Sample>> = {
     body: () => ({ since: new Date(Date.now() - 3_600_000).toISOString() }),
     status: 202
   },
+  [`POST ${M}/event-triggers`]: {
+    permission: "webhook-endpoints:write",
+    body: () => ({ type: "payment.succeeded" })
+  },
+  [`GET ${M}/event-stream`]: { permission: "webhook-endpoints:read", query: "?follow=false" },
   [`GET ${M}/endpoints/:id/recoveries`]: { permission: "webhook-endpoints:read", id: "endpointId" },
-  [`GET ${M}/endpoints/:id/recoveries/:recoveryId`]: { permission: "webhook-endpoints:read", id: "endpointId" }
+  [`GET ${M}/endpoints/:id/recoveries/:recoveryId`]: { permission: "webhook-endpoints:read", id: "endpointId" },
+  [`GET ${M}/events`]: { permission: "webhook-endpoints:read" },
+  [`GET ${M}/events/:id`]: { permission: "webhook-endpoints:read", id: "eventId" },
+  [`POST ${M}/endpoints/:id/replay`]: {
+    permission: "webhook-endpoints:write",
+    id: "endpointId",
+    body: () => ({ since: new Date(Date.now() - 3_600_000).toISOString(), types: ["payment.succeeded"] }),
+    status: 202,
+    // One that waits for room at its endpoint is still running
+    restore: (sql, { endpointId }) => sql`
+      UPDATE payments.event_replays SET state = 'canceled', finished_at = now()
+      WHERE endpoint_id = ${endpointId} AND state = 'running'`
+  },
+  [`GET ${M}/endpoints/:id/replays`]: { permission: "webhook-endpoints:read", id: "endpointId" },
+  [`GET ${M}/endpoints/:id/replays/:replayId`]: { permission: "webhook-endpoints:read", id: "endpointId" },
+  [`POST ${M}/endpoints/:id/replays/:replayId/cancel`]: { permission: "webhook-endpoints:write", id: "endpointId" }
 }
 
 /** The operations that need a credential. */
@@ -166,16 +232,19 @@ export const sampleOf = (operation: Operation): Sample => {
   return sample
 }
 
-/** Whether an operation is one of the provider's. */
-export const isProviderOperation = ({ path }: Operation): boolean => path.startsWith(P)
+/** Whether an operation is one of the provider's; checkout pages are the service's own. */
+export const isProviderOperation = ({ path }: Operation): boolean =>
+  path.startsWith(P) && !path.startsWith(`${P}/checkout-pages`)
 
 /** The path of an operation, its parameters filled in. */
 export const pathOf = (operation: Operation, organizationId: string, things: Things): string => {
-  const { id } = sampleOf(operation)
-  return operation.path
+  const { id, query = "" } = sampleOf(operation)
+  const path = operation.path
     .replace(":organizationId", organizationId)
     .replace(":id", id === undefined ? "" : encodeURIComponent(things[id]))
     .replace(":recoveryId", things.recoveryId)
+    .replace(":replayId", things.replayId)
+  return `${path}${query}`
 }
 
 /** Has the operation's good request be good once more, after it was made. */
@@ -256,6 +325,11 @@ export const idOf = (answer: Answer): string => {
   return id
 }
 
+const insertPage = (sql: SqlClient.SqlClient, organizationId: string, id: string) => sql`
+  INSERT INTO payments.checkout_pages (organization_id, environment, id, slug, active, title, items, collect,
+    allow_promotion_codes)
+  VALUES (${organizationId}, 'production', ${id}, ${id.replaceAll("-", "")}, true, 'Coffee', '[]', '{}', false)`
+
 /** A product, a price and a session at the provider, and an endpoint with a finished delivery. */
 export const makeThings = Effect.fnUntraced(function* (
   service: TestService["Type"],
@@ -269,16 +343,17 @@ export const makeThings = Effect.fnUntraced(function* (
   const endpoint = { name: "Orders", url: "https://93.184.215.14/hook", events: ["payment.succeeded"] }
   const endpointId = yield* post("/integrations/endpoints", endpoint)
   const deletableEndpointId = yield* post("/integrations/endpoints", endpoint)
-  const deliveryId = randomUUID()
+  const deliveryId = v7()
   const eventId = `svc_evt_${deliveryId.replaceAll("-", "").repeat(2)}`
   const payload = JSON.stringify({ id: eventId, type: "payment.succeeded" })
+  const storedId = eventKey(eventId, new Date())
   yield* sql`
-    INSERT INTO payments.events (organization_id, environment, id, type, payload)
-    VALUES (${organizationId}, ${environment}, ${eventId}, 'payment.succeeded', ${payload})`
+    INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload)
+    VALUES (${organizationId}, ${environment}, ${storedId}, ${eventId}, 'payment.succeeded', ${payload})`
   yield* sql`
     INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, state,
       attempts, finished_at, attempt_count)
-    SELECT organization_id, environment, ${deliveryId}, endpoint_id, ${eventId}, ARRAY[id], 'failed', '{}', now(), 6
+    SELECT organization_id, environment, ${deliveryId}, endpoint_id, ${storedId}, ARRAY[id], 'failed', '{}', now(), 6
     FROM payments.endpoint_secrets WHERE endpoint_id = ${endpointId}`
   const recoveryId = randomUUID()
   yield* sql`
@@ -286,11 +361,24 @@ export const makeThings = Effect.fnUntraced(function* (
       state, finished_at)
     VALUES (${organizationId}, ${environment}, ${recoveryId}, ${endpointId}, now(), 0, now(), ${recoveryId}, 'finished',
       now())`
+  const replayId = v7()
+  yield* sql`
+    INSERT INTO payments.event_replays (organization_id, environment, id, endpoint_id, since, until, reached, state,
+      finished_at)
+    VALUES (${organizationId}, ${environment}, ${replayId}, ${endpointId}, now() - interval '1 hour', now(), '', 'finished',
+      now())`
   if (environment === "production") {
+    // Without an account there, none can be created by a request
+    const [checkoutPageId, deletableCheckoutPageId] = [v7(), v7()]
+    yield* Effect.forEach([checkoutPageId, deletableCheckoutPageId], (id) => insertPage(sql, organizationId, id))
     return {
+      checkoutPageId,
+      deletableCheckoutPageId,
       endpointId,
       deliveryId,
       recoveryId,
+      replayId,
+      eventId,
       deletableEndpointId,
       productId: "prod_live1234",
       priceId: "price_live1234",
@@ -299,7 +387,11 @@ export const makeThings = Effect.fnUntraced(function* (
       paymentLinkId: "plink_live1234",
       paymentIntentId: "pi_live1234",
       chargeId: "ch_live1234",
+      refundId: "re_live1234",
+      disputeId: "du_live1234",
+      customerId: "cus_live1234",
       subscriptionId: "sub_live1234",
+      cancelableSubscriptionId: "sub_live5678",
       payoutId: "po_live1234"
     }
   }
@@ -315,17 +407,24 @@ export const makeThings = Effect.fnUntraced(function* (
     duration: "once"
   })
   const paymentLinkId = yield* post("/provider/payment-links", { line_items: [{ price: priceId, quantity: 1 }] })
+  const page = { title: "Coffee", items: [{ price: priceId, quantity: 1 }] }
+  const checkoutPageId = yield* post("/provider/checkout-pages", page)
+  const deletableCheckoutPageId = yield* post("/provider/checkout-pages", page)
   const money = yield* makeMoney(service, { organizationId, key, priceId })
   return {
     endpointId,
     deletableEndpointId,
     deliveryId,
     recoveryId,
+    replayId,
+    eventId,
     productId,
     priceId,
     sessionId,
     promotionCodeId,
     paymentLinkId,
+    checkoutPageId,
+    deletableCheckoutPageId,
     ...money
   }
 }, Effect.orDie)

@@ -49,13 +49,28 @@ const leftAfter = (id: string, interval: string) =>
 const day = 24 * 60 * 60 * 1000
 
 onSharedService("rotating a secret", (it) => {
+  it.scoped("gives an endpoint a new one whose secret was deleted, because its master key was lost", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const { consumer, id, rotate, send, tenant } = yield* makeDestination()
+      yield* sql`DELETE FROM payments.endpoint_secrets WHERE endpoint_id = ${id}`
+      const rotated = yield* rotate()
+      const secret = secretIn(rotated)
+      expect(rotated.json["previousSecretExpiresAt"]).toBeNull()
+      expect((yield* send("GET")).json["previousSecretExpiresAt"]).toBeNull()
+      yield* payment(tenant)
+      const request = yield* withWorker(received(consumer, 1))
+      expect(signersOf(request, { secret })).toEqual(["secret"])
+    })
+  )
+
   it.scoped("answers the endpoint with a new secret, shown this once and kept encrypted", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestService
       const { base, id, rotate, secret, send, tenant } = yield* makeDestination()
       const before = (yield* send("GET")).json
       const rotated = yield* rotate()
-      const { signingSecret, previousSecretExpiresAt, updatedAt, ...record } = rotated.json
+      const { signingSecret, standardWebhooksSecret, previousSecretExpiresAt, updatedAt, ...record } = rotated.json
       expect(signingSecret).toMatch(/^whsec_[A-Za-z0-9_-]{43}$/)
       expect(signingSecret).not.toBe(secret)
       expect(Math.abs(Date.parse(String(previousSecretExpiresAt)) - Date.now() - day)).toBeLessThan(60_000)
@@ -71,6 +86,7 @@ onSharedService("rotating a secret", (it) => {
       for (const text of [shown.text, list.text, log.text, dump?.text ?? ""]) {
         expect(text).not.toContain(String(signingSecret).slice(6))
         expect(text).not.toContain(secret.slice(6))
+        expect(text).not.toContain(String(standardWebhooksSecret).slice(6))
       }
       expect(JSON.parse(log.text).data[0]).toMatchObject({
         action: "endpoint.secret_rotated",
@@ -273,7 +289,7 @@ onSharedService("rotating a secret", (it) => {
       yield* sql`
         INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, state,
           attempts, finished_at)
-        SELECT d.organization_id, d.environment, gen_random_uuid(), d.endpoint_id, d.event_id, d.secret_ids, 'delivered',
+        SELECT d.organization_id, d.environment, uuidv7(), d.endpoint_id, d.event_id, d.secret_ids, 'delivered',
           '{}', now()
         FROM payments.deliveries d, generate_series(1, 1000) WHERE d.endpoint_id = ${id}`
       yield* endQueued(sql, sql`endpoint_id = ${id}`, "delivered")

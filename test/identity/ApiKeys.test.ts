@@ -187,7 +187,7 @@ onServiceWithMail(api)("API keys", (it) => {
     })
   )
 
-  it.effect("read the audit log where an owner or admin said so; a developer can't give them that", () =>
+  it.effect("read the audit log and customers where an owner or admin said so; a developer can't give them that", () =>
     Effect.gen(function* () {
       const { request } = yield* TestService
       const owner = yield* signInOwner
@@ -197,8 +197,11 @@ onServiceWithMail(api)("API keys", (it) => {
       const body = { name: "Auditor", permissions: ["audit-log:read"] }
       expectFailure(yield* create(developer, body), denied)
       expectFailure(yield* create(developer, { ...body, permissions: ["*", "audit-log:read"] }), denied)
+      const customers = { name: "Support", permissions: ["payments:read", "customers:read"] }
+      expectFailure(yield* create(developer, customers), denied)
       expect(yield* listed(owner)).toEqual([])
       for (const giver of [owner, admin]) {
+        expect((yield* create(giver, customers)).status).toBe(201)
         const { key } = (yield* create(giver, body)).json
         const log = `/v2/organizations/${owner.organizationId}/integrations/audit-log`
         expect((yield* request("GET", log, { key: String(key) })).status).toBe(200)

@@ -1,14 +1,14 @@
 import { createHash, randomUUID } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Effect, FastCheck, Redacted } from "effect"
+import { permissionsOf } from "../../src/identity/Access.ts"
 import { Keys, keyEnvironment, keyHash } from "../../src/identity/keys/Keys.ts"
 import {
-  AuditPermission,
+  entrusted,
   expandGrants,
   type Grant,
   isWebhookPermission,
-  PaymentPermission,
-  WebhookPermission
+  permissions
 } from "../../src/identity/keys/Permissions.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
@@ -62,21 +62,27 @@ describe("grants", () => {
     ])
   })
 
+  it("that no wildcard includes are those of owners and admins alone", () => {
+    expect(entrusted.toSorted()).toEqual(["audit-log:read", "customers:read"])
+    const wild = expandGrants(["*", "webhook-endpoints:*"])
+    for (const permission of entrusted) {
+      expect(wild.has(permission), permission).toBe(false)
+      const roles = (["owner", "admin", "developer", "viewer"] as const).filter((role) =>
+        permissionsOf(role).has(permission)
+      )
+      expect(roles, permission).toEqual(["owner", "admin"])
+    }
+  })
+
   it("add up, in any order, and never beyond what was granted", () => {
-    const grants = FastCheck.subarray<Grant>([
-      ...PaymentPermission.literals,
-      ...WebhookPermission.literals,
-      ...AuditPermission.literals,
-      "*",
-      "webhook-endpoints:*"
-    ])
+    const grants = FastCheck.subarray<Grant>([...permissions, "*", "webhook-endpoints:*"])
     FastCheck.assert(
       FastCheck.property(grants, (granted) => {
-        const permissions = expandGrants(granted)
-        expect(expandGrants(granted.toReversed())).toEqual(permissions)
-        for (const permission of permissions) {
+        const held = expandGrants(granted)
+        expect(expandGrants(granted.toReversed())).toEqual(held)
+        for (const permission of held) {
           const wide = isWebhookPermission(permission) ? "webhook-endpoints:*" : "*"
-          const widened = permission !== "audit-log:read" && granted.includes(wide)
+          const widened = !entrusted.includes(permission) && granted.includes(wide)
           expect(granted.includes(permission) || widened, permission).toBe(true)
         }
       })

@@ -179,7 +179,7 @@ onService()("what a notification leads to", (it) => {
         SELECT s.endpoint_id AS endpoint, s.type, s.provider_event_id AS "providerEventId", e.type AS "eventType",
           s.created_at > now() - interval '1 minute' AS "isRecent"
         FROM payments.skipped_events s JOIN payments.events e
-          ON e.organization_id = s.organization_id AND e.environment = s.environment AND e.id = s.event_id
+          ON e.organization_id = s.organization_id AND e.environment = s.environment AND e.id = s.event_key
         WHERE s.organization_id = ${tenant.id} AND s.environment = 'sandbox' ORDER BY s.type`
         const id = newEventId()
         const body = notification(tenant.accountId, { id })

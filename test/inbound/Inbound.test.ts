@@ -10,9 +10,9 @@ const storedOf = (providerEventId: string) =>
     Effect.all({
       receipts: sql<{ outcome: string; organizationId: string | null; accountId: string; duplicates: number }>`
         SELECT outcome, organization_id AS "organizationId", account_id AS "accountId", duplicates, type, livemode
-        FROM payments.receipts WHERE provider_event_id = ${providerEventId}`,
+        FROM payments.all_receipts WHERE provider_event_id = ${providerEventId}`,
       events: sql<{ id: string; type: string; payload: string }>`
-        SELECT id, type, payload FROM payments.events WHERE provider_event_id = ${providerEventId}`,
+        SELECT public_id AS id, type, payload FROM payments.events WHERE provider_event_id = ${providerEventId}`,
       deliveries: sql<{
         endpointId: string
         state: string
@@ -36,13 +36,32 @@ const nothing = { receipts: [], events: [], deliveries: [] }
 const rowCounts = Effect.flatMap(
   TestService,
   ({ sql }) => sql`
-    SELECT (SELECT count(*)::int FROM payments.receipts) AS receipts, (SELECT count(*)::int FROM payments.events) AS events,
+    SELECT (SELECT count(*)::int FROM payments.all_receipts) AS receipts, (SELECT count(*)::int FROM payments.events) AS events,
       (SELECT count(*)::int FROM payments.deliveries) AS deliveries`
 ).pipe(Effect.orDie)
 
 const tampered = (body: string) => body.replace('"amount": 1500', '"amount": 1501')
 
 onService({ roles: { api: true, worker: false } })("the provider's entry", (it) => {
+  it.effect("stores a notification once, whatever time it says, even if its copies say another one", () =>
+    Effect.gen(function* () {
+      const tenant = yield* makeTenant
+      yield* subscribe(tenant)
+      const now = Math.floor(Date.now() / 1000)
+      const times = [0, 1_760_000_000, now - 40 * 86_400, now, now + 40 * 86_400, 4_102_444_800]
+      for (const [index, created] of times.entries()) {
+        const id = newEventId()
+        const copies = [created, created, times[(index + 1) % times.length] ?? now]
+        for (const created of copies) {
+          expect((yield* notify(notification(tenant.accountId, { id, created }))).status).toBe(200)
+        }
+        const { deliveries, receipts } = yield* storedOf(id)
+        expect([created, receipts.length, deliveries.length]).toEqual([created, 1, 1])
+        expect(receipts[0]?.duplicates).toBe(2)
+      }
+    })
+  )
+
   it.effect("stores receipt, event and deliveries of a verified notification, and answers 200", () =>
     Effect.gen(function* () {
       const tenant = yield* makeTenant
@@ -157,7 +176,7 @@ onService({ roles: { api: true, worker: false } })("the provider's entry", (it) 
     "an empty object": "{}",
     "an event without an id": JSON.stringify({ type: "payment_intent.succeeded", created: 1, livemode: false }),
     "an id with a line break": notification("acct_1", { id: "evt_1\npayment.succeeded" }),
-    "a time that is none": notification("acct_1").replace("1760000000", '"yesterday"'),
+    "a time that is none": notification("acct_1", { created: 1_760_000_000 }).replace("1760000000", '"yesterday"'),
     "an object that is a list": notification("acct_1", { object: [] }),
     "text after the JSON": `${notification("acct_1")}{}`
   }

@@ -5,12 +5,11 @@ import { parseProviderEvent } from "../../src/events/stripe/Translate.ts"
 import { consequenceOf, dataOnly, envelopesOf } from "../../src/inbound/Consequences.ts"
 import { Inbound } from "../../src/inbound/Inbound.ts"
 import { makeReceiptsRepo } from "../../src/inbound/ReceiptsRepo.ts"
-import type { Author } from "../../src/kit/Tenant.ts"
-import { Accounts } from "../../src/provider/Accounts.ts"
 import { Provider } from "../../src/provider/Provider.ts"
 import { paymentIntent, snapshot, subscription } from "../events/ProviderEvents.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import {
+  atEndpoints,
   makeNewTenant,
   makeTenant,
   newEventId,
@@ -18,29 +17,11 @@ import {
   outcomeOf,
   signature,
   subscribe,
-  type Tenant
+  type Tenant,
+  unlink
 } from "./Notifications.ts"
 
 // What changes after a notification was looked up and before it is stored
-
-const operator: Author = { kind: "operator", id: "root" }
-
-const at = (tenant: Tenant, method: string, path: string, body?: unknown) =>
-  Effect.flatMap(TestService, ({ request }) =>
-    Effect.map(
-      request(method, `/v2/organizations/${tenant.id}/integrations/endpoints${path}`, {
-        key: tenant.key,
-        ...(body === undefined ? {} : { body }),
-        headers: { "idempotency-key": crypto.randomUUID() }
-      }),
-      ({ status, text }) => expect(status, text).toBeLessThan(300)
-    )
-  )
-
-const unlink = (tenant: Tenant) =>
-  Effect.flatMap(TestService, ({ services }) =>
-    Context.get(services, Accounts).unlink({ organizationId: tenant.id, environment: "sandbox" }, operator)
-  )
 
 const deliveriesTo = (endpointId: string) =>
   Effect.flatMap(
@@ -122,7 +103,7 @@ onSharedService("while the provider is asked about a notification", (it) => {
   it.scoped("an endpoint is paused: it is told what it missed, and gets nothing", () =>
     Effect.gen(function* () {
       const { endpoint, receive, tenant } = yield* setUp
-      expect(yield* receive(at(tenant, "PATCH", `/${endpoint.id}`, { active: false }))).toBe("no_subscriber")
+      expect(yield* receive(atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { active: false }))).toBe("no_subscriber")
       expect(yield* deliveriesTo(endpoint.id)).toEqual([])
       expect(yield* skippedBy(endpoint.id)).toEqual([{ type: "subscription.created" }])
     })
@@ -131,7 +112,7 @@ onSharedService("while the provider is asked about a notification", (it) => {
   it.scoped("an endpoint is deleted: it gets nothing", () =>
     Effect.gen(function* () {
       const { endpoint, receive, tenant } = yield* setUp
-      expect(yield* receive(at(tenant, "DELETE", `/${endpoint.id}`))).toBe("no_subscriber")
+      expect(yield* receive(atEndpoints(tenant, "DELETE", `/${endpoint.id}`))).toBe("no_subscriber")
       expect([yield* deliveriesTo(endpoint.id), yield* skippedBy(endpoint.id)]).toEqual([[], []])
     })
   )
@@ -139,7 +120,7 @@ onSharedService("while the provider is asked about a notification", (it) => {
   it.scoped("a secret is rotated: both sign", () =>
     Effect.gen(function* () {
       const { endpoint, receive, tenant } = yield* setUp
-      expect(yield* receive(at(tenant, "POST", `/${endpoint.id}/rotate-secret`))).toBe("delivered")
+      expect(yield* receive(atEndpoints(tenant, "POST", `/${endpoint.id}/rotate-secret`))).toBe("delivered")
       expect(yield* deliveriesTo(endpoint.id)).toEqual([{ type: "subscription.created", secrets: 2 }])
     })
   )
@@ -149,7 +130,7 @@ onSharedService("while the provider is asked about a notification", (it) => {
       const { endpoint, receive, tenant } = yield* setUp
       let added = ""
       const change = Effect.gen(function* () {
-        yield* at(tenant, "PATCH", `/${endpoint.id}`, { filters: { products: ["prod_9"] } })
+        yield* atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { filters: { products: ["prod_9"] } })
         const { id } = yield* subscribe(tenant, ["subscription.created"], undefined, { prices: ["price_2"] })
         added = id
       })
@@ -217,11 +198,11 @@ onSharedService("between the look-up of a payment and its storing", (it) => {
         yield* subscribe(tenant),
         yield* subscribe(tenant)
       ]
-      yield* at(tenant, "PATCH", `/${activated.id}`, { active: false })
+      yield* atEndpoints(tenant, "PATCH", `/${activated.id}`, { active: false })
       const { store } = yield* lookedUp(tenant)
-      yield* at(tenant, "DELETE", `/${deleted.id}`)
-      yield* at(tenant, "PATCH", `/${paused.id}`, { active: false })
-      yield* at(tenant, "PATCH", `/${activated.id}`, { active: true })
+      yield* atEndpoints(tenant, "DELETE", `/${deleted.id}`)
+      yield* atEndpoints(tenant, "PATCH", `/${paused.id}`, { active: false })
+      yield* atEndpoints(tenant, "PATCH", `/${activated.id}`, { active: true })
       expect(yield* store).toEqual({ first: true, outcome: "delivered", waits: true })
       for (const [{ id }, deliveries, skipped] of [
         [deleted, 0, 0],
@@ -240,7 +221,7 @@ onSharedService("between the look-up of a payment and its storing", (it) => {
       const tenant = yield* makeTenant
       const endpoint = yield* subscribe(tenant)
       const { id, store } = yield* lookedUp(tenant)
-      yield* at(tenant, "DELETE", `/${endpoint.id}`)
+      yield* atEndpoints(tenant, "DELETE", `/${endpoint.id}`)
       expect(yield* store).toEqual({ first: true, outcome: "no_subscriber", waits: false })
       expect(yield* outcomeOf(id)).toBe("no_subscriber")
     })

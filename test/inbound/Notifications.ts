@@ -1,7 +1,9 @@
+import { expect } from "@effect/vitest"
 import { Context, Effect } from "effect"
 import Stripe from "stripe"
 import { Organizations } from "../../src/identity/organizations/Organizations.ts"
 import type { OrganizationId } from "../../src/kit/Ids.ts"
+import type { Author } from "../../src/kit/Tenant.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
 import { paymentIntent, snapshot } from "../events/ProviderEvents.ts"
 import { type Answer, TestService, testWebhookSecret } from "../harness/TestService.ts"
@@ -51,6 +53,28 @@ export const subscribe = Effect.fnUntraced(function* (
   return { id: String(answer.json["id"]), secret: String(answer.json["signingSecret"]) }
 })
 
+/** Who changes what no integrator can. */
+export const operator: Author = { kind: "operator", id: "root" }
+
+/** A request about a tenant's endpoints that succeeds. */
+export const atEndpoints = (tenant: Tenant, method: string, path: string, body?: unknown) =>
+  Effect.flatMap(TestService, ({ request }) =>
+    Effect.map(
+      request(method, `/v2/organizations/${tenant.id}/integrations/endpoints${path}`, {
+        key: tenant.key,
+        ...(body === undefined ? {} : { body }),
+        headers: { "idempotency-key": crypto.randomUUID() }
+      }),
+      ({ status, text }) => expect(status, text).toBeLessThan(300)
+    )
+  )
+
+/** Unlinks a tenant's account. */
+export const unlink = (tenant: Tenant) =>
+  Effect.flatMap(TestService, ({ services }) =>
+    Context.get(services, Accounts).unlink({ organizationId: tenant.id, environment: "sandbox" }, operator)
+  )
+
 /** A provider event id that no other test has. */
 export const newEventId = () => `evt_${crypto.randomUUID().replaceAll("-", "")}`
 
@@ -64,8 +88,9 @@ export interface NotificationOptions {
 
 /** The body of a notification about an account, `payment_intent.succeeded` by default. */
 export const notification = (account: string, options: NotificationOptions = {}): string => {
-  const { id = newEventId(), object = paymentIntent, type = "payment_intent.succeeded", ...rest } = options
-  return JSON.stringify(snapshot(type, object, { id, account, ...rest }), null, 2)
+  const { created = Math.floor(Date.now() / 1000), id = newEventId(), object = paymentIntent, ...rest } = options
+  const { type = "payment_intent.succeeded", ...further } = rest
+  return JSON.stringify(snapshot(type, object, { id, account, created, ...further }), null, 2)
 }
 
 /** The provider's signature of a body, made by its own package. */
@@ -144,7 +169,7 @@ export const withoutProvider = <A, E, R>(accountId: string, effect: Effect.Effec
 export const outcomeOf = (providerEventId: string) =>
   Effect.flatMap(TestService, ({ sql }) =>
     Effect.map(
-      sql<{ outcome: string }>`SELECT outcome FROM payments.receipts WHERE provider_event_id = ${providerEventId}`,
+      sql<{ outcome: string }>`SELECT outcome FROM payments.all_receipts WHERE provider_event_id = ${providerEventId}`,
       ([row]) => row?.outcome
     )
   )

@@ -6,10 +6,10 @@ import { makeReceiptsRepo } from "../../src/inbound/ReceiptsRepo.ts"
 import { RememberedContexts } from "../../src/inbound/RememberedContexts.ts"
 import type { EndpointId } from "../../src/kit/Ids.ts"
 import { OrganizationId } from "../../src/kit/Ids.ts"
-import type { Author } from "../../src/kit/Tenant.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import {
+  atEndpoints,
   makeNewTenant,
   makeTenant,
   newEventId,
@@ -18,22 +18,9 @@ import {
   outcomeOf,
   subscribe,
   type Tenant,
-  typesTo
+  typesTo,
+  unlink
 } from "./Notifications.ts"
-
-const operator: Author = { kind: "operator", id: "root" }
-
-const at = (tenant: Tenant, method: string, path: string, body?: unknown) =>
-  Effect.flatMap(TestService, ({ request }) =>
-    Effect.map(
-      request(method, `/v2/organizations/${tenant.id}/integrations/endpoints${path}`, {
-        key: tenant.key,
-        ...(body === undefined ? {} : { body }),
-        headers: { "idempotency-key": crypto.randomUUID() }
-      }),
-      ({ status, text }) => expect(status, text).toBeLessThan(300)
-    )
-  )
 
 /** A payment of the tenant; answers what became of the notification. */
 const pay = Effect.fnUntraced(function* (tenant: Tenant) {
@@ -75,10 +62,10 @@ onService({ roles: { api: true, worker: false } })("a payment of an account that
     Effect.gen(function* () {
       const { endpoint, tenant } = yield* remembered
       const { sql } = yield* TestService
-      yield* at(tenant, "PATCH", `/${endpoint.id}`, { active: false })
+      yield* atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { active: false })
       expect(yield* pay(tenant)).toBe("no_subscriber")
       expect(yield* sql`SELECT type FROM payments.skipped_events WHERE endpoint_id = ${endpoint.id}`).toHaveLength(1)
-      yield* at(tenant, "PATCH", `/${endpoint.id}`, { active: true })
+      yield* atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { active: true })
       expect(yield* pay(tenant)).toBe("delivered")
     })
   )
@@ -86,11 +73,11 @@ onService({ roles: { api: true, worker: false } })("a payment of an account that
   it.scoped("goes by the events and filters that an endpoint has now", () =>
     Effect.gen(function* () {
       const { endpoint, tenant } = yield* remembered
-      yield* at(tenant, "PATCH", `/${endpoint.id}`, { filters: { amountMin: 100_000_000 } })
+      yield* atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { filters: { amountMin: 100_000_000 } })
       expect(yield* pay(tenant)).toBe("no_subscriber")
-      yield* at(tenant, "PATCH", `/${endpoint.id}`, { filters: {} })
+      yield* atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { filters: {} })
       expect(yield* pay(tenant)).toBe("delivered")
-      yield* at(tenant, "PATCH", `/${endpoint.id}`, { events: ["payment.failed"] })
+      yield* atEndpoints(tenant, "PATCH", `/${endpoint.id}`, { events: ["payment.failed"] })
       expect(yield* pay(tenant)).toBe("no_subscriber")
     })
   )
@@ -98,7 +85,7 @@ onService({ roles: { api: true, worker: false } })("a payment of an account that
   it.scoped("goes to none that was deleted", () =>
     Effect.gen(function* () {
       const { endpoint, tenant } = yield* remembered
-      yield* at(tenant, "DELETE", `/${endpoint.id}`)
+      yield* atEndpoints(tenant, "DELETE", `/${endpoint.id}`)
       expect(yield* pay(tenant)).toBe("no_subscriber")
       expect(yield* typesTo(endpoint.id)).toHaveLength(2)
     })
@@ -107,7 +94,7 @@ onService({ roles: { api: true, worker: false } })("a payment of an account that
   it.scoped("is signed with the secret that an endpoint has now", () =>
     Effect.gen(function* () {
       const { endpoint, tenant } = yield* remembered
-      yield* at(tenant, "POST", `/${endpoint.id}/rotate-secret`)
+      yield* atEndpoints(tenant, "POST", `/${endpoint.id}/rotate-secret`)
       yield* pay(tenant)
       expect(yield* secretCounts(endpoint.id)).toEqual([1, 1, 2])
     })
@@ -115,7 +102,7 @@ onService({ roles: { api: true, worker: false } })("a payment of an account that
 
   it.scoped("concerns nobody if the account was disconnected or unlinked in between", () =>
     Effect.gen(function* () {
-      const { services, sql } = yield* TestService
+      const { sql } = yield* TestService
       const { tenant } = yield* remembered
       const disconnect = (status: "connected" | "disconnected") => sql`
         UPDATE payments.provider_accounts SET status = ${status},
@@ -124,7 +111,7 @@ onService({ roles: { api: true, worker: false } })("a payment of an account that
       expect(yield* pay(tenant)).toBe("unlinked")
       yield* disconnect("connected")
       expect(yield* pay(tenant)).toBe("delivered")
-      yield* Context.get(services, Accounts).unlink({ organizationId: tenant.id, environment: "sandbox" }, operator)
+      yield* unlink(tenant)
       expect(yield* pay(tenant)).toBe("unlinked")
     })
   )
@@ -135,10 +122,11 @@ onService({ roles: { api: true, worker: false } })("a payment of an account that
       const { endpoint, tenant } = yield* remembered
       const other = yield* makeTenant
       const otherEndpoint = yield* subscribe(other)
-      const accounts = Context.get(services, Accounts)
-      for (const { id } of [tenant, other])
-        yield* accounts.unlink({ organizationId: id, environment: "sandbox" }, operator)
-      yield* accounts.link({ organizationId: other.id, environment: "sandbox" }, tenant.accountId)
+      for (const one of [tenant, other]) yield* unlink(one)
+      yield* Context.get(services, Accounts).link(
+        { organizationId: other.id, environment: "sandbox" },
+        tenant.accountId
+      )
       yield* pay(tenant)
       expect(yield* typesTo(endpoint.id)).toHaveLength(2)
       expect(yield* typesTo(otherEndpoint.id)).toContain("payment.succeeded")

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, FastCheck } from "effect"
-import { deliveryId, EndpointId, newId } from "../../src/kit/Ids.ts"
+import { deliveryId, EndpointId, EventReplayId, newId, replayedDeliveryId } from "../../src/kit/Ids.ts"
+import { eventKey } from "../../src/publishing/EventKey.ts"
 
 const uuid7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
@@ -52,6 +53,27 @@ describe("a delivery's id", () => {
         expect(ones, `bit ${bit}`).toBeLessThan(1300)
       }
     }
+  })
+})
+
+describe("the id of a replay's delivery", () => {
+  const replayId = EventReplayId.make("01a1fcfb-855f-758a-8a83-c113f9e1051b")
+  const of = (eventKey: string, endpointId = EndpointId.make("01a1fcfb-855f-758a-8a83-c113f9e1051c")) =>
+    replayedDeliveryId({ replayId, eventKey, endpointId })
+
+  it("has the replay's time, the order of the events' seconds, and is the same only for the same three", () => {
+    const keys = Array.from({ length: 500 }, (_, n) => eventKey(`svc_evt_${n}`, new Date(1_790_000_000_000 + n * 1000)))
+    const ids = keys.map((key) => of(key))
+    expect(ids.every((id) => uuid7.test(id) && millisOf(id) === millisOf(replayId))).toBe(true)
+    expect(ids.toSorted()).toEqual(ids)
+    const key = keys[0] ?? ""
+    expect(of(key)).toBe(ids[0])
+    const sameSecond = eventKey("svc_evt_other", new Date(1_790_000_000_000))
+    expect(of(sameSecond)).not.toBe(of(key))
+    expect(of(key, EndpointId.make("01a1fcfb-855f-758a-8a83-c113f9e1051d"))).not.toBe(of(key))
+    const endpointId = EndpointId.make("01a1fcfb-855f-758a-8a83-c113f9e1051c")
+    const another = EventReplayId.make("01a1fcfb-855f-758a-8a83-c113f9e1051e")
+    expect(replayedDeliveryId({ replayId: another, eventKey: key, endpointId })).not.toBe(of(key))
   })
 })
 

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { OpenApi } from "@effect/platform"
 import { expect } from "@effect/vitest"
@@ -41,24 +42,77 @@ const rows = (json: Record<string, unknown>): ReadonlyArray<Record<string, unkno
 
 /** The operation of the HTTP API that a tool with arguments stands for. */
 const operationOfTool: Readonly<Record<string, readonly [method: string, path: string]>> = {
-  create_webhook_endpoint: ["post", "/endpoints"],
-  update_webhook_endpoint: ["patch", "/endpoints/{id}"],
-  set_webhook_endpoint_active: ["patch", "/endpoints/{id}"],
-  delete_webhook_endpoint: ["delete", "/endpoints/{id}"],
-  list_skipped_webhook_events: ["get", "/endpoints/{id}/skipped"],
-  send_webhook_test_event: ["post", "/endpoints/{id}/test"],
-  rotate_webhook_secret: ["post", "/endpoints/{id}/rotate-secret"],
-  list_webhook_deliveries: ["get", "/endpoints/{id}/deliveries"],
-  get_webhook_delivery: ["get", "/deliveries/{id}"],
-  retry_webhook_delivery: ["post", "/deliveries/{id}/retry"],
-  recover_webhook_endpoint: ["post", "/endpoints/{id}/recover"],
-  list_webhook_recoveries: ["get", "/endpoints/{id}/recoveries"]
+  create_webhook_endpoint: ["post", "/integrations/endpoints"],
+  update_webhook_endpoint: ["patch", "/integrations/endpoints/{id}"],
+  set_webhook_endpoint_active: ["patch", "/integrations/endpoints/{id}"],
+  delete_webhook_endpoint: ["delete", "/integrations/endpoints/{id}"],
+  list_skipped_webhook_events: ["get", "/integrations/endpoints/{id}/skipped"],
+  send_webhook_test_event: ["post", "/integrations/endpoints/{id}/test"],
+  rotate_webhook_secret: ["post", "/integrations/endpoints/{id}/rotate-secret"],
+  list_webhook_deliveries: ["get", "/integrations/endpoints/{id}/deliveries"],
+  get_webhook_delivery: ["get", "/integrations/deliveries/{id}"],
+  retry_webhook_delivery: ["post", "/integrations/deliveries/{id}/retry"],
+  recover_webhook_endpoint: ["post", "/integrations/endpoints/{id}/recover"],
+  list_webhook_recoveries: ["get", "/integrations/endpoints/{id}/recoveries"],
+  list_products: ["get", "/provider/products"],
+  get_product: ["get", "/provider/products/{id}"],
+  create_product: ["post", "/provider/products"],
+  update_product: ["patch", "/provider/products/{id}"],
+  list_prices: ["get", "/provider/prices"],
+  get_price: ["get", "/provider/prices/{id}"],
+  create_price: ["post", "/provider/prices"],
+  update_price: ["patch", "/provider/prices/{id}"],
+  list_checkout_sessions: ["get", "/provider/checkout/sessions"],
+  get_checkout_session: ["get", "/provider/checkout/sessions/{id}"],
+  list_checkout_session_line_items: ["get", "/provider/checkout/sessions/{id}/line-items"],
+  create_checkout_session: ["post", "/provider/checkout/sessions"],
+  expire_checkout_session: ["post", "/provider/checkout/sessions/{id}/expire"],
+  list_payment_links: ["get", "/provider/payment-links"],
+  get_payment_link: ["get", "/provider/payment-links/{id}"],
+  list_payment_link_line_items: ["get", "/provider/payment-links/{id}/line-items"],
+  create_payment_link: ["post", "/provider/payment-links"],
+  update_payment_link: ["patch", "/provider/payment-links/{id}"],
+  list_checkout_pages: ["get", "/provider/checkout-pages"],
+  get_checkout_page: ["get", "/provider/checkout-pages/{id}"],
+  create_checkout_page: ["post", "/provider/checkout-pages"],
+  update_checkout_page: ["patch", "/provider/checkout-pages/{id}"],
+  list_promotion_codes: ["get", "/provider/promotion-codes"],
+  get_promotion_code: ["get", "/provider/promotion-codes/{id}"],
+  create_promotion_code: ["post", "/provider/promotion-codes"],
+  update_promotion_code: ["patch", "/provider/promotion-codes/{id}"],
+  list_payment_intents: ["get", "/provider/payment-intents"],
+  get_payment_intent: ["get", "/provider/payment-intents/{id}"],
+  list_charges: ["get", "/provider/charges"],
+  get_charge: ["get", "/provider/charges/{id}"],
+  list_refunds: ["get", "/provider/refunds"],
+  get_refund: ["get", "/provider/refunds/{id}"],
+  create_refund: ["post", "/provider/refunds"],
+  list_disputes: ["get", "/provider/disputes"],
+  get_dispute: ["get", "/provider/disputes/{id}"],
+  list_customers: ["get", "/provider/customers"],
+  get_customer: ["get", "/provider/customers/{id}"],
+  list_subscriptions: ["get", "/provider/subscriptions"],
+  get_subscription: ["get", "/provider/subscriptions/{id}"],
+  update_subscription: ["patch", "/provider/subscriptions/{id}"],
+  cancel_subscription: ["post", "/provider/subscriptions/{id}/cancel"],
+  get_account: ["get", "/provider/account"],
+  get_balance: ["get", "/provider/balance"],
+  get_payout_settings: ["get", "/provider/payout-settings"],
+  list_balance_transactions: ["get", "/provider/balance-transactions"],
+  list_payouts: ["get", "/provider/payouts"],
+  get_payout: ["get", "/provider/payouts/{id}"],
+  list_webhook_events: ["get", "/integrations/events"],
+  get_webhook_event: ["get", "/integrations/events/{id}"],
+  replay_webhook_events: ["post", "/integrations/endpoints/{id}/replay"],
+  list_webhook_replays: ["get", "/integrations/endpoints/{id}/replays"],
+  cancel_webhook_replay: ["post", "/integrations/endpoints/{id}/replays/{replayId}/cancel"]
 }
 
 /** What an argument is called in HTTP, where it is called something else. */
 const nameInHttp: Readonly<Record<string, string>> = {
   endpointId: "id",
   deliveryId: "id",
+  eventId: "id",
   idempotencyKey: "idempotency-key"
 }
 
@@ -66,7 +120,7 @@ const document = JSON.parse(JSON.stringify(OpenApi.fromApi(Api)))
 
 /** The schemas of an operation's fields: of its body, and of its parameters wherever they are. */
 const fieldsOf = (method: string, path: string): Record<string, unknown> => {
-  const operation = Object(document.paths[`/v2/organizations/{organizationId}/integrations${path}`])[method]
+  const operation = Object(document.paths[`/v2/organizations/{organizationId}${path}`])[method]
   const body = resolved(operation?.requestBody?.content?.["application/json"]?.schema)
   const parameters: ReadonlyArray<{ readonly name: string; readonly schema: unknown }> = operation.parameters
   return {
@@ -75,11 +129,20 @@ const fieldsOf = (method: string, path: string): Record<string, unknown> => {
   }
 }
 
+const permissionOf = (method: string, path: string): string =>
+  document.paths[`/v2/organizations/{organizationId}${path}`][method]["x-required-permission"]
+
 const resolved = (schema: unknown): unknown => {
   const reference = Predicate.isRecord(schema) ? schema["$ref"] : undefined
   return Predicate.isString(reference)
     ? { ...document.components.schemas[reference.slice("#/components/schemas/".length)], ...Object(schema) }
     : schema
+}
+
+/** A query has true and false as words. */
+const inJson = (schema: unknown): unknown => {
+  const { enum: words } = Object(schema)
+  return Array.isArray(words) && words.join() === "true,false" ? { type: "boolean" } : schema
 }
 
 const boundKeywords = new Set(
@@ -100,6 +163,8 @@ const boundsIn = (schema: unknown): unknown => {
           [keyword, Object.fromEntries(Object.entries(Object(value)).map(([key, part]) => [key, boundsIn(part)]))]
         ]
       }
+      // The document says a choice of one by its value
+      if (keyword === "const") return [["enum", [value]]]
       if (structuralKeywords.has(keyword)) return [[keyword, boundsIn(value)]]
       return boundKeywords.has(keyword) ? [[keyword, value]] : []
     })
@@ -120,42 +185,74 @@ onService()("the tool server", (it) => {
       expect(mcp.client.getServerVersion()?.name).toBe("connected-payments")
       expect(mcp.client.getInstructions()).toContain("environment")
       const names = tools.map(({ name }) => name)
-      expect(names.toSorted()).toEqual([
-        "create_webhook_endpoint",
-        "delete_webhook_endpoint",
-        "get_webhook_delivery",
-        "list_event_types",
-        "list_skipped_webhook_events",
-        "list_webhook_deliveries",
-        "list_webhook_endpoints",
-        "list_webhook_recoveries",
-        "recover_webhook_endpoint",
-        "retry_webhook_delivery",
-        "rotate_webhook_secret",
-        "send_webhook_test_event",
-        "set_webhook_endpoint_active",
-        "update_webhook_endpoint"
-      ])
       const guide = readFileSync(new URL("../../src/docs/agents.md", import.meta.url), "utf8")
-      const documented = [...guide.matchAll(/^\| `([a-z_]+)` \| `(webhook-endpoints:\w+)` \|/gm)]
-      expect(documented.map(([, name]) => name).toSorted()).toEqual(names.toSorted())
-      for (const { annotations, description = "", inputSchema, name, outputSchema } of tools) {
+      const documented = [...guide.matchAll(/^\| `([a-z_]+)` \| `([\w:-]+)` \| .* \|$/gm)].map(
+        ([, name, permission]) => [name, permission]
+      )
+      expect(documented.toSorted()).toEqual(
+        tools
+          .map(({ description = "", name }) => [
+            name,
+            /Needs the (?:scope|permission) ([\w:-]+)\.$/.exec(description)?.[1]
+          ])
+          .toSorted()
+      )
+      expect(new Set(names).size).toBe(names.length)
+      for (const { annotations, description = "", inputSchema, name, outputSchema, title } of tools) {
         const reads = /^(list|get)_/.test(name)
-        expect([name, annotations?.readOnlyHint]).toEqual([name, reads])
-        expect(description).toContain(`Needs the scope webhook-endpoints:${reads ? "read" : "write"}.`)
-        expect(documented.find(([, documentedName]) => documentedName === name)?.[2]).toBe(
-          `webhook-endpoints:${reads ? "read" : "write"}`
-        )
+        const { idempotentHint, openWorldHint, readOnlyHint } = annotations ?? {}
+        expect([name, readOnlyHint, typeof openWorldHint]).toEqual([name, reads, "boolean"])
+        expect([name, typeof idempotentHint]).toEqual([name, reads ? "undefined" : "boolean"])
+        expect([name, (title ?? "").length > 5]).toEqual([name, true])
+        if (name.includes("webhook") || name === "list_event_types") {
+          expect(description).toContain(`Needs the scope webhook-endpoints:${reads ? "read" : "write"}.`)
+        } else {
+          expect([name, openWorldHint, description.includes(`:${reads ? "read" : "write"}.`)]).toEqual([
+            name,
+            true,
+            true
+          ])
+        }
         expect(inputSchema).toMatchObject({ type: "object", additionalProperties: false })
         expect(outputSchema?.type).toBe("object")
         // Every client reads them, whatever it knows of JSON Schema
         expect(JSON.stringify([inputSchema, outputSchema])).not.toMatch(/\$ref|\$id|\$defs|\\\\p\{/)
       }
-      const destructive = tools.filter(({ annotations }) => annotations?.destructiveHint === true)
-      expect(destructive.map(({ name }) => name).toSorted()).toEqual([
+      const hinted = (hint: "destructiveHint" | "idempotentHint") =>
+        tools.flatMap(({ annotations, name }) => (annotations?.[hint] === true ? [name] : [])).toSorted()
+      expect(hinted("destructiveHint")).toEqual([
+        "cancel_subscription",
+        "cancel_webhook_replay",
+        "create_refund",
         "delete_webhook_endpoint",
+        "expire_checkout_session",
         "rotate_webhook_secret",
         "set_webhook_endpoint_active",
+        "update_checkout_page",
+        "update_payment_link",
+        "update_price",
+        "update_product",
+        "update_promotion_code",
+        "update_subscription",
+        "update_webhook_endpoint"
+      ])
+      expect(hinted("idempotentHint")).toEqual([
+        "cancel_subscription",
+        "cancel_webhook_replay",
+        "create_checkout_page",
+        "create_payment_link",
+        "create_price",
+        "create_product",
+        "create_promotion_code",
+        "create_refund",
+        "delete_webhook_endpoint",
+        "expire_checkout_session",
+        "set_webhook_endpoint_active",
+        "update_checkout_page",
+        "update_payment_link",
+        "update_price",
+        "update_promotion_code",
+        "update_subscription",
         "update_webhook_endpoint"
       ])
       const shown = tools.find(({ name }) => name === "create_webhook_endpoint")?.inputSchema
@@ -225,16 +322,19 @@ onService()("the tool server", (it) => {
       const { mcp } = yield* start
       const { tools } = yield* Effect.promise(() => mcp.client.listTools())
       const compared: Array<string> = []
-      for (const { inputSchema, name } of tools) {
+      for (const { description, inputSchema, name } of tools) {
         const operation = operationOfTool[name]
         if (operation === undefined) continue
         const documented = fieldsOf(...operation)
+        expect([name, description?.includes(permissionOf(...operation))]).toEqual([name, true])
         for (const [argument, schema] of Object.entries(inputSchema.properties ?? {})) {
-          const field = documented[nameInHttp[argument] ?? argument]
+          const field = inJson(documented[nameInHttp[argument] ?? argument])
           expect([name, argument, boundsIn(schema)]).toEqual([name, argument, boundsIn(field)])
           if (JSON.stringify(boundsIn(schema)) !== "{}") compared.push(`${name}.${argument}`)
         }
       }
+      const prices = tools.find(({ name }) => name === "list_prices")?.inputSchema.properties ?? {}
+      expect(Object.entries(prices).filter(([, schema]) => typeof Object(schema).description !== "string")).toEqual([])
       const withoutArguments = ["list_event_types", "list_webhook_endpoints"]
       expect(Object.keys(operationOfTool).toSorted()).toEqual(
         tools
@@ -250,7 +350,12 @@ onService()("the tool server", (it) => {
         "create_webhook_endpoint.idempotencyKey",
         "list_webhook_deliveries.limit",
         "recover_webhook_endpoint.since",
-        "list_skipped_webhook_events.starting_after"
+        "list_skipped_webhook_events.starting_after",
+        "list_prices.lookup_keys",
+        "list_charges.created_gte",
+        "create_price.tiers",
+        "create_checkout_session.line_items",
+        "create_refund.amount"
       ]) {
         expect(compared).toContain(some)
       }
@@ -444,7 +549,15 @@ onService()("the tool server", (it) => {
         ["recover_webhook_endpoint", { endpointId: nobody, since: "today" }, "validation_failed", ["since"]],
         ["recover_webhook_endpoint", { endpointId: nobody, since: new Date().toISOString() }, "resource_not_found", []],
         ["list_webhook_recoveries", { endpointId: nobody }, "resource_not_found", []],
-        ["list_webhook_recoveries", { endpointId: nobody, starting_after: 1 }, "validation_failed", ["starting_after"]]
+        ["list_webhook_recoveries", { endpointId: nobody, starting_after: 1 }, "validation_failed", ["starting_after"]],
+        ["get_webhook_event", { eventId: `svc_evt_${"0".repeat(64)}` }, "resource_not_found", []],
+        ["get_webhook_event", { eventId: "evt_1" }, "validation_failed", ["eventId"]],
+        ["list_webhook_events", { payment_id: "", limit: 0 }, "validation_failed", ["payment_id", "limit"]],
+        ["replay_webhook_events", { endpointId: nobody, types: [] }, "validation_failed", ["since", "types"]],
+        ["replay_webhook_events", { endpointId: nobody, since: "2026-01-01T00:00:00Z" }, "resource_not_found", []],
+        ["list_webhook_replays", { endpointId: nobody }, "resource_not_found", []],
+        ["cancel_webhook_replay", { endpointId: nobody, replayId: nobody }, "resource_not_found", []],
+        ["cancel_webhook_replay", { endpointId: nobody }, "validation_failed", ["replayId"]]
       ]
       for (const [tool, args, code, fields] of cases) {
         const { isError, json } = yield* mcp.call(tool, args)
@@ -461,6 +574,29 @@ onService()("the tool server", (it) => {
       const unknown = yield* Effect.promise(() => mcp.client.callTool({ name: "drop_tables" }).catch(String))
       expect(unknown).toContain("There is no such tool")
       expect(service.baseUrl).toContain("127.0.0.1")
+    })
+  )
+
+  it.scoped("shows events, sends them to a destination again, and shows how far that is", () =>
+    Effect.gen(function* () {
+      const { mcp } = yield* start
+      const consumer = yield* makeConsumer
+      const { id: endpointId } = yield* create(mcp, consumer.url)
+      const sent = yield* mcp.call("send_webhook_test_event", { endpointId, type: "payout.paid" })
+      const eventId = String(sent.json["eventId"])
+      const { json: event } = yield* mcp.call("get_webhook_event", { eventId })
+      expect(event).toMatchObject({ id: eventId, test: true, deliveries: [{ id: sent.json["id"], endpointId }] })
+      const { json: events } = yield* mcp.call("list_webhook_events", { type: "payout.paid", limit: 100 })
+      expect(rows(events).map(({ id }) => id)).toContain(eventId)
+      const args = { endpointId, since: new Date(Date.now() - 60_000).toISOString(), idempotencyKey: randomUUID() }
+      const { json: replay } = yield* mcp.call("replay_webhook_events", args)
+      // Test events are not replayed
+      expect(replay).toMatchObject({ endpointId, since: args.since, queued: 0 })
+      expect((yield* mcp.call("replay_webhook_events", args)).json).toEqual(replay)
+      const { json: listed } = yield* mcp.call("list_webhook_replays", { endpointId })
+      expect(rows(listed).map(({ id }) => id)).toEqual([replay["id"]])
+      const { json: canceled } = yield* mcp.call("cancel_webhook_replay", { endpointId, replayId: replay["id"] })
+      expect(canceled).toMatchObject({ id: replay["id"], state: "finished" })
     })
   )
 
@@ -488,16 +624,21 @@ onService()("the tool server", (it) => {
         ["get_webhook_delivery", { deliveryId: nobody }],
         ["list_skipped_webhook_events", { endpointId: nobody }],
         ["list_webhook_recoveries", { endpointId: nobody }],
+        ["list_webhook_events", {}],
+        ["get_webhook_event", { eventId: `svc_evt_${"0".repeat(64)}` }],
+        ["list_webhook_replays", { endpointId: nobody }],
         ["create_webhook_endpoint", { name: "Shop", url: consumer.url, events: ["payout.paid"] }],
         ["update_webhook_endpoint", { endpointId: nobody, name: "x" }],
         ["delete_webhook_endpoint", { endpointId: nobody }],
         ["recover_webhook_endpoint", { endpointId: nobody, since: new Date().toISOString() }],
+        ["replay_webhook_events", { endpointId: nobody, since: "2026-01-01T00:00:00Z" }],
+        ["cancel_webhook_replay", { endpointId: nobody, replayId: nobody }],
         ["set_webhook_endpoint_active", { endpointId: nobody, active: true }],
         ["send_webhook_test_event", { endpointId: nobody, type: "payout.paid" }],
         ["rotate_webhook_secret", { endpointId: nobody }],
         ["retry_webhook_delivery", { deliveryId: nobody }]
       ]
-      const readers = 6
+      const readers = 9
       const grants = [
         ["*", [], []],
         ["webhook-endpoints:read", calls.slice(0, readers), calls.slice(readers)],

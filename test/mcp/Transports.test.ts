@@ -4,6 +4,7 @@ import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import { LATEST_PROTOCOL_VERSION } from "@modelcontextprotocol/sdk/types.js"
 import { Effect, Redacted } from "effect"
 import { bridge } from "../../src/cli/McpBridge.ts"
+import { eventTypes } from "../../src/events/Catalog.ts"
 import type { Grant } from "../../src/identity/keys/Permissions.ts"
 import { cliHere } from "../cli/CliProcess.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
@@ -70,7 +71,7 @@ onService({ rateLimitPerMinute: 60 })("the tool server", (it) => {
       })
       const notified = yield* post({ jsonrpc: "2.0", method: "notifications/initialized" })
       expect([notified.status, notified.text]).toEqual([202, ""])
-      const unknown = yield* post({ jsonrpc: "2.0", id: 3, method: "resources/list" })
+      const unknown = yield* post({ jsonrpc: "2.0", id: 3, method: "prompts/list" })
       expect(unknown.json).toMatchObject({ id: 3, error: { code: -32601 } })
     })
   )
@@ -101,6 +102,8 @@ onService({ rateLimitPerMinute: 60 })("the tool server", (it) => {
       for (const [code, options] of cases) {
         const answer = yield* post(listTools, options)
         expect(refusalOf(answer)).toEqual({ status: 401, rpc: -32_000, code })
+        const detail = code === "authentication_required" ? "" : ', error="invalid_token"'
+        expect(answer.headers.get("www-authenticate")).toBe(`Bearer realm="connected-payments"${detail}`)
       }
       for (const authorization of [`Bearer ${key}`, `bearer   ${key} `]) {
         expect((yield* post(listTools, { key: "", headers: { authorization } })).status).toBe(200)
@@ -210,7 +213,8 @@ onService({ rateLimitPerMinute: 60 })("the tool server", (it) => {
         ["ping", "now", ["params"]],
         ["initialize", { protocolVersion: 1, capabilities: {}, clientInfo }, ["params.protocolVersion"]],
         ["initialize", { clientInfo: { name: 1 } }, ["params.protocolVersion", "params.capabilities"]],
-        ["resources/list", [], ["params"]]
+        ["resources/list", [], ["params"]],
+        ["resources/read", {}, ["params.uri"]]
       ]
       for (const [method, params, fields] of cases) {
         for (const id of [7, "seven"]) {
@@ -230,6 +234,69 @@ onService({ rateLimitPerMinute: 60 })("the tool server", (it) => {
       const many = { name: Object.fromEntries(Array.from({ length: 90 }, (_, index) => [`k${index}`, index])) }
       const bounded = yield* post({ jsonrpc: "2.0", id: 1, method: "tools/call", params: many })
       expect(bounded.text.length).toBeLessThan(2000)
+    })
+  )
+
+  it.effect("offers the few tools that the connection's address names, and calls no other", () =>
+    Effect.gen(function* () {
+      const { key, service } = yield* start
+      const to = (query: string, body: unknown = listTools) =>
+        service.request("POST", `/mcp${query}`, { key, body, headers: { accept } })
+      const named = (answer: Answer) => Object(answer.json["result"]).tools.map(({ name }: { name: string }) => name)
+      const few = "?tools=get_webhook_delivery,list_event_types,list_event_types,list_products"
+      // The key has no permission for products
+      expect(named(yield* to(few))).toEqual(["get_webhook_delivery", "list_event_types"])
+      expect(named(yield* to("?"))).toContain("create_webhook_endpoint")
+      const call = (name: string) => to(few, { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name } })
+      expect((yield* call("list_event_types")).json).toMatchObject({ result: { content: expect.any(Array) } })
+      expect((yield* call("list_webhook_endpoints")).json).toMatchObject({
+        error: { code: -32_602, data: { fields: ["params.name"] } }
+      })
+      const many = Array.from({ length: 101 }, () => "list_event_types").join(",")
+      for (const query of [
+        "?tools=",
+        "?tools=drop_tables",
+        "?tools=list_event_types,",
+        "?tools=list_event_types, list_products",
+        "?tools=__proto__",
+        "?tools=list_event_types&tools=list_products",
+        `?tools=${many}`
+      ]) {
+        const answer = yield* to(query)
+        expect([query, refusalOf(answer)]).toEqual([query, { status: 422, rpc: -32_600, code: "validation_failed" }])
+        expect([query, Object(answer.json["error"]).data.fields]).toEqual([query, ["tools"]])
+      }
+      expect(refusalOf(yield* to("?tool=list_products")).code).toBe("validation_failed")
+      expect(named(yield* to(`?tools=${many.slice("list_event_types,".length)}`))).toEqual(["list_event_types"])
+    })
+  )
+
+  it.scoped("has the guide to errors and the schemas of events to read", () =>
+    Effect.gen(function* () {
+      const { key, post, service } = yield* start
+      const { client } = yield* overHttp(service.baseUrl, key)
+      const { resources } = yield* Effect.promise(() => client.listResources())
+      expect((yield* Effect.promise(() => client.listResourceTemplates())).resourceTemplates).toEqual([])
+      expect(resources.length).toBe(eventTypes.length + 2)
+      for (const { mimeType, uri } of resources) {
+        const { contents } = yield* Effect.promise(() => client.readResource({ uri }))
+        const path = uri.replace("connected-payments:/", "")
+        const served = yield* service.request("GET", path)
+        expect([uri, served.status]).toEqual([uri, 200])
+        const [content] = contents
+        const text = content !== undefined && "text" in content ? content.text : ""
+        expect([uri, contents.length, content?.uri, content?.mimeType]).toEqual([uri, 1, uri, mimeType])
+        if (mimeType === "text/markdown") {
+          expect(text).toMatch(/^# Errors/)
+          expect(text).toContain("`rate_limit_exceeded`")
+        } else {
+          expect(JSON.parse(text)).toEqual(JSON.parse(served.text))
+        }
+      }
+      for (const uri of ["connected-payments://docs/none", "file:///etc/passwd", "__proto__", ""]) {
+        const answer = yield* post({ jsonrpc: "2.0", id: 5, method: "resources/read", params: { uri } })
+        expect(answer.json).toMatchObject({ id: 5, error: { code: -32_002, data: { code: "resource_not_found" } } })
+      }
     })
   )
 
@@ -276,18 +343,21 @@ onService({ rateLimitPerMinute: 60 })("the tool server", (it) => {
     Effect.gen(function* () {
       const { makeKey, service } = yield* start
       const key = yield* makeKey("webhook-endpoints:read")
+      const chosen = ["list_webhook_endpoints", "get_webhook_delivery", "create_webhook_endpoint"]
       const mcp = yield* connectTo(
         new StdioClientTransport({
           command: process.execPath,
-          args: [...mcpCommand, "--url", service.baseUrl, "--api-key-env", "TEST_KEY"],
+          args: [...mcpCommand, "--url", service.baseUrl, "--api-key-env", "TEST_KEY", "--tools", chosen.join(",")],
           // Nothing of the service's settings: neither the database nor the master keys
           env: { PATH: process.env["PATH"] ?? "", TEST_KEY: key },
           stderr: "pipe"
         })
       )
       const overTheWire = yield* overHttp(service.baseUrl, key)
-      const tools = yield* Effect.promise(() => mcp.client.listTools())
-      expect(tools).toEqual(yield* Effect.promise(() => overTheWire.client.listTools()))
+      const { tools } = yield* Effect.promise(() => mcp.client.listTools())
+      const all = yield* Effect.promise(() => overTheWire.client.listTools())
+      expect(tools).toEqual(all.tools.filter(({ name }) => chosen.includes(name)))
+      expect(tools.map(({ name }) => name)).toEqual(["list_webhook_endpoints", "get_webhook_delivery"])
       expect(mcp.client.getServerVersion()).toEqual(overTheWire.client.getServerVersion())
       const listed = yield* overTheWire.call("list_webhook_endpoints")
       expect(yield* mcp.call("list_webhook_endpoints")).toEqual(listed)
@@ -336,6 +406,7 @@ onService({ rateLimitPerMinute: 60 })("the tool server", (it) => {
         expect([url, code, /https/.test(stderr + stdout)]).toEqual([url, 2, true])
       }
       expect((yield* cliHere({}, "mcp", "--api-key-env", "not a name")).code).toBe(2)
+      expect((yield* cliHere({}, "mcp", "--tools", "list_products,,")).code).toBe(2)
       const { code, stderr } = yield* cliHere({}, "mcp", "--api-key-env", "ABSENT_KEY")
       expect([code, stderr]).toEqual([1, "Put the API key into the environment variable ABSENT_KEY.\n"])
     })

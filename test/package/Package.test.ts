@@ -94,11 +94,12 @@ describe("the package", () => {
   it("holds the compiled service, its types and its papers alone", () => {
     const others = files.filter(
       (path) =>
-        !/^dist\/.+\.(js|d\.ts)$|^src\/(docs\/[\w-]+\.md$|monitoring\/)|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(
+        !/^dist\/.+\.(js|d\.ts)$|^src\/(docs\/(?:[\w-]+\.md|examples\/\w+\.json)$|monitoring\/)|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(
           path
         )
     )
     expect(others).toEqual([])
+    expect(files).toContain("src/docs/examples/errors.json")
     const exported = Object.values(manifest.exports).flatMap((entry) =>
       typeof entry === "string" ? [entry] : [entry.types, entry.default]
     )

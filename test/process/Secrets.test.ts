@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { gunzipSync } from "node:zlib"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { standardWebhooksSecret } from "../../src/webhooks/index.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { requestTo } from "../harness/TestService.ts"
@@ -113,6 +114,7 @@ describe("what a process writes", () => {
           "the API key": local.apiKey,
           "a wrong key": wrongKey,
           "the signing secret": endpoint.secret,
+          "the signing secret for Standard Webhooks": standardWebhooksSecret(endpoint.secret).slice("whsec_".length),
           "the other signing secret": deadEndpoint.secret,
           "the provider's secret key": secrets["providerSecretKey"],
           "the provider's webhook secret": secrets["providerWebhookSecret"],
@@ -120,7 +122,8 @@ describe("what a process writes", () => {
           "the database's password": decodeURIComponent(new URL(local.databaseUrl).password),
           "the payer's page": `${sessionUrl.pathname}${sessionUrl.hash}`,
           "a client secret": "_secret_",
-          "a signature for the consumer": String(consumer.received[0]?.headers["service-signature"]).split("v1=")[1]
+          "a signature for the consumer": String(consumer.received[0]?.headers["service-signature"]).split("v1=")[1],
+          "a Standard Webhooks signature": String(consumer.received[0]?.headers["webhook-signature"]).split("v1,")[1]
         }
         expect(delivery["state"]).toBe("delivered")
         expect(paid["payment_status"]).toBe("paid")

@@ -1,5 +1,6 @@
-import { copyFile, readdir, stat } from "node:fs/promises"
+import { copyFile, readdir, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
+import { pathToFileURL } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { eventuallyTrue } from "../harness/Eventually.ts"
@@ -140,6 +141,15 @@ describe("a start", () => {
   )
 })
 
+/** A module for `--import` that makes a package fail to load. */
+const missingPackage = (name: string) => {
+  const hooks = `export const resolve = (specifier, context, next) => {
+    if (specifier === "${name}") throw new Error("${name} is not installed")
+    return next(specifier, context)
+  }`
+  return `import { register } from "node:module"\nregister("data:text/javascript,${encodeURIComponent(hooks)}")\n`
+}
+
 describe.concurrent("a start", () => {
   const wrong: ReadonlyArray<readonly [Record<string, string>, ReadonlyArray<string>]> = [
     [{ LOG_LEVEL: "loud" }, ["LOG_LEVEL"]],
@@ -163,4 +173,19 @@ describe.concurrent("a start", () => {
       })
     )
   }
+
+  it.scopedLive("without a package that it needs ends with 1 and says which", () =>
+    Effect.gen(function* () {
+      const directory = yield* emptyDataDirectory
+      const missing = join(directory, "missing.mjs")
+      yield* Effect.promise(() => writeFile(missing, missingPackage("@opentelemetry/sdk-logs")))
+      const end = yield* refused(directory, {
+        OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1",
+        NODE_OPTIONS: `--import ${pathToFileURL(missing)}`
+      })
+      expect(end.code).toBe(1)
+      expect(end.stderr).toContain("connected-payments has failed")
+      expect(end.stderr).toContain("@opentelemetry/sdk-logs is not installed")
+    })
+  )
 })

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { expect, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Option } from "effect"
+import { readStream } from "../deliveries/stream/Reader.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import type { Answer } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
@@ -166,6 +167,32 @@ layer(Installed.layer, { excludeTestServices: true, timeout: "120 seconds" })("t
         while (answer.status === 200 && Date.now() - revokedAt < 1000) answer = yield* listEndpoints(process, key)
         expectFailure(answer, { status: 401, code: "api_key_invalid" })
       }
+    })
+  )
+
+  it.scoped("stream each other's events, and one goes on with the stream of another that is killed", () =>
+    Effect.gen(function* () {
+      const { organizationId, processes, start } = yield* Installed
+      const { text: key } = yield* newKey
+      const doomed = yield* start
+      const happen = Effect.map(
+        post(processes[0], "/integrations/event-triggers", {
+          key,
+          idempotencyKey: randomUUID(),
+          body: { type: "milestone.first_payment" }
+        }),
+        ({ json }) => String(json["eventId"])
+      )
+      const path = `/v2/organizations/${organizationId}/integrations/event-stream`
+      const first = yield* readStream(doomed.baseUrl, path, { "x-api-key": key })
+      yield* eventuallyTrue("it is ready", () => first.messages.length === 1)
+      const one = yield* happen
+      yield* eventuallyTrue("the first event", () => first.events().includes(one))
+      yield* doomed.kill
+      yield* eventuallyTrue("its end", first.ended)
+      const two = yield* happen
+      const second = yield* readStream(processes[1].baseUrl, path, { "x-api-key": key, "last-event-id": first.place() })
+      yield* eventuallyTrue("the second event", () => second.events().includes(two))
     })
   )
 

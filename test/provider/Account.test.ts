@@ -2,20 +2,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../http/Payments.ts"
-import { dataOf, newTenant, part } from "./ConnectedTenant.ts"
-
-/** Whether the platform controls an account, and so sees its bank accounts. */
-const control = (accountId: string, controlled: boolean) =>
-  Effect.flatMap(TestService, ({ emulator }) =>
-    Effect.promise(async () => {
-      const response = await fetch(`${emulator.url}/_emulator/accounts/${accountId}`, {
-        method: "POST",
-        headers: { authorization: "Bearer sk_test_emulatorplatformkey" },
-        body: JSON.stringify({ controlled })
-      })
-      expect(response.status).toBe(200)
-    })
-  )
+import { control, dataOf, newTenant, part } from "./ConnectedTenant.ts"
 
 onSharedService("the connected account", (it) => {
   it.effect("is shown without its owner's personal data and bank accounts", () =>

@@ -1,7 +1,7 @@
 import { Arbitrary, FastCheck, Schema } from "effect"
 import { CreateCheckoutSession } from "../../src/provider/checkout/Api.ts"
-import { CreatePaymentLink } from "../../src/provider/payment-links/Api.ts"
-import { CreatePrice } from "../../src/provider/prices/Api.ts"
+import { CreatePaymentLink, UpdatePaymentLink } from "../../src/provider/payment-links/Api.ts"
+import { CreatePrice, ListPrices, UpdatePrice } from "../../src/provider/prices/Api.ts"
 import {
   CustomUnitAmount,
   RecurringWithTrial,
@@ -9,7 +9,7 @@ import {
   TransformQuantity
 } from "../../src/provider/prices/PriceFields.ts"
 import { CreateProduct, UpdateProduct } from "../../src/provider/products/Api.ts"
-import { CreatePromotionCode } from "../../src/provider/promotion-codes/Api.ts"
+import { CreatePromotionCode, UpdatePromotionCode } from "../../src/provider/promotion-codes/Api.ts"
 import { Currency, Metadata, ProviderText, Reference, TaxBehavior, UnitAmount } from "../../src/provider/Schemas.ts"
 
 /** Bodies of every shape that the catalog's operations take. */
@@ -82,5 +82,9 @@ export const prices: FastCheck.Arbitrary<CreatePrice> = FastCheck.tuple(
 export const products = Arbitrary.make(CreateProduct)
 export const productChanges = Arbitrary.make(UpdateProduct)
 export const promotionCodes = Arbitrary.make(CreatePromotionCode)
+export const promotionCodeChanges = Arbitrary.make(UpdatePromotionCode)
 export const paymentLinks = Arbitrary.make(CreatePaymentLink)
+export const paymentLinkChanges = Arbitrary.make(UpdatePaymentLink)
+export const priceChanges = Arbitrary.make(UpdatePrice)
+export const priceLists = Arbitrary.make(Schema.typeSchema(ListPrices))
 export const checkoutSessions = Arbitrary.make(CreateCheckoutSession)

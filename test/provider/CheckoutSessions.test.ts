@@ -161,6 +161,85 @@ onSharedService("checkout sessions", (it) => {
     })
   )
 
+  it.effect("are the same object wherever they are answered, and list what they sell page by page in its order", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { product } = yield* priceOf(tenant)
+      const prices = yield* Effect.forEach(Array.from({ length: 12 }), (_, n) =>
+        Effect.map(tenant.post("/prices", { product, currency: "brl", unit_amount: n + 100 }), idOf)
+      )
+      const made = yield* tenant.post("/checkout/sessions", session("payment", ...prices))
+      const path = `/checkout/sessions/${idOf(made)}`
+      expect((yield* tenant.get(path)).json).toEqual(made.json)
+      expect(dataOf((yield* tenant.get("/checkout/sessions")).json)).toEqual([made.json])
+      const first = (yield* tenant.get(`${path}/line-items`)).json
+      expect(first).toMatchObject({
+        has_more: true,
+        data: prices.slice(0, 10).map((id) => ({ object: "item", quantity: 1, price: { id, product } }))
+      })
+      const last = (yield* tenant.get(`${path}/line-items?limit=5&starting_after=${dataOf(first).at(-1)?.["id"]}`)).json
+      expect(last).toMatchObject({ has_more: false, data: prices.slice(10).map((id) => ({ price: { id } })) })
+      expect(dataOf((yield* tenant.get(`${path}/line-items?limit=100`)).json)).toHaveLength(12)
+      expectFailure(yield* tenant.get(`${path}/line-items?starting_after=li_unknown`), {
+        status: 422,
+        code: "provider_resource_missing",
+        fields: ["starting_after"]
+      })
+    })
+  )
+
+  it.effect("expire, after which nobody can pay them; a second expiry changes nothing", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { price } = yield* priceOf(tenant)
+      const made = yield* tenant.post("/checkout/sessions", session("payment", price))
+      const path = `/checkout/sessions/${idOf(made)}/expire`
+      const expired = yield* tenant.post(path, undefined, "let-it-expire")
+      expect(expired.status, expired.text).toBe(200)
+      expect(expired.json).toEqual({ ...made.json, status: "expired", url: null })
+      expect((yield* Effect.exit(pay(String(made.json["url"]))))._tag).toBe("Failure")
+      const repeated = yield* tenant.post(path, undefined, "let-it-expire")
+      expect([repeated.text, repeated.headers.get("idempotent-replayed")]).toEqual([expired.text, "true"])
+      const again = yield* tenant.post(path, undefined)
+      expect([again.status, again.json]).toEqual([200, expired.json])
+      expect(yield* tenant.audited).toContain(`checkout_session.expired ${idOf(made)}`)
+      expectFailure(yield* tenant.send("POST", path), {
+        status: 422,
+        code: "validation_failed",
+        fields: ["idempotency-key"]
+      })
+      expectFailure(yield* tenant.post(path, { reason: "late" }), { status: 422, code: "validation_failed" })
+    })
+  )
+
+  it.effect("that are paid don't expire", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { price } = yield* priceOf(tenant)
+      const made = yield* tenant.post("/checkout/sessions", session("payment", price))
+      yield* pay(String(made.json["url"]))
+      const path = `/checkout/sessions/${idOf(made)}`
+      expectFailure(yield* tenant.post(`${path}/expire`, undefined), {
+        status: 422,
+        code: "provider_invalid_request_error",
+        fields: []
+      })
+      expect((yield* tenant.get(path)).json).toMatchObject({ status: "complete", payment_status: "paid" })
+    })
+  )
+
+  it.effect("expire though the answer is lost", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { price } = yield* priceOf(tenant)
+      const id = idOf(yield* tenant.post("/checkout/sessions", session("payment", price)))
+      const expire = tenant.post(`/checkout/sessions/${id}/expire`, undefined, "lost-expiry")
+      const fault = { fault: "lost_answer", method: "POST", path: `/v1/checkout/sessions/${id}/expire` } as const
+      expectFailure(yield* tenant.during(fault, expire), { status: 502, code: "provider_unavailable" })
+      expect((yield* expire).json).toMatchObject({ id, status: "expired" })
+    })
+  )
+
   it.effect("of which a crash left no record have it completed from the provider, once", () =>
     Effect.gen(function* () {
       const tenant = yield* newTenant
@@ -219,6 +298,7 @@ onSharedService("checkout sessions", (it) => {
 
   it.effect.each([
     ["the service's own metadata", { svc_source: "mine" }, ["metadata.svc_source"]],
+    ["a page of the service's", { svc_checkout_page: "7" }, ["metadata.svc_checkout_page"]],
     [
       "50 pairs, one of which is the service's own",
       Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`key${n}`, ""])),

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto"
+import { expect } from "@effect/vitest"
 import { Context, Effect, Option, Redacted } from "effect"
 import type { Fault } from "../../src/emulator/Emulator.ts"
 import type { Grant } from "../../src/identity/keys/Permissions.ts"
@@ -86,3 +87,16 @@ export const newTenant = Effect.gen(function* () {
 
 /** A tenant of the tests. */
 export type Tenant = Effect.Effect.Success<typeof newTenant>
+
+/** Says whether the platform controls an account, and so sees its bank accounts. */
+export const control = (accountId: string, controlled: boolean) =>
+  Effect.flatMap(TestService, ({ emulator }) =>
+    Effect.promise(async () => {
+      const response = await fetch(`${emulator.url}/_emulator/accounts/${accountId}`, {
+        method: "POST",
+        headers: { authorization: "Bearer sk_test_emulatorplatformkey" },
+        body: JSON.stringify({ controlled })
+      })
+      expect(response.status).toBe(200)
+    })
+  )

@@ -69,7 +69,7 @@ onSharedService("payment links", (it) => {
     })
   )
 
-  it.effect("remember all they sell, though the provider shows but the first ten lines with them", () =>
+  it.effect("remember and show all they sell, though the provider shows but the first ten lines with them", () =>
     Effect.gen(function* () {
       const tenant = yield* newTenant
       const { product } = yield* priceOf(tenant)
@@ -80,7 +80,146 @@ onSharedService("payment links", (it) => {
         line_items: prices.map((price) => ({ price, quantity: 1 }))
       })
       expect(made.status, made.text).toBe(200)
-      expect((yield* soldItems(tenant, idOf(made)))?.prices).toEqual(prices)
+      const id = idOf(made)
+      expect((yield* soldItems(tenant, id))?.prices).toEqual(prices)
+      const lines = {
+        object: "list",
+        has_more: false,
+        data: prices.map((price) => ({ price: { id: price, product } }))
+      }
+      expect(made.json["line_items"]).toMatchObject(lines)
+      expect((yield* tenant.get(`/payment-links/${id}`)).json).toEqual(made.json)
+      expect(dataOf((yield* tenant.get("/payment-links")).json)).toEqual([made.json])
+      const closed = yield* tenant.patch(`/payment-links/${id}`, { active: false })
+      expect(closed.json).toEqual({ ...made.json, active: false })
+
+      const page = (query = "") => Effect.map(tenant.get(`/payment-links/${id}/line-items${query}`), ({ json }) => json)
+      const first = yield* page()
+      expect(first).toMatchObject({ has_more: true, data: lines.data.slice(0, 10) })
+      const last = yield* page(`?limit=11&starting_after=${dataOf(first).at(-1)?.["id"]}`)
+      expect(last).toMatchObject({ has_more: false, data: lines.data.slice(10) })
+    })
+  )
+
+  it.effect("have their metadata merged, and what it has become is what the payments of later sessions get", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { price } = yield* priceOf(tenant)
+      const made = yield* tenant.post("/payment-links", {
+        line_items: [{ price, quantity: 1 }],
+        metadata: { campaign: "summer", channel: "mail", region: "south" }
+      })
+      const path = `/payment-links/${idOf(made)}`
+      const body = { metadata: { campaign: "winter", channel: null, region: "", shop: "north" } }
+      const changed = yield* tenant.patch(path, body, "another-season")
+      expect(changed.status, changed.text).toBe(200)
+      const own = { campaign: "winter", shop: "north" }
+      const expected = {
+        ...made.json,
+        metadata: { ...own, svc_source: "connected-payments" },
+        payment_intent_data: { ...part(made.json, "payment_intent_data"), metadata: own }
+      }
+      expect(changed.json).toEqual(expected)
+      expect((yield* tenant.get(path)).json).toEqual(expected)
+      expect((yield* tenant.patch(path, body, "another-season")).text).toBe(changed.text)
+      expect(yield* tenant.audited).toContain(`payment_link.updated ${idOf(made)}`)
+
+      yield* payThrough(String(made.json["url"]))
+      const [paid] = dataOf((yield* tenant.get("/payment-intents")).json)
+      expect(paid).toMatchObject({ metadata: own, status: "succeeded" })
+
+      const emptied = yield* tenant.patch(path, { metadata: { campaign: null, shop: null } })
+      expect(emptied.json).toMatchObject({ metadata: { svc_source: "connected-payments" } })
+      expect(part(emptied.json, "payment_intent_data")["metadata"]).toEqual({})
+    })
+  )
+
+  it.effect("of recurring prices hand their changed metadata to subscriptions, and keep the trial", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { price } = yield* priceOf(tenant, monthly)
+      const made = yield* tenant.post("/payment-links", { line_items: [{ price, quantity: 1 }] })
+      const changed = yield* tenant.patch(`/payment-links/${idOf(made)}`, { metadata: { campaign: "summer" } })
+      expect(changed.json).toMatchObject({
+        metadata: { campaign: "summer" },
+        subscription_data: { metadata: { campaign: "summer" }, trial_period_days: 14 }
+      })
+    })
+  )
+
+  it.effect("made elsewhere keep what their payments get when their own metadata is changed", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { price } = yield* priceOf(tenant)
+      const elsewhere = yield* tenant.doAtProvider("/payment_links", {
+        "line_items[0][price]": price,
+        "line_items[0][quantity]": "1",
+        "payment_intent_data[metadata][ledger]": "7"
+      })
+      const changed = yield* tenant.patch(`/payment-links/${elsewhere["id"]}`, { metadata: { campaign: "summer" } })
+      expect(changed.json).toMatchObject({
+        metadata: { campaign: "summer" },
+        payment_intent_data: { metadata: { ledger: "7" } }
+      })
+    })
+  )
+
+  it.effect.each([
+    ["html_502", 0],
+    ["html_502", 1],
+    ["lost_answer", 0],
+    ["lost_answer", 1]
+  ] as const)("whose change meets %s after %i calls are changed as a whole by a repeat", ([fault, after]) =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { price } = yield* priceOf(tenant)
+      const id = idOf(yield* tenant.post("/payment-links", { line_items: [{ price, quantity: 1 }] }))
+      const change = tenant.patch(`/payment-links/${id}`, { metadata: { campaign: "summer" } }, "cut-off-between")
+      const path = `/v1/payment_links/${id}`
+      const cutOff = yield* tenant.during({ fault, after, method: "POST", path }, change)
+      expectFailure(cutOff, { status: 502, code: "provider_unavailable" })
+      // The first of the two calls merged the metadata
+      const reached = after > 0 || fault === "lost_answer"
+      const between = (yield* tenant.get(`/payment-links/${id}`)).json
+      expect(part(between, "metadata")["campaign"]).toBe(reached ? "summer" : undefined)
+      expect((yield* change).json).toMatchObject({
+        metadata: { campaign: "summer" },
+        payment_intent_data: { metadata: { campaign: "summer" } }
+      })
+    })
+  )
+
+  it.effect("hand on what several changes at once have made of their metadata", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { price } = yield* priceOf(tenant)
+      const id = idOf(yield* tenant.post("/payment-links", { line_items: [{ price, quantity: 1 }] }))
+      const keys = ["a", "b", "c", "d"]
+      yield* Effect.forEach(keys, (key) => tenant.patch(`/payment-links/${id}`, { metadata: { [key]: "1" } }), {
+        concurrency: keys.length
+      })
+      const link = (yield* tenant.get(`/payment-links/${id}`)).json
+      const own = Object.fromEntries(keys.map((key) => [key, "1"]))
+      expect(link["metadata"]).toEqual({ ...own, svc_source: "connected-payments" })
+      expect(part(link, "payment_intent_data")["metadata"]).toEqual(own)
+    })
+  )
+
+  it.effect("keep all of their metadata when a change would be more than the provider takes", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { price } = yield* priceOf(tenant)
+      const metadata = Object.fromEntries(Array.from({ length: 49 }, (_, n) => [`key${n}`, "1"]))
+      const made = yield* tenant.post("/payment-links", { line_items: [{ price, quantity: 1 }], metadata })
+      expect(made.status, made.text).toBe(200)
+      const path = `/payment-links/${idOf(made)}`
+      expectFailure(yield* tenant.patch(path, { metadata: { more: "1" } }), {
+        status: 422,
+        code: "provider_invalid_request_error",
+        fields: ["metadata"]
+      })
+      expect((yield* tenant.get(path)).json).toEqual(made.json)
+      expect((yield* tenant.patch(path, { metadata: { key0: null, more: "1" } })).status).toBe(200)
     })
   )
 
@@ -235,7 +374,8 @@ onSharedService("payment links", (it) => {
       ["after_completion.hosted_confirmation.custom_message"]
     ],
     ["a fee", { application_fee_amount: 1, transfer_data: {} }, ["application_fee_amount", "transfer_data"]],
-    ["the service's own metadata", { metadata: { svc_source: "mine" } }, ["metadata.svc_source"]]
+    ["the service's own metadata", { metadata: { svc_source: "mine" } }, ["metadata.svc_source"]],
+    ["any key that is the service's", { metadata: { svc_: "mine" } }, ["metadata.svc_"]]
   ] as const)("with %s are refused before the provider is asked", ([, change, fields]) =>
     Effect.gen(function* () {
       const tenant = yield* newTenant

@@ -20,6 +20,7 @@ onSharedService("products", (it) => {
       const tenant = yield* newTenant
       const made = yield* tenant.post("/products", {
         name: "Coffee",
+        description: "Beans from the hills.\nRoasted every Monday.",
         images: ["https://shop.example/coffee.png"],
         url: "https://shop.example/coffee",
         statement_descriptor: "COFFEE SHOP",
@@ -38,6 +39,7 @@ onSharedService("products", (it) => {
       expect(made.status, made.text).toBe(200)
       const expected = {
         name: "Coffee",
+        description: "Beans from the hills.\nRoasted every Monday.",
         images: ["https://shop.example/coffee.png"],
         url: "https://shop.example/coffee",
         statement_descriptor: "COFFEE SHOP",
@@ -82,19 +84,21 @@ onSharedService("products", (it) => {
           marketing_features: [{ name: "Fresh" }],
           unit_label: "bag",
           url: "https://shop.example/coffee",
-          metadata: { sku: "C-1", shelf: "3" }
+          description: "Beans",
+          metadata: { sku: "C-1", shelf: "3", row: "7" }
         })
       )
       const renamed = yield* tenant.send("PATCH", `/products/${id}`, {
-        body: { name: "Tea", active: false, metadata: { shelf: "" } }
+        body: { name: "Tea", description: "Leaves", active: false, metadata: { shelf: "", row: null } }
       })
-      expect(renamed.json).toMatchObject({ name: "Tea", active: false, unit_label: "bag", metadata: { sku: "C-1" } })
+      expect(renamed.json).toMatchObject({ name: "Tea", description: "Leaves", active: false, unit_label: "bag" })
       expect(part(renamed.json, "metadata")).toEqual({ sku: "C-1" })
       const emptied = yield* tenant.patch(`/products/${id}`, {
         images: [],
         marketing_features: [],
         unit_label: "",
-        url: ""
+        url: "",
+        description: ""
       })
       expect(emptied.status, emptied.text).toBe(200)
       expect(emptied.json).toMatchObject({
@@ -102,9 +106,31 @@ onSharedService("products", (it) => {
         images: [],
         marketing_features: [],
         unit_label: null,
-        url: null
+        url: null,
+        description: null
       })
       expect(yield* tenant.audited).toContain(`product.updated ${id}`)
+    })
+  )
+
+  it.effect("have their default price as the same object wherever they are answered", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const made = yield* tenant.post("/products", { name: "Coffee", ...newPrice })
+      const id = idOf(made)
+      const price = made.json["default_price"]
+      expect(price).toMatchObject({ object: "price", unit_amount: 2000 })
+      const renamed = yield* tenant.patch(`/products/${id}`, { name: "Tea" })
+      const illustrated = yield* tenant.patch(`/products/${id}`, { images: ["https://shop.example/tea.png"] })
+      const listed = dataOf((yield* tenant.get("/products")).json)
+      const read = yield* tenant.get(`/products/${id}`)
+      for (const product of [renamed.json, illustrated.json, ...listed, read.json]) {
+        expect(product["default_price"]).toEqual(price)
+      }
+      expect(listed).toHaveLength(1)
+      const bare = yield* tenant.post("/products", { name: "Milk" })
+      expect(bare.json["default_price"]).toBeNull()
+      expect(dataOf((yield* tenant.get("/products")).json)[0]).toMatchObject({ default_price: null })
     })
   )
 
@@ -230,7 +256,7 @@ onSharedService("products", (it) => {
       ["default_price_data.recurring.interval_count"]
     ],
     ["tiers", { default_price_data: { currency: "brl", unit_amount: 1, tiers: [] } }, ["default_price_data.tiers"]],
-    ["an unknown key", { description: "Beans" }, ["description"]]
+    ["an unknown key", { colour: "brown" }, ["colour"]]
   ] as const)("refuse %s before the provider is asked", ([, change, fields]) =>
     Effect.gen(function* () {
       const tenant = yield* newTenant

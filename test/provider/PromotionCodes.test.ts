@@ -52,6 +52,25 @@ onSharedService("promotion codes", (it) => {
     })
   )
 
+  it.effect("have metadata from the start, which changes merge with and leave the coupon alone", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const metadata = { campaign: "summer", channel: "mail" }
+      const made = yield* tenant.post("/promotion-codes", { ...quarterOff, metadata })
+      expect(made.json).toMatchObject({ metadata, coupon: { metadata: {} } })
+      const path = `/promotion-codes/${idOf(made)}`
+      const changed = yield* tenant.send("PATCH", path, {
+        body: { metadata: { campaign: "winter", channel: null, shop: "north" } }
+      })
+      expect(changed.json).toEqual({ ...made.json, metadata: { campaign: "winter", shop: "north" } })
+      expect((yield* tenant.patch(path, { active: false, metadata: { shop: "" } })).json).toEqual({
+        ...changed.json,
+        active: false,
+        metadata: { campaign: "winter" }
+      })
+    })
+  )
+
   it.effect("list in pages, by whether they are active", () =>
     Effect.gen(function* () {
       const tenant = yield* newTenant

@@ -13,11 +13,12 @@ const paidTenant = Effect.gen(function* () {
   const service = yield* TestService
   const tenant = yield* newTenant
   const owner = { organizationId: tenant.id, key: tenant.key }
-  const { json } = yield* pay(service, { ...owner, priceId: yield* makePrice(service, owner) })
-  const payment_intent = String(json["payment_intent"])
+  const priceId = yield* makePrice(service, owner)
+  const payment = Effect.map(pay(service, { ...owner, priceId }), ({ json }) => String(json["payment_intent"]))
+  const payment_intent = yield* payment
   const charge = String((yield* tenant.get(`/payment-intents/${payment_intent}`)).json["latest_charge"])
   const refunds = Effect.map(tenant.atProvider("/refunds?limit=100"), dataOf)
-  return { tenant, payment_intent, charge, refunds }
+  return { tenant, payment, payment_intent, charge, refunds }
 })
 
 onSharedService("a refund", (it) => {
@@ -48,6 +49,36 @@ onSharedService("a refund", (it) => {
         `refund.created ${idOf(first)}`,
         `refund.created ${idOf(rest)}`
       ])
+    })
+  )
+
+  it.effect("is read, and listed by its payment, by its charge and by time, in pages, newest first", () =>
+    Effect.gen(function* () {
+      const { charge, payment, payment_intent, tenant } = yield* paidTenant
+      const second = yield* paidTenant
+      const made = []
+      for (const amount of [100, 200, 300]) {
+        made.unshift(idOf(yield* tenant.post("/refunds", { payment_intent, amount })))
+      }
+      const idsOf = (query: string) =>
+        Effect.map(tenant.get(`/refunds?${query}`), (answer) => {
+          expect(answer.status, answer.text).toBe(200)
+          return dataOf(answer.json).map(({ id }) => id)
+        })
+      expect(yield* idsOf("")).toEqual(made)
+      expect(yield* idsOf(`payment_intent=${payment_intent}&charge=${charge}`)).toEqual(made)
+      expect(yield* idsOf(`payment_intent=${yield* payment}`)).toEqual([])
+      expect(yield* idsOf("created_lte=1000000000")).toEqual([])
+      const page = yield* tenant.get("/refunds?limit=2")
+      expect([page.json["has_more"], dataOf(page.json).map(({ id }) => id)]).toEqual([true, made.slice(0, 2)])
+      expect(yield* idsOf(`limit=2&starting_after=${made[1]}`)).toEqual(made.slice(2))
+      const refund = (yield* tenant.get(`/refunds/${made[0]}`)).json
+      expect(refund).toMatchObject({ id: made[0], object: "refund", amount: 300, charge, payment_intent })
+      expectFailure(yield* second.tenant.get(`/refunds/${made[0]}`), {
+        status: 404,
+        code: "provider_resource_missing",
+        fields: ["id"]
+      })
     })
   )
 

@@ -214,6 +214,9 @@ describe("a call to the provider", () => {
         provider.listCharges(account, query),
         provider.listPaymentIntents(account, query),
         provider.listPayouts(account, query),
+        provider.listRefunds(account, query),
+        provider.listDisputes(account, query),
+        provider.listCustomers(account, query),
         provider.listBalanceTransactions(account, query)
       ]) {
         expect(yield* fieldsOf(list, 400, "created[gte]")).toEqual(["created_gte"])
@@ -223,6 +226,9 @@ describe("a call to the provider", () => {
         [provider.retrievePaymentIntent(account, "pi_1"), "intent"],
         [provider.retrieveCharge(account, "ch_1"), "charge"],
         [provider.retrievePayout(account, "po_1"), "payout"],
+        [provider.retrieveRefund(account, "re_1"), "refund"],
+        [provider.retrieveDispute(account, "du_1"), "dispute"],
+        [provider.retrieveCustomer(account, "cus_1"), "customer"],
         [provider.retrieveSubscription(account, "sub_1"), "subscription_exposed_id"],
         [provider.cancelSubscription(account, "sub_1"), "subscription_exposed_id"]
       ] as const) {

@@ -2,7 +2,9 @@ import { describe, expect, it } from "@effect/vitest"
 import { Duration, FastCheck } from "effect"
 import Stripe from "stripe"
 import { isApiError } from "../../src/errors/Errors.ts"
+import { errorAttributes } from "../../src/errors/ProviderAnswer.ts"
 import { AccountAccessRevoked } from "../../src/provider/ProviderErrors.ts"
+import { inOurNames, pathIdNames } from "../../src/provider/RefusedFields.ts"
 import { dottedPath, fromStripeError } from "../../src/provider/stripe/StripeErrors.ts"
 
 const leak = "The key sk_test_4eC3****9QcK does not have access"
@@ -124,6 +126,55 @@ describe("an error of the provider's", () => {
     const { error } = fromStripeError(answered(429, {}, headers), "acct_1")
     const retryAfter = isApiError(error) ? error.retryAfter : null
     expect(retryAfter === null ? null : Duration.toSeconds(retryAfter)).toBe(seconds)
+  })
+
+  it("keeps the provider's request id and the issuer's reason for operators, and says in words what helps the caller", () => {
+    const declined = answered(402, {
+      type: "card_error",
+      code: "card_declined",
+      decline_code: "insufficient_funds",
+      network_decline_code: "51",
+      advice_code: "try_again_later",
+      requestId: "req_Q1w2E3r4"
+    } as Parameters<typeof answered>[1])
+    const { error } = fromStripeError(declined, "acct_1")
+    if (!isApiError(error)) throw new Error("The account was not revoked")
+    expect(errorAttributes(error)).toEqual({
+      "api.error.code": "provider_insufficient_funds",
+      "provider.request_id": "req_Q1w2E3r4",
+      "provider.error_type": "card_error",
+      "provider.error_code": "card_declined",
+      "provider.decline_code": "insufficient_funds",
+      "provider.network_decline_code": "51"
+    })
+    expect(error.message).toBe(
+      "The payment provider refused the payment: the card has too little on it. It may work later. The provider's id of the request is req_Q1w2E3r4."
+    )
+  })
+
+  it.each([
+    ["stolen_card", "req_1"],
+    ["fraudulent", "sk_test_4eC3"],
+    ["some_new_reason", undefined]
+  ])("of the reason %s with the id %s says nothing to a payer that only the account should know", (reason, id) => {
+    const raw = { type: "card_error", code: "card_declined", decline_code: reason, requestId: id }
+    const { error } = fromStripeError(answered(402, raw as Parameters<typeof answered>[1]), "acct_1")
+    expect(error.message).not.toMatch(/stolen|fraud|sk_test/)
+    expect(error.message.includes("The provider's id of the request is")).toBe(id === "req_1")
+  })
+
+  it("whose field is renamed keeps what the provider said of it", () => {
+    const raw = { code: "resource_missing", param: "subscription", requestId: "req_7" }
+    const failure = fromStripeError(answered(404, raw as Parameters<typeof answered>[1]), "acct_1").error
+    const { error } = fromStripeError(answered(400, raw as Parameters<typeof answered>[1]), "acct_1")
+    for (const one of [failure, error]) {
+      const renamed = inOurNames(pathIdNames)(one)
+      expect(isApiError(renamed) && errorAttributes(renamed)).toMatchObject({ "provider.request_id": "req_7" })
+    }
+    expect(inOurNames(pathIdNames)(error)).toMatchObject({
+      fields: ["id"],
+      message: expect.stringMatching(/^`id` names no object .* The provider's id of the request is req_7\.$/)
+    })
   })
 
   it("never brings its message along, not even for operators", () => {

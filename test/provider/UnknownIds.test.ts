@@ -10,9 +10,9 @@ import { newTenant } from "./ConnectedTenant.ts"
 
 const P = "/v2/organizations/:organizationId/provider"
 
-/** Every operation on one object of the provider's. */
+/** Every operation on one object of the provider's; checkout pages are the service's own. */
 const byId = operations
-  .filter(({ path }) => path.startsWith(`${P}/`) && path.includes("/:id"))
+  .filter(({ path }) => path.startsWith(`${P}/`) && path.includes("/:id") && !path.includes("/checkout-pages/"))
   .map(({ method, path }) => [operationKey(method, path), { method, path }] as const)
 
 const nothing = "nothing_1234"
@@ -26,12 +26,20 @@ const unknownThings: Things = {
   paymentLinkId: nothing,
   paymentIntentId: nothing,
   chargeId: nothing,
+  refundId: nothing,
+  disputeId: nothing,
+  customerId: nothing,
   subscriptionId: nothing,
+  cancelableSubscriptionId: nothing,
   payoutId: nothing,
   endpointId: nothing,
   deliveryId: nothing,
   recoveryId: nothing,
-  deletableEndpointId: nothing
+  replayId: nothing,
+  eventId: nothing,
+  deletableEndpointId: nothing,
+  checkoutPageId: nothing,
+  deletableCheckoutPageId: nothing
 }
 
 onSharedService("an id that the provider does not know", (it) => {
@@ -70,6 +78,11 @@ onSharedService("an id that the provider does not know", (it) => {
         ["POST", "/promotion-codes", code, "products.1"],
         ["POST", "/refunds", { charge: nothing }, "charge"],
         ["POST", "/refunds", { payment_intent: nothing }, "payment_intent"],
+        ...(["charge", "payment_intent"] as const).flatMap((field) =>
+          (["/refunds", "/disputes"] as const).map(
+            (list) => ["GET", `${list}?${field}=${nothing}`, undefined, field] as const
+          )
+        ),
         ["GET", `/balance-transactions?payout=${nothing}`, undefined, "payout"]
       ] as const) {
         const answer = yield* tenant.send(method, path, {

@@ -192,6 +192,10 @@ layer(suite, { excludeTestServices: true, timeout: "60 seconds" })("a team's own
       expect(yield* reasonOf({ ...good, type: "payment.succeeded" })).toBe("unknown_type")
       expect(yield* reasonOf({ ...good, data: { order_id: "o-1", amount: 1.5, currency: "brl" } })).toBe("invalid_data")
       expect(yield* reasonOf({ ...tenant, type: "order.returned", data: { count: 1n } })).toBe("invalid_data")
+      // With the envelope around it, of which 256 KiB are allowed, in bytes
+      const why = (length: number) => ({ ...tenant, type: "order.returned", data: { why: "é".repeat(length) } })
+      expect(yield* reasonOf(why(128 * 1024))).toBe("too_large")
+      expect((yield* outbound.publish(why(127 * 1024))).duplicate).toBe(false)
       expect(yield* reasonOf({ ...good, id: "" })).toBe("invalid_id")
       expect(yield* reasonOf({ ...good, id: "a\nb" })).toBe("invalid_id")
       expect(yield* reasonOf({ ...good, organizationId: OrganizationId.make(randomUUID()) })).toBe(

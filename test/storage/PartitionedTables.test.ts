@@ -23,12 +23,6 @@ const tables = {
         (environment, provider_event_id, type, livemode, outcome, provider_created_at, received_at)
       SELECT 'sandbox', 'evt_' || n, 't', false, 'ignored', now(), now() - age FROM rows`
   },
-  events: {
-    by: "id",
-    insert: `
-      INSERT INTO payments.events (organization_id, environment, id, type, payload, created_at)
-      SELECT $1, 'sandbox', 'svc_evt_' || n, 'payment.succeeded', '{}', now() - age FROM rows`
-  },
   skipped_events: {
     by: "event_id",
     insert: `

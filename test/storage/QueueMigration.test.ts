@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto"
 import { Migrator, SqlClient, type SqlError } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Option } from "effect"
+import { v7 } from "uuid"
 import { Queue } from "../../src/deliveries/sending/Queue.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
 import { migrate, migrations } from "../../src/storage/Migrations.ts"
@@ -95,7 +96,7 @@ const old = {
 } satisfies Record<string, OldDelivery>
 
 const names = Object.keys(old)
-const ids = new Map(names.map((name) => [name, randomUUID()]))
+const ids = new Map(names.map((name) => [name, v7()]))
 const idOf = (name: keyof typeof old) => ids.get(name) ?? ""
 const nameOf = (id: unknown) => names.find((name) => ids.get(name) === id)
 
@@ -219,7 +220,7 @@ describe("the step to the queue's own table", () => {
           .map((row) => ({ ...pick(row, moved), leased_until: row["lease"] === null ? null : row["next_attempt_at"] }))
       )
 
-      expect(yield* refused(storeAsBefore(sql, randomUUID()))).toBe("23502")
+      expect(yield* refused(storeAsBefore(sql, v7()))).toBe("23502")
       const claimAsBefore = sql`
         UPDATE payments.deliveries SET lease = gen_random_uuid(), claimed_at = now(), attempt_count = attempt_count + 1
         WHERE state = 'queued' AND next_attempt_at <= now()`
@@ -280,7 +281,7 @@ describe("the step to the queue's own table", () => {
             ([row]) => (row?.waiting === count ? Option.some(count) : Option.none())
           )
         )
-      const [early, late] = [randomUUID(), randomUUID()]
+      const [early, late] = [v7(), v7()]
       const [stored, end] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const storing = yield* storeAsBefore(other, early).pipe(
         Effect.zipRight(Deferred.succeed(stored, undefined)),

@@ -1,6 +1,7 @@
 /** Deliveries for tests of the consumer kit, signed by the service's own code. */
 import { Redacted } from "effect"
-import { signatureHeader } from "../../src/deliveries/sending/Signature.ts"
+import { signatureHeaders } from "../../src/deliveries/sending/Signature.ts"
+import { signatureHeaderName } from "../../src/events/DeliveryHeaders.ts"
 import { type Envelope, encodeEnvelope, makeEnvelope } from "../../src/events/Envelope.ts"
 
 /** The organization of all deliveries here. */
@@ -29,18 +30,18 @@ export const envelope: Envelope = makeEnvelope({
 /** Its body, exactly as it is sent. */
 export const body = encodeEnvelope(envelope)
 
-/** The header of a body under one secret or more. */
-export const sign = (text: string | Uint8Array, first = secret, ...others: ReadonlyArray<string>): string =>
-  signatureHeader({
-    timestamp,
+const header = (text: string | Uint8Array, at: number, first: string, ...others: ReadonlyArray<string>): string =>
+  signatureHeaders({
+    eventId: envelope.id,
+    timestamp: at,
     body: text,
     secrets: [Redacted.make(first), ...others.map((other) => Redacted.make(other))]
-  })
+  })[signatureHeaderName]
+
+/** The header of a body under one secret or more. */
+export const sign = (text: string | Uint8Array, first = secret, ...others: ReadonlyArray<string>): string =>
+  header(text, timestamp, first, ...others)
 
 /** The header of a body that is signed now, or so many seconds off. */
 export const signNow = (text: string | Uint8Array, key = secret, offsetSeconds = 0): string =>
-  signatureHeader({
-    timestamp: Math.floor(Date.now() / 1000) + offsetSeconds,
-    body: text,
-    secrets: [Redacted.make(key)]
-  })
+  header(text, Math.floor(Date.now() / 1000) + offsetSeconds, key)

@@ -4,7 +4,7 @@ import { ResourceNotFound, type ServiceUnavailable, unknownCursor, type Validati
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { makeAudit } from "../../kit/Audit.ts"
 import type { DeliveryId, EndpointId } from "../../kit/Ids.ts"
-import { defaultPageSize } from "../../kit/Request.ts"
+import { defaultPageSize, pageOf } from "../../kit/Request.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { WakeUp } from "../../publishing/WakeUp.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
@@ -30,7 +30,7 @@ const make = Effect.gen(function* () {
     }
     const limit = query.limit ?? defaultPageSize
     const rows = yield* repo.list(tenant, endpointId, query, limit + 1)
-    return { data: rows.slice(0, limit), has_more: rows.length > limit }
+    return pageOf(rows, limit)
   }, orUnavailable)
 
   // Read more often than anything else: no extra span, since the request has one

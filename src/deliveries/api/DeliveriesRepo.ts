@@ -1,10 +1,11 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Duration, Effect, Option } from "effect"
-import { mayBeUnsigned, signsDelivery } from "../../endpoints/SecretLifetime.ts"
+import { mayBeUnsigned, rotationOverlap, signsDelivery } from "../../endpoints/SecretLifetime.ts"
 import { type DeliveryId, type EndpointId, firstIdAt } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { enqueue } from "../../publishing/Enqueue.ts"
 import { transaction } from "../../storage/Database.ts"
+import { useDays } from "../../storage/DayPartitions.ts"
 import { makePreparing } from "../../storage/Statements.ts"
 import { deliveryWindow, maxAttempts } from "../RetryPolicy.ts"
 import { type ResendCandidate, resendRefusal } from "../StateMachine.ts"
@@ -64,6 +65,9 @@ const listTimeout = "3000"
 /** How far the clock of a process may be ahead of the database's, in seconds. */
 const clockDifference = 3600
 
+/** All secrets of a younger delivery sign it, in milliseconds. */
+const oldestSigned = Duration.toMillis(rotationOverlap) - clockDifference * 1000
+
 /** The SQL of the deliveries' history and of a re-send; nobody outside the slice imports this. */
 export const makeDeliveriesRepo = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -71,7 +75,7 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
   const resendSql = yield* makeResendSql
 
   const columns = sql.literal(`
-    d.id, d.endpoint_id AS "endpointId", d.event_id AS "eventId", e.type, d.state, d.test,
+    d.id, d.endpoint_id AS "endpointId", COALESCE(e.public_id, e.id) AS "eventId", e.type, d.state, d.test,
     COALESCE(q.attempt_count, d.attempt_count) AS "attemptCount",
     COALESCE(q.leased_until, q.next_attempt_at) AS "nextAttemptAt", d.created_at AS "createdAt",
     d.finished_at AS "finishedAt", d.last_http_status AS "lastHttpStatus", d.last_error_code AS "lastErrorCode"`)
@@ -110,7 +114,7 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
   const requeue = (tenant: Tenant, id: DeliveryId) => sql`
     WITH requeued AS (
       UPDATE payments.deliveries d SET ${resendSql.requeue} WHERE ${ofTenant(tenant)} AND d.id = ${id} RETURNING d.*
-    )
+    ), used AS (${useDays(sql, "requeued")})
     ${enqueue(sql, "requeued", "manual")}`
 
   const exists = (statement: Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError>) =>
@@ -160,6 +164,25 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
         Option.fromNullable(row)
       ),
 
+    /**
+     * The deliveries of an event, newest first, at most `limit`: of those that were created in a time, in Unix
+     * milliseconds, and of those with these ids. No index leads from an event to its deliveries.
+     */
+    ofEvent: (
+      tenant: Tenant,
+      eventKey: string,
+      among: { readonly from: number; readonly until: number; readonly ids: ReadonlyArray<DeliveryId> },
+      limit: number
+    ) => sql<Delivery>`
+      SELECT * FROM (
+        SELECT ${columns} FROM ${joined}
+        WHERE ${ofTenant(tenant)} AND d.event_id = ${eventKey}
+          AND d.id >= ${firstIdAt(among.from)}::uuid AND d.id < ${firstIdAt(among.until)}::uuid
+        UNION ALL
+        SELECT ${columns} FROM ${joined}
+        WHERE ${ofTenant(tenant)} AND d.event_id = ${eventKey} AND d.id = ANY (${among.ids}::uuid[])
+      ) AS of_event ORDER BY id DESC LIMIT ${limit}`,
+
     findDetail: (tenant: Tenant, id: DeliveryId) =>
       Effect.map(detail([tenant.organizationId, tenant.environment, id]), ([row]) => Option.fromNullable(row)),
 
@@ -183,19 +206,35 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
     /**
      * Binds queued deliveries whose secrets have all ended to their endpoint's current secret, so that they can be
      * signed: those that have waited longer than a rotated secret is kept (contract 8.6). Returns how many.
+     *
+     * Such a delivery is older than its endpoint's current secret. So this looks, for each endpoint, at what waits from
+     * before that and is old enough, and reads nothing else of a long queue.
      */
     rebind: Effect.map(
-      sql`
-        WITH bound AS (
-          UPDATE payments.delivery_queue d SET secret_ids = ${resendSql.currentSecret}
-          WHERE d.lease IS NULL AND ${sql.literal(mayBeUnsigned("d"))}
-            AND ${resendSql.unsigned} AND ${resendSql.currentSecret} IS NOT NULL
-          RETURNING organization_id, environment, id, secret_ids
+      Effect.suspend(
+        () => sql`
+        WITH old AS MATERIALIZED (
+          SELECT q.organization_id, q.environment, q.id, s.id AS secret_id FROM payments.endpoint_secrets s
+          CROSS JOIN LATERAL (
+            SELECT d.organization_id, d.environment, d.id FROM payments.delivery_queue d
+            WHERE d.organization_id = s.organization_id AND d.environment = s.environment
+              AND d.id < LEAST(${firstIdAt(Date.now() - oldestSigned)}::uuid,
+                payments.first_id_of((s.created_at AT TIME ZONE 'UTC')::date + 1)::uuid)
+              AND d.endpoint_id = s.endpoint_id AND d.lease IS NULL AND ${sql.literal(mayBeUnsigned("d"))}
+              AND ${resendSql.unsigned}
+          ) q
+          WHERE s.retired_at IS NULL
+        ), bound AS (
+          UPDATE payments.delivery_queue d SET secret_ids = ARRAY[old.secret_id] FROM old
+          WHERE d.organization_id = old.organization_id AND d.environment = old.environment AND d.id = old.id
+            AND d.lease IS NULL
+          RETURNING d.organization_id, d.environment, d.id, d.secret_ids
         )
         UPDATE payments.deliveries d SET secret_ids = bound.secret_ids
         FROM bound
         WHERE d.organization_id = bound.organization_id AND d.environment = bound.environment AND d.id = bound.id
-        RETURNING 1`,
+        RETURNING 1`
+      ),
       (rows) => rows.length
     )
   }

@@ -11,19 +11,15 @@ import {
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { makeAudit } from "../../kit/Audit.ts"
 import { type EndpointId, newId, RecoveryId } from "../../kit/Ids.ts"
-import { defaultPageSize } from "../../kit/Request.ts"
+import { defaultPageSize, pageOf } from "../../kit/Request.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { WakeUp } from "../../publishing/WakeUp.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
 import { deliveryWindow } from "../RetryPolicy.ts"
+import { makeEndpointRows } from "./EndpointRows.ts"
 import type { ListRecoveries, Recovery, RecoveryList } from "./RecoveriesApi.ts"
 import { makeRecoveriesRepo, type Step } from "./RecoveriesRepo.ts"
-
-/** How often a process looks for recoveries that others have left. */
-const pollInterval = "5 seconds"
-
-/** The pause between two steps: 100 deliveries in this time are as many as an endpoint that was down should get. */
-const pause = "200 millis"
+import { stepPause, steppingLayer } from "./Stepping.ts"
 
 /** Tolerance for a caller that counts 72 hours back from now: neither latency nor clocks should cause a refusal. */
 const grace = Duration.minutes(1)
@@ -34,7 +30,7 @@ const checkSince = Effect.fnUntraced(function* (since: Date) {
   const age = (yield* Clock.currentTimeMillis) - since.getTime()
   if (age < 0 || age > Duration.toMillis(Duration.sum(deliveryWindow, grace))) {
     return yield* new ValidationFailed({
-      message: "`since` must lie within the last 72 hours: older deliveries can't be re-sent.",
+      message: `\`since\` must be within the last 72 hours, since older deliveries can't be re-sent; got "${since.toISOString()}".`,
       fields: ["since"]
     })
   }
@@ -44,11 +40,12 @@ const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const wakeUp = yield* WakeUp
   const repo = yield* makeRecoveriesRepo
+  const endpoints = yield* makeEndpointRows
   const audit = yield* makeAudit
   const started = yield* Mailbox.sliding<void>(1)
 
   const begin = Effect.fnUntraced(function* (principal: PrincipalShape, endpointId: EndpointId, since: Date) {
-    const endpoint = yield* Effect.flatMap(repo.lockEndpoint(principal, endpointId), Effect.mapError(noEndpoint))
+    const endpoint = yield* Effect.flatMap(endpoints.lock(principal, endpointId), Effect.mapError(noEndpoint))
     if (endpoint.deleted) {
       return yield* new EndpointDeleted()
     }
@@ -96,7 +93,7 @@ const make = Effect.gen(function* () {
   }, orUnavailable)
 
   const list = Effect.fn("Recoveries.list")(function* (tenant: Tenant, endpointId: EndpointId, query: ListRecoveries) {
-    if (!(yield* repo.hasEndpoint(tenant, endpointId))) {
+    if (!(yield* endpoints.has(tenant, endpointId))) {
       return yield* noEndpoint()
     }
     const { starting_after: after } = query
@@ -105,7 +102,7 @@ const make = Effect.gen(function* () {
     }
     const limit = query.limit ?? defaultPageSize
     const rows = yield* repo.list(tenant, endpointId, query, limit + 1)
-    return { data: rows.slice(0, limit), has_more: rows.length > limit }
+    return pageOf(rows, limit)
   }, orUnavailable)
 
   return { start, get, list, step, await: Mailbox.take(started) }
@@ -152,19 +149,10 @@ export class Recoveries extends Context.Tag("connected-payments/deliveries/Recov
 }
 
 /** Runs recoveries in every process: those started in it at once, and those that other processes have left. */
-export const recoveriesLayer: Layer.Layer<never, never, Recoveries> = Layer.scopedDiscard(
-  Effect.gen(function* () {
-    const recoveries = yield* Recoveries
-    const next = Effect.catchAll(recoveries.step, (error) =>
-      Effect.as(Effect.logWarning("A recovery's step failed; it will be tried again", error), Option.none<Step>())
-    )
-    yield* next.pipe(
-      Effect.flatMap((done) =>
-        Option.isSome(done) ? Effect.sleep(pause) : Effect.raceFirst(recoveries.await, Effect.sleep(pollInterval))
-      ),
-      Effect.forever,
-      Effect.withTracerEnabled(false),
-      Effect.forkScoped
-    )
-  })
+export const recoveriesLayer: Layer.Layer<never, never, Recoveries> = steppingLayer(
+  Effect.map(Recoveries, (recoveries) => ({
+    name: "A recovery",
+    step: Effect.map(recoveries.step, Option.as(stepPause)),
+    await: recoveries.await
+  }))
 )

@@ -3,6 +3,7 @@ import { Effect, Option } from "effect"
 import type { EndpointId, RecoveryId } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { enqueue } from "../../publishing/Enqueue.ts"
+import { useDays } from "../../storage/DayPartitions.ts"
 import { makeResendSql } from "./DeliveriesRepo.ts"
 import type { ListRecoveries, Recovery } from "./RecoveriesApi.ts"
 
@@ -38,27 +39,6 @@ export const makeRecoveriesRepo = Effect.gen(function* () {
       AND (d.failed_at, d.id) > (r.reached_at, r.reached_id)`
 
   return {
-    /**
-     * Locks the endpoint's row until the transaction ends, against its deletion and a concurrent start. Returns whether
-     * it is deleted; none if there is no such endpoint.
-     */
-    lockEndpoint: (tenant: Tenant, id: EndpointId) =>
-      Effect.map(
-        sql<{ readonly deleted: boolean }>`
-          SELECT deleted_at IS NOT NULL AS deleted FROM payments.endpoints
-          WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND id = ${id}
-          FOR NO KEY UPDATE`,
-        ([row]) => Option.fromNullable(row)
-      ),
-
-    hasEndpoint: (tenant: Tenant, id: EndpointId) =>
-      Effect.map(
-        sql`
-          SELECT 1 FROM payments.endpoints
-          WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND id = ${id}`,
-        (rows) => rows.length > 0
-      ),
-
     findRunning: (tenant: Tenant, endpointId: EndpointId) =>
       Effect.map(
         sql<Recovery>`
@@ -119,7 +99,7 @@ export const makeRecoveriesRepo = Effect.gen(function* () {
           WHERE d.organization_id = f.organization_id AND d.environment = f.environment AND d.id = f.id
             AND NOT f.deleted AND ${resendSql.mayBeResent}
           RETURNING d.*
-        ), queued AS (${enqueue(sql, "requeued", "manual")}), counted AS (
+        ), queued AS (${enqueue(sql, "requeued", "manual")}), used AS (${useDays(sql, "requeued")}), counted AS (
           SELECT (SELECT count(*) FROM failed)::int AS seen, (SELECT count(*) FROM requeued)::int AS queued
         ), advanced AS (
           SELECT r.organization_id, r.environment, r.id, r.queued + c.queued AS queued,

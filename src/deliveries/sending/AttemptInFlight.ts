@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { AttemptOutcome } from "../Attempt.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
 import type { Expiring } from "./Deadlines.ts"
-import type { OutcomeReceiver } from "./Transport.ts"
+import type { OutcomeReceiver } from "./Exchange.ts"
 
 /** An attempt that has a place. A class, since there are very many: closures would be an object each. */
 export class AttemptInFlight implements OutcomeReceiver, Expiring {

@@ -1,6 +1,7 @@
-import { Context, DefaultServices, Effect, Exit, FiberSet, Scheduler, type Scope, Tracer } from "effect"
+import { Effect, Exit, FiberSet, Scheduler, type Scope } from "effect"
+import { discardingTracer } from "../../telemetry/Spans.ts"
 
-/** What the fibers of a pool do. */
+/** The work of a pool's fibers. */
 export interface AttemptPoolOptions<Attempt, End> {
   /** How many idle fibers are kept. */
   readonly keep: number
@@ -46,14 +47,12 @@ export class AttemptPool<Attempt, End> {
       return
     }
     const hand = this.#idle.pop()
-    if (hand === undefined)
-      this.#fork(
-        Effect.zipRight(
-          Effect.suspend(() => this.#live(attempt)),
-          this.#loop
-        )
-      )
-    else hand(Effect.succeed(attempt))
+    if (hand !== undefined) {
+      hand(Effect.succeed(attempt))
+      return
+    }
+    const live = Effect.suspend(() => this.#live(attempt))
+    this.#fork(Effect.zipRight(live, this.#loop))
   }
 
   readonly #live = (attempt: Attempt): Effect.Effect<void> => {
@@ -98,7 +97,5 @@ export class AttemptPool<Attempt, End> {
 /** All fibers resumed while one event is handled go on together; Effect's own scheduler has a microtask for each. */
 const scheduler = Scheduler.makeBatched((run) => queueMicrotask(run))
 
-const noTracer = Context.get(DefaultServices.liveServices, Tracer.Tracer)
-
 const inPool = (fiber: Effect.Effect<void>): Effect.Effect<void> =>
-  fiber.pipe(Effect.withTracerEnabled(false), Effect.withTracer(noTracer), Effect.withScheduler(scheduler))
+  fiber.pipe(Effect.withTracerEnabled(false), Effect.withTracer(discardingTracer), Effect.withScheduler(scheduler))

@@ -37,7 +37,7 @@ const measure = (metrics: MetricsWriter, { delivery, next, outcome }: EndedAttem
 const writeLine = (
   lines: LogLinesWriter,
   { delivery, next, outcome, startedAt }: EndedAttempt,
-  span: Tracer.Span | null
+  span: Tracer.Span | "not sampled" | null
 ): void => {
   const failed = outcome.errorCode !== null
   const level = failed ? "WARN" : "INFO"

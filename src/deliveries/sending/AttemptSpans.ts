@@ -1,5 +1,5 @@
-import { Context, DefaultServices, Exit, Option, Tracer } from "effect"
-import { failedWith, KeptSpan } from "../../telemetry/Spans.ts"
+import { Context, Exit, Option, type Tracer } from "effect"
+import { discardingTracer, failedWith, KeptSpan } from "../../telemetry/Spans.ts"
 import { spanOfTraceparent } from "../../telemetry/TraceContext.ts"
 import type { FinishedAttempt } from "./FinishedAttempt.ts"
 
@@ -9,14 +9,12 @@ export interface EndedAttempt extends FinishedAttempt {
   readonly url: string
 }
 
-const discarded = Context.get(DefaultServices.liveServices, Tracer.Tracer)
-
 const kept = Context.make(KeptSpan, true)
 const sampled = Context.empty()
 
 /**
  * Writes the span of an attempt, in a trace of its own, linked to the notification that led to the delivery, and
- * returns it; null if there is none. It is made when the attempt is over and everything about it is known: while the
+ * returns it; null if nothing is traced. It is made when the attempt is over and everything about it is known: while the
  * attempt is under way, it costs nothing.
  *
  * A failed attempt is always kept, whatever the sampler says. A successful one is kept if its notification was, so that
@@ -24,14 +22,16 @@ const sampled = Context.empty()
  *
  * With the default tracer, which keeps nothing, there are no spans.
  */
-export const attemptSpans = (tracer: Tracer.Tracer): ((attempt: EndedAttempt) => Tracer.Span | null) => {
-  if (tracer === discarded) return () => null
+export const attemptSpans = (
+  tracer: Tracer.Tracer
+): ((attempt: EndedAttempt) => Tracer.Span | "not sampled" | null) => {
+  if (tracer === discardingTracer) return () => null
   return ({ delivery, next, outcome, startedAt, url }) => {
     const failed = outcome.errorCode !== null
     // The common case, without parsing the header
-    if (!failed && delivery.traceparent?.endsWith("-00") === true) return null
+    if (!failed && delivery.traceparent?.endsWith("-00") === true) return "not sampled"
     const origin = spanOfTraceparent(delivery.traceparent)
-    if (!failed && Option.isSome(origin) && !origin.value.sampled) return null
+    if (!failed && Option.isSome(origin) && !origin.value.sampled) return "not sampled"
     const span = tracer.span(
       "deliver",
       Option.none(),

@@ -48,7 +48,7 @@ export interface AttemptsListener {
   readonly onQuickAgain: () => void
 }
 
-/** What is needed to make attempts. */
+/** The services that attempts use. */
 export interface AttemptsServices {
   readonly transport: Context.Tag.Service<Transport>
   readonly destinations: Destinations

@@ -3,8 +3,9 @@ import type { Encrypted } from "../../kit/Cipher.ts"
 import type { DeliveryId, EndpointId } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import type { AttemptTrigger } from "../../publishing/Enqueue.ts"
+import type { Shards } from "../../storage/Shards.ts"
 
-/** What a worker asks of the queue and gets from it, and the form in which both pass to and from the database. */
+/** The queue's requests and answers, and their form in the database. */
 
 /** A claimed delivery, with all that its attempt needs except what it shares with others: see `Destination`. */
 export interface ClaimedDelivery extends Tenant {
@@ -50,6 +51,8 @@ export interface Claim {
   readonly place: QueuePlace
   /** For each endpoint that was asked for and has something due: where its due deliveries begin. */
   readonly askedFor: ReadonlyMap<EndpointId, QueuePlace>
+  /** Where a look ended that read as many rows as it may; null if it came to the end, or left some that it may take. */
+  readonly reached: QueuePlace | null
 }
 
 /** A place in the queue: a time, as the database writes it. */
@@ -80,10 +83,15 @@ export interface ClaimOptions {
   readonly perNewcomer?: number
   /**
    * What to look at, in addition to the endpoints that are asked for: what is due, the longest due first (the default);
-   * what came due in the last few seconds, the newest first; or nothing else.
+   * what came due in the last few seconds, the newest first; what has been due for a second at least, the longest due
+   * first; or nothing else.
    */
-  readonly look?: "oldest" | "newest" | "asked"
-  /** Where to begin to look for the oldest. Default `queueStart`. */
+  readonly look?: "oldest" | "newest" | "overdue" | "asked"
+  /** Only endpoints of these shards are looked at, besides those that are asked for. Default `allShards`. */
+  readonly shards?: Shards
+  /** How many of the queue's rows a look at the oldest, or at what is overdue, reads at most. Default null: all. */
+  readonly readAtMost?: number | null
+  /** Where to begin to look for the oldest, or for what is overdue. Default `queueStart`. */
   readonly from?: QueuePlace
   /** Endpoints that are left out. */
   readonly leftOut?: ReadonlyArray<EndpointId>
@@ -91,14 +99,19 @@ export interface ClaimOptions {
   readonly askedFor?: ReadonlyArray<AskedFor>
 }
 
-/** What a claim reports about itself. */
+/** A claim's own summary, the first row of its answer. */
 interface ClaimSummary {
   readonly claimedAt: number
-  /** Of the deliveries table. */
+  /** Of today's table of deliveries. */
   readonly pages: number
+  /** Of the queue. */
+  readonly queuePages: number
+  /** How many abandoned attempts were recorded. */
+  readonly interrupted: number
   readonly more: boolean
   readonly place: QueuePlace
   readonly askedFor: ReadonlyArray<readonly [EndpointId, QueuePlace]> | null
+  readonly reached: QueuePlace | null
   readonly nextDueInMillis: number | null
 }
 
@@ -111,8 +124,11 @@ interface ClaimedRow extends Omit<ClaimedDelivery, "lease" | "claimedAt" | "secr
 /** A row of a claim: the first is about the claim itself, then there is one for each delivery. */
 export type ClaimRow = ClaimedRow | { readonly claim: ClaimSummary }
 
-/** What the rows of a claim say, and how large the deliveries table is, in pages. */
-export const toClaim = (rows: ReadonlyArray<ClaimRow>, lease: string): Claim & { readonly pages: number } => {
+/** Reads the rows of a claim; `pages` and `queuePages` are the tables' sizes at `claimedAt`. */
+export const toClaim = (
+  rows: ReadonlyArray<ClaimRow>,
+  lease: string
+): Claim & Pick<ClaimSummary, "claimedAt" | "pages" | "queuePages"> => {
   const summary = rows[0]?.claim
   if (summary === undefined || summary === null) throw new Error("A claim does not begin with its summary")
   const deliveries: Array<ClaimedDelivery> = []
@@ -136,11 +152,14 @@ export const toClaim = (rows: ReadonlyArray<ClaimRow>, lease: string): Claim & {
   }
   return {
     deliveries,
+    claimedAt: summary.claimedAt,
     pages: summary.pages,
+    queuePages: summary.queuePages,
     nextDueInMillis: summary.nextDueInMillis,
     more: summary.more,
     place: summary.place,
-    askedFor: new Map(summary.askedFor)
+    askedFor: new Map(summary.askedFor),
+    reached: summary.reached
   }
 }
 

@@ -1,14 +1,18 @@
 import { performance } from "node:perf_hooks"
+import type { SqlError } from "@effect/sql"
 import { type Context, Duration, Effect } from "effect"
 import type { EndpointId } from "../../kit/Ids.ts"
 import { Signal } from "../../publishing/Signal.ts"
 import type { WakeUp } from "../../publishing/WakeUp.ts"
+import { allShards, type Shards } from "../../storage/Shards.ts"
 import type { Attempts } from "./Attempts.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
+import { ClaimingForOthers } from "./ClaimingForOthers.ts"
 import type { Begin, Held } from "./Held.ts"
 import type { Queue } from "./Queue.ts"
 import { firstAttempts } from "./Shares.ts"
 import { type Known, Turns } from "./Turns.ts"
+import { Walk } from "./Walk.ts"
 import { maxClaim, type WorkerOptions } from "./WorkerOptions.ts"
 
 /** While the queue is full, a claim waits until it is worthwhile, but no longer than this, in milliseconds. */
@@ -17,8 +21,14 @@ const gatherRoomFor = 15
 /** How long claiming rests after a claim that found everything it looked at held by other workers, in milliseconds. */
 const passedOver = 5
 
+/** After a claim that read as much as it may, and found less than it wanted, claiming rests as long as it took, but no longer. */
+const restsAtMost = 50
+
 /** The longest sleep of a worker that finds nothing again and again, as a multiple of the poll interval. */
 const maxIdleFactor = 4
+
+/** The longest sleep of a worker that has only a part of the shards, in milliseconds. */
+const idleBesideOthers = 1000
 
 /** How often, at most, other processes are notified that this one has no room for what is due, in milliseconds. */
 const passOnEvery = 100
@@ -28,8 +38,13 @@ interface Claimed {
   /** Whether it found as many as there was room for. */
   readonly full: boolean
   readonly more: boolean
+  /** How long it took if it read as much as it may, and has to go on; otherwise 0. */
+  readonly inVainMillis: number
   readonly nextDueInMillis: number | null
 }
+
+/** A claim that found nothing. */
+const nothing: Claimed = { found: 0, full: false, more: false, inVainMillis: 0, nextDueInMillis: null }
 
 interface ClaimingParts {
   readonly options: WorkerOptions
@@ -38,14 +53,29 @@ interface ClaimingParts {
   readonly attempts: Attempts
   readonly held: Held
   readonly begin: Begin
+  /** The shards of the endpoints that it looks after. */
+  readonly shards: () => Shards
   /** Called if slow endpoints may have something due, or if more is due than claims have reached. */
   readonly onNewsAside: () => void
 }
+
+/** What a claim that failed is taken for, after a rest. */
+export const orRest =
+  <A>(nothing: A) =>
+  (claim: Effect.Effect<A, SqlError.SqlError>): Effect.Effect<A> =>
+    Effect.catchAll(claim, (error) =>
+      Effect.logWarning("Deliveries can't be claimed", error).pipe(
+        Effect.zipRight(Effect.sleep("1 second")),
+        Effect.as(nothing)
+      )
+    )
 
 /** Claims what is due, as far as there is room, and begins its attempts. */
 export class Claiming {
   readonly #parts: ClaimingParts
   readonly #turns: Turns
+  readonly #walk = new Walk()
+  readonly #forOthers: ClaimingForOthers
   /** Raised when something may be due or there may be room for it. */
   readonly #news = new Signal()
   readonly #known: Known
@@ -63,6 +93,11 @@ export class Claiming {
     this.#parts = parts
     this.#turns = new Turns({ concurrency: options.concurrency, perEndpoint: options.concurrencyPerEndpoint })
     this.#perNewcomer = firstAttempts(options)
+    this.#forOthers = new ClaimingForOthers({
+      ...parts,
+      room: () => this.room,
+      leftOut: () => [...this.#turns.apart.keys(), ...attempts.pace.slow.keys()]
+    })
     this.#known = {
       get slow() {
         return attempts.pace.slow.keys()
@@ -82,8 +117,11 @@ export class Claiming {
     if (this.#roomWanted === null ? this.#leftSome : this.room >= this.#roomWanted) this.#news.raise()
   }
 
-  /** An endpoint is no longer slow: what was left out of it so far is looked for again. */
-  noteQuickAgain(): void {
+  /**
+   * An endpoint is no longer slow, or other endpoints are to be looked after: what was left out so far is looked for
+   * again.
+   */
+  noteLeftOutBefore(): void {
     this.#turns.startAfresh()
     this.#news.raise()
   }
@@ -101,8 +139,9 @@ export class Claiming {
       if (this.room < 1) yield* this.#passOn
       yield* this.#waitForRoom
       // Everything it looked at is held by other workers
-      if (claimed.found === 0) yield* Effect.sleep(passedOver)
-    } else {
+      const rest = Math.max(claimed.found === 0 ? passedOver : 0, Math.min(restsAtMost, claimed.inVainMillis))
+      if (rest > 0) yield* Effect.sleep(rest)
+    } else if ((yield* this.#claimForOthers) === 0) {
       yield* this.#news.wait(this.#idleMillis(claimed))
       if (this.room < 1) yield* this.#waitForRoom
     }
@@ -127,26 +166,31 @@ export class Claiming {
     const caps = attempts.caps()
     const turn = this.#turns.next(inFlight, claimedAt, this.#known)
     const { concurrencyPerEndpoint: perEndpoint, lease } = options
-    return queue.claim({ limit, lease, perEndpoint, perNewcomer: this.#perNewcomer, inFlight, caps, ...turn }).pipe(
+    const shards = this.#parts.shards()
+    const wanted = { limit, lease, perEndpoint, perNewcomer: this.#perNewcomer, inFlight, caps, shards, ...turn }
+    // Alone, most of what it reads it may take
+    const goesOn = shards !== allShards && this.#walk.isUnderWay
+    const step = shards === allShards ? { from: turn.from } : this.#walk.next(turn.from)
+    return queue.claim({ ...wanted, ...step }).pipe(
       Effect.tap((claimed) => {
-        this.#turns.learn(turn, claimed, performance.now() - claimedAt)
+        const tookMillis = performance.now() - claimedAt
+        this.#walk.note(step.from, claimed)
+        if (goesOn) this.#turns.learnOnTheWay(turn, claimed, tookMillis)
+        else this.#turns.learn(turn, claimed, tookMillis)
         return begin(claimed.deliveries, claimedAt, false)
       }),
-      Effect.map(({ deliveries, more, nextDueInMillis }) => {
+      Effect.map(({ deliveries, more, nextDueInMillis, reached }) => {
         const full = deliveries.length >= limit
-        this.#noteLeft(this.#atCap(inFlight, caps, deliveries), full, more)
-        return { found: deliveries.length, full, more, nextDueInMillis }
+        const mayHaveMore = more || reached !== null
+        this.#noteLeft(this.#atCap(inFlight, caps, deliveries), full, mayHaveMore)
+        const inVainMillis = reached === null || full ? 0 : performance.now() - claimedAt
+        return { found: deliveries.length, full, more: mayHaveMore, inVainMillis, nextDueInMillis }
       })
     )
-  }).pipe(
-    Effect.uninterruptible,
-    Effect.catchAll((error) =>
-      Effect.logWarning("Deliveries can't be claimed", error).pipe(
-        Effect.zipRight(Effect.sleep("1 second")),
-        Effect.as({ found: 0, full: false, more: false, nextDueInMillis: null })
-      )
-    )
-  )
+  }).pipe(Effect.uninterruptible, orRest(nothing))
+
+  // One step as well
+  readonly #claimForOthers = Effect.suspend(() => this.#forOthers.claim).pipe(Effect.uninterruptible, orRest(0))
 
   /** The endpoints a claim may have left some of: those that it and what was in flight before bring to the cap. */
   #atCap(
@@ -175,9 +219,13 @@ export class Claiming {
   /** How long to sleep if nothing more can be claimed now. */
   #idleMillis({ found, nextDueInMillis }: Claimed): number {
     const { held, options } = this.#parts
-    this.#idleRounds = found > 0 || held.count > 0 ? 0 : Math.min(this.#idleRounds + 1, maxIdleFactor - 1)
+    const isAlone = this.#parts.shards() === allShards
+    const rests = found === 0 && held.count === 0 && isAlone
+    this.#idleRounds = rests ? Math.min(this.#idleRounds + 1, maxIdleFactor - 1) : 0
     const poll = Duration.toMillis(options.pollInterval) * (1 + this.#idleRounds)
-    return nextDueInMillis === null ? poll : Math.min(poll, Math.max(1, Math.ceil(nextDueInMillis)))
+    // Beside others, each look also serves what one that has died leaves
+    const soonest = Math.min(poll, this.#forOthers.nextInMillis, isAlone ? poll : idleBesideOthers)
+    return nextDueInMillis === null ? soonest : Math.min(soonest, Math.max(1, Math.ceil(nextDueInMillis)))
   }
 
   /** More is due than there is room for: another process's worker may have room. */

@@ -2,8 +2,10 @@ import { performance } from "node:perf_hooks"
 import type { SqlError } from "@effect/sql"
 import { type Context, Effect } from "effect"
 import { Signal } from "../../publishing/Signal.ts"
+import type { Shards } from "../../storage/Shards.ts"
 import type { Attempts } from "./Attempts.ts"
 import type { ClaimOptions } from "./Claim.ts"
+import { orRest } from "./Claiming.ts"
 import type { Begin } from "./Held.ts"
 import type { Queue } from "./Queue.ts"
 import { newestPerEndpoint, newestRoom, slowRooms } from "./Shares.ts"
@@ -17,6 +19,8 @@ interface ClaimingAsideParts {
   readonly queue: Context.Tag.Service<Queue>
   readonly attempts: Attempts
   readonly begin: Begin
+  /** The shards whose newest deliveries it takes. */
+  readonly shards: () => Shards
   /** Whether more may be due than the worker's other claims have reached. */
   readonly isBehind: () => boolean
 }
@@ -45,12 +49,7 @@ export class ClaimingAside {
     // One step: a claim that is not followed by its attempts would have to wait for its lease to run out
     const claimed = yield* Effect.zipWith(this.#claimNewest, this.#claimSlow, (newest, slow) => newest + slow).pipe(
       Effect.uninterruptible,
-      Effect.catchAll((error) =>
-        Effect.logWarning("Deliveries can't be claimed", error).pipe(
-          Effect.zipRight(Effect.sleep("1 second")),
-          Effect.as(0)
-        )
-      )
+      orRest(0)
     )
     if (this.#parts.isBehind() || claimed > 0) this.#news.raise()
     yield* Effect.sleep(Math.max(every.millis, every.cost * (performance.now() - startedAt)))
@@ -86,6 +85,7 @@ export class ClaimingAside {
       inFlight: new Map(Array.from(attempts.lanes(), ([endpointId, { held }]) => [endpointId, held])),
       caps: new Map(Array.from(attempts.caps(), ([endpointId, cap]) => [endpointId, Math.min(mostPerEndpoint, cap)])),
       leftOut: [...attempts.pace.slow.keys()],
+      shards: this.#parts.shards(),
       ...wanted
     })
     return Effect.flatMap(claimed, ({ deliveries }) => Effect.as(begin(deliveries, claimedAt, true), deliveries.length))

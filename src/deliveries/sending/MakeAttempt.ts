@@ -8,7 +8,7 @@ import type { AttemptInFlight } from "./AttemptInFlight.ts"
 import type { EndedAttempt } from "./AttemptSpans.ts"
 import type { Destinations } from "./Destinations.ts"
 import type { NextStep } from "./FinishedAttempt.ts"
-import { signatureHeader, signatureHeaderName } from "./Signature.ts"
+import { signatureHeaders } from "./Signature.ts"
 import type { Transport } from "./Transport.ts"
 
 /** What an attempt needs. */
@@ -56,7 +56,7 @@ export const makeAttempt =
         "content-type": "application/json",
         "user-agent": settings.userAgent,
         "service-delivery-id": delivery.id,
-        [signatureHeaderName]: signatureHeader({ timestamp, body: delivery.payload, secrets })
+        ...signatureHeaders({ eventId: delivery.eventId, timestamp, body: delivery.payload, secrets })
       },
       ...destinationRules(settings, delivery)
     }

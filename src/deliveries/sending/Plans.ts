@@ -1,14 +1,18 @@
 import type { SqlClient, Statement } from "@effect/sql"
 
+const millisPerDay = 24 * 3600 * 1000
+
+/** By then a plan has been made anew in any case: adding a day's tables invalidates all plans that use them. */
+const daysApart = 8
+
 /**
- * The age of the queue's statement plans. PostgreSQL keeps the plan of a prepared statement, and a plan made while the
- * table was empty would read all of it every time: so each statement says how far the table has grown, and is planned
- * anew when that changes.
+ * The age of the queue's statement plans. PostgreSQL keeps the plan of a prepared statement, and a plan made while a
+ * table was empty would read all of it every time. So each statement says how far the day's table of deliveries and the
+ * queue have grown, and is planned anew when that changes.
  */
 export class Plans {
   readonly #sql: SqlClient.SqlClient
-  /** How many times the deliveries table has grown fourfold, as the last claim saw it. */
-  #growth = 0
+  #mark = "0"
 
   constructor(sql: SqlClient.SqlClient) {
     this.#sql = sql
@@ -16,11 +20,22 @@ export class Plans {
 
   /** Goes into each statement. */
   get mark(): Statement.Fragment {
-    return this.#sql.literal(`/* ${this.#growth} */`)
+    return this.#sql.literal(`/* ${this.#mark} */`)
   }
 
-  /** Notes how many pages the table has. */
-  note(pages: number): void {
-    this.#growth = Math.floor(Math.log2(pages + 1) / 2)
+  /** Notes how many pages the tables had, as a claim saw them: a mark counts how many times each has grown fourfold. */
+  note({ claimedAt, pages, queuePages }: Sizes): void {
+    const day = Math.floor(claimedAt / millisPerDay) % daysApart
+    this.#mark = `${day}.${fourfolds(pages)}.${fourfolds(queuePages)}`
   }
 }
+
+interface Sizes {
+  /** In Unix milliseconds. */
+  readonly claimedAt: number
+  /** Of the day's table of deliveries. */
+  readonly pages: number
+  readonly queuePages: number
+}
+
+const fourfolds = (pages: number): number => Math.floor(Math.log2(pages + 1) / 2)

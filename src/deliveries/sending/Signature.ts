@@ -1,11 +1,17 @@
-/** The service's side of the signature that consumers verify (contract 8). */
+/** The service's side of the signatures that consumers verify (contract 8): its own, and that of Standard Webhooks. */
 import { createHmac } from "node:crypto"
 import { type Array as Arr, Redacted } from "effect"
-
-export { signatureHeaderName } from "../../events/DeliveryHeaders.ts"
+import {
+  signatureHeaderName,
+  webhookIdHeaderName,
+  webhookSignatureHeaderName,
+  webhookTimestampHeaderName
+} from "../../events/DeliveryHeaders.ts"
 
 /** What is signed, and with what secrets. */
 export interface SignatureInput {
+  /** The id of the event in the body, the same in each attempt. */
+  readonly eventId: string
   /** Time of the attempt, in whole Unix seconds. */
   readonly timestamp: number
   /** The body exactly as it is sent; a string stands for its UTF-8 bytes. */
@@ -14,18 +20,39 @@ export interface SignatureInput {
   readonly secrets: Arr.NonEmptyReadonlyArray<Redacted.Redacted<string>>
 }
 
+/** The headers by which a consumer verifies a delivery. */
+export interface SignatureHeaders extends Readonly<Record<string, string>> {
+  /** `t=<Unix seconds>,v1=<hex>`, with one `v1` for each secret in their order. */
+  readonly [signatureHeaderName]: string
+  readonly [webhookIdHeaderName]: string
+  readonly [webhookTimestampHeaderName]: string
+  /** `v1,<base64>` for each secret in their order, separated by spaces. */
+  readonly [webhookSignatureHeaderName]: string
+}
+
 /**
- * The value of the `Service-Signature` header: `t=<Unix seconds>,v1=<hex>`, with one `v1` per secret in their order.
- * Each is HMAC-SHA256 over the bytes of `<t>.<body>`, keyed by the bytes of the full secret, including its prefix.
+ * Signs a delivery in both forms. Each signature is HMAC-SHA256, keyed by the bytes of the full secret, including its
+ * prefix: over `<t>.<body>` in `Service-Signature`, and over `<event id>.<t>.<body>` in `webhook-signature`. The one can't
+ * be taken for the other: an event's id is no time, and no body begins with digits and a dot.
  *
- * Throws a `RangeError` if the timestamp is not a whole, non-negative number: no consumer could verify such a header.
+ * Throws a `RangeError` if the timestamp is not a whole, non-negative number: no consumer could verify such headers.
  */
-export const signatureHeader = ({ body, secrets, timestamp }: SignatureInput): string => {
+export const signatureHeaders = ({ body, eventId, secrets, timestamp }: SignatureInput): SignatureHeaders => {
   if (!Number.isSafeInteger(timestamp) || timestamp < 0) throw new RangeError("timestamp must be whole Unix seconds")
   const start = `${timestamp}.`
-  let header = `t=${timestamp}`
+  const standardStart = `${eventId}.${start}`
+  let own = `t=${timestamp}`
+  let standard = ""
   for (const secret of secrets) {
-    header += `,v1=${createHmac("sha256", Redacted.value(secret)).update(start).update(body).digest("hex")}`
+    const key = Redacted.value(secret)
+    own += `,v1=${createHmac("sha256", key).update(start).update(body).digest("hex")}`
+    if (standard !== "") standard += " "
+    standard += `v1,${createHmac("sha256", key).update(standardStart).update(body).digest("base64")}`
   }
-  return header
+  return {
+    [signatureHeaderName]: own,
+    [webhookIdHeaderName]: eventId,
+    [webhookTimestampHeaderName]: String(timestamp),
+    [webhookSignatureHeaderName]: standard
+  }
 }

@@ -6,10 +6,8 @@ import type { BlockList } from "node:net"
  * on the wire, never repeated here; redirects are not followed; the whole exchange ends within one deadline; only a
  * bounded part of the answer is read, and none of it is kept.
  */
-import { performance } from "node:perf_hooks"
 import { createSecureContext } from "node:tls"
 import { Context, Duration, Effect, Either, Layer } from "effect"
-import type { Dispatcher } from "undici"
 import { type AddressPolicy, loopbackToo, publicAddressesOnly } from "../../endpoints/AddressPolicy.ts"
 import {
   addressPolicyFor,
@@ -17,12 +15,11 @@ import {
   DnsResolver,
   parseDestination
 } from "../../endpoints/DestinationUrl.ts"
-import { refusedHeaderName } from "../../events/DeliveryHeaders.ts"
-import { type AttemptErrorCode, type AttemptOutcome, refusedCode } from "../Attempt.ts"
-import { parseRetryAfter } from "../RetryPolicy.ts"
-import { Deadlines, type Expiring } from "./Deadlines.ts"
-import { type Connection, Connections, maxHeaderBytes } from "./TransportConnections.ts"
-import { attemptErrorCode, isTransportBug } from "./TransportError.ts"
+import type { AttemptErrorCode, AttemptOutcome } from "../Attempt.ts"
+import { Deadlines } from "./Deadlines.ts"
+import { Exchange, type OutcomeReceiver } from "./Exchange.ts"
+import { requestHead, startOfHead } from "./RequestHead.ts"
+import { Connections } from "./TransportConnections.ts"
 
 /** One request to a destination. */
 export interface TransportRequest extends DestinationOptions {
@@ -50,13 +47,6 @@ export interface TransportOptions {
   readonly maxConnectionAge?: Duration.DurationInput
   /** PEM certificates of the authorities to trust, instead of the usual ones. */
   readonly certificateAuthorities?: ReadonlyArray<string>
-}
-
-/** Receives the outcome of an attempt. Its methods must not throw. */
-export interface OutcomeReceiver {
-  readonly onOutcome: (outcome: AttemptOutcome) => void
-  /** The request was impossible, or the transport has a bug. */
-  readonly onDefect: (defect: unknown) => void
 }
 
 /** Sends attempts. */
@@ -109,10 +99,25 @@ const make = Effect.fnUntraced(function* (options: TransportOptions) {
       receiver.onOutcome(notSent(closed ? "interrupted" : "destination_blocked"))
       return () => {}
     }
-    const { connections, origin, path } = route
-    const connection = connections.acquire(origin)
-    const exchange = new Exchange({ connections, connection, deadlines, maxResponseBytes, receiver })
-    exchange.start(path, request)
+    const { body, headers } = request
+    let head: string
+    try {
+      head = requestHead(route.start, headers, Buffer.byteLength(body))
+    } catch (defect) {
+      receiver.onDefect(defect)
+      return () => {}
+    }
+    const text = typeof body === "string"
+    const exchange = new Exchange({
+      connections: route.connections,
+      origin: route.origin,
+      head: text ? head + body : head,
+      body: text ? null : body,
+      deadlines,
+      maxResponseBytes,
+      receiver
+    })
+    exchange.start()
     return () => exchange.abandon()
   }
 
@@ -132,7 +137,8 @@ const make = Effect.fnUntraced(function* (options: TransportOptions) {
 interface Route {
   readonly connections: Connections
   readonly origin: string
-  readonly path: string
+  /** What the heads of all requests to it begin with. */
+  readonly start: string
 }
 
 /** How many destinations' routes are remembered. */
@@ -193,7 +199,7 @@ class Routes {
     const policy = addressPolicyFor(url.hostname, request)
     const toPrivate = policy.networks === undefined ? undefined : toNetworks
     const connections = toPrivate ?? (policy.allowLoopback ? this.#toLocal : this.#toPublic)
-    return { connections, origin: url.origin, path: url.pathname }
+    return { connections, origin: url.origin, start: startOfHead(url) }
   }
 }
 
@@ -203,141 +209,3 @@ const notSent = (errorCode: AttemptErrorCode): AttemptOutcome => ({
   durationMs: 0,
   retryAfter: null
 })
-
-interface ExchangeSettings {
-  readonly connections: Connections
-  readonly connection: Connection
-  readonly deadlines: Deadlines
-  readonly maxResponseBytes: number
-  readonly receiver: OutcomeReceiver
-}
-
-const sendNow = (exchange: Exchange, path: string, request: TransportRequest): void => exchange.sendNow(path, request)
-
-/** In the form in which undici gives header names. */
-const refusedHeader = refusedHeaderName.toLowerCase()
-
-/** One request and its answer, as undici reports them. It ends once; what is reported after that is ignored. */
-class Exchange implements Dispatcher.DispatchHandler, Expiring {
-  readonly #settings: ExchangeSettings
-  readonly #startedAt = performance.now()
-  #ended = false
-  #status: number | null = null
-  #retryAfter: Duration.Duration | null = null
-  #refused: AttemptErrorCode | undefined
-  #bodyBytes = 0
-  #bytesBefore = 0
-
-  constructor(settings: ExchangeSettings) {
-    this.#settings = settings
-  }
-
-  start(path: string, request: TransportRequest): void {
-    const { connection, deadlines } = this.#settings
-    deadlines.add(this)
-    // The consumer may have closed a kept connection, and that news may be waiting to be read. From here, undici waits
-    // until the event loop has read what there is; from within a socket's event it would not.
-    if (connection.reused) setImmediate(sendNow, this, path, request)
-    else this.sendNow(path, request)
-  }
-
-  /** Only for `start`. */
-  sendNow(path: string, { body, headers }: TransportRequest): void {
-    if (!this.#ended) this.#settings.connection.client.dispatch({ method: "POST", path, body, headers }, this)
-  }
-
-  /** The attempt was interrupted. */
-  abandon(): void {
-    if (this.#end()) this.#discard()
-  }
-
-  /** The deadline has passed. */
-  expire(): void {
-    this.#fail("timeout")
-  }
-
-  onRequestStart(): void {
-    const { connection } = this.#settings
-    this.#bytesBefore = connection.bytesRead
-    connection.onBytes = () => this.#onBytes()
-  }
-
-  onResponseStart(_: unknown, status: number, headers: Readonly<Record<string, string | string[] | undefined>>): void {
-    // Informational answers precede the one that counts
-    if (status < 200) return
-    this.#status = status
-    const retryAfter = headers["retry-after"]
-    if ((status === 429 || status === 503) && typeof retryAfter === "string") {
-      this.#retryAfter = parseRetryAfter(retryAfter, new Date())
-    }
-    if (status >= 400 && status < 500) this.#refused = refusedCode(headers[refusedHeader])
-  }
-
-  onResponseData(_: unknown, chunk: Uint8Array): void {
-    this.#bodyBytes += chunk.byteLength
-    if (this.#bodyBytes > this.#settings.maxResponseBytes) this.#cutOff()
-  }
-
-  onResponseEnd(): void {
-    if (!this.#end()) return
-    this.#settings.connections.release(this.#settings.connection)
-    this.#answer(statusErrorCode(this.#status))
-  }
-
-  onResponseError(_: unknown, error: unknown): void {
-    if (!isTransportBug(error)) {
-      this.#fail(attemptErrorCode(error))
-    } else if (this.#end()) {
-      this.#discard()
-      this.#settings.receiver.onDefect(error)
-    }
-  }
-
-  // Bytes that are not part of a body: chunk extensions, endless informational answers
-  #onBytes(): void {
-    const { connection, maxResponseBytes } = this.#settings
-    if (connection.bytesRead - this.#bytesBefore > maxResponseBytes + maxHeaderBytes) this.#cutOff()
-  }
-
-  /** Too much arrived: the status, if there is one, decides. */
-  #cutOff(): void {
-    if (!this.#end()) return
-    this.#discard()
-    this.#answer(this.#status === null ? "response_too_large" : statusErrorCode(this.#status))
-  }
-
-  /** The exchange broke off. A status that is a failure in itself stays; a 2xx counts only once it is complete. */
-  #fail(errorCode: AttemptErrorCode): void {
-    if (!this.#end()) return
-    this.#discard()
-    const byStatus = this.#status === null ? null : statusErrorCode(this.#status)
-    if (byStatus === null) this.#status = null
-    this.#answer(byStatus ?? errorCode)
-  }
-
-  #end(): boolean {
-    if (this.#ended) return false
-    this.#ended = true
-    this.#settings.deadlines.delete(this)
-    this.#settings.connection.onBytes = null
-    return true
-  }
-
-  #discard(): void {
-    this.#settings.connections.discard(this.#settings.connection)
-  }
-
-  #answer(code: AttemptErrorCode | null): void {
-    const durationMs = Math.round(performance.now() - this.#startedAt)
-    const errorCode = code === "http_error" ? (this.#refused ?? code) : code
-    const outcome = { httpStatus: this.#status, errorCode, durationMs, retryAfter: this.#retryAfter }
-    this.#settings.receiver.onOutcome(outcome)
-  }
-}
-
-/** The outcome of a complete answer (contract 9.1): only 2xx is a success, and 3xx is not followed. */
-const statusErrorCode = (status: number | null): AttemptErrorCode | null => {
-  if (status === null) return "network_error"
-  if (status >= 200 && status < 300) return null
-  return status >= 300 && status < 400 ? "redirect_refused" : "http_error"
-}

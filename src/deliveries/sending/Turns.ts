@@ -24,10 +24,14 @@ const maxApart = 64
 const startAfreshAfter = { whileApart: 30_000, else: 1000 }
 
 /**
- * While slow endpoints' rows have to be stepped over at the beginning, the time to the next such start is this many
- * times as long as the last one took, but at most as long as while some are set apart.
+ * The time to the next such start is this many times as long as the last two took longer than other claims, but at most
+ * as long as while some are set apart. At the beginning may be slow endpoints' rows, and all that was done since the
+ * beginning of the oldest transaction: while `pg_dump` runs, PostgreSQL can't clear that away.
  */
 const startAfreshFactor = 200
+
+/** The share of the latest claim in how long claims take on average. */
+const latestShare = 0.1
 
 /** What is known about endpoints at a claim. */
 export interface Known {
@@ -56,9 +60,11 @@ export class Turns {
   readonly #apart = new Map<EndpointId, QueuePlace>()
   #from: QueuePlace = queueStart
   #startedAfreshAt = Number.NEGATIVE_INFINITY
-  /** Whether it is to start afresh soon, and how long the last claim that did so took. */
+  /** Whether it is to start afresh soon. */
   #afresh = false
-  #tookMillis = 0
+  /** How much longer the last two claims that did so took than others do: one may have been held up by chance. */
+  #extraMillis: readonly [last: number, before: number] = [0, 0]
+  #usualMillis = 0
 
   constructor(caps: Caps) {
     this.#caps = caps
@@ -95,22 +101,37 @@ export class Turns {
 
   /** Notes what the claim of that turn found, and how long it took, in milliseconds. */
   learn(turn: Turn, claim: Pick<Claim, "askedFor" | "place">, tookMillis = 0): void {
-    if (turn.from === queueStart) this.#tookMillis = turn.leftOut.length > 0 ? tookMillis : 0
+    if (turn.from === queueStart)
+      this.#extraMillis = [Math.max(0, tookMillis - this.#usualMillis), this.#extraMillis[0]]
+    else this.#usualMillis += latestShare * (tookMillis - this.#usualMillis)
+    this.#learnApart(turn, claim)
+    // Rows of endpoints that are at their cap, but not set apart, were stepped over too: they would be lost from view
+    const allApart = [...this.#atCapSince.keys()].every((endpointId) => this.#apart.has(endpointId))
+    if (allApart) this.#from = claim.place
+  }
+
+  /**
+   * The same of a claim that went on where another one had ended, without coming to the queue's end: its place says nothing
+   * of what is before it, and its time is part of what that other one costs.
+   */
+  learnOnTheWay(turn: Turn, claim: Pick<Claim, "askedFor">, tookMillis: number): void {
+    this.#extraMillis = [this.#extraMillis[0] + tookMillis, this.#extraMillis[1]]
+    this.#learnApart(turn, claim)
+  }
+
+  #learnApart(turn: Turn, claim: Pick<Claim, "askedFor">): void {
     for (const { endpointId } of turn.askedFor) {
       const place = claim.askedFor.get(endpointId)
       // Nothing of its is due any more: what comes due later stands behind the place where the others are looked for
       if (place === undefined) this.#apart.delete(endpointId)
       else this.#apart.set(endpointId, place)
     }
-    // Rows of endpoints that are at their cap, but not set apart, were stepped over too: they would be lost from view
-    const allApart = [...this.#atCapSince.keys()].every((endpointId) => this.#apart.has(endpointId))
-    if (allApart) this.#from = claim.place
   }
 
   #restsFor(): number {
     if (this.#afresh) return patience
     if (this.#apart.size > 0) return startAfreshAfter.whileApart
-    const forCost = Math.min(startAfreshAfter.whileApart, startAfreshFactor * this.#tookMillis)
+    const forCost = Math.min(startAfreshAfter.whileApart, startAfreshFactor * Math.min(...this.#extraMillis))
     return Math.max(startAfreshAfter.else, forCost)
   }
 

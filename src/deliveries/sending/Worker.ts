@@ -1,7 +1,9 @@
-import { Cause, Duration, Effect, Layer, Runtime } from "effect"
+import { Cause, Duration, Effect, Layer, Option, Runtime } from "effect"
 import { Cipher } from "../../kit/Cipher.ts"
 import { HandOver } from "../../publishing/HandOver.ts"
 import { WakeUp } from "../../publishing/WakeUp.ts"
+import { Cluster, type Membership } from "../../storage/Cluster.ts"
+import { allShards, sizeOf } from "../../storage/Shards.ts"
 import { observeMetrics } from "../../telemetry/Metrics.ts"
 import { Attempts, type AttemptsListener } from "./Attempts.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
@@ -29,6 +31,9 @@ export type { WorkerOptions } from "./WorkerOptions.ts"
  *
  * What the same process stores is taken over without a claim while there is room.
  *
+ * If there is a `Cluster`, it looks after the endpoints of its shards; with room left, also after what other workers have
+ * left for a while. Without one, it looks after all.
+ *
  * On shutdown, it stops claiming, lets attempts in flight end, and records them. What it can't record comes due again
  * when its lease runs out: an event is delivered at least once, never lost.
  */
@@ -54,7 +59,7 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
       aside.noteNews()
       claiming.noteRoom()
     },
-    onQuickAgain: () => claiming.noteQuickAgain(),
+    onQuickAgain: () => claiming.noteLeftOutBefore(),
     onUnsignable: (delivery, error) =>
       void runFork(
         Effect.logError("A delivery can't be signed", error).pipe(
@@ -70,13 +75,20 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   }
   const attempts = yield* Attempts.make(options, { transport: yield* Transport, destinations }, listener)
   const begin = makeBegin(held, attempts, destinations, options.startWithin)
-  const aside = new ClaimingAside({ options, queue, attempts, begin, isBehind: () => claiming.isBehind })
+  const { leave, shards } = yield* Option.match(yield* Effect.serviceOption(Cluster), {
+    onNone: () => Effect.succeed(aloneForEver),
+    onSome: ({ join }) => join({ lease: options.lease, onChange: () => claiming.noteLeftOutBefore() })
+  })
+  const aside = new ClaimingAside({ options, queue, attempts, begin, shards, isBehind: () => claiming.isBehind })
   const onNewsAside = () => aside.noteNews()
-  const claiming = new Claiming({ options, queue, wakeUp, attempts, held, begin, onNewsAside })
+  const claiming = new Claiming({ options, queue, wakeUp, attempts, held, begin, shards, onNewsAside })
   const recipient = takingOver({ options, attempts, claiming, held, begin, run: (effect) => void runFork(effect) })
 
   yield* observeMetrics((metrics) =>
-    Effect.sync(() => metrics.set("connected_payments.delivery.attempt.active", attempts.size, []))
+    Effect.sync(() => {
+      metrics.set("connected_payments.delivery.attempt.active", attempts.size, [])
+      metrics.set("connected_payments.delivery.shard.count", sizeOf(shards()), [])
+    })
   )
   // Finalizers run in reverse: claiming stops first, then attempts in flight end, then their records are written. What
   // is still in flight then is interrupted with the pool
@@ -89,7 +101,12 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
       fiber.interruptAsFork(fiber.id()).pipe(Effect.zipRight(fiber.await))
     )
   }
+  // First of all: others go on with what this worker no longer claims
+  yield* Effect.addFinalizer(() => leave)
 })
+
+/** Without a cluster. */
+const aloneForEver: Membership = { shards: () => allShards, leave: Effect.void }
 
 /** How long a delivery whose secrets can't be decrypted rests: that is for the operator to mend, not the consumer. */
 const undecryptableDelay = Duration.minutes(1)

@@ -1,6 +1,6 @@
 import { Effect, Schema } from "effect"
 import { newId } from "../Ids.ts"
-import { newestFirst, page, pageParams } from "../Lists.ts"
+import { knownPayment, newestFirst, page, pageParams } from "../Lists.ts"
 import * as Params from "../Params.ts"
 import { notFound, type ProviderError, refuse } from "../ProviderError.ts"
 import type { Charge, Dispute } from "../Records.ts"
@@ -155,18 +155,21 @@ const listParams = Schema.Struct({
   payment_intent: Params.optional(Params.text())
 })
 
-const list = ({ objects }: RequestContext, params: typeof listParams.Type) =>
-  page(
-    {
-      items: newestFirst(objects.all("dispute")),
-      matches: ({ charge, created, payment_intent }) =>
-        Params.inRange(created, params.created) &&
-        (params.charge === undefined || charge === params.charge) &&
-        (params.payment_intent === undefined || payment_intent === params.payment_intent),
-      noun: "dispute",
-      url: "/v1/disputes"
-    },
-    params
+const list = (context: RequestContext, params: typeof listParams.Type) =>
+  Effect.zipRight(
+    knownPayment(context, params),
+    page(
+      {
+        items: newestFirst(context.objects.all("dispute")),
+        matches: ({ charge, created, payment_intent }) =>
+          Params.inRange(created, params.created) &&
+          (params.charge === undefined || charge === params.charge) &&
+          (params.payment_intent === undefined || payment_intent === params.payment_intent),
+        noun: "dispute",
+        url: "/v1/disputes"
+      },
+      params
+    )
   )
 
 /** `/v1/disputes`: retrieve and list; triggers create and end them. */

@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { newId } from "../Ids.ts"
 import { newestFirst, page, pageParams } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { notFound, type ProviderError } from "../ProviderError.ts"
+import { notFound, type ProviderError, refuse } from "../ProviderError.ts"
 import type { PaymentLink, Session } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 import {
@@ -21,7 +21,9 @@ const updateParams = Schema.Struct({
   allow_promotion_codes: Params.optional(Params.boolean),
   inactive_message: Params.optional(Params.clearable(Params.text(500))),
   metadata: Params.optional(Params.metadata),
-  restrictions: Params.optional(Params.clearable(restrictionsParams))
+  payment_intent_data: Params.optional(Schema.Struct({ metadata: Params.optional(Params.metadata) })),
+  restrictions: Params.optional(Params.clearable(restrictionsParams)),
+  subscription_data: Params.optional(Schema.Struct({ metadata: Params.optional(Params.metadata) }))
 })
 
 type UpdateParams = typeof updateParams.Type
@@ -46,17 +48,67 @@ const restrictionsOf = (before: PaymentLink, params: UpdateParams): PaymentLink[
   return { completed_sessions: { count, limit: params.restrictions.completed_sessions.limit } }
 }
 
+/** Checks that a link is told only about what it makes: payments, or subscriptions. */
+const checkCarried = (link: PaymentLink, params: UpdateParams): Effect.Effect<void, ProviderError> => {
+  const recurs = link.subscription_data !== null
+  const other = recurs ? "payment_intent_data" : "subscription_data"
+  return params[other] === undefined
+    ? Effect.void
+    : Effect.fail(
+        refuse({
+          param: other,
+          message: recurs
+            ? "`payment_intent_data` cannot be set for recurring prices."
+            : "`subscription_data` can only be set for recurring prices."
+        })
+      )
+}
+
+/** The metadata for what a link makes. Unlike an object's own, it is replaced as a whole. */
+const carriedOf = (params: UpdateParams): Record<string, string> | undefined => {
+  const carried = params.payment_intent_data?.metadata ?? params.subscription_data?.metadata
+  return carried === undefined ? undefined : Params.patchMetadata({}, carried)
+}
+
+const noPaymentIntentData: NonNullable<PaymentLink["payment_intent_data"]> = {
+  capture_method: null,
+  description: null,
+  metadata: {},
+  setup_future_usage: null,
+  statement_descriptor: null,
+  statement_descriptor_suffix: null,
+  transfer_group: null
+}
+
+/** The link with other metadata for what it makes; so has its order, from which payers' sessions are made. */
+const carrying = (context: RequestContext, link: PaymentLink, metadata: Record<string, string>): PaymentLink => {
+  const order = context.objects.get("order", link.id)
+  if (order !== undefined) {
+    context.objects.put("order", link.id, {
+      ...order,
+      paymentIntentData: { ...order.paymentIntentData, metadata },
+      subscriptionData: { ...order.subscriptionData, metadata }
+    })
+  }
+  return link.subscription_data === null
+    ? { ...link, payment_intent_data: { ...(link.payment_intent_data ?? noPaymentIntentData), metadata } }
+    : { ...link, subscription_data: { ...link.subscription_data, metadata } }
+}
+
 const update = Effect.fnUntraced(function* (context: RequestContext, params: UpdateParams, id: string) {
   const before = yield* existing(context, id)
   yield* checkAfterCompletion(params.after_completion)
+  yield* checkCarried(before, params)
+  const metadata = yield* Params.changedMetadata(before.metadata, params.metadata)
+  const carried = carriedOf(params)
   return change(context, before, {
-    ...before,
+    ...(carried === undefined ? before : carrying(context, before, carried)),
     active: params.active ?? before.active,
     after_completion:
       params.after_completion === undefined ? before.after_completion : afterCompletionOf(params.after_completion),
     allow_promotion_codes: params.allow_promotion_codes ?? before.allow_promotion_codes,
     inactive_message: params.inactive_message === undefined ? before.inactive_message : params.inactive_message,
-    metadata: Params.patchMetadata(before.metadata, params.metadata),
+    metadata,
     restrictions: restrictionsOf(before, params)
   })
 })

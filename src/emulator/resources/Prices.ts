@@ -103,7 +103,8 @@ const existing = (context: RequestContext, id: string): Effect.Effect<Price, Pro
 
 const update = Effect.fnUntraced(function* (context: RequestContext, params: typeof updateParams.Type, id: string) {
   const before = yield* existing(context, id)
-  const { metadata, transfer_lookup_key: _, ...rest } = params
+  const { metadata: patch, transfer_lookup_key: _, ...rest } = params
+  const metadata = yield* Params.changedMetadata(before.metadata, patch)
   if (params.active === false && context.objects.get("product", before.product)?.default_price === id) {
     return yield* refuse({
       param: "active",
@@ -118,7 +119,7 @@ const update = Effect.fnUntraced(function* (context: RequestContext, params: typ
     })
   }
   yield* claimLookupKey(context, params, id)
-  const price: Price = { ...before, ...rest, metadata: Params.patchMetadata(before.metadata, metadata) }
+  const price: Price = { ...before, ...rest, metadata }
   changePrice(context, before, price)
   return price
 })

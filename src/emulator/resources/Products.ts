@@ -141,11 +141,10 @@ const checkDefaultPrice = (
 }
 
 /** The changes of an update, in which null empties a list. */
-const changesOf = ({ images, marketing_features, metadata, ...rest }: typeof updateParams.Type, before: Product) => ({
+const changesOf = ({ images, marketing_features, metadata: _, ...rest }: typeof updateParams.Type) => ({
   ...rest,
   ...(images === undefined ? {} : { images: images ?? [] }),
-  ...(marketing_features === undefined ? {} : { marketing_features: marketing_features ?? [] }),
-  metadata: Params.patchMetadata(before.metadata, metadata)
+  ...(marketing_features === undefined ? {} : { marketing_features: marketing_features ?? [] })
 })
 
 const updateProduct = Effect.fnUntraced(function* (
@@ -155,7 +154,8 @@ const updateProduct = Effect.fnUntraced(function* (
 ) {
   const before = yield* existing(context, id)
   yield* checkDefaultPrice(context, before, params.default_price)
-  const product: Product = { ...before, ...changesOf(params, before), updated: context.now }
+  const metadata = yield* Params.changedMetadata(before.metadata, params.metadata)
+  const product: Product = { ...before, ...changesOf(params), metadata, updated: context.now }
   context.objects.put("product", id, product)
   context.emit({ type: "product.updated", shape: "product", object: product, previous: before })
   return product

@@ -132,11 +132,8 @@ const checkActivation = Effect.fnUntraced(function* (context: RequestContext, be
 const update = Effect.fnUntraced(function* (context: RequestContext, params: typeof updateParams.Type, id: string) {
   const before = yield* existing(context, id)
   if (params.active === true && !before.active) yield* checkActivation(context, before)
-  const code: PromotionCode = {
-    ...before,
-    active: params.active ?? before.active,
-    metadata: Params.patchMetadata(before.metadata ?? {}, params.metadata)
-  }
+  const metadata = yield* Params.changedMetadata(before.metadata ?? {}, params.metadata)
+  const code: PromotionCode = { ...before, active: params.active ?? before.active, metadata }
   context.objects.put("promotion_code", id, code)
   context.emit({ type: "promotion_code.updated", shape: "promotion_code", object: code, previous: before })
   return code

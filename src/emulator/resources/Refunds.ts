@@ -1,6 +1,6 @@
 import { Effect, Schema } from "effect"
 import { newId } from "../Ids.ts"
-import { newestFirst, page, pageParams } from "../Lists.ts"
+import { knownPayment, newestFirst, page, pageParams } from "../Lists.ts"
 import * as Params from "../Params.ts"
 import { notFound, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Charge, Refund } from "../Records.ts"
@@ -155,18 +155,21 @@ const update = Effect.fnUntraced(function* (context: RequestContext, params: typ
   return refund
 })
 
-const list = ({ objects }: RequestContext, params: typeof listParams.Type) =>
-  page(
-    {
-      items: newestFirst(objects.all("refund")),
-      matches: ({ charge, created, payment_intent }) =>
-        Params.inRange(created, params.created) &&
-        (params.charge === undefined || charge === params.charge) &&
-        (params.payment_intent === undefined || payment_intent === params.payment_intent),
-      noun: "refund",
-      url: "/v1/refunds"
-    },
-    params
+const list = (context: RequestContext, params: typeof listParams.Type) =>
+  Effect.zipRight(
+    knownPayment(context, params),
+    page(
+      {
+        items: newestFirst(context.objects.all("refund")),
+        matches: ({ charge, created, payment_intent }) =>
+          Params.inRange(created, params.created) &&
+          (params.charge === undefined || charge === params.charge) &&
+          (params.payment_intent === undefined || payment_intent === params.payment_intent),
+        noun: "refund",
+        url: "/v1/refunds"
+      },
+      params
+    )
   )
 
 /** `/v1/refunds`: create for a charge or a payment intent, retrieve, update (`metadata`), list. */

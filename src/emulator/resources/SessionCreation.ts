@@ -1,4 +1,5 @@
 import { Effect, Schema } from "effect"
+import { checkCustomFields, collectionParams, customFieldsOf } from "../CustomFields.ts"
 import { newId } from "../Ids.ts"
 import * as Params from "../Params.ts"
 import { type ProviderError, refuse } from "../ProviderError.ts"
@@ -68,6 +69,7 @@ export const sessionParams = Schema.Struct({
   cancel_url: Params.optional(Params.url),
   client_reference_id: Params.optional(Params.text(200)),
   currency: Params.optional(Params.currency),
+  ...collectionParams,
   customer_creation: Params.optional(Params.oneOf("always", "if_required")),
   customer_email: Params.optional(email),
   expires_at: Params.optional(Params.integer()),
@@ -168,7 +170,7 @@ export const makeSession = (
     created: now,
     currency,
     currency_conversion: null,
-    custom_fields: [],
+    custom_fields: customFieldsOf(params.custom_fields),
     custom_text: { after_submit: null, shipping_address: null, submit: null, terms_of_service_acceptance: null },
     customer: null,
     customer_account: null,
@@ -194,7 +196,7 @@ export const makeSession = (
     payment_method_types: ["card"],
     payment_status: "unpaid",
     permissions: null,
-    phone_number_collection: { enabled: false },
+    phone_number_collection: params.phone_number_collection ?? { enabled: false },
     recovered_from: null,
     saved_payment_method_options: null,
     setup_intent: null,
@@ -231,6 +233,7 @@ const noInvoiceData = {
 export const createSession = Effect.fnUntraced(function* (context: RequestContext, params: SessionParams) {
   const { currency, sold } = yield* makeSale(context, params.line_items, params.currency)
   yield* checkMode(sold, params)
+  yield* checkCustomFields(params.custom_fields)
   yield* checkExpiry(context.now, params.expires_at)
   const trial = params.subscription_data?.trial_period_days !== undefined
   const items = sold.map((one) => makeItem(one, trial))

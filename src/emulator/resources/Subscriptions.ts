@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import { newestFirst, page, pageParams } from "../Lists.ts"
 import * as Params from "../Params.ts"
-import { notFound, type ProviderError, resourceMissing } from "../ProviderError.ts"
+import { notFound, type ProviderError, refuse, resourceMissing } from "../ProviderError.ts"
 import type { Subscription } from "../Records.ts"
 import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 
@@ -35,6 +35,11 @@ const cancelParams = Schema.Struct({
   ),
   invoice_now: Params.optional(Params.boolean),
   prorate: Params.optional(Params.boolean)
+})
+
+const updateParams = Schema.Struct({
+  cancel_at_period_end: Params.optional(Params.boolean),
+  metadata: Params.optional(Params.metadata)
 })
 
 const existing = ({ objects }: RequestContext, id: string): Effect.Effect<Subscription, ProviderError> => {
@@ -85,6 +90,57 @@ export const cancelSubscription = Effect.fnUntraced(function* (
   return subscription
 })
 
+/** Ends a subscription whose cancellation was due at the end of its period. Event: `….deleted`. */
+export const endSubscription = (context: RequestContext, before: Subscription): Subscription => {
+  const subscription: Subscription = { ...before, ended_at: context.now, status: "canceled" }
+  context.objects.put("subscription", subscription.id, subscription)
+  context.emit({ type: "customer.subscription.deleted", shape: "subscription", object: subscription })
+  return subscription
+}
+
+/** The fields of a cancellation at the end of the period, or of one that was taken back. */
+const cancellationAtEnd = (context: RequestContext, { items }: Subscription, ends: boolean) => ({
+  cancel_at: ends ? Math.max(...items.data.map(({ current_period_end }) => current_period_end)) : null,
+  cancel_at_period_end: ends,
+  canceled_at: ends ? context.now : null,
+  cancellation_details: {
+    comment: null,
+    feedback: null,
+    feedback_option: null,
+    reason: ends ? ("cancellation_requested" as const) : null
+  }
+})
+
+/**
+ * Cancels a subscription at the end of its period, or takes that back. Event: `….updated` if something changes. Error
+ * (400): a subscription that has ended.
+ */
+const update = Effect.fnUntraced(function* (context: RequestContext, params: typeof updateParams.Type, id: string) {
+  const before = yield* existing(context, id)
+  const ends = params.cancel_at_period_end
+  if (ends !== undefined && hasEnded(before.status)) {
+    return yield* refuse({
+      message: "A canceled subscription can only update its cancellation_details and metadata."
+    })
+  }
+  const changes = ends !== undefined && ends !== before.cancel_at_period_end
+  const subscription: Subscription = {
+    ...before,
+    ...(changes ? cancellationAtEnd(context, before, ends) : {}),
+    metadata: Params.patchMetadata(before.metadata, params.metadata)
+  }
+  context.objects.put("subscription", id, subscription)
+  if (changes || params.metadata !== undefined) {
+    context.emit({
+      type: "customer.subscription.updated",
+      shape: "subscription",
+      object: subscription,
+      previous: before
+    })
+  }
+  return subscription
+})
+
 const list = ({ objects }: RequestContext, params: typeof listParams.Type) =>
   page(
     {
@@ -112,7 +168,7 @@ const listItems = Effect.fnUntraced(function* (context: RequestContext, params: 
   )
 })
 
-/** `/v1/subscriptions`: retrieve, list, cancel; `/v1/subscription_items`: list. The hosted page creates them. */
+/** `/v1/subscriptions`: retrieve, list, update (`cancel_at_period_end`, `metadata`), cancel; `/v1/subscription_items`: list. The hosted page creates them. */
 export const subscriptionRoutes: ReadonlyArray<Route> = [
   route({
     method: "GET",
@@ -127,6 +183,13 @@ export const subscriptionRoutes: ReadonlyArray<Route> = [
     answers: { object: "subscription" },
     params: noParams,
     run: (context, _, id) => existing(context, id)
+  }),
+  route({
+    method: "POST",
+    path: "/v1/subscriptions/:id",
+    answers: { object: "subscription" },
+    params: updateParams,
+    run: update
   }),
   route({
     method: "DELETE",

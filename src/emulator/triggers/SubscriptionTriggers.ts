@@ -1,6 +1,7 @@
 import { Effect, Schema } from "effect"
 import { maybe } from "../ControlInput.ts"
 import { pay } from "../Payment.ts"
+import { refuse } from "../ProviderError.ts"
 import { type RenewalOrder, renewSubscription } from "../Renewal.ts"
 import type { RequestContext } from "../Route.ts"
 import { cancelSubscription } from "../resources/Subscriptions.ts"
@@ -43,6 +44,9 @@ const renewal = (outcome: RenewalOrder["outcome"]): Trigger =>
     options,
     Effect.fnUntraced(function* (context: RequestContext, asked: SubscriptionOptions) {
       const id = yield* namedOrNew(context, asked)
+      if (context.objects.get("subscription", id)?.cancel_at_period_end === true) {
+        return yield* refuse({ param: "subscription", message: `Subscription ${id} ends with its period.` })
+      }
       const { latest_invoice } = yield* renewSubscription(context, { id, outcome })
       return latest_invoice ?? (yield* Effect.dieMessage("A renewal makes an invoice"))
     })

@@ -11,7 +11,7 @@ const CapabilityStatus = Schema.Literal("active", "pending", "inactive").annotat
 
 /** The data of `account.updated`; it never has the names of pending fields. */
 const AccountUpdatedData = Schema.Struct({
-  account_id: providerId("The provider account"),
+  account_id: providerId("The provider's id of the connected account"),
   livemode: flag("Whether this is about the provider's live mode"),
   charges_enabled: flag("Whether the account can charge"),
   payouts_enabled: flag("Whether the account can receive payouts"),

@@ -4,7 +4,7 @@ import { eventType, type Fictitious } from "../EventDefinition.ts"
 import { amount, currency, providerCode, providerId } from "../Fields.ts"
 
 const CheckoutData = Schema.Struct({
-  session_id: providerId("The checkout session"),
+  session_id: providerId("The provider's id of the checkout session"),
   mode: providerCode("What the session is for: payment, subscription or setup"),
   payment_status: providerCode(
     "Only paid confirms that the money was received; others are unpaid, no_payment_required"

@@ -4,8 +4,8 @@ import { eventType, type Fictitious } from "../EventDefinition.ts"
 import { amount, currency, providerCode, providerId } from "../Fields.ts"
 
 const disputeFields = {
-  dispute_id: providerId("The dispute"),
-  charge_id: providerId("The charge"),
+  dispute_id: providerId("The provider's id of the dispute"),
+  charge_id: providerId("The provider's id of the disputed charge"),
   payment_id: Schema.NullOr(providerId("The payment (payment intent)")),
   amount: amount("The disputed amount"),
   currency

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { eventType, type Fictitious } from "../EventDefinition.ts"
 import { amount, currency, flag, providerCode, providerId } from "../Fields.ts"
 
-const paymentId = providerId("The payment (payment intent)")
+const paymentId = providerId("The provider's id of the payment (payment intent): guard the effect by it")
 
 const PaymentSucceededData = Schema.Struct({
   payment_id: paymentId,
@@ -19,7 +19,7 @@ const PaymentFailedData = Schema.Struct({
 }).annotations({ identifier: "PaymentFailedData", description: "An attempt to pay that failed" })
 
 const PaymentRefundedData = Schema.Struct({
-  charge_id: providerId("The charge"),
+  charge_id: providerId("The provider's id of the charge that was refunded"),
   payment_id: Schema.NullOr(paymentId),
   amount_refunded: amount("How much of the charge has been refunded so far"),
   currency,

@@ -4,7 +4,7 @@ import { eventType, type Fictitious } from "../EventDefinition.ts"
 import { amount, currency, flag, providerCode, providerId, unixSeconds } from "../Fields.ts"
 
 const payoutFields = {
-  payout_id: providerId("The payout"),
+  payout_id: providerId("The provider's id of the payout"),
   amount: amount("The payout's amount"),
   currency
 }

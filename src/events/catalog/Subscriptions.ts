@@ -3,12 +3,12 @@ import { Schema } from "effect"
 import { eventType, type Fictitious } from "../EventDefinition.ts"
 import { amount, count, currency, providerCode, providerId } from "../Fields.ts"
 
-const subscriptionId = providerId("The subscription")
-const invoiceId = providerId("The invoice")
+const subscriptionId = providerId("The provider's id of the subscription")
+const invoiceId = providerId("The provider's id of the invoice")
 
 const SubscriptionData = Schema.Struct({
   subscription_id: subscriptionId,
-  customer_id: providerId("The customer"),
+  customer_id: providerId("The provider's id of the customer who subscribed"),
   status: providerCode("The subscription's status, in the provider's words, e.g. active")
 }).annotations({ identifier: "SubscriptionData", description: "A subscription and its status" })
 

@@ -22,33 +22,50 @@ export const credentialPolicies = (rateLimitPerMinute: number): CredentialPolici
   organization: perMinute(credentialsPerOrganization * rateLimitPerMinute)
 })
 
+/** The tokens that a request takes from the buckets in the database. */
+export interface TokensToTake {
+  /** Of the credential's own; 0 if the process has one that it took before. */
+  readonly own: number
+  /** Of the credential's own that were taken before, not used, and are put back. */
+  readonly returned: number
+  /** Of its organization's; 0 if the process has one that it took before. */
+  readonly organization: number
+}
+
+/** Whether a request needs nothing of the buckets in the database. */
+export const takesNothing = ({ organization, own, returned }: TokensToTake): boolean =>
+  own === 0 && organization === 0 && returned === 0
+
 /** The database's answer about a credential's limits. */
 export interface CredentialLimits {
   /** Null for a person without an organization. */
   readonly organizationId: OrganizationId | null
-  readonly own: Taken
+  /** Null if no token was asked for. */
+  readonly own: Taken | null
   /** Null if no token was asked for, or the credential's own limit had already refused the request. */
   readonly organization: Taken | null
 }
 
 /**
  * The common table expressions `own` and `shared` of a statement whose `caller` has the credential's `id` and
- * `"organizationId"`: a token of the credential's bucket and, if it had one, `organizationTokens` of its
- * organization's. In this order, so that requests beyond a credential's own limit take nothing from the others.
+ * `"organizationId"`: tokens of the credential's bucket and, unless it had none, of its organization's. In this order,
+ * so that requests beyond a credential's own limit take nothing from the others.
  */
 export const takeCredentialTokens = (
   sql: SqlClient.SqlClient,
   kind: "key" | "session",
   policies: CredentialPolicies,
-  organizationTokens: Statement.Fragment
+  tokens: Readonly<Record<keyof TokensToTake, Statement.Fragment>>
 ): Statement.Fragment => {
-  const own = sql`SELECT ${sql.literal(`'${kind}:'`)} || id AS bucket FROM caller`
+  const wanted = sql`${tokens.own}::float8`
+  const own = sql`SELECT ${sql.literal(`'${kind}:'`)} || id AS bucket FROM caller WHERE ${wanted} > 0`
   const shared = sql`
-    SELECT 'organization:' || caller."organizationId" AS bucket FROM caller, own
-    WHERE own.granted >= 1 AND ${organizationTokens}::float8 > 0 AND caller."organizationId" IS NOT NULL`
+    SELECT 'organization:' || caller."organizationId" AS bucket FROM caller
+    WHERE (${wanted} = 0 OR EXISTS (SELECT 1 FROM own WHERE granted >= 1))
+      AND ${tokens.organization}::float8 > 0 AND caller."organizationId" IS NOT NULL`
   return sql`
-    own AS (${takeTokens(sql, own, policies.own)}),
-    shared AS (${takeTokens(sql, shared, policies.organization, { wanted: sql`${organizationTokens}::float8` })})`
+    own AS (${takeTokens(sql, own, policies.own, { wanted, returned: sql`${tokens.returned}::float8` })}),
+    shared AS (${takeTokens(sql, shared, policies.organization, { wanted: sql`${tokens.organization}::float8` })})`
 }
 
 /** The columns of what those expressions took. */
@@ -58,17 +75,21 @@ export const credentialLimitColumns = (sql: SqlClient.SqlClient): Statement.Frag
 
 export interface CredentialLimitsRow {
   readonly organizationId: OrganizationId | null
-  readonly ownTokens: number
-  readonly ownGranted: number
+  readonly ownTokens: number | null
+  readonly ownGranted: number | null
   readonly sharedTokens: number | null
   readonly sharedGranted: number | null
 }
 
-export const toCredentialLimits = (row: CredentialLimitsRow): CredentialLimits => ({
-  organizationId: row.organizationId,
-  own: { tokens: row.ownTokens, granted: row.ownGranted },
-  organization:
-    row.sharedTokens === null || row.sharedGranted === null
-      ? null
-      : { tokens: row.sharedTokens, granted: row.sharedGranted }
+/** Of a look-up that took nothing, there are no columns of what it took. */
+export const toCredentialLimits = ({
+  organizationId,
+  ...row
+}: Pick<CredentialLimitsRow, "organizationId"> & Partial<CredentialLimitsRow>): CredentialLimits => ({
+  organizationId,
+  own: toTaken(row.ownTokens, row.ownGranted),
+  organization: toTaken(row.sharedTokens, row.sharedGranted)
 })
+
+const toTaken = (tokens: number | null | undefined, granted: number | null | undefined): Taken | null =>
+  typeof tokens === "number" && typeof granted === "number" ? { tokens, granted } : null

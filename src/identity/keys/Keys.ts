@@ -20,7 +20,9 @@ import {
   type CredentialLimitsRow,
   type CredentialPolicies,
   credentialLimitColumns,
+  type TokensToTake,
   takeCredentialTokens,
+  takesNothing,
   toCredentialLimits
 } from "./CredentialLimits.ts"
 import { requireKeyGiver } from "./Giving.ts"
@@ -176,14 +178,20 @@ const make = Effect.gen(function* () {
     return yield* toPrincipal(key, row)
   }, orUnavailable)
 
-  /** The statement of `admit`, prepared once: requests differ in the hash and in how much they take. */
+  /** The statements of `admit`, prepared once: requests differ in the hash and in how much they take. */
   const admission = (policies: CredentialPolicies) => {
-    const parameters = parametersOf(sql, ["hash", "organizationTokens"])
-    const run = prepare<KeyRow & CredentialLimitsRow>(sql`
+    const parameters = parametersOf(sql, ["hash", "own", "returned", "organization"])
+    const take = prepare<KeyRow & CredentialLimitsRow>(sql`
       WITH caller AS MATERIALIZED (${usable(parameters.hash)}),
-        ${takeCredentialTokens(sql, "key", policies, parameters.organizationTokens)}
-      SELECT caller.*, ${credentialLimitColumns(sql)} FROM caller CROSS JOIN own LEFT JOIN shared ON true`)
-    return (key: Redacted.Redacted, organizationTokens: number) => run([keyHash(key), organizationTokens])
+        ${takeCredentialTokens(sql, "key", policies, parameters)}
+      SELECT caller.*, ${credentialLimitColumns(sql)}
+      FROM caller LEFT JOIN own ON true LEFT JOIN shared ON true`)
+    // Most requests of a busy key take nothing, and write nothing
+    const look = prepare<KeyRow & Partial<CredentialLimitsRow>>(usable(parameters.hash))
+    return (key: Redacted.Redacted, tokens: TokensToTake) =>
+      takesNothing(tokens)
+        ? look([keyHash(key)])
+        : take([keyHash(key), tokens.own, tokens.returned, tokens.organization])
   }
   const admissions = new WeakMap<CredentialPolicies, ReturnType<typeof admission>>()
   const admissionUnder = (policies: CredentialPolicies) => {
@@ -200,12 +208,12 @@ const make = Effect.gen(function* () {
   const admit = Effect.fnUntraced(function* (
     key: Redacted.Redacted,
     policies: CredentialPolicies,
-    organizationTokens: number
+    tokens: TokensToTake
   ) {
     if (Redacted.value(key).length > maxKeyLength) {
       return yield* new ApiKeyInvalid()
     }
-    const [row] = yield* admissionUnder(policies)(key, organizationTokens)
+    const [row] = yield* admissionUnder(policies)(key, tokens)
     if (row === undefined) {
       return yield* new ApiKeyInvalid()
     }
@@ -272,13 +280,13 @@ export class Keys extends Context.Tag("connected-payments/identity/Keys")<
     /** The caller of a key, in one round trip. Unknown, revoked and expired keys get the same refusal. */
     readonly authenticate: (key: Redacted.Redacted) => Effect.Effect<PrincipalShape, ApiKeyInvalid | ServiceUnavailable>
     /**
-     * `authenticate`, with a token taken from the key's rate limit and up to `organizationTokens` from its
-     * organization's, in the same round trip. Does not refuse a request that gets no token.
+     * `authenticate`, with tokens taken from the key's rate limit and its organization's in the same round trip, each up
+     * to the number asked for. Does not refuse a request that gets no token.
      */
     readonly admit: (
       key: Redacted.Redacted,
       policies: CredentialPolicies,
-      organizationTokens: number
+      tokens: TokensToTake
     ) => Effect.Effect<CredentialLimits & { readonly principal: PrincipalShape }, ApiKeyInvalid | ServiceUnavailable>
     /** The tenant's keys that were not revoked, newest first. */
     readonly list: (tenant: Tenant) => Effect.Effect<ReadonlyArray<KeyRecord>, ServiceUnavailable>

@@ -65,7 +65,7 @@ export class KeysApi extends HttpApiGroup.make("apiKeys")
       .annotate(OpenApi.Summary, "Create an API key, shown only this once")
       .annotate(
         OpenApi.Description,
-        "A test key unless `mode` is `live`. Its creator must be allowed into the workspace of its environment, and it carries no more than they may do: only owners and admins give `audit-log:read`. It is revoked when its creator is removed or may no longer give it, unless `keep_keys` says otherwise. An organization has at most 100 keys that were not revoked."
+        "A test key unless `mode` is `live`. Its creator must be allowed into the workspace of its environment, and it carries no more than they may do: only owners and admins give `audit-log:read` and `customers:read`. It is revoked when its creator is removed or may no longer give it, unless `keep_keys` says otherwise. An organization has at most 100 keys that were not revoked."
       )
   )
   .add(

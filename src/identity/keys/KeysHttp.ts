@@ -32,7 +32,10 @@ export const keysHttp = HttpApiBuilder.group(BaseApi.add(KeysApi), "apiKeys", (h
           // Checked again in the transaction, since the person may lose the right in the meantime
           yield* requireKeyGiver(place, mode === "live" ? "production" : "sandbox", payload.permissions)
           if (expiresAt !== undefined && expiresAt.getTime() <= (yield* Clock.currentTimeMillis)) {
-            return yield* new ValidationFailed({ message: "expiresAt must be in the future.", fields: ["expiresAt"] })
+            return yield* new ValidationFailed({
+              message: `\`expiresAt\` must be in the future; got "${expiresAt.toISOString()}".`,
+              fields: ["expiresAt"]
+            })
           }
           const { organizationId } = tenant
           const { key, record } = yield* keys.create({ ...payload, mode, organizationId, author })

@@ -22,27 +22,35 @@ export type WebhookPermission = typeof WebhookPermission.Type
 export const AuditPermission = Schema.Literal("audit-log:read")
 export type AuditPermission = typeof AuditPermission.Type
 
-/** The permission that one operation needs. */
-export const Permission = Schema.Union(PaymentPermission, WebhookPermission, AuditPermission)
+/** The permission to read customers' personal data: only owners and admins have it, and only they can grant it to a key. */
+export const CustomerPermission = Schema.Literal("customers:read")
+export type CustomerPermission = typeof CustomerPermission.Type
+
+/** A permission of a caller: the one that an operation needs, or `customers:read`, which extends what some answer. */
+export const Permission = Schema.Union(PaymentPermission, WebhookPermission, AuditPermission, CustomerPermission)
 export type Permission = typeof Permission.Type
 
 /**
  * A grant of a key: a permission, `*` for all permissions on payments, or `webhook-endpoints:*` for both scopes of
- * webhook management. No wildcard includes `audit-log:read`.
+ * webhook management. No wildcard includes `audit-log:read` or `customers:read`.
  */
 export const Grant = Schema.Union(Permission, Schema.Literal("*", "webhook-endpoints:*")).annotations({
   identifier: "Grant"
 })
 export type Grant = typeof Grant.Type
 
-/** All grants that a key can have, each once. */
-export const grants: ReadonlyArray<Grant> = [
+/** Permissions that no wildcard includes, so that no key ever gets them unasked: only owners and admins have them. */
+export const entrusted: ReadonlyArray<Permission> = [...AuditPermission.literals, ...CustomerPermission.literals]
+
+/** Every permission, each once. */
+export const permissions: ReadonlyArray<Permission> = [
   ...PaymentPermission.literals,
   ...WebhookPermission.literals,
-  ...AuditPermission.literals,
-  "*",
-  "webhook-endpoints:*"
+  ...entrusted
 ]
+
+/** All grants that a key can have, each once. */
+export const grants: ReadonlyArray<Grant> = [...permissions, "*", "webhook-endpoints:*"]
 
 const permissionsOf = (grant: Grant): ReadonlyArray<Permission> => {
   switch (grant) {
@@ -55,7 +63,7 @@ const permissionsOf = (grant: Grant): ReadonlyArray<Permission> => {
   }
 }
 
-/** The permissions that grants include. `*` includes neither webhook management nor the audit log. */
+/** The permissions that grants include. `*` includes neither webhook management nor what is `entrusted`. */
 export const expandGrants = (grants: Iterable<Grant>): ReadonlySet<Permission> => {
   const permissions = new Set<Permission>()
   for (const grant of grants) {

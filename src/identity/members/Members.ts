@@ -32,7 +32,7 @@ export const requireGrantable = (
 ): Effect.Effect<void, ValidationFailed> =>
   entersEverything(role) && environments.length > 0
     ? new ValidationFailed({
-        message: "Owners and admins enter every workspace; environments are granted to developers and viewers.",
+        message: "`environments` is only for developers and viewers: owners and admins enter every workspace.",
         fields: ["environments"]
       })
     : Effect.void

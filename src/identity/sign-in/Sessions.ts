@@ -11,6 +11,7 @@ import {
   type CredentialLimitsRow,
   type CredentialPolicies,
   credentialLimitColumns,
+  type TokensToTake,
   takeCredentialTokens,
   toCredentialLimits
 } from "../keys/CredentialLimits.ts"
@@ -164,7 +165,7 @@ const make = Effect.gen(function* () {
   const admit = Effect.fn("Sessions.admit")(function* (
     token: Redacted.Redacted,
     policies: CredentialPolicies,
-    organizationTokens: number
+    tokens: TokensToTake
   ) {
     if (!isToken(Redacted.value(token))) {
       return yield* new SessionInvalid()
@@ -180,10 +181,14 @@ const make = Effect.gen(function* () {
           OR s.expires_at < LEAST(now() + ${sessionHours} * interval '1 hour' - interval '1 minute',
             s.created_at + ${sessionDays} * interval '1 day'))
         RETURNING s.expires_at
-      ), ${takeCredentialTokens(sql, "session", policies, sql`${organizationTokens}`)}
+      ), ${takeCredentialTokens(sql, "session", policies, {
+        own: sql`${tokens.own}`,
+        returned: sql`${tokens.returned}`,
+        organization: sql`${tokens.organization}`
+      })}
       SELECT caller.*, ${credentialLimitColumns(sql)}, extension.expires_at IS NOT NULL AS extended,
         COALESCE(extension.expires_at, caller."expiresAt") AS "expiresAt"
-      FROM caller CROSS JOIN own LEFT JOIN shared ON true LEFT JOIN extension ON true`
+      FROM caller LEFT JOIN own ON true LEFT JOIN shared ON true LEFT JOIN extension ON true`
     if (row === undefined) {
       return yield* new SessionInvalid()
     }
@@ -252,14 +257,14 @@ export class Sessions extends Context.Tag("connected-payments/identity/Sessions"
       client: string | null
     ) => Effect.Effect<{ readonly token: Redacted.Redacted; readonly session: Session }, ServiceUnavailable>
     /**
-     * The session of a token, with a token taken from its rate limit and up to `organizationTokens` from its
-     * organization's, in one round trip. Does not refuse a request that gets no token. Extends the session by its 12
+     * The session of a token, with tokens taken from its rate limit and its organization's, each up to the number asked
+     * for, in one round trip. Does not refuse a request that gets no token. Extends the session by its 12
      * hours, within its 30 days, if the last extension is more than a minute old; `extended` says so.
      */
     readonly admit: (
       token: Redacted.Redacted,
       policies: CredentialPolicies,
-      organizationTokens: number
+      tokens: TokensToTake
     ) => Effect.Effect<
       CredentialLimits & { readonly session: Session; readonly extended: boolean },
       SessionInvalid | ServiceUnavailable

@@ -1,5 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { echoed } from "../../bounds/Rules.ts"
 import { text } from "../../bounds/Text.ts"
 import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
@@ -19,6 +20,7 @@ export const ListBalanceTransactions = strict(
         pattern: /^[a-z_]+$/,
         rule: "must be 1 to 64 lowercase letters and underscores, such as charge"
       }).annotations({
+        ...echoed,
         description: "Only this type, e.g. `charge`, `refund` or `payout`"
       })
     ),

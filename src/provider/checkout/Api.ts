@@ -13,12 +13,12 @@ import {
   strict
 } from "../../kit/Request.ts"
 import { providerErrors } from "../ProviderErrors.ts"
-import { ProviderObject, ProviderPage, ProviderText, Quantity, Reference } from "../Schemas.ts"
+import { ProviderObject, ProviderPage, ProviderText, payerOf, Quantity, Reference } from "../Schemas.ts"
 import { CheckoutMetadata } from "./Metadata.ts"
 
 const LineItem = Schema.Struct({ price: Reference, quantity: Quantity })
 
-/** Body of `POST P/checkout/sessions` (contract 4.7). Return and cancel URLs are the operator's to set. */
+/** Body of `POST P/checkout/sessions` (contract 4.7). Return and cancel URLs are set beforehand (4.3). */
 export const CreateCheckoutSession = strict(
   Schema.Struct({
     mode: Schema.Literal("payment", "subscription"),
@@ -29,6 +29,10 @@ export const CreateCheckoutSession = strict(
   }).annotations({ identifier: "CreateCheckoutSession" })
 )
 export type CreateCheckoutSession = typeof CreateCheckoutSession.Type
+
+/** Query of the lists of line items. */
+export const ListLineItems = strict(Schema.Struct(pageFields))
+export type ListLineItems = typeof ListLineItems.Type
 
 /** Query of `GET P/checkout/sessions`. */
 export const ListCheckoutSessions = strict(Schema.Struct({ ...pageFields, payment_intent: optional(Reference) }))
@@ -48,7 +52,7 @@ export class CheckoutSessionsApi extends HttpApiGroup.make("checkoutSessions")
       .annotate(OpenApi.Summary, "Create a checkout session")
       .annotate(
         OpenApi.Description,
-        "Returns the session with its `url`, a page that is only for the payer. A recurring price (mode `subscription`) also needs the permission `subscriptions:write`; its trial is passed on. `metadata` is copied to the payment or the subscription. Opening the page or returning from it confirms nothing: wait for the events."
+        "Returns the session with its `url`, a page that is only for the payer; `GET …/line-items` lists what it sells. A recurring price (mode `subscription`) also needs the permission `subscriptions:write`; its trial is passed on. `metadata` is copied to the payment or the subscription. Opening the page or returning from it confirms nothing: wait for the events."
       )
   )
   .add(
@@ -58,6 +62,7 @@ export class CheckoutSessionsApi extends HttpApiGroup.make("checkoutSessions")
       .addSuccess(ProviderPage)
       .annotate(RequiredPermission, "payments:read")
       .annotate(OpenApi.Summary, "List checkout sessions")
+      .annotate(OpenApi.Description, payerOf("`customer_details` and `customer_email`"))
   )
   .add(
     HttpApiEndpoint.get("get", "/checkout/sessions/:id")
@@ -66,6 +71,32 @@ export class CheckoutSessionsApi extends HttpApiGroup.make("checkoutSessions")
       .addSuccess(ProviderObject)
       .annotate(RequiredPermission, "payments:read")
       .annotate(OpenApi.Summary, "Read a checkout session")
+      .annotate(
+        OpenApi.Description,
+        `${payerOf("`customer_details` and `customer_email`")} The answers to \`custom_fields\`, which you asked for, are always there.`
+      )
+  )
+  .add(
+    HttpApiEndpoint.get("lineItems", "/checkout/sessions/:id/line-items")
+      .setPath(ProviderObjectPath)
+      .setUrlParams(ListLineItems)
+      .addSuccess(ProviderPage)
+      .annotate(RequiredPermission, "payments:read")
+      .annotate(OpenApi.Summary, "List what a checkout session sells")
+      .annotate(OpenApi.Description, "In the order of the session's `line_items`, each with its price.")
+  )
+  .add(
+    HttpApiEndpoint.post("expire", "/checkout/sessions/:id/expire")
+      .setPath(ProviderObjectPath)
+      .setUrlParams(NoQuery)
+      .setHeaders(IdempotencyHeaders)
+      .addSuccess(ProviderObject)
+      .annotate(RequiredPermission, "payments:write")
+      .annotate(OpenApi.Summary, "Expire a checkout session")
+      .annotate(
+        OpenApi.Description,
+        "The page can't be paid from then on; there is no body. Expiring an expired session changes nothing and returns it as it is. A `complete` session is refused with `provider_invalid_request_error`: the payer was faster. Read it, and refund what was paid."
+      )
   )
   .addError(providerErrors)
   .middleware(Authentication)

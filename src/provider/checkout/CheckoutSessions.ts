@@ -2,6 +2,7 @@ import type { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer } from "effect"
 import type { PermissionDenied, ProviderAccountNotConnected, ServiceUnavailable } from "../../errors/Errors.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
+import { type OwnReturnUrls, ReturnUrls } from "../../identity/return-urls/ReturnUrls.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { orUnavailable } from "../../storage/Database.ts"
 import { Accounts } from "../Accounts.ts"
@@ -12,20 +13,30 @@ import { Prices, requireSubscriptions, trialOf } from "../prices/Prices.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import type { CreateCheckoutSession } from "./Api.ts"
 import { isMarked } from "./Metadata.ts"
-import type { SoldItems } from "./Port.ts"
+import type { SessionPage, SoldItems } from "./Port.ts"
 import { makeSoldItemsRepo } from "./SoldItemsRepo.ts"
 
 type Failure = ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable
+
+/** Who sells, and what they may sell. */
+type Seller = Pick<PrincipalShape, "organizationId" | "environment" | "permissions">
+
+/** The checkout page that a session is created for, and the pages that its payer returns to. */
+export interface FromPage extends SessionPage {
+  /** Null for the return URLs of the organization. */
+  readonly returnUrls: OwnReturnUrls
+}
 
 const make = Effect.gen(function* () {
   const provider = yield* Provider
   const accounts = yield* Accounts
   const prices = yield* Prices
+  const returnUrls = yield* ReturnUrls
   const soldItems = yield* makeSoldItemsRepo
 
   /** The provider refuses recurring prices in payment mode. A caller who may not sell them gets that error instead. */
   const explainRefusal = Effect.fnUntraced(function* (
-    principal: PrincipalShape,
+    principal: Seller,
     params: CreateCheckoutSession,
     refusal: ProviderFailure
   ) {
@@ -37,19 +48,32 @@ const make = Effect.gen(function* () {
   })
 
   const create = Effect.fn("CheckoutSessions.create")(function* (
-    principal: PrincipalShape,
+    principal: Seller,
     params: CreateCheckoutSession,
-    effectKey: string
+    effectKey: string,
+    from?: FromPage
   ) {
     const trialPeriodDays =
       params.mode === "subscription" ? trialOf(yield* prices.termsOf(principal, params.line_items)) : null
     const operation = "checkout.sessions.create"
+    const ofOrganization = yield* returnUrls.ownOf(principal)
+    const own = {
+      successUrl: from?.returnUrls.successUrl ?? ofOrganization.successUrl,
+      cancelUrl: from?.returnUrls.cancelUrl ?? ofOrganization.cancelUrl
+    }
+    const page = from === undefined ? undefined : { id: from.id, collect: from.collect }
+    // The provider refuses a key with other parameters. If these pages were changed since a try whose answer was lost, a
+    // repeat creates another session; nobody has the first one's page.
+    const step =
+      own.successUrl === null && own.cancelUrl === null
+        ? ""
+        : JSON.stringify([own.successUrl, own.cancelUrl, ...(page === undefined ? [] : [page])])
     const created = yield* accounts
       .use(principal, (account) =>
         provider.createCheckoutSession(
           account,
-          { ...params, trialPeriodDays },
-          { idempotencyKey: providerIdempotencyKey({ tenant: principal, account, operation, effectKey }) }
+          { ...params, trialPeriodDays, returnUrls: own, ...(page === undefined ? {} : { page }) },
+          { idempotencyKey: providerIdempotencyKey({ tenant: principal, account, operation, effectKey, step }) }
         )
       )
       .pipe(Effect.catchTag("ProviderRequestRefused", (refusal) => explainRefusal(principal, params, refusal)))
@@ -81,15 +105,19 @@ export class CheckoutSessions extends Context.Tag("connected-payments/provider/C
   CheckoutSessions,
   {
     /**
-     * Creates a session and records what it sells. The same idempotency key with the same parameters creates one.
+     * Creates a session, from which payers return to the organization's own pages or else the operator's, and records what
+     * it sells. The same idempotency key with the same parameters creates one.
      *
      * A subscription starts with the trial of its prices. If the caller may not sell a recurring price, it fails with
      * `permission_denied`, whatever the mode.
+     *
+     * @param from the checkout page that it is for; its return URLs come before the organization's
      */
     readonly create: (
-      principal: PrincipalShape,
+      principal: Seller,
       params: CreateCheckoutSession,
-      effectKey: string
+      effectKey: string,
+      from?: FromPage
     ) => Effect.Effect<ProviderObject, Failure | PermissionDenied>
     /**
      * What a session sells, read from the provider and recorded, in case a crash prevented the record after the session
@@ -98,6 +126,9 @@ export class CheckoutSessions extends Context.Tag("connected-payments/provider/C
     readonly completeSoldItems: (tenant: Tenant, sessionId: string) => Effect.Effect<SoldItems | null, Failure>
   }
 >() {
-  static readonly layer: Layer.Layer<CheckoutSessions, never, SqlClient.SqlClient | Provider | Accounts | Prices> =
-    Layer.effect(CheckoutSessions, make)
+  static readonly layer: Layer.Layer<
+    CheckoutSessions,
+    never,
+    SqlClient.SqlClient | Provider | Accounts | Prices | ReturnUrls
+  > = Layer.effect(CheckoutSessions, make)
 }

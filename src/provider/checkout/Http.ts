@@ -2,40 +2,69 @@ import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { Principal } from "../../identity/Principal.ts"
 import { BaseApi } from "../../kit/BaseApi.ts"
-import { onAccount, write } from "../AccountOperations.ts"
+import { onAccount, write, writeOnAccount } from "../AccountOperations.ts"
+import { operationsOf } from "../Operations.ts"
+import { pageShownTo, shownTo, withoutPayer } from "../PersonalData.ts"
 import { Provider } from "../Provider.ts"
 import { requireSubscriptions } from "../prices/Prices.ts"
 import { CheckoutSessionsApi } from "./Api.ts"
 import { CheckoutSessions } from "./CheckoutSessions.ts"
+
+/** What the operations of `CheckoutSessionsApi` do. */
+export const checkoutSessionsOperations = Effect.gen(function* () {
+  const provider = yield* Provider
+  const sessions = yield* CheckoutSessions
+  return operationsOf(CheckoutSessionsApi, {
+    create: Effect.fnUntraced(function* ({ headers, payload }) {
+      const principal = yield* Principal
+      // A recurring price needs this mode, and its permission (contract 2.5)
+      yield* payload.mode === "subscription" ? requireSubscriptions(principal) : Effect.void
+      return yield* write(
+        {
+          operation: "checkout.sessions.create",
+          callerKey: headers["idempotency-key"],
+          parameters: payload,
+          action: "checkout_session.created",
+          targetType: "checkout_session"
+        },
+        // Without the payer for everybody, since a repeat by another key gets the same answer
+        (effectKey) => Effect.map(sessions.create(principal, payload, effectKey), withoutPayer)
+      )
+    }),
+    list: ({ urlParams }) =>
+      onAccount((account) => provider.listCheckoutSessions(account, urlParams)).pipe(
+        Effect.flatMap(pageShownTo(withoutPayer))
+      ),
+    get: ({ path }) =>
+      onAccount((account) => provider.retrieveCheckoutSession(account, path.id)).pipe(
+        Effect.flatMap(shownTo(withoutPayer))
+      ),
+    lineItems: ({ path, urlParams }) => onAccount((account) => provider.listSessionLines(account, path.id, urlParams)),
+    expire: ({ headers, path }) =>
+      writeOnAccount(
+        {
+          operation: "checkout.sessions.expire",
+          callerKey: headers["idempotency-key"],
+          parameters: { id: path.id },
+          action: "checkout_session.expired",
+          targetType: "checkout_session"
+        },
+        (account, options) => Effect.map(provider.expireCheckoutSession(account, path.id, options), withoutPayer)
+      )
+  })
+})
 
 /** Serves `CheckoutSessionsApi`. */
 export const checkoutSessionsHttp = HttpApiBuilder.group(
   BaseApi.add(CheckoutSessionsApi),
   "checkoutSessions",
   (handlers) =>
-    Effect.gen(function* () {
-      const provider = yield* Provider
-      const sessions = yield* CheckoutSessions
-      return handlers
-        .handle(
-          "create",
-          Effect.fnUntraced(function* ({ headers, payload }) {
-            const principal = yield* Principal
-            // A recurring price needs this mode, and its permission (contract 2.5)
-            yield* payload.mode === "subscription" ? requireSubscriptions(principal) : Effect.void
-            return yield* write(
-              {
-                operation: "checkout.sessions.create",
-                callerKey: headers["idempotency-key"],
-                parameters: payload,
-                action: "checkout_session.created",
-                targetType: "checkout_session"
-              },
-              (effectKey) => sessions.create(principal, payload, effectKey)
-            )
-          })
-        )
-        .handle("list", ({ urlParams }) => onAccount((account) => provider.listCheckoutSessions(account, urlParams)))
-        .handle("get", ({ path }) => onAccount((account) => provider.retrieveCheckoutSession(account, path.id)))
-    })
+    Effect.map(checkoutSessionsOperations, (operations) =>
+      handlers
+        .handle("create", operations.create)
+        .handle("list", operations.list)
+        .handle("get", operations.get)
+        .handle("lineItems", operations.lineItems)
+        .handle("expire", operations.expire)
+    )
 )

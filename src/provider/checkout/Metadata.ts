@@ -1,5 +1,6 @@
-import { Predicate, Schema } from "effect"
-import { Metadata, type ProviderObject } from "../Schemas.ts"
+import { Predicate } from "effect"
+import { text } from "../../bounds/Text.ts"
+import { MetadataChange, MetadataValue, mergedMetadata, type ProviderObject, pairsOf } from "../Schemas.ts"
 
 /**
  * The metadata that marks sessions and payment links as created by this service: it records what they sell, and if a crash
@@ -7,19 +8,42 @@ import { Metadata, type ProviderObject } from "../Schemas.ts"
  */
 export const checkoutMarker = { key: "svc_source", value: "connected-payments" } as const
 
+/** The key under which a session has the id of its checkout page (contract 7.6). */
+export const pageKey = "svc_checkout_page"
+
+/** The beginning of the keys that the service keeps for itself. */
+const reserved = "svc_"
+
 /** Whether an object's metadata marks it as created by this service. */
 export const isMarked = ({ metadata }: ProviderObject): boolean =>
   Predicate.isRecord(metadata) && metadata[checkoutMarker.key] === checkoutMarker.value
 
-/** The metadata of sessions and payment links: one of the provider's 50 pairs is the service's own. */
-export const CheckoutMetadata = Metadata.pipe(
-  Schema.filter(
-    (pairs) => [
-      ...(Object.keys(pairs).length > 49 ? [{ path: [], message: "must have at most 49 pairs" }] : []),
-      ...(Object.hasOwn(pairs, checkoutMarker.key)
-        ? [{ path: [checkoutMarker.key], message: "is a key that the service keeps for itself" }]
-        : [])
-    ],
-    { jsonSchema: { maxProperties: 49, not: { required: [checkoutMarker.key] } } }
+/** The caller's own pairs of an object's metadata. */
+export const ownPairs = ({ metadata }: ProviderObject): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(Predicate.isRecord(metadata) ? metadata : {}).flatMap(([key, value]) =>
+      key.startsWith(reserved) || typeof value !== "string" ? [] : [[key, value] as const]
+    )
   )
-).annotations({ description: "Up to 49 pairs; keys up to 40 characters without brackets, values up to 500" })
+
+const OwnKey = text({
+  min: 1,
+  max: 40,
+  pattern: new RegExp(`^(?!${reserved})[^[\\]]+$`),
+  rule: `must have a key of 1 to 40 characters, without [ and ], that does not begin with ${reserved}: the service keeps those for itself`
+}).annotations({
+  arbitrary: () => (fc) => fc.stringMatching(/^[^[\]]{1,40}$/).filter((key) => !key.startsWith(reserved))
+})
+
+/** One of the provider's 50 pairs is the service's own; the sessions of checkout pages have no others. */
+const mostPairs = 49
+
+/** The metadata of what is sold or applied at checkout: sessions, payment links and promotion codes. */
+export const CheckoutMetadata = pairsOf(OwnKey, MetadataValue, mostPairs).annotations({
+  description: `Up to ${mostPairs} pairs; keys up to 40 characters without brackets, not beginning with \`${reserved}\`, values up to 500`
+})
+
+/** A change of such metadata. The service's own pairs stay. */
+export const CheckoutMetadataChanges = pairsOf(OwnKey, MetadataChange, mostPairs).annotations({
+  description: `${mergedMetadata}. Keys that begin with \`${reserved}\` are the service's own`
+})

@@ -1,7 +1,9 @@
 import type { SoldItems } from "../../events/stripe/Translate.ts"
+import type { OwnReturnUrls } from "../../identity/return-urls/ReturnUrls.ts"
 import type { ConnectedAccount, ProviderCall, WriteOptions } from "../ProviderCall.ts"
 import type { ProviderObject, ProviderPage } from "../Schemas.ts"
-import type { CreateCheckoutSession, ListCheckoutSessions } from "./Api.ts"
+import type { CreateCheckoutSession, ListCheckoutSessions, ListLineItems } from "./Api.ts"
+import type { SessionCollection } from "./Collection.ts"
 
 export type { SoldItems }
 
@@ -11,12 +13,25 @@ export interface SubscriptionTerms {
   readonly trialPeriodDays: number | null
 }
 
-/** The parameters of a new checkout session. */
-export type NewCheckoutSession = CreateCheckoutSession & SubscriptionTerms
+/** The checkout page that a session is created for. */
+export interface SessionPage {
+  /** The session's metadata `svc_checkout_page`. */
+  readonly id: string
+  readonly collect: SessionCollection
+}
 
-/** The provider's operations on checkout sessions. */
+/** The parameters of a new checkout session. */
+export type NewCheckoutSession = CreateCheckoutSession &
+  SubscriptionTerms & {
+    /** The organization's own pages that payers return to; null for the operator's. */
+    readonly returnUrls: OwnReturnUrls
+    /** Absent if it is created by a request to the API. */
+    readonly page?: SessionPage
+  }
+
+/** The provider's operations on checkout sessions, which it returns without what they sell. */
 export interface CheckoutSessionsPort {
-  /** Returns the session, and what it sells according to the provider. */
+  /** Returns also what the session sells, according to the provider. */
   readonly createCheckoutSession: (
     account: ConnectedAccount,
     params: NewCheckoutSession,
@@ -24,6 +39,18 @@ export interface CheckoutSessionsPort {
   ) => ProviderCall<{ readonly session: ProviderObject; readonly soldItems: SoldItems }>
   readonly retrieveCheckoutSession: (account: ConnectedAccount, id: string) => ProviderCall<ProviderObject>
   readonly listCheckoutSessions: (account: ConnectedAccount, params: ListCheckoutSessions) => ProviderCall<ProviderPage>
-  /** What a session sells, read from its lines. */
+  /** Expires an open session. Returns one that has expired already as it is. */
+  readonly expireCheckoutSession: (
+    account: ConnectedAccount,
+    id: string,
+    options: WriteOptions
+  ) => ProviderCall<ProviderObject>
+  /** A page of a session's lines, in their order. */
+  readonly listSessionLines: (
+    account: ConnectedAccount,
+    id: string,
+    params: ListLineItems
+  ) => ProviderCall<ProviderPage>
+  /** The prices and products that a session sells, read from all of its lines. */
   readonly listSessionItems: (account: ConnectedAccount, id: string) => ProviderCall<SoldItems>
 }

@@ -2,37 +2,71 @@ import { Effect } from "effect"
 import type Stripe from "stripe"
 import type { ConnectedAccount } from "../ProviderCall.ts"
 import { inOurNames } from "../RefusedFields.ts"
+import type { ProviderObject } from "../Schemas.ts"
 import {
   named,
+  namedPage,
   page,
   type StripeCall,
   type StripeProviderOptions,
   toJson,
   withoutSecrets
 } from "../stripe/StripeCall.ts"
-import { checkoutMarker } from "./Metadata.ts"
+import type { SessionCollection } from "./Collection.ts"
+import { checkoutMarker, pageKey } from "./Metadata.ts"
 import type { CheckoutSessionsPort, NewCheckoutSession } from "./Port.ts"
 import { allLines, everyLine, soldItemsOf } from "./StripeLineItems.ts"
 
-type ReturnUrls = Pick<StripeProviderOptions, "checkoutSuccessUrl" | "checkoutCancelUrl">
+/** The operator's pages, which payers return to if the organization has none of its own. */
+type DefaultReturnUrls = Pick<StripeProviderOptions, "checkoutSuccessUrl" | "checkoutCancelUrl">
 
-/** The parameters of a new session. Return and cancel URLs are the operator's to set. */
+const customField = ({
+  key,
+  label,
+  options,
+  type,
+  ...field
+}: NonNullable<SessionCollection["customFields"]>[number]): Stripe.Checkout.SessionCreateParams.CustomField => ({
+  key,
+  type,
+  label: { type: "custom", custom: label },
+  ...(field.optional === undefined ? {} : { optional: field.optional }),
+  ...(options === undefined ? {} : { dropdown: { options: options.map((option) => ({ ...option })) } })
+})
+
+/** What the provider's page asks for. */
+const collectionParams = ({
+  billingAddress = false,
+  customFields = [],
+  phoneNumber = false
+}: SessionCollection): Partial<Stripe.Checkout.SessionCreateParams> => ({
+  ...(billingAddress ? { billing_address_collection: "required" as const } : {}),
+  ...(phoneNumber ? { phone_number_collection: { enabled: true } } : {}),
+  ...(customFields.length === 0 ? {} : { custom_fields: customFields.map(customField) })
+})
+
+/** The parameters of a new session. */
 export const sessionParams = (
-  { trialPeriodDays, ...params }: NewCheckoutSession,
-  options: ReturnUrls
+  { page, returnUrls, trialPeriodDays, ...params }: NewCheckoutSession,
+  defaults: DefaultReturnUrls
 ): Stripe.Checkout.SessionCreateParams => {
   const { line_items, metadata, ...rest } = params
-  const marked = { ...metadata, [checkoutMarker.key]: checkoutMarker.value }
+  const marked = {
+    ...metadata,
+    ...(page === undefined ? {} : { [pageKey]: page.id }),
+    [checkoutMarker.key]: checkoutMarker.value
+  }
   // Filters match the metadata of payments and subscriptions: they get a copy of what the caller gave
   const carried = { metadata: { ...metadata } }
   const trial = trialPeriodDays === null ? {} : { trial_period_days: trialPeriodDays }
   return {
     ...rest,
+    ...(page === undefined ? {} : collectionParams(page.collect)),
     line_items: line_items.map((item) => ({ ...item })),
     metadata: marked,
     ...(params.mode === "payment" ? { payment_intent_data: carried } : { subscription_data: { ...carried, ...trial } }),
-    success_url: options.checkoutSuccessUrl,
-    cancel_url: options.checkoutCancelUrl,
+    success_url: returnUrls.successUrl ?? defaults.checkoutSuccessUrl,
+    cancel_url: returnUrls.cancelUrl ?? defaults.checkoutCancelUrl,
     expand: ["line_items"]
   }
 }
@@ -46,8 +80,15 @@ export const checkoutFieldNames = {
   cancel_url: null
 } as const
 
+/** A session as it is wherever it is answered: without its lines, of which Stripe shows the first ten when asked. */
+const withoutLines = ({ line_items: _, ...session }: ProviderObject): ProviderObject => session
+
 /** Checkout sessions at Stripe. */
-export const stripeCheckoutSessions = (call: StripeCall, options: ReturnUrls): CheckoutSessionsPort => {
+export const stripeCheckoutSessions = (call: StripeCall, defaults: DefaultReturnUrls): CheckoutSessionsPort => {
+  const retrieveCheckoutSession: CheckoutSessionsPort["retrieveCheckoutSession"] = (account, id) =>
+    named(
+      call("checkout.sessions.retrieve", account, (client, scope) => client.checkout.sessions.retrieve(id, {}, scope))
+    )
   const linesOf = (account: ConnectedAccount, id: string) =>
     call("checkout.sessions.listLineItems", account, (client, scope) =>
       client.checkout.sessions.listLineItems(id, everyLine, scope)
@@ -56,14 +97,35 @@ export const stripeCheckoutSessions = (call: StripeCall, options: ReturnUrls): C
     createCheckoutSession: (account, params, { idempotencyKey }) =>
       Effect.gen(function* () {
         const session = yield* call("checkout.sessions.create", account, (client, scope) =>
-          client.checkout.sessions.create(sessionParams(params, options), { ...scope, idempotencyKey })
+          client.checkout.sessions.create(sessionParams(params, defaults), { ...scope, idempotencyKey })
         )
         const lines = yield* allLines(session.line_items, linesOf(account, session.id))
-        return { session: withoutSecrets(toJson(session)), soldItems: soldItemsOf(lines) }
+        return { session: withoutLines(withoutSecrets(toJson(session))), soldItems: soldItemsOf(lines) }
       }).pipe(Effect.mapError(inOurNames(checkoutFieldNames))),
-    retrieveCheckoutSession: (account, id) =>
+    retrieveCheckoutSession,
+    /**
+     * Stripe refuses to expire a session twice, with a message alone: if the session can be read and has expired, that is
+     * the answer.
+     */
+    expireCheckoutSession: (account, id, { idempotencyKey }) =>
       named(
-        call("checkout.sessions.retrieve", account, (client, scope) => client.checkout.sessions.retrieve(id, {}, scope))
+        call("checkout.sessions.expire", account, (client, scope) =>
+          client.checkout.sessions.expire(id, {}, { ...scope, idempotencyKey })
+        )
+      ).pipe(
+        Effect.catchTag("ProviderRequestRefused", (refusal) =>
+          Effect.filterOrFail(
+            retrieveCheckoutSession(account, id),
+            ({ status }) => status === "expired",
+            () => refusal
+          )
+        )
+      ),
+    listSessionLines: (account, id, params) =>
+      namedPage(
+        call("checkout.sessions.listLineItems", account, (client, scope) =>
+          client.checkout.sessions.listLineItems(id, params, scope)
+        )
       ),
     listCheckoutSessions: (account, params) =>
       page(call("checkout.sessions.list", account, (client, scope) => client.checkout.sessions.list(params, scope))),

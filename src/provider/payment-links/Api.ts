@@ -14,7 +14,8 @@ import {
   pageFields,
   strict
 } from "../../kit/Request.ts"
-import { CheckoutMetadata } from "../checkout/Metadata.ts"
+import { ListLineItems } from "../checkout/Api.ts"
+import { CheckoutMetadata, CheckoutMetadataChanges } from "../checkout/Metadata.ts"
 import { providerErrors } from "../ProviderErrors.ts"
 import { ProviderObject, ProviderPage, ProviderText, Quantity, Reference } from "../Schemas.ts"
 
@@ -61,9 +62,12 @@ export const CreatePaymentLink = strict(
 )
 export type CreatePaymentLink = typeof CreatePaymentLink.Type
 
-/** Body of `PATCH P/payment-links/{id}`. */
+/** Body of `PATCH P/payment-links/{id}`: absent fields stay as they are. */
 export const UpdatePaymentLink = strict(
-  Schema.Struct({ active: Schema.Boolean }).annotations({ identifier: "UpdatePaymentLink" })
+  Schema.Struct({
+    active: optional(Schema.Boolean.annotations({ description: "False closes the link" })),
+    metadata: optional(CheckoutMetadataChanges)
+  }).annotations({ identifier: "UpdatePaymentLink" })
 )
 export type UpdatePaymentLink = typeof UpdatePaymentLink.Type
 
@@ -71,7 +75,7 @@ export type UpdatePaymentLink = typeof UpdatePaymentLink.Type
 export const ListPaymentLinks = strict(Schema.Struct({ ...pageFields, active: optional(BooleanFromQuery) }))
 export type ListPaymentLinks = typeof ListPaymentLinks.Type
 
-/** Payment links on the organization's connected account, each with its items. */
+/** Payment links on the organization's connected account, each with all of its items. */
 export class PaymentLinksApi extends HttpApiGroup.make("paymentLinks")
   .add(
     HttpApiEndpoint.post("create", "/payment-links")
@@ -105,6 +109,15 @@ export class PaymentLinksApi extends HttpApiGroup.make("paymentLinks")
       .annotate(OpenApi.Summary, "Read a payment link, with its items")
   )
   .add(
+    HttpApiEndpoint.get("lineItems", "/payment-links/:id/line-items")
+      .setPath(ProviderObjectPath)
+      .setUrlParams(ListLineItems)
+      .addSuccess(ProviderPage)
+      .annotate(RequiredPermission, "payments:read")
+      .annotate(OpenApi.Summary, "List what a payment link sells")
+      .annotate(OpenApi.Description, "In the order of the link's `line_items`, each with its price.")
+  )
+  .add(
     HttpApiEndpoint.patch("update", "/payment-links/:id")
       .setPath(ProviderObjectPath)
       .setUrlParams(NoQuery)
@@ -112,7 +125,11 @@ export class PaymentLinksApi extends HttpApiGroup.make("paymentLinks")
       .setPayload(UpdatePaymentLink)
       .addSuccess(ProviderObject)
       .annotate(RequiredPermission, "payments:write")
-      .annotate(OpenApi.Summary, "Activate or deactivate a payment link")
+      .annotate(OpenApi.Summary, "Activate or deactivate a payment link, or change its metadata")
+      .annotate(
+        OpenApi.Description,
+        "Absent fields are unchanged, and `metadata` is merged. What a link created here has then is copied to the payments or subscriptions of sessions that are opened later."
+      )
   )
   .addError(providerErrors)
   .middleware(Authentication)

@@ -2,38 +2,37 @@ import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { Principal } from "../../identity/Principal.ts"
 import { BaseApi } from "../../kit/BaseApi.ts"
-import { onAccount, write, writeOnAccount } from "../AccountOperations.ts"
+import { onAccount, write } from "../AccountOperations.ts"
+import { operationsOf } from "../Operations.ts"
 import { Provider } from "../Provider.ts"
 import { PaymentLinksApi } from "./Api.ts"
 import { mayHaveLink, PaymentLinks } from "./PaymentLinks.ts"
 
-/** Serves `PaymentLinksApi`. */
-export const paymentLinksHttp = HttpApiBuilder.group(BaseApi.add(PaymentLinksApi), "paymentLinks", (handlers) =>
-  Effect.gen(function* () {
-    const provider = yield* Provider
-    const links = yield* PaymentLinks
-    return handlers
-      .handle(
-        "create",
-        Effect.fnUntraced(function* ({ headers, payload }) {
-          const principal = yield* Principal
-          return yield* write(
-            {
-              operation: "payment_links.create",
-              callerKey: headers["idempotency-key"],
-              parameters: payload,
-              action: "payment_link.created",
-              targetType: "payment_link",
-              mayReplay: mayHaveLink(principal)
-            },
-            (effectKey) => links.create(principal, payload, effectKey)
-          )
-        })
+/** What the operations of `PaymentLinksApi` do. */
+export const paymentLinksOperations = Effect.gen(function* () {
+  const provider = yield* Provider
+  const links = yield* PaymentLinks
+  return operationsOf(PaymentLinksApi, {
+    create: Effect.fnUntraced(function* ({ headers, payload }) {
+      const principal = yield* Principal
+      return yield* write(
+        {
+          operation: "payment_links.create",
+          callerKey: headers["idempotency-key"],
+          parameters: payload,
+          action: "payment_link.created",
+          targetType: "payment_link",
+          mayReplay: mayHaveLink(principal)
+        },
+        (effectKey) => links.create(principal, payload, effectKey)
       )
-      .handle("list", ({ urlParams }) => onAccount((account) => provider.listPaymentLinks(account, urlParams)))
-      .handle("get", ({ path }) => onAccount((account) => provider.retrievePaymentLink(account, path.id)))
-      .handle("update", ({ headers, path, payload }) =>
-        writeOnAccount(
+    }),
+    list: ({ urlParams }) => onAccount((account) => provider.listPaymentLinks(account, urlParams)),
+    get: ({ path }) => onAccount((account) => provider.retrievePaymentLink(account, path.id)),
+    lineItems: ({ path, urlParams }) => onAccount((account) => provider.listLinkLines(account, path.id, urlParams)),
+    update: ({ headers, path, payload }) =>
+      Effect.flatMap(Principal, (principal) =>
+        write(
           {
             operation: "payment_links.update",
             callerKey: headers["idempotency-key"],
@@ -41,8 +40,20 @@ export const paymentLinksHttp = HttpApiBuilder.group(BaseApi.add(PaymentLinksApi
             action: "payment_link.updated",
             targetType: "payment_link"
           },
-          (account, options) => provider.updatePaymentLink(account, path.id, payload, options)
+          (effectKey) => links.update(principal, path.id, payload, effectKey)
         )
       )
   })
+})
+
+/** Serves `PaymentLinksApi`. */
+export const paymentLinksHttp = HttpApiBuilder.group(BaseApi.add(PaymentLinksApi), "paymentLinks", (handlers) =>
+  Effect.map(paymentLinksOperations, (operations) =>
+    handlers
+      .handle("create", operations.create)
+      .handle("list", operations.list)
+      .handle("get", operations.get)
+      .handle("lineItems", operations.lineItems)
+      .handle("update", operations.update)
+  )
 )

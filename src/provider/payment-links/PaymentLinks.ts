@@ -1,16 +1,25 @@
 import type { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Predicate } from "effect"
-import type { PermissionDenied, ProviderAccountNotConnected, ServiceUnavailable } from "../../errors/Errors.ts"
+import {
+  type PermissionDenied,
+  type ProviderAccountNotConnected,
+  ProviderUnavailable,
+  type ServiceUnavailable
+} from "../../errors/Errors.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
+import type { Tenant } from "../../kit/Tenant.ts"
 import { orUnavailable } from "../../storage/Database.ts"
 import { Accounts } from "../Accounts.ts"
+import { isMarked, ownPairs } from "../checkout/Metadata.ts"
 import { makeSoldItemsRepo } from "../checkout/SoldItemsRepo.ts"
 import { Provider } from "../Provider.ts"
-import type { ProviderFailure } from "../ProviderErrors.ts"
+import type { ConnectedAccount, ProviderCall, WriteOptions } from "../ProviderCall.ts"
+import { isRefusal, type ProviderFailure } from "../ProviderErrors.ts"
 import { providerIdempotencyKey } from "../ProviderIdempotencyKey.ts"
 import { Prices, requireSubscriptions, trialOf } from "../prices/Prices.ts"
 import type { ProviderObject } from "../Schemas.ts"
-import type { CreatePaymentLink } from "./Api.ts"
+import type { CreatePaymentLink, UpdatePaymentLink } from "./Api.ts"
+import type { CarriedMetadata } from "./Port.ts"
 
 const make = Effect.gen(function* () {
   const provider = yield* Provider
@@ -39,8 +48,64 @@ const make = Effect.gen(function* () {
     return created.link
   })
 
-  return { create }
+  /**
+   * Copies what a link's metadata has become to what its payments or subscriptions get. Another change may come between,
+   * so the answer is compared again.
+   */
+  const carry = (
+    account: ConnectedAccount,
+    link: ProviderObject,
+    key: (step: string) => WriteOptions,
+    tries = maximumCarries
+  ): ProviderCall<ProviderObject> => {
+    const carried = carriedOf(link)
+    return carried === undefined || tries === 0
+      ? Effect.succeed(link)
+      : provider
+          .carryLinkMetadata(account, String(link["id"]), carried, key(`carry ${tries} ${JSON.stringify(carried)}`))
+          .pipe(
+            // The link itself is changed already: a repeat completes it
+            Effect.mapError((failure) => (isRefusal(failure) ? new ProviderUnavailable({ cause: failure }) : failure)),
+            Effect.flatMap((changed) => carry(account, changed, key, tries - 1))
+          )
+  }
+
+  const update = Effect.fn("PaymentLinks.update")(function* (
+    tenant: Tenant,
+    id: string,
+    changes: UpdatePaymentLink,
+    effectKey: string
+  ) {
+    return yield* accounts.use(tenant, (account) => {
+      const key = (step: string): WriteOptions => ({
+        idempotencyKey: providerIdempotencyKey({ tenant, account, operation: "payment_links.update", effectKey, step })
+      })
+      const changed = provider.updatePaymentLink(account, id, changes, key(""))
+      return changes.metadata === undefined ? changed : Effect.flatMap(changed, (link) => carry(account, link, key))
+    })
+  })
+
+  return { create, update }
 })
+
+/** The most calls that copy a link's metadata. More are needed only if it is changed by others all the time. */
+const maximumCarries = 3
+
+const samePairs = (some: Readonly<Record<string, unknown>>, others: Readonly<Record<string, unknown>>): boolean =>
+  Object.keys(some).length === Object.keys(others).length &&
+  Object.entries(some).every(([key, value]) => others[key] === value)
+
+/**
+ * What a link's payments or subscriptions should get and don't; undefined if they do, or if the link was not created
+ * here: then its owner decides at the provider.
+ */
+const carriedOf = (link: ProviderObject): CarriedMetadata | undefined => {
+  const mode = sellsRecurring(link) ? ("subscription" as const) : ("payment" as const)
+  const data = link[mode === "payment" ? "payment_intent_data" : "subscription_data"]
+  const current = Predicate.isRecord(data) && Predicate.isRecord(data["metadata"]) ? data["metadata"] : {}
+  const metadata = ownPairs(link)
+  return isMarked(link) && !samePairs(metadata, current) ? { mode, metadata } : undefined
+}
 
 /** Payment links that this service creates, with a record of what each sells. */
 export class PaymentLinks extends Context.Tag("connected-payments/provider/PaymentLinks")<
@@ -59,13 +124,23 @@ export class PaymentLinks extends Context.Tag("connected-payments/provider/Payme
       ProviderObject,
       ProviderFailure | ProviderAccountNotConnected | PermissionDenied | ServiceUnavailable
     >
+    /**
+     * Changes a link; absent fields stay as they are, and metadata is merged. What a link of this service has then is
+     * copied to the payments or subscriptions of sessions that are opened from then on.
+     */
+    readonly update: (
+      tenant: Tenant,
+      id: string,
+      changes: UpdatePaymentLink,
+      effectKey: string
+    ) => Effect.Effect<ProviderObject, ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable>
   }
 >() {
   static readonly layer: Layer.Layer<PaymentLinks, never, SqlClient.SqlClient | Provider | Accounts | Prices> =
     Layer.effect(PaymentLinks, make)
 }
 
-/** Whether a link sells a recurring price: only such links have subscription settings. Its lines may be cut off. */
+/** Whether a link sells a recurring price: only such links have subscription settings. */
 const sellsRecurring = (link: unknown): boolean =>
   Predicate.isRecord(link) && Predicate.isRecord(link["subscription_data"])
 

@@ -1,3 +1,4 @@
+import type { ListLineItems } from "../checkout/Api.ts"
 import type { SoldItems, SubscriptionTerms } from "../checkout/Port.ts"
 import type { ConnectedAccount, ProviderCall, WriteOptions } from "../ProviderCall.ts"
 import type { ProviderObject, ProviderPage } from "../Schemas.ts"
@@ -6,7 +7,14 @@ import type { CreatePaymentLink, ListPaymentLinks, UpdatePaymentLink } from "./A
 /** The parameters of a new payment link. */
 export type NewPaymentLink = CreatePaymentLink & SubscriptionTerms & { readonly mode: "payment" | "subscription" }
 
-/** The provider's operations on payment links, which it returns with their `line_items`. */
+/** The parameters that a link's payments or subscriptions get from it. */
+export interface CarriedMetadata {
+  readonly mode: "payment" | "subscription"
+  /** Replaces what was there. */
+  readonly metadata: Readonly<Record<string, string>>
+}
+
+/** The provider's operations on payment links, which it returns with all of their `line_items`. */
 export interface PaymentLinksPort {
   /** Returns the link, and what it sells. */
   readonly createPaymentLink: (
@@ -14,12 +22,22 @@ export interface PaymentLinksPort {
     params: NewPaymentLink,
     options: WriteOptions
   ) => ProviderCall<{ readonly link: ProviderObject; readonly soldItems: SoldItems }>
+  /** Absent fields stay as they are, and so do keys of metadata that are not named. */
   readonly updatePaymentLink: (
     account: ConnectedAccount,
     id: string,
     changes: UpdatePaymentLink,
     options: WriteOptions
   ) => ProviderCall<ProviderObject>
+  /** Sets the metadata of the payments or subscriptions that a link makes from then on. */
+  readonly carryLinkMetadata: (
+    account: ConnectedAccount,
+    id: string,
+    carried: CarriedMetadata,
+    options: WriteOptions
+  ) => ProviderCall<ProviderObject>
   readonly retrievePaymentLink: (account: ConnectedAccount, id: string) => ProviderCall<ProviderObject>
   readonly listPaymentLinks: (account: ConnectedAccount, params: ListPaymentLinks) => ProviderCall<ProviderPage>
+  /** A page of a link's lines, in their order. */
+  readonly listLinkLines: (account: ConnectedAccount, id: string, params: ListLineItems) => ProviderCall<ProviderPage>
 }

@@ -3,12 +3,18 @@ import type Stripe from "stripe"
 import { checkoutMarker } from "../checkout/Metadata.ts"
 import { checkoutFieldNames } from "../checkout/StripeCheckout.ts"
 import { allLines, everyLine, soldItemsOf } from "../checkout/StripeLineItems.ts"
-import type { ConnectedAccount } from "../ProviderCall.ts"
-import { inOurNames } from "../RefusedFields.ts"
-import { named, page, type StripeCall, toJson, withoutSecrets } from "../stripe/StripeCall.ts"
-import type { NewPaymentLink, PaymentLinksPort } from "./Port.ts"
+import type { ConnectedAccount, ProviderCall } from "../ProviderCall.ts"
+import { inOurNames, pathIdNames } from "../RefusedFields.ts"
+import type { ProviderObject } from "../Schemas.ts"
+import { namedPage, page, type StripeCall, toJson, withoutSecrets } from "../stripe/StripeCall.ts"
+import { metadataParams } from "../stripe/StripeMetadata.ts"
+import type { UpdatePaymentLink } from "./Api.ts"
+import type { CarriedMetadata, NewPaymentLink, PaymentLinksPort } from "./Port.ts"
 
 const expanded = { expand: ["line_items"] }
+
+/** Calls at once for the lines of the links in a list. */
+const linesConcurrency = 5
 
 /**
  * The parameters of a new payment link. Stripe copies its metadata to its sessions; the service copies it to the payment
@@ -27,35 +33,92 @@ export const paymentLinkParams = (params: NewPaymentLink): Stripe.PaymentLinkCre
   }
 }
 
+/** The parameters of a change of a payment link. */
+export const paymentLinkChangeParams = ({ metadata, ...rest }: UpdatePaymentLink): Stripe.PaymentLinkUpdateParams => ({
+  ...rest,
+  ...metadataParams(metadata),
+  ...expanded
+})
+
+/** The parameters for what a link's payments or subscriptions get: Stripe merges nothing here, and `""` is none. */
+export const carriedParams = ({ metadata, mode }: CarriedMetadata): Stripe.PaymentLinkUpdateParams => {
+  const carried = { metadata: Object.keys(metadata).length === 0 ? ("" as const) : { ...metadata } }
+  return {
+    ...(mode === "payment" ? { payment_intent_data: carried } : { subscription_data: carried }),
+    ...expanded
+  }
+}
+
 /** Payment links at Stripe. */
 export const stripePaymentLinks = (call: StripeCall): PaymentLinksPort => {
   const linesOf = (account: ConnectedAccount, id: string) =>
     call("paymentLinks.listLineItems", account, (client, scope) =>
       client.paymentLinks.listLineItems(id, everyLine, scope)
     )
+
+  /** A link as the API shows it, with all of its lines, which Stripe shows up to ten of. */
+  const whole = (account: ConnectedAccount, link: Stripe.PaymentLink) =>
+    Effect.map(allLines(link.line_items, linesOf(account, link.id)), (lines) => {
+      const list = { object: "list", url: `/v1/payment_links/${link.id}/line_items`, ...link.line_items }
+      const shown = withoutSecrets(toJson({ ...link, line_items: { ...list, data: lines, has_more: false } }))
+      return { lines, link: shown }
+    })
+
+  /** The link of a call whose path has its id. */
+  const namedLink = (account: ConnectedAccount, link: ProviderCall<Stripe.PaymentLink>): ProviderCall<ProviderObject> =>
+    link.pipe(
+      Effect.flatMap((answered) => whole(account, answered)),
+      Effect.map(({ link: shown }) => shown),
+      Effect.mapError(inOurNames({ ...pathIdNames, ...checkoutFieldNames }))
+    )
+
+  const update = (
+    account: ConnectedAccount,
+    id: string,
+    params: Stripe.PaymentLinkUpdateParams,
+    idempotencyKey: string
+  ) =>
+    namedLink(
+      account,
+      call("paymentLinks.update", account, (client, scope) =>
+        client.paymentLinks.update(id, params, { ...scope, idempotencyKey })
+      )
+    )
+
   return {
     createPaymentLink: (account, params, { idempotencyKey }) =>
       Effect.gen(function* () {
-        const link = yield* call("paymentLinks.create", account, (client, scope) =>
+        const created = yield* call("paymentLinks.create", account, (client, scope) =>
           client.paymentLinks.create(paymentLinkParams(params), { ...scope, idempotencyKey })
         )
-        const lines = yield* allLines(link.line_items, linesOf(account, link.id))
-        return { link: withoutSecrets(toJson(link)), soldItems: soldItemsOf(lines) }
+        const { lines, link } = yield* whole(account, created)
+        return { link, soldItems: soldItemsOf(lines) }
       }).pipe(Effect.mapError(inOurNames(checkoutFieldNames))),
-    updatePaymentLink: (account, id, { active }, { idempotencyKey }) =>
-      named(
-        call("paymentLinks.update", account, (client, scope) =>
-          client.paymentLinks.update(id, { active, ...expanded }, { ...scope, idempotencyKey })
-        )
-      ),
+    updatePaymentLink: (account, id, changes, { idempotencyKey }) =>
+      update(account, id, paymentLinkChangeParams(changes), idempotencyKey),
+    carryLinkMetadata: (account, id, carried, { idempotencyKey }) =>
+      update(account, id, carriedParams(carried), idempotencyKey),
     retrievePaymentLink: (account, id) =>
-      named(
+      namedLink(
+        account,
         call("paymentLinks.retrieve", account, (client, scope) => client.paymentLinks.retrieve(id, expanded, scope))
       ),
     listPaymentLinks: (account, params) =>
-      page(
-        call("paymentLinks.list", account, (client, scope) =>
+      Effect.gen(function* () {
+        const listed = yield* call("paymentLinks.list", account, (client, scope) =>
           client.paymentLinks.list({ ...params, expand: ["data.line_items"] }, scope)
+        )
+        const data = yield* Effect.forEach(
+          Array.isArray(listed.data) ? listed.data : [],
+          (link) => Effect.map(whole(account, link), ({ link: shown }) => shown),
+          { concurrency: linesConcurrency }
+        )
+        return yield* page(Effect.succeed({ ...listed, data }))
+      }),
+    listLinkLines: (account, id, params) =>
+      namedPage(
+        call("paymentLinks.listLineItems", account, (client, scope) =>
+          client.paymentLinks.listLineItems(id, params, scope)
         )
       )
   }

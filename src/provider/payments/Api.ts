@@ -4,7 +4,7 @@ import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import { NoQuery, OrganizationPath, ProviderObjectPath, pageFields, strict } from "../../kit/Request.ts"
 import { providerErrors } from "../ProviderErrors.ts"
-import { createdFields, ProviderObject, ProviderPage } from "../Schemas.ts"
+import { createdFields, ProviderObject, ProviderPage, payerOf } from "../Schemas.ts"
 
 /** Query of `GET P/charges` and `GET P/payment-intents` (contract 4.4). */
 export const ListPayments = strict(Schema.Struct({ ...pageFields, ...createdFields }))
@@ -19,6 +19,7 @@ export class ChargesApi extends HttpApiGroup.make("charges")
       .addSuccess(ProviderPage)
       .annotate(RequiredPermission, "payments:read")
       .annotate(OpenApi.Summary, "List charges")
+      .annotate(OpenApi.Description, payerOf("`billing_details` and `receipt_email`"))
   )
   .add(
     HttpApiEndpoint.get("get", "/charges/:id")
@@ -27,6 +28,7 @@ export class ChargesApi extends HttpApiGroup.make("charges")
       .addSuccess(ProviderObject)
       .annotate(RequiredPermission, "payments:read")
       .annotate(OpenApi.Summary, "Read a charge")
+      .annotate(OpenApi.Description, payerOf("`billing_details` and `receipt_email`"))
   )
   .addError(providerErrors)
   .middleware(Authentication)
@@ -42,7 +44,7 @@ export class PaymentIntentsApi extends HttpApiGroup.make("paymentIntents")
       .addSuccess(ProviderPage)
       .annotate(RequiredPermission, "payments:read")
       .annotate(OpenApi.Summary, "List payment intents")
-      .annotate(OpenApi.Description, "Without their client secrets.")
+      .annotate(OpenApi.Description, `Without their client secrets. ${payerOf("`receipt_email` and `shipping`")}`)
   )
   .add(
     HttpApiEndpoint.get("get", "/payment-intents/:id")
@@ -51,7 +53,7 @@ export class PaymentIntentsApi extends HttpApiGroup.make("paymentIntents")
       .addSuccess(ProviderObject)
       .annotate(RequiredPermission, "payments:read")
       .annotate(OpenApi.Summary, "Read a payment intent")
-      .annotate(OpenApi.Description, "Without its client secret.")
+      .annotate(OpenApi.Description, `Without its client secret. ${payerOf("`receipt_email` and `shipping`")}`)
   )
   .addError(providerErrors)
   .middleware(Authentication)

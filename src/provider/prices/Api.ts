@@ -1,11 +1,13 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { rule } from "../../bounds/Rules.ts"
 import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import {
   BooleanFromQuery,
   IdempotencyHeaders,
   NoQuery,
+  OptionalIdempotencyHeaders,
   OrganizationPath,
   optional,
   ProviderObjectPath,
@@ -17,6 +19,7 @@ import {
   type BrokenRule,
   Currency,
   Metadata,
+  MetadataChanges,
   ProviderObject,
   ProviderPage,
   ProviderText,
@@ -50,6 +53,27 @@ const productRules = (price: {
     : [{ path: ["product_data"], message: "is not taken together with product: send one of the two" }]
 }
 
+/** A name for a price that an integrator chooses and can look it up by; an account has each at most once. */
+const LookupKey = ProviderText(200)
+
+const transfer = {
+  transfer_lookup_key: optional(
+    Schema.Boolean.annotations({
+      description:
+        "With `lookup_key`: true takes the key from the price that has it, in one step. Without it, a key that is taken is refused"
+    })
+  )
+}
+
+/** A transfer without a key to transfer is a mistake: the caller may believe that the key was moved. */
+const transferRule = (price: {
+  readonly lookup_key?: string | null
+  readonly transfer_lookup_key?: boolean
+}): ReadonlyArray<BrokenRule> =>
+  price.transfer_lookup_key !== undefined && typeof price.lookup_key !== "string"
+    ? [{ path: ["transfer_lookup_key"], message: "must not be sent without lookup_key, the key that it transfers" }]
+    : []
+
 /** Body of `POST P/prices` (contract 4.6). */
 export const CreatePrice = strict(
   Schema.Struct({
@@ -63,20 +87,65 @@ export const CreatePrice = strict(
     transform_quantity: optional(TransformQuantity),
     recurring: optional(RecurringWithTrial),
     nickname: optional(ProviderText(250)),
-    lookup_key: optional(ProviderText(200)),
+    lookup_key: optional(LookupKey),
+    ...transfer,
     tax_behavior: optional(TaxBehavior),
     metadata: optional(Metadata)
   })
-    .pipe(Schema.filter((price) => [...productRules(price), ...amountRules(price)]))
+    .pipe(Schema.filter((price) => [...productRules(price), ...amountRules(price), ...transferRule(price)]))
     .annotations({ identifier: "CreatePrice" })
 )
 export type CreatePrice = typeof CreatePrice.Type
+
+/** Body of `PATCH P/prices/{id}` (contract 4.6): absent fields stay as they are. What a price costs never changes. */
+export const UpdatePrice = strict(
+  Schema.Struct({
+    active: optional(
+      Schema.Boolean.annotations({ description: "False ends sales at it; a product's default price can't be ended" })
+    ),
+    nickname: optional(
+      Schema.NullOr(ProviderText(250)).annotations({
+        description: "A note about it of at most 250 characters, which payers don't see; null removes it"
+      })
+    ),
+    lookup_key: optional(
+      Schema.NullOr(LookupKey).annotations({
+        description: "Your own name for it, of at most 200 characters, by which prices are listed; null removes it"
+      })
+    ),
+    ...transfer,
+    metadata: optional(MetadataChanges)
+  })
+    .pipe(Schema.filter(transferRule))
+    .annotations({ identifier: "UpdatePrice" })
+)
+export type UpdatePrice = typeof UpdatePrice.Type
+
+/** The most lookup keys in a query, which is the provider's bound. */
+const maximumLookupKeys = 10
+
+/** Lookup keys in a query, each as a parameter of its own: one alone arrives as text. */
+const LookupKeysFromQuery = Schema.transform(
+  Schema.Union(LookupKey, Schema.Array(LookupKey).pipe(Schema.minItems(1), Schema.maxItems(maximumLookupKeys))),
+  Schema.Array(Schema.typeSchema(LookupKey)).pipe(Schema.minItems(1), Schema.maxItems(maximumLookupKeys)),
+  { strict: true, decode: (given) => (typeof given === "string" ? [given] : given), encode: (keys) => keys }
+).annotations({
+  ...rule(`must be 1 to ${maximumLookupKeys} lookup keys of 1 to 200 characters, each as a parameter of its own`),
+  description: "Only prices with one of these lookup keys, up to 10; in a query, repeat the parameter for each",
+  jsonSchema: {
+    type: "array",
+    items: { type: "string", minLength: 1, maxLength: 200 },
+    minItems: 1,
+    maxItems: maximumLookupKeys
+  }
+})
 
 /** Query of `GET P/prices`. */
 export const ListPrices = strict(
   Schema.Struct({
     ...pageFields,
     active: optional(BooleanFromQuery),
+    lookup_keys: optional(LookupKeysFromQuery),
     product: optional(Reference)
   })
 )
@@ -104,7 +173,7 @@ export class PricesApi extends HttpApiGroup.make("prices")
       .setUrlParams(ListPrices)
       .addSuccess(ProviderPage)
       .annotate(RequiredPermission, "products:read")
-      .annotate(OpenApi.Summary, "List prices")
+      .annotate(OpenApi.Summary, "List prices, each with its tiers")
   )
   .add(
     HttpApiEndpoint.get("get", "/prices/:id")
@@ -113,6 +182,20 @@ export class PricesApi extends HttpApiGroup.make("prices")
       .addSuccess(ProviderObject)
       .annotate(RequiredPermission, "products:read")
       .annotate(OpenApi.Summary, "Read a price, with its tiers")
+  )
+  .add(
+    HttpApiEndpoint.patch("update", "/prices/:id")
+      .setPath(ProviderObjectPath)
+      .setUrlParams(NoQuery)
+      .setHeaders(OptionalIdempotencyHeaders)
+      .setPayload(UpdatePrice)
+      .addSuccess(ProviderObject)
+      .annotate(RequiredPermission, "products:write")
+      .annotate(OpenApi.Summary, "Activate, deactivate or rename a price, or give it a lookup key")
+      .annotate(
+        OpenApi.Description,
+        "Absent fields are unchanged, null removes a `nickname` or `lookup_key`, and `metadata` is merged. What a price costs never changes: create another one, and move the `lookup_key` to it with `transfer_lookup_key`. A key that another price has is otherwise refused with `provider_resource_already_exists`. Past sales and running subscriptions at a deactivated price are unchanged."
+      )
   )
   .addError(providerErrors)
   .middleware(Authentication)

@@ -105,7 +105,9 @@ export const trialOf = (terms: ReadonlyArray<PriceTerms>): number | null => {
 }
 
 /** Requires `subscriptions:write`, which selling at a recurring price also needs (contract 2.5). */
-export const requireSubscriptions = (principal: PrincipalShape): Effect.Effect<void, PermissionDenied> =>
+export const requireSubscriptions = (
+  principal: Pick<PrincipalShape, "permissions">
+): Effect.Effect<void, PermissionDenied> =>
   principal.permissions.has("subscriptions:write")
     ? Effect.void
     : new PermissionDenied({ message: "A recurring price also needs the permission subscriptions:write." })

@@ -2,10 +2,13 @@ import { Effect } from "effect"
 import type Stripe from "stripe"
 import { inOurNames } from "../RefusedFields.ts"
 import { named, one, page, type StripeCall } from "../stripe/StripeCall.ts"
-import type { CreatePrice } from "./Api.ts"
+import { metadataParams } from "../stripe/StripeMetadata.ts"
+import type { CreatePrice, ListPrices, UpdatePrice } from "./Api.ts"
 import type { PricesPort } from "./Port.ts"
 
+/** A price has its tiers wherever it is answered by itself (contract 4.13). */
 const expanded = { expand: ["tiers"] }
+const expandedEach = { expand: ["data.tiers"] }
 
 /** A recurrence without `usage_type`: metered prices are not supported, so it is dropped (contract 4.6). */
 export const withoutUsage = <A extends { readonly usage_type?: string }>(recurring: A): Omit<A, "usage_type"> => {
@@ -28,6 +31,27 @@ export const priceParams = (params: CreatePrice): Stripe.PriceCreateParams => {
   }
 }
 
+/** The parameters of a change of a price. Stripe takes an empty text for the removal of one. */
+export const priceChangeParams = ({
+  lookup_key,
+  metadata,
+  nickname,
+  ...rest
+}: UpdatePrice): Stripe.PriceUpdateParams => ({
+  ...rest,
+  ...(lookup_key === undefined ? {} : { lookup_key: lookup_key ?? "" }),
+  ...(nickname === undefined ? {} : { nickname: nickname ?? "" }),
+  ...metadataParams(metadata),
+  ...expanded
+})
+
+/** The parameters of a list of prices. */
+export const pricesParams = ({ lookup_keys, ...rest }: ListPrices): Stripe.PriceListParams => ({
+  ...rest,
+  ...(lookup_keys === undefined ? {} : { lookup_keys: [...lookup_keys] }),
+  ...expandedEach
+})
+
 /** Prices at Stripe. */
 export const stripePrices = (call: StripeCall): PricesPort => ({
   createPrice: (account, params, { idempotencyKey }) =>
@@ -36,14 +60,14 @@ export const stripePrices = (call: StripeCall): PricesPort => ({
         client.prices.create(priceParams(params), { ...scope, idempotencyKey })
       )
     ).pipe(Effect.mapError(inOurNames({ billing_scheme: "tiers" }))),
-  deactivatePrice: (account, id, { idempotencyKey }) =>
+  updatePrice: (account, id, changes, { idempotencyKey }) =>
     named(
       call("prices.update", account, (client, scope) =>
-        client.prices.update(id, { active: false }, { ...scope, idempotencyKey })
+        client.prices.update(id, priceChangeParams(changes), { ...scope, idempotencyKey })
       )
     ),
   retrievePrice: (account, id) =>
     named(call("prices.retrieve", account, (client, scope) => client.prices.retrieve(id, expanded, scope))),
   listPrices: (account, params) =>
-    page(call("prices.list", account, (client, scope) => client.prices.list(params, scope)))
+    page(call("prices.list", account, (client, scope) => client.prices.list(pricesParams(params), scope)))
 })

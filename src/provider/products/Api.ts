@@ -19,10 +19,12 @@ import {
   type BrokenRule,
   Currency,
   Metadata,
+  MetadataChanges,
   ProviderObject,
   ProviderPage,
   ProviderText,
   Reference,
+  removable,
   StatementDescriptor,
   TaxBehavior,
   UnitAmount
@@ -40,13 +42,17 @@ export const DefaultPriceData = Schema.Struct({
 }).pipe(Schema.filter(amountRules))
 export type DefaultPriceData = typeof DefaultPriceData.Type
 
+/** What payers read about a product, beneath its name. The bound is the provider's. */
+const Description = ProviderText(40_000).annotations({
+  description: "What payers read beneath the name: up to 40,000 characters"
+})
+
 /** The fields that create and PATCH share. */
 const productFields = {
   active: optional(Schema.Boolean),
   default_price_data: optional(DefaultPriceData),
   images: optional(Schema.Array(ImageUrl).pipe(Schema.maxItems(8))),
   marketing_features: optional(Schema.Array(Schema.Struct({ name: ProviderText(80) })).pipe(Schema.maxItems(15))),
-  metadata: optional(Metadata),
   shippable: optional(Schema.Boolean),
   statement_descriptor: optional(StatementDescriptor)
 }
@@ -56,15 +62,13 @@ export const CreateProduct = strict(
   Schema.Struct({
     name: ProviderText(250),
     ...productFields,
+    description: optional(Description),
+    metadata: optional(Metadata),
     unit_label: optional(ProviderText(12)),
     url: optional(HttpsUrl)
   }).annotations({ identifier: "CreateProduct" })
 )
 export type CreateProduct = typeof CreateProduct.Type
-
-/** A text that an empty string removes from the product. */
-const removable = <A extends string>(text: Schema.Schema<A, string>) =>
-  optional(Schema.Union(text, Schema.Literal("")).annotations({ description: "An empty string removes it" }))
 
 const priceRule = (product: {
   readonly default_price?: string
@@ -83,6 +87,8 @@ export const UpdateProduct = strict(
     name: optional(ProviderText(250)),
     ...productFields,
     default_price: optional(Reference),
+    description: removable(Description),
+    metadata: optional(MetadataChanges),
     unit_label: removable(ProviderText(12)),
     url: removable(HttpsUrl)
   })
@@ -114,7 +120,7 @@ export class ProductsApi extends HttpApiGroup.make("products")
       .setUrlParams(ListProducts)
       .addSuccess(ProviderPage)
       .annotate(RequiredPermission, "products:read")
-      .annotate(OpenApi.Summary, "List products")
+      .annotate(OpenApi.Summary, "List products, each with its default price")
   )
   .add(
     HttpApiEndpoint.get("get", "/products/:id")
@@ -135,7 +141,7 @@ export class ProductsApi extends HttpApiGroup.make("products")
       .annotate(OpenApi.Summary, "Change a product, or replace its default price")
       .annotate(
         OpenApi.Description,
-        "Absent fields are unchanged. `default_price` sets one of the product's prices, `default_price_data` creates a new one: a financial mutation, which needs an `Idempotency-Key`. The former price stays as it is."
+        "Absent fields are unchanged, and `metadata` is merged. `default_price` sets one of the product's prices, `default_price_data` creates a new one: a financial mutation, which needs an `Idempotency-Key`. The former price stays as it is."
       )
   )
   .addError(providerErrors)

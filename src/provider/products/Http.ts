@@ -6,6 +6,7 @@ import { Principal } from "../../identity/Principal.ts"
 import { Images } from "../../images/Images.ts"
 import { BaseApi } from "../../kit/BaseApi.ts"
 import { onAccount, write, writeOnAccount } from "../AccountOperations.ts"
+import { operationsOf } from "../Operations.ts"
 import { Provider } from "../Provider.ts"
 import { ProductsApi } from "./Api.ts"
 import { Products, requireKeyForPrice } from "./Products.ts"
@@ -22,47 +23,53 @@ const requireImages = (
     : new ValidationFailed(refusal(new Map(refused.map((field) => [field, imageRule]))))
 }
 
+/** What the operations of `ProductsApi` do. */
+export const productsOperations = Effect.gen(function* () {
+  const provider = yield* Provider
+  const products = yield* Products
+  const images = yield* Images
+  return operationsOf(ProductsApi, {
+    create: ({ headers, payload }) =>
+      Effect.zipRight(
+        requireImages(images, payload),
+        writeOnAccount(
+          {
+            operation: "products.create",
+            callerKey: headers["idempotency-key"],
+            parameters: payload,
+            action: "product.created",
+            targetType: "product"
+          },
+          (account, options) => provider.createProduct(account, payload, options)
+        )
+      ),
+    list: ({ urlParams }) => onAccount((account) => provider.listProducts(account, urlParams)),
+    get: ({ path }) => onAccount((account) => provider.retrieveProduct(account, path.id)),
+    update: Effect.fnUntraced(function* ({ headers, path, payload }) {
+      const principal = yield* Principal
+      yield* requireImages(images, payload)
+      yield* requireKeyForPrice(payload, headers["idempotency-key"])
+      return yield* write(
+        {
+          operation: "products.update",
+          callerKey: headers["idempotency-key"],
+          parameters: { id: path.id, changes: payload },
+          action: "product.updated",
+          targetType: "product"
+        },
+        (effectKey) => products.update(principal, path.id, payload, effectKey)
+      )
+    })
+  })
+})
+
 /** Serves `ProductsApi`. */
 export const productsHttp = HttpApiBuilder.group(BaseApi.add(ProductsApi), "products", (handlers) =>
-  Effect.gen(function* () {
-    const provider = yield* Provider
-    const products = yield* Products
-    const images = yield* Images
-    return handlers
-      .handle("create", ({ headers, payload }) =>
-        Effect.zipRight(
-          requireImages(images, payload),
-          writeOnAccount(
-            {
-              operation: "products.create",
-              callerKey: headers["idempotency-key"],
-              parameters: payload,
-              action: "product.created",
-              targetType: "product"
-            },
-            (account, options) => provider.createProduct(account, payload, options)
-          )
-        )
-      )
-      .handle("list", ({ urlParams }) => onAccount((account) => provider.listProducts(account, urlParams)))
-      .handle("get", ({ path }) => onAccount((account) => provider.retrieveProduct(account, path.id)))
-      .handle(
-        "update",
-        Effect.fnUntraced(function* ({ headers, path, payload }) {
-          const principal = yield* Principal
-          yield* requireImages(images, payload)
-          yield* requireKeyForPrice(payload, headers["idempotency-key"])
-          return yield* write(
-            {
-              operation: "products.update",
-              callerKey: headers["idempotency-key"],
-              parameters: { id: path.id, changes: payload },
-              action: "product.updated",
-              targetType: "product"
-            },
-            (effectKey) => products.update(principal, path.id, payload, effectKey)
-          )
-        })
-      )
-  })
+  Effect.map(productsOperations, (operations) =>
+    handlers
+      .handle("create", operations.create)
+      .handle("list", operations.list)
+      .handle("get", operations.get)
+      .handle("update", operations.update)
+  )
 )

@@ -19,7 +19,7 @@ export interface ProductsPort {
     changes: ProductChanges,
     options: WriteOptions
   ) => ProviderCall<ProviderObject>
-  /** With `default_price` expanded, as after each change. */
+  /** With `default_price` as an object, as in the answers to changes and in lists. */
   readonly retrieveProduct: (account: ConnectedAccount, id: string) => ProviderCall<ProviderObject>
   readonly listProducts: (account: ConnectedAccount, params: ListProducts) => ProviderCall<ProviderPage>
 }

@@ -39,7 +39,11 @@ const make = Effect.gen(function* () {
       Effect.mapError(inOurNames({ default_price: "default_price_data" })),
       Effect.tapError((failure) =>
         isRefusal(failure)
-          ? Effect.catchIf(provider.deactivatePrice(account, priceId, key("undo")), isRefusal, () => Effect.void)
+          ? Effect.catchIf(
+              provider.updatePrice(account, priceId, { active: false }, key("undo")),
+              isRefusal,
+              () => Effect.void
+            )
           : Effect.void
       )
     )
@@ -92,7 +96,7 @@ export const requireKeyForPrice = (
   params.default_price_data !== undefined && callerKey === undefined
     ? new ValidationFailed({
         message:
-          "idempotency-key in the headers is missing; default_price_data needs it, since a new price is a financial mutation.",
+          "`idempotency-key` in the headers is missing; `default_price_data` needs it, since a new price is a financial mutation.",
         fields: ["idempotency-key"]
       })
     : Effect.void

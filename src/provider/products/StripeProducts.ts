@@ -1,10 +1,13 @@
 import type Stripe from "stripe"
 import { chosenByPayer, withoutUsage } from "../prices/StripePrices.ts"
 import { named, one, page, type StripeCall } from "../stripe/StripeCall.ts"
+import { metadataParams } from "../stripe/StripeMetadata.ts"
 import type { CreateProduct, DefaultPriceData } from "./Api.ts"
 import type { ProductChanges, ProductsPort } from "./Port.ts"
 
+/** A product has its default price as an object wherever it is answered (contract 4.13). */
 const expanded = { expand: ["default_price"] }
+const expandedEach = { expand: ["data.default_price"] }
 
 const defaultPriceParams = ({
   custom_unit_amount,
@@ -33,11 +36,12 @@ const list = <A>(items: ReadonlyArray<A>): Array<A> | "" => (items.length === 0 
 
 /** The parameters of a change of a product. */
 export const productChangeParams = (changes: ProductChanges): Stripe.ProductUpdateParams => {
-  const { images, marketing_features, ...rest } = changes
+  const { images, marketing_features, metadata, ...rest } = changes
   return {
     ...rest,
     ...(images === undefined ? {} : { images: list(images) }),
     ...(marketing_features === undefined ? {} : { marketing_features: list(marketing_features) }),
+    ...metadataParams(metadata),
     ...expanded
   }
 }
@@ -59,5 +63,5 @@ export const stripeProducts = (call: StripeCall): ProductsPort => ({
   retrieveProduct: (account, id) =>
     named(call("products.retrieve", account, (client, scope) => client.products.retrieve(id, expanded, scope))),
   listProducts: (account, params) =>
-    page(call("products.list", account, (client, scope) => client.products.list(params, scope)))
+    page(call("products.list", account, (client, scope) => client.products.list({ ...params, ...expandedEach }, scope)))
 })

@@ -15,6 +15,7 @@ import {
   pageFields,
   strict
 } from "../../kit/Request.ts"
+import { CheckoutMetadata, CheckoutMetadataChanges } from "../checkout/Metadata.ts"
 import { providerErrors } from "../ProviderErrors.ts"
 import { type BrokenRule, Currency, ProviderObject, ProviderPage, UnitAmount } from "../Schemas.ts"
 
@@ -105,16 +106,20 @@ export const CreatePromotionCode = strict(
       )
         .pipe(Schema.minItems(1), Schema.maxItems(100))
         .annotations({ description: "The products that the discount is on; without it, all" })
-    )
+    ),
+    metadata: optional(CheckoutMetadata)
   })
     .pipe(Schema.filter(durationRules))
     .annotations({ identifier: "CreatePromotionCode" })
 )
 export type CreatePromotionCode = typeof CreatePromotionCode.Type
 
-/** Body of `PATCH P/promotion-codes/{id}`. */
+/** Body of `PATCH P/promotion-codes/{id}`: absent fields stay as they are. */
 export const UpdatePromotionCode = strict(
-  Schema.Struct({ active: Schema.Boolean }).annotations({ identifier: "UpdatePromotionCode" })
+  Schema.Struct({
+    active: optional(Schema.Boolean.annotations({ description: "False means that payers can't use it" })),
+    metadata: optional(CheckoutMetadataChanges)
+  }).annotations({ identifier: "UpdatePromotionCode" })
 )
 export type UpdatePromotionCode = typeof UpdatePromotionCode.Type
 
@@ -162,7 +167,8 @@ export class PromotionCodesApi extends HttpApiGroup.make("promotionCodes")
       .setPayload(UpdatePromotionCode)
       .addSuccess(ProviderObject)
       .annotate(RequiredPermission, "coupons:write")
-      .annotate(OpenApi.Summary, "Activate or deactivate a promotion code")
+      .annotate(OpenApi.Summary, "Activate or deactivate a promotion code, or change its metadata")
+      .annotate(OpenApi.Description, "Absent fields are unchanged, and `metadata` is merged.")
   )
   .addError(providerErrors)
   .middleware(Authentication)

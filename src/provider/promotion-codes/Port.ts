@@ -8,7 +8,7 @@ export type NewCoupon = Pick<CreatePromotionCode, "discount" | "duration" | "dur
 }
 
 /** The parameters of a new promotion code for an existing coupon. */
-export type NewPromotionCode = Pick<CreatePromotionCode, "code" | "max_redemptions" | "expires_at"> & {
+export type NewPromotionCode = Pick<CreatePromotionCode, "code" | "max_redemptions" | "expires_at" | "metadata"> & {
   /** The coupon's id. */
   readonly coupon: string
 }

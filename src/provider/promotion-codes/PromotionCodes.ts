@@ -73,7 +73,7 @@ const make = Effect.gen(function* () {
 
   /** Creates the coupon of a try; returns none if the try's id was used up before. */
   const createCoupon = (account: ConnectedAccount, params: CreatePromotionCode, steps: Steps) => {
-    const { code: _, expires_at: __, max_redemptions: ___, ...coupon } = params
+    const { code: _, expires_at: __, max_redemptions: ___, metadata: ____, ...coupon } = params
     return provider.createCoupon(account, { ...coupon, id: steps.couponId }, steps.coupon).pipe(
       Effect.asSome,
       Effect.catchIf(isUsedUp, () => Effect.succeedNone)
@@ -81,14 +81,15 @@ const make = Effect.gen(function* () {
   }
 
   const createCode = (account: ConnectedAccount, params: CreatePromotionCode, steps: Steps) => {
-    const { code, expires_at, max_redemptions } = params
+    const { code, expires_at, max_redemptions, metadata } = params
     return provider.createPromotionCode(
       account,
       {
         code,
         coupon: steps.couponId,
         ...(expires_at === undefined ? {} : { expires_at }),
-        ...(max_redemptions === undefined ? {} : { max_redemptions })
+        ...(max_redemptions === undefined ? {} : { max_redemptions }),
+        ...(metadata === undefined ? {} : { metadata })
       },
       steps.code
     )

@@ -3,6 +3,8 @@ import type Stripe from "stripe"
 import { inOurNames } from "../RefusedFields.ts"
 import type { ProviderObject } from "../Schemas.ts"
 import { named, one, page, type StripeCall } from "../stripe/StripeCall.ts"
+import { metadataParams } from "../stripe/StripeMetadata.ts"
+import type { UpdatePromotionCode } from "./Api.ts"
 import type { NewCoupon, NewPromotionCode, PromotionCodesPort } from "./Port.ts"
 
 const expanded = { expand: ["promotion.coupon.applies_to"] }
@@ -23,9 +25,24 @@ export const couponParams = ({ discount, products, ...rest }: NewCoupon): Stripe
 })
 
 /** The parameters of a new promotion code. */
-export const promotionCodeParams = ({ coupon, ...rest }: NewPromotionCode): Stripe.PromotionCodeCreateParams => ({
+export const promotionCodeParams = ({
+  coupon,
+  metadata,
+  ...rest
+}: NewPromotionCode): Stripe.PromotionCodeCreateParams => ({
   ...rest,
+  ...(metadata === undefined ? {} : { metadata: { ...metadata } }),
   promotion: { type: "coupon", coupon },
+  ...expanded
+})
+
+/** The parameters of a change of a promotion code. */
+export const promotionCodeChangeParams = ({
+  metadata,
+  ...rest
+}: UpdatePromotionCode): Stripe.PromotionCodeUpdateParams => ({
+  ...rest,
+  ...metadataParams(metadata),
   ...expanded
 })
 
@@ -54,10 +71,10 @@ export const stripePromotionCodes = (call: StripeCall): PromotionCodesPort => ({
         client.promotionCodes.create(promotionCodeParams(params), { ...scope, idempotencyKey })
       )
     ).pipe(Effect.map(withCoupon)),
-  updatePromotionCode: (account, id, { active }, { idempotencyKey }) =>
+  updatePromotionCode: (account, id, changes, { idempotencyKey }) =>
     named(
       call("promotionCodes.update", account, (client, scope) =>
-        client.promotionCodes.update(id, { active, ...expanded }, { ...scope, idempotencyKey })
+        client.promotionCodes.update(id, promotionCodeChangeParams(changes), { ...scope, idempotencyKey })
       )
     ).pipe(Effect.map(withCoupon)),
   retrievePromotionCode: (account, id) =>

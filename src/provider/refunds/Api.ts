@@ -2,9 +2,26 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
-import { IdempotencyHeaders, NoQuery, OrganizationPath, optional, strict } from "../../kit/Request.ts"
+import {
+  IdempotencyHeaders,
+  NoQuery,
+  OrganizationPath,
+  optional,
+  ProviderObjectPath,
+  pageFields,
+  strict
+} from "../../kit/Request.ts"
 import { providerErrors } from "../ProviderErrors.ts"
-import { amountRemark, Metadata, maximumAmount, ProviderObject, Reference } from "../Schemas.ts"
+import {
+  amountRemark,
+  createdFields,
+  Metadata,
+  maximumAmount,
+  ofPaymentFields,
+  ProviderObject,
+  ProviderPage,
+  Reference
+} from "../Schemas.ts"
 
 /** Body of `POST P/refunds`: names either the payment intent or the charge. */
 export const CreateRefund = strict(
@@ -34,6 +51,10 @@ export const CreateRefund = strict(
 )
 export type CreateRefund = typeof CreateRefund.Type
 
+/** Query of `GET P/refunds`. */
+export const ListRefunds = strict(Schema.Struct({ ...pageFields, ...createdFields, ...ofPaymentFields }))
+export type ListRefunds = typeof ListRefunds.Type
+
 /** Refunds of payments on the organization's connected account. */
 export class RefundsApi extends HttpApiGroup.make("refunds")
   .add(
@@ -49,6 +70,22 @@ export class RefundsApi extends HttpApiGroup.make("refunds")
         OpenApi.Description,
         "Name the payment by either `payment_intent` or `charge`. Without `amount`, everything that has not been refunded yet is refunded. The refund is confirmed by the event `payment.refunded`."
       )
+  )
+  .add(
+    HttpApiEndpoint.get("list", "/refunds")
+      .setPath(OrganizationPath)
+      .setUrlParams(ListRefunds)
+      .addSuccess(ProviderPage)
+      .annotate(RequiredPermission, "payments:read")
+      .annotate(OpenApi.Summary, "List refunds")
+  )
+  .add(
+    HttpApiEndpoint.get("get", "/refunds/:id")
+      .setPath(ProviderObjectPath)
+      .setUrlParams(NoQuery)
+      .addSuccess(ProviderObject)
+      .annotate(RequiredPermission, "payments:read")
+      .annotate(OpenApi.Summary, "Read a refund")
   )
   .addError(providerErrors)
   .middleware(Authentication)

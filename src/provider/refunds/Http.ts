@@ -1,14 +1,16 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { BaseApi } from "../../kit/BaseApi.ts"
-import { writeOnAccount } from "../AccountOperations.ts"
+import { onAccount, writeOnAccount } from "../AccountOperations.ts"
+import { operationsOf } from "../Operations.ts"
+import { pageShownTo, shownTo, withoutPayer } from "../PersonalData.ts"
 import { Provider } from "../Provider.ts"
 import { RefundsApi } from "./Api.ts"
 
-/** Serves `RefundsApi`. */
-export const refundsHttp = HttpApiBuilder.group(BaseApi.add(RefundsApi), "refunds", (handlers) =>
-  Effect.map(Provider, (provider) =>
-    handlers.handle("create", ({ headers, payload }) =>
+/** What the operations of `RefundsApi` do. */
+export const refundsOperations = Effect.map(Provider, (provider) =>
+  operationsOf(RefundsApi, {
+    create: ({ headers, payload }) =>
       writeOnAccount(
         {
           operation: "refunds.create",
@@ -17,8 +19,18 @@ export const refundsHttp = HttpApiBuilder.group(BaseApi.add(RefundsApi), "refund
           action: "refund.created",
           targetType: "refund"
         },
-        (account, options) => provider.createRefund(account, payload, options)
-      )
-    )
+        (account, options) => Effect.map(provider.createRefund(account, payload, options), withoutPayer)
+      ),
+    list: ({ urlParams }) =>
+      onAccount((account) => provider.listRefunds(account, urlParams)).pipe(Effect.flatMap(pageShownTo(withoutPayer))),
+    get: ({ path }) =>
+      onAccount((account) => provider.retrieveRefund(account, path.id)).pipe(Effect.flatMap(shownTo(withoutPayer)))
+  })
+)
+
+/** Serves `RefundsApi`. */
+export const refundsHttp = HttpApiBuilder.group(BaseApi.add(RefundsApi), "refunds", (handlers) =>
+  Effect.map(refundsOperations, (operations) =>
+    handlers.handle("create", operations.create).handle("list", operations.list).handle("get", operations.get)
   )
 )

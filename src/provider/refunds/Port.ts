@@ -1,6 +1,6 @@
 import type { ConnectedAccount, ProviderCall, WriteOptions } from "../ProviderCall.ts"
-import type { ProviderObject } from "../Schemas.ts"
-import type { CreateRefund } from "./Api.ts"
+import type { ProviderObject, ProviderPage } from "../Schemas.ts"
+import type { CreateRefund, ListRefunds } from "./Api.ts"
 
 /** The provider's operations on refunds. */
 export interface RefundsPort {
@@ -9,4 +9,6 @@ export interface RefundsPort {
     params: CreateRefund,
     options: WriteOptions
   ) => ProviderCall<ProviderObject>
+  readonly listRefunds: (account: ConnectedAccount, params: ListRefunds) => ProviderCall<ProviderPage>
+  readonly retrieveRefund: (account: ConnectedAccount, id: string) => ProviderCall<ProviderObject>
 }

@@ -1,6 +1,9 @@
+import { Effect } from "effect"
 import type Stripe from "stripe"
-import { one, type StripeCall } from "../stripe/StripeCall.ts"
-import type { CreateRefund } from "./Api.ts"
+import { inOurNames } from "../RefusedFields.ts"
+import { named, one, page, type StripeCall } from "../stripe/StripeCall.ts"
+import { timeRangeNames, withTimeRange } from "../stripe/StripeTimeRange.ts"
+import type { CreateRefund, ListRefunds } from "./Api.ts"
 import type { RefundsPort } from "./Port.ts"
 
 /** The parameters of a new refund. */
@@ -9,6 +12,9 @@ export const refundParams = ({ metadata, ...rest }: CreateRefund): Stripe.Refund
   ...(metadata === undefined ? {} : { metadata: { ...metadata } })
 })
 
+/** The parameters of a list of refunds. */
+export const refundsParams = (params: ListRefunds): Stripe.RefundListParams => withTimeRange(params)
+
 /** Refunds at Stripe. */
 export const stripeRefunds = (call: StripeCall): RefundsPort => ({
   createRefund: (account, params, { idempotencyKey }) =>
@@ -16,5 +22,11 @@ export const stripeRefunds = (call: StripeCall): RefundsPort => ({
       call("refunds.create", account, (client, scope) =>
         client.refunds.create(refundParams(params), { ...scope, idempotencyKey })
       )
-    )
+    ),
+  listRefunds: (account, params) =>
+    page(call("refunds.list", account, (client, scope) => client.refunds.list(refundsParams(params), scope))).pipe(
+      Effect.mapError(inOurNames(timeRangeNames))
+    ),
+  retrieveRefund: (account, id) =>
+    named(call("refunds.retrieve", account, (client, scope) => client.refunds.retrieve(id, {}, scope)))
 })

@@ -6,13 +6,13 @@ import { ProviderTimeout, ProviderUnavailable } from "../../errors/Errors.ts"
 import type { Environment } from "../../events/Environment.ts"
 import type { ProviderCredentials } from "../../settings/Settings.ts"
 import type { MetricsWriter } from "../../telemetry/Metrics.ts"
-import { annotateSpan } from "../../telemetry/Spans.ts"
+import { annotateOwnSpan } from "../../telemetry/Spans.ts"
 import type { ConnectedAccount, ProviderCall } from "../ProviderCall.ts"
 import { inOurNames, pathIdNames } from "../RefusedFields.ts"
 import type { ProviderObject, ProviderPage } from "../Schemas.ts"
 import { makeBoundedPerName } from "./AccountConcurrency.ts"
 import { repeated } from "./RepeatedCalls.ts"
-import { type CallFailure, fromStripeError, noFacts } from "./StripeErrors.ts"
+import { type CallFailure, fromStripeError, noAnswer } from "./StripeErrors.ts"
 
 /** What the adapter needs to call Stripe: credentials by environment, and how calls are made. */
 export interface StripeProviderOptions {
@@ -109,6 +109,9 @@ export const named = (object: ProviderCall<unknown>) => Effect.mapError(one(obje
 /** The page that a call returns, as the API shows it. */
 export const page = (answer: ProviderCall<unknown>) => Effect.map(answer, toPage)
 
+/** The page of a call whose path has an object's id: as with `named`, a refusal of that id names `id`. */
+export const namedPage = (answer: ProviderCall<unknown>) => Effect.mapError(page(answer), inOurNames(pathIdNames))
+
 /** Reports the outcome of a call on its span and in the metrics. */
 const report = (metrics: MetricsWriter | null, operation: string, environment: Environment) =>
   Effect.sync(() => {
@@ -123,16 +126,17 @@ const report = (metrics: MetricsWriter | null, operation: string, environment: E
     return {
       onFailure: ({ facts }: CallFailure) => {
         record(facts.status, facts.type)
-        return annotateSpan({
+        return annotateOwnSpan({
           ...(facts.status === undefined ? {} : { "http.response.status_code": facts.status }),
           ...(facts.providerRequestId === undefined ? {} : { "provider.request_id": facts.providerRequestId }),
           ...(facts.code === undefined ? {} : { "provider.error_code": facts.code }),
+          ...(facts.declineCode === undefined ? {} : { "provider.decline_code": facts.declineCode }),
           "error.type": facts.type
         })
       },
       onSuccess: ({ lastResponse }: Stripe.Response<unknown>) => {
         record(lastResponse.statusCode, "")
-        return annotateSpan({
+        return annotateOwnSpan({
           "http.response.status_code": lastResponse.statusCode,
           "provider.request_id": lastResponse.requestId
         })
@@ -153,7 +157,7 @@ const isProviders = (answer: Stripe.Response<unknown>): boolean =>
   answer.lastResponse.statusCode < 300 && Predicate.hasProperty(answer, "object")
 
 const notProviders = ({ lastResponse }: Stripe.Response<unknown>): CallFailure => {
-  const facts = { ...noFacts, status: lastResponse.statusCode }
+  const facts = noAnswer({ status: lastResponse.statusCode, requestId: lastResponse.requestId })
   const error = new ProviderUnavailable({ cause: facts })
   return { error, facts, transient: lastResponse.statusCode >= 500, retryAfter: undefined }
 }

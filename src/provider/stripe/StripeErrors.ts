@@ -2,6 +2,7 @@ import Stripe from "stripe"
 import {
   IdempotencyKeyReused,
   IdempotencyRequestInProgress,
+  ProviderAnswer,
   ProviderPermissionDenied,
   ProviderRateLimited,
   type ProviderRequestRefused,
@@ -12,24 +13,19 @@ import { AccountAccessRevoked, type ProviderCallFailure } from "../ProviderError
 import { objectNotFound, paymentRefused, requestRefused } from "../RefusalReasons.ts"
 import type { FailedCall } from "./RepeatedCalls.ts"
 
-/**
- * The parts of a provider's error that operators may see. Its message is not kept: the one for revoked access carries part
- * of the platform's key, others the payer's data.
- */
-export interface ProviderErrorFacts {
-  readonly status: number | undefined
-  readonly type: string
-  readonly code: string | undefined
-  readonly param: string | undefined
-  readonly providerRequestId: string | undefined
-}
-
 /** A parameter's path as the API writes it: `line_items[0][price]` is `line_items.0.price`. */
 export const dottedPath = (param: string): string =>
   param
     .split(/[[\].]/)
     .filter((part) => part !== "")
     .join(".")
+
+const codeForm = /^[A-Za-z0-9_]{1,80}$/
+const requestIdForm = /^req_[A-Za-z0-9_-]{1,64}$/
+
+/** A part of an answer if it has its usual form; a proxy may send anything in its place. */
+const ofForm = (form: RegExp, value: string | undefined): string | undefined =>
+  value !== undefined && form.test(value) ? value : undefined
 
 const safeCode = (code: string): string => (/^[a-z0-9_]{1,80}$/.test(code) ? code : "error")
 
@@ -41,7 +37,7 @@ const retryAfterOf = (headers: Stripe.errors.StripeError["headers"]): { readonly
 /** A failed call: the API's error, the facts for operators, and whether to repeat it. */
 export interface CallFailure extends FailedCall {
   readonly error: ProviderCallFailure
-  readonly facts: ProviderErrorFacts
+  readonly facts: ProviderAnswer
 }
 
 /**
@@ -69,34 +65,38 @@ const isTransient = (thrown: Stripe.errors.StripeError, error: ProviderCallFailu
 export const fromStripeError = (thrown: unknown, accountId: string): CallFailure => {
   if (!(thrown instanceof Stripe.errors.StripeError)) {
     // The package throws a plain TypeError for an unexpected answer, e.g. `null`
-    const facts = { ...noFacts, type: thrown instanceof Error ? thrown.name : typeof thrown }
+    const facts = noAnswer({ type: thrown instanceof Error ? thrown.name : typeof thrown })
     return { error: new ProviderUnavailable({ cause: facts }), facts, transient: false, retryAfter: undefined }
   }
-  const facts: ProviderErrorFacts = {
+  const facts = new ProviderAnswer({
     status: thrown.statusCode,
     type: thrown.rawType ?? thrown.type,
-    code: thrown.code,
+    code: ofForm(codeForm, thrown.code),
+    // The package turns an absent decline code into an empty string
+    declineCode: ofForm(codeForm, thrown.decline_code),
+    networkDeclineCode: ofForm(codeForm, thrown.network_decline_code),
+    adviceCode: ofForm(codeForm, thrown.advice_code),
     param: thrown.param,
-    providerRequestId: thrown.requestId
-  }
+    providerRequestId: ofForm(requestIdForm, thrown.requestId)
+  })
   const error = classify(thrown, facts, accountId)
   return { error, facts, transient: isTransient(thrown, error), retryAfter: retryAfterOf(thrown.headers).retryAfter }
 }
 
 /** The facts of an answer without a provider's error. */
-export const noFacts: ProviderErrorFacts = {
-  status: undefined,
-  type: "unknown",
-  code: undefined,
-  param: undefined,
-  providerRequestId: undefined
-}
+export const noAnswer = (known: { readonly status?: number; readonly type?: string; readonly requestId?: string }) =>
+  new ProviderAnswer({
+    status: known.status,
+    type: known.type ?? "unknown",
+    code: undefined,
+    declineCode: undefined,
+    networkDeclineCode: undefined,
+    adviceCode: undefined,
+    param: undefined,
+    providerRequestId: ofForm(requestIdForm, known.requestId)
+  })
 
-const classify = (
-  thrown: Stripe.errors.StripeError,
-  facts: ProviderErrorFacts,
-  accountId: string
-): ProviderCallFailure => {
+const classify = (thrown: Stripe.errors.StripeError, facts: ProviderAnswer, accountId: string): ProviderCallFailure => {
   if (thrown instanceof Stripe.errors.StripeConnectionError) {
     return isTimeout(thrown) ? new ProviderTimeout({ cause: facts }) : new ProviderUnavailable({ cause: facts })
   }
@@ -114,13 +114,12 @@ const classify = (
         : refused(thrown, facts)
     case 402:
       return paymentRefused({
-        // The package turns an absent decline code into an empty string
-        code: `provider_${safeCode(thrown.decline_code || thrown.code || facts.type)}`,
+        code: `provider_${safeCode(facts.declineCode ?? (thrown.code || facts.type))}`,
         cause: facts
       })
     case 403:
       return thrown.code === "account_invalid"
-        ? new AccountAccessRevoked({ accountId })
+        ? new AccountAccessRevoked({ accountId, cause: facts })
         : new ProviderPermissionDenied({ cause: facts })
     case 404:
       return thrown.code === "resource_missing"
@@ -134,7 +133,7 @@ const classify = (
 const fieldsOf = (thrown: Stripe.errors.StripeError): ReadonlyArray<string> =>
   thrown.param === undefined ? [] : [dottedPath(thrown.param)]
 
-const refused = (thrown: Stripe.errors.StripeError, facts: ProviderErrorFacts): ProviderRequestRefused =>
+const refused = (thrown: Stripe.errors.StripeError, facts: ProviderAnswer): ProviderRequestRefused =>
   requestRefused({
     code: `provider_${safeCode(thrown.code ?? facts.type)}`,
     fields: fieldsOf(thrown),

@@ -3,6 +3,8 @@ import { Metrics, type MetricsWriter } from "../../telemetry/Metrics.ts"
 import { stripeAccount } from "../account/StripeAccount.ts"
 import { stripeBalanceTransactions } from "../balance-transactions/StripeBalanceTransactions.ts"
 import { stripeCheckoutSessions } from "../checkout/StripeCheckout.ts"
+import { stripeCustomers } from "../customers/StripeCustomers.ts"
+import { stripeDisputes } from "../disputes/StripeDisputes.ts"
 import { stripeEvents } from "../notifications/StripeEvents.ts"
 import { stripeNotifications } from "../notifications/StripeNotifications.ts"
 import { Provider, type ProviderShape } from "../Provider.ts"
@@ -24,6 +26,8 @@ const makeProvider = (options: StripeProviderOptions, metrics: MetricsWriter | n
     ...stripeAccount(call),
     ...stripeBalanceTransactions(call),
     ...stripeCheckoutSessions(call, options),
+    ...stripeCustomers(call),
+    ...stripeDisputes(call),
     ...stripeEvents(call),
     ...stripeNotifications(options),
     ...stripePaymentLinks(call),

@@ -36,6 +36,16 @@ export const ListSubscriptions = strict(
 )
 export type ListSubscriptions = typeof ListSubscriptions.Type
 
+/** Body of `PATCH P/subscriptions/{id}`. */
+export const UpdateSubscription = strict(
+  Schema.Struct({
+    cancel_at_period_end: Schema.Boolean.annotations({
+      description: "true: it ends with its current period. false: it goes on, if that was taken back in time"
+    })
+  }).annotations({ identifier: "UpdateSubscription" })
+)
+export type UpdateSubscription = typeof UpdateSubscription.Type
+
 /** Subscriptions on the organization's connected account. */
 export class SubscriptionsApi extends HttpApiGroup.make("subscriptions")
   .add(
@@ -56,13 +66,27 @@ export class SubscriptionsApi extends HttpApiGroup.make("subscriptions")
       .annotate(OpenApi.Summary, "Read a subscription")
   )
   .add(
+    HttpApiEndpoint.patch("update", "/subscriptions/:id")
+      .setPath(ProviderObjectPath)
+      .setUrlParams(NoQuery)
+      .setHeaders(IdempotencyHeaders)
+      .setPayload(UpdateSubscription)
+      .addSuccess(ProviderObject)
+      .annotate(RequiredPermission, "subscriptions:write")
+      .annotate(OpenApi.Summary, "Cancel a subscription at the end of its period, or undo that")
+      .annotate(
+        OpenApi.Description,
+        "With `cancel_at_period_end: true` the subscription stays as it is until `cancel_at`, and then ends without another invoice: only then comes the event `subscription.canceled`. Until then `false` undoes it. Setting what is set already changes nothing."
+      )
+  )
+  .add(
     HttpApiEndpoint.post("cancel", "/subscriptions/:id/cancel")
       .setPath(ProviderObjectPath)
       .setUrlParams(NoQuery)
       .setHeaders(IdempotencyHeaders)
       .addSuccess(ProviderObject)
       .annotate(RequiredPermission, "subscriptions:write")
-      .annotate(OpenApi.Summary, "Cancel a subscription")
+      .annotate(OpenApi.Summary, "Cancel a subscription at once")
       .annotate(
         OpenApi.Description,
         "Cancels at once and returns the subscription; there is no body. Past payments are not refunded. Canceling a canceled subscription changes nothing and returns it as it is."

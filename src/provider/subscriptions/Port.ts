@@ -1,12 +1,19 @@
-import type { ConnectedAccount, ProviderCall } from "../ProviderCall.ts"
+import type { ConnectedAccount, ProviderCall, WriteOptions } from "../ProviderCall.ts"
 import type { ProviderObject, ProviderPage } from "../Schemas.ts"
-import type { ListSubscriptions } from "./Api.ts"
+import type { ListSubscriptions, UpdateSubscription } from "./Api.ts"
 
 /** The provider's operations on subscriptions. */
 export interface SubscriptionsPort {
   /** Without `status`, canceled subscriptions are left out. */
   readonly listSubscriptions: (account: ConnectedAccount, params: ListSubscriptions) => ProviderCall<ProviderPage>
   readonly retrieveSubscription: (account: ConnectedAccount, id: string) => ProviderCall<ProviderObject>
+  /** Cancels at the end of the period, or undoes that. Refuses a subscription that has ended. */
+  readonly updateSubscription: (
+    account: ConnectedAccount,
+    id: string,
+    params: UpdateSubscription,
+    options: WriteOptions
+  ) => ProviderCall<ProviderObject>
   /**
    * Cancels at once. Returns a subscription that is already canceled as it is, so that a repeat is safe without a key.
    */

@@ -1,11 +1,16 @@
 import { Effect } from "effect"
 import type Stripe from "stripe"
+import { ProviderRequestRefused } from "../../errors/Errors.ts"
+import type { ConnectedAccount, ProviderCall } from "../ProviderCall.ts"
 import { named, page, type StripeCall } from "../stripe/StripeCall.ts"
-import type { ListSubscriptions } from "./Api.ts"
+import type { ListSubscriptions, UpdateSubscription } from "./Api.ts"
 import type { SubscriptionsPort } from "./Port.ts"
 
 /** The parameters of a list of subscriptions. */
 export const subscriptionsParams = (params: ListSubscriptions): Stripe.SubscriptionListParams => params
+
+/** The parameters of a change of a subscription. */
+export const updateSubscriptionParams = (params: UpdateSubscription): Stripe.SubscriptionUpdateParams => params
 
 /** Subscriptions at Stripe. */
 export const stripeSubscriptions = (call: StripeCall): SubscriptionsPort => {
@@ -27,9 +32,35 @@ export const stripeSubscriptions = (call: StripeCall): SubscriptionsPort => {
       )
     )
 
+  /** Stripe refuses a change of a subscription that has ended without a code or a parameter: reading it tells why. */
+  const explain = (account: ConnectedAccount, id: string, refusal: ProviderRequestRefused): ProviderCall<never> =>
+    retrieveSubscription(account, id).pipe(
+      Effect.catchAll(() => Effect.fail(refusal)),
+      Effect.flatMap(({ status }) =>
+        status === "canceled" || status === "incomplete_expired"
+          ? new ProviderRequestRefused({
+              code: refusal.code,
+              fields: ["id"],
+              cause: refusal.cause,
+              message: "`id` in the path names a subscription that has ended, which can't be changed any more."
+            })
+          : Effect.fail(refusal)
+      )
+    )
+
   return {
     retrieveSubscription,
     cancelSubscription,
+    updateSubscription: (account, id, params, { idempotencyKey }) =>
+      named(
+        call("subscriptions.update", account, (client, scope) =>
+          client.subscriptions.update(id, updateSubscriptionParams(params), { ...scope, idempotencyKey })
+        )
+      ).pipe(
+        Effect.catchTag("ProviderRequestRefused", (refusal) =>
+          refusal.fields.length === 0 ? explain(account, id, refusal) : Effect.fail(refusal)
+        )
+      ),
     listSubscriptions: (account, params) =>
       page(
         call("subscriptions.list", account, (client, scope) =>

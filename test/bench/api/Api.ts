@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { Console, Effect, Redacted, Schema } from "effect"
 import pg from "pg"
+import { v7 } from "uuid"
 import { startEmbeddedPostgres } from "../../../src/storage/EmbeddedPostgres.ts"
 import { type Bench, type Figure, median } from "../Bench.ts"
 import type { LoadResult } from "./Load.ts"
@@ -51,7 +52,6 @@ export const startService = Effect.fnUntraced(function* (directory: string, data
       DATABASE_POOL_SIZE: String(poolSize),
       MASTER_KEYS: masterKeys,
       RATE_LIMIT_PER_MINUTE: "100000000",
-      LOG_LEVEL: "ERROR",
       OTEL_TRACES_SAMPLER: "traceidratio",
       OTEL_TRACES_SAMPLER_ARG: "0.01",
       OTEL_EXPORTER_OTLP_ENDPOINT: sink
@@ -108,7 +108,7 @@ export const seed = (databaseUrl: string, { apiKey, organizationId }: typeof Loc
          FROM payments.api_keys WHERE key_hash = $1`,
         [hash(apiKey), randomUUID(), hash(key)]
       )
-      const id = randomUUID()
+      const id = v7()
       const eventId = `svc_evt_${hash(id).toString("hex")}`
       const payload = {
         id: eventId,

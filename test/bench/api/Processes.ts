@@ -22,7 +22,7 @@ export const masterKeys = `${masterKey.id}:${masterKey.bytes.toString("base64")}
  * `--cpu-prof --cpu-prof-dir=…` to see where the time goes.
  */
 export const nodeArgsOf = (roles: "all" | "api" | "worker"): ReadonlyArray<string> => [
-  `--max-semi-space-size=${roles === "worker" ? 16 : 64}`,
+  ...(roles === "worker" ? ["--max-semi-space-size=16", "--max-old-space-size=768"] : ["--max-semi-space-size=64"]),
   ...(process.env["BENCH_NODE_ARGS"] ?? "").split(" ").filter((arg) => arg !== "")
 ]
 

@@ -4,6 +4,7 @@ import { connect } from "node:net"
 import { join } from "node:path"
 import { Effect, Redacted } from "effect"
 import pg from "pg"
+import { v7 } from "uuid"
 import { secretContext } from "../../../src/endpoints/Secrets.ts"
 import { Cipher } from "../../../src/kit/Cipher.ts"
 import { OrganizationId } from "../../../src/kit/Ids.ts"
@@ -79,9 +80,8 @@ const connectTo = (url: string) =>
       Effect.promise(async () => (await client.query(text, [...values])).rows as ReadonlyArray<Record<string, unknown>>)
   })
 
-/** A durable PostgreSQL with the service's schema, and a connection to it. */
-export const startDatabase = Effect.gen(function* () {
-  const directory = yield* directoryOfItsOwn
+/** A durable PostgreSQL with the service's schema in this directory, and a connection to it. */
+export const startDatabaseIn = Effect.fnUntraced(function* (directory: string) {
   const { url } = yield* startEmbeddedPostgres({ directory: join(directory, "postgres") })
   yield* migrate.pipe(Effect.provide(databaseLayer({ url })))
   const query = yield* connectTo(Redacted.value(url))
@@ -96,6 +96,9 @@ export const copyDatabase = Effect.fnUntraced(function* (database: Database, nam
   url.pathname = `/${name}`
   return { ...database, url: url.href, query: yield* connectTo(url.href) } satisfies Database
 })
+
+/** The same in a directory of its own. */
+export const startDatabase = Effect.flatMap(directoryOfItsOwn, startDatabaseIn)
 
 /** See `startDatabase`. */
 export type Database = Effect.Effect.Success<typeof startDatabase>
@@ -156,7 +159,7 @@ const payloadSql = `'{"id":"svc_evt_' || k || '","type":"payment.succeeded","pad
 /**
  * Adds as many deliveries, each of its own event, to the endpoints in turns. `due` is an SQL expression of `n`, the
  * number of the row from 1; by default, as a backlog has grown, they came due one after the other. One in a hundred comes
- * from a notification whose trace is kept. Foreign keys are not looked at meanwhile, for speed: the rows hold to them.
+ * from a notification whose trace is kept.
  */
 export const addDeliveries = (
   database: Database,
@@ -168,19 +171,19 @@ export const addDeliveries = (
     `WITH target AS MATERIALIZED (
        SELECT (row_number() OVER () - 1)::int AS i, * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[]) AS t (org, endpoint, secret)
      ), new AS MATERIALIZED (
-       SELECT n, uuidv7() AS id, md5(random()::text || n) AS k, target.* FROM generate_series(1, $4::int) AS n
+       SELECT n, uuidv7() AS id, uuidv7()::text AS event, md5(random()::text || n) AS k, target.* FROM generate_series(1, $4::int) AS n
        JOIN target ON target.i = n % $5::int
      ), event AS (
-       INSERT INTO payments.events (organization_id, environment, id, type, payload)
-       SELECT org, 'sandbox', 'svc_evt_' || k, 'payment.succeeded', ${payloadSql} FROM new
+       INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload)
+       SELECT org, 'sandbox', event, 'svc_evt_' || k, 'payment.succeeded', ${payloadSql} FROM new ORDER BY n
      ), delivery AS (
        INSERT INTO payments.deliveries
          (organization_id, environment, id, endpoint_id, event_id, secret_ids, traceparent, attempts)
-       SELECT org, 'sandbox', id, endpoint, 'svc_evt_' || k, ARRAY[secret], ${traceparentSql}, '{}' FROM new ORDER BY n
+       SELECT org, 'sandbox', id, endpoint, event, ARRAY[secret], ${traceparentSql}, '{}' FROM new ORDER BY n
      )
      INSERT INTO payments.delivery_queue
        (organization_id, environment, id, endpoint_id, event_id, secret_ids, traceparent, next_attempt_at, created_at)
-     SELECT org, 'sandbox', id, endpoint, 'svc_evt_' || k, ARRAY[secret], ${traceparentSql}, ${due}, now()
+     SELECT org, 'sandbox', id, endpoint, event, ARRAY[secret], ${traceparentSql}, ${due}, now()
      FROM new ORDER BY n`,
     [
       endpoints.map(({ organizationId }) => organizationId),
@@ -194,12 +197,8 @@ export const addDeliveries = (
 /** The place in its trace of the notification that led to a delivery. */
 const traceparentSql = `'00-' || k || '-' || left(k, 16) || CASE WHEN n % 100 = 0 THEN '-01' ELSE '-00' END`
 
-/** Events of an endpoint when the queue is filled with a lot. */
-const eventsPerEndpoint = 1000
-
 /**
- * Runs a change of a table without its indexes, which are made again at its end, as they were; but for that by event, on
- * which few values stand so often here that it takes longest, and which no claim and no record uses.
+ * Runs a change of a table without its indexes, which are made again at its end, as they were.
  */
 const withoutIndexes = <A, E, R>(database: Database, table: string, change: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
@@ -210,15 +209,16 @@ const withoutIndexes = <A, E, R>(database: Database, table: string, change: Effe
     )
     yield* database.query("SET maintenance_work_mem = '512MB'")
     for (const { name } of indexes) yield* database.query(`DROP INDEX payments.${String(name)}`)
-    yield* withoutForeignKeys(database, change)
-    for (const { definition, name } of indexes) {
-      if (name !== "deliveries_of_event") yield* database.query(String(definition))
+    yield* change
+    for (const { definition } of indexes) {
+      // The index of a partitioned table is described without those of its partitions
+      yield* database.query(String(definition).replace(" ON ONLY ", " ON "))
     }
     yield* database.query(`VACUUM ANALYZE payments.${table}`)
     yield* database.query("CHECKPOINT")
   })
 
-/** Adds a lot of finished deliveries to the history, quickly: an endpoint's are of the same few events. */
+/** Adds a lot of finished deliveries to the history, quickly, each of its own event. */
 export const fillHistory = Effect.fnUntraced(function* (
   database: Database,
   endpoints: ReadonlyArray<BenchEndpoint>,
@@ -229,25 +229,24 @@ export const fillHistory = Effect.fnUntraced(function* (
     endpoints.map(({ id }) => id),
     endpoints.map(({ secretId }) => secretId)
   ]
-  yield* database.query(
-    `INSERT INTO payments.events (organization_id, environment, id, type, payload)
-     SELECT org, 'sandbox', 'svc_evt_' || md5(endpoint::text || k), 'payment.succeeded', repeat('x', ${payloadBytes})
-     FROM unnest($1::uuid[], $2::uuid[]) AS t (org, endpoint), generate_series(0, ${eventsPerEndpoint - 1}) AS k
-     ON CONFLICT DO NOTHING`,
-    columns.slice(0, 2)
-  )
   yield* withoutIndexes(
     database,
     "deliveries",
     database.query(
-      `INSERT INTO payments.deliveries
+      `WITH new AS MATERIALIZED (
+         SELECT uuidv7() AS id, t.* FROM generate_series(1, $4::int) AS n JOIN (
+           SELECT (row_number() OVER () - 1)::int AS i, count(*) OVER () AS targets, org, endpoint, ARRAY[secret] AS secrets
+           FROM unnest($1::uuid[], $2::uuid[], $3::uuid[]) AS u (org, endpoint, secret)
+         ) AS t ON t.i = n % t.targets
+       ), event AS (
+         INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload)
+         SELECT org, 'sandbox', id::text, 'svc_evt_' || encode(sha256(id::text::bytea), 'hex'), 'payment.succeeded',
+           repeat('x', ${payloadBytes})
+         FROM new
+       )
+       INSERT INTO payments.deliveries
          (organization_id, environment, id, endpoint_id, event_id, secret_ids, state, finished_at, attempts)
-       SELECT t.org, 'sandbox', uuidv7(), t.endpoint,
-         'svc_evt_' || md5(t.endpoint::text || (n / t.targets % ${eventsPerEndpoint})), t.secrets, 'delivered', now(), '{}'
-       FROM generate_series(1, $4::int) AS n JOIN (
-         SELECT (row_number() OVER () - 1)::int AS i, count(*) OVER () AS targets, org, endpoint, ARRAY[secret] AS secrets
-         FROM unnest($1::uuid[], $2::uuid[], $3::uuid[]) AS u (org, endpoint, secret)
-       ) AS t ON t.i = n % t.targets`,
+       SELECT org, 'sandbox', id, endpoint, id::text, secrets, 'delivered', now(), '{}' FROM new`,
       [...columns, count]
     )
   )
@@ -282,31 +281,23 @@ export const addTimedDelivery = (database: Database, { id, organizationId, secre
   return Effect.zipRight(
     database.query(
       `WITH event AS (
-         INSERT INTO payments.events (organization_id, environment, id, type, payload)
-         VALUES ($1, 'sandbox', $2, 'payment.succeeded', $3)
+         INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload)
+         VALUES ($1, 'sandbox', $2, $7, 'payment.succeeded', $3)
        ), delivery AS (
          INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, attempts)
          VALUES ($1, 'sandbox', $4, $5, $2, ARRAY[$6::uuid], '{}')
        )
        INSERT INTO payments.delivery_queue (organization_id, environment, id, endpoint_id, event_id, secret_ids, created_at)
        VALUES ($1, 'sandbox', $4, $5, $2, ARRAY[$6::uuid], now())`,
-      [organizationId, eventId, payload, randomUUID(), id, secretId]
+      [organizationId, v7(), payload, v7(), id, secretId, eventId]
     ),
     database.query("SELECT pg_notify('connected_payments_deliveries', 'bench')")
   )
 }
 
-/** An SQL session whose inserts don't look foreign keys up. */
-export const withoutForeignKeys = <A, E, R>(database: Database, effect: Effect.Effect<A, E, R>) =>
-  Effect.acquireUseRelease(
-    database.query("SET session_replication_role = replica"),
-    () => effect,
-    () => database.query("RESET session_replication_role")
-  )
-
 /** The queue without a delivery, its tables as new. */
 export const emptyQueue = (database: Database) =>
-  database.query("TRUNCATE payments.deliveries, payments.delivery_queue, payments.events CASCADE")
+  database.query("TRUNCATE payments.deliveries, payments.delivery_queue, payments.events")
 
 /** What a receiver has seen. */
 export interface Seen {
@@ -357,7 +348,6 @@ export const startService = Effect.fnUntraced(function* (
       DATABASE_URL: database.url,
       MASTER_KEYS: masterKeys,
       RATE_LIMIT_PER_MINUTE: "100000000",
-      LOG_LEVEL: "ERROR",
       OTEL_TRACES_SAMPLER: "traceidratio",
       OTEL_TRACES_SAMPLER_ARG: "0.01",
       OTEL_EXPORTER_OTLP_ENDPOINT: sink,

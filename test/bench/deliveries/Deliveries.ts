@@ -13,8 +13,7 @@ import {
   processorTimes,
   startDatabase,
   startReceiver,
-  startService,
-  withoutForeignKeys
+  startService
 } from "./Bed.ts"
 import type { RawResult } from "./RawPosts.ts"
 
@@ -57,7 +56,7 @@ const measureRaw = (ports: ReadonlyArray<number>) =>
 const refill = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>) =>
   Effect.gen(function* () {
     yield* emptyQueue(database)
-    yield* withoutForeignKeys(database, addDeliveries(database, endpoints, backlog))
+    yield* addDeliveries(database, endpoints, backlog)
     yield* database.query("VACUUM ANALYZE payments.deliveries, payments.delivery_queue, payments.events")
     yield* database.query("CHECKPOINT")
   })

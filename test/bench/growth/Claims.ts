@@ -1,5 +1,6 @@
 import { performance } from "node:perf_hooks"
-import { Context, Duration, Effect, Layer, Redacted } from "effect"
+import { SqlClient } from "@effect/sql"
+import { Context, Duration, Effect, Fiber, Layer, Redacted } from "effect"
 import { type ClaimedDelivery, queueStart } from "../../../src/deliveries/sending/Claim.ts"
 import { Queue } from "../../../src/deliveries/sending/Queue.ts"
 import type { EndpointId } from "../../../src/kit/Ids.ts"
@@ -7,6 +8,7 @@ import { databaseLayer } from "../../../src/storage/Database.ts"
 
 /**
  * Claims one batch after the other from each of several queues in turns, and gives all of them back at the end of a turn.
+ * Meanwhile new events are stored with their deliveries, one batch after the other, as notifications are.
  *
  * Arguments as JSON: `{databaseUrls, batch, claims, rounds}`. Writes a `ClaimsResult`.
  */
@@ -19,14 +21,56 @@ interface Options {
   readonly rounds: number
 }
 
-/** By database, in their order: for each round, how many milliseconds the middle one of its claims took. */
-export type ClaimsResult = ReadonlyArray<ReadonlyArray<number>>
+/** How many milliseconds the middle one of a round's claims took, and of its inserts. */
+export interface ClaimsRound {
+  readonly claim: number
+  readonly insert: number
+}
+
+/** By database, in their order: each round. */
+export type ClaimsResult = ReadonlyArray<ReadonlyArray<ClaimsRound>>
+
+const median = (times: ReadonlyArray<number>): number =>
+  times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)] ?? Number.NaN
+
+/** Events of an insert, each with three deliveries, and the bytes of their payloads. */
+const insertedEvents = 32
+const insertedBytes = 1000
+
+/** Stores new events to the endpoint of the queue's first row, until it is interrupted. */
+const insertUntilInterrupted = (sql: SqlClient.SqlClient, times: Array<number>) =>
+  Effect.gen(function* () {
+    const startedAt = performance.now()
+    yield* sql`
+      WITH target AS MATERIALIZED (
+        SELECT organization_id, environment, endpoint_id, secret_ids FROM payments.delivery_queue LIMIT 1
+      ), new AS MATERIALIZED (
+        SELECT uuidv7()::text AS event, target.* FROM generate_series(1, ${insertedEvents}::int), target
+      ), event AS (
+        INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload)
+        SELECT organization_id, environment, event, 'svc_evt_' || encode(sha256(event::bytea), 'hex'), 'payment.succeeded',
+          repeat('x', ${insertedBytes}::int)
+        FROM new
+      ), added AS MATERIALIZED (
+        SELECT uuidv7() AS id, new.* FROM new, generate_series(1, 3)
+      ), delivery AS (
+        INSERT INTO payments.deliveries
+          (organization_id, environment, id, endpoint_id, event_id, secret_ids, attempts)
+        SELECT organization_id, environment, id, endpoint_id, event, secret_ids, '{}' FROM added
+      )
+      INSERT INTO payments.delivery_queue
+        (organization_id, environment, id, endpoint_id, event_id, secret_ids, next_attempt_at, created_at)
+      SELECT organization_id, environment, id, endpoint_id, event, secret_ids, now(), now() FROM added`
+    times.push(performance.now() - startedAt)
+  }).pipe(Effect.forever)
 
 // Written by the bench that starts this process, in this form
 const { batch, claims, databaseUrls, rounds }: Options = JSON.parse(process.argv[2] ?? "")
 
-const round = (queue: Queue["Type"]) =>
+const round = (queue: Queue["Type"], sql: SqlClient.SqlClient) =>
   Effect.gen(function* () {
+    const inserts: Array<number> = []
+    const inserting = yield* Effect.fork(insertUntilInterrupted(sql, inserts))
     const times: Array<number> = []
     const claimed: Array<ClaimedDelivery> = []
     // As a worker does it: each claim goes on from where the one before found the first
@@ -47,23 +91,24 @@ const round = (queue: Queue["Type"]) =>
       from = place
       claimed.push(...deliveries)
     }
+    yield* Fiber.interrupt(inserting)
     yield* queue.release(claimed, Duration.zero)
-    return times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)] ?? Number.NaN
+    return { claim: median(times), insert: median(inserts) }
   })
 
 const program = Effect.gen(function* () {
   const queues = yield* Effect.forEach(databaseUrls, (url) =>
     Effect.map(
-      Layer.build(Layer.provide(Queue.layer, databaseLayer({ url: Redacted.make(url), poolSize: 1 }))),
-      Context.get(Queue)
+      Layer.build(Layer.provideMerge(Queue.layer, databaseLayer({ url: Redacted.make(url), poolSize: 2 }))),
+      (built) => ({ queue: Context.get(built, Queue), sql: Context.get(built, SqlClient.SqlClient) })
     )
   )
-  const result = queues.map((): Array<number> => [])
+  const result = queues.map((): Array<ClaimsRound> => [])
   // The first round is not counted: plans are made and pages are read
   for (let number = 0; number <= rounds; number++) {
-    for (const [index, queue] of queues.entries()) {
-      const millis = yield* round(queue)
-      if (number > 0) result[index]?.push(millis)
+    for (const [index, { queue, sql }] of queues.entries()) {
+      const measured = yield* round(queue, sql)
+      if (number > 0) result[index]?.push(measured)
     }
   }
   yield* Effect.sync(() => process.stdout.write(`${JSON.stringify(result satisfies ClaimsResult)}\n`))

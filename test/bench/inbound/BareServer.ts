@@ -22,12 +22,12 @@ const pool = new pg.Pool({
 
 const insert = `
   WITH receipt AS (
-    INSERT INTO payments.receipts (organization_id, environment, provider_event_id, account_id, type, livemode, outcome,
-      provider_created_at)
-    VALUES ($1, 'sandbox', $2, $3, 'payment_intent.succeeded', false, 'delivered', now())
+    INSERT INTO payments.receipts_by_month (organization_id, environment, provider_event_id, account_id, type, livemode,
+      outcome, provider_created_at, month)
+    VALUES ($1, 'sandbox', $2, $3, 'payment_intent.succeeded', false, 'delivered', now(), payments.month_at(0))
   ), event AS (
-    INSERT INTO payments.events (organization_id, environment, id, type, payload, provider_event_id)
-    VALUES ($1, 'sandbox', $4, 'payment.succeeded', $5, $2)
+    INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload, provider_event_id)
+    VALUES ($1, 'sandbox', $4, $9, 'payment.succeeded', $5, $2)
   ), delivery AS (
     INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, attempts)
     SELECT $1, 'sandbox', id, endpoint_id, $4, ARRAY[secret_id], '{}'
@@ -53,11 +53,12 @@ const store = async (providerEventId: string): Promise<void> => {
       sample.organizationId,
       providerEventId,
       sample.account,
-      eventId,
+      v7(),
       payload,
       endpointIds.map(() => v7()),
       endpointIds,
-      secretIds
+      secretIds,
+      eventId
     ]
   })
 }

@@ -71,7 +71,6 @@ const startService = Effect.fnUntraced(function* (directory: string, databaseUrl
       PROVIDER_API_URL: "http://127.0.0.1:9",
       PROVIDER_SANDBOX_SECRET_KEY: "sk_test_bench",
       PROVIDER_SANDBOX_WEBHOOK_SECRETS: secret,
-      LOG_LEVEL: "ERROR",
       OTEL_TRACES_SAMPLER: "traceidratio",
       OTEL_TRACES_SAMPLER_ARG: "0.01",
       OTEL_EXPORTER_OTLP_ENDPOINT: sink
@@ -217,7 +216,7 @@ const storedOf = (client: pg.Client, prefix: string) =>
     await client.query("SET enable_nestloop = off")
     const { rows } = await client.query<{ counts: string }>(
       `WITH event AS MATERIALIZED (SELECT id FROM payments.events WHERE starts_with(provider_event_id, $1))
-       SELECT concat_ws(' ', (SELECT count(*) FROM payments.receipts WHERE starts_with(provider_event_id, $1)),
+       SELECT concat_ws(' ', (SELECT count(*) FROM payments.all_receipts WHERE starts_with(provider_event_id, $1)),
          (SELECT count(*) FROM event),
          (SELECT count(*) FROM payments.deliveries d JOIN event ON event.id = d.event_id)) AS counts`,
       [prefix]

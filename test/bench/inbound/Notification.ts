@@ -67,7 +67,8 @@ const marked = (account: string): string =>
       object: "event",
       account,
       api_version: "2026-10-28.endive",
-      created: 1_760_000_000,
+      // New, as the provider's are: by this time it is decided where its receipt is stored
+      created: Math.floor(Date.now() / 1000),
       data: { object: { id: "PAYMENT", ...paymentIntent } },
       livemode: false,
       pending_webhooks: 1,

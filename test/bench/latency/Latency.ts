@@ -1,12 +1,10 @@
-import { readFile } from "node:fs/promises"
-import { createServer } from "node:net"
-import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
-import { Console, Effect, Schema } from "effect"
+import { Console, Effect } from "effect"
 import { BenchFailed, firstLine, startScript } from "../api/Processes.ts"
 import { type Bench, type Figure, median } from "../Bench.ts"
 import { type Database, makeEndpoint, startDatabase, startService } from "../deliveries/Bed.ts"
 import type { LatencyResult } from "./Load.ts"
+import { notified, percentile } from "./Notified.ts"
 
 /** How long news takes: from the 200 that the provider gets to the first byte that the consumer gets. */
 
@@ -15,34 +13,12 @@ const rounds = 3
 const warmUpMillis = 2000
 const millis = 8000
 
-const LocalFile = Schema.parseJson(Schema.Struct({ baseUrl: Schema.String, organizationId: Schema.String }))
-const Secrets = Schema.parseJson(Schema.Struct({ providerWebhookSecret: Schema.String }))
-
-const readJson = <A>(schema: Schema.Schema<A, string>, ...path: ReadonlyArray<string>) =>
-  Effect.flatMap(
-    Effect.promise(() => readFile(join(...path), "utf8")),
-    Schema.decode(schema)
-  )
-
-const freePort = Effect.async<number>((resume) => {
-  const server = createServer()
-  server.listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
-  })
-})
-
 /** Transactions that the database has seen; each statement of the service's own is one, as is each transaction. */
 const transactions = (database: Database) =>
   Effect.map(
     database.query("SELECT xact_commit::float8 AS count FROM pg_stat_database WHERE datname = current_database()"),
     ([row]) => Number(row?.["count"])
   )
-
-const percentile = (values: ReadonlyArray<number>, share: number): number => {
-  const sorted = values.toSorted((a, b) => a - b)
-  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN
-}
 
 /** `npm run bench -- latency`. */
 export const latencyBench: Bench = {
@@ -52,10 +28,7 @@ export const latencyBench: Bench = {
     yield* Console.error("Starting the database and the service…")
     const database = yield* startDatabase
     yield* startService(database, "all")
-    const directory = join(database.directory, "service")
-    const { baseUrl, organizationId } = yield* readJson(LocalFile, directory, "local.json")
-    const { providerWebhookSecret } = yield* readJson(Secrets, directory, "secrets.json")
-    const port = yield* freePort
+    const { baseUrl, organizationId, port, providerWebhookSecret } = yield* notified(database)
     yield* makeEndpoint(database, organizationId, `http://127.0.0.1:${port}/hook`)
     const [account] = yield* database.query(
       "UPDATE payments.provider_accounts SET had_payments_before = true RETURNING account_id AS id"

@@ -7,7 +7,7 @@ import { Pool } from "undici"
  * The provider and the consumer in one process, so that one clock tells both times: sends signed notifications at a
  * steady rate, whether or not earlier ones were answered, and takes the webhooks that come of them.
  *
- * Arguments as JSON: `{url, webhookSecret, accountId, port, rate, warmUpMillis, millis}`. Writes a `LatencyResult`.
+ * Arguments as JSON: `{url, webhookSecret, accountId, port, rate, warmUpMillis, millis, fanOut}`. Writes a `LatencyResult`.
  */
 
 interface Options {
@@ -20,6 +20,8 @@ interface Options {
   readonly rate: number
   readonly warmUpMillis: number
   readonly millis: number
+  /** How many webhooks come of a notification: the last one counts. Default 1. */
+  readonly fanOut?: number
 }
 
 /** Times are milliseconds. */
@@ -42,6 +44,8 @@ interface Times {
   readonly sentAt: number
   answeredAt: number
   receivedAt: number
+  /** Webhooks that have come so far. */
+  received: number
 }
 
 const run = Date.now().toString(36)
@@ -60,7 +64,7 @@ createServer((socket) => {
     const found = eventId.exec(text)
     if (found === null || !text.endsWith("}")) return
     const noted = times[Number(found[1])]
-    if (noted !== undefined && noted.receivedAt === 0) noted.receivedAt = now
+    if (noted !== undefined && ++noted.received === (options.fanOut ?? 1)) noted.receivedAt = now
     text = ""
     socket.write(answer)
   })
@@ -101,7 +105,7 @@ const send = async (): Promise<void> => {
   const body = notification(index)
   const timestamp = Math.floor(Date.now() / 1000)
   const signature = createHmac("sha256", options.webhookSecret).update(`${timestamp}.${body}`).digest("hex")
-  const noted: Times = { sentAt: performance.now(), answeredAt: 0, receivedAt: 0 }
+  const noted: Times = { sentAt: performance.now(), answeredAt: 0, receivedAt: 0, received: 0 }
   times.push(noted)
   try {
     const answered = await pool.request({

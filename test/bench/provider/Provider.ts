@@ -53,7 +53,6 @@ const startService = Effect.fnUntraced(function* (emulator: { readonly url: stri
       PORT: "0",
       ROLES: "api",
       DATA_DIR: directory,
-      LOG_LEVEL: "ERROR",
       RATE_LIMIT_PER_MINUTE: "100000000",
       PROVIDER_SANDBOX_SECRET_KEY: secretKey,
       PROVIDER_SANDBOX_WEBHOOK_SECRETS: webhookSecret,

@@ -1,0 +1,71 @@
+import { randomUUID } from "node:crypto"
+import { Effect, Predicate, type Redacted } from "effect"
+import { signatureHeaders } from "../deliveries/sending/Signature.ts"
+import { deliveryIdHeaderName } from "../events/DeliveryHeaders.ts"
+import { version } from "../settings/Version.ts"
+
+/** How long the local program may take to answer: as long as an endpoint. */
+const timeoutMillis = 10_000
+
+/** Where events go on the developer's machine. */
+export interface ForwardTo {
+  readonly url: URL
+  /** What signs them. */
+  readonly secret: Redacted.Redacted
+}
+
+/** How the local program answered. */
+export interface Forwarded {
+  /** Null if it did not. */
+  readonly status: number | null
+  /** In words: the status, or why there is none. */
+  readonly answer: string
+  readonly millis: number
+}
+
+const reasonOf = (error: unknown): string => {
+  if (error instanceof DOMException && error.name === "TimeoutError") {
+    return `no answer within ${timeoutMillis / 1000} seconds`
+  }
+  const cause = error instanceof Error ? error.cause : undefined
+  if (Predicate.hasProperty(cause, "code") && cause.code === "ECONNREFUSED") return "nothing listens there"
+  return cause instanceof Error && cause.message !== "" ? cause.message : String(error)
+}
+
+/** Posts an event as a delivery comes: the same body, the same headers, signed with another secret. Never fails. */
+export const forward = (
+  { secret, url }: ForwardTo,
+  event: { readonly id: string; readonly text: string }
+): Effect.Effect<Forwarded> =>
+  Effect.suspend(() => {
+    const startedAt = performance.now()
+    const headers = {
+      "content-type": "application/json",
+      "user-agent": `connected-payments/${version}`,
+      [deliveryIdHeaderName]: randomUUID(),
+      ...signatureHeaders({
+        eventId: event.id,
+        timestamp: Math.floor(Date.now() / 1000),
+        body: event.text,
+        secrets: [secret]
+      })
+    }
+    const took = () => Math.round(performance.now() - startedAt)
+    return Effect.tryPromise(async (signal) => {
+      const response = await fetch(url, {
+        method: "POST",
+        body: event.text,
+        headers,
+        // An endpoint's redirects are not followed either
+        redirect: "manual",
+        signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMillis)])
+      })
+      await response.body?.cancel()
+      return response.status
+    }).pipe(
+      Effect.map((status): Forwarded => ({ status, answer: String(status), millis: took() })),
+      Effect.catchAll(({ error }) =>
+        Effect.succeed<Forwarded>({ status: null, answer: reasonOf(error), millis: took() })
+      )
+    )
+  })

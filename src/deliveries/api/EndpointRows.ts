@@ -1,0 +1,35 @@
+import { SqlClient } from "@effect/sql"
+import { Effect, Option } from "effect"
+import type { EndpointId } from "../../kit/Ids.ts"
+import type { Tenant } from "../../kit/Tenant.ts"
+
+/** What decides whether something may be sent to an endpoint. */
+export interface LockedEndpoint {
+  readonly deleted: boolean
+  readonly active: boolean
+  readonly events: ReadonlyArray<string>
+}
+
+/** The SQL about endpoints that recoveries and replays share. */
+export const makeEndpointRows = Effect.map(SqlClient.SqlClient, (sql) => {
+  const ofTenant = (tenant: Tenant, id: EndpointId) =>
+    sql`organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND id = ${id}`
+  return {
+    /**
+     * Locks the endpoint's row until the transaction ends, against its deletion and a concurrent start; none if there is
+     * no such endpoint.
+     */
+    lock: (tenant: Tenant, id: EndpointId) =>
+      Effect.map(
+        sql<LockedEndpoint>`
+          SELECT deleted_at IS NOT NULL AS deleted, active, COALESCE(events, ARRAY['payment.succeeded']) AS events
+          FROM payments.endpoints WHERE ${ofTenant(tenant, id)}
+          FOR NO KEY UPDATE`,
+        ([row]) => Option.fromNullable(row)
+      ),
+
+    /** Whether there is or was such an endpoint. */
+    has: (tenant: Tenant, id: EndpointId) =>
+      Effect.map(sql`SELECT 1 FROM payments.endpoints WHERE ${ofTenant(tenant, id)}`, (rows) => rows.length > 0)
+  }
+})

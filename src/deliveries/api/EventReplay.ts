@@ -1,0 +1,55 @@
+import { Schema } from "effect"
+import { EventType } from "../../events/Catalog.ts"
+import { EventTypeName, maxSubscriptions } from "../../events/EventCatalog.ts"
+import { EndpointId, EventReplayId } from "../../kit/Ids.ts"
+import { Instant } from "../../kit/Instant.ts"
+import { optional, strict, uniqueArray } from "../../kit/Request.ts"
+
+/** A replay: events of a time sent to one endpoint, whatever became of them before, and its progress. */
+export const EventReplay = Schema.Struct({
+  id: EventReplayId,
+  endpointId: EndpointId,
+  since: Schema.Date,
+  until: Schema.Date,
+  types: Schema.NullOr(Schema.Array(EventTypeName)).annotations({
+    description: "The types that were asked for; null for all that the endpoint subscribes to"
+  }),
+  state: Schema.Literal("running", "finished", "canceled"),
+  queued: Schema.Int.annotations({ description: "Deliveries that it has created so far" }),
+  skipped: Schema.Int.annotations({
+    description:
+      "Events of its types that were left out so far: the endpoint's filters did not let them pass, or they are synthetic"
+  }),
+  reachedAt: Schema.Date.annotations({
+    description:
+      "How far it is, on the way from `since` to `until`: all events received before this have been looked at"
+  }),
+  createdAt: Schema.Date,
+  finishedAt: Schema.NullOr(Schema.Date)
+}).annotations({ identifier: "EventReplay" })
+export type EventReplay = typeof EventReplay.Type
+
+export const EventReplayList = Schema.Struct({
+  data: Schema.Array(EventReplay),
+  has_more: Schema.Boolean
+}).annotations({ identifier: "EventReplayList" })
+export type EventReplayList = typeof EventReplayList.Type
+
+/** The body of a request for a replay. */
+export const StartEventReplay = strict(
+  Schema.Struct({
+    since: Instant.annotations({ description: "Events that were received at this time or later; not in the future" }),
+    until: optional(
+      Instant.annotations({
+        description: "Events that were received before this time; after `since`, not in the future. Default: now"
+      })
+    ),
+    types: optional(
+      uniqueArray(EventType, { min: 1, max: maxSubscriptions }).annotations({
+        description: "Types that the endpoint subscribes to, each once. Default: all that it subscribes to",
+        jsonSchema: { uniqueItems: true }
+      })
+    )
+  }).annotations({ identifier: "StartEventReplay" })
+)
+export type StartEventReplay = typeof StartEventReplay.Type

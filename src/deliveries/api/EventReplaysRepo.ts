@@ -1,0 +1,235 @@
+import { SqlClient } from "@effect/sql"
+import { Effect, Option } from "effect"
+import { signingSecretIds } from "../../endpoints/SecretLifetime.ts"
+import type { Filters } from "../../events/Filters.ts"
+import { type DeliveryId, type EndpointId, type EventReplayId, firstIdAt, millisOf } from "../../kit/Ids.ts"
+import type { Tenant } from "../../kit/Tenant.ts"
+import { furtherDeliveries } from "../../publishing/Publication.ts"
+import { alongIndex } from "../../storage/BoundedReads.ts"
+import { holdDays, keepDays } from "../../storage/DayPartitions.ts"
+import type { EventReplay } from "./EventReplay.ts"
+import type { ListEventReplays } from "./EventReplaysApi.ts"
+
+/** How many of an endpoint's deliveries may be due, or under way, for a step to add more: live traffic goes first. */
+const mostDue = 20
+
+/** How many may wait in all, for an endpoint that is down: what is added to it only waits for its next attempts. */
+const mostWaiting = 500
+
+/** How many events a step looks at. */
+const eventsPerStep = 500
+
+/** A running replay under its lock, with what decides about its events. */
+export interface LockedReplay extends Tenant {
+  readonly id: EventReplayId
+  readonly endpointId: EndpointId
+  readonly deleted: boolean
+  /** The types that are wanted and still subscribed to. */
+  readonly types: ReadonlyArray<string>
+  readonly filters: Filters
+  /** The secrets that sign new events, the current one first. */
+  readonly secretIds: ReadonlyArray<string>
+  /** The last key that was looked at, and the first one after those that are wanted. */
+  readonly reached: string
+  readonly end: string
+}
+
+/** An event that a step looks at. Without a payload if it is of another type. */
+export interface LookedAtEvent {
+  readonly key: string
+  readonly id: string
+  readonly payload: string | null
+  readonly filterSubjects: string | null
+}
+
+/** What a step does. */
+export interface ReplayStep {
+  readonly deliveries: ReadonlyArray<{ readonly id: DeliveryId; readonly eventKey: string }>
+  readonly skipped: number
+  readonly reached: string
+  readonly state: EventReplay["state"]
+}
+
+/** A replay's row. */
+interface Row extends Omit<EventReplay, "reachedAt" | "queued" | "skipped"> {
+  readonly reached: string
+  readonly queued: string
+  readonly skipped: string
+}
+
+const toReplay = ({ queued, reached, skipped, ...row }: Row): EventReplay => ({
+  id: row.id,
+  endpointId: row.endpointId,
+  since: row.since,
+  until: row.until,
+  types: row.types,
+  state: row.state,
+  queued: Number(queued),
+  skipped: Number(skipped),
+  reachedAt: row.state === "finished" ? row.until : new Date(millisOf(reached)),
+  createdAt: row.createdAt,
+  finishedAt: row.finishedAt
+})
+
+/** The SQL of replays; nobody outside the slice imports this. */
+export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
+  const columns = sql.literal(`
+    r.id, r.endpoint_id AS "endpointId", r.since, r.until, r.types, r.state, r.queued, r.skipped, r.reached,
+    r.created_at AS "createdAt", r.finished_at AS "finishedAt"`)
+
+  const ofTenant = (tenant: Tenant) =>
+    sql`r.organization_id = ${tenant.organizationId} AND r.environment = ${tenant.environment}`
+
+  const ofEndpoint = (tenant: Tenant, endpointId: EndpointId) =>
+    sql`${ofTenant(tenant)} AND r.endpoint_id = ${endpointId}`
+
+  /** Whether at least so many rows of the queue are the endpoint's, out of those that a condition selects. */
+  const hasWaiting = (count: number, which: string) =>
+    sql.literal(`(SELECT count(*) FROM (
+      SELECT 1 FROM payments.delivery_queue q
+      WHERE q.organization_id = r.organization_id AND q.environment = r.environment AND q.endpoint_id = r.endpoint_id
+        ${which} LIMIT ${count}) AS waiting) >= ${count}`)
+
+  return {
+    isRunning: (tenant: Tenant, endpointId: EndpointId) =>
+      Effect.map(
+        sql`SELECT 1 FROM payments.event_replays r WHERE ${ofEndpoint(tenant, endpointId)} AND r.state = 'running'`,
+        (rows) => rows.length > 0
+      ),
+
+    find: (tenant: Tenant, endpointId: EndpointId, id: EventReplayId) =>
+      Effect.map(
+        sql<Row>`
+          SELECT ${columns} FROM payments.event_replays r WHERE ${ofEndpoint(tenant, endpointId)} AND r.id = ${id}`,
+        ([row]) => Option.map(Option.fromNullable(row), toReplay)
+      ),
+
+    list: (tenant: Tenant, endpointId: EndpointId, { starting_after }: ListEventReplays, limit: number) =>
+      Effect.map(
+        sql<Row>`
+          SELECT ${columns} FROM payments.event_replays r
+          WHERE ${ofEndpoint(tenant, endpointId)}
+            AND (${starting_after ?? null}::uuid IS NULL OR r.id < ${starting_after ?? null}::uuid)
+          ORDER BY r.id DESC LIMIT ${limit}`,
+        (rows) => rows.map(toReplay)
+      ),
+
+    /** The newest replays that may have looked at an event of this time. */
+    covering: (tenant: Tenant, receivedAt: Date, limit: number) =>
+      sql<{ readonly id: EventReplayId; readonly endpointId: EndpointId }>`
+        SELECT r.id, r.endpoint_id AS "endpointId" FROM payments.event_replays r
+        WHERE ${ofTenant(tenant)} AND r.since <= ${receivedAt.toISOString()}::timestamptz
+          AND r.until > ${receivedAt.toISOString()}::timestamptz
+        ORDER BY r.id DESC LIMIT ${limit}`,
+
+    insert: (
+      tenant: Tenant,
+      endpointId: EndpointId,
+      replay: Pick<EventReplay, "id" | "since" | "until"> & { readonly types: ReadonlyArray<string> | null }
+    ) => sql`
+      INSERT INTO payments.event_replays (organization_id, environment, id, endpoint_id, since, until, types, reached)
+      VALUES (${tenant.organizationId}, ${tenant.environment}, ${replay.id}, ${endpointId},
+        ${replay.since.toISOString()}::timestamptz, ${replay.until.toISOString()}::timestamptz, ${replay.types}::text[],
+        ${firstIdAt(replay.since.getTime())})`,
+
+    /** Cancels a running replay; whether it was running. */
+    cancel: (tenant: Tenant, endpointId: EndpointId, id: EventReplayId) =>
+      Effect.map(
+        sql`
+          UPDATE payments.event_replays r SET state = 'canceled', finished_at = clock_timestamp()
+          WHERE ${ofEndpoint(tenant, endpointId)} AND r.id = ${id} AND r.state = 'running' RETURNING 1`,
+        (rows) => rows.length > 0
+      ),
+
+    /** Whether some replay is running: one that waits for its endpoint is. */
+    hasRunning: Effect.map(
+      sql`
+        SELECT 1 FROM payments.event_replays r
+        JOIN payments.endpoints p ON p.organization_id = r.organization_id AND p.environment = r.environment
+          AND p.id = r.endpoint_id AND p.active
+        WHERE r.state = 'running' LIMIT 1`,
+      (rows) => rows.length > 0
+    ),
+
+    /**
+     * Locks a running replay whose endpoint has room for more: this one, or without an id the one that has waited
+     * longest. None if there is none, other processes have locked them all, or days are being removed just now. The
+     * endpoint's row is locked too, against a concurrent deletion. In a transaction.
+     */
+    lock: (id: EventReplayId | null) =>
+      Effect.if(holdDays(sql), {
+        onFalse: () => Effect.succeedNone,
+        onTrue: () =>
+          Effect.map(
+            sql<
+              Omit<LockedReplay, "types" | "end"> & {
+                readonly subscribed: ReadonlyArray<string>
+                readonly wanted: ReadonlyArray<string> | null
+                readonly until: Date
+              }
+            >`
+              SELECT r.organization_id AS "organizationId", r.environment, r.id, r.endpoint_id AS "endpointId",
+                p.deleted_at IS NOT NULL AS deleted, COALESCE(p.events, ARRAY['payment.succeeded']) AS subscribed,
+                r.types AS wanted, p.filters, COALESCE(${sql.literal(signingSecretIds("p"))}, '[]') AS "secretIds",
+                r.reached, r.until
+              FROM payments.event_replays r JOIN payments.endpoints p
+                ON p.organization_id = r.organization_id AND p.environment = r.environment AND p.id = r.endpoint_id
+              WHERE r.state = 'running' AND (${id}::uuid IS NULL OR r.id = ${id}::uuid)
+                AND (p.deleted_at IS NOT NULL OR p.active
+                  AND NOT ${hasWaiting(mostDue, "AND q.next_attempt_at <= now()")} AND NOT ${hasWaiting(mostWaiting, "")})
+              ORDER BY r.stepped_at LIMIT 1 FOR UPDATE OF r SKIP LOCKED FOR SHARE OF p`,
+            ([row]) =>
+              Option.map(
+                Option.fromNullable(row),
+                ({ subscribed, until, wanted, ...replay }): LockedReplay => ({
+                  ...replay,
+                  types: subscribed.filter((type) => wanted === null || wanted.includes(type)),
+                  end: firstIdAt(until.getTime())
+                })
+              )
+          )
+      }),
+
+    /** The next events of a replay, oldest first, of all types; whether they are the last ones. */
+    next: ({ end, environment, organizationId, reached, types }: LockedReplay) =>
+      Effect.map(
+        sql<LookedAtEvent>`
+          SELECT e.id AS key, COALESCE(e.public_id, e.id) AS id,
+            CASE WHEN e.type = ANY (${types}::text[]) THEN e.payload END AS payload,
+            CASE WHEN e.type = ANY (${types}::text[]) THEN e.filter_subjects END AS "filterSubjects"
+          FROM payments.events e
+          WHERE e.organization_id = ${organizationId} AND e.environment = ${environment}
+            AND e.id > ${reached} AND e.id < ${end}
+          ORDER BY e.id LIMIT ${eventsPerStep}`.pipe((events) => Effect.zipRight(alongIndex(sql), events)),
+        (events) => ({ events, last: events.length < eventsPerStep })
+      ),
+
+    /** Stores what a step does, in the transaction of its lock. */
+    store: (replay: LockedReplay, { deliveries, reached, skipped, state }: ReplayStep) => {
+      const keys = deliveries.map(({ eventKey }) => eventKey)
+      const insert = sql`
+        WITH ${furtherDeliveries(sql, {
+          ...replay,
+          ids: deliveries.map(({ id }) => id),
+          eventKeys: keys
+        })}
+        UPDATE payments.event_replays r SET
+          queued = r.queued + (SELECT count(*) FROM delivery), skipped = r.skipped + ${skipped}::int,
+          reached = ${reached}, stepped_at = clock_timestamp(), state = ${state},
+          finished_at = CASE WHEN ${state}::text <> 'running' THEN clock_timestamp() END
+        WHERE ${ofTenant(replay)} AND r.id = ${replay.id}`
+      return Effect.asVoid(Effect.zipRight(keepDays(sql, keys, replay.id), insert))
+    },
+
+    /** Removes ended replays that are older, and whose deliveries are gone; returns how many. */
+    removeOlderThan: (retentionMillis: number) =>
+      Effect.map(
+        sql`
+          DELETE FROM payments.event_replays r
+          WHERE r.state <> 'running' AND r.finished_at < now() - ${retentionMillis} * interval '1 millisecond'
+            AND NOT EXISTS (SELECT 1 FROM payments.days d WHERE d.day = payments.day_of(r.id))
+          RETURNING 1`,
+        (rows) => rows.length
+      )
+  }
+})

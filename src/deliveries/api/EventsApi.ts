@@ -1,0 +1,94 @@
+import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
+import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
+import * as OpenApi from "@effect/platform/OpenApi"
+import { Schema } from "effect"
+import { text } from "../../bounds/Text.ts"
+import { errorSchema, ResourceNotFound, ServiceUnavailable } from "../../errors/Errors.ts"
+import { EventType } from "../../events/Catalog.ts"
+import { EventTypeName } from "../../events/EventCatalog.ts"
+import { Authentication } from "../../identity/Authentication.ts"
+import { RequiredPermission } from "../../identity/keys/Permissions.ts"
+import { OrganizationId } from "../../kit/Ids.ts"
+import { NoQuery, optional, ProviderId, pageFields, strict, UnixSecondsFromQuery } from "../../kit/Request.ts"
+import { Delivery } from "./Api.ts"
+import { shownDeliveries } from "./ShownDeliveries.ts"
+
+/** An event's public id in a request. */
+export const EventIdText = text({
+  min: 9,
+  max: 128,
+  pattern: /^svc_(?:evt_[0-9a-f]{64}|test_evt_[A-Za-z0-9_-]+)$/,
+  rule: "must be an event's id: svc_evt_ and 64 hexadecimal digits, or svc_test_evt_ and the test's id"
+}).annotations({ identifier: "EventId", description: "The event's id" })
+
+const eventFields = {
+  id: Schema.String.annotations({ description: "`svc_evt_…`, the same in every delivery of the event" }),
+  type: EventTypeName,
+  test: Schema.Boolean.annotations({ description: "Whether it is a synthetic test's event" }),
+  receivedAt: Schema.Date.annotations({
+    description: "When the service received it; `created_at` of the event itself says when it happened"
+  }),
+  event: Schema.Unknown.annotations({ description: "The event envelope, as it is sent" })
+}
+
+/** An event as it is kept, whether or not it was delivered to anybody. */
+export const StoredEvent = Schema.Struct(eventFields).annotations({ identifier: "StoredEvent" })
+export type StoredEvent = typeof StoredEvent.Type
+
+export const StoredEventList = Schema.Struct({
+  data: Schema.Array(StoredEvent),
+  has_more: Schema.Boolean
+}).annotations({ identifier: "StoredEventList" })
+export type StoredEventList = typeof StoredEventList.Type
+
+/** An event with its deliveries to all endpoints. */
+export const StoredEventDetail = Schema.Struct({
+  ...eventFields,
+  deliveries: Schema.Array(Delivery).annotations({
+    description: `Its deliveries to all endpoints, newest first: the newest ${shownDeliveries}, replays included`
+  })
+}).annotations({ identifier: "StoredEventDetail" })
+export type StoredEventDetail = typeof StoredEventDetail.Type
+
+/** The query of the events. */
+export const ListEvents = strict(
+  Schema.Struct({
+    limit: pageFields.limit,
+    starting_after: optional(EventIdText.annotations({ description: "The last id of the previous page" })),
+    type: optional(EventType),
+    payment_id: optional(
+      ProviderId.annotations({ description: "Events whose `data.payment_id` this is", examples: ["pi_3Q1w2E3r4T5y6U"] })
+    ),
+    created_gte: optional(UnixSecondsFromQuery.annotations({ description: "Received at or after: Unix seconds" })),
+    created_lte: optional(UnixSecondsFromQuery.annotations({ description: "Received at or before: Unix seconds" }))
+  })
+)
+export type ListEvents = typeof ListEvents.Type
+
+/** The organization's events, each kept once however many endpoints it goes to. */
+export class EventsApi extends HttpApiGroup.make("events")
+  .add(
+    HttpApiEndpoint.get("list", "/events")
+      .setPath(Schema.Struct({ organizationId: OrganizationId }))
+      .setUrlParams(ListEvents)
+      .addSuccess(StoredEventList)
+      .annotate(RequiredPermission, "webhook-endpoints:read")
+      .annotate(OpenApi.Summary, "List events, newest first")
+      .annotate(
+        OpenApi.Description,
+        "In the order in which the service received them, kept as long as deliveries. The events of a payment are found at once, however many events there are. The search for a `type` starts with the newest event and takes at most 3 seconds: if it is rare in a long history, the answer is 503 `service_unavailable`; give the time with `created_gte` and `created_lte`. Events that were received before the installation had tables by day can be read by their id, but are not listed."
+      )
+  )
+  .add(
+    HttpApiEndpoint.get("get", "/events/:id")
+      .setPath(Schema.Struct({ organizationId: OrganizationId, id: EventIdText }))
+      .setUrlParams(NoQuery)
+      .addSuccess(StoredEventDetail)
+      .annotate(RequiredPermission, "webhook-endpoints:read")
+      .annotate(OpenApi.Summary, "Read an event with its deliveries")
+  )
+  .addError(errorSchema(ResourceNotFound))
+  .addError(errorSchema(ServiceUnavailable))
+  .middleware(Authentication)
+  .prefix("/v2/organizations/:organizationId/integrations")
+  .annotate(OpenApi.Description, "Events, whether or not they were delivered") {}

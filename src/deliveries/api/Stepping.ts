@@ -1,0 +1,42 @@
+import type { SqlError } from "@effect/sql"
+import { type Duration, Effect, Layer, Option } from "effect"
+
+/** How often a process looks for work that others have left. */
+const pollInterval = "5 seconds"
+
+/** The pause between two steps: 100 deliveries in this time are as many as an endpoint should get. */
+export const stepPause: Duration.DurationInput = "200 millis"
+
+/** Work that goes on in small steps, whose progress is in the database: any process can take the next one. */
+export interface SteppedWork {
+  /** For the log: "A recovery". */
+  readonly name: string
+  /** Takes one step of what has waited longest. Returns how long to pause before the next; none if nothing is left. */
+  readonly step: Effect.Effect<Option.Option<Duration.DurationInput>, SqlError.SqlError>
+  /** Waits until some work is started in this process. */
+  readonly await: Effect.Effect<void>
+}
+
+/** Takes steps in every process: of work that is started in it at once, and of what other processes have left. */
+export const steppingLayer = <R>(work: Effect.Effect<SteppedWork, never, R>): Layer.Layer<never, never, R> =>
+  Layer.scopedDiscard(
+    Effect.flatMap(work, ({ await: started, name, step }) =>
+      step.pipe(
+        Effect.catchAll((error) =>
+          Effect.as(
+            Effect.logWarning(`${name}'s step failed; it will be tried again`, error),
+            Option.none<Duration.DurationInput>()
+          )
+        ),
+        Effect.flatMap(
+          Option.match({
+            onNone: () => Effect.raceFirst(started, Effect.sleep(pollInterval)),
+            onSome: (pause) => Effect.sleep(pause)
+          })
+        ),
+        Effect.forever,
+        Effect.withTracerEnabled(false),
+        Effect.forkScoped
+      )
+    )
+  )

@@ -1,0 +1,262 @@
+/** One request and its answer, on one connection. */
+import { performance } from "node:perf_hooks"
+import type { Duration } from "effect"
+import type { Dispatcher } from "undici"
+import { refusedHeaderName } from "../../events/DeliveryHeaders.ts"
+import { type AttemptErrorCode, type AttemptOutcome, refusedCode } from "../Attempt.ts"
+import { parseRetryAfter } from "../RetryPolicy.ts"
+import type { Deadlines, Expiring } from "./Deadlines.ts"
+import { PlainAnswer } from "./PlainAnswer.ts"
+import { maxHeaderBytes, StrictAnswer } from "./StrictAnswer.ts"
+import type { Connection, ConnectionUser } from "./TransportConnection.ts"
+import type { Connections } from "./TransportConnections.ts"
+import { attemptErrorCode, ConnectError, isTransportBug } from "./TransportError.ts"
+
+/** Receives the outcome of an attempt. Its methods must not throw. */
+export interface OutcomeReceiver {
+  readonly onOutcome: (outcome: AttemptOutcome) => void
+  /** The request was impossible, or the transport has a bug. */
+  readonly onDefect: (defect: unknown) => void
+}
+
+/** What an exchange needs. */
+export interface ExchangeSettings {
+  readonly connections: Connections
+  readonly origin: string
+  /** The head of the request, followed by its body unless that is given as bytes. */
+  readonly head: string
+  readonly body: Uint8Array | null
+  readonly deadlines: Deadlines
+  readonly maxResponseBytes: number
+  readonly receiver: OutcomeReceiver
+}
+
+/** In the form in which undici gives header names. */
+const refusedHeader = refusedHeaderName.toLowerCase()
+
+/** An exchange on a kept connection, which the consumer may have closed without this being known yet. */
+type Waiting = readonly [Exchange, Connection]
+
+let waiting: Array<Waiting> = []
+
+/**
+ * Has the request written after the event loop has read, once, all that there is to read. Within a socket's event, the
+ * next immediate comes before that, so it takes two.
+ */
+const writeAfterReading = (exchange: Exchange, connection: Connection): void => {
+  if (waiting.length === 0) setImmediate(letRead)
+  waiting.push([exchange, connection])
+}
+
+const letRead = (): void => {
+  setImmediate(writeAll, waiting)
+  waiting = []
+}
+
+const writeAll = (all: ReadonlyArray<Waiting>): void => {
+  for (const [exchange, connection] of all) exchange.writeTo(connection)
+}
+
+/** One request and its answer. It ends once; what happens after that is ignored. */
+export class Exchange implements ConnectionUser, Dispatcher.DispatchHandler, Expiring {
+  readonly #settings: ExchangeSettings
+  readonly #startedAt = performance.now()
+  #connection: Connection | null = null
+  #written = false
+  #ended = false
+  #plain: PlainAnswer | null = new PlainAnswer()
+  #strict: StrictAnswer | null = null
+  /** The answer so far, a character for each byte, as long as it may turn out not to be plain. */
+  #text = ""
+  #status: number | null = null
+  #retryAfter: Duration.Duration | null = null
+  #refused: AttemptErrorCode | undefined
+  #bodyBytes = 0
+  #bytes = 0
+
+  constructor(settings: ExchangeSettings) {
+    this.#settings = settings
+  }
+
+  start(): void {
+    this.#settings.deadlines.add(this)
+    this.#connect()
+  }
+
+  /** The attempt was interrupted. */
+  abandon(): void {
+    if (this.#end()) this.#discard()
+  }
+
+  /** The deadline has passed. */
+  expire(): void {
+    this.#fail("timeout")
+  }
+
+  #connect(): void {
+    const { connections, origin } = this.#settings
+    const connection = connections.acquire(origin, this)
+    this.#connection = connection
+    if (connection.reused) writeAfterReading(this, connection)
+    else connection.open()
+  }
+
+  onReady(): void {
+    if (this.#connection !== null) this.writeTo(this.#connection)
+  }
+
+  /** Writes the request, unless the connection has broken meanwhile: then another has taken its place. */
+  writeTo(connection: Connection): void {
+    if (this.#ended || this.#written || this.#connection !== connection) return
+    this.#written = true
+    connection.write(this.#settings.head, this.#settings.body)
+  }
+
+  onBytes(bytes: Buffer): void {
+    this.#bytes += bytes.byteLength
+    if (!this.#written) this.#connectAgain()
+    else if (this.#strict !== null) this.#strict.read(Buffer.from(bytes))
+    else this.#readPlain(bytes.toString("latin1"))
+  }
+
+  onEnd(): void {
+    if (!this.#written) this.#connectAgain()
+    else if (this.#strict === null) this.#fail("connection_reset")
+    else this.#strict.end()
+  }
+
+  onBroken(error: Error): void {
+    // Nothing was sent, and the connection itself was good
+    if (!this.#written && this.#connection?.reused === true && !(error instanceof ConnectError)) this.#connectAgain()
+    else if (this.#strict !== null) this.#strict.break(error)
+    else this.onResponseError(null, error)
+  }
+
+  /** The kept connection was none any more, and nothing had been sent. */
+  #connectAgain(): void {
+    this.#discard()
+    if (!this.#ended) this.#connect()
+  }
+
+  #readPlain(text: string): void {
+    const plain = this.#plain
+    if (plain === null) return
+    const reading = plain.read(text)
+    if (reading === "unusual") {
+      this.#readStrictly(this.#text + text)
+      return
+    }
+    if (this.#status === null && plain.status !== null) {
+      this.#note(plain.status, plain.retryAfter, plain.refused)
+    }
+    this.#bodyBytes = plain.bodyBytes
+    if (this.#bodyBytes > this.#settings.maxResponseBytes) this.#cutOff()
+    else if (reading === "complete") this.#complete(plain)
+    else {
+      if (plain.isSettled) this.#text = ""
+      else this.#text += text
+      this.#checkSize()
+    }
+  }
+
+  #complete({ keepAliveSeconds, keepsAlive }: PlainAnswer): void {
+    const { connections } = this.#settings
+    const connection = this.#connection
+    if (connection === null || !this.#end()) return
+    if (keepsAlive && connection.isWritten) connections.release(connection, keepAliveSeconds)
+    else connections.discard(connection)
+    this.#answer(statusErrorCode(this.#status))
+  }
+
+  #readStrictly(text: string): void {
+    this.#plain = null
+    this.#text = ""
+    this.#bodyBytes = 0
+    this.#strict = new StrictAnswer(this, () => this.#checkSize())
+    this.#strict.read(Buffer.from(text, "latin1"))
+  }
+
+  onRequestStart(): void {}
+
+  onResponseStart(_: unknown, status: number, headers: Readonly<Record<string, string | string[] | undefined>>): void {
+    // undici ignores an empty one, as if the length of the body were clear; later parsers refuse it
+    if ([headers["transfer-encoding"]].flat().includes("")) this.#fail("network_error")
+    // Informational answers precede the one that counts
+    else if (status >= 200) this.#note(status, headers["retry-after"], headers[refusedHeader])
+  }
+
+  onResponseData(_: unknown, chunk: Uint8Array): void {
+    this.#bodyBytes += chunk.byteLength
+    if (this.#bodyBytes > this.#settings.maxResponseBytes) this.#cutOff()
+  }
+
+  onResponseEnd(): void {
+    if (!this.#end()) return
+    this.#discard()
+    this.#answer(statusErrorCode(this.#status))
+  }
+
+  onResponseError(_: unknown, error: unknown): void {
+    if (!isTransportBug(error)) {
+      this.#fail(attemptErrorCode(error))
+    } else if (this.#end()) {
+      this.#discard()
+      this.#settings.receiver.onDefect(error)
+    }
+  }
+
+  #note(status: number, retryAfter: unknown, refused: unknown): void {
+    this.#status = status
+    if ((status === 429 || status === 503) && typeof retryAfter === "string") {
+      this.#retryAfter = parseRetryAfter(retryAfter, new Date())
+    }
+    if (status >= 400 && status < 500) this.#refused = refusedCode(refused)
+  }
+
+  // Also bytes that are not part of a body: chunk extensions, endless informational answers
+  #checkSize(): void {
+    if (this.#bytes > this.#settings.maxResponseBytes + maxHeaderBytes) this.#cutOff()
+  }
+
+  /** Too much arrived: the status, if there is one, decides. */
+  #cutOff(): void {
+    if (!this.#end()) return
+    this.#discard()
+    this.#answer(this.#status === null ? "response_too_large" : statusErrorCode(this.#status))
+  }
+
+  /** The exchange broke off. A status that is a failure in itself stays; a 2xx counts only once it is complete. */
+  #fail(errorCode: AttemptErrorCode): void {
+    if (!this.#end()) return
+    this.#discard()
+    const byStatus = this.#status === null ? null : statusErrorCode(this.#status)
+    if (byStatus === null) this.#status = null
+    this.#answer(byStatus ?? errorCode)
+  }
+
+  #end(): boolean {
+    if (this.#ended) return false
+    this.#ended = true
+    this.#settings.deadlines.delete(this)
+    return true
+  }
+
+  #discard(): void {
+    if (this.#connection !== null) this.#settings.connections.discard(this.#connection)
+    this.#strict?.giveUp()
+  }
+
+  #answer(code: AttemptErrorCode | null): void {
+    const durationMs = Math.round(performance.now() - this.#startedAt)
+    const errorCode = code === "http_error" ? (this.#refused ?? code) : code
+    const outcome = { httpStatus: this.#status, errorCode, durationMs, retryAfter: this.#retryAfter }
+    this.#settings.receiver.onOutcome(outcome)
+  }
+}
+
+/** The outcome of a complete answer (contract 9.1): only 2xx is a success, and 3xx is not followed. */
+const statusErrorCode = (status: number | null): AttemptErrorCode | null => {
+  if (status === null) return "network_error"
+  if (status >= 200 && status < 300) return null
+  return status >= 300 && status < 400 ? "redirect_refused" : "http_error"
+}

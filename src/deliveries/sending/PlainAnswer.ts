@@ -1,0 +1,185 @@
+/**
+ * Reads the answers that consumers usually give. They are in a narrow part of HTTP/1.1 that all parsers read alike:
+ * one final answer whose head is printable ASCII in lines of the strict form, with one `Content-Length` or plain chunks.
+ *
+ * Anything else is not judged here, but by the parser of `StrictAnswer.ts`, which reads the same bytes from the first. So
+ * this reader needs to know nothing about odd answers, only what is not odd.
+ */
+import { refusedHeaderName } from "../../events/DeliveryHeaders.ts"
+
+/** What is known after some bytes; after `complete` and `unusual` there are no more to be read. */
+export type Reading = "more" | "complete" | "unusual"
+
+const token = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+"
+const lines = `HTTP/1\\.1 [2-5][0-9]{2} [\\x20-\\x7e]*\\r\\n(?:${token}:[\\t\\x20-\\x7e]*\\r\\n)*`
+const wholeHead = new RegExp(`^${lines}\\r\\n`)
+const startOfHead = new RegExp(`^${lines}(?:\\r|${token}(?::[\\t\\x20-\\x7e]*\\r?)?)?$`)
+
+/** A longer head is unusual, in bytes, and one in more pieces: each piece costs another look at all before it. */
+const maxHeadBytes = 8 * 1024
+const maxHeadPieces = 8
+
+const refusedHeader = refusedHeaderName.toLowerCase()
+
+/** The headers that mean something here. What parsers give a meaning to beyond that makes an answer unusual. */
+const knownHeader = new RegExp(
+  `\\r\\n(connection|content-length|keep-alive|proxy-connection|retry-after|${refusedHeader}|transfer-encoding|upgrade):([^\\r]*)`,
+  "gi"
+)
+
+const connectionOptions = /^(?:keep-alive|close|upgrade)(?:, ?(?:keep-alive|close|upgrade))*$/i
+const wholeLength = /^[0-9]{1,9}$/
+const keepAliveSeconds = /timeout=([0-9]{1,9})/
+
+/** The size of a chunk, and what may be its beginning. All but the first follow on the line break after the data. */
+const firstSize = { whole: /^([0-9a-f]{1,6})\r\n/i, start: /^(?:[0-9a-f]{1,6}\r?)?$/i }
+const nextSize = { whole: /^\r\n([0-9a-f]{1,6})\r\n/i, start: /^(?:\r(?:\n(?:[0-9a-f]{1,6}\r?)?)?)?$/i }
+const longestSize = 2 + 6 + 2
+
+/** One answer, as its bytes arrive. */
+export class PlainAnswer {
+  /** From 200 to 599, once the head is known. */
+  status: number | null = null
+  /** How much of the body has arrived, in bytes. */
+  bodyBytes = 0
+  /** Whether the connection may be used again after this answer. */
+  keepsAlive = true
+  /** For how many seconds the consumer keeps the connection open, if it said so. */
+  keepAliveSeconds: number | null = null
+  /** The header of this name. */
+  retryAfter: string | undefined
+  /** The header of `refusedHeaderName`. */
+  refused: string | undefined
+  #length: number | null = null
+  #chunked = false
+  /** What is not yet read: the beginning of the head, or of a chunk's size. */
+  #start = ""
+  /** Bytes to come: of the body, or of the chunk. */
+  #left = 0
+  #size: typeof firstSize | null = firstSize
+  #headPieces = 0
+
+  /** Whether nothing that comes can be unusual. */
+  get isSettled(): boolean {
+    return this.status !== null && !this.#chunked
+  }
+
+  /** Reads on. Each character of `text` is a byte. */
+  read(text: string): Reading {
+    if (this.status === null) return this.#readHead(text)
+    return this.#chunked ? this.#readChunks(text) : this.#readBody(text.length)
+  }
+
+  #readHead(text: string): Reading {
+    const start = this.#start + text
+    const head = wholeHead.exec(start)?.[0]
+    if (head === undefined) {
+      this.#start = start
+      // A header that is only half there is judged as well: what parsers refuse at once must not wait for the rest
+      this.#headPieces += 1
+      const short = start.length < maxHeadBytes && this.#headPieces < maxHeadPieces
+      const plain = short && startOfHead.test(start) && this.#readHeaders(start)
+      return plain ? "more" : "unusual"
+    }
+    if (head.length > maxHeadBytes || !this.#readHeaders(head)) return "unusual"
+    const status = Number(head.slice(9, 12))
+    if (!this.#frame(status)) return "unusual"
+    this.status = status
+    this.#start = ""
+    return this.#chunked ? this.#readChunks(start.slice(head.length)) : this.#readBody(start.length - head.length)
+  }
+
+  /** Whether each has a plain value and occurs once, and the body has one length at most. */
+  #readHeaders(head: string): boolean {
+    let seen = 0
+    knownHeader.lastIndex = 0
+    for (let found = knownHeader.exec(head); found !== null; found = knownHeader.exec(head)) {
+      const [, name = "", value = ""] = found
+      const bit = this.#readHeader(name.toLowerCase(), value.trimStart())
+      if (bit === 0 || (seen & bit) !== 0) return false
+      seen |= bit
+    }
+    return !this.#chunked || this.#length === null
+  }
+
+  /** A bit for the header, 0 if it is unusual. */
+  #readHeader(name: string, value: string): number {
+    switch (name) {
+      case "content-length":
+        this.#length = Number(value)
+        return wholeLength.test(value) ? 1 : 0
+      case "transfer-encoding":
+        this.#chunked = true
+        return value.toLowerCase() === "chunked" ? 2 : 0
+      case "connection":
+        this.keepsAlive = !value.toLowerCase().includes("close")
+        return connectionOptions.test(value) ? 4 : 0
+      case "keep-alive": {
+        const seconds = keepAliveSeconds.exec(value)?.[1]
+        this.keepAliveSeconds = seconds === undefined ? null : Number(seconds)
+        return 8
+      }
+      case "retry-after":
+        this.retryAfter = value
+        return 16
+      case refusedHeader:
+        this.refused = value
+        return 32
+      // An offer, since the answer is final and nothing else was asked for
+      case "upgrade":
+        return 64
+      default:
+        return 0
+    }
+  }
+
+  /** Whether it is clear where the body ends. */
+  #frame(status: number): boolean {
+    if (status === 304) return false
+    if (status === 204) {
+      this.#left = 0
+      return !this.#chunked && (this.#length === null || this.#length === 0)
+    }
+    this.#left = this.#length ?? 0
+    return this.#chunked || this.#length !== null
+  }
+
+  #readBody(bytes: number): Reading {
+    // What comes after the end is no part of it, and nothing that a connection could be used after
+    if (bytes > this.#left) this.keepsAlive = false
+    const read = Math.min(bytes, this.#left)
+    this.bodyBytes += read
+    this.#left -= read
+    return this.#left === 0 ? "complete" : "more"
+  }
+
+  #readChunks(text: string): Reading {
+    let rest = this.#start === "" ? text : this.#start + text
+    this.#start = ""
+    for (;;) {
+      const data = Math.min(this.#left, rest.length)
+      this.bodyBytes += data
+      this.#left -= data
+      if (this.#left > 0) return "more"
+      if (data > 0) rest = rest.slice(data)
+      if (this.#size === null) return this.#readEnd(rest)
+      const size = this.#size.whole.exec(rest)
+      if (size === null) {
+        this.#start = rest
+        return rest.length < longestSize && this.#size.start.test(rest) ? "more" : "unusual"
+      }
+      rest = rest.slice(size[0].length)
+      this.#left = Number.parseInt(size[1] ?? "", 16)
+      this.#size = this.#left === 0 ? null : nextSize
+    }
+  }
+
+  /** The empty line after the last chunk; anything else would be a trailer. */
+  #readEnd(rest: string): Reading {
+    this.#start = rest
+    if (rest === "" || rest === "\r") return "more"
+    if (!rest.startsWith("\r\n")) return "unusual"
+    if (rest.length > 2) this.keepsAlive = false
+    return "complete"
+  }
+}

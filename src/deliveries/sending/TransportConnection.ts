@@ -1,0 +1,228 @@
+/** One guarded connection to a consumer, from the look-up of its name to its close. */
+import { connect as connectTcp, isIP, type LookupFunction, type Socket } from "node:net"
+import { performance } from "node:perf_hooks"
+import { connect as connectTls, type SecureContext } from "node:tls"
+import { Cause, type Context, Effect, Exit, Option, Runtime } from "effect"
+import { type AddressPolicy, isAddressAllowed } from "../../endpoints/AddressPolicy.ts"
+import {
+  bareHostname,
+  type DestinationRefusal,
+  type DestinationUnresolvable,
+  DnsResolver,
+  type ResolvedAddress,
+  resolveDestination
+} from "../../endpoints/DestinationUrl.ts"
+import type { Expiring } from "./Deadlines.ts"
+import { ConnectError, connectErrorCode, TransportBug } from "./TransportError.ts"
+
+/** What connections are made with. */
+export interface ConnectionSettings {
+  readonly resolver: Context.Tag.Service<DnsResolver>
+  /** The runtime in which the resolver runs. */
+  readonly runtime: Runtime.Runtime<never>
+  /** Which certificate authorities are trusted. */
+  readonly secureContext: SecureContext
+}
+
+/** Whom a connection serves. The methods must not throw. */
+export interface ConnectionUser {
+  /** The connection is made, and the request can be written. */
+  readonly onReady: () => void
+  /** Bytes arrived. They are overwritten after the call. */
+  readonly onBytes: (bytes: Buffer) => void
+  /** The other side sends no more. */
+  readonly onEnd: () => void
+  /** The connection broke, or was never made. Nothing follows. */
+  readonly onBroken: (error: Error) => void
+}
+
+/** How long one address may take to connect while there is another to try, in milliseconds. */
+const nextAddressAfterMillis = 500
+
+/** All sockets read into this, one after another: what a socket read is taken out before the next one reads. */
+const readBuffer = Buffer.allocUnsafeSlow(64 * 1024)
+
+/** One connection. It serves one user at a time, and none while it is kept open for reuse. */
+export class Connection implements Expiring {
+  /** Scheme, host and port. */
+  readonly origin: string
+  /** Whether it has served an attempt before. */
+  reused = false
+  user: ConnectionUser | null
+  /** Until when it may be used again, by `performance.now()`; the other side may close it after that. */
+  keptUntil = 0
+  readonly #settings: ConnectionSettings
+  readonly #policy: AddressPolicy
+  readonly #onUnused: () => void
+  #socket: Socket | null = null
+  #destroyed = false
+  #cancelLookup: Runtime.Cancel<unknown, unknown> | null = null
+  #lookedUpAt = performance.now()
+
+  /**
+   * Does nothing before `open`. `onUnused` is called if anything happens to it while it serves nobody: then it can't be
+   * used again.
+   */
+  constructor(
+    origin: string,
+    settings: ConnectionSettings,
+    {
+      onUnused,
+      policy,
+      user
+    }: { readonly policy: AddressPolicy; readonly user: ConnectionUser; readonly onUnused: () => void }
+  ) {
+    this.origin = origin
+    this.#settings = settings
+    this.#policy = policy
+    this.user = user
+    this.#onUnused = onUnused
+  }
+
+  /** Milliseconds since its name was looked up. */
+  get ageMillis(): number {
+    return performance.now() - this.#lookedUpAt
+  }
+
+  /** Whether all that was written has left this process. */
+  get isWritten(): boolean {
+    return this.#socket?.writableLength === 0
+  }
+
+  /** Looks the name up and connects. */
+  open(): void {
+    const url = new URL(this.origin)
+    this.#lookedUpAt = performance.now()
+    this.#cancelLookup = Runtime.runCallback(this.#settings.runtime)(
+      resolveDestination(url.hostname, this.#policy).pipe(Effect.provideService(DnsResolver, this.#settings.resolver)),
+      {
+        onExit: (exit) => {
+          this.#cancelLookup = null
+          if (this.#destroyed) return
+          if (Exit.isSuccess(exit)) this.#connect(url, exit.value)
+          else this.user?.onBroken(resolutionError(exit.cause))
+        }
+      }
+    )
+  }
+
+  /** Writes a request: its head and, unless it is in there as well, its body. */
+  write(head: string, body: Uint8Array | null): void {
+    const socket = this.#socket
+    if (socket === null) return
+    if (body === null) {
+      socket.write(head)
+      return
+    }
+    socket.cork()
+    socket.write(head)
+    socket.write(body)
+    socket.uncork()
+  }
+
+  /** Ends the look-up, the connecting or the exchange that is under way, and closes. Its user hears no more of it. */
+  destroy(): void {
+    this.user = null
+    this.#destroyed = true
+    this.#cancelLookup?.()
+    this.#socket?.destroy()
+  }
+
+  /** It was not used in time. */
+  expire(): void {
+    this.#onUnused()
+  }
+
+  #connect(url: URL, addresses: ReadonlyArray<ResolvedAddress>): void {
+    const secure = url.protocol === "https:"
+    const tcp = { ...tcpOptions(url, addresses), onread: { buffer: readBuffer, callback: this.#onRead } }
+    const socket = secure ? connectTls({ ...tcp, ...tlsOptions(url, this.#settings.secureContext) }) : connectTcp(tcp)
+    this.#socket = socket
+    let connected = false
+    const fail = (error: ConnectError) => {
+      socket.off("error", failed).on("error", () => {})
+      socket.destroy()
+      this.user?.onBroken(error)
+    }
+    const failed = (cause: unknown) =>
+      fail(new ConnectError({ errorCode: connectErrorCode(cause, secure && connected), cause }))
+    const ready = () => {
+      socket.off("error", failed)
+      socket.on("error", (error) => this.#broken(error))
+      socket.on("end", () => this.#ended())
+      socket.on("close", () => this.#ended())
+      this.user?.onReady()
+    }
+    socket.on("error", failed)
+    // Before TLS sends its first byte: nothing is sent to an address that is not allowed
+    socket.prependOnceListener("connect", () => {
+      connected = true
+      const { remoteAddress } = socket
+      if (remoteAddress === undefined) {
+        return fail(new ConnectError({ errorCode: "connection_reset", cause: "closed as soon as it was connected" }))
+      }
+      if (!isAddressAllowed(remoteAddress, this.#policy)) {
+        return fail(new ConnectError({ errorCode: "destination_blocked", cause: "connected to another address" }))
+      }
+      if (!secure) ready()
+    })
+    if (secure) socket.once("secureConnect", ready)
+  }
+
+  readonly #onRead = (count: number, buffer: Uint8Array): boolean => {
+    // Nobody asked for what comes now
+    if (this.user === null) this.#onUnused()
+    else this.user.onBytes(Buffer.from(buffer.buffer, buffer.byteOffset, count))
+    return true
+  }
+
+  #ended(): void {
+    if (this.user !== null) this.user.onEnd()
+    else if (!this.#destroyed) this.#onUnused()
+  }
+
+  #broken(error: Error): void {
+    if (this.user !== null) this.user.onBroken(error)
+    else if (!this.#destroyed) this.#onUnused()
+  }
+}
+
+const resolutionError = (cause: Cause.Cause<DestinationRefusal | DestinationUnresolvable>): Error =>
+  Option.match(Cause.failureOption(cause), {
+    onNone: () => new TransportBug({ cause: Cause.squash(cause) }),
+    onSome: (failure) => {
+      const errorCode = failure._tag === "DestinationRefusal" ? "destination_blocked" : "dns_failure"
+      return new ConnectError({ errorCode, cause: failure })
+    }
+  })
+
+const tcpOptions = (url: URL, addresses: ReadonlyArray<ResolvedAddress>) => ({
+  host: bareHostname(url.hostname),
+  port: Number(url.port === "" ? (url.protocol === "https:" ? 443 : 80) : url.port),
+  lookup: answerWith(addresses),
+  autoSelectFamily: true,
+  autoSelectFamilyAttemptTimeout: nextAddressAfterMillis,
+  noDelay: true
+})
+
+const tlsOptions = (url: URL, secureContext: SecureContext) => {
+  const hostname = bareHostname(url.hostname)
+  return {
+    secureContext,
+    // A name is sent and verified; an address is only verified (it may not be sent)
+    servername: isIP(hostname) === 0 ? hostname : "",
+    ALPNProtocols: ["http/1.1"],
+    // Set explicitly, since an environment variable can turn the default off
+    rejectUnauthorized: true
+  }
+}
+
+/** Used in place of a look-up: the addresses that were checked. */
+const answerWith =
+  (addresses: ReadonlyArray<ResolvedAddress>): LookupFunction =>
+  (hostname, options, callback) => {
+    if (options.all) return callback(null, [...addresses])
+    const [first] = addresses
+    if (first === undefined) return callback(new Error(`no address for ${hostname}`), "", 0)
+    callback(null, first.address, first.family)
+  }

@@ -1,0 +1,67 @@
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { text } from "../../bounds/Text.ts"
+import { errorSchema, RateLimitExceeded, ServiceUnavailable, TestEnvironmentRequired } from "../../errors/Errors.ts"
+import { Authentication } from "../../identity/Authentication.ts"
+import { RequiredPermission } from "../../identity/keys/Permissions.ts"
+import { BooleanFromQuery, OrganizationPath, optional, strict } from "../../kit/Request.ts"
+
+/** A place in a stream. */
+export const StreamPlace = text({
+  min: 1,
+  max: 16,
+  pattern: /^\d+$/,
+  rule: "must be the id of a message of the stream: 1 to 16 digits"
+}).annotations({ description: "The id of the last message that was received, to go on after it" })
+
+/** Query of the stream. */
+export const StreamQuery = strict(
+  Schema.Struct({
+    types: optional(
+      text({
+        min: 1,
+        max: 2000,
+        pattern: /^[a-z0-9_.]+(?:,[a-z0-9_.]+)*$/,
+        rule: "must be event types of the catalog, separated by commas"
+      }).annotations({ description: "Event types, separated by commas. Default: all" })
+    ),
+    after: optional(StreamPlace),
+    follow: optional(
+      BooleanFromQuery.annotations({
+        description: "false ends the stream once everything so far was sent. Default true"
+      })
+    )
+  })
+)
+export type StreamQuery = typeof StreamQuery.Type
+
+/** The media type of server-sent events. */
+export const eventStreamType = "text/event-stream"
+
+/** Whether a request's target is a stream of events. */
+export const isEventStream = (target: string): boolean => /^[^?#]*\/event-stream\/?(?:[?#]|$)/.test(target)
+
+/** The sandbox's events as they come (contract 15.1). */
+export class EventStreamApi extends HttpApiGroup.make("eventStream")
+  .add(
+    HttpApiEndpoint.get("open", "/event-stream")
+      .setPath(OrganizationPath)
+      .setUrlParams(StreamQuery)
+      .addSuccess(
+        HttpApiSchema.Text({ contentType: eventStreamType }).annotations({
+          description: "Server-sent events: the envelopes, one for each message"
+        })
+      )
+      .addError(errorSchema(TestEnvironmentRequired))
+      .annotate(RequiredPermission, "webhook-endpoints:read")
+      .annotate(OpenApi.Summary, "Stream the sandbox's events as server-sent events")
+      .annotate(
+        OpenApi.Description,
+        "Every event of the organization's sandbox from now on, whether or not an endpoint takes it, as `data` of a message without a name. The first message is `ready`; a comment comes at least every 10 seconds. Resume after a break with the last message's id in `Last-Event-ID` or `after`: nothing within the last 24 hours is lost, and events of the last seconds may come again, so deduplicate by their `id`. If the place is older than that, `ready` says `look_back_exceeded`. At most 5 streams per organization and process. It ends when the process stops, when the key is revoked, and after a minute for a signed-in person: resume it. Only in the sandbox."
+      )
+  )
+  .addError(errorSchema(RateLimitExceeded))
+  .addError(errorSchema(ServiceUnavailable))
+  .middleware(Authentication)
+  .prefix("/v2/organizations/:organizationId/integrations")
+  .annotate(OpenApi.Description, "The sandbox's events as a stream, for a developer's machine") {}

@@ -1,0 +1,289 @@
+import type { SqlClient } from "@effect/sql"
+import { Context, Duration, Effect, Layer, type Option, Option as Optional, type Scope, Stream } from "effect"
+import {
+  RateLimitExceeded,
+  ServiceUnavailable,
+  TestEnvironmentRequired,
+  ValidationFailed
+} from "../../errors/Errors.ts"
+import { EventCatalog } from "../../events/EventCatalog.ts"
+import type { PrincipalShape } from "../../identity/Principal.ts"
+import type { OrganizationId } from "../../kit/Ids.ts"
+import { orUnavailable } from "../../storage/Database.ts"
+import { type Beat, makePulse, settledTime } from "./Pulse.ts"
+import { type Micros, makeStreamRepo, type StreamedRow } from "./StreamRepo.ts"
+
+/** How far back a stream can be resumed. In microseconds. */
+export const lookBack = 24 * 3_600_000_000
+
+/** Streams of one organization at once, in one process. */
+export const streamsPerOrganization = 5
+
+/** How often a stream without events says that it is alive: more often than a silent connection is cut. */
+const heartbeat = Duration.seconds(10)
+
+/** How long a signed-in person's stream lasts: when it is resumed, the session and its rights are looked at again. */
+const sessionLifetime = Duration.minutes(1)
+
+/** Events read at once: the most that a stream holds in memory, whatever its reader does. */
+const pageSize = 100
+
+/**
+ * How many ids a stream remembers to leave out. Only a transaction that is open while very many events come lets it get
+ * there: then what that transaction stores may be missed, rather than events be sent again and again.
+ */
+const maxRemembered = 5000
+
+/** The settings of event streams. */
+export interface EventStreamsOptions {
+  /** Streams at once in this process. */
+  readonly eventStreamLimit: number
+}
+
+/** What a caller asks of a stream. */
+export interface OpenStream {
+  /** Types of the catalog; empty: all. */
+  readonly types: ReadonlyArray<string>
+  /** The place to resume at; null: from now on. */
+  readonly after: Micros | null
+  /** Whether the stream goes on once everything so far was sent. */
+  readonly follow: boolean
+  /** Whether the process has begun to stop. */
+  readonly isStopping: () => boolean
+}
+
+/** Streams of an organization's sandbox events (contract 15.1). */
+export class EventStreams extends Context.Tag("connected-payments/deliveries/EventStreams")<
+  EventStreams,
+  {
+    /**
+     * Opens a stream, as the text of server-sent events. It takes a place until the scope closes. It ends by itself when
+     * the process stops, when its key is revoked or expires, and after a minute if a signed-in person has opened it.
+     *
+     * Each event comes at least once. What it reads is pulled: a reader that is slow holds up only itself.
+     */
+    readonly open: (
+      principal: PrincipalShape,
+      options: OpenStream
+    ) => Effect.Effect<
+      Stream.Stream<string>,
+      TestEnvironmentRequired | ValidationFailed | RateLimitExceeded | ServiceUnavailable,
+      Scope.Scope
+    >
+  }
+>() {
+  static readonly layer = (options: EventStreamsOptions): Layer.Layer<EventStreams, never, SqlClient.SqlClient> =>
+    Layer.scoped(EventStreams, make(options))
+}
+
+/** The places of a process. */
+const makePlaces = (limit: number) => {
+  const taken = new Map<OrganizationId, number>()
+  let all = 0
+  const take = (id: OrganizationId) =>
+    Effect.suspend((): Effect.Effect<void, RateLimitExceeded | ServiceUnavailable> => {
+      const own = taken.get(id) ?? 0
+      if (own >= streamsPerOrganization) {
+        return new RateLimitExceeded({
+          message: `The organization has ${streamsPerOrganization} event streams open here, as many as it may have; close one.`,
+          retryAfter: "5 seconds"
+        })
+      }
+      if (all >= limit) {
+        return new ServiceUnavailable({
+          message: "This process has as many event streams as it may have; try again later.",
+          retryAfter: "5 seconds",
+          cause: "As many event streams as EVENT_STREAM_LIMIT allows"
+        })
+      }
+      taken.set(id, own + 1)
+      all += 1
+      return Effect.void
+    })
+  const release = (id: OrganizationId) =>
+    Effect.sync(() => {
+      const own = taken.get(id) ?? 1
+      if (own === 1) taken.delete(id)
+      else taken.set(id, own - 1)
+      all -= 1
+    })
+  return (id: OrganizationId) => Effect.acquireRelease(take(id), () => release(id))
+}
+
+/** A message of the stream. Its id is the place to resume at once this one has been read. */
+const messageOf = (place: Micros, data: string, name?: string): string =>
+  `id: ${place}\n${name === undefined ? "" : `event: ${name}\n`}data: ${data}\n\n`
+
+/** Says that the stream is alive, and how far it has come. */
+const heartbeatAt = (place: Micros): string => `: heartbeat\nid: ${place}\n\n`
+
+const isoOf = (time: Micros): string => new Date(time / 1000).toISOString()
+
+/** How far a stream has read. */
+class Progress {
+  /** Everything older has been sent. */
+  settled: Micros
+  /** Whether there may be more than the last read has found. */
+  behind = true
+  /** The number of the look that was last taken note of. */
+  seen = 0
+  /** What was sent, or is not to be sent, of what is not older than that. */
+  readonly #known = new Map<string, Micros>()
+
+  constructor(settled: Micros, known: ReadonlyArray<Pick<StreamedRow, "id" | "createdAt">>) {
+    this.settled = settled
+    this.#remember(known)
+    this.#settle(settled)
+  }
+
+  get known(): ReadonlyArray<string> {
+    return [...this.#known.keys()]
+  }
+
+  /** Takes note of a page that was read after a look. Returns the page's messages. */
+  advance(rows: ReadonlyArray<StreamedRow>, { number, settled }: Beat): string {
+    this.#remember(rows)
+    this.behind = rows.length === pageSize
+    this.seen = number
+    const placeOf = (time: Micros) => Math.max(this.settled, Math.min(time, settled))
+    const text = rows.map(({ createdAt, payload }) => messageOf(placeOf(createdAt), payload)).join("")
+    this.#settle(this.behind ? placeOf(rows.at(-1)?.createdAt ?? 0) : Math.max(this.settled, settled))
+    return text
+  }
+
+  /** Takes note of a look that has found nothing for the organization. */
+  skip({ number, settledBefore }: Beat): void {
+    this.seen = number
+    this.#settle(Math.max(this.settled, settledBefore))
+  }
+
+  #remember(rows: ReadonlyArray<Pick<StreamedRow, "id" | "createdAt">>): void {
+    for (const { createdAt, id } of rows) this.#known.set(id, createdAt)
+  }
+
+  #settle(time: Micros): void {
+    this.settled = time
+    this.#forget()
+    if (this.#known.size > maxRemembered) {
+      const times = [...this.#known.values()].toSorted((a, b) => b - a)
+      this.settled = times[maxRemembered / 2] ?? time
+      this.#forget()
+    }
+  }
+
+  #forget(): void {
+    for (const [id, createdAt] of this.#known) {
+      if (createdAt < this.settled) this.#known.delete(id)
+    }
+  }
+}
+
+const make = Effect.fnUntraced(function* ({ eventStreamLimit }: EventStreamsOptions) {
+  const repo = yield* makeStreamRepo
+  const pulse = yield* makePulse(repo)
+  const catalog = yield* EventCatalog
+  const takePlace = makePlaces(eventStreamLimit)
+
+  const judge = Effect.fnUntraced(function* ({ environment }: PrincipalShape, { types }: OpenStream) {
+    if (environment !== "sandbox") {
+      return yield* new TestEnvironmentRequired({ message: "Events are streamed in the sandbox only." })
+    }
+    const unknown = types.filter((type) => !catalog.some((entry) => entry.type === type))
+    if (unknown.length > 0) {
+      return yield* new ValidationFailed({
+        message: `types in the query has what is no event type of the catalog: ${unknown.join(", ")}.`,
+        fields: ["types"]
+      })
+    }
+  })
+
+  /** Where a stream begins. Without a place, what is there already is not sent. */
+  const begin = Effect.fnUntraced(function* (organizationId: OrganizationId, after: Micros | null) {
+    const news = yield* repo.news({ keys: [], organizations: [], since: 0 })
+    const settled = settledTime(news)
+    if (after === null) {
+      const known = yield* repo.ids({ organizationId, from: settled, limit: maxRemembered + 1 })
+      return { progress: new Progress(settled, known), exceeded: false }
+    }
+    const earliest = news.now - lookBack
+    return {
+      progress: new Progress(Math.min(Math.max(after, earliest), settled), []),
+      exceeded: after < earliest
+    }
+  }, orUnavailable)
+
+  const open = Effect.fn("EventStreams.open")(function* (principal: PrincipalShape, options: OpenStream) {
+    yield* judge(principal, options)
+    if (options.isStopping()) {
+      return yield* new ServiceUnavailable({ message: "This process is stopping.", retryAfter: "1 second" })
+    }
+    const { author, organizationId } = principal
+    yield* takePlace(organizationId)
+    const keyId = author.kind === "api_key" ? author.id : null
+    const { exceeded, progress } = yield* begin(organizationId, options.after)
+    yield* pulse.join({ organizationId, keyId })
+    const openedAt = performance.now()
+    let wroteAt = openedAt
+
+    /** Whether the stream is over, whatever is still to be sent. */
+    const isOver = (beat: Beat | null): boolean =>
+      options.isStopping() ||
+      (keyId === null
+        ? performance.now() - openedAt > Duration.toMillis(sessionLifetime)
+        : beat?.isRevoked(keyId) === true)
+
+    const read = (beat: Beat) =>
+      repo
+        .read({
+          organizationId,
+          from: progress.settled,
+          types: options.types,
+          except: progress.known,
+          limit: pageSize
+        })
+        .pipe(Effect.map((rows) => progress.advance(rows, beat)))
+
+    /** What the next look brings; empty if nothing. */
+    const look = Effect.suspend(() => {
+      const beat = pulse.latest()
+      // What was settled then is settled now: one look does for many pages
+      if (beat === null || (beat.number === progress.seen && !progress.behind)) return Effect.succeed("")
+      if (!progress.behind && beat.number === progress.seen + 1 && !beat.isActive(organizationId)) {
+        progress.skip(beat)
+        return Effect.succeed("")
+      }
+      return Effect.catchAll(read(beat), (error) =>
+        // The next look tries again
+        Effect.as(Effect.logDebug("Events for a stream can't be read", error), "")
+      )
+    })
+
+    const next: Effect.Effect<string, Option.Option<never>> = Effect.gen(function* () {
+      for (;;) {
+        if (isOver(pulse.latest())) return yield* Effect.fail(Optional.none())
+        const text = yield* look
+        const silent = performance.now() - wroteAt
+        const due = silent >= Duration.toMillis(heartbeat)
+        if (text !== "" || due) {
+          wroteAt = performance.now()
+          return text === "" ? heartbeatAt(progress.settled) : text
+        }
+        if (!progress.behind && !options.follow) return yield* Effect.fail(Optional.none())
+        yield* Effect.timeoutOption(pulse.next, Duration.millis(Duration.toMillis(heartbeat) - silent))
+      }
+    })
+
+    const ready = messageOf(
+      progress.settled,
+      JSON.stringify({
+        resumed: options.after !== null,
+        from: isoOf(progress.settled),
+        look_back_exceeded: exceeded
+      }),
+      "ready"
+    )
+    return Stream.concat(Stream.make(`retry: 1000\n${ready}`), Stream.repeatEffectOption(next))
+  })
+
+  return { open }
+})

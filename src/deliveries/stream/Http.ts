@@ -1,0 +1,47 @@
+import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
+import { Effect, Option, Schema, Stream } from "effect"
+import { takenBy } from "../../bounds/Rules.ts"
+import { ValidationFailed } from "../../errors/Errors.ts"
+import { Principal } from "../../identity/Principal.ts"
+import { BaseApi } from "../../kit/BaseApi.ts"
+import { Stopping } from "../../kit/Stopping.ts"
+import { EventStreamApi, eventStreamType, StreamPlace } from "./Api.ts"
+import { EventStreams } from "./EventStreams.ts"
+
+const isPlace = Schema.is(StreamPlace)
+
+/** The place to resume at. A browser that reconnects sends the header, while the URL stays as it was. */
+const placeOf = (after: string | undefined) =>
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) => {
+    const last = headers["last-event-id"]
+    if (last === undefined || last === "") return Effect.succeed(after === undefined ? null : Number(after))
+    return isPlace(last)
+      ? Effect.succeed(Number(last))
+      : new ValidationFailed({
+          message: `last-event-id in the headers ${takenBy(StreamPlace.ast).words}.`,
+          fields: ["last-event-id"]
+        })
+  })
+
+/** Serves `EventStreamApi`. */
+export const eventStreamHttp = HttpApiBuilder.group(BaseApi.add(EventStreamApi), "eventStream", (handlers) =>
+  Effect.gen(function* () {
+    const streams = yield* EventStreams
+    const stopping = yield* Stopping
+    return handlers.handle("open", ({ urlParams: { after, follow = true, types } }) =>
+      Effect.gen(function* () {
+        const stream = yield* streams.open(yield* Principal, {
+          types: Option.match(Option.fromNullable(types), { onNone: () => [], onSome: (list) => list.split(",") }),
+          after: yield* placeOf(after),
+          follow,
+          isStopping: () => stopping.begun
+        })
+        return HttpServerResponse.stream(Stream.encodeText(stream), {
+          contentType: `${eventStreamType}; charset=utf-8`,
+          // Proxies must neither keep it nor wait for its end
+          headers: { "cache-control": "no-store", "x-accel-buffering": "no" }
+        })
+      })
+    )
+  })
+)

@@ -1,0 +1,103 @@
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Effect } from "effect"
+import type { OrganizationId } from "../../kit/Ids.ts"
+
+/**
+ * A time by the database's clock, in whole microseconds since 1970: exact, and within what a number holds. PostgreSQL's
+ * own precision, so that no event falls between two of them.
+ */
+export type Micros = number
+
+/** An event to stream. */
+export interface StreamedRow {
+  readonly id: string
+  /** When its transaction began, which may be long before others see it. */
+  readonly createdAt: Micros
+  /** The exact text that is sent to endpoints. */
+  readonly payload: string
+}
+
+/** What to read of an organization's sandbox events. */
+export interface ReadStream {
+  readonly organizationId: OrganizationId
+  readonly from: Micros
+  /** Empty: all. */
+  readonly types: ReadonlyArray<string>
+  /** Ids that are left out. */
+  readonly except: ReadonlyArray<string>
+  readonly limit: number
+}
+
+/** What all streams of a process have to know, from time to time. */
+export interface StreamNews {
+  readonly now: Micros
+  /** When the oldest transaction began that was open at that moment, after the statement itself began. */
+  readonly oldest: Micros
+  /** The keys among those asked about that are still good. */
+  readonly goodKeys: ReadonlyArray<string>
+  /** The organizations among those asked about that have events from `since` on. */
+  readonly active: ReadonlyArray<OrganizationId>
+}
+
+/** The SQL of event streams; nobody outside the slice imports this. */
+export const makeStreamRepo = Effect.map(SqlClient.SqlClient, (sql) => {
+  const micros = (time: string) => sql.literal(`floor(extract(epoch FROM ${time}) * 1000000)::float8`)
+  const time = (value: Micros) => sql`(timestamptz 'epoch' + ${value}::float8 * interval '1 microsecond')`
+  const publicId = sql.literal("COALESCE(e.public_id, e.id)")
+  /** From this time on; the second condition, by a process's clock, spares the tables of earlier days. */
+  const since = (value: Micros) => sql`e.created_at >= ${time(value)}
+    AND e.id >= payments.first_id_of((${time(value)} AT TIME ZONE 'UTC')::date - 1)`
+  return {
+    /**
+     * The state of the database for all streams at once. Sessions of roles that this one may not look at are not seen;
+     * those of the service are its own.
+     */
+    news: (of: {
+      /** The ids of keys of the sandbox, by organization. */
+      readonly keys: ReadonlyArray<readonly [id: string, organizationId: OrganizationId]>
+      readonly organizations: ReadonlyArray<OrganizationId>
+      readonly since: Micros
+    }): Effect.Effect<StreamNews, SqlError.SqlError> =>
+      Effect.map(
+        sql<StreamNews>`
+          SELECT ${micros("clock_timestamp()")} AS now, ${micros(`COALESCE((
+              SELECT min(xact_start) FROM pg_stat_activity
+              WHERE datname = current_database() AND backend_type = 'client backend'
+            ), clock_timestamp())`)} AS oldest,
+            ARRAY(
+              SELECT k.id::text
+              FROM unnest(${of.keys.map(([id]) => id)}::uuid[], ${of.keys.map(([, id]) => id)}::uuid[]) AS c (id, organization_id)
+              JOIN payments.api_keys k
+                ON k.organization_id = c.organization_id AND k.environment = 'sandbox' AND k.id = c.id
+              WHERE k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())
+            ) AS "goodKeys",
+            ARRAY(
+              SELECT o.id::text FROM unnest(${of.organizations}::uuid[]) AS o (id)
+              WHERE EXISTS (
+                SELECT 1 FROM payments.events e
+                WHERE e.organization_id = o.id AND e.environment = 'sandbox' AND ${since(of.since)}
+              )
+            ) AS active`,
+        ([row]) => {
+          if (row === undefined) throw new Error("A SELECT without FROM has one row")
+          return row
+        }
+      ),
+
+    /** The next events, in the order of their creation. */
+    read: ({ except, from, limit, organizationId, types }: ReadStream) =>
+      sql<StreamedRow>`
+        SELECT ${publicId} AS id, ${micros("e.created_at")} AS "createdAt", e.payload FROM payments.events e
+        WHERE e.organization_id = ${organizationId} AND e.environment = 'sandbox' AND ${since(from)}
+          AND (cardinality(${types}::text[]) = 0 OR e.type = ANY (${types}::text[]))
+          AND ${publicId} NOT IN (SELECT unnest(${except}::text[]))
+        ORDER BY e.created_at, id LIMIT ${limit}`,
+
+    /** The ids of what is there already, the newest first. */
+    ids: ({ from, limit, organizationId }: Pick<ReadStream, "organizationId" | "from" | "limit">) =>
+      sql<Pick<StreamedRow, "id" | "createdAt">>`
+        SELECT ${publicId} AS id, ${micros("e.created_at")} AS "createdAt" FROM payments.events e
+        WHERE e.organization_id = ${organizationId} AND e.environment = 'sandbox' AND ${since(from)}
+        ORDER BY e.created_at DESC LIMIT ${limit}`
+  }
+})

@@ -1,0 +1,15 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect } from "effect"
+import { Principal } from "../../identity/Principal.ts"
+import { BaseApi } from "../../kit/BaseApi.ts"
+import { EventTriggers } from "./EventTriggers.ts"
+import { EventTriggersApi } from "./TriggersApi.ts"
+
+/** Serves `EventTriggersApi`. */
+export const eventTriggersHttp = HttpApiBuilder.group(BaseApi.add(EventTriggersApi), "eventTriggers", (handlers) =>
+  Effect.map(EventTriggers, ({ trigger }) =>
+    handlers.handle("create", ({ headers, payload }) =>
+      Effect.flatMap(Principal, (principal) => trigger(principal, headers["idempotency-key"], payload.type))
+    )
+  )
+)

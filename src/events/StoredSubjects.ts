@@ -1,0 +1,61 @@
+import { createHash } from "node:crypto"
+import { Predicate } from "effect"
+import type { FilterSubjects, Filters } from "./Filters.ts"
+
+/**
+ * What filters read besides an event's `data`, as it is stored with the event, so that a replay filters as the receipt
+ * did. Metadata can hold anything, a person's data included: of each pair only a hash is stored, which says whether a
+ * filter's pair is among them and nothing else.
+ */
+
+interface StoredSubjects {
+  readonly prices?: ReadonlyArray<string>
+  readonly products?: ReadonlyArray<string>
+  readonly metadata?: ReadonlyArray<string>
+}
+
+/** More would be no sensible sale, and would make the row large: the rest is not stored. */
+const most = 100
+
+/** Hashed with the event's id: the same pair looks different in every event. */
+const hashOf = (eventId: string, key: string, value: string): string =>
+  createHash("sha256").update(`${eventId}\n${key}\n${value}`).digest("base64url").slice(0, 16)
+
+/** The stored form; null if there is nothing to store. */
+export const storeSubjects = (eventId: string, { metadata, priceIds, productIds }: FilterSubjects): string | null => {
+  const stored: StoredSubjects = {
+    ...(priceIds === null ? {} : { prices: priceIds.slice(0, most) }),
+    ...(productIds === null ? {} : { products: productIds.slice(0, most) }),
+    ...(metadata === null
+      ? {}
+      : {
+          metadata: Object.entries(metadata)
+            .slice(0, most)
+            .map(([key, value]) => hashOf(eventId, key, value))
+        })
+  }
+  return Object.values(stored).some(({ length }) => length > 0) ? JSON.stringify(stored) : null
+}
+
+const textsOf = (stored: unknown, name: keyof StoredSubjects): ReadonlyArray<string> | null => {
+  const texts: unknown = Predicate.hasProperty(stored, name) ? stored[name] : null
+  return Array.isArray(texts) ? texts.filter(Predicate.isString) : null
+}
+
+/** The subjects of a stored event as far as these filters read them. */
+export const subjectsFor = (eventId: string, stored: string | null, filters: Filters): FilterSubjects => {
+  const read: unknown = stored === null ? null : JSON.parse(stored)
+  const hashes = textsOf(read, "metadata")
+  return {
+    priceIds: textsOf(read, "prices"),
+    productIds: textsOf(read, "products"),
+    metadata:
+      hashes === null
+        ? null
+        : Object.fromEntries(
+            Object.entries(filters.metadata ?? {}).filter(([key, value]) =>
+              hashes.includes(hashOf(eventId, key, value))
+            )
+          )
+  }
+}

@@ -1,0 +1,27 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { OrganizationId } from "../../kit/Ids.ts"
+import { NoQuery } from "../../kit/Request.ts"
+import { KeyAuthentication } from "../Authentication.ts"
+import { WorkspaceEnvironment } from "../Schemas.ts"
+import { Permission } from "./Permissions.ts"
+
+/** What a key is: where it acts, and what it may do. */
+export const CurrentKey = Schema.Struct({
+  id: Schema.UUID,
+  organizationId: OrganizationId,
+  environment: WorkspaceEnvironment,
+  permissions: Schema.Array(Permission).annotations({ description: "With `*` and other wildcards spelled out" })
+}).annotations({ identifier: "CurrentKey" })
+
+/** The key itself: a program that has nothing else learns its organization here. */
+export class CurrentKeyApi extends HttpApiGroup.make("currentKey")
+  .add(
+    HttpApiEndpoint.get("get", "/identity/api-key")
+      .setUrlParams(NoQuery)
+      .addSuccess(CurrentKey)
+      .annotate(OpenApi.Summary, "Read what the request's own key is: its organization, environment and permissions")
+  )
+  .middleware(KeyAuthentication)
+  .annotateEndpoints(OpenApi.Override, { security: [{ apiKey: [] }] })
+  .annotate(OpenApi.Description, "The request's own API key") {}

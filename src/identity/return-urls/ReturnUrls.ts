@@ -1,0 +1,116 @@
+import { SqlClient } from "@effect/sql"
+import { Context, Effect, Layer } from "effect"
+import { refusal } from "../../bounds/Refusals.ts"
+import { PermissionDenied, ResourceNotFound, type ServiceUnavailable, ValidationFailed } from "../../errors/Errors.ts"
+import type { Environment } from "../../events/Environment.ts"
+import { makeAudit } from "../../kit/Audit.ts"
+import type { Author, Tenant } from "../../kit/Tenant.ts"
+import { orUnavailable, transaction } from "../../storage/Database.ts"
+import { entersEverything, makeMemberships } from "../members/MembershipsRepo.ts"
+
+/** The organization's own pages that payers return to from checkout; null for the operator's. */
+export interface OwnReturnUrls {
+  readonly successUrl: string | null
+  readonly cancelUrl: string | null
+}
+
+/** The pages of an environment, as its members see them. */
+export interface ReturnUrlsShown extends OwnReturnUrls {
+  readonly environment: Environment
+  /** Null if they were never set. */
+  readonly updatedAt: Date | null
+}
+
+const none: OwnReturnUrls = { successUrl: null, cancelUrl: null }
+
+/** Payers of real money return over https; a shop under development may be on a developer's machine. */
+const requireHttps = (environment: Environment, urls: OwnReturnUrls): Effect.Effect<void, ValidationFailed> => {
+  const refused = (["successUrl", "cancelUrl"] as const).filter((field) => /^http:/i.test(urls[field] ?? ""))
+  return environment === "sandbox" || refused.length === 0
+    ? Effect.void
+    : new ValidationFailed(refusal(new Map(refused.map((field) => [field, "must be an https URL in production"]))))
+}
+
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const audit = yield* makeAudit
+  const memberships = yield* makeMemberships
+  const columns = sql.literal(
+    `environment, success_url AS "successUrl", cancel_url AS "cancelUrl", return_urls_updated_at AS "updatedAt"`
+  )
+
+  const find = (tenant: Tenant) =>
+    Effect.map(
+      sql<ReturnUrlsShown>`
+        SELECT ${columns} FROM payments.workspaces
+        WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}`,
+      ([found]) => found
+    )
+
+  const ownOf = Effect.fn("ReturnUrls.ownOf")(function* (tenant: Tenant) {
+    const { cancelUrl, successUrl } = (yield* find(tenant)) ?? none
+    return { successUrl, cancelUrl }
+  }, orUnavailable)
+
+  const get = Effect.fn("ReturnUrls.get")(function* (tenant: Tenant) {
+    return (yield* find(tenant)) ?? { ...none, environment: tenant.environment, updatedAt: null }
+  }, orUnavailable)
+
+  const set = Effect.fn("ReturnUrls.set")(function* (tenant: Tenant, urls: OwnReturnUrls, author: Author) {
+    const { environment, organizationId } = tenant
+    yield* requireHttps(environment, urls)
+    return yield* transaction(sql)(
+      Effect.gen(function* () {
+        yield* memberships.lock(organizationId)
+        const role = yield* memberships.roleOf(organizationId, author)
+        if (!entersEverything(role)) {
+          return yield* new PermissionDenied({ message: "Only owners and admins may set return URLs." })
+        }
+        const before = yield* find(tenant)
+        if (before === undefined) {
+          return yield* new ResourceNotFound({ message: "There is no such organization." })
+        }
+        if (before.successUrl === urls.successUrl && before.cancelUrl === urls.cancelUrl) {
+          return before
+        }
+        const [after] = yield* sql<ReturnUrlsShown>`
+          UPDATE payments.workspaces
+          SET success_url = ${urls.successUrl}, cancel_url = ${urls.cancelUrl}, return_urls_updated_at = now()
+          WHERE organization_id = ${organizationId} AND environment = ${environment}
+          RETURNING ${columns}`
+        yield* audit({
+          organizationId,
+          environment,
+          author,
+          action: "return_urls.updated",
+          targetType: "return_urls",
+          targetId: organizationId
+        })
+        return after ?? before
+      })
+    )
+  }, orUnavailable)
+
+  return { ownOf, get, set }
+})
+
+/** The pages that payers return to from checkout, by organization and environment (contract 4.3). */
+export class ReturnUrls extends Context.Tag("connected-payments/identity/ReturnUrls")<
+  ReturnUrls,
+  {
+    /** The organization's own pages, for its next session. */
+    readonly ownOf: (tenant: Tenant) => Effect.Effect<OwnReturnUrls, ServiceUnavailable>
+    readonly get: (tenant: Tenant) => Effect.Effect<ReturnUrlsShown, ServiceUnavailable>
+    /**
+     * Replaces both pages, for sessions that are created from then on. Only owners and admins may, checked when the change
+     * is made, and the operator. In production they must be https. Audited if anything changes.
+     */
+    readonly set: (
+      tenant: Tenant,
+      urls: OwnReturnUrls,
+      author: Author
+    ) => Effect.Effect<ReturnUrlsShown, PermissionDenied | ResourceNotFound | ValidationFailed | ServiceUnavailable>
+  }
+>() {
+  static readonly layer: Layer.Layer<ReturnUrls, never, SqlClient.SqlClient> = Layer.effect(ReturnUrls, make)
+}

@@ -1,0 +1,71 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import { ReturnUrl, writtenReturnUrl } from "../../bounds/ReturnUrl.ts"
+import {
+  errorSchema,
+  OrganizationAccessDenied,
+  PermissionDenied,
+  ServiceUnavailable,
+  WorkspaceAccessRequired
+} from "../../errors/Errors.ts"
+import { NoQuery, strict } from "../../kit/Request.ts"
+import { SessionAuthentication } from "../Authentication.ts"
+import { WorkspaceEnvironment } from "../Schemas.ts"
+import { bySession } from "../sign-in/SessionApi.ts"
+
+const Shown = Schema.NullOr(Schema.String)
+
+/** The pages that payers return to. */
+export const ReturnUrlsRecord = Schema.Struct({
+  environment: WorkspaceEnvironment,
+  successUrl: Shown.annotations({ description: "After payment; null for the operator's page" }),
+  cancelUrl: Shown.annotations({
+    description: "From a page that was left without paying; null for the operator's page"
+  }),
+  updatedAt: Schema.NullOr(Schema.Date).annotations({ description: "Null if they were never set" })
+}).annotations({ identifier: "ReturnUrls" })
+
+/** A page, or null for the operator's. */
+const Page = (description: string) => Schema.NullOr(ReturnUrl).annotations({ description })
+
+/** Body of `PUT /identity/return-urls`. */
+export const SetReturnUrls = strict(
+  Schema.Struct({
+    successUrl: Page("Where payers go after payment; null for the operator's page"),
+    cancelUrl: Page("Where payers go who leave without paying; null for the operator's page")
+  }).annotations({ identifier: "SetReturnUrls" })
+)
+export type SetReturnUrls = typeof SetReturnUrls.Type
+
+/** The pages as they are sent to the provider. */
+export const writtenReturnUrls = ({ cancelUrl, successUrl }: SetReturnUrls): SetReturnUrls => ({
+  successUrl: successUrl === null ? null : writtenReturnUrl(new URL(successUrl)),
+  cancelUrl: cancelUrl === null ? null : writtenReturnUrl(new URL(cancelUrl))
+})
+
+/** The pages that payers of the signed-in person's organization return to (contract 4.3). */
+export class ReturnUrlsApi extends HttpApiGroup.make("returnUrls")
+  .add(
+    HttpApiEndpoint.get("get", "/identity/return-urls")
+      .setUrlParams(NoQuery)
+      .addSuccess(ReturnUrlsRecord)
+      .annotate(OpenApi.Summary, "Read the selected environment's return URLs")
+  )
+  .add(
+    HttpApiEndpoint.put("set", "/identity/return-urls")
+      .setUrlParams(NoQuery)
+      .setPayload(SetReturnUrls)
+      .addSuccess(ReturnUrlsRecord)
+      .addError(errorSchema(PermissionDenied))
+      .annotate(OpenApi.Summary, "Set the selected environment's return URLs")
+      .annotate(
+        OpenApi.Description,
+        "For owners and admins. Replaces both, for checkout sessions that are created from then on; null means the operator's page. In production they must be https. A page confirms nothing: whoever knows its address can open it."
+      )
+  )
+  .addError(errorSchema(WorkspaceAccessRequired))
+  .addError(errorSchema(OrganizationAccessDenied))
+  .addError(errorSchema(ServiceUnavailable))
+  .middleware(SessionAuthentication)
+  .annotateEndpoints(OpenApi.Override, bySession)
+  .annotate(OpenApi.Description, "Pages that payers return to from checkout") {}

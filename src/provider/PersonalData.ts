@@ -1,0 +1,66 @@
+import { Effect, Predicate } from "effect"
+import { Principal } from "../identity/Principal.ts"
+import type { ProviderObject, ProviderPage } from "./Schemas.ts"
+
+/**
+ * Customers' personal data, which only callers with the permission `customers:read` see (contract 4.14). Objects are
+ * reduced where they are answered, so that another provider behind the port can't forget it.
+ */
+
+/** Fields in which the provider says who paid: what the payer entered, and what the payer's bank knows. */
+const ofPayer: ReadonlySet<string> = new Set([
+  "billing_details",
+  "buyer_id",
+  "cardholder_name",
+  "collected_information",
+  "customer_details",
+  "customer_email",
+  "instructions_email",
+  "masterpass",
+  "payer_email",
+  "payer_id",
+  "payer_name",
+  "receipt_email",
+  "receipt_url",
+  "shipping",
+  "shipping_details",
+  "tax_id",
+  "verified_address",
+  "verified_email",
+  "verified_name",
+  "visa_checkout"
+])
+
+const fieldWithoutPayer = (name: string, part: unknown): readonly [string, unknown] => {
+  // The integrator's own pairs may have any name
+  if (name === "metadata") return [name, part]
+  return [name, ofPayer.has(name) ? null : withoutPayerIn(part)]
+}
+
+const withoutPayerIn = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(withoutPayerIn)
+  return Predicate.isReadonlyRecord(value)
+    ? Object.fromEntries(Object.entries(value).map(([name, part]) => fieldWithoutPayer(name, part)))
+    : value
+}
+
+/** An object with null wherever it would say who paid, in objects within it too. */
+export const withoutPayer = (object: ProviderObject): ProviderObject =>
+  Object.fromEntries(Object.entries(object).map(([name, part]) => fieldWithoutPayer(name, part)))
+
+/** Removes what callers without the permission may not see. */
+type Reduced = (object: ProviderObject) => ProviderObject
+
+const mayRead = Effect.map(Principal, ({ permissions }) => permissions.has("customers:read"))
+
+/** An object as the caller may see it. */
+export const shownTo =
+  (reduced: Reduced) =>
+  (object: ProviderObject): Effect.Effect<ProviderObject, never, Principal> =>
+    Effect.map(mayRead, (whole) => (whole ? object : reduced(object)))
+
+/** A page of objects, each as the caller may see it. */
+export const pageShownTo =
+  (reduced: Reduced) =>
+  (page: ProviderPage): Effect.Effect<ProviderPage, never, Principal> =>
+    Effect.map(mayRead, (whole) => (whole ? page : { ...page, data: page.data.map(reduced) }))

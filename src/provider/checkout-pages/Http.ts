@@ -1,0 +1,45 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect, Schema } from "effect"
+import { Principal } from "../../identity/Principal.ts"
+import { BaseApi } from "../../kit/BaseApi.ts"
+import { Idempotency } from "../../kit/Idempotency.ts"
+import { operationsOf } from "../Operations.ts"
+import { CheckoutPage, CheckoutPagesApi } from "./Api.ts"
+import { CheckoutPages } from "./CheckoutPages.ts"
+
+/** What the operations of `CheckoutPagesApi` do. */
+export const checkoutPagesOperations = Effect.gen(function* () {
+  const pages = yield* CheckoutPages
+  const idempotency = yield* Idempotency
+  return operationsOf(CheckoutPagesApi, {
+    create: ({ headers, payload }) =>
+      Effect.flatMap(Principal, (principal) =>
+        idempotency.runInTransaction(
+          {
+            tenant: principal,
+            key: headers["idempotency-key"],
+            operation: "checkout_pages.create",
+            parameters: payload,
+            encode: Schema.encodeSync(CheckoutPage)
+          },
+          pages.prepareCreate(principal, payload)
+        )
+      ),
+    list: ({ urlParams }) => Effect.flatMap(Principal, (principal) => pages.list(principal, urlParams)),
+    get: ({ path }) => Effect.flatMap(Principal, (principal) => pages.get(principal, path.id)),
+    update: ({ path, payload }) => Effect.flatMap(Principal, (principal) => pages.update(principal, path.id, payload)),
+    delete: ({ path }) => Effect.flatMap(Principal, (principal) => pages.delete(principal, path.id))
+  })
+})
+
+/** Serves `CheckoutPagesApi`. */
+export const checkoutPagesHttp = HttpApiBuilder.group(BaseApi.add(CheckoutPagesApi), "checkoutPages", (handlers) =>
+  Effect.map(checkoutPagesOperations, (operations) =>
+    handlers
+      .handle("create", operations.create)
+      .handle("list", operations.list)
+      .handle("get", operations.get)
+      .handle("update", operations.update)
+      .handle("delete", operations.delete)
+  )
+)

@@ -1,0 +1,206 @@
+import { HttpApiBuilder, type HttpServerRequest, HttpServerResponse } from "@effect/platform"
+import { Duration, Effect, Option } from "effect"
+import { type ApiError, retrySeconds, type ServiceUnavailable, UnsupportedMediaType } from "../../errors/Errors.ts"
+import { BaseApi } from "../../kit/BaseApi.ts"
+import { readBytes } from "../../kit/Body.ts"
+import { clientNetwork } from "../../kit/ClientAddress.ts"
+import { type BucketEmpty, RateLimits } from "../../kit/RateLimit.ts"
+import type { TrustedProxies } from "../../settings/Forms.ts"
+import { CheckoutPages, type FoundPage } from "./CheckoutPages.ts"
+import { PayPagesApi } from "./PayApi.ts"
+import { type Choice, choiceOf, maxFormBytes, readFields } from "./PayForm.ts"
+import { messagePage, type PayPageOptions, payPage } from "./PayPage.ts"
+
+/** How often an address may open pages, and go on from them. */
+const views = { limit: 120, per: Duration.minutes(1) }
+const submissions = { limit: 20, per: Duration.minutes(1) }
+
+/** How often payers of one workspace may go on, so that many addresses can't use up its share at the provider. */
+const sessionsOfWorkspace = { limit: 600, per: Duration.minutes(1) }
+
+/** The settings that payers' pages need. */
+export interface PayPagesOptions {
+  readonly trustedProxies: TrustedProxies
+  /** Whether the service is run locally, where URLs may be http. */
+  readonly mode: "local" | "production"
+}
+
+const isForm = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
+  /^application\/x-www-form-urlencoded\s*(;|$)/i.test(headers["content-type"]?.trim() ?? "")
+
+const pages = (options: PayPageOptions) => ({
+  unknown: messagePage(
+    {
+      status: 404,
+      title: "No such page",
+      text: "There is no page at this address. Check the link, or ask the shop for a new one."
+    },
+    options
+  ),
+
+  tooOften: (retryAfter: Duration.Duration) =>
+    messagePage(
+      {
+        status: 429,
+        title: "Too many requests",
+        text: "There were too many requests from your network. Nothing was charged. Wait a minute, then go back and try again.",
+        headers: { "retry-after": String(retrySeconds(retryAfter)) }
+      },
+      options
+    ),
+
+  /** The page of what is not open; undefined if it is. */
+  closed: ({ active, connected, deleted, environment }: FoundPage) => {
+    const sandbox = environment === "sandbox"
+    if (deleted) {
+      const text = "The shop has removed this page. Nothing can be paid here any more."
+      return messagePage({ status: 410, sandbox, title: "This page is gone", text }, options)
+    }
+    if (!active) {
+      const text = "The shop has closed this page. Nothing can be paid here at the moment."
+      return messagePage({ status: 404, sandbox, title: "This page is closed", text }, options)
+    }
+    const text = "The shop can't take payments at the moment. Nothing was charged. Try again later, or ask the shop."
+    return connected ? undefined : messagePage({ status: 503, sandbox, title: "Not available", text }, options)
+  },
+
+  thanks: ({ environment, successText }: FoundPage) =>
+    messagePage(
+      {
+        status: 200,
+        sandbox: environment === "sandbox",
+        title: "Thank you",
+        text: successText ?? "Your checkout is finished. You can close this page."
+      },
+      options
+    ),
+
+  /** A form that did not come from the page, or can't be read. */
+  unreadable: (page: FoundPage, { status }: ApiError) =>
+    payPage(page, options, {
+      status,
+      alert: "Your choice could not be read. Nothing was charged. Check it and try again.",
+      // The unread rest of a body would be taken for the next request
+      ...(status === 413 ? { headers: { connection: "close" } } : {})
+    }),
+
+  /** A form that the payer has to check. */
+  again: (page: FoundPage, choice: Exclude<Choice, { readonly kind: "chosen" }>) =>
+    choice.kind === "changed"
+      ? payPage(page, options, {
+          status: 409,
+          alert: "The shop has changed this page meanwhile. Nothing was charged. Check it and try again."
+        })
+      : payPage(page, options, { status: 422, alert: choice.alert, entered: choice.entered }),
+
+  /** A session that could not be created. */
+  failed: (page: FoundPage, error: ApiError) => {
+    const temporary = error.status >= 500 || error.status === 429
+    const again = error._tag === "IdempotencyRequestInProgress" || temporary
+    return payPage(page, options, {
+      status: error.status === 404 || error.status === 402 ? 409 : error.status,
+      alert: again
+        ? "The payment page could not be opened: the payment provider did not answer in time. Nothing was charged. Wait a moment and try again."
+        : "This can't be bought at the moment. Nothing was charged. Ask the shop.",
+      headers: error.retryAfter === null ? {} : { "retry-after": String(retrySeconds(error.retryAfter)) }
+    })
+  }
+})
+
+/**
+ * Serves `PayPagesApi`. A form from another site does no harm, so it has no token against that: it reads no cookie and acts
+ * for nobody. All that it can do is what its sender could do as well, create a session that nobody has paid.
+ */
+export const payPagesHttp = (options: PayPagesOptions) =>
+  HttpApiBuilder.group(BaseApi.add(PayPagesApi), "payPages", (handlers) =>
+    Effect.gen(function* () {
+      const checkoutPages = yield* CheckoutPages
+      const limits = yield* RateLimits
+      const pageOptions = { plainHttp: options.mode === "local" }
+      const shown = pages(pageOptions)
+
+      const unavailable = messagePage(
+        {
+          status: 503,
+          title: "Not available",
+          text: "This page is not available at the moment. Nothing was charged. Wait a moment and try again.",
+          headers: { "retry-after": "5" }
+        },
+        pageOptions
+      )
+
+      const limited = (kind: "views" | "submissions") =>
+        Effect.flatMap(clientNetwork(options.trustedProxies), (address) =>
+          kind === "views"
+            ? limits.takeHere(`checkout-page-views:${address}`, views)
+            : limits.take(`checkout-page-submissions:${address}`, submissions)
+        )
+
+      /** Answers for the page of a slug, within the limit of the address; every failure is a page, too. */
+      const onPage = <R>(
+        slug: string,
+        limit: "views" | "submissions",
+        answer: (
+          page: FoundPage
+        ) => Effect.Effect<HttpServerResponse.HttpServerResponse, BucketEmpty | ServiceUnavailable, R>
+      ) =>
+        Effect.zipRight(limited(limit), checkoutPages.find(slug)).pipe(
+          Effect.flatMap(Option.match({ onNone: () => Effect.succeed(shown.unknown), onSome: answer })),
+          Effect.catchTags({
+            BucketEmpty: ({ retryAfter }) => Effect.succeed(shown.tooOften(retryAfter)),
+            ServiceUnavailable: () => Effect.succeed(unavailable)
+          })
+        )
+
+      const pay = (page: FoundPage, { attempt, chosen }: Extract<Choice, { readonly kind: "chosen" }>) =>
+        Effect.gen(function* () {
+          const { environment, organizationId } = page
+          yield* limits.take(`checkout-page-sessions:${organizationId}:${environment}`, sessionsOfWorkspace)
+          return yield* checkoutPages.startSession(page, chosen, attempt).pipe(
+            Effect.map((url) =>
+              HttpServerResponse.empty({
+                status: 303,
+                headers: { location: url, "cache-control": "no-store", "referrer-policy": "no-referrer" }
+              })
+            ),
+            Effect.catchAll((error) =>
+              Effect.as(
+                Effect.logWarning(`A checkout page created no session: ${error.code}`, error.cause).pipe(
+                  Effect.annotateLogs({ organizationId, environment, checkoutPageId: page.id })
+                ),
+                shown.failed(page, error)
+              )
+            )
+          )
+        })
+
+      /** What the payer chose. */
+      const read = Effect.fnUntraced(
+        function* (page: FoundPage, request: HttpServerRequest.HttpServerRequest) {
+          if (!isForm(request)) return yield* new UnsupportedMediaType()
+          return yield* choiceOf(page, yield* readFields(yield* readBytes(request, maxFormBytes)))
+        },
+        // If the sender is gone there is nobody to answer: the edge ends the request
+        Effect.catchTag("RequestError", Effect.die)
+      )
+
+      const goOn = (page: FoundPage, request: HttpServerRequest.HttpServerRequest) =>
+        Effect.matchEffect(read(page, request), {
+          onFailure: (error) => Effect.succeed(shown.unreadable(page, error)),
+          onSuccess: (choice) =>
+            choice.kind === "chosen" ? pay(page, choice) : Effect.succeed(shown.again(page, choice))
+        })
+
+      return handlers
+        .handleRaw("page", ({ path }) =>
+          onPage(path.slug, "views", (page) => Effect.succeed(shown.closed(page) ?? payPage(page, pageOptions)))
+        )
+        .handleRaw("thanks", ({ path }) => onPage(path.slug, "views", (page) => Effect.succeed(shown.thanks(page))))
+        .handleRaw("goOn", ({ path, request }) =>
+          onPage(path.slug, "submissions", (page) => {
+            const closed = shown.closed(page)
+            return closed === undefined ? goOn(page, request) : Effect.succeed(closed)
+          })
+        )
+    })
+  )

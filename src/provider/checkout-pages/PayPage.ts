@@ -1,0 +1,219 @@
+import { createHash } from "node:crypto"
+import { HttpServerResponse } from "@effect/platform"
+import { imagesPath } from "../../images/ImageUrl.ts"
+import { escaped, icon } from "../../kit/Html.ts"
+import type { CheckoutPageItem } from "./Api.ts"
+import type { FoundPage } from "./CheckoutPages.ts"
+import { payStyle } from "./PayStyle.ts"
+
+/** The pages that payers see. What their owners wrote is text in them, never markup; there are no scripts. */
+
+const sha256 = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`
+
+/** How pages may be used. */
+export interface PayPageOptions {
+  /** Whether the provider's page may have an http URL: for a local start, with the emulator. */
+  readonly plainHttp: boolean
+}
+
+/**
+ * Browsers apply `form-action` to where a form's answer redirects, too, and the provider's page may be at a domain of the
+ * shop's own: hence the schemes.
+ */
+const policyOf = ({ plainHttp }: PayPageOptions): string =>
+  [
+    "default-src 'none'",
+    `style-src ${sha256(payStyle)}`,
+    "img-src 'self' data:",
+    `form-action 'self' https:${plainHttp ? " http:" : ""}`,
+    "base-uri 'none'",
+    "frame-ancestors 'none'"
+  ].join("; ")
+
+interface Document {
+  readonly title: string
+  readonly sandbox: boolean
+  readonly status: number
+  readonly headers?: Readonly<Record<string, string>>
+  /** HTML. */
+  readonly content: string
+}
+
+const testNote = `<p class="test" role="note"><strong>Test page.</strong> Nothing is sold here and no real money moves. Do not enter real card data.</p>
+`
+
+const documentOf = (
+  { content, headers, sandbox, status, title }: Document,
+  options: PayPageOptions
+): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.raw(
+    `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>${sandbox ? "Test: " : ""}${escaped(title)}</title>
+<link rel="icon" href="${icon}">
+<style>${payStyle}</style>
+</head>
+<body>
+<main>
+${sandbox ? testNote : ""}${content}
+</main>
+</body>
+</html>
+`,
+    {
+      status,
+      headers: {
+        "content-type": "text/html; charset=utf-8",
+        "content-security-policy": policyOf(options),
+        "cache-control": "no-store",
+        "referrer-policy": "no-referrer",
+        "x-content-type-options": "nosniff",
+        ...headers
+      }
+    }
+  )
+
+/** The currencies whose smallest unit at the provider is not that of ISO 4217: it counts hundredths of them. */
+const hundredths: ReadonlySet<string> = new Set(["isk", "ugx"])
+
+/** A readable amount: `R$15.00` for 1500 brl. */
+export const formatAmount = (amount: number, currency: string): string => {
+  const format = new Intl.NumberFormat("en", { style: "currency", currency: currency.toUpperCase() })
+  const digits = hundredths.has(currency) ? 2 : (format.resolvedOptions().maximumFractionDigits ?? 2)
+  return format.format(amount / 10 ** digits)
+}
+
+const everyPeriod = (recurring: CheckoutPageItem["recurring"]): string => {
+  if (recurring === null) return ""
+  const { interval, intervalCount } = recurring
+  return intervalCount === 1 ? ` every ${interval}` : ` every ${intervalCount} ${interval}s`
+}
+
+const priceOf = ({ currency, recurring, unitAmount }: CheckoutPageItem): string =>
+  unitAmount === null
+    ? `The price is on the next page${recurring === null ? "" : `; it is charged${everyPeriod(recurring)}`}`
+    : `${formatAmount(unitAmount, currency)}${everyPeriod(recurring)}`
+
+/** What a payer entered, and what was wrong with it. */
+export interface Entered {
+  /** By the index of the item, as it was typed. */
+  readonly quantities: ReadonlyMap<number, string>
+  /** By the index of the item: a sentence. */
+  readonly problems: ReadonlyMap<number, string>
+}
+
+const nothingEntered: Entered = { quantities: new Map(), problems: new Map() }
+
+/** The name of an item's field in the form. */
+export const fieldOf = (index: number): string => `q${index}`
+
+const quantityField = (item: CheckoutPageItem, index: number, { problems, quantities }: Entered): string => {
+  const bounds = item.adjustableQuantity
+  if (bounds === null) return `<p>Quantity: ${item.quantity}</p>`
+  const name = fieldOf(index)
+  const problem = problems.get(index)
+  const value = quantities.get(index) ?? String(item.quantity)
+  const words = `${bounds.minimum} to ${bounds.maximum}`
+  return `<label for="${name}">Quantity of ${escaped(item.name)} (${words})</label>
+<input id="${name}" name="${name}" type="number" inputmode="numeric" autocomplete="off" required min="${bounds.minimum}" max="${bounds.maximum}" step="1" value="${escaped(value)}"${
+    problem === undefined ? "" : ` aria-invalid="true" aria-describedby="${name}-problem"`
+  }>${problem === undefined ? "" : `\n<p class="bad" id="${name}-problem">${escaped(problem)}</p>`}`
+}
+
+/** The total, if neither the payer nor the provider decides any part of it. */
+const totalOf = (items: ReadonlyArray<CheckoutPageItem>): string => {
+  const [first] = items
+  const sums = items.map(({ adjustableQuantity, quantity, recurring, unitAmount }) =>
+    adjustableQuantity === null && recurring === null && unitAmount !== null ? unitAmount * quantity : Number.NaN
+  )
+  const total = sums.reduce((sum, one) => sum + one, 0)
+  return first === undefined || !Number.isSafeInteger(total)
+    ? `<p class="soft">The total is on the next page.</p>`
+    : `<p class="total">Total: ${escaped(formatAmount(total, first.currency))}</p>`
+}
+
+/** Changes with what a page sells, so that nobody buys other items than those that they saw. */
+export const versionOf = ({ items }: Pick<FoundPage, "items">): string =>
+  createHash("sha256").update(JSON.stringify(items)).digest("hex").slice(0, 32)
+
+/** The page with its form. */
+export const payPage = (
+  page: FoundPage,
+  options: PayPageOptions,
+  {
+    alert,
+    entered = nothingEntered,
+    headers = {},
+    status = 200
+  }: {
+    readonly status?: number
+    readonly headers?: Readonly<Record<string, string>>
+    /** What went wrong and what to do, above the form. */
+    readonly alert?: string
+    readonly entered?: Entered
+  } = {}
+): HttpServerResponse.HttpServerResponse => {
+  const image =
+    page.imageFile === null
+      ? ""
+      : // Relative, since a proxy may serve the service below a path
+        `<img src="..${imagesPath}/${escaped(page.imageFile)}" alt="${escaped(page.imageAlt)}">\n`
+  const rows = page.items.map(
+    (item, index) => `<li>
+<h2>${escaped(item.name)}</h2>
+<p>${escaped(priceOf(item))}</p>
+${quantityField(item, index, entered)}
+</li>`
+  )
+  return documentOf(
+    {
+      title: page.title,
+      sandbox: page.environment === "sandbox",
+      status,
+      headers,
+      content: `${image}<h1>${escaped(page.title)}</h1>
+${alert === undefined ? "" : `<div class="alert" role="alert"><p>${escaped(alert)}</p></div>\n`}${
+  page.text === null ? "" : `<p class="text">${escaped(page.text)}</p>\n`
+}<form method="post" accept-charset="utf-8">
+<input type="hidden" name="attempt" value="${crypto.randomUUID()}">
+<input type="hidden" name="version" value="${versionOf(page)}">
+<ul>
+${rows.join("\n")}
+</ul>
+${totalOf(page.items)}
+<p><button type="submit">Continue to payment</button></p>
+<p class="soft">You pay on the page of the payment provider, which opens next.${
+        page.allowPromotionCodes ? " Promotion codes are entered there." : ""
+      }</p>
+</form>`
+    },
+    options
+  )
+}
+
+/** A page that only says something. */
+export const messagePage = (
+  message: {
+    readonly title: string
+    readonly text: string
+    readonly sandbox?: boolean
+    readonly status: number
+    readonly headers?: Readonly<Record<string, string>>
+  },
+  options: PayPageOptions
+): HttpServerResponse.HttpServerResponse =>
+  documentOf(
+    {
+      title: message.title,
+      status: message.status,
+      sandbox: message.sandbox ?? false,
+      ...(message.headers === undefined ? {} : { headers: message.headers }),
+      content: `<h1>${escaped(message.title)}</h1>
+<p class="text">${escaped(message.text)}</p>`
+    },
+    options
+  )

@@ -1,0 +1,90 @@
+import { Schema } from "effect"
+import { PrintableText, text } from "../../bounds/Text.ts"
+import { optional } from "../../kit/Request.ts"
+import type { BrokenRule } from "../Schemas.ts"
+
+/**
+ * What the provider's page asks a payer for. It is entered there and kept there: personal data never passes this
+ * service.
+ */
+
+const alphanumeric = (max: number, description: string) =>
+  text({
+    min: 1,
+    max,
+    pattern: /^[a-zA-Z0-9]+$/,
+    rule: `must be 1 to ${max} letters and digits`
+  }).annotations({ description })
+
+const Option = Schema.Struct({
+  label: PrintableText(100).annotations({ description: "What the payer reads" }),
+  value: alphanumeric(100, "What the session has if it is chosen")
+})
+
+const repeated = (values: ReadonlyArray<string>, path: (index: number) => BrokenRule["path"]): Array<BrokenRule> =>
+  values.flatMap((value, index) =>
+    values.indexOf(value) < index ? [{ path: path(index), message: "is there more than once" }] : []
+  )
+
+const CustomField = Schema.Struct({
+  key: alphanumeric(40, "By which you find the answer in the session's `custom_fields`"),
+  label: PrintableText(50).annotations({ description: "What the payer reads" }),
+  type: Schema.Literal("text", "numeric", "dropdown"),
+  optional: optional(
+    Schema.Boolean.annotations({ description: "Whether the payer may leave it empty; default false" })
+  ),
+  options: optional(
+    Schema.Array(Option)
+      .pipe(Schema.minItems(1), Schema.maxItems(50))
+      .annotations({ description: "What a `dropdown` offers, which needs them" })
+  )
+}).pipe(
+  Schema.filter(({ options, type }): Array<BrokenRule> => {
+    if ((type === "dropdown") !== (options !== undefined)) {
+      return [{ path: ["options"], message: "must be there for a `dropdown`, and for no other type" }]
+    }
+    return repeated(options?.map(({ value }) => value) ?? [], (index) => ["options", index, "value"])
+  })
+)
+
+/** The same in answers: every part is there. */
+export const ShownCollection = Schema.Struct({
+  billingAddress: Schema.Boolean.annotations({ description: "Whether a billing address is required" }),
+  phoneNumber: Schema.Boolean.annotations({ description: "Whether a phone number is required" }),
+  customFields: Schema.Array(
+    Schema.Struct({
+      key: Schema.String,
+      label: Schema.String,
+      type: Schema.Literal("text", "numeric", "dropdown"),
+      optional: optional(Schema.Boolean),
+      options: optional(Schema.Array(Schema.Struct({ label: Schema.String, value: Schema.String })))
+    })
+  ).annotations({ description: "Fields of the organization's own" })
+}).annotations({
+  identifier: "CheckoutPageCollection",
+  description: "What the provider's page asks the payer for. The answers are in the checkout session"
+})
+export type ShownCollection = typeof ShownCollection.Type
+
+/** What the payer is asked for besides the payment itself. */
+export const SessionCollection = Schema.Struct({
+  billingAddress: optional(Schema.Boolean.annotations({ description: "Whether a billing address is required" })),
+  phoneNumber: optional(Schema.Boolean.annotations({ description: "Whether a phone number is required" })),
+  customFields: optional(
+    Schema.Array(CustomField)
+      .pipe(
+        Schema.maxItems(3),
+        Schema.filter((fields) =>
+          repeated(
+            fields.map(({ key }) => key),
+            (index) => [index, "key"]
+          )
+        )
+      )
+      .annotations({ description: "Up to 3 fields of your own" })
+  )
+}).annotations({
+  description:
+    "What the provider's page asks the payer for. The answers are in the checkout session, and never pass this service's page"
+})
+export type SessionCollection = typeof SessionCollection.Type

@@ -1,0 +1,92 @@
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Duration, Effect } from "effect"
+import { removePartitions } from "./PartitionRemoval.ts"
+
+/**
+ * The tables of receipts: `payments.receipts` for what came before there were months, and the partitions of
+ * `payments.receipts_by_month`: one for each month in UTC, and `receipts_undated` for those whose time is odd. The view
+ * `payments.all_receipts` reads them all. See migration 0019.
+ */
+
+/** How many months ahead there are tables for. Without one, receipts go to `receipts_undated`: nothing is refused. */
+const monthsAhead = 2
+
+/** How many months before this one are never removed: statements that store receipts name the last one. */
+const lastMonths = 2
+
+/** Adds the tables for this month and the next ones, if they are missing. */
+export const addReceiptMonths: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> = Effect.flatMap(
+  SqlClient.SqlClient,
+  (sql) =>
+    // Adds none twice, since the look and the addition are one statement's
+    Effect.asVoid(sql`
+      SELECT payments.add_receipt_month(wanted::date)
+      FROM generate_series(payments.month_at(0)::timestamp, payments.month_at(${monthsAhead}::int)::timestamp,
+        interval '1 month') AS wanted
+      WHERE wanted::date >= payments.month_of(payments.receipt_months_from())
+        AND NOT EXISTS (SELECT 1 FROM payments.receipt_months m WHERE m.month = wanted::date)`)
+)
+
+/** The advisory lock of the removal of months. */
+const removalLock = 5_190_277_305
+
+/**
+ * Removes the months of which nothing was received for this long: see `removePartitions`. Returns how many were dropped.
+ * Receipts of a month come in its course and until the provider has given its events up, so the last ones count.
+ */
+export const removeReceiptMonths = (
+  keepFor: Duration.Duration
+): Effect.Effect<number, SqlError.SqlError, SqlClient.SqlClient> => {
+  const keptSince = `now() - ${Duration.toMillis(keepFor)} * interval '1 millisecond'`
+  return removePartitions({
+    lock: removalLock,
+    // Not EXISTS, which the planner may turn into a join that reads all receipts
+    forget: `
+      DELETE FROM payments.receipt_months m
+      WHERE m.month < payments.month_at(-${lastMonths})
+        AND (m.month + interval '1 month') AT TIME ZONE 'UTC' < ${keptSince}
+        AND (
+          SELECT 1 FROM payments.receipts_by_month r
+          WHERE r.month = m.month AND r.environment IN ('sandbox', 'production') AND r.received_at >= ${keptSince} LIMIT 1
+        ) IS NULL`,
+    isForgotten: `c.relname ~ '^receipts_[0-9]{6}$'
+      AND NOT EXISTS (SELECT 1 FROM payments.receipt_months m WHERE to_char(m.month, 'YYYYMM') = right(c.relname, 6))`
+  })
+}
+
+/** Outcomes that are rare, and that operators look for among all others: an index has them alone. */
+export const rareOutcomes = ["unlinked", "wrong_mode", "malformed"] as const
+
+const rare = rareOutcomes.map((outcome) => `'${outcome}'`).join(", ")
+
+/** What follows the name of the table in the index of rare outcomes. */
+export const rareReceipts = `(environment, outcome, received_at) WHERE outcome IN (${rare})`
+
+/** The indexes that are built before the migration, each with its table and columns. */
+export const preparedIndexes = [
+  { name: "receipts_rare", on: `payments.receipts ${rareReceipts}` },
+  { name: "audit_log_of_environment", on: "payments.audit_log (organization_id, environment, id)" },
+  { name: "audit_log_of_organization", on: "payments.audit_log (organization_id, id) WHERE environment IS NULL" }
+] as const
+
+/** Runs for each of these indexes. */
+const forIndexes = (
+  run: (sql: SqlClient.SqlClient, index: (typeof preparedIndexes)[number]) => Effect.Effect<unknown, SqlError.SqlError>
+): Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.forEach(preparedIndexes, (index) => run(sql, index), { discard: true })
+  )
+
+/** Undoes the preparation, and what an earlier one has left unfinished. */
+export const abandonReceiptMonths: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> = forIndexes(
+  (sql, { name }) => sql`DROP INDEX CONCURRENTLY IF EXISTS payments.${sql.literal(name)}`
+)
+
+/**
+ * Before migration 0019, and while the service works: builds these indexes, since the migration would block all writes
+ * for as long as it takes to read the tables. Reads receipts once and the audit log twice.
+ */
+export const prepareReceiptMonths: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> = Effect.zipRight(
+  abandonReceiptMonths,
+  forIndexes((sql, { name, on }) => sql`CREATE INDEX CONCURRENTLY ${sql.literal(name)} ON ${sql.literal(on)}`)
+)

@@ -1,0 +1,195 @@
+import { setTimeout as sleep } from "node:timers/promises"
+import { Console, Effect } from "effect"
+import { shardCount } from "../../../src/storage/Shards.ts"
+import { BenchFailed, directoryOfItsOwn } from "../api/Processes.ts"
+import { type Bench, figuresOf } from "../Bench.ts"
+import {
+  addDeliveries,
+  type BenchEndpoint,
+  type Database,
+  emptyQueue,
+  makeEndpoints,
+  processorTimes,
+  startDatabaseIn,
+  startReceiver,
+  startService
+} from "../deliveries/Bed.ts"
+
+/**
+ * One, two and four workers that empty a backlog on one database, and four that do not share the endpoints: in turns in
+ * one run. All of it is on the same processors, so what a delivery costs says more than the rate.
+ */
+
+const endpointCount = 128
+const rounds = 3
+
+/** How many deliveries are made before the measurement, and at least within it. */
+const warmUp = 10_000
+const measured = 30_000
+
+/** More than both, and what is delivered while the bench looks away. */
+const backlog = 60_000
+
+const cases = [
+  { name: "1 worker", workers: 1, shared: true },
+  { name: "2 workers", workers: 2, shared: true },
+  { name: "4 workers", workers: 4, shared: true },
+  { name: "4 workers that share nothing", workers: 4, shared: false }
+] as const
+
+type Case = (typeof cases)[number]
+
+/** A database that counts what each statement costs; that needs a start with the setting. */
+const countingDatabase = Effect.gen(function* () {
+  const directory = yield* directoryOfItsOwn
+  yield* Effect.scoped(
+    Effect.flatMap(startDatabaseIn(directory), ({ query }) =>
+      query("ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements'")
+    )
+  )
+  const database = yield* startDatabaseIn(directory)
+  yield* database.query("CREATE EXTENSION pg_stat_statements")
+  return database
+})
+
+interface ClaimCosts {
+  readonly calls: number
+  readonly millis: number
+  readonly buffers: number
+}
+
+/** What all claims cost so far. */
+const claimCosts = (database: Database) =>
+  Effect.map(
+    database.query(`
+      SELECT COALESCE(sum(calls), 0)::float AS calls, COALESCE(sum(total_exec_time), 0)::float AS millis,
+        COALESCE(sum(shared_blks_hit + shared_blks_read), 0)::float AS buffers
+      FROM pg_stat_statements WHERE query LIKE '%chosen AS MATERIALIZED%'`),
+    ([row]): ClaimCosts => ({
+      calls: Number(row?.["calls"]),
+      millis: Number(row?.["millis"]),
+      buffers: Number(row?.["buffers"])
+    })
+  )
+
+/** Waits until so many workers hold all shards. */
+const untilShared = (database: Database, workers: number) =>
+  Effect.gen(function* () {
+    for (let tries = 0; tries < 300; tries++) {
+      const [row] = yield* database.query(
+        "SELECT count(*)::int AS shards, count(DISTINCT address)::int AS workers FROM payments.cluster_locks"
+      )
+      if (row?.["shards"] === shardCount && row["workers"] === workers) return
+      yield* Effect.promise(() => sleep(100))
+    }
+    return yield* new BenchFailed({ message: `${workers} workers don't share the endpoints` })
+  })
+
+/** Nobody can take part: as if there were no cluster. */
+const withoutSharing = <A, E, R>(database: Database, effect: Effect.Effect<A, E, R>) =>
+  Effect.acquireUseRelease(
+    Effect.zipRight(
+      database.query("ALTER TABLE payments.cluster_runners RENAME TO kept_runners"),
+      database.query("CREATE VIEW payments.cluster_runners AS SELECT now() AS last_heartbeat WHERE false")
+    ),
+    () => effect,
+    () =>
+      Effect.zipRight(
+        database.query("DROP VIEW payments.cluster_runners"),
+        database.query("ALTER TABLE payments.kept_runners RENAME TO cluster_runners")
+      )
+  )
+
+/** A backlog that stands ready beside the queue. */
+const prepare = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>) =>
+  Effect.gen(function* () {
+    yield* emptyQueue(database)
+    yield* database.query("TRUNCATE payments.cluster_runners, payments.cluster_locks")
+    yield* addDeliveries(database, endpoints, backlog)
+    yield* database.query("DROP TABLE IF EXISTS backlog")
+    yield* database.query("CREATE TABLE backlog AS SELECT * FROM payments.delivery_queue")
+    yield* database.query("TRUNCATE payments.delivery_queue")
+    yield* database.query("VACUUM ANALYZE payments.deliveries, payments.events")
+    yield* database.query("CHECKPOINT")
+  })
+
+type Look = Effect.Effect.Success<ReturnType<typeof startReceiver>>["look"]
+
+/** Waits until so many were received; answers how many there were then. */
+const untilReceived = (look: Look, least: number): Effect.Effect<number> =>
+  Effect.flatMap(look, ({ received }) =>
+    received >= least
+      ? Effect.succeed(received)
+      : Effect.zipRight(
+          Effect.promise(() => sleep(50)),
+          untilReceived(look, least)
+        )
+  )
+
+const measure = (
+  database: Database,
+  endpoints: ReadonlyArray<BenchEndpoint>,
+  look: Look,
+  { name, shared, workers }: Case
+) =>
+  Effect.gen(function* () {
+    yield* prepare(database, endpoints)
+    const run = Effect.gen(function* () {
+      const services = yield* Effect.replicateEffect(startService(database, "worker"), workers)
+      if (shared) yield* untilShared(database, workers)
+      const { received } = yield* look
+      yield* database.query("INSERT INTO payments.delivery_queue SELECT * FROM backlog")
+      yield* database.query("SELECT pg_notify('connected_payments_deliveries', 'bench')")
+      const processors = () => services.map(({ pid }) => processorTimes(pid, database))
+      const seenBefore = yield* untilReceived(look, received + warmUp)
+      const [costsBefore, before, startedAt] = [yield* claimCosts(database), processors(), performance.now()]
+      const seenAfter = yield* untilReceived(look, seenBefore + measured)
+      const [costsAfter, after, endedAt] = [yield* claimCosts(database), processors(), performance.now()]
+      const count = seenAfter - seenBefore
+      const calls = costsAfter.calls - costsBefore.calls
+      const service = after.reduce((sum, one, index) => sum + one.service - (before[index]?.service ?? Number.NaN), 0)
+      const postgres = (after[0]?.postgres ?? Number.NaN) - (before[0]?.postgres ?? Number.NaN)
+      const rate = (count / (endedAt - startedAt)) * 1000
+      yield* Console.error(`  ${name}: ${Math.round(rate)}/s`)
+      return {
+        rate,
+        processor: service / count,
+        postgres: postgres / count,
+        claimMillis: (costsAfter.millis - costsBefore.millis) / calls,
+        perClaim: count / calls,
+        buffers: (costsAfter.buffers - costsBefore.buffers) / count
+      }
+    }).pipe(Effect.scoped)
+    return yield* shared ? run : withoutSharing(database, run)
+  })
+
+/** `npm run bench -- workers`. */
+export const workersBench: Bench = {
+  name: "workers",
+  about: "a backlog delivered by one, two and four workers on one database",
+  run: Effect.gen(function* () {
+    yield* Console.error("Starting the database and the receiver…")
+    const database = yield* countingDatabase
+    const receiver = yield* startReceiver(endpointCount)
+    const endpoints = yield* makeEndpoints(database, receiver.urls)
+    const results: Array<ReadonlyArray<Effect.Effect.Success<ReturnType<typeof measure>>>> = []
+    for (let round = 1; round <= Number(process.env["BENCH_ROUNDS"] ?? rounds); round++) {
+      yield* Console.error(`Round ${round}`)
+      results.push(yield* Effect.forEach(cases, (one) => measure(database, endpoints, receiver.look, one)))
+    }
+    return cases.flatMap(({ name }, index) => {
+      const figure = figuresOf(
+        "workers",
+        results.flatMap((round) => round[index] ?? [])
+      )
+      return [
+        figure(name, "rate", "1/s", ({ rate }) => rate),
+        figure(name, "processor_time", "µs each", ({ processor }) => processor),
+        figure(name, "postgres_processor_time", "µs each", ({ postgres }) => postgres),
+        figure(name, "claim_ms", "ms", ({ claimMillis }) => claimMillis),
+        figure(name, "deliveries_per_claim", "", ({ perClaim }) => perClaim),
+        figure(name, "claim_buffers", "each", ({ buffers }) => buffers)
+      ]
+    })
+  })
+}

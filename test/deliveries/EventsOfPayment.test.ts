@@ -1,0 +1,67 @@
+import { SqlClient } from "@effect/sql"
+import { describe, expect, it } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { makeEventsRepo } from "../../src/deliveries/api/EventsRepo.ts"
+import { firstIdAt, OrganizationId } from "../../src/kit/Ids.ts"
+import { databaseLayer } from "../../src/storage/Database.ts"
+import { createMigratedDatabase } from "../harness/TestDatabase.ts"
+import { backdatePartitions } from "../storage/AgedDays.ts"
+
+const tenant = {
+  organizationId: OrganizationId.make("0199c0de-0000-7000-8000-000000000001"),
+  environment: "sandbox"
+} as const
+
+/** How many days have events, and how many each. */
+const days = 10
+const perDay = 2_000
+
+describe("the events of a payment", () => {
+  it.scopedLive("are found by the index of each day, however many events there are", () =>
+    Effect.gen(function* () {
+      const database = yield* createMigratedDatabase
+      const connected = databaseLayer({ url: database.url, poolSize: 2, statementTimeout: "15 seconds" })
+      const sql = Context.get(yield* Layer.build(connected), SqlClient.SqlClient)
+      for (const statement of backdatePartitions(days)) yield* sql.unsafe(statement)
+      const today = Math.floor(Date.now() / 86_400_000) * 86_400_000
+      for (let ago = 0; ago < days; ago += 1) {
+        const day = new Date(today - ago * 86_400_000)
+        yield* sql`SELECT payments.add_day(${day.toISOString().slice(0, 10)}::date)`
+        // Each payment has two events, and one of three events has none
+        yield* sql`
+          INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload)
+          SELECT ${tenant.organizationId}, ${tenant.environment}, substr(${firstIdAt(day.getTime())}::text, 1, 24) || lpad(to_hex(n), 12, '0'),
+            'svc_evt_' || md5(n || 'of' || ${ago}::text), 'payment.succeeded',
+            '{"type":"payment.succeeded","data":{' || CASE n % 3 WHEN 0 THEN '"payment_id":null'
+              ELSE '"payment_id":"pi_' || ${ago}::text || '_' || n / 3 || '"' END || '}}'
+          FROM generate_series(0, ${perDay - 1}::int) AS n`
+      }
+      const repo = yield* Effect.provideService(makeEventsRepo, SqlClient.SqlClient, sql)
+      for (const statistics of ["without statistics", "with statistics"]) {
+        if (statistics === "with statistics") yield* sql`ANALYZE payments.events`
+        const [row] = yield* sql<{ "QUERY PLAN": ReadonlyArray<unknown> }>`
+          EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${repo.page(tenant, { payment_id: "pi_7_300" }, undefined, 11)}`
+        const plan = JSON.stringify(row?.["QUERY PLAN"])
+        const indexes = [...plan.matchAll(/"Index Name":"([^"]+)"/g)].map(([, name]) => name)
+        expect([
+          statistics,
+          new Set(indexes).size,
+          indexes.filter((name) => !/payment_id|nullif|expr/.test(name ?? ""))
+        ]).toEqual([statistics, indexes.length, []])
+        expect(indexes.length).toBeGreaterThanOrEqual(days)
+        expect(plan).not.toContain('"Rows Removed by Filter":1')
+        const found = yield* repo.list(tenant, { payment_id: "pi_7_300" }, undefined, 11)
+        expect(found.map(({ payload }) => JSON.parse(payload).data)).toEqual([
+          { payment_id: "pi_7_300" },
+          { payment_id: "pi_7_300" }
+        ])
+        const [newest, older] = found
+        expect(String(newest?.key) > String(older?.key)).toBe(true)
+        expect(yield* repo.list(tenant, { payment_id: "pi_7_300" }, newest?.key, 11)).toEqual([older])
+        expect(yield* repo.list(tenant, { payment_id: "pi_7_300", type: "payment.failed" }, undefined, 11)).toEqual([])
+      }
+      const stranger = { ...tenant, organizationId: OrganizationId.make("0199c0de-0000-7000-8000-000000000002") }
+      expect(yield* repo.list(stranger, { payment_id: "pi_7_300" }, undefined, 11)).toEqual([])
+    })
+  )
+})

@@ -1,0 +1,192 @@
+import { expect, layer } from "@effect/vitest"
+import { Context, Duration, Effect, Exit, Layer, Option, Scope } from "effect"
+import { type ClaimedDelivery, queueStart } from "../../src/deliveries/sending/Claim.ts"
+import { ClaimingForOthers } from "../../src/deliveries/sending/ClaimingForOthers.ts"
+import { Cluster, type Membership } from "../../src/storage/Cluster.ts"
+import { databaseLayer } from "../../src/storage/Database.ts"
+import { allShards, type Shards, sizeOf } from "../../src/storage/Shards.ts"
+import { eventually } from "../harness/Eventually.ts"
+import { createMigratedDatabase } from "../harness/TestDatabase.ts"
+import { claimFrom, type Endpoint, idle, QueueBench } from "./QueueBench.ts"
+
+/** Three parts of the whole. */
+const parts: ReadonlyArray<Shards> = [0x55555555, 0x22222222, ~0x77777777]
+
+const emptyBench = Effect.tap(QueueBench, ({ reset }) => reset)
+
+const shardOf = (endpoint: Endpoint) =>
+  Effect.flatMap(QueueBench, ({ sql }) =>
+    Effect.map(
+      sql<{ shard: number }>`SELECT uuid_hash(${endpoint.id}::uuid) & 31 AS shard`,
+      ([row]) => 1 << (row?.shard ?? 0)
+    )
+  )
+
+/** Two endpoints in different shards. */
+const twoEndpoints = Effect.gen(function* () {
+  const { makeEndpoint } = yield* QueueBench
+  const one = yield* makeEndpoint
+  const own = yield* shardOf(one)
+  let other = yield* makeEndpoint
+  while ((yield* shardOf(other)) === own) other = yield* makeEndpoint
+  return { one, own, other }
+})
+
+/** What a worker with these shards takes of the others', look after look until one finds something. */
+const takenOfOthers = Effect.fnUntraced(function* (shards: Shards) {
+  const { queues } = yield* QueueBench
+  const begun: Array<ClaimedDelivery> = []
+  let looks = 0
+  const claiming = new ClaimingForOthers({
+    options: { lease: Duration.seconds(15), concurrency: 64, concurrencyPerEndpoint: 16 },
+    queue: {
+      ...queues[0],
+      claim: (options) => {
+        looks += 1
+        return queues[0].claim(options)
+      }
+    },
+    attempts: { *lanes() {}, caps: () => new Map() },
+    begin: (deliveries) => Effect.sync(() => void begun.push(...deliveries)),
+    shards: () => shards,
+    room: () => 64,
+    leftOut: () => []
+  })
+  yield* eventually(
+    "something of the others'",
+    Effect.map(claiming.claim, (found) => (found > 0 ? Option.some(found) : Option.none()))
+  )
+  return { begun: begun.map(({ id }) => id), looks }
+})
+
+layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("claims of shards", (it) => {
+  it.effect("take everything between them, and each what belongs to its own", () =>
+    Effect.gen(function* () {
+      const { makeEndpoint, queues, seed } = yield* emptyBench
+      const endpoints = yield* Effect.replicateEffect(makeEndpoint, 60)
+      for (const endpoint of endpoints) yield* seed(endpoint, { count: 2 })
+      for (const look of ["oldest", "newest"] as const) {
+        const claims = yield* Effect.forEach(parts, (shards) => claimFrom(queues[0], { ...idle, look, shards }))
+        const seen = claims.map((claimed) => new Set(claimed.map(({ endpointId }) => endpointId)))
+        expect(seen.reduce((sum, { size }) => sum + size, 0)).toBe(60)
+        expect(new Set(seen.flatMap((ids) => [...ids])).size).toBe(60)
+        for (const ids of seen) expect(ids.size).toBeGreaterThan(0)
+        for (const claimed of claims) {
+          expect(claimed).toHaveLength(new Set(claimed.map(({ endpointId }) => endpointId)).size * 2)
+          yield* queues[0].release(claimed, Duration.zero)
+        }
+      }
+    })
+  )
+
+  it.effect("leave to others what came due just now, and take what they have left for a second", () =>
+    Effect.gen(function* () {
+      const { queues, seed } = yield* emptyBench
+      const { one, other, own } = yield* twoEndpoints
+      yield* seed(one, { dueInSeconds: -5 })
+      yield* seed(other)
+      const [left] = yield* seed(other, { dueInSeconds: -2 })
+      const claimed = yield* claimFrom(queues[0], { ...idle, look: "overdue", shards: ~own, readAtMost: 10 })
+      expect(claimed.map(({ id }) => id)).toEqual([left])
+    })
+  )
+
+  it.effect("say where a look ended that has read as much as it may", () =>
+    Effect.gen(function* () {
+      const { queues, seed } = yield* emptyBench
+      const { one, other, own } = yield* twoEndpoints
+      for (let age = 20; age > 10; age--) yield* seed(one, { dueInSeconds: -age })
+      const [left] = yield* seed(other, { dueInSeconds: -5 })
+      let from = queueStart
+      const looks: Array<number> = []
+      for (let look = 0; look < 5; look++) {
+        const claim = yield* queues[0].claim({ ...idle, look: "overdue", shards: ~own, readAtMost: 4, from })
+        looks.push(claim.deliveries.length)
+        if (claim.reached === null) {
+          expect(claim.deliveries.map(({ id }) => id)).toEqual([left])
+          break
+        }
+        expect(claim.deliveries).toEqual([])
+        from = claim.reached
+      }
+      expect(looks).toEqual([0, 0, 0, 1])
+    })
+  )
+})
+
+layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a worker with room", (it) => {
+  it.effect("serves a shard that nobody holds, behind thousands of its own that came due at the same moment", () =>
+    Effect.gen(function* () {
+      const { seed } = yield* emptyBench
+      const { one, other, own } = yield* twoEndpoints
+      yield* seed(one, { count: 9000, dueInSeconds: -10 })
+      const [left] = yield* seed(other, { dueInSeconds: -2 })
+      const { begun, looks } = yield* takenOfOthers(own)
+      expect(begun).toEqual([left])
+      expect(looks).toBeLessThanOrEqual(4)
+    })
+  )
+
+  it.effect("looks for nothing of others' while it holds all shards", () =>
+    Effect.gen(function* () {
+      const { seed } = yield* emptyBench
+      const { one } = yield* twoEndpoints
+      yield* seed(one, { dueInSeconds: -10 })
+      const failed = yield* Effect.either(Effect.timeout(takenOfOthers(allShards), "200 millis"))
+      expect(failed._tag).toBe("Left")
+    })
+  )
+})
+
+layer(Layer.empty, { excludeTestServices: true, timeout: "60 seconds" })("workers on one database", (it) => {
+  it.scoped("share the shards, and share them anew as one comes, leaves or ends", () =>
+    Effect.gen(function* () {
+      const { url } = yield* createMigratedDatabase
+      const join = Effect.gen(function* () {
+        const scope = yield* Scope.make()
+        yield* Effect.addFinalizer(() => Scope.close(scope, Exit.void))
+        const built = yield* Layer.build(Layer.provide(Cluster.layer, databaseLayer({ url, poolSize: 1 }))).pipe(
+          Scope.extend(scope)
+        )
+        const changes: Array<Shards> = []
+        const cluster = Context.get(built, Cluster)
+        // Before it joins, as a process does
+        const leftToOthers = yield* cluster.keepHouse("house")
+        const membership: Membership = yield* cluster
+          .join({ lease: Duration.seconds(6), onChange: () => void changes.push(membership.shards()) })
+          .pipe(Scope.extend(scope))
+        return { ...membership, changes, cluster, leftToOthers, end: Scope.close(scope, Exit.void) }
+      })
+      const sharedBy = (...workers: ReadonlyArray<Membership>) =>
+        eventually(
+          `shards that ${workers.length} share`,
+          Effect.sync(() => {
+            const held = workers.map(({ shards }) => shards())
+            const whole = held.reduce((all, shards) => all | shards, 0) === allShards
+            const once = held.reduce((sum, shards) => sum + sizeOf(shards), 0) === 32
+            return whole && once ? Option.some(held.map(sizeOf)) : Option.none()
+          })
+        )
+      const [one, two] = yield* Effect.all([join, join], { concurrency: 2 })
+      // Until it knows better, each looks after everything
+      expect([one.shards(), two.shards()]).toEqual([allShards, allShards])
+      for (const size of yield* sharedBy(one, two)) expect(size).toBeGreaterThan(8)
+      expect(one.changes.at(-1)).toBe(one.shards())
+      // One of them does what one should do; a process that only watches leaves it to them
+      const led = yield* Effect.all([one.cluster.keepHouse("house"), two.cluster.keepHouse("house")])
+      expect(led.toSorted()).toEqual([false, true])
+      // Nobody who takes part has other tasks
+      expect(yield* one.cluster.keepHouse("other")).toBe(false)
+
+      const three = yield* join
+      expect(three.shards()).toBe(allShards)
+      expect([one.leftToOthers, two.leftToOthers, three.leftToOthers]).toEqual([false, false, true])
+      for (const size of yield* sharedBy(one, two, three)) expect(size).toBeGreaterThan(5)
+      yield* one.leave
+      yield* sharedBy(two, three)
+      yield* two.end
+      yield* sharedBy(three)
+      expect(yield* three.cluster.keepHouse("house")).toBe(false)
+    })
+  )
+})

@@ -1,0 +1,40 @@
+import { describe, expect, it } from "@effect/vitest"
+import { FastCheck } from "effect"
+import { type FilterSubjects, passes } from "../../src/events/Filters.ts"
+import { storeSubjects, subjectsFor } from "../../src/events/StoredSubjects.ts"
+
+const id = `svc_evt_${"0".repeat(64)}`
+const word = FastCheck.constantFrom("a", "b", "c")
+const words = FastCheck.uniqueArray(word, { maxLength: 3 })
+const pairs = FastCheck.dictionary(word, word, { maxKeys: 3 })
+const subjects = FastCheck.record({
+  priceIds: FastCheck.option(words),
+  productIds: FastCheck.option(words),
+  metadata: FastCheck.option(pairs)
+})
+const filters = FastCheck.record({ prices: words, products: words, metadata: pairs }, { requiredKeys: [] })
+
+describe("stored subjects", () => {
+  it("let through exactly what the subjects themselves do", () => {
+    FastCheck.assert(
+      FastCheck.property(subjects, filters, (of: FilterSubjects, wanted) => {
+        const read = subjectsFor(id, storeSubjects(id, of), wanted)
+        expect(passes(wanted, { data: {}, subjects: read })).toBe(passes(wanted, { data: {}, subjects: of }))
+      })
+    )
+  })
+
+  it("hold no metadata, and the same pair differently in each event", () => {
+    const of = { priceIds: null, productIds: null, metadata: { customer: "Ana Souza" } }
+    const stored = storeSubjects(id, of)
+    expect(stored).not.toMatch(/customer|Ana|Souza/)
+    expect(storeSubjects(`svc_evt_${"1".repeat(64)}`, of)).not.toBe(stored)
+  })
+
+  it("are none if there is nothing to filter by, and of earlier versions' events", () => {
+    const nothing = { priceIds: null, productIds: null, metadata: null }
+    expect(storeSubjects(id, nothing)).toBeNull()
+    expect(storeSubjects(id, { priceIds: [], productIds: [], metadata: {} })).toBeNull()
+    expect(subjectsFor(id, null, { metadata: { a: "b" } })).toEqual(nothing)
+  })
+})

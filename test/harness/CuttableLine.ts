@@ -1,0 +1,63 @@
+import { connect, createServer, type Socket } from "node:net"
+import { Effect, type Scope } from "effect"
+
+/** A network between a client and a server, which can be cut. */
+export interface CuttableLine {
+  readonly url: string
+  /** How many connections are open. */
+  readonly open: () => number
+  /** Cuts every connection; new ones are refused until `mend`. */
+  readonly cut: () => void
+  readonly mend: () => void
+}
+
+/** Listens on loopback and passes everything on to the server; it ends with the scope. */
+export const cuttableLine = (target: string): Effect.Effect<CuttableLine, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.async<CuttableLine & { readonly close: () => void }>((resume) => {
+      const sockets = new Set<Socket>()
+      let isCut = false
+      const server = createServer((client) => {
+        if (isCut) {
+          client.destroy()
+          return
+        }
+        const { hostname, port } = new URL(target)
+        const onward = connect({ host: hostname, port: Number(port) })
+        sockets.add(client)
+        const end = () => {
+          sockets.delete(client)
+          client.destroy()
+          onward.destroy()
+        }
+        client.on("error", end).on("close", end)
+        onward.on("error", end).on("close", end)
+        client.pipe(onward)
+        onward.pipe(client)
+      })
+      const cutAll = () => {
+        for (const socket of sockets) socket.destroy()
+      }
+      server.listen(0, "127.0.0.1", () => {
+        const address = server.address()
+        resume(
+          Effect.succeed({
+            url: `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`,
+            open: () => sockets.size,
+            cut: () => {
+              isCut = true
+              cutAll()
+            },
+            mend: () => {
+              isCut = false
+            },
+            close: () => {
+              server.close()
+              cutAll()
+            }
+          })
+        )
+      })
+    }),
+    ({ close }) => Effect.sync(close)
+  )
