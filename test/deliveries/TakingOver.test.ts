@@ -18,7 +18,7 @@ const subscribed = Effect.fnUntraced(function* (url: string) {
 const leases = (endpointId: string) =>
   Effect.flatMap(
     TestService,
-    ({ sql }) => sql<{ leased: boolean; attempts: number; sinceItWasStored: boolean }>`
+    ({ sql }) => sql<{ leased: boolean; attempts: number; sinceItWasStored: boolean | null }>`
       SELECT lease IS NOT NULL AS leased, attempt_count AS attempts, claimed_at = created_at AS "sinceItWasStored"
       FROM payments.delivery_queue WHERE endpoint_id = ${endpointId} ORDER BY created_at, id`
   )
@@ -60,11 +60,13 @@ onService(settings)("a new delivery", (it) => {
       const consumer = yield* makeConsumer
       const release = consumer.hold()
       const { endpoint, tenant } = yield* subscribed(consumer.url)
-      for (let n = 1; n <= 3; n += 1) yield* notify(notification(tenant.accountId))
+      const three = Array.from({ length: 3 }, () => notify(notification(tenant.accountId)))
+      yield* Effect.all(three, { concurrency: "unbounded" })
       yield* eventuallyTrue("two in flight", () => consumer.received.length === 2)
-      const [first, second, third] = yield* leases(endpoint.id)
-      expect([first, second]).toEqual([fromItsStart, fromItsStart])
-      expect(third).toMatchObject({ leased: false, attempts: 0 })
+      // A claim that began before the first two were stored may have taken the third by now: then it waits in the worker
+      const stored = yield* leases(endpoint.id)
+      expect(stored.map(({ sinceItWasStored }) => sinceItWasStored === true).sort()).toEqual([false, true, true])
+      expect(consumer.received).toHaveLength(2)
       release()
       yield* eventuallyTrue("the third", () => consumer.received.length === 3, 15_000)
       expect(new Set(consumer.received.map(({ headers }) => headers["service-delivery-id"])).size).toBe(3)

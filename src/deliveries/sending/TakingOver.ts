@@ -1,4 +1,4 @@
-import { Duration, type Effect } from "effect"
+import { Duration, Effect } from "effect"
 import type { EndpointId } from "../../kit/Ids.ts"
 import type { Recipient } from "../../publishing/HandOver.ts"
 import type { Attempts } from "./Attempts.ts"
@@ -47,7 +47,6 @@ export const takingOver = ({ attempts, begin, claiming, held, options, run }: Ta
     },
     release,
     take: (deliveries, { id: lease, leasedAt, storedAt }) => {
-      for (const { endpointId } of deliveries) release(endpointId)
       const claimed = deliveries.map((delivery) => ({
         ...delivery,
         lease,
@@ -56,7 +55,11 @@ export const takingOver = ({ attempts, begin, claiming, held, options, run }: Ta
         createdAt: storedAt,
         claimedAt: storedAt
       }))
-      run(begin(claimed, leasedAt, false))
+      // Until the attempts are counted, the places reserved for them are: their destination may have to be loaded
+      const releaseAll = Effect.sync(() => {
+        for (const { endpointId } of deliveries) release(endpointId)
+      })
+      run(Effect.ensuring(begin(claimed, leasedAt, false), releaseAll))
     }
   }
 }
