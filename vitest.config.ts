@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config"
+import SecondTries from "./test/harness/SecondTries.ts"
 import { SlowFirst } from "./test/harness/SlowFirst.ts"
 
 export default defineConfig({
@@ -16,6 +17,9 @@ export default defineConfig({
     isolate: false,
     setupFiles: ["test/harness/freshTestMethods.ts", "test/harness/sameProperties.ts"],
     sequence: { sequencer: SlowFirst },
+    // See SecondTries: what passes only when repeated is named at the end
+    retry: 1,
+    reporters: ["default", new SecondTries()],
     // Bounds for a busy machine; on a quiet one no test comes near
     testTimeout: 60_000,
     hookTimeout: 120_000

@@ -1,10 +1,13 @@
 import { defineConfig } from "vitest/config"
+import SecondTries from "./test/harness/SecondTries.ts"
 
 /** The engine under faults: real processes that are killed, a database that is stopped. One file at a time: each has the machine to itself. */
 export default defineConfig({
   test: {
     include: ["test/faults/**/*.test.ts"],
     fileParallelism: false,
+    retry: 1,
+    reporters: ["default", new SecondTries()],
     testTimeout: 120_000,
     hookTimeout: 120_000
   }
