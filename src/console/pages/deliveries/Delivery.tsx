@@ -1,0 +1,100 @@
+import { Link, useParams } from "wouter-preact"
+import { call } from "../../api/Call.ts"
+import { Badge } from "../../components/Badge.tsx"
+import { JsonView } from "../../components/Code.tsx"
+import { Id } from "../../components/Id.tsx"
+import { Loaded } from "../../components/Lists.tsx"
+import { Notice } from "../../components/Notice.tsx"
+import { Facts, Page, Section } from "../../components/Page.tsx"
+import { Time } from "../../components/Time.tsx"
+import { useQuery } from "../../state/Query.ts"
+import { useWorkspace } from "../../state/Session.ts"
+import { AttemptTimeline } from "./AttemptTimeline.tsx"
+import { meaningOf } from "./attemptErrors.ts"
+import { DeliveryState } from "./DeliveryState.tsx"
+import { durationText } from "./durations.ts"
+import { Resend } from "./Resend.tsx"
+import { automaticAttempts, type DeliveryDetail } from "./timeline.ts"
+
+/** How often a delivery is read again: often while something happens to it. */
+const pollMillis = (delivery: DeliveryDetail | undefined): number => (delivery?.state === "queued" ? 1500 : 15_000)
+
+const Shown = ({ delivery }: { readonly delivery: DeliveryDetail }) => {
+  const { environment, path } = useWorkspace()
+  const destination = useQuery(`${environment}/endpoints/list`, (signal) => call("endpoints", "list", {}, { signal }))
+  const name = destination.data?.data.find(({ id }) => id === delivery.endpointId)?.name
+  const meaning =
+    delivery.lastErrorCode === null ? undefined : meaningOf(delivery.lastErrorCode, delivery.lastHttpStatus)
+  const took = delivery.attempts.at(-1)?.durationMs ?? null
+  return (
+    <>
+      {meaning === undefined || delivery.state === "delivered" ? null : (
+        <Notice tone={delivery.state === "failed" ? "problem" : "warning"} title={meaning.label}>
+          <p>
+            {meaning.meaning} {meaning.remedy}
+          </p>
+          {delivery.state === "queued" && delivery.nextAttemptAt !== null ? (
+            <p>
+              The next attempt is made <Time at={delivery.nextAttemptAt} relative />.
+            </p>
+          ) : null}
+        </Notice>
+      )}
+      <Section title="Delivery" actions={<DeliveryState delivery={delivery} />}>
+        <Facts
+          items={[
+            ["Event", <Link href={path(`/events/${delivery.eventId}`)} key="event">{delivery.type}</Link>],
+            ["Event id", <Id value={delivery.eventId} key="id" />],
+            [
+              "Destination",
+              name === undefined ? (
+                destination.data === undefined ? (
+                  "…"
+                ) : (
+                  "Deleted destination"
+                )
+              ) : (
+                <Link href={path(`/destinations/${delivery.endpointId}`)} key="destination">
+                  {name}
+                </Link>
+              )
+            ],
+            ["Delivery id", <Id value={delivery.id} key="delivery" />],
+            ["Created", <Time at={delivery.createdAt} key="created" />],
+            ["Finished", delivery.finishedAt === null ? null : <Time at={delivery.finishedAt} key="finished" />],
+            ["Last answer", delivery.lastHttpStatus === null ? null : `HTTP ${delivery.lastHttpStatus}`],
+            ["Took", took === null ? null : durationText(took)],
+            ["Attempts", `${delivery.attemptCount}, of which ${automaticAttempts} at most are automatic`]
+          ]}
+        />
+        <Resend delivery={delivery} />
+      </Section>
+      <Section title="Attempts">
+        <AttemptTimeline delivery={delivery} />
+      </Section>
+      <Section
+        title="Event"
+        lead="The body as it is sent. The receiver verifies its signature over exactly these bytes, without the line breaks that make it readable here."
+      >
+        <JsonView value={delivery.event} />
+      </Section>
+    </>
+  )
+}
+
+/** One delivery: what happened, what comes next, and what was sent. */
+export default function Delivery() {
+  const { environment, path } = useWorkspace()
+  const { id = "" } = useParams()
+  const key = `${environment}/deliveries/one/${id}`
+  const first = useQuery(key, (signal) => call("deliveries", "get", { path: { id } }, { signal }))
+  return (
+    <Page
+      title={first.data?.type ?? "Delivery"}
+      back={{ href: path("/deliveries"), label: "Deliveries" }}
+      actions={first.data?.test === true ? <Badge tone="neutral">Test event</Badge> : null}
+    >
+      <Loaded query={first}>{(delivery) => <Shown delivery={delivery} />}</Loaded>
+    </Page>
+  )
+}
