@@ -7,7 +7,7 @@ export { ApiError } from "./ApiError.ts"
 export type { AnswerOf, GroupName, OperationName, RequestOf } from "./Types.ts"
 
 /** Names the workspace of a request, so that two tabs of one session never mix their environments. */
-const workspaceHeader = "workspace-environment"
+const workspaceHeader = "service-workspace"
 
 /** What the session module tells this one: whose organization fills the paths, and whom to tell that it has ended. */
 const session: { organizationId: string | undefined; onEnd: () => void } = {
