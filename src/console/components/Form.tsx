@@ -2,7 +2,7 @@ import { type ComponentChildren, createContext } from "preact"
 import { useContext, useEffect, useMemo, useRef } from "preact/hooks"
 import type { ApiError } from "../api/ApiError.ts"
 import { ErrorNote } from "./Notice.tsx"
-import { reasonFor } from "./Reasons.ts"
+import { concerns, reasonFor } from "./Reasons.ts"
 
 /** What the fields of a form know of the refusal of its last submission. */
 interface Refusal {
@@ -21,9 +21,14 @@ export const useRefusal = (name: string): string | undefined => {
   return error === undefined ? undefined : reasonFor(error, name, labels)
 }
 
+/** Whether every refused field is one that shows its reason itself. */
+const isCovered = ({ fields }: ApiError, names: ReadonlyMap<string, number>): boolean =>
+  fields.length > 0 && fields.every((field) => [...names.keys()].some((name) => concerns(field, name)))
+
 /**
- * A form. A refusal of the API is shown at the fields that it names, if they are there, and otherwise above the buttons
- * with the request id to quote; the first refused field gets the focus.
+ * A form, which must not be inside of another one. A refusal of the API is shown at the fields that
+ * it names, if they are there, and otherwise above the buttons, with the request id to quote; the first refused field
+ * gets the focus.
  */
 export const Form = (props: {
   readonly onSubmit: () => void
@@ -69,7 +74,7 @@ export const Form = (props: {
         }}
       >
         {props.children}
-        {error === undefined ? null : <ErrorNote error={error} />}
+        {error === undefined ? null : <ErrorNote error={error} labels={labels} atFields={isCovered(error, names.current)} />}
         {props.actions === undefined ? null : <div class="form-actions">{props.actions}</div>}
       </form>
     </RefusalContext.Provider>

@@ -27,7 +27,19 @@ const waitInWords = (seconds: number): string =>
   seconds < 90 ? `${seconds} second${seconds === 1 ? "" : "s"}` : `${Math.ceil(seconds / 60)} minutes`
 
 /** A failed call: what the service said, when a repeat makes sense, and the request id to quote. */
-export const ErrorNote = ({ error, retry }: { readonly error: ApiError; readonly retry?: (() => void) | undefined }) => (
+export const ErrorNote = ({
+  atFields = false,
+  error,
+  labels = {},
+  retry
+}: {
+  readonly error: ApiError
+  readonly retry?: (() => void) | undefined
+  /** How to name fields, by the API's names. */
+  readonly labels?: Readonly<Record<string, string>> | undefined
+  /** Whether the fields themselves say what is wrong with them. */
+  readonly atFields?: boolean
+}) => (
   <div role="alert">
     <Notice
       tone="problem"
@@ -39,7 +51,7 @@ export const ErrorNote = ({ error, retry }: { readonly error: ApiError; readonly
         )
       }
     >
-      <p>{inWords(error.message, {})}</p>
+      <p>{atFields ? "Check what is marked above." : inWords(error.message, labels)}</p>
       {error.retryAfterSeconds === null ? null : <p>Try again in {waitInWords(error.retryAfterSeconds)}.</p>}
       {error.requestId === null ? null : (
         <p class="notice-request">

@@ -10,7 +10,7 @@ export const inWords = (message: string, labels: Readonly<Record<string, string>
   message.replaceAll(/`([^`]*)`/g, (_, name: string) => labels[name] ?? name)
 
 /** Whether a refused field is the one of this name or a part of it. */
-const concerns = (refused: string, name: string): boolean => refused === name || refused.startsWith(`${name}.`)
+export const concerns = (refused: string, name: string): boolean => refused === name || refused.startsWith(`${name}.`)
 
 /** Why the API refused a field; undefined if it did not name it. */
 export const reasonFor = (
