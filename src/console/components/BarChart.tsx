@@ -20,6 +20,8 @@ export interface BarChartProps {
   readonly labels: ReadonlyArray<string>
   /** A value in words, such as "R$15.00". */
   readonly format: (value: number) => string
+  /** A shorter form for the axis, such as "R$1.2K". Default: `format`. */
+  readonly formatTick?: ((value: number) => string) | undefined
 }
 
 const height = 168
@@ -50,7 +52,7 @@ const sum = (values: ReadonlyArray<number>): number => values.reduce((total, val
  * A stacked bar chart. The line above it names the series with the values of the column under the pointer, or of the one
  * that the arrow keys have reached; otherwise with their sums. A table has the same for those who don't see the picture.
  */
-export const BarChart = ({ format, labels, series, title }: BarChartProps) => {
+export const BarChart = ({ format, formatTick = format, labels, series, title }: BarChartProps) => {
   const { ref, width } = useWidth()
   const [active, setActive] = useState<number | null>(null)
   const id = useId()
@@ -58,7 +60,7 @@ export const BarChart = ({ format, labels, series, title }: BarChartProps) => {
   const columns = stackedParts(series, labels.length)
   const y = valueScale(highest(columns), height)
   const ticks = ticksOf(y)
-  const left = Math.max(...ticks.map((tick) => format(tick).length)) * characterWidth + 8
+  const left = Math.max(...ticks.map((tick) => formatTick(tick).length)) * characterWidth + 8
   const x = columnScale(labels.length, width - left)
   const labelled = labelledColumns(
     labels.length,
@@ -98,7 +100,7 @@ export const BarChart = ({ format, labels, series, title }: BarChartProps) => {
               <g key={tick} transform={`translate(0 ${y(tick)})`}>
                 <line class="bars-grid" x2={width - left} />
                 <text class="bars-text" x={-8} dy="0.32em" text-anchor="end">
-                  {format(tick)}
+                  {formatTick(tick)}
                 </text>
               </g>
             ))}

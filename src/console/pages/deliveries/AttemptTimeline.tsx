@@ -1,5 +1,6 @@
 import { Time } from "../../components/Time.tsx"
 import { meaningOf } from "./attemptErrors.ts"
+import { Countdown } from "./Countdown.tsx"
 import { durationText } from "./durations.ts"
 import { type DeliveryDetail, type TimelineStep, timelineOf } from "./timeline.ts"
 
@@ -22,7 +23,7 @@ const AttemptPoint = ({ step }: { readonly step: AttemptStep }) => {
           Attempt {attempt.number}: {meaning?.label ?? outcomeWords[outcome]}
         </b>
         {meaning === undefined && attempt.httpStatus !== null ? <span>HTTP {attempt.httpStatus}</span> : null}
-        <Time at={attempt.startedAt} />
+        <Time at={attempt.startedAt} exact />
       </p>
       <p class="timeline-detail">
         {attempt.durationMs === null ? null : <>took {durationText(attempt.durationMs)} · </>}
@@ -45,7 +46,7 @@ const OtherPoint = ({ step }: { readonly step: Exclude<TimelineStep, AttemptStep
         <li class="timeline-step">
           <p class="timeline-head">
             <b>Created</b>
-            <Time at={step.at} />
+            <Time at={step.at} exact />
           </p>
         </li>
       )
@@ -55,9 +56,9 @@ const OtherPoint = ({ step }: { readonly step: Exclude<TimelineStep, AttemptStep
           <p class="timeline-head">
             <b>
               Attempt {step.number}
-              {step.manual ? ", the re-send," : null} is made <Time at={step.at} relative />
+              {step.manual ? ", the re-send," : null} is made <Countdown to={step.at} />
             </b>
-            <Time at={step.at} />
+            <Time at={step.at} exact />
           </p>
         </li>
       )
@@ -66,7 +67,7 @@ const OtherPoint = ({ step }: { readonly step: Exclude<TimelineStep, AttemptStep
         <li class={`timeline-step timeline-${step.state} timeline-end`}>
           <p class="timeline-head">
             <b>{step.state === "delivered" ? "Delivered" : "Failed for good"}</b>
-            <Time at={step.at} />
+            <Time at={step.at} exact />
           </p>
         </li>
       )

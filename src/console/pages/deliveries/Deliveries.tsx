@@ -1,8 +1,9 @@
 import { call } from "../../api/Call.ts"
 import { ButtonLink } from "../../components/Button.tsx"
 import { SelectField } from "../../components/Field.tsx"
-import { Empty, Filters, Pages } from "../../components/Lists.tsx"
+import { Empty, Pages } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
+import { Filters } from "../../components/Tabs.tsx"
 import { usePages, useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { useUrlState } from "../../state/UrlState.ts"
@@ -36,7 +37,7 @@ export default function Deliveries() {
   const none = destinations.data?.data.length === 0
   return (
     <Page title="Deliveries" lead="Every event on its way to a destination, with the outcome of its last attempt. New ones appear by themselves.">
-      <Filters {...(filtered ? { onClear: () => setFilters(noFilters) } : {})}>
+      <Filters onClear={filtered ? () => setFilters(noFilters) : undefined}>
         <SelectField
           name="destination"
           label="Destination"

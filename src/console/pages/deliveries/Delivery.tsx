@@ -2,8 +2,8 @@ import { Link, useParams } from "wouter-preact"
 import { call } from "../../api/Call.ts"
 import { Badge } from "../../components/Badge.tsx"
 import { JsonView } from "../../components/Code.tsx"
-import { Id } from "../../components/Id.tsx"
-import { Loaded } from "../../components/Lists.tsx"
+import { Id } from "../../components/Copy.tsx"
+import { Loaded } from "../../components/Loaded.tsx"
 import { Notice } from "../../components/Notice.tsx"
 import { Facts, Page, Section } from "../../components/Page.tsx"
 import { Time } from "../../components/Time.tsx"
@@ -11,13 +11,12 @@ import { useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { AttemptTimeline } from "./AttemptTimeline.tsx"
 import { meaningOf } from "./attemptErrors.ts"
+import { Countdown } from "./Countdown.tsx"
 import { DeliveryState } from "./DeliveryState.tsx"
 import { durationText } from "./durations.ts"
 import { Resend } from "./Resend.tsx"
 import { automaticAttempts, type DeliveryDetail } from "./timeline.ts"
-
-/** How often a delivery is read again: often while something happens to it. */
-const pollMillis = (delivery: DeliveryDetail | undefined): number => (delivery?.state === "queued" ? 1500 : 15_000)
+import { useDelivery } from "./useDelivery.ts"
 
 const Shown = ({ delivery }: { readonly delivery: DeliveryDetail }) => {
   const { environment, path } = useWorkspace()
@@ -35,7 +34,7 @@ const Shown = ({ delivery }: { readonly delivery: DeliveryDetail }) => {
           </p>
           {delivery.state === "queued" && delivery.nextAttemptAt !== null ? (
             <p>
-              The next attempt is made <Time at={delivery.nextAttemptAt} relative />.
+              The next attempt is made <Countdown to={delivery.nextAttemptAt} />.
             </p>
           ) : null}
         </Notice>
@@ -44,7 +43,7 @@ const Shown = ({ delivery }: { readonly delivery: DeliveryDetail }) => {
         <Facts
           items={[
             ["Event", <Link href={path(`/events/${delivery.eventId}`)} key="event">{delivery.type}</Link>],
-            ["Event id", <Id value={delivery.eventId} key="id" />],
+            ["Event id", <Id value={delivery.eventId} full key="id" />],
             [
               "Destination",
               name === undefined ? (
@@ -59,7 +58,7 @@ const Shown = ({ delivery }: { readonly delivery: DeliveryDetail }) => {
                 </Link>
               )
             ],
-            ["Delivery id", <Id value={delivery.id} key="delivery" />],
+            ["Delivery id", <Id value={delivery.id} full key="delivery" />],
             ["Created", <Time at={delivery.createdAt} key="created" />],
             ["Finished", delivery.finishedAt === null ? null : <Time at={delivery.finishedAt} key="finished" />],
             ["Last answer", delivery.lastHttpStatus === null ? null : `HTTP ${delivery.lastHttpStatus}`],
@@ -84,17 +83,16 @@ const Shown = ({ delivery }: { readonly delivery: DeliveryDetail }) => {
 
 /** One delivery: what happened, what comes next, and what was sent. */
 export default function Delivery() {
-  const { environment, path } = useWorkspace()
+  const { path } = useWorkspace()
   const { id = "" } = useParams()
-  const key = `${environment}/deliveries/one/${id}`
-  const first = useQuery(key, (signal) => call("deliveries", "get", { path: { id } }, { signal }))
+  const query = useDelivery(id)
   return (
     <Page
-      title={first.data?.type ?? "Delivery"}
+      title={query.data?.type ?? "Delivery"}
       back={{ href: path("/deliveries"), label: "Deliveries" }}
-      actions={first.data?.test === true ? <Badge tone="neutral">Test event</Badge> : null}
+      actions={query.data?.test === true ? <Badge tone="neutral">Test event</Badge> : null}
     >
-      <Loaded query={first}>{(delivery) => <Shown delivery={delivery} />}</Loaded>
+      <Loaded query={query}>{(delivery) => <Shown delivery={delivery} />}</Loaded>
     </Page>
   )
 }

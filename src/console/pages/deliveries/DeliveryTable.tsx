@@ -3,6 +3,7 @@ import { Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
 import { useWorkspace } from "../../state/Session.ts"
 import { resultText } from "./attemptErrors.ts"
+import { Countdown } from "./Countdown.tsx"
 import { DeliveryState } from "./DeliveryState.tsx"
 import type { Delivery } from "./timeline.ts"
 
@@ -34,7 +35,7 @@ export const DeliveryTable = ({ caption, deliveries, destinations }: DeliveryTab
           resultText(delivery.lastErrorCode, delivery.lastHttpStatus) ?? "—",
           delivery.state === "queued" && delivery.nextAttemptAt !== null ? (
             <span key="attempts">
-              {delivery.attemptCount}, next <Time at={delivery.nextAttemptAt} relative />
+              {delivery.attemptCount}, next <Countdown to={delivery.nextAttemptAt} />
             </span>
           ) : (
             String(delivery.attemptCount)
