@@ -44,6 +44,8 @@ import { inboundHttp } from "../inbound/Http.ts"
 import { Stopping } from "../kit/Stopping.ts"
 import { mcpHttp } from "../mcp/Http.ts"
 import { type PayPagesOptions, payPagesHttp } from "../provider/checkout-pages/PayHttp.ts"
+import { accountConnectionHttp } from "../provider/connecting/Http.ts"
+import { type AccountPagesOptions, accountPagesHttp } from "../provider/connecting/PagesHttp.ts"
 import { providerHttp } from "../provider/Http.ts"
 import { makeReadiness } from "../storage/Readiness.ts"
 import { checkoutReturnPages } from "./CheckoutPages.ts"
@@ -77,7 +79,8 @@ const withBody: ReadonlySet<string> = new Set(
 export type HttpOptions = Omit<AuthenticationOptions, "permissionOf" | "takesBody"> &
   AdmissionOptions &
   EdgeOptions &
-  PayPagesOptions & { readonly http: ImageBounds }
+  PayPagesOptions &
+  AccountPagesOptions & { readonly http: ImageBounds }
 
 const groups = (options: HttpOptions) => {
   const authentication = {
@@ -106,6 +109,8 @@ const groups = (options: HttpOptions) => {
     invitationHttp(options),
     keysHttp,
     returnUrlsHttp,
+    accountConnectionHttp,
+    accountPagesHttp(options),
     currentKeyHttp,
     inboundHttp,
     healthHttp

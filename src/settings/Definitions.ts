@@ -19,7 +19,7 @@ import {
 } from "./Forms.ts"
 import { imageStore } from "./ImageStoreSettings.ts"
 import { masterKeys } from "./MasterKeys.ts"
-import { providerCredentials } from "./ProviderCredentials.ts"
+import { oauthClientId, providerCredentials } from "./ProviderCredentials.ts"
 import { group, optional, setting } from "./Setting.ts"
 
 /**
@@ -77,6 +77,8 @@ export const definitions = {
   provider: group({
     sandbox: providerCredentials("sandbox"),
     production: providerCredentials("production"),
+    sandboxOauthClientId: oauthClientId("sandbox"),
+    productionOauthClientId: oauthClientId("production"),
     apiUrl: optional("PROVIDER_API_URL", httpUrl, {
       unset: "the provider's",
       about: "another address of the provider's API, such as an emulator's",
