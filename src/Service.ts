@@ -70,6 +70,7 @@ export interface ServiceOptions {
     | "trustedTraceParents"
     | "trustedOrigins"
     | "mode"
+    | "console"
     | "smtpUrl"
     | "mailFrom"
     | "receiptRetention"
@@ -195,17 +196,19 @@ export const servicesWithProviderLayer = <E, R>(
  */
 export const apiLayer = (options: EmbeddedOptions) =>
   Layer.unwrapEffect(
-    Effect.map(
-      Effect.promise(() => Promise.all([import("./http/Http.ts"), import("./http/Server.ts")])),
-      ([{ httpLayer }, { serverLayer }]) =>
-        Layer.provideMerge(
-          httpLayer({
-            ...options.settings,
-            trustedOrigins: new Set([new URL(options.publicUrl).origin, ...options.settings.trustedOrigins])
-          }),
-          serverLayer({ ...options.settings, ...options.settings.http })
-        )
-    )
+    Effect.gen(function* () {
+      const [{ httpLayer }, { serverLayer }, { consoleUrlOf }] = yield* Effect.promise(() =>
+        Promise.all([import("./http/Http.ts"), import("./http/Server.ts"), import("./http/console/Source.ts")])
+      )
+      return Layer.provideMerge(
+        httpLayer({
+          ...options.settings,
+          consoleUrl: options.settings.console ? yield* consoleUrlOf(options.publicUrl) : null,
+          trustedOrigins: new Set([new URL(options.publicUrl).origin, ...options.settings.trustedOrigins])
+        }),
+        serverLayer({ ...options.settings, ...options.settings.http })
+      )
+    })
   )
 
 /** The settings that the worker needs. */

@@ -49,6 +49,7 @@ import { type AccountPagesOptions, accountPagesHttp } from "../provider/connecti
 import { providerHttp } from "../provider/Http.ts"
 import { makeReadiness } from "../storage/Readiness.ts"
 import { checkoutReturnPages } from "./CheckoutPages.ts"
+import { consolePages } from "./console/Console.ts"
 import { type EdgeOptions, edge } from "./Edge.ts"
 import { frontPage } from "./FrontPage.ts"
 import { servingUntraced } from "./RequestSpan.ts"
@@ -149,13 +150,15 @@ type RequestContext = HttpServer.HttpServer | HttpRouter.HttpRouter.DefaultServi
 
 /**
  * Serves the whole HTTP surface on the `HttpServer` in its context: the API, the inbound entries, `/openapi.json`, the
- * guides at `/docs`, the event schemas, health, checkout pages at `/pay`, the page at `/` and the pages that payers return to.
+ * guides at `/docs`, the event schemas, health, checkout pages at `/pay`, the console, the page at `/` and the pages that
+ * payers return to.
  */
 export const httpLayer = (options: HttpOptions) =>
   served.pipe(
     Layer.provide(documentPages),
     Layer.provide(checkoutReturnPages),
-    Layer.provide(frontPage),
+    Layer.provide(frontPage(options)),
+    Layer.provide(consolePages(options)),
     Layer.provide(mcpHttp(options)),
     Layer.provide(eventSchemaPages),
     Layer.provide(guidePages),

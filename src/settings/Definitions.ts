@@ -177,6 +177,10 @@ export const definitions = {
     about:
       "further origins, comma-separated, whose pages may act for a signed-in person and read the answers (CORS, on `/v2` and `/identity`); their host must belong to the site of `PUBLIC_URL`, since browsers send the session's cookie nowhere else"
   }),
+  console: setting("CONSOLE", flag, {
+    default: true,
+    about: "whether the console, the pages for people, is served at `/console`"
+  }),
   imageMegabytesPerHour: setting("IMAGE_MEGABYTES_PER_HOUR", whole({ min: 5, max: 1_000_000 }), {
     default: 250,
     about: "product images that an organization may upload in an hour, per environment"
