@@ -73,7 +73,7 @@ const makeUseRecorder = Effect.gen(function* () {
 })
 
 /** The session of a request's cookie, within its rate limit; the cookie is renewed when the session is extended. */
-const makeSessionAdmission = Effect.gen(function* () {
+export const makeSessionAdmission = Effect.gen(function* () {
   const sessions = yield* Sessions
   const { admit, policies, refuse } = yield* Admissions
   const invalid = () => new SessionInvalid()
