@@ -12,6 +12,7 @@ import { Queue } from "./deliveries/sending/Queue.ts"
 import { observeQueue } from "./deliveries/sending/QueueMetrics.ts"
 import { Transport } from "./deliveries/sending/Transport.ts"
 import { workerLayer } from "./deliveries/sending/Worker.ts"
+import { DailyCounts, dailyCountsLayer } from "./deliveries/statistics/DailyCounts.ts"
 import { EventStreams } from "./deliveries/stream/EventStreams.ts"
 import { EventTriggers } from "./deliveries/stream/EventTriggers.ts"
 import { DnsResolver } from "./endpoints/DestinationUrl.ts"
@@ -104,6 +105,7 @@ export type Services =
   | Endpoints
   | SyntheticTests
   | Deliveries
+  | DailyCounts
   | Recoveries
   | EventStreams
   | EventTriggers
@@ -173,6 +175,7 @@ export const servicesWithProviderLayer = <E, R>(
     Endpoints.layer({ limit: endpointLimit, allowLocalDestinations, destinationNetworks }),
     SyntheticTests.layer,
     Deliveries.layer,
+    DailyCounts.layer,
     Recoveries.layer,
     EventStreams.layer(options.settings),
     Layer.provide(EventTriggers.layer, Idempotency.layer),
@@ -238,8 +241,8 @@ export const deliveryLayer = (options: { readonly settings: DeliverySettings }) 
 
 /**
  * The housekeeping of every process: removes ended sessions, sign-in tokens, idempotency keys after their 24 hours,
- * rate limits that are full again, deleted checkout pages, rotated signing secrets, and receipts, audit records, deliveries and payloads after
- * their retention.
+ * rate limits that are full again, deleted checkout pages, rotated signing secrets, daily counts, and receipts, audit records, deliveries and
+ * payloads after their retention.
  */
 export const serviceHousekeepingLayer: Layer.Layer<
   never,
@@ -253,6 +256,7 @@ export const serviceHousekeepingLayer: Layer.Layer<
   | CheckoutPages
   | Endpoints
   | Deliveries
+  | DailyCounts
   | Retention
 > = housekeepingLayer(
   "service",
@@ -267,6 +271,7 @@ export const serviceHousekeepingLayer: Layer.Layer<
       "deleted checkout pages": (yield* CheckoutPages).clean,
       "rotated secrets": (yield* Endpoints).clean,
       "bindings to ended secrets": (yield* Deliveries).rebind,
+      "daily counts": (yield* DailyCounts).clean,
       // Last, since it may take long
       deliveries: (yield* Retention).clean,
       "references of deliveries": (yield* Retention).checkReferences
@@ -278,6 +283,7 @@ export const serviceHousekeepingLayer: Layer.Layer<
 export const rolesLayer = (options: EmbeddedOptions) =>
   Layer.mergeAll(
     serviceHousekeepingLayer,
+    dailyCountsLayer,
     recoveriesLayer,
     eventReplaysLayer,
     warningsLayer,
