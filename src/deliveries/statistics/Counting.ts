@@ -11,7 +11,7 @@ const longStatement = 1000
 /** The shortest stretch to which a slot is divided, in milliseconds. */
 const shortestStretch = 5000
 
-/** The pause after a step, if there is more to do: the queue's own work has priority. */
+/** The pause after steps that counted something: the queue's own work has priority. */
 const pause = "50 millis"
 
 /** Where the counts are. */
@@ -68,37 +68,38 @@ export const makeCounting = Effect.gen(function* () {
   const alongIndexes = sql`SELECT set_config('enable_seqscan', 'off', true)`
 
   const count = Effect.fnUntraced(function* (pass: Pass, stretch: Stretch & Position) {
-    yield* statements.payments(pass, stretch)
-    yield* statements.deliveries(pass, stretch)
+    const counted = [...(yield* statements.payments(pass, stretch)), ...(yield* statements.deliveries(pass, stretch))]
     yield* moveTo(pass, stretch)
+    return counted.reduce((sum, row) => sum + row.counted, 0)
   })
 
-  /** Counts the next stretch of a pass; whether there was one. */
-  const step = (pass: Pass): Effect.Effect<boolean, SqlError.SqlError> =>
+  /** Counts the next stretch of a pass: how many rows; undefined if it is not time yet. */
+  const step = (pass: Pass): Effect.Effect<number | undefined, SqlError.SqlError> =>
     transaction(sql)(
       Effect.gen(function* () {
         const { first, now, second } = yield* locked
         const stretch = pass === 1 ? firstStretch(first, second, now, longest) : secondStretch(second, now, longest)
-        if (stretch === undefined) return false
+        if (stretch === undefined) return undefined
         yield* alongIndexes
-        yield* count(pass, stretch)
+        const counted = yield* count(pass, stretch)
         if (pass === 2 && stretch.until === stretch.slot + slotMillis) {
           yield* statements.settlePayments(stretch.slot)
           yield* statements.settleDeliveries(stretch.slot)
         }
-        return true
+        return counted
       })
     )
 
-  const looks: Effect.Effect<boolean, SqlError.SqlError> = transaction(sql)(
+  /** Looks at what may have changed: how many; undefined if none is due. */
+  const look: Effect.Effect<number | undefined, SqlError.SqlError> = transaction(sql)(
     Effect.zipRight(
       Effect.zipRight(locked, alongIndexes),
-      Effect.map(lookAgain(sql), ([row]) => (row?.looked ?? 0) > 0)
+      Effect.map(lookAgain(sql), ([row]) => (row === undefined || row.looked === 0 ? undefined : row.looked))
     )
   )
 
   /** Divides slots whose counts take long, or fail since they take too long. */
-  const inTime = (work: Effect.Effect<boolean, SqlError.SqlError>) =>
+  const inTime = (work: Effect.Effect<number | undefined, SqlError.SqlError>) =>
     Effect.suspend(() => {
       const startedAt = performance.now()
       return Effect.ensuring(
@@ -111,15 +112,16 @@ export const makeCounting = Effect.gen(function* () {
       )
     })
 
+  /** Whether there may be more to do. */
   const round = Effect.gen(function* () {
-    const steps = [yield* inTime(step(1)), yield* inTime(step(2)), yield* looks]
-    if (steps.includes(true)) yield* Effect.sleep(pause)
-    return steps.includes(true)
+    const steps = [yield* inTime(step(1)), yield* inTime(step(2)), yield* look]
+    if (steps.some((counted) => counted !== undefined && counted > 0)) yield* Effect.sleep(pause)
+    return steps.some((counted) => counted !== undefined)
   })
 
   return {
     progress,
     /** Counts all that is due. */
-    run: Effect.repeat(round, { while: (hasMore) => hasMore })
+    run: Effect.asVoid(Effect.repeat(round, { while: (hasMore) => hasMore }))
   }
 })

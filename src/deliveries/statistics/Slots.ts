@@ -19,7 +19,10 @@ export const firstAfter = 15 * 1000
  */
 export const settledAfter = 15 * 60 * 1000
 
-/** Further behind than this, the first count skips to the present, in milliseconds: the second one fills the gap. */
+/**
+ * Further behind than this, the first count skips to what the second one will not have settled soon, in milliseconds: the
+ * second one fills the gap.
+ */
 export const skippedFrom = 30 * 60 * 1000
 
 /** As long as this after its slot, a failed delivery may be re-sent, in milliseconds: its window, and some time to commit. */
@@ -58,7 +61,7 @@ export const firstStretch = (
   const end = now - firstAfter
   const begin = Math.max(until, settled.until)
   const isFarBehind = end - begin > skippedFrom
-  const from = isFarBehind ? slotOf(end) : begin
+  const from = isFarBehind ? slotOf(now - settledAfter - slotMillis) : begin
   const slot = slotOf(from)
   const stretch = { slot, from, until: Math.min(slot + slotMillis, end, from + most) }
   return stretch.until - stretch.from < 1000 ? undefined : { ...stretch, since: from === until ? since : from }

@@ -83,10 +83,15 @@ export default Effect.gen(function* () {
         + COALESCE(pg_total_relation_size(to_regclass('payments.deliveries_' || to_char(day, 'YYYYMMDD'))), 0))
         OVER (ORDER BY day DESC) AS bytes
       FROM payments.days WHERE day <= (now() AT TIME ZONE 'UTC')::date
-    ), begun AS (
-      SELECT date_bin('5 minutes', now(), timestamptz '2000-01-01 00:00:00+00') AS slot,
-        (SELECT min(day) FROM sized WHERE bytes <= ${sql.literal(String(countedBytes))})::timestamp AT TIME ZONE 'UTC' AS first
+    ), begun (pass, since) AS (
+      SELECT pass, GREATEST(
+        COALESCE(
+          (SELECT min(day) FROM sized WHERE bytes <= ${sql.literal(String(countedBytes))})::timestamp AT TIME ZONE 'UTC',
+          date_bin('5 minutes', now(), timestamptz '2000-01-01 00:00:00+00')
+        ),
+        -- The first count of what the second one will not have settled soon
+        CASE pass WHEN 1 THEN date_bin('5 minutes', now() - interval '20 minutes', timestamptz '2000-01-01 00:00:00+00') END
+      ) FROM generate_series(1, 2) AS pass
     )
-    INSERT INTO payments.count_passes (pass, since, until)
-    SELECT 1, slot, slot FROM begun UNION ALL SELECT 2, COALESCE(first, slot), COALESCE(first, slot) FROM begun`
+    INSERT INTO payments.count_passes (pass, since, until) SELECT pass, since, since FROM begun`
 })
