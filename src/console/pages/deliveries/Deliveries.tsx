@@ -4,9 +4,10 @@ import { SelectField } from "../../components/Field.tsx"
 import { Empty, Pages } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
 import { Filters } from "../../components/Tabs.tsx"
-import { usePages, useQuery } from "../../state/Query.ts"
+import { usePages } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { useUrlState } from "../../state/UrlState.ts"
+import { useDestinations } from "../destinations/useDestinations.ts"
 import { eventTypes } from "../events/eventTypes.ts"
 import { DeliveryTable } from "./DeliveryTable.tsx"
 import { deliveryStates, hasFilters, historyFilterNames, historyQuery, noFilters } from "./historyFilters.ts"
@@ -18,7 +19,7 @@ const stateLabels = { queued: "Queued", delivered: "Delivered", failed: "Failed"
 export default function Deliveries() {
   const { can, environment, path } = useWorkspace()
   const [filters, setFilters] = useUrlState(...historyFilterNames)
-  const destinations = useQuery(`${environment}/endpoints/list`, (signal) => call("endpoints", "list", {}, { signal }))
+  const destinations = useDestinations()
   const query = historyQuery(filters)
   const list = usePages(
     `${environment}/deliveries/list/${JSON.stringify(query)}`,

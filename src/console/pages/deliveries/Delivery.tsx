@@ -1,5 +1,4 @@
 import { Link, useParams } from "wouter-preact"
-import { call } from "../../api/Call.ts"
 import { Badge } from "../../components/Badge.tsx"
 import { JsonView } from "../../components/Code.tsx"
 import { Id } from "../../components/Copy.tsx"
@@ -7,8 +6,8 @@ import { Loaded } from "../../components/Loaded.tsx"
 import { Notice } from "../../components/Notice.tsx"
 import { Facts, Page, Section } from "../../components/Page.tsx"
 import { Time } from "../../components/Time.tsx"
-import { useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
+import { useDestinationNames } from "../destinations/useDestinations.ts"
 import { AttemptTimeline } from "./AttemptTimeline.tsx"
 import { meaningOf } from "./attemptErrors.ts"
 import { Countdown } from "./Countdown.tsx"
@@ -19,9 +18,9 @@ import { automaticAttempts, type DeliveryDetail } from "./timeline.ts"
 import { useDelivery } from "./useDelivery.ts"
 
 const Shown = ({ delivery }: { readonly delivery: DeliveryDetail }) => {
-  const { environment, path } = useWorkspace()
-  const destination = useQuery(`${environment}/endpoints/list`, (signal) => call("endpoints", "list", {}, { signal }))
-  const name = destination.data?.data.find(({ id }) => id === delivery.endpointId)?.name
+  const { path } = useWorkspace()
+  const names = useDestinationNames()
+  const name = names?.get(delivery.endpointId)
   const meaning =
     delivery.lastErrorCode === null ? undefined : meaningOf(delivery.lastErrorCode, delivery.lastHttpStatus)
   const took = delivery.attempts.at(-1)?.durationMs ?? null
@@ -47,11 +46,7 @@ const Shown = ({ delivery }: { readonly delivery: DeliveryDetail }) => {
             [
               "Destination",
               name === undefined ? (
-                destination.data === undefined ? (
-                  "…"
-                ) : (
-                  "Deleted destination"
-                )
+                names === undefined ? "…" : "Deleted destination"
               ) : (
                 <Link href={path(`/destinations/${delivery.endpointId}`)} key="destination">
                   {name}

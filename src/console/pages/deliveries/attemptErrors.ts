@@ -1,4 +1,4 @@
-import type { AnswerOf } from "../../api/Call.ts"
+import type { AnswerOf } from "../../api/Types.ts"
 
 /** What the error codes of attempts mean, and what to do about each. Pure. */
 

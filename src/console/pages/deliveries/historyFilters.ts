@@ -1,4 +1,4 @@
-import type { RequestOf } from "../../api/Call.ts"
+import type { RequestOf } from "../../api/Types.ts"
 import { isEventType } from "../events/eventTypes.ts"
 
 /** The filters of the history: as the address has them, and as the API takes them. Pure. */

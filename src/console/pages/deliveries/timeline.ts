@@ -1,4 +1,4 @@
-import type { AnswerOf } from "../../api/Call.ts"
+import type { AnswerOf } from "../../api/Types.ts"
 
 /** The attempts of a delivery on a line of time. Pure. */
 
@@ -38,7 +38,7 @@ const endOf = ({ durationMs, startedAt }: Attempt): number => millis(startedAt) 
 
 /** The steps of a delivery: its creation, each attempt with the wait before it, and what comes next or how it ended. */
 export const timelineOf = (delivery: DeliveryDetail): ReadonlyArray<TimelineStep> => {
-  const attempts = delivery.attempts.toSorted((a, b) => a.number - b.number)
+  const attempts = [...delivery.attempts].sort((a, b) => a.number - b.number)
   const steps: Array<TimelineStep> = [{ kind: "created", at: delivery.createdAt }]
   let before = millis(delivery.createdAt)
   for (const [index, attempt] of attempts.entries()) {

@@ -1,4 +1,4 @@
-import type { AnswerOf } from "../../api/Call.ts"
+import type { AnswerOf } from "../../api/Types.ts"
 import type { FilterName } from "../events/eventTypes.ts"
 
 /**

@@ -6,12 +6,21 @@
 const isLocal = (hostname: string): boolean =>
   hostname === "localhost" || hostname.endsWith(".localhost") || /^127\./.test(hostname) || hostname === "[::1]"
 
+/** The text as a URL; undefined if it is none. */
+const parsed = (text: string): URL | undefined => {
+  try {
+    return new URL(text)
+  } catch {
+    return undefined
+  }
+}
+
 /** Why the service will refuse the URL; undefined if nothing is known against it. */
 export const urlProblem = (written: string): string | undefined => {
   const text = written.trim()
   if (text === "") return undefined
   if (text.length > 2048) return "A URL has at most 2048 characters"
-  const url = URL.canParse(text) ? new URL(text) : undefined
+  const url = parsed(text)
   if (url === undefined || /[\s\\]/.test(text)) return "Write a whole URL, such as https://shop.example/webhooks"
   if (url.username !== "" || url.password !== "") return "Leave the user name and the password out"
   if (text.includes("?")) return "Leave the query out: what identifies the receiver belongs in the path"
@@ -25,4 +34,4 @@ export const urlProblem = (written: string): string | undefined => {
 
 /** A name for a destination at a URL, if somebody has not given one. */
 export const suggestedName = (url: string): string =>
-  URL.canParse(url.trim()) ? new URL(url.trim()).hostname.slice(0, 100) : ""
+  parsed(url.trim())?.hostname.slice(0, 100) ?? ""

@@ -1,4 +1,4 @@
-import type { RequestOf } from "../../api/Call.ts"
+import type { RequestOf } from "../../api/Types.ts"
 import { secondsIn } from "../deliveries/historyFilters.ts"
 import { isEventType } from "./eventTypes.ts"
 

@@ -1,4 +1,4 @@
-import type { RequestOf } from "../../api/Call.ts"
+import type { RequestOf } from "../../api/Types.ts"
 
 /** The catalog's event types: their families, and which filters can let each through. Pure. */
 

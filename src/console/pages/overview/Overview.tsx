@@ -170,7 +170,9 @@ const Deliveries = ({ statistics }: { readonly statistics: Statistics }) => {
 
 const Failing = ({ list }: { readonly list: DestinationList }) => {
   const { path } = useWorkspace()
-  const failing = list.data.filter(({ recentFailures }) => recentFailures > 0)
+  const failing = list.data
+    .filter(({ recentFailures }) => recentFailures > 0)
+    .sort((a, b) => b.recentFailures - a.recentFailures)
   return failing.length === 0 ? (
     <p class="quiet">
       {list.data.length === 0 ? (
@@ -185,13 +187,11 @@ const Failing = ({ list }: { readonly list: DestinationList }) => {
     <Table
       caption="Destinations with failures in the last 24 hours"
       head={["Destination", { label: "Failed for good", align: "end" }]}
-      rows={failing
-        .toSorted((a, b) => b.recentFailures - a.recentFailures)
-        .map(({ id, name, recentFailures }) => ({
-          key: id,
-          href: path(historyPath({ destination: id, state: "failed" })),
-          cells: [name, count(recentFailures)]
-        }))}
+      rows={failing.map(({ id, name, recentFailures }) => ({
+        key: id,
+        href: path(historyPath({ destination: id, state: "failed" })),
+        cells: [name, count(recentFailures)]
+      }))}
     />
   )
 }

@@ -1,4 +1,4 @@
-import type { AnswerOf } from "../../api/Call.ts"
+import type { AnswerOf } from "../../api/Types.ts"
 
 /** The statistics as series of days for pictures, and their sums. Days are those of UTC. Pure. */
 
@@ -54,7 +54,7 @@ export const currenciesOf = ({ payments }: Pick<Statistics, "payments">): Readon
         failed: own.reduce((sum, { failed }) => sum + failed.count, 0)
       }
     })
-    .toSorted((a, b) => b.succeeded - a.succeeded || a.currency.localeCompare(b.currency))
+    .sort((a, b) => b.succeeded - a.succeeded || a.currency.localeCompare(b.currency))
 
 /** A currency's payments day by day. */
 export const paymentDays = (statistics: Statistics, currency: string) => {
