@@ -61,7 +61,7 @@ export default function Start() {
   const poll = { pollMillis }
   const account = useQuery(`${environment}/account`, (signal) => call("accountConnection", "get", {}, { signal }), poll)
   const keys = useQuery(readsKeys ? `${environment}/keys` : null, (signal) => call("apiKeys", "list", {}, { signal }), poll)
-  const endpoints = useQuery(`${environment}/endpoints`, (signal) => call("endpoints", "list", {}, { signal }), poll)
+  const endpoints = useQuery(`${environment}/endpoints/list`, (signal) => call("endpoints", "list", {}, { signal }), poll)
   const delivered = useQuery(
     `${environment}/deliveries/first`,
     (signal) => call("deliveries", "listAll", { urlParams: { state: "delivered", limit: 1 } }, { signal }),
