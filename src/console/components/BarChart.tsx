@@ -87,7 +87,14 @@ export const BarChart = ({ format, formatTick = format, labels, series, title }:
         ))}
       </div>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys show each column's values, as the pointer does */}
-      <div class="bars-picture" role="group" tabIndex={0} aria-label={`${title}: arrow keys show each value`} onKeyDown={move} onBlur={() => setActive(null)}>
+      <div
+        class="bars-picture"
+        role="group"
+        tabIndex={0}
+        aria-label={`${title}: arrow keys show each value`}
+        onKeyDown={move}
+        onBlur={() => setActive(null)}
+      >
         <svg
           width={width}
           height={above + height + below}
