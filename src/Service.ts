@@ -12,6 +12,7 @@ import { Queue } from "./deliveries/sending/Queue.ts"
 import { observeQueue } from "./deliveries/sending/QueueMetrics.ts"
 import { Transport } from "./deliveries/sending/Transport.ts"
 import { workerLayer } from "./deliveries/sending/Worker.ts"
+import { DailyCounts, dailyCountsLayer } from "./deliveries/statistics/DailyCounts.ts"
 import { EventStreams } from "./deliveries/stream/EventStreams.ts"
 import { EventTriggers } from "./deliveries/stream/EventTriggers.ts"
 import { DnsResolver } from "./endpoints/DestinationUrl.ts"
@@ -107,6 +108,7 @@ export type Services =
   | Endpoints
   | SyntheticTests
   | Deliveries
+  | DailyCounts
   | Recoveries
   | EventStreams
   | EventTriggers
@@ -177,6 +179,7 @@ export const servicesWithProviderLayer = <E, R>(
     Endpoints.layer({ limit: endpointLimit, allowLocalDestinations, destinationNetworks }),
     SyntheticTests.layer,
     Deliveries.layer,
+    DailyCounts.layer,
     Recoveries.layer,
     EventStreams.layer(options.settings),
     Layer.provide(EventTriggers.layer, Idempotency.layer),
@@ -244,8 +247,8 @@ export const deliveryLayer = (options: { readonly settings: DeliverySettings }) 
 
 /**
  * The housekeeping of every process: removes ended sessions, sign-in tokens, idempotency keys after their 24 hours,
- * rate limits that are full again, deleted checkout pages, authorizations that were not finished, rotated signing secrets, and receipts, audit records, deliveries and payloads after
- * their retention.
+ * rate limits that are full again, deleted checkout pages, authorizations that were not finished, rotated signing
+ * secrets, daily counts, and receipts, audit records, deliveries and payloads after their retention.
  */
 export const serviceHousekeepingLayer: Layer.Layer<
   never,
@@ -260,6 +263,7 @@ export const serviceHousekeepingLayer: Layer.Layer<
   | AccountConnection
   | Endpoints
   | Deliveries
+  | DailyCounts
   | Retention
 > = housekeepingLayer(
   "service",
@@ -275,6 +279,7 @@ export const serviceHousekeepingLayer: Layer.Layer<
       "authorizations of accounts": (yield* AccountConnection).clean,
       "rotated secrets": (yield* Endpoints).clean,
       "bindings to ended secrets": (yield* Deliveries).rebind,
+      "daily counts": (yield* DailyCounts).clean,
       // Last, since it may take long
       deliveries: (yield* Retention).clean,
       "references of deliveries": (yield* Retention).checkReferences
@@ -286,6 +291,7 @@ export const serviceHousekeepingLayer: Layer.Layer<
 export const rolesLayer = (options: EmbeddedOptions) =>
   Layer.mergeAll(
     serviceHousekeepingLayer,
+    dailyCountsLayer,
     recoveriesLayer,
     eventReplaysLayer,
     warningsLayer,

@@ -4,6 +4,7 @@ import { DeliveriesApi } from "../deliveries/api/Api.ts"
 import { EventReplaysApi } from "../deliveries/api/EventReplaysApi.ts"
 import { EventsApi } from "../deliveries/api/EventsApi.ts"
 import { RecoveriesApi } from "../deliveries/api/RecoveriesApi.ts"
+import { StatisticsApi } from "../deliveries/statistics/Api.ts"
 import { EventStreamApi } from "../deliveries/stream/Api.ts"
 import { EventTriggersApi } from "../deliveries/stream/TriggersApi.ts"
 import { EndpointsApi } from "../endpoints/Api.ts"
@@ -54,6 +55,7 @@ class UndocumentedApi extends BaseApi.addHttpApi(ProviderApi)
   .add(EventTriggersApi)
   .add(EventsApi)
   .add(EventReplaysApi)
+  .add(StatisticsApi)
   .add(AuditApi)
   .add(SignInApi)
   .add(SessionApi)

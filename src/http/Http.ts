@@ -15,6 +15,7 @@ import { eventReplaysHttp } from "../deliveries/api/EventReplaysHttp.ts"
 import { eventsHttp } from "../deliveries/api/EventsHttp.ts"
 import { deliveriesHttp } from "../deliveries/api/Http.ts"
 import { recoveriesHttp } from "../deliveries/api/RecoveriesHttp.ts"
+import { statisticsHttp } from "../deliveries/statistics/Http.ts"
 import { eventStreamHttp } from "../deliveries/stream/Http.ts"
 import { eventTriggersHttp } from "../deliveries/stream/TriggersHttp.ts"
 import { documentPages } from "../docs/ApiReference.ts"
@@ -101,6 +102,7 @@ const groups = (options: HttpOptions) => {
     eventTriggersHttp,
     eventsHttp,
     eventReplaysHttp,
+    statisticsHttp,
     auditHttp,
     signInHttp(options),
     sessionHttp,

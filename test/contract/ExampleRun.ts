@@ -356,6 +356,7 @@ const deliver = (recorder: Recorder, sale: Sale, consumer: Consumer) =>
     const paymentIntentId = yield* pay(recorder, sale, id)
     const listed = yield* call("deliveries.list", at({ id, limit: 1 }))
     const [delivery] = Array.from(Object(listed.json["data"]))
+    yield* call("deliveries.listAll", at({ endpoint_id: id, state: "delivered", limit: 1 }))
     yield* call("deliveries.get", at({ id: Object(delivery).id }))
     yield* refused("DeliveryNotFailed", "deliveries.retry", at({ id: Object(delivery).id }))
     yield* call("events.list", at({ type: "payment.succeeded", payment_id: paymentIntentId }))
@@ -573,6 +574,29 @@ const leave = (recorder: Recorder, { ana, personId }: Shop) =>
     yield* call("session.endAll", yield* signInAs(recorder, owner, 3))
   })
 
+/** What a shop of real money sees of its last week: days pass in the tables alone. */
+const overview = (recorder: Recorder, { live, organizationId }: Shop) =>
+  Effect.gen(function* () {
+    const { sql } = yield* TestService
+    const created = yield* recorder.send(operationNamed("endpoints.create"), {
+      parameters: { organizationId },
+      key: live,
+      headers: { "idempotency-key": "an-endpoint-of-real-money" },
+      body: { name: "Shop", url: "https://93.184.215.14/webhooks", events: ["payment.succeeded"] }
+    })
+    const endpointId = textIn(created, "id")
+    const day = sql`(now() AT TIME ZONE 'UTC')::date - 1`
+    const of = sql`${organizationId}::uuid, 'production', ${day}, 0::smallint, (${day})::timestamp AT TIME ZONE 'UTC'`
+    yield* sql`
+      INSERT INTO payments.payment_counts (organization_id, environment, day, pass, slot, currency, kind, count, amount)
+      VALUES (${of}, 'brl', 'succeeded', 12, 18000), (${of}, 'brl', 'failed', 1, 1500), (${of}, 'brl', 'refunded', 2, 700)`
+    yield* sql`
+      INSERT INTO payments.delivery_counts
+        (organization_id, environment, day, pass, slot, endpoint_id, delivered, failed, queued)
+      VALUES (${of}, ${endpointId}, 13, 1, 1)`
+    yield* recorder.call("statistics.get", { parameters: { organizationId, days: 7 }, key: live })
+  }).pipe(Effect.orDie)
+
 /** The whole day. */
 export const runExamples = Effect.gen(function* () {
   const service = yield* TestService
@@ -584,6 +608,7 @@ export const runExamples = Effect.gen(function* () {
   const sale = yield* sell(recorder, shop)
   const paid = yield* deliver(recorder, sale, consumer)
   yield* report(recorder, shop, sale, paid)
+  yield* overview(recorder, shop)
   yield* receive(recorder, shop)
   yield* refuse(recorder, shop, sale)
   yield* leave(recorder, shop)

@@ -183,6 +183,8 @@ export const samples: Readonly<Record<string, Sample>> = {
   [`GET ${M}/endpoints/:id/skipped`]: { permission: "webhook-endpoints:read", id: "endpointId" },
   [`GET ${M}/endpoints/:id/deliveries`]: { permission: "webhook-endpoints:read", id: "endpointId" },
   [`GET ${M}/audit-log`]: { permission: "audit-log:read" },
+  [`GET ${M}/deliveries`]: { permission: "webhook-endpoints:read" },
+  [`GET ${M}/statistics`]: { permission: "webhook-endpoints:read" },
   [`GET ${M}/deliveries/:id`]: { permission: "webhook-endpoints:read", id: "deliveryId" },
   [`POST ${M}/deliveries/:id/retry`]: {
     permission: "webhook-endpoints:write",
