@@ -62,7 +62,7 @@ export const MoneyField = ({
   }, [currency, value, amount, onChange])
 
   const understood =
-    written.kind === "amount" && formatAmount(written.amount, currency).replace(/[^\d.]/g, "") !== text.trim()
+    written.kind === "amount" && amountToText(written.amount, currency) !== text.trim()
       ? formatAmount(written.amount, currency)
       : undefined
   return (
@@ -74,13 +74,10 @@ export const MoneyField = ({
       problem={written.kind === "problem" ? written.problem : problem}
     >
       {(field) => (
-        <div class="money-field">
-          <span class="money-field-currency" id={`${field.id}-currency`}>
-            {currency.toUpperCase()}
-          </span>
+        <div class="input-with-unit">
           <input
             {...field}
-            aria-describedby={[`${field.id}-currency`, field["aria-describedby"] ?? ""].join(" ").trim()}
+            aria-describedby={[`${field.id}-unit`, field["aria-describedby"] ?? ""].join(" ").trim()}
             type="text"
             inputMode={digitsOf(currency) === 0 ? "numeric" : "decimal"}
             autocomplete="off"
@@ -91,7 +88,9 @@ export const MoneyField = ({
               onChange(valueOf(readAmount(event.currentTarget.value, currency)))
             }}
           />
-          {understood === undefined ? null : <span class="money-field-understood">{understood}</span>}
+          <span class="input-unit" id={`${field.id}-unit`}>
+            {understood === undefined ? currency.toUpperCase() : `= ${understood}`}
+          </span>
         </div>
       )}
     </Field>

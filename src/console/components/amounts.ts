@@ -45,9 +45,31 @@ const formatOf = (currency: string, furtherDigits: number): Intl.NumberFormat =>
 const withCode = (formatted: string, currency: string): string =>
   isCode(currency) ? formatted : `${formatted} ${currency}`.trim()
 
-/** A readable amount: `R$15.00` for 1500 brl, `¥1,500` for 1500 jpy, `KWD 1.500` for 1500 kwd. */
-export const formatAmount = (amount: number, currency: string): string =>
-  withCode(formatOf(currency, 0).format(amount / 10 ** digitsOf(currency)), currency)
+/** A whole number of smallest units as a decimal number: `15.00` for 1500 brl. Exact, however large it is. */
+const decimalOf = (amount: bigint, digits: number): `${number}` => {
+  const sign = amount < 0n ? "-" : ""
+  const all = String(amount < 0n ? -amount : amount).padStart(digits + 1, "0")
+  const written = digits === 0 ? all : `${all.slice(0, -digits)}.${all.slice(-digits)}`
+  return `${sign}${written}` as `${number}`
+}
+
+/** Reads a whole number of smallest units; undefined if it is none, which the provider never sends. */
+const wholeOf = (amount: number | bigint | string): bigint | undefined => {
+  if (typeof amount === "bigint") return amount
+  const text = String(amount)
+  return /^-?\d{1,40}$/.test(text) ? BigInt(text) : undefined
+}
+
+/**
+ * A readable amount: `R$15.00` for 1500 brl, `¥1,500` for 1500 jpy, `KWD 1.500` for 1500 kwd. Sums that are too large for a
+ * number come as text or as a bigint, and lose no digit.
+ */
+export const formatAmount = (amount: number | bigint | string, currency: string): string => {
+  const whole = wholeOf(amount)
+  return whole === undefined
+    ? formatDecimalAmount(String(amount), currency)
+    : withCode(formatOf(currency, 0).format(decimalOf(whole, digitsOf(currency))), currency)
+}
 
 /**
  * A readable amount given as a decimal of the smallest unit, which prices may have: `R$0.105` for "10.5" brl. Shows as
@@ -61,12 +83,8 @@ export const formatDecimalAmount = (decimal: string, currency: string): string =
 }
 
 /** An amount as it is written into a field: `15.00` for 1500 brl, without a symbol and without thousands separators. */
-export const amountToText = (amount: number, currency: string): string => {
-  const digits = digitsOf(currency)
-  const written = String(Math.abs(amount)).padStart(digits + 1, "0")
-  const sign = amount < 0 ? "-" : ""
-  return digits === 0 ? `${sign}${written}` : `${sign}${written.slice(0, -digits)}.${written.slice(-digits)}`
-}
+export const amountToText = (amount: number, currency: string): string =>
+  decimalOf(BigInt(amount), digitsOf(currency))
 
 /** An example of how an amount in this currency is written: `1500`, `15.00`, `1.500`. */
 const exampleOf = (currency: string): string => amountToText(1500, currency)
