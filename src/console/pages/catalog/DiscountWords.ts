@@ -13,17 +13,17 @@ export const discountWords = (coupon: unknown): string => {
   return amount === undefined ? "No discount" : `${formatAmount(amount, textAt(coupon, "currency") ?? "")} off`
 }
 
-/** For how long a coupon applies to a subscription, and how often to a purchase. */
+/** What a coupon is taken off: `the first payment`, `every payment`, `the payments of 3 months`. */
 export const durationWords = (coupon: unknown): string => {
   switch (textAt(coupon, "duration")) {
     case "forever":
       return "every payment"
     case "repeating": {
       const months = numberAt(coupon, "duration_in_months") ?? 0
-      return months === 1 ? "payments of 1 month" : `payments of ${months} months`
+      return months === 1 ? "the payments of 1 month" : `the payments of ${months} months`
     }
     default:
-      return "first payment"
+      return "the first payment"
   }
 }
 

@@ -1,4 +1,4 @@
-import { Id } from "../../components/Id.tsx"
+import { Id } from "../../components/Copy.tsx"
 import { Money } from "../../components/Money.tsx"
 import { Facts, Section } from "../../components/Page.tsx"
 import { Time } from "../../components/Time.tsx"
@@ -34,7 +34,7 @@ export const ChargeSection = ({ charge }: { readonly charge: Charge }) => {
           ["Why it failed", textAt(charge, "failure_message")],
           ["Risk", riskOf(charge)],
           ["Balance transaction", movement === undefined ? undefined : <Id key="movement" value={movement} />],
-          ["Created", <Time key="created" at={charge.created ?? 0} />]
+          ["Created", <Time key="created" at={charge.created} />]
         ]}
       />
     </Section>

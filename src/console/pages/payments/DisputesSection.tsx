@@ -1,4 +1,4 @@
-import { Id } from "../../components/Id.tsx"
+import { Id } from "../../components/Copy.tsx"
 import { Money } from "../../components/Money.tsx"
 import { Notice } from "../../components/Notice.tsx"
 import { Section } from "../../components/Page.tsx"
@@ -31,7 +31,7 @@ export const DisputesSection = ({ disputes }: { readonly disputes: ReadonlyArray
             reason === undefined ? "–" : capitalized(plainWords(reason)),
             until === undefined || !needsResponse(dispute) ? "–" : <Time key="until" at={until} />,
             <Id key="id" value={dispute.id} />,
-            <Time key="created" at={dispute.created ?? 0} />
+            <Time key="created" at={dispute.created} />
           ]
         }
       })}

@@ -1,10 +1,10 @@
-import { useEffect, useRef } from "preact/hooks"
+import { useEffect, useRef, useState } from "preact/hooks"
 import { Link } from "wouter-preact"
 import { type AnswerOf, call } from "../../api/Call.ts"
 import { Badge } from "../../components/Badge.tsx"
+import { Pages } from "../../components/Loaded.tsx"
 import { ErrorNote } from "../../components/Notice.tsx"
 import { Section } from "../../components/Page.tsx"
-import { Pages } from "../../components/Pages.tsx"
 import { Time } from "../../components/Time.tsx"
 import { usePages, useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
@@ -74,12 +74,16 @@ export const EventsSection = ({ onNews, paymentId }: EventsSectionProps) => {
 
 const PaymentEvent = ({ event }: { readonly event: StoredEvent }) => {
   const { environment, path } = useWorkspace()
+  const [isMoving, setMoving] = useState(true)
   const query = useQuery(
     `${environment}/events/one/${event.id}`,
     (signal) => call("events", "get", { path: { id: event.id } }, { signal }),
-    { pollMillis }
+    isMoving ? { pollMillis } : {}
   )
   const deliveries = query.data?.deliveries
+  // One that was given up or has arrived moves no more, unless somebody re-sends it on another page
+  const isSettled = deliveries?.every(({ state }) => state !== "queued") === true && !isRecent(event.receivedAt)
+  useEffect(() => setMoving(!isSettled), [isSettled])
   return (
     <li>
       <div class="payment-event">
@@ -109,6 +113,9 @@ const PaymentEvent = ({ event }: { readonly event: StoredEvent }) => {
     </li>
   )
 }
+
+/** Whether an event came so lately that its deliveries may not have been created yet. */
+const isRecent = (receivedAt: string): boolean => Date.now() - Date.parse(receivedAt) < 60_000
 
 const attemptsOf = ({ attemptCount, lastHttpStatus }: { attemptCount: number; lastHttpStatus: number | null }): string => {
   const attempts = attemptCount === 1 ? "1 attempt" : `${attemptCount} attempts`

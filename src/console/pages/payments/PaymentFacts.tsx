@@ -1,4 +1,4 @@
-import { Id } from "../../components/Id.tsx"
+import { Id } from "../../components/Copy.tsx"
 import { Money } from "../../components/Money.tsx"
 import { Facts, Section } from "../../components/Page.tsx"
 import { Time } from "../../components/Time.tsx"
@@ -36,7 +36,7 @@ export const PaymentFacts = ({ record }: { readonly record: PaymentRecord }) => 
       <Facts
         items={[
           ["Payment", <Id key="id" value={intent.id} />],
-          ["Created", <Time key="created" at={intent.created ?? 0} />],
+          ["Created", <Time key="created" at={intent.created} />],
           ["Received", <Money key="received" amount={intent.amount_received} currency={intent.currency} />],
           ["Refunded", refunded > 0 && <Money key="refunded" amount={refunded} currency={intent.currency} />],
           ["Description", textAt(intent, "description")],

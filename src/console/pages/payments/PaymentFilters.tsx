@@ -1,5 +1,5 @@
 import { SelectField, TextField } from "../../components/Field.tsx"
-import { Filters } from "../../components/Filters.tsx"
+import { Filters } from "../../components/Tabs.tsx"
 import { useUrlState } from "../../state/UrlState.ts"
 
 /** The filters of a list of payments, which live in the address. */

@@ -1,24 +1,20 @@
 import type { ComponentChildren } from "preact"
-import { type AnswerOf, call } from "../../api/Call.ts"
-import { Empty } from "../../components/Empty.tsx"
-import { Id } from "../../components/Id.tsx"
+import { call } from "../../api/Call.ts"
+import { Id } from "../../components/Copy.tsx"
+import { Empty, Pages } from "../../components/Loaded.tsx"
 import { Money } from "../../components/Money.tsx"
-import { Pages } from "../../components/Pages.tsx"
 import { Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
 import { usePages } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { createdWithin } from "./Days.ts"
 import { PaymentFilters, pageSizeFor, usePaymentFilters } from "./PaymentFilters.tsx"
+import type { Charge, CheckoutSession, PaymentIntent } from "./PaymentRecord.ts"
 import { textAt } from "./Reading.ts"
 import { StatusBadge } from "./StatusBadge.tsx"
 import { chargeStatus, intentStatus, methodOf, type Status, sessionStatus } from "./Statuses.ts"
 
 /** The lists of payment intents, charges and checkout sessions. */
-
-export type PaymentIntent = AnswerOf<"paymentIntents", "get">
-export type Charge = AnswerOf<"charges", "get">
-export type CheckoutSession = AnswerOf<"checkoutSessions", "get">
 
 interface Identified {
   readonly id: string
@@ -110,7 +106,7 @@ export const Intents = () => {
                     <StatusBadge key="status" status={intentStatus(intent)} />,
                     <Quiet key="description">{textAt(intent, "description")}</Quiet>,
                     <Id key="id" value={intent.id} />,
-                    <Time key="created" at={intent.created ?? 0} />
+                    <Time key="created" at={intent.created} />
                   ]
                 }))}
               />
@@ -167,7 +163,7 @@ export const Charges = () => {
                     ),
                     <Quiet key="method">{methodOf(charge)}</Quiet>,
                     <Id key="id" value={charge.id} />,
-                    <Time key="created" at={charge.created ?? 0} />
+                    <Time key="created" at={charge.created} />
                   ]
                 }))}
               />
@@ -217,7 +213,7 @@ export const Sessions = ({ action }: { readonly action: ComponentChildren }) => 
                     <Quiet key="mode">{session.mode === "subscription" ? "A subscription" : "Once"}</Quiet>,
                     <Quiet key="reference">{session.client_reference_id ?? undefined}</Quiet>,
                     <Id key="id" value={session.id} />,
-                    <Time key="created" at={session.created ?? 0} />
+                    <Time key="created" at={session.created} />
                   ]
                 }))}
               />

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks"
 import { Button } from "../../components/Button.tsx"
-import { Id } from "../../components/Id.tsx"
+import { Id } from "../../components/Copy.tsx"
 import { Money } from "../../components/Money.tsx"
 import { Section } from "../../components/Page.tsx"
 import { Table } from "../../components/Table.tsx"
@@ -41,7 +41,7 @@ export const RefundsSection = ({ charge, refunds }: RefundsSectionProps) => {
               </span>,
               refundReason(refund) ?? "–",
               <Id key="id" value={refund.id} />,
-              <Time key="created" at={refund.created ?? 0} />
+              <Time key="created" at={refund.created} />
             ]
           }))}
         />

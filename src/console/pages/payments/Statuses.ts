@@ -5,6 +5,7 @@ import { capitalized, isAt, numberAt, plainWords, textAt } from "./Reading.ts"
  * the provider's own word.
  */
 
+/** The tones of a badge. */
 export type Tone = "neutral" | "ok" | "warning" | "problem" | "info"
 
 /** A state as people read it. */
