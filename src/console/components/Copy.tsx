@@ -38,13 +38,25 @@ export const Copy = ({ label, text }: { readonly text: string; readonly label: s
 
 const shortened = (value: string): string => (value.length <= 20 ? value : `${value.slice(0, 10)}…${value.slice(-6)}`)
 
-/** An id, with a button to copy it. In tables it is shortened; the whole is its title. */
-export const Id = ({ full = false, value }: { readonly value: string; readonly full?: boolean }) => {
+/**
+ * An id, with a button to copy it. It is shortened, and the whole is its title, unless `full`. With `plain` it has no
+ * button: for the first cell of a row that is a link.
+ */
+export const Id = (props: { readonly value: string; readonly full?: boolean; readonly plain?: boolean }) => {
+  const { value } = props
   const { copied, copy } = useCopy(value)
-  return (
+  const code = <code title={value}>{props.full === true ? value : shortened(value)}</code>
+  return props.plain === true ? (
+    code
+  ) : (
     <span class="id">
-      <code title={value}>{full ? value : shortened(value)}</code>
-      <button type="button" class="icon-button icon-button-small" aria-label={copied ? "Copied" : `Copy ${value}`} onClick={copy}>
+      {code}
+      <button
+        type="button"
+        class="icon-button icon-button-small"
+        aria-label={copied ? "Copied" : `Copy ${value}`}
+        onClick={copy}
+      >
         <Icon name={copied ? "check" : "copy"} />
       </button>
     </span>

@@ -26,13 +26,26 @@ const current = computed(() => (sessionState.value.kind === "signedIn" ? session
 
 effect(() => setOrganization(current.value?.organization?.id))
 
-/** Notes who is signed in, as a redeemed link or a change of the session has answered it. */
-export const signedIn = (session: Session): void => {
+/** Tells the other tabs of this browser, which share the session's cookie, that somebody has signed in or out. */
+const otherTabs = new BroadcastChannel("connected-payments.session")
+
+const isSame = (one: Session | undefined, other: Session): boolean =>
+  one?.person.id === other.person.id && one.organization?.id === other.organization?.id
+
+/** Notes who is signed in; what somebody else has read is forgotten. */
+const note = (session: Session): void => {
+  if (!isSame(current.value, session)) clearQueries()
   sessionState.value = { kind: "signedIn", session }
 }
 
+/** Notes who has just signed in, and tells the other tabs. */
+export const signedIn = (session: Session): void => {
+  note(session)
+  otherTabs.postMessage("signed in")
+}
+
 /** Notes that nobody is signed in any more, and forgets what was read. */
-export const signedOut = (ended: boolean): void => {
+const signedOut = (ended: boolean): void => {
   clearQueries()
   sessionState.value = { kind: "signedOut", ended }
 }
@@ -45,7 +58,7 @@ onSessionEnd(() => {
 /** Asks the service who is signed in. */
 export const loadSession = async (): Promise<void> => {
   try {
-    signedIn(await call("session", "get"))
+    note(await call("session", "get"))
   } catch (failure) {
     const error = toApiError(failure)
     // `onSessionEnd` has noted a 401; a session that is known stays, whatever else went wrong
@@ -55,19 +68,20 @@ export const loadSession = async (): Promise<void> => {
   }
 }
 
-/** Signs out on the service and here. */
+/** Signs out on the service, here and in the other tabs. */
 export const signOut = async (everywhere: boolean): Promise<void> => {
   await call("session", everywhere ? "endAll" : "end")
   signedOut(false)
+  otherTabs.postMessage("signed out")
 }
 
+otherTabs.addEventListener("message", ({ data }) => {
+  if (data === "signed out") signedOut(true)
+  else void loadSession()
+})
+
 /** The session of who is signed in. Only inside of signed-in pages. */
-export const useSession = (): {
-  readonly person: Session["person"]
-  readonly organization: Organization
-  readonly workspaces: Session["workspaces"]
-  readonly expiresAt: string
-} => {
+export const useSession = (): Session & { readonly organization: Organization } => {
   const session = current.value
   if (session === undefined || session.organization === null) {
     throw new Error("This page is for signed-in members of an organization")
@@ -85,10 +99,11 @@ export const useWorkspace = (): {
   /** A path of this workspace for links: `path("/deliveries")` is `/sandbox/deliveries`. */
   readonly path: (rest: string) => string
 } => {
-  const { organization, workspaces } = useSession()
+  const session = useSession()
+  const { organization } = session
   const [location] = useLocation()
-  const environment = environmentIn(location) ?? firstWorkspace(workspaces)
-  const entered = workspaces.find((workspace) => workspace.environment === environment)
+  const environment = environmentIn(location) ?? firstWorkspace(session)
+  const entered = session.workspaces.find((workspace) => workspace.environment === environment)
   const permissions: ReadonlyArray<string> = entered?.permissions ?? []
   return {
     environment,
@@ -98,11 +113,13 @@ export const useWorkspace = (): {
   }
 }
 
-/** The workspace that is opened if the address names none: the sandbox if the person may enter it. */
-export const firstWorkspace = (workspaces: Session["workspaces"]): Environment =>
-  workspaces.some(({ environment }) => environment === "sandbox")
-    ? "sandbox"
-    : (workspaces[0]?.environment ?? "sandbox")
+/** Whether a person may enter a workspace. */
+export const mayEnter = (workspaces: Session["workspaces"], environment: Environment | undefined): boolean =>
+  workspaces.some((workspace) => workspace.environment === environment)
+
+/** The workspace that is opened if the address names none: the selected one, if the person may still enter it. */
+export const firstWorkspace = ({ environment, workspaces }: Pick<Session, "environment" | "workspaces">): Environment =>
+  mayEnter(workspaces, environment) ? environment : (workspaces[0]?.environment ?? "sandbox")
 
 /**
  * The page to open after signing in. It is kept for the tab that the mailed link opens, and for no longer than such a
