@@ -4,7 +4,6 @@ import { Page } from "../../components/Page.tsx"
 import { Tabs } from "../../components/Tabs.tsx"
 import { useWorkspace } from "../../state/Session.ts"
 import { useUrlState } from "../../state/UrlState.ts"
-import { CatalogTabs } from "./CatalogTabs.tsx"
 import { CheckoutPageList } from "./CheckoutPageList.tsx"
 import { NewCheckoutPage } from "./NewCheckoutPage.tsx"
 import { NewPaymentLink } from "./NewPaymentLink.tsx"
@@ -24,7 +23,6 @@ export default function PaymentLinks() {
   const close = () => setCreating(false)
   return (
     <Page title={isPages ? "Checkout pages" : "Payment links"} actions={create}>
-      <CatalogTabs current="payment-links" />
       <Tabs
         label="Kinds of links"
         current={isPages ? "pages" : "links"}

@@ -10,7 +10,6 @@ import { usePages } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { itemsAt } from "../payments/Reading.ts"
 import { ActiveFilter, useActiveFilter } from "./ActiveFilter.tsx"
-import { CatalogTabs } from "./CatalogTabs.tsx"
 import type { Product } from "./Offers.ts"
 import { priceWords } from "./PriceWords.ts"
 import { NoImage, ProductImage } from "./ProductImage.tsx"
@@ -47,7 +46,6 @@ export default function Products() {
   ) : undefined
   return (
     <Page title="Products" actions={create}>
-      <CatalogTabs current="products" />
       <ActiveFilter active="On sale" inactive="Off sale" />
       <Pages
         list={list}

@@ -11,7 +11,6 @@ import { invalidate, usePages } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { ActiveButton } from "./ActiveButton.tsx"
 import { ActiveFilter, useActiveFilter } from "./ActiveFilter.tsx"
-import { CatalogTabs } from "./CatalogTabs.tsx"
 import { discountWords, durationWords, productsOf, redemptionWords, unusableBecause } from "./DiscountWords.ts"
 import { NewPromotionCode } from "./NewPromotionCode.tsx"
 import { useCurrencies } from "./UsedCurrencies.ts"
@@ -43,7 +42,6 @@ export default function PromotionCodes() {
   ) : undefined
   return (
     <Page title="Promotion codes" actions={create}>
-      <CatalogTabs current="promotion-codes" />
       <ActiveFilter active="Active" inactive="Inactive" />
       <Pages
         list={list}

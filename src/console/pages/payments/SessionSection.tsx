@@ -101,8 +101,8 @@ export const SessionSection = ({ paymentKey, session }: SessionSectionProps) => 
           ...answersOf(session)
         ]}
       />
-      <Lines session={session} />
       <Metadata of={session} />
+      <Lines session={session} />
       {isEnding ? <EndSession session={session} paymentKey={paymentKey} onClose={() => setEnding(false)} /> : null}
     </Section>
   )
