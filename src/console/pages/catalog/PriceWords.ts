@@ -85,8 +85,10 @@ const amountWords = (price: unknown): string => {
 
 /** What a price costs: `R$20.00 every month`, `R$90.00 per 12`, `The payer chooses the amount in BRL`. */
 export const priceWords = (price: unknown): string => {
+  const amount = amountWords(price)
   const period = periodOf(price)
-  return period === undefined ? amountWords(price) : `${amountWords(price)} ${period}`
+  if (period === undefined) return amount
+  return amount.includes(", ") ? `${amount}, ${period}` : `${amount} ${period}`
 }
 
 /** The free days before the first charge; undefined if there are none. */
