@@ -105,12 +105,9 @@ export const ImagesField = ({ hint, images, label, most, name, onChange }: Image
       {error === undefined ? null : <ErrorNote error={error} />}
       <input
         ref={input}
-        id={id}
-        class="for-readers"
+        hidden
         type="file"
         name={name}
-        tabIndex={-1}
-        aria-label={`${label}: choose files`}
         accept={acceptedImages}
         multiple={most > 1}
         onChange={(event) => {

@@ -20,7 +20,8 @@ export const FindById = () => {
     else setRefused(true)
   }
   return (
-    <form class="find" onSubmit={open} role="search">
+    <search>
+      <form class="find" onSubmit={open}>
       <TextField
         name="find"
         label="Find by id"
@@ -33,7 +34,8 @@ export const FindById = () => {
         }}
         hint={isRefused ? "Ids of payments begin with pi_, of charges with ch_, of checkout sessions with cs_." : ""}
       />
-      <Button type="submit">Open</Button>
-    </form>
+        <Button type="submit">Open</Button>
+      </form>
+    </search>
   )
 }

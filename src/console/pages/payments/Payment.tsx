@@ -1,7 +1,6 @@
 import { useParams } from "wouter-preact"
 import { formatAmount } from "../../components/amounts.ts"
 import { Loaded } from "../../components/Loaded.tsx"
-import { Money } from "../../components/Money.tsx"
 import { Page } from "../../components/Page.tsx"
 import { useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
@@ -13,7 +12,7 @@ import { type PaymentRecord, readPayment } from "./PaymentRecord.ts"
 import { RefundsSection } from "./RefundsSection.tsx"
 import { SessionSection } from "./SessionSection.tsx"
 import { StatusBadge } from "./StatusBadge.tsx"
-import { chargeStatus, paymentStatus, type Status, sessionStatus } from "./Statuses.ts"
+import { chargeStatus, paymentStatus, sessionStatus } from "./Statuses.ts"
 
 /** What the page is about, in the order in which one would name it: the payment, its charge, or its session. */
 const subjectOf = ({ charge, intent, session }: PaymentRecord) => {
@@ -26,19 +25,14 @@ const subjectOf = ({ charge, intent, session }: PaymentRecord) => {
   return { amount: session?.amount_total, currency: session?.currency, status: sessionStatus(session) }
 }
 
+/** The state, and what it means. */
 const Headline = ({ record }: { readonly record: PaymentRecord }) => {
-  const { amount, currency, status }: { amount: unknown; currency: unknown; status: Status } = subjectOf(record)
+  const { status } = subjectOf(record)
   return (
-    <div class="payment-headline">
-      <p class="payment-amount">
-        <Money
-          amount={typeof amount === "number" ? amount : undefined}
-          currency={typeof currency === "string" ? currency : undefined}
-        />
-        <StatusBadge status={status} />
-      </p>
-      {status.meaning === undefined ? null : <p class="quiet">{status.meaning}</p>}
-    </div>
+    <p class="payment-headline">
+      <StatusBadge status={status} />
+      {status.meaning === undefined ? null : <span class="quiet">{status.meaning}</span>}
+    </p>
   )
 }
 
