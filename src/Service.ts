@@ -34,6 +34,7 @@ import { Idempotency } from "./kit/Idempotency.ts"
 import { Mailer } from "./kit/Mailer.ts"
 import { RateLimits } from "./kit/RateLimit.ts"
 import { CheckoutPages } from "./provider/checkout-pages/CheckoutPages.ts"
+import { AccountConnection } from "./provider/connecting/AccountConnection.ts"
 import type { Provider } from "./provider/Provider.ts"
 import { ProviderTriggers } from "./provider/ProviderTriggers.ts"
 import { type ProviderServices, providerServicesLayer } from "./provider/Services.ts"
@@ -69,6 +70,7 @@ export interface ServiceOptions {
     | "trustedTraceParents"
     | "trustedOrigins"
     | "mode"
+    | "console"
     | "smtpUrl"
     | "mailFrom"
     | "receiptRetention"
@@ -100,6 +102,7 @@ export type Services =
   | Provider
   | ProviderServices
   | CheckoutPages
+  | AccountConnection
   | Images
   | Endpoints
   | SyntheticTests
@@ -170,6 +173,7 @@ export const servicesWithProviderLayer = <E, R>(
       RateLimits.layer
     ]),
     CheckoutPages.layer({ publicUrl: options.publicUrl, plainHttp: mode === "local" }),
+    Layer.provide(AccountConnection.layer(options), RateLimits.layer),
     Endpoints.layer({ limit: endpointLimit, allowLocalDestinations, destinationNetworks }),
     SyntheticTests.layer,
     Deliveries.layer,
@@ -192,17 +196,19 @@ export const servicesWithProviderLayer = <E, R>(
  */
 export const apiLayer = (options: EmbeddedOptions) =>
   Layer.unwrapEffect(
-    Effect.map(
-      Effect.promise(() => Promise.all([import("./http/Http.ts"), import("./http/Server.ts")])),
-      ([{ httpLayer }, { serverLayer }]) =>
-        Layer.provideMerge(
-          httpLayer({
-            ...options.settings,
-            trustedOrigins: new Set([new URL(options.publicUrl).origin, ...options.settings.trustedOrigins])
-          }),
-          serverLayer({ ...options.settings, ...options.settings.http })
-        )
-    )
+    Effect.gen(function* () {
+      const [{ httpLayer }, { serverLayer }, { consoleUrlOf }] = yield* Effect.promise(() =>
+        Promise.all([import("./http/Http.ts"), import("./http/Server.ts"), import("./http/console/Source.ts")])
+      )
+      return Layer.provideMerge(
+        httpLayer({
+          ...options.settings,
+          consoleUrl: options.settings.console ? yield* consoleUrlOf(options.publicUrl) : null,
+          trustedOrigins: new Set([new URL(options.publicUrl).origin, ...options.settings.trustedOrigins])
+        }),
+        serverLayer({ ...options.settings, ...options.settings.http })
+      )
+    })
   )
 
 /** The settings that the worker needs. */
@@ -238,7 +244,7 @@ export const deliveryLayer = (options: { readonly settings: DeliverySettings }) 
 
 /**
  * The housekeeping of every process: removes ended sessions, sign-in tokens, idempotency keys after their 24 hours,
- * rate limits that are full again, deleted checkout pages, rotated signing secrets, and receipts, audit records, deliveries and payloads after
+ * rate limits that are full again, deleted checkout pages, authorizations that were not finished, rotated signing secrets, and receipts, audit records, deliveries and payloads after
  * their retention.
  */
 export const serviceHousekeepingLayer: Layer.Layer<
@@ -251,6 +257,7 @@ export const serviceHousekeepingLayer: Layer.Layer<
   | Receipts
   | AuditRetention
   | CheckoutPages
+  | AccountConnection
   | Endpoints
   | Deliveries
   | Retention
@@ -265,6 +272,7 @@ export const serviceHousekeepingLayer: Layer.Layer<
       receipts: (yield* Receipts).clean,
       "audit records": (yield* AuditRetention).clean,
       "deleted checkout pages": (yield* CheckoutPages).clean,
+      "authorizations of accounts": (yield* AccountConnection).clean,
       "rotated secrets": (yield* Endpoints).clean,
       "bindings to ended secrets": (yield* Deliveries).rebind,
       // Last, since it may take long

@@ -23,6 +23,8 @@ import { InboundApi } from "../inbound/Api.ts"
 import { BaseApi } from "../kit/BaseApi.ts"
 import { ProviderApi } from "../provider/Api.ts"
 import { PayPagesApi } from "../provider/checkout-pages/PayApi.ts"
+import { AccountConnectionApi } from "../provider/connecting/Api.ts"
+import { AccountPagesApi } from "../provider/connecting/PagesApi.ts"
 import { shapeDocument } from "./DocumentShape.ts"
 import { introduction } from "./Introduction.ts"
 import { documentOperations, type Operation, operationsOf } from "./Operations.ts"
@@ -61,6 +63,8 @@ class UndocumentedApi extends BaseApi.addHttpApi(ProviderApi)
   .add(InvitationApi)
   .add(KeysApi)
   .add(ReturnUrlsApi)
+  .add(AccountConnectionApi)
+  .add(AccountPagesApi)
   .add(CurrentKeyApi)
   .add(PayPagesApi)
   .add(PublicImagesApi)

@@ -111,6 +111,7 @@ export const testSettings: ServiceOptions["settings"] = {
   trustedTraceParents: new BlockList(),
   trustedOrigins: [],
   mode: "local",
+  console: true,
   smtpUrl: Option.none(),
   mailFrom: "connected-payments <no-reply@payments.example>",
   receiptRetention: Duration.days(400),

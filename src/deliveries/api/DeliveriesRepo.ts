@@ -1,4 +1,4 @@
-import { SqlClient, type SqlError } from "@effect/sql"
+import { SqlClient, type SqlError, type Statement } from "@effect/sql"
 import { Duration, Effect, Option } from "effect"
 import { mayBeUnsigned, rotationOverlap, signsDelivery } from "../../endpoints/SecretLifetime.ts"
 import { type DeliveryId, type EndpointId, firstIdAt } from "../../kit/Ids.ts"
@@ -74,17 +74,8 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
   const prepare = yield* makePreparing
   const resendSql = yield* makeResendSql
 
-  const columns = sql.literal(`
-    d.id, d.endpoint_id AS "endpointId", COALESCE(e.public_id, e.id) AS "eventId", e.type, d.state, d.test,
-    COALESCE(q.attempt_count, d.attempt_count) AS "attemptCount",
-    COALESCE(q.leased_until, q.next_attempt_at) AS "nextAttemptAt", d.created_at AS "createdAt",
-    d.finished_at AS "finishedAt", d.last_http_status AS "lastHttpStatus", d.last_error_code AS "lastErrorCode"`)
-
-  const joined = sql.literal(`
-    payments.deliveries d JOIN payments.events e
-      ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
-    LEFT JOIN payments.delivery_queue q
-      ON q.organization_id = d.organization_id AND q.environment = d.environment AND q.id = d.id`)
+  const columns = sql.literal(deliveryColumns)
+  const joined = sql.literal(deliveryTables)
 
   const ofTenant = (tenant: Tenant) =>
     sql`d.organization_id = ${tenant.organizationId} AND d.environment = ${tenant.environment}`
@@ -166,22 +157,25 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
 
     /**
      * The deliveries of an event, newest first, at most `limit`: of those that were created in a time, in Unix
-     * milliseconds, and of those with these ids. No index leads from an event to its deliveries.
+     * milliseconds, and of those with these ids. No index leads from an event to its deliveries. Further conditions are
+     * on the delivery `d` and its event `e`.
      */
     ofEvent: (
       tenant: Tenant,
       eventKey: string,
       among: { readonly from: number; readonly until: number; readonly ids: ReadonlyArray<DeliveryId> },
-      limit: number
-    ) => sql<Delivery>`
-      SELECT * FROM (
-        SELECT ${columns} FROM ${joined}
-        WHERE ${ofTenant(tenant)} AND d.event_id = ${eventKey}
-          AND d.id >= ${firstIdAt(among.from)}::uuid AND d.id < ${firstIdAt(among.until)}::uuid
-        UNION ALL
-        SELECT ${columns} FROM ${joined}
-        WHERE ${ofTenant(tenant)} AND d.event_id = ${eventKey} AND d.id = ANY (${among.ids}::uuid[])
-      ) AS of_event ORDER BY id DESC LIMIT ${limit}`,
+      limit: number,
+      conditions: ReadonlyArray<Statement.Fragment> = []
+    ) => {
+      const its = sql.and([ofTenant(tenant), sql`d.event_id = ${eventKey}`, ...conditions])
+      return sql<Delivery>`
+        SELECT * FROM (
+          SELECT ${columns} FROM ${joined}
+          WHERE ${its} AND d.id >= ${firstIdAt(among.from)}::uuid AND d.id < ${firstIdAt(among.until)}::uuid
+          UNION ALL
+          SELECT ${columns} FROM ${joined} WHERE ${its} AND d.id = ANY (${among.ids}::uuid[])
+        ) AS of_event ORDER BY id DESC LIMIT ${limit}`
+    },
 
     findDetail: (tenant: Tenant, id: DeliveryId) =>
       Effect.map(detail([tenant.organizationId, tenant.environment, id]), ([row]) => Option.fromNullable(row)),
