@@ -3,6 +3,7 @@ import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
 import { errorSchema, ServiceUnavailable } from "../../errors/Errors.ts"
+import { count } from "../../events/Fields.ts"
 import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import { EndpointId } from "../../kit/Ids.ts"
@@ -10,11 +11,9 @@ import { DaysFromQuery, OrganizationPath, optional, strict } from "../../kit/Req
 
 const UtcDay = Schema.String.annotations({ description: "A day in UTC", examples: ["2026-11-23"] })
 
-const Count = Schema.Int.annotations({ description: "How many" })
-
 /** Payments of one kind. */
 const Payments = Schema.Struct({
-  count: Count,
+  count: count("How many"),
   amount: Schema.String.annotations({
     description: "Their sum in the smallest currency unit: a decimal integer as text, since it may be over 2^53",
     examples: ["18000"]
@@ -33,9 +32,9 @@ export type PaymentDay = typeof PaymentDay.Type
 
 const outcomes = {
   date: UtcDay,
-  delivered: Count.annotations({ description: "How many have been delivered by now" }),
-  failed: Count.annotations({ description: "How many have failed, and were not delivered since" }),
-  queued: Count.annotations({ description: "How many still wait, for their first attempt or another one" })
+  delivered: count("How many have been delivered by now"),
+  failed: count("How many have failed, and were not delivered since"),
+  queued: count("How many still wait, for their first attempt or another one")
 }
 
 /** The deliveries that were created on one day. */

@@ -15,7 +15,8 @@ const looksAtOnce = 10
 /** How many deliveries one of them holds at most: what has more is divided when it is met. */
 const mostDeliveries = 100_000
 
-const ofUnit = "u.organization_id = j.organization_id AND u.environment = j.environment AND u.endpoint_id = j.endpoint_id AND u.after_id = j.after_id"
+const isTheSame = `u.organization_id = j.organization_id AND u.environment = j.environment
+  AND u.endpoint_id = j.endpoint_id AND u.after_id = j.after_id`
 
 /**
  * The statement that looks at those that are due, the longest overdue first. Returns how many it has looked at. The day
@@ -23,7 +24,9 @@ const ofUnit = "u.organization_id = j.organization_id AND u.environment = j.envi
  */
 export const lookAgain = (sql: SqlClient.SqlClient, most = mostDeliveries) => sql<{ readonly looked: number }>`
   WITH due AS MATERIALIZED (
-    SELECT u.* FROM payments.unsettled_deliveries u WHERE u.look_at <= now() ORDER BY u.look_at LIMIT ${looksAtOnce}
+    SELECT u.* FROM payments.unsettled_deliveries u JOIN payments.workspaces w
+      ON w.organization_id = u.organization_id AND w.environment = u.environment
+    WHERE u.look_at <= now() ORDER BY u.look_at LIMIT ${looksAtOnce}
   ), judged AS MATERIALIZED (
     SELECT u.organization_id, u.environment, u.endpoint_id, u.after_id, u.until_id, u.slot,
       (u.slot AT TIME ZONE 'UTC')::date AS day, now() - u.slot AS age, c.cut,
@@ -67,13 +70,13 @@ export const lookAgain = (sql: SqlClient.SqlClient, most = mostDeliveries) => sq
     DO UPDATE SET delivered = k.delivered + EXCLUDED.delivered, failed = k.failed + EXCLUDED.failed,
       queued = k.queued + EXCLUDED.queued
   ), ended AS (
-    DELETE FROM payments.unsettled_deliveries u USING judged j WHERE ${sql.literal(ofUnit)} AND j.settled
+    DELETE FROM payments.unsettled_deliveries u USING judged j WHERE ${sql.literal(isTheSame)} AND j.settled
   ), waiting AS (
     UPDATE payments.unsettled_deliveries u SET
       delivered = j.delivered, failed = j.failed, queued = j.queued, until_id = COALESCE(j.cut, j.until_id),
       look_at = now() + CASE WHEN j.grows THEN interval '1 minute'
         ELSE GREATEST(interval '1 minute', LEAST(j.age / 2, interval '12 hours')) END
-    FROM judged j WHERE ${sql.literal(ofUnit)} AND NOT j.settled
+    FROM judged j WHERE ${sql.literal(isTheSame)} AND NOT j.settled
   ), divided AS (
     INSERT INTO payments.unsettled_deliveries (organization_id, environment, endpoint_id, after_id, until_id, slot,
       delivered, failed, queued, look_at)
