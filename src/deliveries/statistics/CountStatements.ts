@@ -23,14 +23,15 @@ const textIn = (payload: string, field: string): string =>
  * and found by an index of their own; the fence keeps the planner from reading a tenant's events in place of that.
  */
 const newlyRefunded = `
-  GREATEST(0, ${numberIn("e.payload", "amount_refunded")} - COALESCE((
+  CASE WHEN ${numberIn("e.payload", "amount_refunded")} IS NOT NULL
+  THEN GREATEST(0, ${numberIn("e.payload", "amount_refunded")} - COALESCE((
     SELECT max(${numberIn("p.payload", "amount_refunded")}) FROM (
       SELECT * FROM payments.events p
       WHERE ${paymentOf("p.payload")} = ${paymentOf("e.payload")} AND p.id < e.id OFFSET 0
     ) p
     WHERE p.organization_id = w.organization_id AND p.environment = w.environment AND p.type = 'payment.refunded'
       AND ${textIn("p.payload", "charge_id")} = ${textIn("e.payload", "charge_id")}
-  ), 0))`
+  ), 0)) END`
 
 const iso = (millis: number): string => new Date(millis).toISOString()
 
