@@ -12,6 +12,7 @@ export { Retention } from "./deliveries/api/Retention.ts"
 export { Queue } from "./deliveries/sending/Queue.ts"
 export { Transport } from "./deliveries/sending/Transport.ts"
 export { type WorkerOptions, workerLayer } from "./deliveries/sending/Worker.ts"
+export { DailyCounts } from "./deliveries/statistics/DailyCounts.ts"
 export {
   defaultSettings,
   type EmbeddedEvents,
