@@ -91,4 +91,28 @@ describe(`the emulator's pages${browserNote}`, () => {
       }),
     120_000
   )
+
+  it.scopedLive.skipIf(!hasBrowser)(
+    "take an account's owner through onboarding, by the keyboard alone",
+    () =>
+      Effect.gen(function* () {
+        const { onboarding } = yield* pages
+        const browser = yield* openBrowser
+        yield* Effect.promise(async () => {
+          const page = await browser.newPage()
+          await page.route("https://shop.example/**", (route) =>
+            route.fulfill({ contentType: "text/html", body: "<h1>Back</h1>" })
+          )
+          await page.goto(onboarding)
+          await page.getByLabel("Name of your business").focus()
+          await page.keyboard.press("ControlOrMeta+A")
+          await page.keyboard.type("Corner bakery")
+          await page.keyboard.press("Tab")
+          expect(await page.getByRole("button", { name: "Submit everything" }).evaluate("e => e === document.activeElement")).toBe(true)
+          await page.keyboard.press("Enter")
+          await page.waitForURL("https://shop.example/back")
+        })
+      }),
+    120_000
+  )
 })
