@@ -2,7 +2,6 @@ import type { ComponentChildren } from "preact"
 import { useEffect } from "preact/hooks"
 import { Redirect, Route, Router, Switch, useLocation } from "wouter-preact"
 import { consolePath, environmentIn } from "./api/Base.ts"
-import { call } from "./api/Call.ts"
 import { ErrorNote } from "./components/Notice.tsx"
 import { ErrorBoundary } from "./shell/ErrorBoundary.tsx"
 import { lazyPage } from "./shell/LazyPage.tsx"
@@ -11,7 +10,15 @@ import { PlainPage } from "./shell/PlainPage.tsx"
 import { Shell } from "./shell/Shell.tsx"
 import { Splash } from "./shell/Splash.tsx"
 import { Toasts } from "./shell/Toasts.tsx"
-import { firstWorkspace, loadSession, mayEnter, openPage, type Session, sessionState } from "./state/Session.ts"
+import {
+  firstWorkspace,
+  loadSession,
+  mayEnter,
+  openPage,
+  type Session,
+  selectWorkspace,
+  sessionState
+} from "./state/Session.ts"
 
 const SignIn = lazyPage(() => import("./pages/sign-in/SignIn.tsx"))
 const Invitation = lazyPage(() => import("./pages/sign-in/Invitation.tsx"))
@@ -50,7 +57,7 @@ const useSelection = (session: Session): void => {
     environment !== undefined && environment !== session.environment && mayEnter(session.workspaces, environment)
   useEffect(() => {
     // A selection that fails costs a click in the next tab, and no more: each request here names its workspace itself
-    if (selects) call("session", "selectWorkspace", { payload: { environment } }).catch(() => {})
+    if (selects) selectWorkspace(environment).catch(() => {})
   }, [selects, environment])
 }
 

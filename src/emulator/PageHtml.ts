@@ -1,80 +1,12 @@
 import { canPayLater } from "./LaterPayment.ts"
+import { type Html, html, nothing, page, refusalOf } from "./PageLayout.ts"
 import type { LineItem, Order, Session } from "./Records.ts"
-
-/** HTML that is safe to put into a page: only {@link html} creates it. */
-class Html {
-  readonly text: string
-  constructor(text: string) {
-    this.text = text
-  }
-}
-
-const escapes: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;"
-}
-
-const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => escapes[character] ?? "")
-
-/** Escapes every value except {@link Html} itself. */
-const html = (parts: TemplateStringsArray, ...values: ReadonlyArray<string | Html | ReadonlyArray<Html>>): Html =>
-  new Html(
-    parts
-      .map((part, index) => {
-        const value = values[index]
-        if (value === undefined) return part
-        if (typeof value === "string") return part + escaped(value)
-        return part + (value instanceof Html ? value.text : value.map(({ text }) => text).join(""))
-      })
-      .join("")
-  )
-
-const nothing = html``
 
 /** A readable amount: `R$ 5.00` for 500 brl. */
 export const money = (amount: number, currency: string): string => {
   const format = new Intl.NumberFormat("en", { style: "currency", currency: currency.toUpperCase() })
   return format.format(amount / 10 ** (format.resolvedOptions().maximumFractionDigits ?? 2))
 }
-
-const style = html`<style>
-body { font: 1rem/1.5 system-ui, sans-serif; max-width: 34rem; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a; background: #fff }
-table { width: 100%; border-collapse: collapse; margin: 1rem 0 }
-th, td { text-align: left; padding: .5rem 0; border-bottom: 1px solid #767676 }
-th:last-child, td:last-child { text-align: right }
-label { display: block; margin: 1rem 0 }
-input, select { display: block; width: 100%; box-sizing: border-box; padding: .5rem; font: inherit }
-button { font: inherit; padding: .6rem 1.4rem; margin: 0 .5rem .5rem 0; cursor: pointer; border: 1px solid #767676; border-radius: .3rem; color: inherit; background: #fff }
-button[value=pay] { display: block; width: 100%; padding: .8rem; font-weight: 600; border-color: #4b32c3; color: #fff; background: #4b32c3 }
-fieldset { margin: 2rem 0 1rem; border: 1px dashed #6b4eff; padding: .5rem 1rem 1rem }
-legend { padding: 0 .4rem; font-weight: 600 }
-fieldset p { margin: 0 0 .5rem }
-.note { border-left: .3rem solid #6b4eff; padding: .2rem .8rem }
-.refusal { border-left: .3rem solid #b00020; padding: .2rem .8rem }
-</style>`
-
-const page = (title: string, content: Html): string =>
-  html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex">
-<title>${title}</title>
-${style}
-</head>
-<body>
-<main>
-<h1>${title}</h1>
-${content}
-<p class="note">This is the local provider emulator. No money moves.</p>
-</main>
-</body>
-</html>
-`.text
 
 const quantityCell = ({ adjustable_quantity: bounds, quantity }: LineItem, index: number): Html =>
   bounds === null
@@ -184,7 +116,7 @@ ${amountField(session, order)}${codeField(session, code)}${collectedFields(sessi
 <input name="email" type="email" autocomplete="email" value="${session.customer_email ?? ""}"></label>
 <button name="action" value="pay">${payLabel(session, order)}</button>
 ${laterButtons(session)}${applyButton(session, order)}${testChoices(session)}</form>
-${session.cancel_url === null ? nothing : html`<p><a href="${session.cancel_url}" rel="noreferrer">Back to the shop</a></p>`}`
+${session.cancel_url === null ? nothing : html`<p class="back"><a href="${session.cancel_url}" rel="noreferrer">Back to the shop</a></p>`}`
 
 /** What the page shows besides the order itself. */
 export interface PageState {
@@ -198,7 +130,7 @@ export interface PageState {
 export const checkoutPage = (session: Session, order: Order, { code, refusal }: PageState): string =>
   page(
     "Checkout",
-    html`${refusal === undefined ? nothing : html`<p class="refusal" role="alert">${refusal}</p>`}
+    html`${refusalOf(refusal)}<p class="total">${money(session.amount_total, session.currency)}</p>
 <table>
 <thead><tr><th scope="col">Item</th><th scope="col">Quantity</th><th scope="col">Amount</th></tr></thead>
 <tbody>
@@ -209,7 +141,3 @@ ${discountRow(session, code)}<tr><th scope="row" colspan="2">Total</th><td>${mon
 </table>
 ${forms(session, order, code)}`
   )
-
-/** A page that only shows a message. */
-export const messagePage = (title: string, message: string): string =>
-  page(title, html`<p role="status">${message}</p>`)

@@ -139,7 +139,45 @@ const signInAs = (recorder: Recorder, email: string, nth: number) =>
 const owner = "ana@shop.example"
 const colleague = "ben@shop.example"
 
-/** A person signs in, and sets up an organization with people, return pages and a key. */
+/** An owner looks at both ways to connect an account, takes the one by onboarding, and disconnects it again. */
+const connectAnAccount = (recorder: Recorder, ana: ReturnType<typeof byCookie>, organizationId: OrganizationId) =>
+  Effect.gen(function* () {
+    const { emulator, sql } = yield* TestService
+    const { call, refused, replaced } = recorder
+    const body = { environment: "sandbox" }
+    for (const path of ["/oauth", "/setup"]) {
+      replaced.set(`${emulator.url}${path}`, `https://connect.stripe.com${path}`)
+    }
+    const visit = (url: string, form?: Readonly<Record<string, string>>) =>
+      Effect.promise(async () => {
+        const sent = form === undefined ? {} : { method: "POST", body: new URLSearchParams(form) }
+        return (await fetch(url, { redirect: "manual", ...sent })).headers.get("location") ?? ""
+      })
+
+    const consent = textIn(yield* call("accountConnection.startOauth", { ...ana, body }), "url")
+    replaced.set(new URL(consent).searchParams.get("state") ?? "", exampleSecret)
+    const declined = new URL(yield* visit(consent, { action: "decline", account: "new" }))
+    yield* call("accountPages.authorized", { ...ana, parameters: Object.fromEntries(declined.searchParams) })
+
+    const link = textIn(yield* call("accountConnection.startOnboarding", { ...ana, body }), "url")
+    replaced.set(link.split("/").at(-1) ?? "", exampleSecret.slice(0, 24))
+    yield* visit(yield* visit(link), { action: "finish", name: "Bakery" })
+    yield* call("accountPages.returned", { parameters: body })
+    yield* call("accountPages.refresh", { parameters: body })
+    // The notification of it comes to nobody's examples
+    yield* eventually(
+      "the receipt of the account's news",
+      Effect.map(
+        sql`SELECT 1 FROM payments.all_receipts WHERE organization_id = ${organizationId} AND type = 'account.updated'`,
+        (rows) => (rows.length > 0 ? Option.some(true) : Option.none())
+      )
+    )
+    const accountId = textIn(yield* call("accountConnection.get", ana), "accountId")
+    yield* refused("AccountAlreadyConnected", "accountConnection.startOauth", { ...ana, body })
+    yield* call("accountConnection.disconnect", { ...ana, parameters: { accountId } })
+  })
+
+/** A person signs in, and sets up an organization with people, return pages, an account and a key. */
 const setUp = (recorder: Recorder) =>
   Effect.gen(function* () {
     const { emulator, makeKey, services, sql } = yield* TestService
@@ -186,6 +224,7 @@ const setUp = (recorder: Recorder) =>
     const pages = { successUrl: `${url}/thanks?session_id={CHECKOUT_SESSION_ID}`, cancelUrl: `${url}/cart` }
     yield* call("returnUrls.set", { ...ana, body: pages })
     yield* call("returnUrls.get", ana)
+    yield* connectAnAccount(recorder, ana, organizationId)
 
     const grants = ["*", "webhook-endpoints:*", "audit-log:read", "customers:read"]
     const shopsKey = yield* call("apiKeys.create", { ...ana, body: { name: "Shop", permissions: grants }, status: 201 })

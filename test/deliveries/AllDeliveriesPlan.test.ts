@@ -7,6 +7,7 @@ import { alongIndex } from "../../src/storage/BoundedReads.ts"
 import { databaseLayer, transaction } from "../../src/storage/Database.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { backdatePartitions } from "../storage/AgedDays.ts"
+import { rowsReadBy } from "../storage/PlanRows.ts"
 
 const tenant = {
   organizationId: OrganizationId.make("0199c0de-0000-7000-8000-000000000001"),
@@ -17,17 +18,6 @@ const endpointOf = (n: number) => EndpointId.make(`0199c0de-0000-7000-8000-00000
 
 const days = 5
 const perDay = 3_000
-
-interface Node {
-  readonly "Node Type": string
-  readonly "Index Name"?: string
-  readonly "Actual Rows"?: number
-  readonly "Actual Loops"?: number
-  readonly "Rows Removed by Filter"?: number
-  readonly Plans?: ReadonlyArray<Node>
-}
-
-const nodesIn = (node: Node): ReadonlyArray<Node> => [node, ...(node.Plans ?? []).flatMap(nodesIn)]
 
 describe("the deliveries to all endpoints", () => {
   it.scopedLive("are found along an index, however many there are", () =>
@@ -65,24 +55,8 @@ describe("the deliveries to all endpoints", () => {
       }
       const { conditionsOf, list, pages } = yield* Effect.provideService(makeAllDeliveriesRepo, SqlClient.SqlClient, sql)
 
-      /** How many rows the plan of a statement reads from tables and indexes. */
       const readBy = (statement: Statement.Fragment) =>
-        transaction(sql)(
-          Effect.gen(function* () {
-            yield* alongIndex(sql)
-            const [row] = yield* sql<{ "QUERY PLAN": ReadonlyArray<{ Plan: Node }> }>`
-              EXPLAIN (ANALYZE, FORMAT JSON) ${statement}`
-            const nodes = (row?.["QUERY PLAN"] ?? []).flatMap(({ Plan }) => nodesIn(Plan))
-            expect(nodes.filter((node) => node["Node Type"] === "Seq Scan" && (node["Actual Rows"] ?? 0) > 0)).toEqual([])
-            return nodes
-              .filter((node) => /Scan$/.test(node["Node Type"]) && node["Node Type"] !== "CTE Scan")
-              .reduce(
-                (sum, node) =>
-                  sum + ((node["Actual Rows"] ?? 0) + (node["Rows Removed by Filter"] ?? 0)) * (node["Actual Loops"] ?? 0),
-                0
-              )
-          })
-        )
+        transaction(sql)(Effect.zipRight(alongIndex(sql), rowsReadBy(sql, statement)))
 
       for (const statistics of ["without statistics", "with statistics"]) {
         if (statistics === "with statistics") yield* sql`ANALYZE`

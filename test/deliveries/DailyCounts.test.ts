@@ -5,7 +5,7 @@ import { Context, Effect, Layer } from "effect"
 import { v7 } from "uuid"
 import { DailyCounts } from "../../src/deliveries/statistics/DailyCounts.ts"
 import { slotOf } from "../../src/deliveries/statistics/Slots.ts"
-import { lookAgain } from "../../src/deliveries/statistics/Unsettled.ts"
+import { countSoon, lookAgain } from "../../src/deliveries/statistics/Unsettled.ts"
 import type { Environment } from "../../src/events/Environment.ts"
 import { EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
 import { eventKey } from "../../src/publishing/EventKey.ts"
@@ -327,6 +327,32 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
       yield* count
       expect(yield* sums(sandbox)).toMatchObject({ delivered: 8, failed: 1, queued: 0 })
       expect(yield* unsettled(sandbox)).toBe(0)
+    })
+  )
+
+  it.effect("follow a re-send soon, however old the delivery is", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Bench
+      const { sandbox } = yield* makeShop
+      const endpoint = yield* makeEndpoint(sandbox)
+      const now = yield* timeNow
+      yield* beginAt(now - hour)
+      const at = slotOf(now - 40 * minute)
+      const [failed = ""] = yield* deliver(sandbox, endpoint, { at, state: "failed" })
+      yield* deliver(sandbox, endpoint, { at: at - 10 * minute, state: "failed" })
+      yield* count
+      yield* forward(20 * hour)
+      yield* beginAt((yield* timeNow) - minute)
+      yield* count
+      yield* setState([failed], "delivered")
+      yield* sql`
+        WITH requeued AS (SELECT * FROM payments.deliveries WHERE id = ${failed}::uuid), soon AS (${countSoon(sql, "requeued")})
+        SELECT 1`
+      yield* count
+      expect(yield* sums(sandbox)).toMatchObject({ delivered: 0, failed: 2 })
+      yield* forward(minute)
+      yield* count
+      expect(yield* sums(sandbox)).toMatchObject({ delivered: 1, failed: 1 })
     })
   )
 

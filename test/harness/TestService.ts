@@ -205,6 +205,7 @@ const startTestService = Effect.fnUntraced(function* (
         webhookSecrets: [Redacted.make(testWebhookSecret)]
       }),
       production: Option.none(),
+      oauthClientIds: { sandbox: emulator.oauthClientId },
       apiUrl: Option.some(new URL(emulator.url)),
       ...testReturnUrls
     }

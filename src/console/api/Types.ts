@@ -51,15 +51,22 @@ export type Json<T> = unknown extends T
 /** A value in a query, written as text. */
 type Query<T> = { readonly [K in keyof T]: Json<T[K]> | (T[K] extends number | undefined ? number : never) }
 
-type PathPart<Path> = [keyof Omit<Path, "organizationId">] extends [never]
-  ? unknown
-  : { readonly path: Json<Omit<Path, "organizationId">> }
+/** Whether an operation takes nothing there: the part is not declared, or has no fields. */
+type IsNothing<Part> = [Part] extends [never] ? true : [keyof Part] extends [never] ? true : false
 
-type QueryPart<UrlParams> = [keyof UrlParams] extends [never]
-  ? unknown
-  : Partial<UrlParams> extends UrlParams
-    ? { readonly urlParams?: Query<UrlParams> }
-    : { readonly urlParams: Query<UrlParams> }
+type PathPart<Path> =
+  IsNothing<Path> extends true
+    ? unknown
+    : IsNothing<Omit<Path, "organizationId">> extends true
+      ? unknown
+      : { readonly path: Json<Omit<Path, "organizationId">> }
+
+type QueryPart<UrlParams> =
+  IsNothing<UrlParams> extends true
+    ? unknown
+    : Partial<UrlParams> extends UrlParams
+      ? { readonly urlParams?: Query<UrlParams> }
+      : { readonly urlParams: Query<UrlParams> }
 
 // An uploaded image has no schema: it is sent as the part `file` of a form
 type PayloadPart<Name, Payload> = Name extends "upload"

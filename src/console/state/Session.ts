@@ -26,7 +26,7 @@ const current = computed(() => (sessionState.value.kind === "signedIn" ? session
 
 effect(() => setOrganization(current.value?.organization?.id))
 
-/** Tells the other tabs of this browser, which share the session's cookie, that somebody has signed in or out. */
+/** Tells the other tabs of this browser, which share the session's cookie, that it is another or no longer. */
 const otherTabs = new BroadcastChannel("connected-payments.session")
 
 const isSame = (one: Session | undefined, other: Session): boolean =>
@@ -67,6 +67,16 @@ export const loadSession = async (): Promise<void> => {
     }
   }
 }
+
+/** Reads the session again after a change of it, here and in the other tabs. */
+export const sessionChanged = async (): Promise<void> => {
+  await loadSession()
+  otherTabs.postMessage("changed")
+}
+
+/** Makes a workspace the one that a new tab opens. */
+export const selectWorkspace = async (environment: Environment): Promise<void> =>
+  note(await call("session", "selectWorkspace", { payload: { environment } }))
 
 /** Signs out on the service, here and in the other tabs. */
 export const signOut = async (everywhere: boolean): Promise<void> => {

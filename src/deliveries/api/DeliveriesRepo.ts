@@ -9,6 +9,7 @@ import { useDays } from "../../storage/DayPartitions.ts"
 import { makePreparing } from "../../storage/Statements.ts"
 import { deliveryWindow, maxAttempts } from "../RetryPolicy.ts"
 import { type ResendCandidate, resendRefusal } from "../StateMachine.ts"
+import { countSoon } from "../statistics/Unsettled.ts"
 import type { Attempt, Delivery, ListDeliveries } from "./Api.ts"
 
 /** An attempt as the database's JSON. */
@@ -105,7 +106,7 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
   const requeue = (tenant: Tenant, id: DeliveryId) => sql`
     WITH requeued AS (
       UPDATE payments.deliveries d SET ${resendSql.requeue} WHERE ${ofTenant(tenant)} AND d.id = ${id} RETURNING d.*
-    ), used AS (${useDays(sql, "requeued")})
+    ), used AS (${useDays(sql, "requeued")}), counted AS (${countSoon(sql, "requeued")})
     ${enqueue(sql, "requeued", "manual")}`
 
   const exists = (statement: Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError>) =>

@@ -3,6 +3,7 @@ import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
 import { errorSchema, ServiceUnavailable } from "../../errors/Errors.ts"
+import { count } from "../../events/Fields.ts"
 import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import { EndpointId } from "../../kit/Ids.ts"
@@ -10,11 +11,9 @@ import { DaysFromQuery, OrganizationPath, optional, strict } from "../../kit/Req
 
 const UtcDay = Schema.String.annotations({ description: "A day in UTC", examples: ["2026-11-23"] })
 
-const Count = Schema.Int.annotations({ description: "How many" })
-
 /** Payments of one kind. */
 const Payments = Schema.Struct({
-  count: Count,
+  count: count("How many"),
   amount: Schema.String.annotations({
     description: "Their sum in the smallest currency unit: a decimal integer as text, since it may be over 2^53",
     examples: ["18000"]
@@ -33,9 +32,9 @@ export type PaymentDay = typeof PaymentDay.Type
 
 const outcomes = {
   date: UtcDay,
-  delivered: Count.annotations({ description: "How many have been delivered by now" }),
-  failed: Count.annotations({ description: "How many have failed, and were not delivered since" }),
-  queued: Count.annotations({ description: "How many still wait, for their first attempt or another one" })
+  delivered: count("How many have been delivered by now"),
+  failed: count("How many have failed, and were not delivered since"),
+  queued: count("How many still wait, for their first attempt or another one")
 }
 
 /** The deliveries that were created on one day. */
@@ -82,7 +81,7 @@ export class StatisticsApi extends HttpApiGroup.make("statistics")
       .annotate(OpenApi.Summary, "Count payments and deliveries by day")
       .annotate(
         OpenApi.Description,
-        "Of the credential's environment. Payments are counted from events, on the day of their receipt, whether or not an endpoint gets them: `payment.succeeded`, `payment.failed`, and `payment.refunded` with what it adds to what was refunded of its charge before. Deliveries are counted on the day of their creation by their state: one that failed and was re-sent with success counts as delivered. What waits or has failed is counted again when it is half as old again. Synthetic tests are left out. The numbers are kept for 90 days, also of days whose deliveries have been removed."
+        "Of the credential's environment. Payments are counted from events, on the day of their receipt, whether or not an endpoint gets them: `payment.succeeded`, `payment.failed`, and `payment.refunded` with what it adds to what was refunded of its charge before. Deliveries are counted on the day of their creation by their state: one that failed and was re-sent with success counts as delivered. What waits or has failed is counted again when it is half as old again, and a minute after a re-send. Synthetic tests are left out. The numbers are kept for 90 days, also of days whose deliveries have been removed."
       )
   )
   .addError(errorSchema(ServiceUnavailable))

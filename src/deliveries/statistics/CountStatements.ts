@@ -23,14 +23,15 @@ const textIn = (payload: string, field: string): string =>
  * and found by an index of their own; the fence keeps the planner from reading a tenant's events in place of that.
  */
 const newlyRefunded = `
-  GREATEST(0, ${numberIn("e.payload", "amount_refunded")} - COALESCE((
+  CASE WHEN ${numberIn("e.payload", "amount_refunded")} IS NOT NULL
+  THEN GREATEST(0, ${numberIn("e.payload", "amount_refunded")} - COALESCE((
     SELECT max(${numberIn("p.payload", "amount_refunded")}) FROM (
       SELECT * FROM payments.events p
       WHERE ${paymentOf("p.payload")} = ${paymentOf("e.payload")} AND p.id < e.id OFFSET 0
     ) p
     WHERE p.organization_id = w.organization_id AND p.environment = w.environment AND p.type = 'payment.refunded'
       AND ${textIn("p.payload", "charge_id")} = ${textIn("e.payload", "charge_id")}
-  ), 0))`
+  ), 0)) END`
 
 const iso = (millis: number): string => new Date(millis).toISOString()
 
@@ -96,7 +97,10 @@ export const makeCountStatements = (sql: SqlClient.SqlClient) => ({
   /** Adds the second count of a slot to its day, in place of the first. */
   settlePayments: (slot: number) => sql`
     WITH closed AS (
-      DELETE FROM payments.payment_counts WHERE slot = ${iso(slot)}::timestamptz AND pass > 0 RETURNING *
+      DELETE FROM payments.payment_counts k USING payments.workspaces w
+      WHERE k.slot = ${iso(slot)}::timestamptz AND k.pass > 0
+        AND k.organization_id = w.organization_id AND k.environment = w.environment
+      RETURNING k.*
     )
     INSERT INTO payments.payment_counts AS k
       (organization_id, environment, day, pass, slot, currency, kind, count, amount)
@@ -108,7 +112,10 @@ export const makeCountStatements = (sql: SqlClient.SqlClient) => ({
   /** The same of deliveries. What may still change is noted: see `Unsettled.ts`. */
   settleDeliveries: (slot: number) => sql`
     WITH closed AS (
-      DELETE FROM payments.delivery_counts WHERE slot = ${iso(slot)}::timestamptz AND pass > 0 RETURNING *
+      DELETE FROM payments.delivery_counts k USING payments.workspaces w
+      WHERE k.slot = ${iso(slot)}::timestamptz AND k.pass > 0
+        AND k.organization_id = w.organization_id AND k.environment = w.environment
+      RETURNING k.*
     ), replayed AS (
       -- A replay's deliveries have the time of the replay in their ids, however long it takes
       SELECT r.organization_id, r.environment, r.endpoint_id FROM payments.workspaces w CROSS JOIN LATERAL (

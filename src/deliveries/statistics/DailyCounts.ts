@@ -50,8 +50,8 @@ const make = Effect.gen(function* () {
   const shown = sql.literal("k.pass < 2")
 
   const outcomes = sql.literal(`
-    to_char(k.day, 'YYYY-MM-DD') AS date, sum(k.delivered)::float8 AS delivered, sum(k.failed)::float8 AS failed,
-    sum(k.queued)::float8 AS queued`)
+    to_char(k.day, 'YYYY-MM-DD') AS date, GREATEST(0, sum(k.delivered))::float8 AS delivered,
+    GREATEST(0, sum(k.failed))::float8 AS failed, GREATEST(0, sum(k.queued))::float8 AS queued`)
 
   const payments = (tenant: Tenant, from: string) =>
     Effect.map(

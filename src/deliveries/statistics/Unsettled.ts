@@ -6,7 +6,7 @@ import { resentWithin, slotMillis } from "./Slots.ts"
  * of them, as long as some of them wait or may be re-sent, or a replay adds to them. They are counted again from time to
  * time, and the difference is added to their day.
  *
- * The time between two looks is half of what they are old: a count is at most that far behind.
+ * The time between two looks is half of what they are old: a count is at most that far behind. A re-send shortens it.
  */
 
 /** How many are looked at in one statement. */
@@ -15,7 +15,24 @@ const looksAtOnce = 10
 /** How many deliveries one of them holds at most: what has more is divided when it is met. */
 const mostDeliveries = 100_000
 
-const ofUnit = "u.organization_id = j.organization_id AND u.environment = j.environment AND u.endpoint_id = j.endpoint_id AND u.after_id = j.after_id"
+const isTheSame = `u.organization_id = j.organization_id AND u.environment = j.environment
+  AND u.endpoint_id = j.endpoint_id AND u.after_id = j.after_id`
+
+/**
+ * Part of a statement that re-sends deliveries: has them counted again in a minute. Waits for nobody.
+ *
+ * @param deliveries names the part of the statement that returns the deliveries' rows
+ */
+export const countSoon = (sql: SqlClient.SqlClient, deliveries: string) =>
+  sql.literal(`
+    UPDATE payments.unsettled_deliveries u SET look_at = now() + interval '1 minute'
+    FROM (
+      SELECT u.organization_id, u.environment, u.endpoint_id, u.after_id
+      FROM ${deliveries} d JOIN payments.unsettled_deliveries u
+        ON u.organization_id = d.organization_id AND u.environment = d.environment AND u.endpoint_id = d.endpoint_id
+          AND u.after_id < d.id AND u.until_id >= d.id
+      WHERE u.look_at > now() + interval '1 minute' FOR UPDATE OF u SKIP LOCKED
+    ) j WHERE ${isTheSame}`)
 
 /**
  * The statement that looks at those that are due, the longest overdue first. Returns how many it has looked at. The day
@@ -23,7 +40,9 @@ const ofUnit = "u.organization_id = j.organization_id AND u.environment = j.envi
  */
 export const lookAgain = (sql: SqlClient.SqlClient, most = mostDeliveries) => sql<{ readonly looked: number }>`
   WITH due AS MATERIALIZED (
-    SELECT u.* FROM payments.unsettled_deliveries u WHERE u.look_at <= now() ORDER BY u.look_at LIMIT ${looksAtOnce}
+    SELECT u.* FROM payments.unsettled_deliveries u JOIN payments.workspaces w
+      ON w.organization_id = u.organization_id AND w.environment = u.environment
+    WHERE u.look_at <= now() ORDER BY u.look_at LIMIT ${looksAtOnce}
   ), judged AS MATERIALIZED (
     SELECT u.organization_id, u.environment, u.endpoint_id, u.after_id, u.until_id, u.slot,
       (u.slot AT TIME ZONE 'UTC')::date AS day, now() - u.slot AS age, c.cut,
@@ -67,13 +86,13 @@ export const lookAgain = (sql: SqlClient.SqlClient, most = mostDeliveries) => sq
     DO UPDATE SET delivered = k.delivered + EXCLUDED.delivered, failed = k.failed + EXCLUDED.failed,
       queued = k.queued + EXCLUDED.queued
   ), ended AS (
-    DELETE FROM payments.unsettled_deliveries u USING judged j WHERE ${sql.literal(ofUnit)} AND j.settled
+    DELETE FROM payments.unsettled_deliveries u USING judged j WHERE ${sql.literal(isTheSame)} AND j.settled
   ), waiting AS (
     UPDATE payments.unsettled_deliveries u SET
       delivered = j.delivered, failed = j.failed, queued = j.queued, until_id = COALESCE(j.cut, j.until_id),
       look_at = now() + CASE WHEN j.grows THEN interval '1 minute'
         ELSE GREATEST(interval '1 minute', LEAST(j.age / 2, interval '12 hours')) END
-    FROM judged j WHERE ${sql.literal(ofUnit)} AND NOT j.settled
+    FROM judged j WHERE ${sql.literal(isTheSame)} AND NOT j.settled
   ), divided AS (
     INSERT INTO payments.unsettled_deliveries (organization_id, environment, endpoint_id, after_id, until_id, slot,
       delivered, failed, queued, look_at)

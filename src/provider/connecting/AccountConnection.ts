@@ -58,9 +58,10 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
         )
       ),
       Effect.asSome,
-      Effect.catchIf(
-        (error) => error._tag !== "ProviderAccountNotConnected" && error._tag !== "ServiceUnavailable",
-        (error) => Effect.as(Effect.logWarning("The account's status could not be read", error.cause), Option.none())
+      Effect.catchAll((error) =>
+        error._tag === "ProviderAccountNotConnected" || error._tag === "ServiceUnavailable"
+          ? Effect.fail(error)
+          : Effect.as(Effect.logWarning("The account's status could not be read", error.cause), Option.none())
       )
     )
     return Option.isSome(read)

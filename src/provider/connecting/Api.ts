@@ -38,13 +38,13 @@ export const AccountConnectionRecord = Schema.Struct({
       "`onboarding`: linked, but its owner has not submitted the details yet; `connected`: they are submitted, and `chargesEnabled` says whether it can charge; `disconnected`: only connecting it again changes that"
   }),
   accountId: Schema.NullOr(Schema.String).annotations({ description: "Null if no account was ever linked" }),
-  chargesEnabled: Schema.Boolean,
-  payoutsEnabled: Schema.Boolean,
-  detailsSubmitted: Schema.Boolean,
+  chargesEnabled: Schema.Boolean.annotations({ description: "Whether the account can charge" }),
+  payoutsEnabled: Schema.Boolean.annotations({ description: "Whether the account can be paid out" }),
+  detailsSubmitted: Schema.Boolean.annotations({ description: "Whether its owner has submitted the details" }),
   requirements: Schema.Struct({
-    currentlyDueCount: Count,
-    pastDueCount: Count,
-    pendingVerificationCount: Count,
+    currentlyDueCount: Count.annotations({ description: "How much is due, overdue included" }),
+    pastDueCount: Count.annotations({ description: "How much is overdue" }),
+    pendingVerificationCount: Count.annotations({ description: "How much the provider is still checking" }),
     disabledReason: Schema.NullOr(Schema.String).annotations({
       description: "Why the provider has disabled something, in its words for programs"
     }),
@@ -53,9 +53,11 @@ export const AccountConnectionRecord = Schema.Struct({
   current: Schema.Boolean.annotations({
     description: "False if the provider could not be asked: the status is then the one that it last reported"
   }),
-  linkedBy: Schema.NullOr(Schema.Literal("operator", "onboarding", "oauth")),
-  linkedAt: Schema.NullOr(Schema.Date),
-  disconnectedAt: Schema.NullOr(Schema.Date),
+  linkedBy: Schema.NullOr(Schema.Literal("operator", "onboarding", "oauth")).annotations({
+    description: "How it was linked: by the operator, created for its owner, or by its owner's consent; null if none was"
+  }),
+  linkedAt: Schema.NullOr(Schema.Date).annotations({ description: "Null if no account was ever linked" }),
+  disconnectedAt: Schema.NullOr(Schema.Date).annotations({ description: "Null if it is not disconnected" }),
   canUseExisting: Schema.Boolean.annotations({
     description: "Whether `POST /identity/account/oauth` can connect an existing account here"
   }),

@@ -91,13 +91,13 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
 
   const redeem = Effect.fnUntraced(function* (tenant: Tenant, author: Author, { code, error }: ReturnedAuthorization) {
     if (error === "access_denied") {
-      return "denied"
+      return "denied" as const
     }
     if (error !== undefined || code === undefined || Redacted.value(code).length > maxCodeLength) {
       yield* Effect.logWarning("The provider returned no usable authorization").pipe(
         Effect.annotateLogs({ error: error !== undefined && errorWord.test(error) ? error : "none or unknown" })
       )
-      return "failed"
+      return "failed" as const
     }
     yield* admittance.requireManagerNow(tenant, author)
     return yield* accept(tenant, author, yield* provider.redeemAuthorization(tenant.environment, code))

@@ -78,7 +78,11 @@ export const makeOnboarding = Effect.fnUntraced(function* (publicUrl: string) {
     if (Option.isNone(begun)) {
       return yield* connectingAtOnce()
     }
-    const accountId = yield* create(tenant, begun.value)
+    const accountId = yield* Effect.catchTag(
+      create(tenant, begun.value),
+      "AccountAccessRevoked",
+      ({ cause }) => new ProviderUnavailable({ cause })
+    )
     return (yield* repo.remember(tenant, begun.value, accountId)) ? accountId : yield* connectingAtOnce()
   })
 

@@ -7,7 +7,7 @@ import { Form } from "../../components/Form.tsx"
 import { ThemeSwitch } from "../../shell/AccountMenu.tsx"
 import { PlainPage } from "../../shell/PlainPage.tsx"
 import { useSubmit } from "../../state/Query.ts"
-import { loadSession, sessionState, signOut } from "../../state/Session.ts"
+import { sessionChanged, sessionState, signOut } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 
 /** For who is signed in without an organization: creates one, with its person as the owner. */
@@ -17,7 +17,7 @@ export default function NewOrganization() {
   const email = state.kind === "signedIn" ? state.session.person.email : ""
   const { busy, error, submit } = useSubmit(async () => {
     await call("organizations", "create", { payload: { name } })
-    await loadSession()
+    await sessionChanged()
   })
   return (
     <PlainPage title="Create your organization" footer={<ThemeSwitch />}>
@@ -41,7 +41,7 @@ export default function NewOrganization() {
           label="Name"
           hint="As your colleagues know it. It is in the invitations that you send."
           autocomplete="organization"
-          maxLength={100}
+          maxLength={200}
           value={name}
           onChange={setName}
           required

@@ -5,7 +5,7 @@ import { Confirm, Dialog } from "../../components/Dialog.tsx"
 import { Checkbox, RadioGroup } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
 import { invalidate, useSubmit } from "../../state/Query.ts"
-import { type Environment, loadSession, useSession } from "../../state/Session.ts"
+import { type Environment, sessionChanged, useSession } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { entersAll, type Role, roleLabels, roles, roleWords } from "./roles.ts"
 import { WorkspaceChoice } from "./Workspaces.tsx"
@@ -24,7 +24,7 @@ const useChanged = (personId: string) => {
     invalidate("organization/")
     invalidate("sandbox/keys")
     invalidate("production/keys")
-    if (personId === person.id) void loadSession()
+    if (personId === person.id) void sessionChanged()
   }
 }
 
