@@ -66,7 +66,7 @@ const seeded = Effect.gen(function* () {
 })
 
 onConsole()("pictures of the console", (it) => {
-  it.scoped.skipIf(!wanted)("are made of every page", { timeout: 600_000 }, () =>
+  it.scoped.skipIf(!wanted)("are made of every page", () =>
     Effect.gen(function* () {
       const ids = yield* seeded
       mkdirSync(folder, { recursive: true })
@@ -124,6 +124,7 @@ onConsole()("pictures of the console", (it) => {
           await picture(newcomer.page, "sign-in")
         })
       }
-    })
+    }),
+    600_000
   )
 })
