@@ -54,11 +54,19 @@ class Bench extends Context.Tag("test/DailyCounts/Bench")<
 }
 
 /** Sets the database's clock forward. */
-const forward = (millis: number) => Effect.flatMap(Bench, ({ sql }) => sql`UPDATE clock.ahead SET millis = millis + ${millis}`)
+const forward = (millis: number) =>
+  Effect.flatMap(Bench, ({ sql }) => sql`UPDATE clock.ahead SET millis = millis + ${millis}`)
 
 /** The database's time, in Unix milliseconds. */
 const timeNow = Effect.flatMap(Bench, ({ sql }) =>
   Effect.map(sql<{ now: Date }>`SELECT clock.now() AS now`, ([row]) => row?.now.getTime() ?? 0)
+)
+
+/** Nothing is stored, and nothing is counted. */
+const empty = Effect.flatMap(Bench, ({ sql }) =>
+  Effect.forEach(["deliveries", "events", "payment_counts", "delivery_counts", "unsettled_deliveries"], (table) =>
+    sql.unsafe(`DELETE FROM payments.${table}`)
+  )
 )
 
 /** The counts begin at a time, as if nothing had been stored before. */
@@ -75,7 +83,7 @@ interface Shop {
   readonly environment: Environment
 }
 
-/** A tenant with both workspaces, and endpoints. */
+/** A tenant with both workspaces, and no endpoints. */
 const makeShop = Effect.gen(function* () {
   const { sql } = yield* Bench
   const organizationId = OrganizationId.make(randomUUID())
@@ -101,7 +109,13 @@ const makeEndpoint = Effect.fnUntraced(function* ({ environment, organizationId 
 const deliver = Effect.fnUntraced(function* (
   { environment, organizationId }: Shop,
   endpointId: EndpointId,
-  options: { readonly at: number; readonly state?: State; readonly count?: number; readonly test?: boolean; readonly ids?: ReadonlyArray<string> }
+  options: {
+    readonly at: number
+    readonly state?: State
+    readonly count?: number
+    readonly test?: boolean
+    readonly ids?: ReadonlyArray<string>
+  }
 ) {
   const { sql } = yield* Bench
   const { at, state = "delivered", test = false } = options
@@ -142,8 +156,7 @@ const report = Effect.fnUntraced(function* (
 
 const paid = (amount: number, currency = "brl") => ({ payment_id: "pi_1", amount_received: amount, currency })
 
-const read = (shop: Shop, days = 90) =>
-  Effect.flatMap(Bench, ({ processes }) => processes[0].read(shop, days))
+const read = (shop: Shop, days = 90) => Effect.flatMap(Bench, ({ processes }) => processes[0].read(shop, days))
 
 /** What is read, summed over days. */
 const sums = (shop: Shop) =>
@@ -169,6 +182,7 @@ const unsettled = ({ organizationId }: Shop) =>
 layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the counts by day", (it) => {
   it.effect("are those of what is stored, by tenant, environment, day, currency and endpoint", () =>
     Effect.gen(function* () {
+      yield* empty
       const now = yield* timeNow
       const [mine, other] = [yield* makeShop, yield* makeShop]
       const [first, second] = [yield* makeEndpoint(mine.sandbox), yield* makeEndpoint(mine.sandbox)]
@@ -184,7 +198,12 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
         yield* report(mine.sandbox, at, "payment.succeeded", paid(1500))
         yield* report(mine.sandbox, at, "payment.succeeded", paid(Number.MAX_SAFE_INTEGER, "idr"))
         yield* report(mine.sandbox, at, "payment.succeeded", paid(Number.MAX_SAFE_INTEGER, "idr"))
-        yield* report(mine.sandbox, at, "payment.failed", { payment_id: "pi_2", amount: 700, currency: "brl", failure_code: null })
+        yield* report(mine.sandbox, at, "payment.failed", {
+          payment_id: "pi_2",
+          amount: 700,
+          currency: "brl",
+          failure_code: null
+        })
         yield* report(mine.production, at, "payment.succeeded", paid(99, "usd"))
         // Not payments, or of a team's own catalog, or nothing that counts
         yield* report(mine.sandbox, at, "payout.paid", { amount: 1, currency: "brl" })
@@ -203,7 +222,10 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
         expected.map(({ date, times }) => ({ date, delivered: 3 * times, failed: times, queued: 2 * times }))
       )
       expect(statistics.endpoints).toEqual([
-        { id: first, days: expected.map(({ date, times }) => ({ date, delivered: 3 * times, failed: times, queued: 0 })) },
+        {
+          id: first,
+          days: expected.map(({ date, times }) => ({ date, delivered: 3 * times, failed: times, queued: 0 }))
+        },
         { id: second, days: expected.map(({ date, times }) => ({ date, delivered: 0, failed: 0, queued: 2 * times })) }
       ])
       const nothing = { count: 0, amount: "0" }
@@ -239,16 +261,23 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
 
   it.effect("count nothing twice while several processes count at once", () =>
     Effect.gen(function* () {
+      yield* empty
       const now = yield* timeNow
       const { sandbox } = yield* makeShop
       const endpoint = yield* makeEndpoint(sandbox)
       yield* beginAt(now - 3 * hour)
       for (let at = now - 3 * hour + 20 * minute; at < now - minute; at += 3 * minute) {
-        yield* deliver(sandbox, endpoint, { at, state: Math.floor(at / (3 * minute)) % 2 === 0 ? "failed" : "delivered" })
+        yield* deliver(sandbox, endpoint, {
+          at,
+          state: Math.floor(at / (3 * minute)) % 2 === 0 ? "failed" : "delivered"
+        })
         yield* report(sandbox, at, "payment.succeeded", paid(1))
       }
       const { processes, sql } = yield* Bench
-      yield* Effect.all([...processes, ...processes].map((process) => process.count), { concurrency: "unbounded" })
+      yield* Effect.all(
+        [...processes, ...processes].map((process) => process.count),
+        { concurrency: "unbounded" }
+      )
       const [stored] = yield* sql<{ count: number }>`
         SELECT count(*)::int AS count FROM payments.deliveries WHERE organization_id = ${sandbox.organizationId}`
       const { delivered, failed, succeeded } = yield* sums(sandbox)
@@ -258,6 +287,7 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
 
   it.effect("include what is committed late, and repeat nothing of a step that fails", () =>
     Effect.gen(function* () {
+      yield* empty
       const { sql } = yield* Bench
       const now = yield* timeNow
       const { sandbox } = yield* makeShop
@@ -287,6 +317,7 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
 
   it.effect("follow a delivery from waiting to failed, and to delivered by a re-send, until its time is over", () =>
     Effect.gen(function* () {
+      yield* empty
       const { sandbox } = yield* makeShop
       const endpoint = yield* makeEndpoint(sandbox)
       const now = yield* timeNow
@@ -332,6 +363,7 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
 
   it.effect("follow a re-send soon, however old the delivery is", () =>
     Effect.gen(function* () {
+      yield* empty
       const { sql } = yield* Bench
       const { sandbox } = yield* makeShop
       const endpoint = yield* makeEndpoint(sandbox)
@@ -358,6 +390,7 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
 
   it.effect("include what a replay adds, however long it takes", () =>
     Effect.gen(function* () {
+      yield* empty
       const { sql } = yield* Bench
       const { sandbox } = yield* makeShop
       const endpoint = yield* makeEndpoint(sandbox)
@@ -365,6 +398,7 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
       yield* beginAt(now - hour)
       const at = slotOf(now - 40 * minute) + 1000
       const replayId = v7({ msecs: at })
+      yield* sql`SELECT payments.add_day(payments.day_of(${replayId}::uuid))`
       yield* sql`
         INSERT INTO payments.event_replays (organization_id, environment, id, endpoint_id, since, until, reached)
         VALUES (${sandbox.organizationId}, 'sandbox', ${replayId}, ${endpoint}, '2026-01-01', '2026-01-02', '0')`
@@ -387,6 +421,7 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
 
   it.effect("are made in parts of what one endpoint got very much of", () =>
     Effect.gen(function* () {
+      yield* empty
       const { sql } = yield* Bench
       const { sandbox } = yield* makeShop
       const endpoint = yield* makeEndpoint(sandbox)
@@ -408,6 +443,7 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
 
   it.effect("count of a charge that is refunded in parts what each part adds", () =>
     Effect.gen(function* () {
+      yield* empty
       const { sandbox } = yield* makeShop
       const now = yield* timeNow
       yield* beginAt(now - hour)
@@ -437,6 +473,7 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
 
   it.effect("end with their time, and stay when the deliveries of a day are removed", () =>
     Effect.gen(function* () {
+      yield* empty
       const { processes, sql } = yield* Bench
       const { sandbox } = yield* makeShop
       const endpoint = yield* makeEndpoint(sandbox)

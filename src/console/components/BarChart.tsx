@@ -86,9 +86,9 @@ export const BarChart = ({ format, formatTick = format, labels, series, title }:
           </span>
         ))}
       </div>
+      {/* biome-ignore lint/a11y/useSemanticElements: a picture that the arrow keys go through, and no fields */}
       <div
         class="bars-picture"
-        // biome-ignore lint/a11y/useSemanticElements: a picture that the arrow keys go through, and no fields
         role="group"
         // biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys show each column's values, as the pointer does
         tabIndex={0}
