@@ -1,6 +1,6 @@
+import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { createServer } from "node:net"
-import { readFileSync } from "node:fs"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Option, type Scope } from "effect"
 import type { BrowserContext, BrowserContextOptions, Page } from "playwright-core"
@@ -30,10 +30,7 @@ const service = (overrides: Partial<ServiceOptions["settings"]>) =>
     Effect.gen(function* () {
       const { url } = yield* TestMailbox
       const port = yield* freePort
-      return TestService.layer(
-        { ...overrides, port, smtpUrl: Option.some(url) },
-        `http://127.0.0.1:${port}`
-      )
+      return TestService.layer({ ...overrides, port, smtpUrl: Option.some(url) }, `http://127.0.0.1:${port}`)
     })
   )
 
@@ -161,7 +158,7 @@ export const open = async (page: Page, path: string): Promise<void> => {
 /** Waits until a page has its heading, and nothing on it is still being read. */
 export const settled = async (page: Page): Promise<void> => {
   await page.locator("h1").first().waitFor()
-  await page.waitForFunction("document.querySelector('.skeleton, .splash') === null")
+  await page.locator(".skeleton, .splash").first().waitFor({ state: "detached" })
 }
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")

@@ -11,7 +11,8 @@ export interface Row {
 /** A column's heading; `end` aligns numbers at the right. */
 export type Heading = string | { readonly label: string; readonly align?: "end"; readonly hidden?: boolean }
 
-const labelOf = (heading: Heading | undefined): string => (typeof heading === "string" ? heading : (heading?.label ?? ""))
+const labelOf = (heading: Heading | undefined): string =>
+  typeof heading === "string" ? heading : (heading?.label ?? "")
 
 const classOf = (heading: Heading | undefined): string | undefined =>
   typeof heading === "object" && heading.align === "end" ? "cell-end" : undefined
@@ -50,7 +51,6 @@ export const Table = (props: {
           <tr key={key} role="row" class={href === undefined ? undefined : "row-link"}>
             {cells.map((cell, at) => (
               // biome-ignore lint/a11y/noRedundantRoles: as above
-              // biome-ignore lint/suspicious/noArrayIndexKey: a cell is its column's
               <td key={at} role="cell" class={classOf(props.head[at])}>
                 <span class="cell-label" aria-hidden="true">
                   {labelOf(props.head[at])}
