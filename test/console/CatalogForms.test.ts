@@ -50,7 +50,10 @@ describe("a price that is written in a form", () => {
     expect(price({ amount: 1, lookupKey: " basic ", transfersKey: true })).toMatchObject({
       value: { lookup_key: "basic", transfer_lookup_key: true }
     })
-    expect(price({ amount: 1, transfersKey: true })).toEqual({ kind: "ready", value: { currency: "brl", unit_amount: 1 } })
+    expect(price({ amount: 1, transfersKey: true })).toEqual({
+      kind: "ready",
+      value: { currency: "brl", unit_amount: 1 }
+    })
   })
 
   it("is not sent with what can't be read, by the name of the field", () => {
@@ -74,7 +77,13 @@ describe("a price that is written in a form", () => {
 })
 
 describe("a product that is written in a form", () => {
-  const product = { id: "prod_1", name: "Beans", description: "Roasted", images: ["https://a.example/1.png"], url: null }
+  const product = {
+    id: "prod_1",
+    name: "Beans",
+    description: "Roasted",
+    images: ["https://a.example/1.png"],
+    url: null
+  }
 
   it("has only what was filled in", () => {
     expect(newProduct({ ...emptyProduct, name: " Beans " })).toEqual({ name: "Beans" })
@@ -92,7 +101,8 @@ describe("a product that is written in a form", () => {
 })
 
 describe("a promotion code that is written in a form", () => {
-  const code = (fields: Partial<PromotionDraft>) => readPromotion({ ...emptyPromotion("brl"), code: "SUMMER25", ...fields })
+  const code = (fields: Partial<PromotionDraft>) =>
+    readPromotion({ ...emptyPromotion("brl"), code: "SUMMER25", ...fields })
 
   it("takes off a percentage or an amount", () => {
     expect(code({ percent: "12,5" })).toEqual({

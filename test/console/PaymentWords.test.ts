@@ -18,7 +18,11 @@ import {
 
 const paid = { status: "succeeded", captured: true, amount: 3000, amount_captured: 3000, amount_refunded: 0 }
 
-const anyField = FastCheck.oneof(FastCheck.anything(), FastCheck.double(), FastCheck.constantFrom("succeeded", "failed"))
+const anyField = FastCheck.oneof(
+  FastCheck.anything(),
+  FastCheck.double(),
+  FastCheck.constantFrom("succeeded", "failed")
+)
 
 /** What the provider may send one day: known fields with values of any kind. */
 const sentByProvider = FastCheck.oneof(

@@ -164,7 +164,12 @@ interface DefaultButtonProps {
 const DefaultButton = ({ onDone, price, product }: DefaultButtonProps) => {
   const { busy, submit } = useToastedSubmit(
     (idempotencyKey) =>
-      call("products", "update", { path: { id: product.id }, payload: { default_price: price.id } }, { idempotencyKey }),
+      call(
+        "products",
+        "update",
+        { path: { id: product.id }, payload: { default_price: price.id } },
+        { idempotencyKey }
+      ),
     () => {
       toast(`${priceWords(price)} is the default price now`)
       onDone()
