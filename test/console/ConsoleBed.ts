@@ -1,6 +1,6 @@
+import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { createServer } from "node:net"
-import { readFileSync } from "node:fs"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Option, type Scope } from "effect"
 import type { BrowserContext, BrowserContextOptions, Page } from "playwright-core"
@@ -30,10 +30,7 @@ const service = (overrides: Partial<ServiceOptions["settings"]>) =>
     Effect.gen(function* () {
       const { url } = yield* TestMailbox
       const port = yield* freePort
-      return TestService.layer(
-        { ...overrides, port, smtpUrl: Option.some(url) },
-        `http://127.0.0.1:${port}`
-      )
+      return TestService.layer({ ...overrides, port, smtpUrl: Option.some(url) }, `http://127.0.0.1:${port}`)
     })
   )
 

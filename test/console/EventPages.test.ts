@@ -80,7 +80,10 @@ onConsole()(`the pages of events in the console${browserNote}`, (it) => {
           await page.getByRole("region", { name: "JSON" }).getByText('"type": "payment.refunded"').waitFor()
 
           await open(page, `/sandbox/deliveries/${waiting}`)
-          await page.locator(".timeline-next").getByText(/Attempt 2 is made (in|any)/).waitFor()
+          await page
+            .locator(".timeline-next")
+            .getByText(/Attempt 2 is made (in|any)/)
+            .waitFor()
         })
         expect(complaints).toEqual([])
       }),

@@ -88,7 +88,11 @@ export const busyWorkspace = Effect.gen(function* () {
   const { organization } = service
   const { get, patch } = yield* integrations
   const consumer = yield* makeConsumer
-  const shop = yield* makeDestination("Shop", consumer.url, ["payment.succeeded", "payment.refunded", "checkout.completed"])
+  const shop = yield* makeDestination("Shop", consumer.url, [
+    "payment.succeeded",
+    "payment.refunded",
+    "checkout.completed"
+  ])
   const accounting = yield* makeDestination("Accounting", consumer.url, ["payment.succeeded", "payout.paid"], {
     currencies: ["brl"],
     amountMin: 500,

@@ -7,12 +7,14 @@ import {
   ticksOf,
   valueScale
 } from "../../src/console/components/chartScales.ts"
+import { eventQuery, find, noEventFilters } from "../../src/console/pages/events/eventFilters.ts"
 import {
-  find,
-  eventQuery,
-  noEventFilters
-} from "../../src/console/pages/events/eventFilters.ts"
-import { happenedAt, moneyOf, paymentOf, providerEventOf, subjectOf } from "../../src/console/pages/events/eventSummary.ts"
+  happenedAt,
+  moneyOf,
+  paymentOf,
+  providerEventOf,
+  subjectOf
+} from "../../src/console/pages/events/eventSummary.ts"
 import {
   currenciesOf,
   daysOf,
@@ -38,7 +40,13 @@ const statistics: Statistics = {
       failed: { count: 1, amount: "1500" },
       refunded: none
     },
-    { date: "2026-03-02", currency: "brl", succeeded: { count: 1, amount: "1" }, failed: none, refunded: { count: 1, amount: "700" } },
+    {
+      date: "2026-03-02",
+      currency: "brl",
+      succeeded: { count: 1, amount: "1" },
+      failed: none,
+      refunded: { count: 1, amount: "700" }
+    },
     { date: "2026-03-02", currency: "jpy", succeeded: { count: 9, amount: "9000" }, failed: none, refunded: none }
   ],
   deliveries: [
@@ -72,7 +80,10 @@ describe("the overview's figures", () => {
   })
 
   it("are there for each destination, and empty for one that is not told of", () => {
-    expect(endpointDays(statistics, "0199c0de-0000-7000-8000-000000000021")).toEqual({ totals: [0, 4, 0, 0], failed: 1 })
+    expect(endpointDays(statistics, "0199c0de-0000-7000-8000-000000000021")).toEqual({
+      totals: [0, 4, 0, 0],
+      failed: 1
+    })
     expect(endpointDays(statistics, "another")).toEqual({ totals: [0, 0, 0, 0], failed: 0 })
   })
 })
@@ -143,7 +154,16 @@ describe("an event", () => {
   })
 
   it("without any of it is shown without", () => {
-    for (const nothing of [null, undefined, 1, "text", [], {}, { data: null }, { data: { amount: "1", currency: 1 } }]) {
+    for (const nothing of [
+      null,
+      undefined,
+      1,
+      "text",
+      [],
+      {},
+      { data: null },
+      { data: { amount: "1", currency: 1 } }
+    ]) {
       expect([moneyOf(nothing), subjectOf(nothing), paymentOf(nothing), happenedAt(nothing)]).toEqual([
         null,
         null,

@@ -54,7 +54,10 @@ onConsole()(`the console in a browser${browserNote}`, (it) => {
         await page.bringToFront()
         await page.getByText("Corner bakery").first().waitFor()
         await other.goto(link)
-        await other.getByText(/not valid|was used/).first().waitFor()
+        await other
+          .getByText(/not valid|was used/)
+          .first()
+          .waitFor()
       })
       expect(complaints).toEqual([])
     })
@@ -100,7 +103,10 @@ onConsole()(`the console in a browser${browserNote}`, (it) => {
             const invites = await page.getByRole("button", { name: "Invite a person" }).count()
             await open(page, "/sandbox/keys")
             const creates = await page.getByRole("button", { name: "Create a key" }).count()
-            const workspaces = await page.getByRole("navigation", { name: "Workspace" }).getByRole("link").allInnerTexts()
+            const workspaces = await page
+              .getByRole("navigation", { name: "Workspace" })
+              .getByRole("link")
+              .allInnerTexts()
             await open(page, "/sandbox/audit-log")
             const reads = await page.getByRole("combobox", { name: "Action" }).count()
             return {
@@ -192,7 +198,9 @@ onConsole()(`the console in a browser${browserNote}`, (it) => {
       expect(created).toMatch(/^pk_test_/)
       const used = yield* request("GET", `/v2/organizations/${organization.id}/provider/products`, { key: created })
       expect(used.status, used.text).toBe(200)
-      const refused = yield* request("GET", `/v2/organizations/${organization.id}/integrations/endpoints`, { key: created })
+      const refused = yield* request("GET", `/v2/organizations/${organization.id}/integrations/endpoints`, {
+        key: created
+      })
       expect(refused.status).toBe(403)
     })
   )
@@ -252,7 +260,9 @@ onConsole()(`the console in a browser${browserNote}`, (it) => {
         for (let steps = 0; steps < 40; steps++) {
           await page.keyboard.press("Tab")
           expect(
-            await page.evaluate("document.activeElement === document.body || document.activeElement.closest('dialog') !== null")
+            await page.evaluate(
+              "document.activeElement === document.body || document.activeElement.closest('dialog') !== null"
+            )
           ).toBe(true)
         }
         await page.keyboard.press("Escape")

@@ -66,64 +66,67 @@ const seeded = Effect.gen(function* () {
 })
 
 onConsole()("pictures of the console", (it) => {
-  it.scoped.skipIf(!wanted)("are made of every page", { timeout: 600_000 }, () =>
-    Effect.gen(function* () {
-      const ids = yield* seeded
-      mkdirSync(folder, { recursive: true })
-      const pages: ReadonlyArray<readonly [name: string, path: string]> = [
-        ["overview", "/sandbox"],
-        ["start", "/sandbox/start"],
-        ["payments", "/sandbox/payments"],
-        ["payment", `/sandbox/payments/${ids.payment}`],
-        ["products", "/sandbox/products"],
-        ["product-new", "/sandbox/products/new"],
-        ["product", `/sandbox/products/${ids.product}`],
-        ["promotion-codes", "/sandbox/promotion-codes"],
-        ["payment-links", "/sandbox/payment-links"],
-        ["destinations", "/sandbox/destinations"],
-        ["destination-new", "/sandbox/destinations/new"],
-        ["destination", `/sandbox/destinations/${ids.endpoint}`],
-        ["deliveries", "/sandbox/deliveries"],
-        ["delivery", `/sandbox/deliveries/${ids.delivery}`],
-        ["events", "/sandbox/events"],
-        ["event", `/sandbox/events/${ids.event}`],
-        ["keys", "/sandbox/keys"],
-        ["people", "/sandbox/people"],
-        ["audit-log", "/sandbox/audit-log"],
-        ["account", "/sandbox/account"],
-        ["account-production", "/production/account"],
-        ["sessions", "/sandbox/sessions"],
-        ["not-found", "/sandbox/nowhere"]
-      ]
-      const only = process.env["CONSOLE_PICTURES"] ?? ""
-      for (const { browser, name } of appearances) {
-        const picture = (page: Page, what: string) =>
-          page.screenshot({ path: `${folder}${what}-${name}.png`, fullPage: true })
-        const opened = yield* memberVisit({ role: "owner", browser })
-        const newcomer = yield* visit(browser)
-        yield* Effect.promise(async () => {
-          for (const [what, path] of pages) {
-            if (only.length > 1 && !only.split(",").includes(what)) continue
-            await open(opened.page, path)
-            await picture(opened.page, what)
-          }
-          if (only.length > 1 && !only.includes("dialogs")) return
-          await open(opened.page, "/sandbox/keys")
-          await opened.page.getByRole("button", { name: "Create a key" }).first().click()
-          await opened.page.screenshot({ path: `${folder}key-new-${name}.png` })
-          await opened.page.keyboard.press("Escape")
-          if (name === "375px") {
-            await opened.page.getByRole("button", { name: "Open the navigation" }).click()
-            await opened.page.screenshot({ path: `${folder}drawer-${name}.png` })
-          } else {
-            await opened.page.locator(".side .account-button").click()
-            await opened.page.screenshot({ path: `${folder}account-menu-${name}.png` })
-          }
-          await newcomer.page.goto("/console/sign-in")
-          await settled(newcomer.page)
-          await picture(newcomer.page, "sign-in")
-        })
-      }
-    })
+  it.scoped.skipIf(!wanted)(
+    "are made of every page",
+    () =>
+      Effect.gen(function* () {
+        const ids = yield* seeded
+        mkdirSync(folder, { recursive: true })
+        const pages: ReadonlyArray<readonly [name: string, path: string]> = [
+          ["overview", "/sandbox"],
+          ["start", "/sandbox/start"],
+          ["payments", "/sandbox/payments"],
+          ["payment", `/sandbox/payments/${ids.payment}`],
+          ["products", "/sandbox/products"],
+          ["product-new", "/sandbox/products/new"],
+          ["product", `/sandbox/products/${ids.product}`],
+          ["promotion-codes", "/sandbox/promotion-codes"],
+          ["payment-links", "/sandbox/payment-links"],
+          ["destinations", "/sandbox/destinations"],
+          ["destination-new", "/sandbox/destinations/new"],
+          ["destination", `/sandbox/destinations/${ids.endpoint}`],
+          ["deliveries", "/sandbox/deliveries"],
+          ["delivery", `/sandbox/deliveries/${ids.delivery}`],
+          ["events", "/sandbox/events"],
+          ["event", `/sandbox/events/${ids.event}`],
+          ["keys", "/sandbox/keys"],
+          ["people", "/sandbox/people"],
+          ["audit-log", "/sandbox/audit-log"],
+          ["account", "/sandbox/account"],
+          ["account-production", "/production/account"],
+          ["sessions", "/sandbox/sessions"],
+          ["not-found", "/sandbox/nowhere"]
+        ]
+        const only = process.env["CONSOLE_PICTURES"] ?? ""
+        for (const { browser, name } of appearances) {
+          const picture = (page: Page, what: string) =>
+            page.screenshot({ path: `${folder}${what}-${name}.png`, fullPage: true })
+          const opened = yield* memberVisit({ role: "owner", browser })
+          const newcomer = yield* visit(browser)
+          yield* Effect.promise(async () => {
+            for (const [what, path] of pages) {
+              if (only.length > 1 && !only.split(",").includes(what)) continue
+              await open(opened.page, path)
+              await picture(opened.page, what)
+            }
+            if (only.length > 1 && !only.includes("dialogs")) return
+            await open(opened.page, "/sandbox/keys")
+            await opened.page.getByRole("button", { name: "Create a key" }).first().click()
+            await opened.page.screenshot({ path: `${folder}key-new-${name}.png` })
+            await opened.page.keyboard.press("Escape")
+            if (name === "375px") {
+              await opened.page.getByRole("button", { name: "Open the navigation" }).click()
+              await opened.page.screenshot({ path: `${folder}drawer-${name}.png` })
+            } else {
+              await opened.page.locator(".side .account-button").click()
+              await opened.page.screenshot({ path: `${folder}account-menu-${name}.png` })
+            }
+            await newcomer.page.goto("/console/sign-in")
+            await settled(newcomer.page)
+            await picture(newcomer.page, "sign-in")
+          })
+        }
+      }),
+    600_000
   )
 })

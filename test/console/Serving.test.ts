@@ -1,5 +1,5 @@
 import { brotliDecompressSync, gunzipSync } from "node:zlib"
-import { describe, expect, it } from "@effect/vitest"
+import { expect, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { request as undiciRequest } from "undici"
 import { onSharedService, TestService } from "../harness/TestService.ts"
@@ -83,7 +83,14 @@ onSharedService("the console", (it) => {
           expect(refused.json["code"]).toBe("method_not_allowed")
         }
       }
-      for (const name of ["main.js", "../console.json", "%2e%2e/console.json", "__proto__", "", `${"x".repeat(5000)}.js`]) {
+      for (const name of [
+        "main.js",
+        "../console.json",
+        "%2e%2e/console.json",
+        "__proto__",
+        "",
+        `${"x".repeat(5000)}.js`
+      ]) {
         const missing = yield* get(`/console/assets/${name}`)
         expect([name, missing.status]).toEqual([name, 404])
         expect(missing.json["code"]).toBe("resource_not_found")
@@ -106,32 +113,30 @@ onSharedService("the console", (it) => {
   )
 })
 
-describe("a service", () => {
-  it.layer(TestService.layer({ console: false, roles: { api: true, worker: false } }), {
-    excludeTestServices: true,
-    timeout: "60 seconds"
-  })((it) => {
-    it.effect("without the console has nothing at its addresses, and mailed links open the service's own small pages", () =>
-      Effect.gen(function* () {
-        const { request } = yield* TestService
-        for (const method of ["GET", "POST"]) {
-          expect((yield* request(method, "/console")).status).toBe(404)
-          expect((yield* request(method, "/console/sandbox")).status).toBe(404)
-        }
-        expect((yield* get("/")).text).not.toContain("console")
-        const page = yield* get("/identity/sign-in")
-        expect(page.status).toBe(200)
-        expect(page.text).toContain("<h1>Sign in</h1>")
-      })
-    )
-  })
-
-  it("below a path of a proxy names that path in the console's page", () =>
+layer(TestService.layer({ console: false, roles: { api: true, worker: false } }), {
+  excludeTestServices: true,
+  timeout: "60 seconds"
+})("a service without the console", (it) => {
+  it.effect("has nothing at its addresses, and mailed links open the service's own small pages", () =>
     Effect.gen(function* () {
-      const answer = yield* Effect.flatMap(TestService, ({ request }) => request("GET", "/console"))
-      expect(answer.text).toContain('<base href="/pay/ments/console/">')
-    }).pipe(
-      Effect.provide(TestService.layer({ roles: { api: true, worker: false } }, "https://payments.example/pay/ments")),
-      Effect.runPromise
-    ))
+      const { request } = yield* TestService
+      for (const method of ["GET", "POST"]) {
+        expect((yield* request(method, "/console")).status).toBe(404)
+        expect((yield* request(method, "/console/sandbox")).status).toBe(404)
+      }
+      expect((yield* get("/")).text).not.toContain("console")
+      const page = yield* get("/identity/sign-in")
+      expect(page.status).toBe(200)
+      expect(page.text).toContain("<h1>Sign in</h1>")
+    })
+  )
+})
+
+layer(TestService.layer({ roles: { api: true, worker: false } }, "https://payments.example/pay/ments"), {
+  excludeTestServices: true,
+  timeout: "60 seconds"
+})("a service below a path of a proxy", (it) => {
+  it.effect("names that path in the console's page", () =>
+    Effect.map(get("/console"), ({ text }) => expect(text).toContain('<base href="/pay/ments/console/">'))
+  )
 })

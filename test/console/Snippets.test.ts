@@ -13,8 +13,7 @@ const secret = `whsec_${"A".repeat(43)}`
 const folder = mkdtempSync(join(tmpdir(), "connected-payments-snippets-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-const example = (file: string): string =>
-  readFileSync(new URL(`../examples/webhooks/${file}`, import.meta.url), "utf8")
+const example = (file: string): string => readFileSync(new URL(`../examples/webhooks/${file}`, import.meta.url), "utf8")
 
 const snippet = (id: string, livemode = false): string =>
   snippetsFor({ organizationId, livemode }).find((one) => one.id === id)?.code ?? ""
@@ -29,7 +28,13 @@ const header = (body: string, key = secret): string =>
 
 /** What each receiver must answer. */
 const cases = () => {
-  const event = { id: "svc_evt_1", type: "payment.succeeded", version: 1, livemode: false, organization_id: organizationId }
+  const event = {
+    id: "svc_evt_1",
+    type: "payment.succeeded",
+    version: 1,
+    livemode: false,
+    organization_id: organizationId
+  }
   const of = (changes: object, status: number) => {
     const body = JSON.stringify({ ...event, ...changes, data: {} })
     return { body, header: header(body), status }

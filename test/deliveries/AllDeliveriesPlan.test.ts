@@ -53,7 +53,11 @@ describe("the deliveries to all endpoints", () => {
           SELECT organization_id, environment, id, endpoint_id, event_id, secret_ids, created_at
           FROM delivery WHERE state = 'queued'`
       }
-      const { conditionsOf, list, pages } = yield* Effect.provideService(makeAllDeliveriesRepo, SqlClient.SqlClient, sql)
+      const { conditionsOf, list, pages } = yield* Effect.provideService(
+        makeAllDeliveriesRepo,
+        SqlClient.SqlClient,
+        sql
+      )
 
       const readBy = (statement: Statement.Fragment) =>
         transaction(sql)(Effect.zipRight(alongIndex(sql), rowsReadBy(sql, statement)))
@@ -79,10 +83,20 @@ describe("the deliveries to all endpoints", () => {
             ({ id }) => id
           )
         )
-        for (const query of [{ state: "failed" }, { state: "queued" }, ofRare, { ...ofRare, type: "payment.succeeded" }] as const) {
+        for (const query of [
+          { state: "failed" },
+          { state: "queued" },
+          ofRare,
+          { ...ofRare, type: "payment.succeeded" }
+        ] as const) {
           const found = yield* list(tenant, query, 101)
           expect([query, found.length]).toEqual([query, 3 * days])
-          expect(found.map(({ id }) => id)).toEqual(found.map(({ id }) => id).toSorted().toReversed())
+          expect(found.map(({ id }) => id)).toEqual(
+            found
+              .map(({ id }) => id)
+              .toSorted()
+              .toReversed()
+          )
         }
       }
       // So many failures that they are met on a walk

@@ -54,7 +54,8 @@ class Bench extends Context.Tag("test/DailyCounts/Bench")<
 }
 
 /** Sets the database's clock forward. */
-const forward = (millis: number) => Effect.flatMap(Bench, ({ sql }) => sql`UPDATE clock.ahead SET millis = millis + ${millis}`)
+const forward = (millis: number) =>
+  Effect.flatMap(Bench, ({ sql }) => sql`UPDATE clock.ahead SET millis = millis + ${millis}`)
 
 /** The database's time, in Unix milliseconds. */
 const timeNow = Effect.flatMap(Bench, ({ sql }) =>
@@ -101,7 +102,13 @@ const makeEndpoint = Effect.fnUntraced(function* ({ environment, organizationId 
 const deliver = Effect.fnUntraced(function* (
   { environment, organizationId }: Shop,
   endpointId: EndpointId,
-  options: { readonly at: number; readonly state?: State; readonly count?: number; readonly test?: boolean; readonly ids?: ReadonlyArray<string> }
+  options: {
+    readonly at: number
+    readonly state?: State
+    readonly count?: number
+    readonly test?: boolean
+    readonly ids?: ReadonlyArray<string>
+  }
 ) {
   const { sql } = yield* Bench
   const { at, state = "delivered", test = false } = options
@@ -142,8 +149,7 @@ const report = Effect.fnUntraced(function* (
 
 const paid = (amount: number, currency = "brl") => ({ payment_id: "pi_1", amount_received: amount, currency })
 
-const read = (shop: Shop, days = 90) =>
-  Effect.flatMap(Bench, ({ processes }) => processes[0].read(shop, days))
+const read = (shop: Shop, days = 90) => Effect.flatMap(Bench, ({ processes }) => processes[0].read(shop, days))
 
 /** What is read, summed over days. */
 const sums = (shop: Shop) =>
@@ -184,7 +190,12 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
         yield* report(mine.sandbox, at, "payment.succeeded", paid(1500))
         yield* report(mine.sandbox, at, "payment.succeeded", paid(Number.MAX_SAFE_INTEGER, "idr"))
         yield* report(mine.sandbox, at, "payment.succeeded", paid(Number.MAX_SAFE_INTEGER, "idr"))
-        yield* report(mine.sandbox, at, "payment.failed", { payment_id: "pi_2", amount: 700, currency: "brl", failure_code: null })
+        yield* report(mine.sandbox, at, "payment.failed", {
+          payment_id: "pi_2",
+          amount: 700,
+          currency: "brl",
+          failure_code: null
+        })
         yield* report(mine.production, at, "payment.succeeded", paid(99, "usd"))
         // Not payments, or of a team's own catalog, or nothing that counts
         yield* report(mine.sandbox, at, "payout.paid", { amount: 1, currency: "brl" })
@@ -203,7 +214,10 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
         expected.map(({ date, times }) => ({ date, delivered: 3 * times, failed: times, queued: 2 * times }))
       )
       expect(statistics.endpoints).toEqual([
-        { id: first, days: expected.map(({ date, times }) => ({ date, delivered: 3 * times, failed: times, queued: 0 })) },
+        {
+          id: first,
+          days: expected.map(({ date, times }) => ({ date, delivered: 3 * times, failed: times, queued: 0 }))
+        },
         { id: second, days: expected.map(({ date, times }) => ({ date, delivered: 0, failed: 0, queued: 2 * times })) }
       ])
       const nothing = { count: 0, amount: "0" }
@@ -244,11 +258,17 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
       const endpoint = yield* makeEndpoint(sandbox)
       yield* beginAt(now - 3 * hour)
       for (let at = now - 3 * hour + 20 * minute; at < now - minute; at += 3 * minute) {
-        yield* deliver(sandbox, endpoint, { at, state: Math.floor(at / (3 * minute)) % 2 === 0 ? "failed" : "delivered" })
+        yield* deliver(sandbox, endpoint, {
+          at,
+          state: Math.floor(at / (3 * minute)) % 2 === 0 ? "failed" : "delivered"
+        })
         yield* report(sandbox, at, "payment.succeeded", paid(1))
       }
       const { processes, sql } = yield* Bench
-      yield* Effect.all([...processes, ...processes].map((process) => process.count), { concurrency: "unbounded" })
+      yield* Effect.all(
+        [...processes, ...processes].map((process) => process.count),
+        { concurrency: "unbounded" }
+      )
       const [stored] = yield* sql<{ count: number }>`
         SELECT count(*)::int AS count FROM payments.deliveries WHERE organization_id = ${sandbox.organizationId}`
       const { delivered, failed, succeeded } = yield* sums(sandbox)

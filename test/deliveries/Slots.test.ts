@@ -18,7 +18,10 @@ const minute = 60_000
 
 /** Runs both counts until nothing is due; the stretches of each. */
 const run = (first: Position, second: Position, now: number, most: number) => {
-  const stretches = { first: Array.of<{ from: number; until: number }>(), second: Array.of<{ from: number; until: number }>() }
+  const stretches = {
+    first: Array.of<{ from: number; until: number }>(),
+    second: Array.of<{ from: number; until: number }>()
+  }
   for (;;) {
     const one = firstStretch(first, second, now, most)
     if (one !== undefined) {
@@ -37,7 +40,11 @@ const run = (first: Position, second: Position, now: number, most: number) => {
 describe("slots", () => {
   it.prop(
     "are counted for good without a gap and without an overlap, whenever and in whatever steps",
-    [fc.integer({ min: 20, max: 600 }), fc.integer({ min: 5, max: 400 }), fc.array(fc.integer({ min: 1, max: 90 }), { maxLength: 12 })],
+    [
+      fc.integer({ min: 20, max: 600 }),
+      fc.integer({ min: 5, max: 400 }),
+      fc.array(fc.integer({ min: 1, max: 90 }), { maxLength: 12 })
+    ],
     ([begun, most, waits]) => {
       const start = slotOf(base) - begun * minute
       let first: Position = { since: start, until: start }

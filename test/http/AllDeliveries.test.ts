@@ -4,7 +4,15 @@ import { Effect } from "effect"
 import { endDeliveries, storeDeliveries } from "../deliveries/StoredDeliveries.ts"
 import { paymentIntent } from "../events/ProviderEvents.ts"
 import { onSharedService, TestService } from "../harness/TestService.ts"
-import { accepted, atEndpoints, makeTenant, notification, notify, subscribe, type Tenant } from "../inbound/Notifications.ts"
+import {
+  accepted,
+  atEndpoints,
+  makeTenant,
+  notification,
+  notify,
+  subscribe,
+  type Tenant
+} from "../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"
 
 const get = (tenant: Tenant, rest: string) =>
@@ -15,11 +23,17 @@ const get = (tenant: Tenant, rest: string) =>
 const rowsOf = (json: Record<string, unknown>) =>
   Array.from(Object(json["data"]), (row): Readonly<Record<string, unknown>> => Object(row))
 
-const list = (tenant: Tenant, query: Readonly<Record<string, string | number>> = {}) =>
-  Effect.map(get(tenant, `/deliveries?${new URLSearchParams(Object.entries(query).map(([name, value]) => [name, String(value)]))}`), (answer) => {
+const list = (tenant: Tenant, query: Readonly<Record<string, string | number>> = {}) => {
+  const search = Object.entries(query).map(([name, value]) => `${name}=${value}`)
+  return Effect.map(get(tenant, `/deliveries?${search.join("&")}`), (answer) => {
     expect(answer.status, answer.text).toBe(200)
-    return { ids: rowsOf(answer.json).map(({ id }) => String(id)), more: answer.json["has_more"], rows: rowsOf(answer.json) }
+    return {
+      ids: rowsOf(answer.json).map(({ id }) => String(id)),
+      more: answer.json["has_more"],
+      rows: rowsOf(answer.json)
+    }
   })
+}
 
 const invalid = (...fields: ReadonlyArray<string>) => ({ status: 422, code: "validation_failed", fields })
 
@@ -29,7 +43,13 @@ const history = Effect.gen(function* () {
   const [first, second, gone] = [yield* subscribe(tenant), yield* subscribe(tenant), yield* subscribe(tenant)]
   const store = (endpoint: { readonly id: string }, state: "queued" | "delivered" | "failed", createdAgo: number) =>
     Effect.map(
-      storeDeliveries({ organizationId: tenant.id, endpointId: endpoint.id, state, createdAgo, finishedAgo: createdAgo }),
+      storeDeliveries({
+        organizationId: tenant.id,
+        endpointId: endpoint.id,
+        state,
+        createdAgo,
+        finishedAgo: createdAgo
+      }),
       (ids) => ids.map((id) => ({ id, endpointId: endpoint.id, state, createdAgo }))
     )
   const stored = [

@@ -5,7 +5,8 @@ import { onService, TestService } from "../harness/TestService.ts"
 import { accepted, makeTenant, notification, notify, subscribe, type Tenant } from "../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"
 
-const pathOf = (tenant: Pick<Tenant, "id">, query = "") => `/v2/organizations/${tenant.id}/integrations/statistics${query}`
+const pathOf = (tenant: Pick<Tenant, "id">, query = "") =>
+  `/v2/organizations/${tenant.id}/integrations/statistics${query}`
 
 const read = (tenant: Tenant, query = "", key = tenant.key) =>
   Effect.flatMap(TestService, ({ request }) => request("GET", pathOf(tenant, query), { key }))
@@ -15,33 +16,37 @@ const millisPerDay = 86_400_000
 const dateOf = (millis: number) => new Date(millis).toISOString().slice(0, 10)
 
 onService({ roles: { api: true, worker: false } })("the statistics", (it) => {
-  it.effect("count in the background what is stored", () =>
-    Effect.gen(function* () {
-      const tenant = yield* makeTenant
-      const { id } = yield* subscribe(tenant)
-      yield* accepted(notify(notification(tenant.accountId)))
-      const counted = yield* eventually(
-        "the count",
-        Effect.map(read(tenant), ({ json, status, text }) => {
-          expect(status, text).toBe(200)
-          return Array.isArray(json["deliveries"]) && json["deliveries"].length > 0 ? Option.some(json) : Option.none()
-        }),
-        // They are behind by design
-        180_000
-      )
-      expect(counted["payments"]).toEqual([
-        {
-          date: expect.stringMatching(/^\d{4}-\d\d-\d\d$/),
-          currency: "brl",
-          succeeded: { count: 1, amount: expect.stringMatching(/^\d+$/) },
-          failed: { count: 0, amount: "0" },
-          refunded: { count: 0, amount: "0" }
-        }
-      ])
-      const day = { date: expect.any(String), delivered: 0, failed: 0, queued: 1 }
-      expect(counted["deliveries"]).toEqual([day])
-      expect(counted["endpoints"]).toEqual([{ id, days: [day] }])
-    }),
+  it.effect(
+    "count in the background what is stored",
+    () =>
+      Effect.gen(function* () {
+        const tenant = yield* makeTenant
+        const { id } = yield* subscribe(tenant)
+        yield* accepted(notify(notification(tenant.accountId)))
+        const counted = yield* eventually(
+          "the count",
+          Effect.map(read(tenant), ({ json, status, text }) => {
+            expect(status, text).toBe(200)
+            return Array.isArray(json["deliveries"]) && json["deliveries"].length > 0
+              ? Option.some(json)
+              : Option.none()
+          }),
+          // They are behind by design
+          180_000
+        )
+        expect(counted["payments"]).toEqual([
+          {
+            date: expect.stringMatching(/^\d{4}-\d\d-\d\d$/),
+            currency: "brl",
+            succeeded: { count: 1, amount: expect.stringMatching(/^\d+$/) },
+            failed: { count: 0, amount: "0" },
+            refunded: { count: 0, amount: "0" }
+          }
+        ])
+        const day = { date: expect.any(String), delivered: 0, failed: 0, queued: 1 }
+        expect(counted["deliveries"]).toEqual([day])
+        expect(counted["endpoints"]).toEqual([{ id, days: [day] }])
+      }),
     200_000
   )
 
@@ -80,7 +85,11 @@ onService({ roles: { api: true, worker: false } })("the statistics", (it) => {
     Effect.gen(function* () {
       const tenant = yield* makeTenant
       for (const query of ["days=0", "days=91", "days=-1", "days=1.5", "days=", "days=ten", "days=9999999999999999"]) {
-        expectFailure(yield* read(tenant, `?${query}`), { status: 422, code: "validation_failed", fields: ["days"] }, query)
+        expectFailure(
+          yield* read(tenant, `?${query}`),
+          { status: 422, code: "validation_failed", fields: ["days"] },
+          query
+        )
       }
       const twice = { status: 422, code: "validation_failed", fields: ["days"] }
       expectFailure(yield* read(tenant, "?days=1&days=2"), twice)

@@ -1,10 +1,10 @@
 import { expect } from "@effect/vitest"
 import { Context, Effect, Either } from "effect"
+import { permissions } from "../../src/identity/keys/Permissions.ts"
 import { Organizations } from "../../src/identity/organizations/Organizations.ts"
 import { newEmail, onServiceWithMail, signIn, signInOwner } from "../harness/SignIn.ts"
 import { TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
-import { permissions } from "../../src/identity/keys/Permissions.ts"
 
 const api = { roles: { api: true, worker: false } } as const
 const path = "/identity/organizations"

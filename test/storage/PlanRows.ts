@@ -18,7 +18,6 @@ const rowsReadIn = (plan: unknown): number => {
 
 /** Runs a statement, and answers how many rows it has read from tables and indexes. */
 export const rowsReadBy = (sql: SqlClient.SqlClient, statement: Statement.Fragment) =>
-  Effect.map(
-    sql<{ "QUERY PLAN": unknown }>`EXPLAIN (ANALYZE, FORMAT JSON) ${statement}`,
-    ([row]) => rowsReadIn(row?.["QUERY PLAN"])
+  Effect.map(sql<{ "QUERY PLAN": unknown }>`EXPLAIN (ANALYZE, FORMAT JSON) ${statement}`, ([row]) =>
+    rowsReadIn(row?.["QUERY PLAN"])
   )

@@ -2,8 +2,8 @@ import type { ComponentChildren } from "preact"
 import { useEffect, useId, useRef, useState } from "preact/hooks"
 import type { ApiError } from "../api/ApiError.ts"
 import { Button } from "./Button.tsx"
-import { Form } from "./Form.tsx"
 import { TextField } from "./Field.tsx"
+import { Form } from "./Form.tsx"
 import { Icon } from "./Icon.tsx"
 
 interface DialogProps {

@@ -153,7 +153,11 @@ export const SelectField = <V extends string>(
 
 /** Yes or no. */
 export const Checkbox = (
-  props: Described & { readonly checked: boolean; readonly onChange: (checked: boolean) => void; readonly disabled?: boolean }
+  props: Described & {
+    readonly checked: boolean
+    readonly onChange: (checked: boolean) => void
+    readonly disabled?: boolean
+  }
 ) => {
   const { describedBy, hintId, id, reason, reasonId } = useDescription(props)
   return (
@@ -218,7 +222,11 @@ export const RadioGroup = <V extends string>(
 }
 
 /** Fields that belong together, under one label. */
-export const FieldGroup = (props: { readonly label: string; readonly hint?: ComponentChildren; readonly children: ComponentChildren }) => {
+export const FieldGroup = (props: {
+  readonly label: string
+  readonly hint?: ComponentChildren
+  readonly children: ComponentChildren
+}) => {
   const id = useId()
   const hasHint = props.hint !== undefined && props.hint !== null
   return (

@@ -74,7 +74,9 @@ export const Form = (props: {
         }}
       >
         {props.children}
-        {error === undefined ? null : <ErrorNote error={error} labels={labels} atFields={isCovered(error, names.current)} />}
+        {error === undefined ? null : (
+          <ErrorNote error={error} labels={labels} atFields={isCovered(error, names.current)} />
+        )}
         {props.actions === undefined ? null : <div class="form-actions">{props.actions}</div>}
       </form>
     </RefusalContext.Provider>

@@ -10,7 +10,8 @@ const paths = {
   deliveries: "M4 12h12M11 6l6 6-6 6M20 5v14",
   events: "M5 5h14M5 12h14M5 19h9",
   keys: "M14.5 9.5a4.5 4.5 0 1 0-4 4.5L12 15.5h2v2h2v2h4v-4l-5.6-5.6zM8.5 8.5h.01",
-  people: "M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7zM2.5 20a6.5 6.5 0 0 1 13 0M16 4.5a3.5 3.5 0 0 1 0 6M18 14.5a6.5 6.5 0 0 1 3.5 5.5",
+  people:
+    "M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7zM2.5 20a6.5 6.5 0 0 1 13 0M16 4.5a3.5 3.5 0 0 1 0 6M18 14.5a6.5 6.5 0 0 1 3.5 5.5",
   audit: "M6 3h9l4 4v14H6zM14 3v5h5M9 13h7M9 17h5",
   account: "M3 10l9-6 9 6M5 10v8M10 10v8M14 10v8M19 10v8M3 20h18",
   start: "M4 12l5 5L20 6",
@@ -35,6 +36,13 @@ export type IconName = keyof typeof paths
 /** A decoration: what it means is said by the text beside it or by the button's label. */
 export const Icon = ({ name }: { readonly name: IconName }) => (
   <svg class="icon" viewBox="0 0 24 24" width="20" height="20" aria-hidden="true" focusable="false">
-    <path d={paths[name]} fill="none" stroke="currentColor" stroke-width="1.7" stroke-linecap="round" stroke-linejoin="round" />
+    <path
+      d={paths[name]}
+      fill="none"
+      stroke="currentColor"
+      stroke-width="1.7"
+      stroke-linecap="round"
+      stroke-linejoin="round"
+    />
   </svg>
 )

@@ -70,7 +70,9 @@ export const Section = (props: {
   <section class="section">
     <header class="section-header">
       <h2>{props.title}</h2>
-      {props.actions === undefined || props.actions === null ? null : <div class="section-actions">{props.actions}</div>}
+      {props.actions === undefined || props.actions === null ? null : (
+        <div class="section-actions">{props.actions}</div>
+      )}
     </header>
     {props.lead === undefined || props.lead === null ? null : <p class="section-lead">{props.lead}</p>}
     <div class="section-body">{props.children}</div>
@@ -78,7 +80,11 @@ export const Section = (props: {
 )
 
 /** Facts as a definition list; a fact without a value is left out. */
-export const Facts = ({ items }: { readonly items: ReadonlyArray<readonly [label: string, value: ComponentChildren]> }) => (
+export const Facts = ({
+  items
+}: {
+  readonly items: ReadonlyArray<readonly [label: string, value: ComponentChildren]>
+}) => (
   <dl class="facts">
     {items
       .filter(([, value]) => value !== undefined && value !== null && value !== false)

@@ -20,7 +20,9 @@ export const reasonFor = (
 ): string | undefined => {
   const refused = fields.filter((field) => concerns(field, name))
   if (refused.length === 0) return undefined
-  const sentences = sentencesOf(message).filter((sentence) => refused.some((field) => sentence.includes(`\`${field}\``)))
+  const sentences = sentencesOf(message).filter((sentence) =>
+    refused.some((field) => sentence.includes(`\`${field}\``))
+  )
   const said = sentences.length === 0 ? message : sentences.join(" ")
   // "`name` must be …" at the field itself: "Must be …"
   const own = new RegExp(`^\`${name.replaceAll(/[.*+?^$()[\]{}|\\]/g, "\\$&")}\` (\\w)`)

@@ -11,7 +11,8 @@ export interface Row {
 /** A column's heading; `end` aligns numbers at the right. */
 export type Heading = string | { readonly label: string; readonly align?: "end"; readonly hidden?: boolean }
 
-const labelOf = (heading: Heading | undefined): string => (typeof heading === "string" ? heading : (heading?.label ?? ""))
+const labelOf = (heading: Heading | undefined): string =>
+  typeof heading === "string" ? heading : (heading?.label ?? "")
 
 const classOf = (heading: Heading | undefined): string | undefined =>
   typeof heading === "object" && heading.align === "end" ? "cell-end" : undefined

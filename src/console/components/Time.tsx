@@ -3,7 +3,12 @@ import { useEffect, useState } from "preact/hooks"
 /** Times in the reader's zone, with UTC on hover and for screen readers. */
 
 const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" })
-const localShort = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" })
+const localShort = new Intl.DateTimeFormat(undefined, {
+  month: "short",
+  day: "numeric",
+  hour: "2-digit",
+  minute: "2-digit"
+})
 const localLong = new Intl.DateTimeFormat(undefined, {
   year: "numeric",
   month: "short",

@@ -17,12 +17,7 @@ export const ThemeSwitch = () => (
   <fieldset class="theme-switch">
     <legend class="for-readers">Appearance</legend>
     {themes.map(([name, label, icon]) => (
-      <button
-        key={name}
-        type="button"
-        aria-pressed={theme.value === name}
-        onClick={() => chooseTheme(name)}
-      >
+      <button key={name} type="button" aria-pressed={theme.value === name} onClick={() => chooseTheme(name)}>
         <Icon name={icon} />
         {label}
       </button>

@@ -1,8 +1,8 @@
 import { useLocation } from "wouter-preact"
+import { environmentIn } from "../api/Base.ts"
 import { ButtonLink } from "../components/Button.tsx"
 import { Empty } from "../components/Loaded.tsx"
 import { Page } from "../components/Page.tsx"
-import { environmentIn } from "../api/Base.ts"
 import { type Environment, firstWorkspace, useSession } from "../state/Session.ts"
 
 /** For addresses that lead nowhere. */

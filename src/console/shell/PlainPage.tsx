@@ -3,7 +3,11 @@ import { usePageHeading } from "../components/Page.tsx"
 import { Brand } from "./Brand.tsx"
 
 /** A page outside of a workspace: one card in the middle. */
-export const PlainPage = (props: { readonly title: string; readonly children?: ComponentChildren; readonly footer?: ComponentChildren }) => {
+export const PlainPage = (props: {
+  readonly title: string
+  readonly children?: ComponentChildren
+  readonly footer?: ComponentChildren
+}) => {
   const heading = usePageHeading(props.title)
   return (
     <main class="plain" id="main">

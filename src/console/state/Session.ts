@@ -128,7 +128,10 @@ export const mayEnter = (workspaces: Session["workspaces"], environment: Environ
   workspaces.some((workspace) => workspace.environment === environment)
 
 /** The workspace that is opened if the address names none: the selected one, if the person may still enter it. */
-export const firstWorkspace = ({ environment, workspaces }: Pick<Session, "environment" | "workspaces">): Environment =>
+export const firstWorkspace = ({
+  environment,
+  workspaces
+}: Pick<Session, "environment" | "workspaces">): Environment =>
   mayEnter(workspaces, environment) ? environment : (workspaces[0]?.environment ?? "sandbox")
 
 /**

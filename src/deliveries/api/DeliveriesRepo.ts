@@ -64,7 +64,21 @@ export const makeResendSql = Effect.map(SqlClient.SqlClient, (sql) => {
 const listTimeout = "3000"
 
 /** How far the clock of a process may be ahead of the database's, in seconds. */
-const clockDifference = 3600
+export const clockDifference = 3600
+
+/** The columns of a `Delivery`, of the tables in `deliveryTables`. */
+export const deliveryColumns = `
+  d.id, d.endpoint_id AS "endpointId", COALESCE(e.public_id, e.id) AS "eventId", e.type, d.state, d.test,
+  COALESCE(q.attempt_count, d.attempt_count) AS "attemptCount",
+  COALESCE(q.leased_until, q.next_attempt_at) AS "nextAttemptAt", d.created_at AS "createdAt",
+  d.finished_at AS "finishedAt", d.last_http_status AS "lastHttpStatus", d.last_error_code AS "lastErrorCode"`
+
+/** A delivery `d` with its event `e`, and its row in the queue `q` if it waits. */
+export const deliveryTables = `
+  payments.deliveries d JOIN payments.events e
+    ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
+  LEFT JOIN payments.delivery_queue q
+    ON q.organization_id = d.organization_id AND q.environment = d.environment AND q.id = d.id`
 
 /** All secrets of a younger delivery sign it, in milliseconds. */
 const oldestSigned = Duration.toMillis(rotationOverlap) - clockDifference * 1000

@@ -1,7 +1,7 @@
 import type { SqlClient } from "@effect/sql"
 import { boundaryAt } from "../../kit/Ids.ts"
 import { paymentOf } from "../../storage/DayPartitions.ts"
-import { slotMillis, type Stretch } from "./Slots.ts"
+import { type Stretch, slotMillis } from "./Slots.ts"
 
 /** The statements that count a stretch of time for all tenants, and those that settle a slot. */
 

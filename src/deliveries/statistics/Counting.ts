@@ -2,7 +2,7 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
 import { transaction } from "../../storage/Database.ts"
 import { makeCountStatements, type Pass } from "./CountStatements.ts"
-import { firstStretch, type Position, secondStretch, slotMillis, type Stretch } from "./Slots.ts"
+import { firstStretch, type Position, type Stretch, secondStretch, slotMillis } from "./Slots.ts"
 import { lookAgain } from "./Unsettled.ts"
 
 /** How long a statement should take at most, in milliseconds: a longer stretch is then divided. */

@@ -68,17 +68,15 @@ const answersOf = (console: ServedConsole, base: string): Answers => ({
   )
 })
 
+/** The answer to other methods, which the edge gives by itself only for pages of one path. */
 const unchangeable = Effect.suspend(() => new MethodNotAllowed({ allow: ["GET", "HEAD"] }))
-
-/** Routes that answer every other method as the edge does for pages of one path. */
-const otherMethods = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const
 
 /**
  * Serves the console, which is read or bundled when it is first asked for.
  *
  * @param consoleUrl the console's public URL; null if the operator leaves it out
  */
-export const consolePages = ({ consoleUrl = null }: { readonly consoleUrl?: string | null }): Layer.Layer<never> => {
+export const consolePages = ({ consoleUrl = null }: { readonly consoleUrl?: string | null }) => {
   const found = consoleUrl === null ? undefined : findConsole()
   if (consoleUrl === null || found === undefined) return Layer.empty
   const base = `${new URL(consoleUrl).pathname}/`
@@ -100,9 +98,12 @@ export const consolePages = ({ consoleUrl = null }: { readonly consoleUrl?: stri
       yield* router.get(consolePath, page)
       yield* router.get(`${consolePath}/*`, page)
       yield* router.get(`${assetsPath}/*`, file)
-      for (const method of otherMethods) {
-        yield* router.route(method)(consolePath, unchangeable)
-        yield* router.route(method)(`${consolePath}/*`, unchangeable)
+      for (const path of [consolePath, `${consolePath}/*`] as const) {
+        yield* router.post(path, unchangeable)
+        yield* router.put(path, unchangeable)
+        yield* router.patch(path, unchangeable)
+        yield* router.del(path, unchangeable)
+        yield* router.options(path, unchangeable)
       }
     })
   )

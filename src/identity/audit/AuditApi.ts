@@ -42,12 +42,13 @@ export const ListAudit = strict(
     limit: pageFields.limit,
     starting_after: optional(Uuid.annotations({ description: "The last id of the previous page" })),
     action: optional(
-      OwnName.annotations({ description: "Only this action, such as `endpoint.created`", examples: ["endpoint.created"] })
+      OwnName.annotations({
+        description: "Only this action, such as `endpoint.created`",
+        examples: ["endpoint.created"]
+      })
     ),
     author_id: optional(AnyId.annotations({ description: "Only what this person, key or operator did" })),
-    target_type: optional(
-      OwnName.annotations({ description: "Only changes of such objects", examples: ["endpoint"] })
-    ),
+    target_type: optional(OwnName.annotations({ description: "Only changes of such objects", examples: ["endpoint"] })),
     target_id: optional(AnyId.annotations({ description: "Only changes of this object" })),
     created_gte: optional(UnixSecondsFromQuery),
     created_lte: optional(UnixSecondsFromQuery)

@@ -14,7 +14,9 @@ export const SignedIn = Schema.Struct({
   organization: Schema.NullOr(Schema.Struct({ id: OrganizationId, name: Schema.String, role: MemberRole })).annotations(
     { description: "Null for a person without an organization" }
   ),
-  environment: WorkspaceEnvironment.annotations({ description: "The environment that the request names, or else the selected workspace's" }),
+  environment: WorkspaceEnvironment.annotations({
+    description: "The environment that the request names, or else the selected workspace's"
+  }),
   workspaces: Schema.Array(
     Schema.Struct({
       environment: WorkspaceEnvironment,

@@ -20,7 +20,10 @@ const Requirements = ({ requirements }: Connection) => {
   const { currentDeadline, currentlyDueCount, disabledReason, pastDueCount, pendingVerificationCount } = requirements
   if (currentlyDueCount + pastDueCount + pendingVerificationCount === 0 && disabledReason === null) return null
   return (
-    <Notice tone={pastDueCount > 0 || disabledReason !== null ? "problem" : "warning"} title="What the provider asks for">
+    <Notice
+      tone={pastDueCount > 0 || disabledReason !== null ? "problem" : "warning"}
+      title="What the provider asks for"
+    >
       <ul>
         {pastDueCount > 0 ? <li>{pastDueCount} overdue</li> : null}
         {currentlyDueCount > 0 ? (
@@ -66,12 +69,14 @@ const Status = ({ connection }: { readonly connection: Connection }) => {
               "Connected",
               connection.linkedAt === null ? null : (
                 <span key="linked">
-                  <Time at={connection.linkedAt} />{" "}
-                  <span class="quiet">{linkedInWords(connection)}</span>
+                  <Time at={connection.linkedAt} /> <span class="quiet">{linkedInWords(connection)}</span>
                 </span>
               )
             ],
-            ["Disconnected", connection.disconnectedAt === null ? null : <Time key="out" at={connection.disconnectedAt} />]
+            [
+              "Disconnected",
+              connection.disconnectedAt === null ? null : <Time key="out" at={connection.disconnectedAt} />
+            ]
           ]}
         />
       )}

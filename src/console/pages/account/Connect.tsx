@@ -81,22 +81,25 @@ export const Disconnect = ({ connection }: { readonly connection: Connection }) 
         typed="DISCONNECT"
       >
         <p>
-          The account itself stays as it is, with its money and its payouts. But this service no longer acts on it, and no
-          longer hears of it:
+          The account itself stays as it is, with its money and its payouts. But this service no longer acts on it, and
+          no longer hears of it:
         </p>
         <ul>
           <li>
-            {counted(disconnecting.endpointCount, "destination gets", "destinations get")} no further events of the account.
+            {counted(disconnecting.endpointCount, "destination gets", "destinations get")} no further events of the
+            account.
           </li>
           <li>
-            {counted(disconnecting.checkoutPageCount, "open checkout page", "open checkout pages")} can't be paid at until an
-            account is connected again.
+            {counted(disconnecting.checkoutPageCount, "open checkout page", "open checkout pages")} can't be paid at
+            until an account is connected again.
           </li>
           <li>
-            {counted(disconnecting.pendingDeliveryCount, "delivery that waits is", "deliveries that wait are", 1000)} still
-            made.
+            {counted(disconnecting.pendingDeliveryCount, "delivery that waits is", "deliveries that wait are", 1000)}{" "}
+            still made.
           </li>
-          <li>Checkout sessions and payment links that are open at the provider stay open there: who pays, still pays.</li>
+          <li>
+            Checkout sessions and payment links that are open at the provider stay open there: who pays, still pays.
+          </li>
           {disconnecting.endsProviderAccess ? <li>The platform's access at the provider ends as well.</li> : null}
         </ul>
         <p>Only connecting the account again reverses it.</p>

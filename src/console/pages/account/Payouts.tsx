@@ -9,7 +9,8 @@ import { useWorkspace } from "../../state/Session.ts"
 /** The provider's object, read with care: a field that is not as documented is shown as unknown. */
 type Fields = Readonly<Record<string, unknown>>
 
-const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null && !Array.isArray(value)
+const isFields = (value: unknown): value is Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
 
 const text = (value: unknown): string | undefined =>
   typeof value === "string" && value !== "" ? value : typeof value === "number" ? String(value) : undefined
@@ -41,7 +42,9 @@ const destinationRows = (destinations: ReadonlyArray<unknown>) =>
 /** When and where the account is paid out. Changed at the provider, by the account's owner. */
 export const Payouts = () => {
   const { environment } = useWorkspace()
-  const settings = useQuery(`${environment}/account/payouts`, (signal) => call("account", "payoutSettings", {}, { signal }))
+  const settings = useQuery(`${environment}/account/payouts`, (signal) =>
+    call("account", "payoutSettings", {}, { signal })
+  )
   return (
     <Section title="Payouts" lead="When and where the account is paid out. Its owner changes that at the provider.">
       <Loaded query={settings}>
@@ -51,7 +54,12 @@ export const Payouts = () => {
             <>
               <Facts
                 items={[
-                  ["Status", <Badge key="status" tone={status === "enabled" ? "ok" : "warning"}>{text(status) ?? "unknown"}</Badge>],
+                  [
+                    "Status",
+                    <Badge key="status" tone={status === "enabled" ? "ok" : "warning"}>
+                      {text(status) ?? "unknown"}
+                    </Badge>
+                  ],
                   ["Schedule", scheduleInWords(schedule)],
                   ["Funds are held for", text(delay) === undefined ? "an unknown time" : `${text(delay)} days`]
                 ]}

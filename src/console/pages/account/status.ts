@@ -22,7 +22,8 @@ export const statusWords = ({ chargesEnabled, payoutsEnabled, requirements, stat
       return {
         label: "Details missing",
         tone: "warning",
-        explanation: "The account is created and linked. The provider still needs its owner's details before it can charge."
+        explanation:
+          "The account is created and linked. The provider still needs its owner's details before it can charge."
       }
     case "disconnected":
       return {
@@ -43,14 +44,17 @@ export const statusWords = ({ chargesEnabled, payoutsEnabled, requirements, stat
       }
       return payoutsEnabled
         ? { label: "Connected", tone: "ok", explanation: "The account can charge and is paid out." }
-        : { label: "No payouts", tone: "warning", explanation: "The account can charge, but is not paid out at the moment." }
+        : {
+            label: "No payouts",
+            tone: "warning",
+            explanation: "The account can charge, but is not paid out at the moment."
+          }
   }
 }
 
 /** Whether its owner has something to supply at the provider. */
 export const needsOwner = ({ requirements, status }: Connection): boolean =>
-  status === "onboarding" ||
-  (status === "connected" && requirements.currentlyDueCount + requirements.pastDueCount > 0)
+  status === "onboarding" || (status === "connected" && requirements.currentlyDueCount + requirements.pastDueCount > 0)
 
 const linkedByWords = {
   operator: "by the operator",
@@ -63,7 +67,10 @@ export const linkedInWords = ({ linkedBy }: Connection): string | null =>
 
 /** What the address says about a visit to the provider that has just ended, by the query's parameter and its value. */
 export const visitWords: Readonly<
-  Record<string, Readonly<Record<string, { readonly tone: "ok" | "info" | "warning" | "problem"; readonly text: string }>>>
+  Record<
+    string,
+    Readonly<Record<string, { readonly tone: "ok" | "info" | "warning" | "problem"; readonly text: string }>>
+  >
 > = {
   onboarding: {
     returned: { tone: "info", text: "You are back from the provider. The status below is the current one." },
@@ -72,7 +79,10 @@ export const visitWords: Readonly<
   oauth: {
     connected: { tone: "ok", text: "The account is connected." },
     denied: { tone: "info", text: "The account's owner declined at the provider. Nothing was connected." },
-    expired: { tone: "warning", text: "That visit to the provider was too old, or begun in another session. Begin again." },
+    expired: {
+      tone: "warning",
+      text: "That visit to the provider was too old, or begun in another session. Begin again."
+    },
     taken: {
       tone: "problem",
       text: "The account was not connected: it belongs to another organization, or another account is connected here."

@@ -84,12 +84,19 @@ export default function AuditLog() {
             { value: "", label: "All" },
             ...(members.data?.data ?? []).map(({ email, personId }) => ({ value: personId, label: email })),
             // Somebody who has left, or a key: from a link
-            ...(filters.author !== "" && members.data?.data.every(({ personId }) => personId !== filters.author) !== false
+            ...(filters.author !== "" &&
+            members.data?.data.every(({ personId }) => personId !== filters.author) !== false
               ? [{ value: filters.author, label: filters.author }]
               : [])
           ]}
         />
-        <TextField name="from" label="From" type="date" value={filters.from} onChange={(day) => change({ from: day })} />
+        <TextField
+          name="from"
+          label="From"
+          type="date"
+          value={filters.from}
+          onChange={(day) => change({ from: day })}
+        />
         <TextField name="to" label="To" type="date" value={filters.to} onChange={(day) => change({ to: day })} />
       </Filters>
       <Pages

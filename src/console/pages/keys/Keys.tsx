@@ -43,9 +43,7 @@ const Revoke = ({ chosen, onClose }: { readonly chosen: Key; readonly onClose: (
       error={error}
     >
       <p>From then on, requests with this key are refused. That can't be undone: create a new key instead.</p>
-      <p>
-        Last used: {chosen.lastUsedAt === null ? "never" : <Time at={chosen.lastUsedAt} relative />}
-      </p>
+      <p>Last used: {chosen.lastUsedAt === null ? "never" : <Time at={chosen.lastUsedAt} relative />}</p>
     </Confirm>
   )
 }

@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks"
+import { servicePath } from "../../api/Base.ts"
 import { type AnswerOf, call } from "../../api/Call.ts"
 import { Button } from "../../components/Button.tsx"
 import { Code, Secret } from "../../components/Code.tsx"
@@ -8,7 +9,6 @@ import { Form } from "../../components/Form.tsx"
 import { Notice } from "../../components/Notice.tsx"
 import { invalidate, useSubmit } from "../../state/Query.ts"
 import { useSession, useWorkspace } from "../../state/Session.ts"
-import { servicePath } from "../../api/Base.ts"
 import { type KeyPermission, permissionRows } from "./permissions.ts"
 
 type CreatedKey = AnswerOf<"apiKeys", "create">
@@ -16,8 +16,18 @@ type CreatedKey = AnswerOf<"apiKeys", "create">
 /** A first choice for what keys are most often for. */
 const presets = [
   { id: "shop", label: "A shop", permissions: ["payments:read", "payments:write", "products:read"] },
-  { id: "reader", label: "Reporting", permissions: permissionRows.map(({ permission }) => permission).filter((permission) => permission.endsWith(":read") && !/^(?:audit-log|customers):/.test(permission)) }
-] as const satisfies ReadonlyArray<{ readonly id: string; readonly label: string; readonly permissions: ReadonlyArray<KeyPermission> }>
+  {
+    id: "reader",
+    label: "Reporting",
+    permissions: permissionRows
+      .map(({ permission }) => permission)
+      .filter((permission) => permission.endsWith(":read") && !/^(?:audit-log|customers):/.test(permission))
+  }
+] as const satisfies ReadonlyArray<{
+  readonly id: string
+  readonly label: string
+  readonly permissions: ReadonlyArray<KeyPermission>
+}>
 
 const day = 86_400_000
 

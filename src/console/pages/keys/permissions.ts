@@ -8,19 +8,55 @@ export interface PermissionRow {
 
 /** Each permission that a key can have, in the order in which the table shows them. */
 export const permissionRows = [
-  { permission: "payments:read", label: "Read payments", words: "Payments, charges, refunds, checkout sessions, payment links and customers without their personal data" },
-  { permission: "payments:write", label: "Make payments", words: "Create checkout sessions and payment links, and refund" },
+  {
+    permission: "payments:read",
+    label: "Read payments",
+    words: "Payments, charges, refunds, checkout sessions, payment links and customers without their personal data"
+  },
+  {
+    permission: "payments:write",
+    label: "Make payments",
+    words: "Create checkout sessions and payment links, and refund"
+  },
   { permission: "products:read", label: "Read the catalog", words: "Products, prices and their images" },
-  { permission: "products:write", label: "Change the catalog", words: "Create, change and deactivate products and prices, and upload images" },
+  {
+    permission: "products:write",
+    label: "Change the catalog",
+    words: "Create, change and deactivate products and prices, and upload images"
+  },
   { permission: "coupons:read", label: "Read promotion codes", words: "Promotion codes and their discounts" },
   { permission: "coupons:write", label: "Change promotion codes", words: "Create and deactivate promotion codes" },
-  { permission: "transactions:read", label: "Read transactions", words: "Movements of the balance, payouts and disputes" },
+  {
+    permission: "transactions:read",
+    label: "Read transactions",
+    words: "Movements of the balance, payouts and disputes"
+  },
   { permission: "subscriptions:write", label: "Change subscriptions", words: "Change and cancel subscriptions" },
-  { permission: "payment-account:read", label: "Read the account", words: "Status, balance and payout settings of the connected account" },
-  { permission: "webhook-endpoints:read", label: "Read destinations and events", words: "Destinations, deliveries, events and statistics" },
-  { permission: "webhook-endpoints:write", label: "Change destinations", words: "Create, change and delete destinations, rotate their secrets, re-send and recover" },
-  { permission: "audit-log:read", label: "Read the audit log", words: "Who changed what. Only owners and admins can give it" },
-  { permission: "customers:read", label: "Read personal data", words: "Names, addresses and e-mail of customers. Only owners and admins can give it" }
+  {
+    permission: "payment-account:read",
+    label: "Read the account",
+    words: "Status, balance and payout settings of the connected account"
+  },
+  {
+    permission: "webhook-endpoints:read",
+    label: "Read destinations and events",
+    words: "Destinations, deliveries, events and statistics"
+  },
+  {
+    permission: "webhook-endpoints:write",
+    label: "Change destinations",
+    words: "Create, change and delete destinations, rotate their secrets, re-send and recover"
+  },
+  {
+    permission: "audit-log:read",
+    label: "Read the audit log",
+    words: "Who changed what. Only owners and admins can give it"
+  },
+  {
+    permission: "customers:read",
+    label: "Read personal data",
+    words: "Names, addresses and e-mail of customers. Only owners and admins can give it"
+  }
 ] as const satisfies ReadonlyArray<PermissionRow>
 
 export type KeyPermission = (typeof permissionRows)[number]["permission"]

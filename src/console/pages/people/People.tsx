@@ -69,7 +69,13 @@ const Members = (props: { readonly onEdit: (member: Member) => void; readonly on
   )
 }
 
-const RevokeInvitation = ({ invitation, onClose }: { readonly invitation: Invitation; readonly onClose: () => void }) => {
+const RevokeInvitation = ({
+  invitation,
+  onClose
+}: {
+  readonly invitation: Invitation
+  readonly onClose: () => void
+}) => {
   const { busy, error, submit } = useSubmit(
     () => call("invitations", "revoke", { path: { id: invitation.id } }),
     () => {
@@ -111,7 +117,14 @@ const Invitations = ({ onInvite }: { readonly onInvite: () => void }) => {
           ) : (
             <Table
               caption="Open invitations"
-              head={["Address", "Role", "Workspaces", "Invited by", "Until", { label: "Actions", hidden: true, align: "end" }]}
+              head={[
+                "Address",
+                "Role",
+                "Workspaces",
+                "Invited by",
+                "Until",
+                { label: "Actions", hidden: true, align: "end" }
+              ]}
               rows={data.map((invitation) => ({
                 key: invitation.id,
                 cells: [

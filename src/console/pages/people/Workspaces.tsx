@@ -1,4 +1,4 @@
-import { FieldGroup, Checkbox } from "../../components/Field.tsx"
+import { Checkbox, FieldGroup } from "../../components/Field.tsx"
 import type { Environment } from "../../state/Session.ts"
 
 const names = { sandbox: "Sandbox", production: "Production" } as const
@@ -18,9 +18,7 @@ export const WorkspaceChoice = (props: {
           label={names[environment]}
           checked={props.chosen.includes(environment)}
           onChange={(checked) =>
-            props.onChange(
-              environments.filter((one) => (one === environment ? checked : props.chosen.includes(one)))
-            )
+            props.onChange(environments.filter((one) => (one === environment ? checked : props.chosen.includes(one))))
           }
         />
       ))}

@@ -7,11 +7,11 @@ import { TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
 import { Loaded } from "../../components/Loaded.tsx"
 import { Notice } from "../../components/Notice.tsx"
+import { Time } from "../../components/Time.tsx"
 import { ThemeSwitch } from "../../shell/AccountMenu.tsx"
 import { PlainPage } from "../../shell/PlainPage.tsx"
-import { rememberReturn, sessionState, signedIn, takeReturn } from "../../state/Session.ts"
 import { useQuery, useSubmit } from "../../state/Query.ts"
-import { Time } from "../../components/Time.tsx"
+import { rememberReturn, sessionState, signedIn, takeReturn } from "../../state/Session.ts"
 import { forgetToken, useLinkToken } from "./useLinkToken.ts"
 
 /** What the sign-in page was opened for: the page to lead to, and whether a session has just ended. */
@@ -85,7 +85,9 @@ const AskForLink = () => {
 /** Shows whom a mailed link signs in, and does so when the button is pressed: opening the link uses nothing up. */
 const UseLink = ({ token }: { readonly token: string }) => {
   const [, navigate] = useLocation()
-  const preview = useQuery(`sign-in/${token}`, (signal) => call("signIn", "preview", { payload: { token } }, { signal }))
+  const preview = useQuery(`sign-in/${token}`, (signal) =>
+    call("signIn", "preview", { payload: { token } }, { signal })
+  )
   const { busy, error, submit } = useSubmit(
     () => call("signIn", "redeem", { payload: { token } }),
     (session) => {

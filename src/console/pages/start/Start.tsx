@@ -60,8 +60,16 @@ export default function Start() {
   const readsKeys = organization.role !== "viewer"
   const poll = { pollMillis }
   const account = useQuery(`${environment}/account`, (signal) => call("accountConnection", "get", {}, { signal }), poll)
-  const keys = useQuery(readsKeys ? `${environment}/keys` : null, (signal) => call("apiKeys", "list", {}, { signal }), poll)
-  const endpoints = useQuery(`${environment}/endpoints/list`, (signal) => call("endpoints", "list", {}, { signal }), poll)
+  const keys = useQuery(
+    readsKeys ? `${environment}/keys` : null,
+    (signal) => call("apiKeys", "list", {}, { signal }),
+    poll
+  )
+  const endpoints = useQuery(
+    `${environment}/endpoints/list`,
+    (signal) => call("endpoints", "list", {}, { signal }),
+    poll
+  )
   const delivered = useQuery(
     `${environment}/deliveries/first`,
     (signal) => call("deliveries", "listAll", { urlParams: { state: "delivered", limit: 1 } }, { signal }),
@@ -89,7 +97,8 @@ export default function Start() {
       title: "Create your first API key",
       words: "Your program uses it to create checkouts and read payments.",
       done: (keys.data?.data.length ?? 0) > 0,
-      action: (keys.data?.data.length ?? 0) > 0 || !readsKeys ? undefined : { href: path("/keys"), label: "Create a key" }
+      action:
+        (keys.data?.data.length ?? 0) > 0 || !readsKeys ? undefined : { href: path("/keys"), label: "Create a key" }
     },
     {
       id: "destination",
