@@ -176,7 +176,7 @@ const DefaultButton = ({ onDone, price, product }: DefaultButtonProps) => {
     }
   )
   return (
-    <Button small kind="quiet" busy={busy} label={`Make ${priceWords(price)} the default`} onClick={submit}>
+    <Button small kind="quiet" busy={busy} label={`Make default: ${priceWords(price)}`} onClick={submit}>
       Make default
     </Button>
   )
