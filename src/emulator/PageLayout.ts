@@ -17,7 +17,10 @@ const escapes: Readonly<Record<string, string>> = {
 const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => escapes[character] ?? "")
 
 /** Escapes every value except {@link Html} itself. */
-export const html = (parts: TemplateStringsArray, ...values: ReadonlyArray<string | Html | ReadonlyArray<Html>>): Html =>
+export const html = (
+  parts: TemplateStringsArray,
+  ...values: ReadonlyArray<string | Html | ReadonlyArray<Html>>
+): Html =>
   new Html(
     parts
       .map((part, index) => {

@@ -108,7 +108,9 @@ describe(`the emulator's pages${browserNote}`, () => {
           await page.keyboard.press("ControlOrMeta+A")
           await page.keyboard.type("Corner bakery")
           await page.keyboard.press("Tab")
-          expect(await page.getByRole("button", { name: "Submit everything" }).evaluate("e => e === document.activeElement")).toBe(true)
+          expect(
+            await page.getByRole("button", { name: "Submit everything" }).evaluate("e => e === document.activeElement")
+          ).toBe(true)
           await page.keyboard.press("Enter")
           await page.waitForURL("https://shop.example/back")
         })

@@ -54,7 +54,8 @@ export const AccountConnectionRecord = Schema.Struct({
     description: "False if the provider could not be asked: the status is then the one that it last reported"
   }),
   linkedBy: Schema.NullOr(Schema.Literal("operator", "onboarding", "oauth")).annotations({
-    description: "How it was linked: by the operator, created for its owner, or by its owner's consent; null if none was"
+    description:
+      "How it was linked: by the operator, created for its owner, or by its owner's consent; null if none was"
   }),
   linkedAt: Schema.NullOr(Schema.Date).annotations({ description: "Null if no account was ever linked" }),
   disconnectedAt: Schema.NullOr(Schema.Date).annotations({ description: "Null if it is not disconnected" }),
@@ -65,8 +66,12 @@ export const AccountConnectionRecord = Schema.Struct({
     endsProviderAccess: Schema.Boolean.annotations({
       description: "Whether disconnecting also ends the platform's access at the provider"
     }),
-    endpointCount: Count.annotations({ description: "Active endpoints, which would get no further events of the account" }),
-    checkoutPageCount: Count.annotations({ description: "Active checkout pages, which could not sell until it is connected" }),
+    endpointCount: Count.annotations({
+      description: "Active endpoints, which would get no further events of the account"
+    }),
+    checkoutPageCount: Count.annotations({
+      description: "Active checkout pages, which could not sell until it is connected"
+    }),
     pendingDeliveryCount: Count.annotations({
       description: "Deliveries that would still be made; counted up to 1000"
     })
