@@ -32,16 +32,7 @@ export interface MoneyFieldProps {
  * An amount as people write it, with the digits of its currency: `15.00`, `1500`, `1.500`. It shows how the amount was
  * understood, and reads the text anew if the currency changes.
  */
-export const MoneyField = ({
-  amount,
-  currency,
-  hint,
-  label,
-  name,
-  onChange,
-  problem,
-  required
-}: MoneyFieldProps) => {
+export const MoneyField = ({ amount, currency, hint, label, name, onChange, problem, required }: MoneyFieldProps) => {
   const [text, setText] = useState(() => textOf(amount, currency))
   const written = readAmount(text, currency)
   const value = valueOf(written)

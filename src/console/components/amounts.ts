@@ -83,8 +83,7 @@ export const formatDecimalAmount = (decimal: string, currency: string): string =
 }
 
 /** An amount as it is written into a field: `15.00` for 1500 brl, without a symbol and without thousands separators. */
-export const amountToText = (amount: number, currency: string): string =>
-  decimalOf(BigInt(amount), digitsOf(currency))
+export const amountToText = (amount: number, currency: string): string => decimalOf(BigInt(amount), digitsOf(currency))
 
 /** An example of how an amount in this currency is written: `1500`, `15.00`, `1.500`. */
 const exampleOf = (currency: string): string => amountToText(1500, currency)

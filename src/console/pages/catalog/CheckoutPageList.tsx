@@ -51,8 +51,8 @@ export const CheckoutPageList = ({ action }: { readonly action: ComponentChildre
         empty={
           shown === "" ? (
             <Empty title="No checkout pages yet" action={action}>
-              A checkout page has a title, a text and an image of your own. Payers choose there what they want, and go on
-              to the provider to pay. No shop is needed.
+              A checkout page has a title, a text and an image of your own. Payers choose there what they want, and go
+              on to the provider to pay. No shop is needed.
             </Empty>
           ) : (
             <Empty title={shown === "active" ? "No page is open" : "No page is closed"}>
@@ -144,8 +144,8 @@ const DeletePage = ({ onClose, page }: { readonly page: CheckoutPage; readonly o
       onConfirm={submit}
     >
       <p>
-        For good: who opens its address reads that it is gone. To stop selling for a while, close the page instead. Sessions
-        that payers have opened already can still be paid.
+        For good: who opens its address reads that it is gone. To stop selling for a while, close the page instead.
+        Sessions that payers have opened already can still be paid.
       </p>
     </Confirm>
   )

@@ -17,7 +17,9 @@ export interface CountFieldProps {
 export const CountField = ({ hint, label, name, onChange, problem, required, value }: CountFieldProps) => {
   const written = readCount(value)
   const own =
-    written === "unreadable" || (written === "empty" && required === true) ? "Write a whole number, in digits." : problem
+    written === "unreadable" || (written === "empty" && required === true)
+      ? "Write a whole number, in digits."
+      : problem
   return (
     <TextField
       name={name}

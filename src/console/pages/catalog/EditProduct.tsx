@@ -15,8 +15,7 @@ export const EditProduct = ({ onClose, product }: { readonly product: Product; r
   const { environment } = useWorkspace()
   const [draft, setDraft] = useState(() => draftOf(product))
   const { busy, error, submit } = useSubmit(
-    () =>
-      call("products", "update", { path: { id: product.id }, payload: productChanges(product, draft) }),
+    () => call("products", "update", { path: { id: product.id }, payload: productChanges(product, draft) }),
     () => {
       toast("Saved")
       invalidate(`${environment}/catalog/`)

@@ -40,7 +40,9 @@ export const ImagesField = ({ hint, images, label, most, name, onChange }: Image
     const fine = chosen.filter((file) => imageProblem(file) === undefined)
     const taken = fine.slice(0, left)
     setProblems(
-      taken.length < fine.length ? [...refused, `There can be ${most} images; ${fine.length - taken.length} more were chosen.`] : refused
+      taken.length < fine.length
+        ? [...refused, `There can be ${most} images; ${fine.length - taken.length} more were chosen.`]
+        : refused
     )
     setError(undefined)
     setUploading((count) => count + taken.length)
@@ -63,7 +65,8 @@ export const ImagesField = ({ hint, images, label, most, name, onChange }: Image
     <fieldset class="field field-group" aria-describedby={`${id}-hint`}>
       <legend>{label}</legend>
       <p class="field-hint" id={`${id}-hint`}>
-        {hint ?? `JPEG, PNG or WebP, up to 4 MiB each; up to ${most}. Everybody who knows an image's address can see it.`}
+        {hint ??
+          `JPEG, PNG or WebP, up to 4 MiB each; up to ${most}. Everybody who knows an image's address can see it.`}
       </p>
       {images.length === 0 ? null : (
         <ul class="images">

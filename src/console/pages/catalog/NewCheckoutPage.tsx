@@ -132,7 +132,12 @@ const PageForm = ({ onClose, onDone }: PageFormProps) => {
       )}
       <ItemsField {...names} items={items} onChange={setItems} problems={problems} />
       <FieldGroup label="What the payer is asked for">
-        <Checkbox name="collect.billingAddress" label="Billing address" checked={asksAddress} onChange={setAsksAddress} />
+        <Checkbox
+          name="collect.billingAddress"
+          label="Billing address"
+          checked={asksAddress}
+          onChange={setAsksAddress}
+        />
         <Checkbox name="collect.phoneNumber" label="Phone number" checked={asksPhone} onChange={setAsksPhone} />
         <QuestionsField questions={questions} onChange={setQuestions} problems={problems} />
       </FieldGroup>

@@ -86,7 +86,10 @@ const NewProductForm = ({ currencies }: { readonly currencies: ReadonlyArray<str
       <Section title="Product">
         <ProductInputs draft={draft} onChange={setDraft} />
       </Section>
-      <Section title="First price" lead="What a price costs never changes later; further prices can be added at any time.">
+      <Section
+        title="First price"
+        lead="What a price costs never changes later; further prices can be added at any time."
+      >
         <Checkbox name="has_price" label="Create it with a price" checked={hasPrice} onChange={setHasPrice} />
         {hasPrice ? (
           <PriceInputs

@@ -41,7 +41,9 @@ const firstPages = async <A extends { readonly id: string }>(
 export const readProducts = (
   signal: AbortSignal
 ): Promise<{ readonly items: ReadonlyArray<Product>; readonly hasMore: boolean }> =>
-  firstPages((after) => call("products", "list", { urlParams: { active: true, limit: pageSize, ...after } }, { signal }))
+  firstPages((after) =>
+    call("products", "list", { urlParams: { active: true, limit: pageSize, ...after } }, { signal })
+  )
 
 /** What can be sold, by the names of the products; `hasMore` if there is more than fits into a list. */
 export const readOffers = async (
@@ -49,7 +51,9 @@ export const readOffers = async (
 ): Promise<{ readonly offers: ReadonlyArray<Offer>; readonly hasMore: boolean }> => {
   const [products, prices] = await Promise.all([
     readProducts(signal),
-    firstPages((after) => call("prices", "list", { urlParams: { active: true, limit: pageSize, ...after } }, { signal }))
+    firstPages((after) =>
+      call("prices", "list", { urlParams: { active: true, limit: pageSize, ...after } }, { signal })
+    )
   ])
   const names = new Map(products.items.map((product) => [product.id, product.name ?? product.id]))
   const offers = prices.items

@@ -29,7 +29,8 @@ export const PriceField = ({ chosen, label, name, onChange, problem }: PriceFiel
   const hint =
     query.data !== undefined && offers.length === 0 ? (
       <>
-        Nothing is on sale yet. {can("products:write") ? <Link href={path("/products/new")}>Create a product</Link> : null}
+        Nothing is on sale yet.{" "}
+        {can("products:write") ? <Link href={path("/products/new")}>Create a product</Link> : null}
       </>
     ) : undefined
   return (
@@ -70,7 +71,9 @@ const PriceById = ({ name, onChange }: PriceByIdProps) => {
   const { environment } = useWorkspace()
   const [written, setWritten] = useState("")
   const id = written.trim()
-  const query = useQuery(idForm.test(id) ? `${environment}/catalog/offer/${id}` : null, (signal) => readOffer(id, signal))
+  const query = useQuery(idForm.test(id) ? `${environment}/catalog/offer/${id}` : null, (signal) =>
+    readOffer(id, signal)
+  )
   const given = useRef(onChange)
   given.current = onChange
   useEffect(() => given.current(query.data), [query.data])

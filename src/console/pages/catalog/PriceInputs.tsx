@@ -206,7 +206,13 @@ const Tiers = ({ change, draft, prefix, problems }: PartProps) => {
   const add = () => {
     const key = Math.max(...tiers.map((tier) => tier.key)) + 1
     // Before the last tier, which has no end
-    change({ tiers: [...tiers.slice(0, -1), { key, upTo: "", unitAmount: undefined, flatAmount: undefined }, ...tiers.slice(-1)] })
+    change({
+      tiers: [
+        ...tiers.slice(0, -1),
+        { key, upTo: "", unitAmount: undefined, flatAmount: undefined },
+        ...tiers.slice(-1)
+      ]
+    })
   }
   return (
     <>

@@ -8,7 +8,9 @@ const count = new Intl.NumberFormat("en")
 /** `every month`, `every 3 months`; undefined for a price that is charged once. */
 export const everyPeriod = (interval: string | undefined, intervals: number | undefined): string | undefined => {
   if (interval === undefined) return undefined
-  return intervals === undefined || intervals === 1 ? `every ${interval}` : `every ${count.format(intervals)} ${interval}s`
+  return intervals === undefined || intervals === 1
+    ? `every ${interval}`
+    : `every ${count.format(intervals)} ${interval}s`
 }
 
 /** How often a price of the provider is charged; undefined for once. */
@@ -108,7 +110,11 @@ export const isChosenByPayer = (price: unknown): boolean => valueAt(price, "cust
 /** What takes part in the name of a price in a list: its product, its amount, and its nickname if it has one. */
 export const priceLabel = (productName: string | undefined, price: unknown): string => {
   const nickname = textAt(price, "nickname")
-  return [productName ?? textAt(price, "product") ?? "", priceWords(price), ...(nickname === undefined ? [] : [nickname])]
+  return [
+    productName ?? textAt(price, "product") ?? "",
+    priceWords(price),
+    ...(nickname === undefined ? [] : [nickname])
+  ]
     .filter((part) => part !== "")
     .join(" · ")
 }

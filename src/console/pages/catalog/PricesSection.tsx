@@ -164,14 +164,19 @@ interface DefaultButtonProps {
 const DefaultButton = ({ onDone, price, product }: DefaultButtonProps) => {
   const { busy, submit } = useToastedSubmit(
     (idempotencyKey) =>
-      call("products", "update", { path: { id: product.id }, payload: { default_price: price.id } }, { idempotencyKey }),
+      call(
+        "products",
+        "update",
+        { path: { id: product.id }, payload: { default_price: price.id } },
+        { idempotencyKey }
+      ),
     () => {
       toast(`${priceWords(price)} is the default price now`)
       onDone()
     }
   )
   return (
-    <Button small kind="quiet" busy={busy} label={`Make ${priceWords(price)} the default`} onClick={submit}>
+    <Button small kind="quiet" busy={busy} label={`Make default: ${priceWords(price)}`} onClick={submit}>
       Make default
     </Button>
   )

@@ -34,9 +34,7 @@ export const emptyPromotion = (currency: string): PromotionDraft => ({
 /** A promotion code's fields as the API takes them. */
 export interface PromotionFields {
   readonly code: string
-  readonly discount:
-    | { readonly percent_off: number }
-    | { readonly amount_off: number; readonly currency: string }
+  readonly discount: { readonly percent_off: number } | { readonly amount_off: number; readonly currency: string }
   readonly duration: PromotionDraft["duration"]
   readonly duration_in_months?: number
   readonly max_redemptions?: number

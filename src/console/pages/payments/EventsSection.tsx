@@ -35,7 +35,11 @@ export const EventsSection = ({ onNews, paymentId }: EventsSectionProps) => {
         "events",
         "list",
         {
-          urlParams: { payment_id: paymentId, limit: pageSize, ...(after === undefined ? {} : { starting_after: after }) }
+          urlParams: {
+            payment_id: paymentId,
+            limit: pageSize,
+            ...(after === undefined ? {} : { starting_after: after })
+          }
         },
         { signal }
       ),
@@ -55,8 +59,8 @@ export const EventsSection = ({ onNews, paymentId }: EventsSectionProps) => {
         list={list}
         empty={
           <p class="quiet">
-            No event has arrived yet. The provider reports what happens to a payment within seconds; this page shows it by
-            itself.
+            No event has arrived yet. The provider reports what happens to a payment within seconds; this page shows it
+            by itself.
           </p>
         }
       >
@@ -117,7 +121,13 @@ const PaymentEvent = ({ event }: { readonly event: StoredEvent }) => {
 /** Whether an event came so lately that its deliveries may not have been created yet. */
 const isRecent = (receivedAt: string): boolean => Date.now() - Date.parse(receivedAt) < 60_000
 
-const attemptsOf = ({ attemptCount, lastHttpStatus }: { attemptCount: number; lastHttpStatus: number | null }): string => {
+const attemptsOf = ({
+  attemptCount,
+  lastHttpStatus
+}: {
+  attemptCount: number
+  lastHttpStatus: number | null
+}): string => {
   const attempts = attemptCount === 1 ? "1 attempt" : `${attemptCount} attempts`
   return lastHttpStatus === null ? attempts : `${attempts}, answered ${lastHttpStatus}`
 }

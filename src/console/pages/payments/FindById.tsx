@@ -22,18 +22,18 @@ export const FindById = () => {
   return (
     <search>
       <form class="find" onSubmit={open}>
-      <TextField
-        name="find"
-        label="Find by id"
-        value={id}
-        maxLength={255}
-        autocomplete="off"
-        onChange={(written) => {
-          setId(written)
-          setRefused(false)
-        }}
-        hint={isRefused ? "Ids of payments begin with pi_, of charges with ch_, of checkout sessions with cs_." : ""}
-      />
+        <TextField
+          name="find"
+          label="Find by id"
+          value={id}
+          maxLength={255}
+          autocomplete="off"
+          onChange={(written) => {
+            setId(written)
+            setRefused(false)
+          }}
+          hint={isRefused ? "Ids of payments begin with pi_, of charges with ch_, of checkout sessions with cs_." : ""}
+        />
         <Button type="submit">Open</Button>
       </form>
     </search>

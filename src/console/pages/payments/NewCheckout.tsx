@@ -29,8 +29,8 @@ const Created = ({ session }: { readonly session: CheckoutSession }) => {
   return (
     <>
       <p>
-        Give this page to the one who pays, and to nobody else. The payment is certain once its event has arrived, not when
-        the payer comes back.
+        Give this page to the one who pays, and to nobody else. The payment is certain once its event has arrived, not
+        when the payer comes back.
       </p>
       <p class="form-actions">
         {typeof session.url === "string" ? (

@@ -52,15 +52,19 @@ const Matching = <A,>({ children, items, status, statusOf }: MatchingProps<A>) =
 }
 
 /** How the amounts of a list are shown. */
-const Amount = ({ amount, currency }: { readonly amount: number | null | undefined; readonly currency: string | null | undefined }) => (
+const Amount = ({
+  amount,
+  currency
+}: {
+  readonly amount: number | null | undefined
+  readonly currency: string | null | undefined
+}) => (
   <strong class="amount">
     <Money amount={amount} currency={currency} />
   </strong>
 )
 
-const Quiet = ({ children }: { readonly children: string | undefined }) => (
-  <span class="quiet">{children ?? "–"}</span>
-)
+const Quiet = ({ children }: { readonly children: string | undefined }) => <span class="quiet">{children ?? "–"}</span>
 
 const intentStatuses = [
   "Succeeded",

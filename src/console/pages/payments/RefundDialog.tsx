@@ -72,8 +72,8 @@ export const RefundDialog = ({ charge, onClose }: { readonly charge: Charge; rea
       }}
     >
       <p>
-        The money goes back to the payer, by the way in which it was paid. A refund can't be taken back, and the provider
-        may keep its fee. Destinations that listen for it get <code>payment.refunded</code>.
+        The money goes back to the payer, by the way in which it was paid. A refund can't be taken back, and the
+        provider may keep its fee. Destinations that listen for it get <code>payment.refunded</code>.
       </p>
       <MoneyField
         name="amount"

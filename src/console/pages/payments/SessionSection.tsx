@@ -93,7 +93,9 @@ export const SessionSection = ({ paymentKey, session }: SessionSectionProps) => 
           ["Sells", session.mode === "subscription" ? "A subscription" : undefined],
           [
             "Subscription",
-            typeof session.subscription === "string" ? <Id key="subscription" value={session.subscription} /> : undefined
+            typeof session.subscription === "string" ? (
+              <Id key="subscription" value={session.subscription} />
+            ) : undefined
           ],
           ["Your reference", session.client_reference_id],
           ["Created", <Time key="created" at={session.created} />],
@@ -130,7 +132,9 @@ const EndSession = ({ onClose, paymentKey, session }: SessionSectionProps & { re
       onClose={onClose}
       onConfirm={submit}
     >
-      <p>The payer's page says then that it has expired. Nothing was charged, and nothing can be paid there any more.</p>
+      <p>
+        The payer's page says then that it has expired. Nothing was charged, and nothing can be paid there any more.
+      </p>
     </Confirm>
   )
 }

@@ -51,7 +51,11 @@ const intentStatuses: Readonly<Record<string, Status>> = {
 export const intentStatus = (intent: unknown): Status => {
   const status = textAt(intent, "status")
   if (status === "requires_payment_method" && textAt(intent, "last_payment_error", "type") !== undefined) {
-    return { words: "Failed", tone: "problem", meaning: "The last attempt to pay was refused. The payer can try again." }
+    return {
+      words: "Failed",
+      tone: "problem",
+      meaning: "The last attempt to pay was refused. The payer can try again."
+    }
   }
   return known(intentStatuses, status)
 }
