@@ -158,7 +158,7 @@ export const open = async (page: Page, path: string): Promise<void> => {
 /** Waits until a page has its heading, and nothing on it is still being read. */
 export const settled = async (page: Page): Promise<void> => {
   await page.locator("h1").first().waitFor()
-  await page.waitForFunction("document.querySelector('.skeleton, .splash') === null")
+  await page.locator(".skeleton, .splash").first().waitFor({ state: "detached" })
 }
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")

@@ -80,7 +80,12 @@ describe("a delivery's line of time", () => {
 
   it("ends with the delivery's end", () => {
     const steps = timelineOf(
-      delivery({ state: "delivered", attemptCount: 1, finishedAt: at(1), attempts: [attempt(1, 0, { httpStatus: 204 })] })
+      delivery({
+        state: "delivered",
+        attemptCount: 1,
+        finishedAt: at(1),
+        attempts: [attempt(1, 0, { httpStatus: 204 })]
+      })
     )
     expect(steps.at(1)).toMatchObject({ outcome: "delivered" })
     expect(steps.at(-1)).toEqual({ kind: "ended", at: at(1), state: "delivered" })
@@ -90,8 +95,14 @@ describe("a delivery's line of time", () => {
     const open = attempt(1, 0, { durationMs: null })
     expect(timelineOf(delivery({ attempts: [open] })).at(-1)).toMatchObject({ outcome: "running" })
     const died = attempt(1, 0, { durationMs: null, errorCode: "interrupted" })
-    const steps = timelineOf(delivery({ attemptCount: 1, lastErrorCode: "interrupted", nextAttemptAt: at(30), attempts: [died] }))
-    expect(steps.map((step) => (step.kind === "attempt" ? step.outcome : step.kind))).toEqual(["created", "unknown", "next"])
+    const steps = timelineOf(
+      delivery({ attemptCount: 1, lastErrorCode: "interrupted", nextAttemptAt: at(30), attempts: [died] })
+    )
+    expect(steps.map((step) => (step.kind === "attempt" ? step.outcome : step.kind))).toEqual([
+      "created",
+      "unknown",
+      "next"
+    ])
   })
 
   it("calls the attempt after a definitive failure a re-send, and that after a passing one not", () => {
@@ -130,7 +141,10 @@ describe("a re-send", () => {
     expect(resendOf(delivery({}), now)).toEqual({ allowed: false, reason: "queued" })
     expect(resendOf(delivery({ state: "delivered" }), now)).toEqual({ allowed: false, reason: "delivered" })
     expect(resendOf({ ...failed, attemptCount: 12 }, now)).toEqual({ allowed: false, reason: "attempts" })
-    expect(resendOf({ ...failed, lastErrorCode: "endpoint_deleted" }, now)).toEqual({ allowed: false, reason: "deleted" })
+    expect(resendOf({ ...failed, lastErrorCode: "endpoint_deleted" }, now)).toEqual({
+      allowed: false,
+      reason: "deleted"
+    })
     expect(resendOf(failed, Date.parse(at(72 * 3600)))).toEqual({ allowed: false, reason: "window" })
   })
 })
@@ -228,6 +242,11 @@ describe("the history's filters", () => {
     for (const wrong of ["", "tomorrow", "2026-13-01T00:00"]) {
       expect([unixSeconds(wrong), instant(wrong)]).toEqual(["", null])
     }
-    expect([localInput(""), localInput("-1"), localInput("abc"), localInput("99999999999999")]).toEqual(["", "", "", ""])
+    expect([localInput(""), localInput("-1"), localInput("abc"), localInput("99999999999999")]).toEqual([
+      "",
+      "",
+      "",
+      ""
+    ])
   })
 })

@@ -11,7 +11,7 @@ import {
 import { suggestedName, urlProblem } from "../../src/console/pages/destinations/nameAndUrl.ts"
 import { replayPercent } from "../../src/console/pages/destinations/progress.ts"
 import { eventTypes, familiesOf, isEventType, neverPassing } from "../../src/console/pages/events/eventTypes.ts"
-import { EventType, eventTypes as catalog, fictitious } from "../../src/events/Catalog.ts"
+import { eventTypes as catalog, EventType, fictitious } from "../../src/events/Catalog.ts"
 import { type Filters, parseFilters, passes } from "../../src/events/Filters.ts"
 
 const form = (changes: Partial<FilterForm>): FilterForm => ({ ...emptyFilterForm, ...changes })
@@ -147,7 +147,13 @@ describe("the event types", () => {
 
 describe("a destination's URL", () => {
   it("is checked while it is typed, as far as a page can know", () => {
-    for (const right of ["", "https://shop.example/webhooks", " https://shop.example ", "http://localhost:9000/hook", "http://127.0.0.1:9000/"]) {
+    for (const right of [
+      "",
+      "https://shop.example/webhooks",
+      " https://shop.example ",
+      "http://localhost:9000/hook",
+      "http://127.0.0.1:9000/"
+    ]) {
       expect([right, urlProblem(right)]).toEqual([right, undefined])
     }
     for (const wrong of [

@@ -112,7 +112,10 @@ onConsole()(`the destinations of the console${browserNote}`, (it) => {
           // Nobody knows this name: only the service can tell
           await page.getByLabel("URL", { exact: true }).fill("https://nowhere.invalid/hook")
           await page.getByRole("button", { name: "Create destination" }).click()
-          await page.getByText(/could not be resolved/).first().waitFor()
+          await page
+            .getByText(/could not be resolved/)
+            .first()
+            .waitFor()
           expect(await page.getByLabel("URL", { exact: true }).getAttribute("aria-invalid")).toBe("true")
           await page.getByText(/req_/).first().waitFor()
         })
@@ -147,7 +150,10 @@ onConsole()(`the destinations of the console${browserNote}`, (it) => {
           // Synthetic tests are not recovered
           await page.getByText("Nothing had failed").waitFor()
           await page.getByRole("button", { name: "Replay" }).click()
-          await page.getByText(/^\d+ queued, \d+ left out/).first().waitFor()
+          await page
+            .getByText(/^\d+ queued, \d+ left out/)
+            .first()
+            .waitFor()
           await expectAccessible(page)
 
           await page.getByRole("link", { name: "Settings" }).click()
@@ -186,7 +192,10 @@ onConsole()(`the destinations of the console${browserNote}`, (it) => {
           expect(await page.getByText("New shop", { exact: true }).count()).toBe(0)
           // Its history stays
           await open(page, `/sandbox/deliveries?destination=${id}`)
-          await page.getByRole("cell", { name: /Deleted destination/ }).first().waitFor()
+          await page
+            .getByRole("cell", { name: /Deleted destination/ })
+            .first()
+            .waitFor()
         })
         expect(complaints).toEqual([])
       }),
@@ -206,7 +215,13 @@ onConsole()(`the destinations of the console${browserNote}`, (it) => {
           /create|new destination|pause|activate|send a test|send another|recover|^replay$|rotate|delete|re-send|save/i
         yield* Effect.promise(async () => {
           const own = `/sandbox/destinations/${id}`
-          for (const path of ["/sandbox/destinations", own, `${own}?tab=again`, `${own}?tab=settings`, `/sandbox/deliveries/${failed}`]) {
+          for (const path of [
+            "/sandbox/destinations",
+            own,
+            `${own}?tab=again`,
+            `${own}?tab=settings`,
+            `/sandbox/deliveries/${failed}`
+          ]) {
             await open(page, path)
             const main = page.getByRole("main")
             const named = await main

@@ -252,7 +252,7 @@ onConsole()(`the console in a browser${browserNote}`, (it) => {
         await page.getByRole("link", { name: "API keys" }).focus()
         await page.keyboard.press("Enter")
         await page.getByRole("heading", { name: "API keys" }).waitFor()
-        await page.waitForFunction("document.activeElement.tagName === 'H1'")
+        await page.locator("h1:focus").waitFor()
         // A dialog holds the focus, closes with Escape, and gives the focus back
         await page.getByRole("button", { name: "Create a key" }).first().focus()
         await page.keyboard.press("Enter")

@@ -85,7 +85,6 @@ onSharedService("the console", (it) => {
       }
       for (const name of [
         "main.js",
-        "../console.json",
         "%2e%2e/console.json",
         "__proto__",
         "",

@@ -62,6 +62,13 @@ const timeNow = Effect.flatMap(Bench, ({ sql }) =>
   Effect.map(sql<{ now: Date }>`SELECT clock.now() AS now`, ([row]) => row?.now.getTime() ?? 0)
 )
 
+/** Nothing is stored, and nothing is counted. */
+const empty = Effect.flatMap(Bench, ({ sql }) =>
+  Effect.forEach(["deliveries", "events", "payment_counts", "delivery_counts", "unsettled_deliveries"], (table) =>
+    sql.unsafe(`DELETE FROM payments.${table}`)
+  )
+)
+
 /** The counts begin at a time, as if nothing had been stored before. */
 const beginAt = (millis: number) =>
   Effect.flatMap(Bench, ({ sql }) => {
@@ -76,7 +83,7 @@ interface Shop {
   readonly environment: Environment
 }
 
-/** A tenant with both workspaces, and endpoints. */
+/** A tenant with both workspaces, and no endpoints. */
 const makeShop = Effect.gen(function* () {
   const { sql } = yield* Bench
   const organizationId = OrganizationId.make(randomUUID())
@@ -175,6 +182,7 @@ const unsettled = ({ organizationId }: Shop) =>
 layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the counts by day", (it) => {
   it.effect("are those of what is stored, by tenant, environment, day, currency and endpoint", () =>
     Effect.gen(function* () {
+      yield* empty
       const now = yield* timeNow
       const [mine, other] = [yield* makeShop, yield* makeShop]
       const [first, second] = [yield* makeEndpoint(mine.sandbox), yield* makeEndpoint(mine.sandbox)]
@@ -253,6 +261,7 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
 
   it.effect("count nothing twice while several processes count at once", () =>
     Effect.gen(function* () {
+      yield* empty
       const now = yield* timeNow
       const { sandbox } = yield* makeShop
       const endpoint = yield* makeEndpoint(sandbox)
@@ -278,6 +287,7 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
 
   it.effect("include what is committed late, and repeat nothing of a step that fails", () =>
     Effect.gen(function* () {
+      yield* empty
       const { sql } = yield* Bench
       const now = yield* timeNow
       const { sandbox } = yield* makeShop
@@ -307,6 +317,7 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
 
   it.effect("follow a delivery from waiting to failed, and to delivered by a re-send, until its time is over", () =>
     Effect.gen(function* () {
+      yield* empty
       const { sandbox } = yield* makeShop
       const endpoint = yield* makeEndpoint(sandbox)
       const now = yield* timeNow
@@ -352,6 +363,7 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
 
   it.effect("follow a re-send soon, however old the delivery is", () =>
     Effect.gen(function* () {
+      yield* empty
       const { sql } = yield* Bench
       const { sandbox } = yield* makeShop
       const endpoint = yield* makeEndpoint(sandbox)
@@ -378,6 +390,7 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
 
   it.effect("include what a replay adds, however long it takes", () =>
     Effect.gen(function* () {
+      yield* empty
       const { sql } = yield* Bench
       const { sandbox } = yield* makeShop
       const endpoint = yield* makeEndpoint(sandbox)
@@ -385,6 +398,7 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
       yield* beginAt(now - hour)
       const at = slotOf(now - 40 * minute) + 1000
       const replayId = v7({ msecs: at })
+      yield* sql`SELECT payments.add_day(payments.day_of(${replayId}::uuid))`
       yield* sql`
         INSERT INTO payments.event_replays (organization_id, environment, id, endpoint_id, since, until, reached)
         VALUES (${sandbox.organizationId}, 'sandbox', ${replayId}, ${endpoint}, '2026-01-01', '2026-01-02', '0')`
@@ -407,6 +421,7 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
 
   it.effect("are made in parts of what one endpoint got very much of", () =>
     Effect.gen(function* () {
+      yield* empty
       const { sql } = yield* Bench
       const { sandbox } = yield* makeShop
       const endpoint = yield* makeEndpoint(sandbox)
@@ -428,6 +443,7 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
 
   it.effect("count of a charge that is refunded in parts what each part adds", () =>
     Effect.gen(function* () {
+      yield* empty
       const { sandbox } = yield* makeShop
       const now = yield* timeNow
       yield* beginAt(now - hour)
@@ -457,6 +473,7 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
 
   it.effect("end with their time, and stay when the deliveries of a day are removed", () =>
     Effect.gen(function* () {
+      yield* empty
       const { processes, sql } = yield* Bench
       const { sandbox } = yield* makeShop
       const endpoint = yield* makeEndpoint(sandbox)

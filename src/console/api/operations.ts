@@ -11,11 +11,7 @@ export const operations = {
   "checkoutSessions.create": ["POST", "/v2/organizations/:organizationId/provider/checkout/sessions", true],
   "checkoutSessions.list": ["GET", "/v2/organizations/:organizationId/provider/checkout/sessions", false],
   "checkoutSessions.get": ["GET", "/v2/organizations/:organizationId/provider/checkout/sessions/:id", false],
-  "checkoutSessions.lineItems": [
-    "GET",
-    "/v2/organizations/:organizationId/provider/checkout/sessions/:id/line-items",
-    false
-  ],
+  "checkoutSessions.lineItems": ["GET", "/v2/organizations/:organizationId/provider/checkout/sessions/:id/line-items", false],
   "checkoutSessions.expire": ["POST", "/v2/organizations/:organizationId/provider/checkout/sessions/:id/expire", true],
   "promotionCodes.create": ["POST", "/v2/organizations/:organizationId/provider/promotion-codes", true],
   "promotionCodes.list": ["GET", "/v2/organizations/:organizationId/provider/promotion-codes", false],
@@ -58,11 +54,7 @@ export const operations = {
   "endpoints.get": ["GET", "/v2/organizations/:organizationId/integrations/endpoints/:id", false],
   "endpoints.update": ["PATCH", "/v2/organizations/:organizationId/integrations/endpoints/:id", false],
   "endpoints.delete": ["DELETE", "/v2/organizations/:organizationId/integrations/endpoints/:id", false],
-  "endpoints.rotateSecret": [
-    "POST",
-    "/v2/organizations/:organizationId/integrations/endpoints/:id/rotate-secret",
-    true
-  ],
+  "endpoints.rotateSecret": ["POST", "/v2/organizations/:organizationId/integrations/endpoints/:id/rotate-secret", true],
   "endpoints.test": ["POST", "/v2/organizations/:organizationId/integrations/endpoints/:id/test", true],
   "endpoints.skipped": ["GET", "/v2/organizations/:organizationId/integrations/endpoints/:id/skipped", false],
   "deliveries.list": ["GET", "/v2/organizations/:organizationId/integrations/endpoints/:id/deliveries", false],
@@ -71,22 +63,14 @@ export const operations = {
   "deliveries.retry": ["POST", "/v2/organizations/:organizationId/integrations/deliveries/:id/retry", false],
   "recoveries.start": ["POST", "/v2/organizations/:organizationId/integrations/endpoints/:id/recover", false],
   "recoveries.list": ["GET", "/v2/organizations/:organizationId/integrations/endpoints/:id/recoveries", false],
-  "recoveries.get": [
-    "GET",
-    "/v2/organizations/:organizationId/integrations/endpoints/:id/recoveries/:recoveryId",
-    false
-  ],
+  "recoveries.get": ["GET", "/v2/organizations/:organizationId/integrations/endpoints/:id/recoveries/:recoveryId", false],
   "eventTriggers.create": ["POST", "/v2/organizations/:organizationId/integrations/event-triggers", true],
   "events.list": ["GET", "/v2/organizations/:organizationId/integrations/events", false],
   "events.get": ["GET", "/v2/organizations/:organizationId/integrations/events/:id", false],
   "eventReplays.start": ["POST", "/v2/organizations/:organizationId/integrations/endpoints/:id/replay", true],
   "eventReplays.list": ["GET", "/v2/organizations/:organizationId/integrations/endpoints/:id/replays", false],
   "eventReplays.get": ["GET", "/v2/organizations/:organizationId/integrations/endpoints/:id/replays/:replayId", false],
-  "eventReplays.cancel": [
-    "POST",
-    "/v2/organizations/:organizationId/integrations/endpoints/:id/replays/:replayId/cancel",
-    false
-  ],
+  "eventReplays.cancel": ["POST", "/v2/organizations/:organizationId/integrations/endpoints/:id/replays/:replayId/cancel", false],
   "statistics.get": ["GET", "/v2/organizations/:organizationId/integrations/statistics", false],
   "audit.list": ["GET", "/v2/organizations/:organizationId/integrations/audit-log", false],
   "signIn.requestLink": ["POST", "/identity/sign-in-links", false],

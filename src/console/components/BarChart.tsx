@@ -86,8 +86,16 @@ export const BarChart = ({ format, formatTick = format, labels, series, title }:
           </span>
         ))}
       </div>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys show each column's values, as the pointer does */}
-      <div class="bars-picture" role="group" tabIndex={0} aria-label={`${title}: arrow keys show each value`} onKeyDown={move} onBlur={() => setActive(null)}>
+      {/* biome-ignore lint/a11y/useSemanticElements: a picture that the arrow keys go through, and no fields */}
+      <div
+        class="bars-picture"
+        role="group"
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys show each column's values, as the pointer does
+        tabIndex={0}
+        aria-label={`${title}: arrow keys show each value`}
+        onKeyDown={move}
+        onBlur={() => setActive(null)}
+      >
         <svg
           width={width}
           height={above + height + below}

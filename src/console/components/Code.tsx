@@ -13,8 +13,9 @@ export const Code = (props: {
       <span class="code-language">{props.language ?? ""}</span>
       <Copy text={props.text} label={props.copyLabel ?? "Copy"} />
     </div>
-    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls has to be reachable by keyboard */}
-    <pre tabIndex={0} role="region" aria-label={props.label ?? "Code"}>
+    {props.label === undefined ? null : <span class="for-readers">{props.label}</span>}
+    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard */}
+    <pre tabIndex={0}>
       <code>{props.text}</code>
     </pre>
   </div>

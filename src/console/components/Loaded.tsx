@@ -10,7 +10,6 @@ export const Skeleton = ({ lines = 4 }: { readonly lines?: number }) => (
   <div class="skeleton" role="status">
     <span class="for-readers">Loading…</span>
     {Array.from({ length: lines }, (_, line) => (
-      // biome-ignore lint/suspicious/noArrayIndexKey: the lines are all alike
       <span key={line} class="skeleton-line" aria-hidden="true" />
     ))}
   </div>

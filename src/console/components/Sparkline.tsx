@@ -24,7 +24,11 @@ export const Sparkline = ({ label, values }: SparklineProps) => {
     .range([height - inset, inset])
   const at = (_: number, index: number) => x(index)
   const stroke = line<number>().x(at).y(y).curve(curveMonotoneX)(shown)
-  const fill = area<number>().x(at).y0(height - inset).y1(y).curve(curveMonotoneX)(shown)
+  const fill = area<number>()
+    .x(at)
+    .y0(height - inset)
+    .y1(y)
+    .curve(curveMonotoneX)(shown)
   const last = shown.at(-1) ?? 0
   return (
     <svg class="spark" width={width} height={height} viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label}>

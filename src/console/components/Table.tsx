@@ -51,7 +51,6 @@ export const Table = (props: {
           <tr key={key} role="row" class={href === undefined ? undefined : "row-link"}>
             {cells.map((cell, at) => (
               // biome-ignore lint/a11y/noRedundantRoles: as above
-              // biome-ignore lint/suspicious/noArrayIndexKey: a cell is its column's
               <td key={at} role="cell" class={classOf(props.head[at])}>
                 <span class="cell-label" aria-hidden="true">
                   {labelOf(props.head[at])}

@@ -1,4 +1,4 @@
-import { type ScaleBand, scaleBand, type ScaleLinear, scaleLinear } from "d3-scale"
+import { type ScaleBand, type ScaleLinear, scaleBand, scaleLinear } from "d3-scale"
 
 /** The pure part of the charts: sizes, stacks and which labels fit. All lengths are in CSS pixels. */
 

@@ -96,9 +96,9 @@ export const Shell = ({ children }: { readonly children: ComponentChildren }) =>
           <Brand />
         </div>
       </header>
-      <div class="side">
+      <aside class="side" aria-label="Workspace and pages">
         <Side />
-      </div>
+      </aside>
       {drawer ? <Drawer onClose={() => setDrawer(false)} /> : null}
       <main class="main" id="main" ref={main} tabIndex={-1}>
         {children}

@@ -53,11 +53,16 @@ export const makeAllDeliveriesRepo = Effect.gen(function* () {
         ])
   ]
 
-  const withEvent = (query: ListAllDeliveries) =>
+  /** Not a join: without statistics of the newest days, the planner would read all that could be joined. */
+  const ofType = (query: ListAllDeliveries) =>
     query.type === undefined
-      ? sql``
-      : sql`JOIN payments.events e ON e.organization_id = d.organization_id AND e.environment = d.environment
-          AND e.id = d.event_id AND e.type = ${query.type}`
+      ? []
+      : [
+          sql`(
+            SELECT e.type FROM payments.events e
+            WHERE e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
+          ) = ${query.type}`
+        ]
 
   /** Where the ids of a page are found, newest first. */
   const idsIn = (
@@ -66,7 +71,7 @@ export const makeAllDeliveriesRepo = Effect.gen(function* () {
     conditions: ReadonlyArray<Statement.Fragment>,
     limit: number
   ) => sql<{ readonly id: DeliveryId }>`
-    SELECT d.id FROM ${rows} d ${withEvent(query)} WHERE ${sql.and(conditions)} ORDER BY d.id DESC LIMIT ${limit}`
+    SELECT d.id FROM ${rows} d WHERE ${sql.and([...conditions, ...ofType(query)])} ORDER BY d.id DESC LIMIT ${limit}`
 
   const pages = {
     /** Backwards along the primary key, or along the index of an endpoint's deliveries. */

@@ -53,18 +53,19 @@ export interface Position {
  * uninterrupted count begins.
  */
 export const firstStretch = (
-  { since, until }: Position,
+  { since, until: counted }: Position,
   settled: Position,
   now: number,
   most: number
 ): (Stretch & Position) | undefined => {
   const end = now - firstAfter
-  const begin = Math.max(until, settled.until)
+  const begin = Math.max(counted, settled.until)
   const isFarBehind = end - begin > skippedFrom
   const from = isFarBehind ? slotOf(now - settledAfter - slotMillis) : begin
+  if (end - from < 1000) return undefined
   const slot = slotOf(from)
-  const stretch = { slot, from, until: Math.min(slot + slotMillis, end, from + most) }
-  return stretch.until - stretch.from < 1000 ? undefined : { ...stretch, since: from === until ? since : from }
+  const until = Math.min(slot + slotMillis, end, from + most)
+  return { slot, from, until, since: from === counted ? since : from }
 }
 
 /** The next stretch to count for good; undefined if it is not time yet. */

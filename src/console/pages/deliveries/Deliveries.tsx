@@ -37,7 +37,10 @@ export default function Deliveries() {
   const filtered = hasFilters(filters)
   const none = destinations.data?.data.length === 0
   return (
-    <Page title="Deliveries" lead="Every event on its way to a destination, with the outcome of its last attempt. New ones appear by themselves.">
+    <Page
+      title="Deliveries"
+      lead="Every event on its way to a destination, with the outcome of its last attempt. New ones appear by themselves."
+    >
       <Filters onClear={filtered ? () => setFilters(noFilters) : undefined}>
         <SelectField
           name="destination"

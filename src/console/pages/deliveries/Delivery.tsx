@@ -41,12 +41,21 @@ const Shown = ({ delivery }: { readonly delivery: DeliveryDetail }) => {
       <Section title="Delivery" actions={<DeliveryState delivery={delivery} />}>
         <Facts
           items={[
-            ["Event", <Link href={path(`/events/${delivery.eventId}`)} key="event">{delivery.type}</Link>],
+            [
+              "Event",
+              <Link href={path(`/events/${delivery.eventId}`)} key="event">
+                {delivery.type}
+              </Link>
+            ],
             ["Event id", <Id value={delivery.eventId} full key="id" />],
             [
               "Destination",
               name === undefined ? (
-                names === undefined ? "…" : "Deleted destination"
+                names === undefined ? (
+                  "…"
+                ) : (
+                  "Deleted destination"
+                )
               ) : (
                 <Link href={path(`/destinations/${delivery.endpointId}`)} key="destination">
                   {name}

@@ -20,7 +20,14 @@ export const DeliveryTable = ({ caption, deliveries, destinations }: DeliveryTab
   return (
     <Table
       caption={caption}
-      head={["Event", ...(destinations === undefined ? [] : ["Destination"]), "State", "Last result", "Attempts", "Created"]}
+      head={[
+        "Event",
+        ...(destinations === undefined ? [] : ["Destination"]),
+        "State",
+        "Last result",
+        "Attempts",
+        "Created"
+      ]}
       rows={deliveries.map((delivery) => ({
         key: delivery.id,
         href: path(`/deliveries/${delivery.id}`),

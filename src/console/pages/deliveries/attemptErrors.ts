@@ -103,7 +103,8 @@ const meanings: Readonly<Record<AttemptErrorCode, ErrorMeaning>> = {
 const statuses: Readonly<Record<number, Omit<ErrorMeaning, "label">>> = {
   400: {
     meaning: "The receiver refused the request as wrong, which is final.",
-    remedy: "Look the delivery's id up in the receiver's log: often it is the signature, or a body parsed before it was verified."
+    remedy:
+      "Look the delivery's id up in the receiver's log: often it is the signature, or a body parsed before it was verified."
   },
   401: {
     meaning: "The receiver asked for credentials, which deliveries don't carry.",
@@ -121,7 +122,10 @@ const statuses: Readonly<Record<number, Omit<ErrorMeaning, "label">>> = {
     meaning: "The receiver does not take POST at this path.",
     remedy: "Let it take POST, or create a destination with the right path."
   },
-  408: { meaning: "The receiver gave up waiting for the request.", remedy: "Nothing, unless it goes on: it is sent again." },
+  408: {
+    meaning: "The receiver gave up waiting for the request.",
+    remedy: "Nothing, unless it goes on: it is sent again."
+  },
   410: {
     meaning: "The receiver says that the path is gone for good.",
     remedy: "Delete this destination, or bring the path back."

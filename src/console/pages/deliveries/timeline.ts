@@ -111,6 +111,8 @@ export const refusedResend: Readonly<Record<Extract<Resend, { allowed: false }>[
   queued: "It waits for its next attempt, which is made by itself.",
   delivered: "It was delivered: nothing has to be sent again.",
   deleted: "Its destination was deleted, and nothing more is sent to it. Read the event below and process it yourself.",
-  attempts: "It has had all of its 12 attempts. Read the event below and process it yourself, or replay the time to the destination.",
-  window: "It was created more than 72 hours ago. Read the event below and process it yourself, or replay the time to the destination."
+  attempts:
+    "It has had all of its 12 attempts. Read the event below and process it yourself, or replay the time to the destination.",
+  window:
+    "It was created more than 72 hours ago. Read the event below and process it yourself, or replay the time to the destination."
 }

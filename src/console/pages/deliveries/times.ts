@@ -12,7 +12,9 @@ const lastSecond = 4_102_444_800
 export const localInput = (unixSeconds: string): string => {
   if (!/^\d{1,10}$/.test(unixSeconds)) return ""
   const at = new Date(Math.min(Number(unixSeconds), lastSecond) * 1000)
-  const day = [String(at.getFullYear()).padStart(4, "0"), twoDigits(at.getMonth() + 1), twoDigits(at.getDate())].join("-")
+  const day = [String(at.getFullYear()).padStart(4, "0"), twoDigits(at.getMonth() + 1), twoDigits(at.getDate())].join(
+    "-"
+  )
   const time = `${twoDigits(at.getHours())}:${twoDigits(at.getMinutes())}`
   return at.getSeconds() === 0 ? `${day}T${time}` : `${day}T${time}:${twoDigits(at.getSeconds())}`
 }

@@ -18,7 +18,10 @@ export const Activity = ({ destination }: { readonly destination: Destination })
       call(
         "deliveries",
         "list",
-        { path: { id: destination.id }, urlParams: { limit: 5, ...(after === undefined ? {} : { starting_after: after }) } },
+        {
+          path: { id: destination.id },
+          urlParams: { limit: 5, ...(after === undefined ? {} : { starting_after: after }) }
+        },
         { signal }
       ),
     ({ id }) => id,

@@ -31,7 +31,10 @@ const DestinationFacts = ({ destination }: { readonly destination: DestinationSh
   const { active, createdAt, events, filters, id, previousSecretExpiresAt, url } = destination
   const sentences = filterSentences(filters)
   return (
-    <Section title="Destination" actions={<Badge tone={active ? "ok" : "warning"}>{active ? "Active" : "Paused"}</Badge>}>
+    <Section
+      title="Destination"
+      actions={<Badge tone={active ? "ok" : "warning"}>{active ? "Active" : "Paused"}</Badge>}
+    >
       <Facts
         items={[
           ["URL", <Id value={url} full key="url" />],
@@ -45,7 +48,10 @@ const DestinationFacts = ({ destination }: { readonly destination: DestinationSh
               ))}
             </ul>
           ],
-          ["Filters", sentences.length === 0 ? "None: every event of these types" : `Only events ${sentences.join(", ")}`],
+          [
+            "Filters",
+            sentences.length === 0 ? "None: every event of these types" : `Only events ${sentences.join(", ")}`
+          ],
           ["Id", <Id value={id} full key="id" />],
           ["Created", <Time at={createdAt} key="created" />],
           [
@@ -112,8 +118,8 @@ export default function Destination() {
             {destination.active ? null : (
               <Notice tone="warning" title="Paused">
                 <p>
-                  It gets no new events: those that match are listed under “Skipped while paused”. What was queued before
-                  is still delivered.
+                  It gets no new events: those that match are listed under “Skipped while paused”. What was queued
+                  before is still delivered.
                 </p>
               </Notice>
             )}

@@ -23,7 +23,13 @@ const Recent = ({ id, statistics }: { readonly id: string; readonly statistics: 
 const failuresCell = (recentFailures: number) =>
   recentFailures === 0 ? <span class="quiet">None</span> : <Badge tone="problem">{recentFailures} failed</Badge>
 
-const Listed = ({ list, statistics }: { readonly list: DestinationList; readonly statistics: Statistics | undefined }) => {
+const Listed = ({
+  list,
+  statistics
+}: {
+  readonly list: DestinationList
+  readonly statistics: Statistics | undefined
+}) => {
   const { can, path } = useWorkspace()
   if (list.data.length === 0) {
     return (

@@ -4,7 +4,7 @@ import { useRefusal } from "../../components/Form.tsx"
 import { formatMoney } from "../../components/Money.tsx"
 import { Notice } from "../../components/Notice.tsx"
 import { type EventType, type FilterName, neverPassing } from "../events/eventTypes.ts"
-import { type FilterForm, filtersOfForm, maxMetadataPairs, type MetadataRow, setFilters } from "./filterForm.ts"
+import { type FilterForm, filtersOfForm, type MetadataRow, maxMetadataPairs, setFilters } from "./filterForm.ts"
 
 interface FilterFieldsProps {
   readonly form: FilterForm

@@ -42,13 +42,13 @@ export const PauseOrActivate = ({ destination }: { readonly destination: Destina
       >
         {active ? (
           <p>
-            No new events are sent to it. Those that match in the meantime are listed under “Skipped while paused”, so that
-            you can catch up. What is queued already is still delivered.
+            No new events are sent to it. Those that match in the meantime are listed under “Skipped while paused”, so
+            that you can catch up. What is queued already is still delivered.
           </p>
         ) : (
           <p>
-            New events are sent to it from now on. Those that it skipped are not sent by themselves: “Send again” replays
-            them.
+            New events are sent to it from now on. Those that it skipped are not sent by themselves: “Send again”
+            replays them.
           </p>
         )}
       </Confirm>

@@ -11,8 +11,8 @@ import { invalidate, usePages, useSubmit } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { instant, localAgo } from "../deliveries/times.ts"
-import { useMoving } from "./useMoving.ts"
 import type { Destination } from "./useDestinations.ts"
+import { useMoving } from "./useMoving.ts"
 
 type Recovery = AnswerOf<"recoveries", "get">
 
@@ -73,7 +73,10 @@ export const Recoveries = ({ destination }: { readonly destination: Destination 
       call(
         "recoveries",
         "list",
-        { path: { id: destination.id }, urlParams: { limit: 5, ...(after === undefined ? {} : { starting_after: after }) } },
+        {
+          path: { id: destination.id },
+          urlParams: { limit: 5, ...(after === undefined ? {} : { starting_after: after }) }
+        },
         { signal }
       ).then((page) => {
         note(page.data.some(({ state }) => state === "running"))

@@ -92,7 +92,9 @@ export const StartReplay = ({ destination }: { readonly destination: Destination
       {subscribed.length < 2 ? null : (
         <details>
           <summary>
-            {left.size === 0 ? `All ${subscribed.length} event types` : `${chosen.length} of ${subscribed.length} event types`}
+            {left.size === 0
+              ? `All ${subscribed.length} event types`
+              : `${chosen.length} of ${subscribed.length} event types`}
           </summary>
           <FieldGroup label="Event types" hint={tried ? problems.types : undefined}>
             {subscribed.map((type) => (
@@ -126,10 +128,12 @@ const Cancel = ({ replay }: { readonly replay: EventReplay }) => {
   const { environment } = useWorkspace()
   const { busy, submit } = useSubmit(
     () =>
-      call("eventReplays", "cancel", { path: { id: replay.endpointId, replayId: replay.id } }).catch((failure: unknown) => {
-        toast("The replay could not be canceled. Try again.", "problem")
-        throw failure
-      }),
+      call("eventReplays", "cancel", { path: { id: replay.endpointId, replayId: replay.id } }).catch(
+        (failure: unknown) => {
+          toast("The replay could not be canceled. Try again.", "problem")
+          throw failure
+        }
+      ),
     () => {
       toast("The replay creates no more deliveries.")
       invalidate(`${environment}/replays/${replay.endpointId}`)
@@ -151,7 +155,10 @@ export const Replays = ({ destination }: { readonly destination: Destination }) 
       call(
         "eventReplays",
         "list",
-        { path: { id: destination.id }, urlParams: { limit: 5, ...(after === undefined ? {} : { starting_after: after }) } },
+        {
+          path: { id: destination.id },
+          urlParams: { limit: 5, ...(after === undefined ? {} : { starting_after: after }) }
+        },
         { signal }
       ).then((page) => {
         note(page.data.some(({ state }) => state === "running"))

@@ -60,7 +60,9 @@ export const SendTest = ({ destination }: { readonly destination: Destination })
     return (
       <Section title="Test event">
         <Notice tone="info">
-          <p>Test events exist in the sandbox only. Create a destination with the same URL there to try the receiver.</p>
+          <p>
+            Test events exist in the sandbox only. Create a destination with the same URL there to try the receiver.
+          </p>
         </Notice>
       </Section>
     )

@@ -121,8 +121,8 @@ const Rotate = ({ destination }: { readonly destination: Destination }) => {
         <ul>
           <li>The new secret is shown once, when this is done.</li>
           <li>
-            For 24 hours, new events carry two signatures, one with each secret, so that the receiver can change from one to
-            the other without a pause.
+            For 24 hours, new events carry two signatures, one with each secret, so that the receiver can change from
+            one to the other without a pause.
           </li>
           <li>Deliveries that are queued already keep the present secret, for up to 72 hours.</li>
           <li>After that the present secret verifies nothing any more.</li>

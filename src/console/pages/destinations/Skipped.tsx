@@ -18,7 +18,10 @@ export const Skipped = ({ destination }: { readonly destination: Destination }) 
       call(
         "endpoints",
         "skipped",
-        { path: { id: destination.id }, urlParams: { limit: 25, ...(after === undefined ? {} : { starting_after: after }) } },
+        {
+          path: { id: destination.id },
+          urlParams: { limit: 25, ...(after === undefined ? {} : { starting_after: after }) }
+        },
         { signal }
       ),
     ({ eventId }) => eventId,

@@ -32,8 +32,8 @@ export const Snippets = ({ secret }: { readonly secret?: string | undefined }) =
   return (
     <div class="snippets">
       <p>
-        Give the receiver the secret by its environment, never in its code. It verifies each event’s signature, checks that
-        the event is for this organization and environment, and only then answers 2xx.
+        Give the receiver the secret by its environment, never in its code. It verifies each event’s signature, checks
+        that the event is for this organization and environment, and only then answers 2xx.
       </p>
       {secret === undefined ? null : (
         <Code text={environmentFile(secret)} language=".env" label="The receiver's environment" copyLabel="Copy line" />

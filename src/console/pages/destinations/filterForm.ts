@@ -82,7 +82,8 @@ const pairsOf = (
     if (filled.length > maxMetadataPairs) return `At most ${maxMetadataPairs} pairs: there are ${filled.length}`
     for (const { key, value } of filled) {
       if (key === "") return "A pair has a value, but no key"
-      if (!keyForm.test(key)) return `The key “${key.slice(0, 40)}” must have 1 to 40 characters, without spaces, [ and ]`
+      if (!keyForm.test(key))
+        return `The key “${key.slice(0, 40)}” must have 1 to 40 characters, without spaces, [ and ]`
       if (value === "") return `The key “${key}” needs a value of 1 to 500 characters`
       if (value.length > 500) return `The value of “${key}” has ${value.length} characters; at most 500 are allowed`
     }

@@ -33,5 +33,4 @@ export const urlProblem = (written: string): string | undefined => {
 }
 
 /** A name for a destination at a URL, if somebody has not given one. */
-export const suggestedName = (url: string): string =>
-  parsed(url.trim())?.hostname.slice(0, 100) ?? ""
+export const suggestedName = (url: string): string => parsed(url.trim())?.hostname.slice(0, 100) ?? ""

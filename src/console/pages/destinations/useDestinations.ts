@@ -8,7 +8,9 @@ export type Destination = AnswerOf<"endpoints", "get">
 /** The destinations of the workspace, with the catalog of event types. */
 export const useDestinations = (pollMillis = 60_000) => {
   const { environment } = useWorkspace()
-  return useQuery(`${environment}/endpoints/list`, (signal) => call("endpoints", "list", {}, { signal }), { pollMillis })
+  return useQuery(`${environment}/endpoints/list`, (signal) => call("endpoints", "list", {}, { signal }), {
+    pollMillis
+  })
 }
 
 /** The destinations' names by id; undefined until they are known. */

@@ -52,8 +52,8 @@ const Shown = ({ event }: { readonly event: EventDetail }) => {
       <Section title="Where it went">
         {event.deliveries.length === 0 ? (
           <Empty title="To no destination">
-            None was active that subscribes to {event.type} with filters that this event passes. A destination of today gets
-            it by a replay of its time.
+            None was active that subscribes to {event.type} with filters that this event passes. A destination of today
+            gets it by a replay of its time.
           </Empty>
         ) : (
           <DeliveryTable

@@ -8,7 +8,9 @@ export const EventSummary = ({ event }: { readonly event: unknown }) => {
   return (
     <span class="event-summary">
       {money === null ? null : <Money {...money} />}
-      {subject === null ? null : <code title={subject}>{subject.length > 24 ? `${subject.slice(0, 23)}…` : subject}</code>}
+      {subject === null ? null : (
+        <code title={subject}>{subject.length > 24 ? `${subject.slice(0, 23)}…` : subject}</code>
+      )}
     </span>
   )
 }

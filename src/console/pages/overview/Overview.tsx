@@ -1,8 +1,8 @@
 import type { ComponentChildren } from "preact"
 import { Link } from "wouter-preact"
 import { type AnswerOf, call } from "../../api/Call.ts"
-import { BarChart } from "../../components/BarChart.tsx"
 import { Badge } from "../../components/Badge.tsx"
+import { BarChart } from "../../components/BarChart.tsx"
 import { ButtonLink } from "../../components/Button.tsx"
 import { Empty, Loaded } from "../../components/Loaded.tsx"
 import { formatMoney, Money } from "../../components/Money.tsx"
@@ -29,7 +29,11 @@ import { compactMoney, count, dayLabel } from "./format.ts"
 
 const shownDays = 30
 
-const Figure = ({ children, label, note }: {
+const Figure = ({
+  children,
+  label,
+  note
+}: {
   readonly label: string
   readonly children: ComponentChildren
   readonly note?: ComponentChildren
@@ -57,14 +61,13 @@ const Figures = ({
     <dl class="figures">
       <Figure
         label="Received"
-        note={currency === undefined ? "no payments yet" : <>{formatMoney(currency.refunded, currency.currency)} refunded</>}
+        note={
+          currency === undefined ? "no payments yet" : <>{formatMoney(currency.refunded, currency.currency)} refunded</>
+        }
       >
         {currency === undefined ? "–" : formatMoney(currency.received, currency.currency)}
       </Figure>
-      <Figure
-        label="Payments"
-        note={currency === undefined ? undefined : `${count(currency.failed)} failed attempts`}
-      >
+      <Figure label="Payments" note={currency === undefined ? undefined : `${count(currency.failed)} failed attempts`}>
         {count(currency?.succeeded ?? 0)}
       </Figure>
       <Figure
