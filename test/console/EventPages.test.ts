@@ -105,7 +105,7 @@ onConsole()(`the pages of events in the console${browserNote}`, (it) => {
           await page.getByRole("button", { name: "Find" }).click()
           await page.getByRole("heading", { name: "Where it went" }).waitFor()
           await settled(page)
-          await page.getByRole("row").filter({ hasText: "Shop" }).first().waitFor()
+          await page.getByRole("row").filter({ hasText: "Shop" }).getByText("Delivered").first().waitFor()
           const payment = (await page.getByRole("link", { name: /^pi_/ }).first().textContent()) ?? ""
           await page.getByRole("link", { name: "All its events" }).click()
           await page.waitForURL(new RegExp(`payment=${payment}`))

@@ -28,7 +28,7 @@ const height = 168
 const below = 24
 const above = 8
 /** About what one character of the axis takes at the small type size. */
-const characterWidth = 7
+const characterWidth = 7.5
 
 /** The width that an element has on the page, as it changes. */
 const useWidth = () => {
@@ -60,7 +60,7 @@ export const BarChart = ({ format, formatTick = format, labels, series, title }:
   const columns = stackedParts(series, labels.length)
   const y = valueScale(highest(columns), height)
   const ticks = ticksOf(y)
-  const left = Math.max(...ticks.map((tick) => formatTick(tick).length)) * characterWidth + 8
+  const left = Math.max(...ticks.map((tick) => formatTick(tick).length)) * characterWidth + 12
   const x = columnScale(labels.length, width - left)
   const labelled = labelledColumns(
     labels.length,
@@ -131,9 +131,12 @@ export const BarChart = ({ format, formatTick = format, labels, series, title }:
                   {labelled.has(column) ? (
                     <text
                       class="bars-text"
-                      x={Math.min(at + x.bandwidth() / 2, width - left)}
+                      x={Math.min(
+                        at + x.bandwidth() / 2,
+                        width - left - ((labels[column] ?? "").length * characterWidth) / 2
+                      )}
                       y={height + 16}
-                      text-anchor={column === labels.length - 1 && labels.length > 1 ? "end" : "middle"}
+                      text-anchor="middle"
                     >
                       {labels[column]}
                     </text>

@@ -26,9 +26,9 @@ const AttemptPoint = ({ step }: { readonly step: AttemptStep }) => {
         <Time at={attempt.startedAt} exact />
       </p>
       <p class="timeline-detail">
-        {attempt.durationMs === null ? null : <>took {durationText(attempt.durationMs)} · </>}
-        {waited < 1000 ? "at once" : `after ${durationText(waited)}`}
-        {attempt.trigger === "manual" ? " · re-sent by hand" : null}
+        {attempt.trigger === "manual" ? "re-sent by hand, " : "made "}
+        {waited < 1000 ? "at once" : `${durationText(waited)} later`}
+        {attempt.durationMs === null ? null : `, took ${durationText(attempt.durationMs)}`}
       </p>
       {meaning === undefined ? null : (
         <p>

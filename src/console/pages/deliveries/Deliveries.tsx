@@ -7,7 +7,7 @@ import { Filters } from "../../components/Tabs.tsx"
 import { usePages } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { useUrlState } from "../../state/UrlState.ts"
-import { useDestinations } from "../destinations/useDestinations.ts"
+import { namesOf, useDestinations } from "../destinations/useDestinations.ts"
 import { eventTypes } from "../events/eventTypes.ts"
 import { DeliveryTable } from "./DeliveryTable.tsx"
 import { deliveryStates, hasFilters, historyFilterNames, historyQuery, noFilters } from "./historyFilters.ts"
@@ -33,7 +33,7 @@ export default function Deliveries() {
     ({ id }) => id,
     { pollMillis: 5000 }
   )
-  const names = new Map(destinations.data?.data.map(({ id, name }) => [id, name]))
+  const names = namesOf(destinations.data)
   const filtered = hasFilters(filters)
   const none = destinations.data?.data.length === 0
   return (
@@ -49,9 +49,9 @@ export default function Deliveries() {
           onChange={(destination) => setFilters({ destination })}
           options={[
             { value: "", label: "All" },
-            ...[...names].map(([value, label]) => ({ value, label })),
+            ...[...(names ?? [])].map(([value, label]) => ({ value, label })),
             // A link may name one that was deleted: its deliveries are still there
-            ...(filters.destination === "" || names.has(filters.destination)
+            ...(filters.destination === "" || names?.has(filters.destination) === true
               ? []
               : [{ value: filters.destination, label: "A deleted destination" }])
           ]}

@@ -14,7 +14,7 @@ import { Countdown } from "./Countdown.tsx"
 import { DeliveryState } from "./DeliveryState.tsx"
 import { durationText } from "./durations.ts"
 import { Resend } from "./Resend.tsx"
-import { automaticAttempts, type DeliveryDetail } from "./timeline.ts"
+import { automaticAttempts, type DeliveryDetail, maxAttempts } from "./timeline.ts"
 import { useDelivery } from "./useDelivery.ts"
 
 const Shown = ({ delivery }: { readonly delivery: DeliveryDetail }) => {
@@ -67,7 +67,7 @@ const Shown = ({ delivery }: { readonly delivery: DeliveryDetail }) => {
             ["Finished", delivery.finishedAt === null ? null : <Time at={delivery.finishedAt} key="finished" />],
             ["Last answer", delivery.lastHttpStatus === null ? null : `HTTP ${delivery.lastHttpStatus}`],
             ["Took", took === null ? null : durationText(took)],
-            ["Attempts", `${delivery.attemptCount}, of which ${automaticAttempts} at most are automatic`]
+            ["Attempts", `${delivery.attemptCount} (up to ${automaticAttempts} are automatic, ${maxAttempts} in all)`]
           ]}
         />
         <Resend delivery={delivery} />

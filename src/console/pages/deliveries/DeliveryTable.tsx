@@ -10,19 +10,24 @@ import type { Delivery } from "./timeline.ts"
 interface DeliveryTableProps {
   readonly caption: string
   readonly deliveries: ReadonlyArray<Delivery>
-  /** The destinations' names by id; without them the column is left out. */
-  readonly destinations?: ReadonlyMap<string, string> | undefined
+  /** The destinations' names by id, undefined while they are being read. */
+  readonly destinations: ReadonlyMap<string, string> | undefined
+  /** What all of them have in common, which its column would only repeat. */
+  readonly common?: "event" | "destination"
 }
 
+const nameOf = (destinations: ReadonlyMap<string, string> | undefined, id: string): string =>
+  destinations === undefined ? "…" : (destinations.get(id) ?? "Deleted destination")
+
 /** Deliveries, each row leading to its page. */
-export const DeliveryTable = ({ caption, deliveries, destinations }: DeliveryTableProps) => {
+export const DeliveryTable = ({ caption, common, deliveries, destinations }: DeliveryTableProps) => {
   const { path } = useWorkspace()
   return (
     <Table
       caption={caption}
       head={[
-        "Event",
-        ...(destinations === undefined ? [] : ["Destination"]),
+        ...(common === "event" ? [] : ["Event"]),
+        ...(common === "destination" ? [] : ["Destination"]),
         "State",
         "Last result",
         "Attempts",
@@ -32,12 +37,14 @@ export const DeliveryTable = ({ caption, deliveries, destinations }: DeliveryTab
         key: delivery.id,
         href: path(`/deliveries/${delivery.id}`),
         cells: [
-          <span class="delivery-type" key="type">
-            {delivery.type} {delivery.test ? <Badge tone="neutral">test</Badge> : null}
-          </span>,
-          ...(destinations === undefined
+          ...(common === "event"
             ? []
-            : [<span key="destination">{destinations.get(delivery.endpointId) ?? "Deleted destination"}</span>]),
+            : [
+                <span class="delivery-type" key="type">
+                  {delivery.type} {delivery.test ? <Badge tone="neutral">test</Badge> : null}
+                </span>
+              ]),
+          ...(common === "destination" ? [] : [nameOf(destinations, delivery.endpointId)]),
           <DeliveryState delivery={delivery} key="state" />,
           resultText(delivery.lastErrorCode, delivery.lastHttpStatus) ?? "—",
           delivery.state === "queued" && delivery.nextAttemptAt !== null ? (

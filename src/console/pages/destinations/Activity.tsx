@@ -42,7 +42,14 @@ export const Activity = ({ destination }: { readonly destination: Destination })
             </Empty>
           }
         >
-          {(items) => <DeliveryTable caption={`Deliveries to ${destination.name}, newest first`} deliveries={items} />}
+          {(items) => (
+            <DeliveryTable
+              caption={`Deliveries to ${destination.name}, newest first`}
+              deliveries={items}
+              destinations={undefined}
+              common="destination"
+            />
+          )}
         </Pages>
       </Section>
     </>

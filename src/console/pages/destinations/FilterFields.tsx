@@ -158,7 +158,7 @@ export const FilterFields = ({ form, onChange, types }: FilterFieldsProps) => {
         onChange={(metadata) => onChange({ ...form, metadata })}
         problem={problems["filters.metadata"]}
       />
-      <div role="status">
+      <div class="filter-warning" role="status">
         {stopped.size === 0 ? null : (
           <Notice
             tone="warning"

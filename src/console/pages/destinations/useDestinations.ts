@@ -13,8 +13,9 @@ export const useDestinations = (pollMillis = 60_000) => {
   })
 }
 
+/** The destinations' names by id; undefined as long as the destinations are. */
+export const namesOf = (list: DestinationList | undefined): ReadonlyMap<string, string> | undefined =>
+  list === undefined ? undefined : new Map(list.data.map(({ id, name }) => [id, name]))
+
 /** The destinations' names by id; undefined until they are known. */
-export const useDestinationNames = (): ReadonlyMap<string, string> | undefined => {
-  const { data } = useDestinations()
-  return data === undefined ? undefined : new Map(data.data.map(({ id, name }) => [id, name]))
-}
+export const useDestinationNames = (): ReadonlyMap<string, string> | undefined => namesOf(useDestinations().data)

@@ -59,7 +59,8 @@ const Shown = ({ event }: { readonly event: EventDetail }) => {
           <DeliveryTable
             caption="Deliveries of this event, newest first"
             deliveries={event.deliveries}
-            destinations={names ?? new Map()}
+            destinations={names}
+            common="event"
           />
         )}
       </Section>

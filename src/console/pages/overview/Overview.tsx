@@ -276,15 +276,21 @@ const EventsOverview = () => {
               <Payments statistics={numbers} currencies={currencies} current={current} />
             )}
             <Deliveries statistics={numbers} />
-            <Section title="Failing destinations">
-              <Loaded query={destinations} lines={2}>
-                {(list) => <Failing list={list} />}
-              </Loaded>
-            </Section>
           </>
         )
       }}
     </Loaded>
+  )
+}
+
+const FailingCard = () => {
+  const destinations = useDestinations(15_000)
+  return (
+    <Section title="Failing destinations">
+      <Loaded query={destinations} lines={2}>
+        {(list) => <Failing list={list} />}
+      </Loaded>
+    </Section>
   )
 }
 
@@ -296,7 +302,10 @@ export default function Overview() {
   return (
     <Page title="Overview" lead={`The last ${shownDays} days.`}>
       {seesEvents ? <EventsOverview /> : null}
-      {seesBalance ? <BalanceCard /> : null}
+      <div class="overview-pair">
+        {seesEvents ? <FailingCard /> : null}
+        {seesBalance ? <BalanceCard /> : null}
+      </div>
       {seesEvents || seesBalance ? null : (
         <Notice tone="info">
           <p>Your role sees no numbers in this workspace.</p>
