@@ -46,6 +46,9 @@ export const makeDestination = (
     Effect.map(post("/endpoints", { name, url, events, filters }), (created) => String(created["id"]))
   )
 
+/** Bounds for a crowded machine. */
+const limitMillis = 60_000
+
 /** Sends a test event, and waits until its delivery has ended or waits for another attempt. Its id. */
 export const sendTest = (endpointId: string, type: string) =>
   Effect.gen(function* () {
@@ -55,7 +58,8 @@ export const sendTest = (endpointId: string, type: string) =>
       "the test event's first attempt",
       Effect.map(get(`/deliveries/${id}`), (delivery) =>
         delivery["attemptCount"] === 0 ? Option.none() : Option.some(delivery)
-      )
+      ),
+      limitMillis
     )
     return id
   })
@@ -123,7 +127,8 @@ export const busyWorkspace = Effect.gen(function* () {
       Option.fromNullable(Array.isArray(data) ? data.find(({ test }) => test === false) : undefined).pipe(
         Option.map(({ id }) => String(id))
       )
-    )
+    ),
+    limitMillis
   )
   yield* countDays(shop)
   return { consumer, shop, accounting, paused, delivered, failed, waiting, event }
