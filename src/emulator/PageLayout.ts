@@ -17,7 +17,10 @@ const escapes: Readonly<Record<string, string>> = {
 const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => escapes[character] ?? "")
 
 /** Escapes every value except {@link Html} itself. */
-export const html = (parts: TemplateStringsArray, ...values: ReadonlyArray<string | Html | ReadonlyArray<Html>>): Html =>
+export const html = (
+  parts: TemplateStringsArray,
+  ...values: ReadonlyArray<string | Html | ReadonlyArray<Html>>
+): Html =>
   new Html(
     parts
       .map((part, index) => {
@@ -39,7 +42,7 @@ const style = html`<style>
 }
 * { box-sizing: border-box }
 body { margin: 0; font: 1rem/1.5 system-ui, sans-serif; color: var(--text); background: var(--page) }
-.mode { margin: 0; padding: .5rem 1rem; text-align: center; font-size: .875rem; color: var(--test); background: var(--test-back) }
+header { padding: .5rem 1rem; text-align: center; font-size: .875rem; color: var(--test); background: var(--test-back) }
 main { max-width: 30rem; margin: clamp(1rem, 6vh, 4rem) auto; padding: clamp(1rem, 5vw, 2rem); background: var(--card); border: 1px solid var(--line); border-radius: .75rem }
 h1 { margin: 0 0 1rem; font-size: 1.5rem; line-height: 1.25; overflow-wrap: anywhere }
 h2 { margin: 1.5rem 0 .5rem; font-size: 1rem }
@@ -79,7 +82,7 @@ export const page = (title: string, content: Html): string =>
 ${style}
 </head>
 <body>
-<p class="mode" role="note"><strong>Test mode.</strong> This is the local provider emulator. No money moves.</p>
+<header><strong>Test mode.</strong> This is the local provider emulator. No money moves.</header>
 <main>
 <h1>${title}</h1>
 ${content}

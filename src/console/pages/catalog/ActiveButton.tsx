@@ -9,12 +9,21 @@ export interface ActiveButtonProps {
   /** What it is about, for those who hear the button alone. */
   readonly of: string
   readonly set: (active: boolean) => Promise<unknown>
+  /** For the head of a page, where it stands beside larger buttons. */
+  readonly isLarge?: boolean
   /** Has lists read again. */
   readonly onDone: () => void
 }
 
 /** Takes something off sale, or puts it back: at once, since the same button undoes it. */
-export const ActiveButton = ({ isActive, of, onDone, set, words: [deactivate, activate] }: ActiveButtonProps) => {
+export const ActiveButton = ({
+  isActive,
+  isLarge = false,
+  of,
+  onDone,
+  set,
+  words: [deactivate, activate]
+}: ActiveButtonProps) => {
   const { busy, submit } = useToastedSubmit(
     () => set(!isActive),
     () => {
@@ -24,7 +33,7 @@ export const ActiveButton = ({ isActive, of, onDone, set, words: [deactivate, ac
   )
   const word = isActive ? deactivate : activate
   return (
-    <Button small kind="quiet" busy={busy} label={`${word} ${of}`} onClick={submit}>
+    <Button small={!isLarge} kind={isLarge ? "plain" : "quiet"} busy={busy} label={`${word} ${of}`} onClick={submit}>
       {word}
     </Button>
   )

@@ -70,7 +70,7 @@ export const CheckoutPageList = ({ action }: { readonly action: ComponentChildre
               "Status",
               "Created",
               { label: "Address", hidden: true },
-              ...(mayWrite ? [{ label: "What to do with it", hidden: true }] : [])
+              ...(mayWrite ? [{ label: "Actions", hidden: true }] : [])
             ]}
             rows={pages.map((page) => ({
               key: page.id,

@@ -66,7 +66,7 @@ export const ImagesField = ({ hint, images, label, most, name, onChange }: Image
       <legend>{label}</legend>
       <p class="field-hint" id={`${id}-hint`}>
         {hint ??
-          `JPEG, PNG or WebP, up to 4 MiB each; up to ${most}. Everybody who knows an image's address can see it.`}
+          `JPEG, PNG or WebP, up to 4 MiB${most === 1 ? "" : ` each; up to ${most} images`}. Everybody who knows its address can see an image.`}
       </p>
       {images.length === 0 ? null : (
         <ul class="images">

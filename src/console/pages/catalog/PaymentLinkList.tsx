@@ -55,7 +55,7 @@ export const PaymentLinkList = ({ action }: { readonly action: ComponentChildren
               "Status",
               "Link",
               { label: "Address", hidden: true },
-              ...(mayWrite ? [{ label: "What to do with it", hidden: true }] : [])
+              ...(mayWrite ? [{ label: "Actions", hidden: true }] : [])
             ]}
             rows={links.map((link) => ({
               key: link.id,

@@ -49,18 +49,11 @@ export const PricesSection = ({ product }: { readonly product: Product }) => {
         {(prices) => (
           <Table
             caption="Prices, newest first"
-            head={[
-              "Price",
-              "Name",
-              "Status",
-              "Id",
-              ...(mayWrite ? [{ label: "What to do with it", hidden: true }] : [])
-            ]}
+            head={["Price", "Status", "Id", ...(mayWrite ? [{ label: "Actions", hidden: true }] : [])]}
             rows={prices.map((price) => ({
               key: price.id,
               cells: [
                 <PriceCell key="words" price={price} />,
-                <NameCell key="name" price={price} />,
                 <span key="status" class="badges">
                   {price.active === true ? <Badge tone="ok">Active</Badge> : <Badge>Inactive</Badge>}
                   {price.id === defaultId ? <Badge tone="info">Default</Badge> : null}
@@ -91,10 +84,18 @@ export const PricesSection = ({ product }: { readonly product: Product }) => {
 const PriceCell = ({ price }: { readonly price: Price }) => {
   const tiers = tiersOf(price)
   const trial = trialWords(price)
+  const nickname = textAt(price, "nickname")
+  const key = textAt(price, "lookup_key")
   return (
     <>
       <span class="price-words">{priceWords(price)}</span>
       {trial === undefined ? null : <span class="quiet">, {trial}</span>}
+      {nickname === undefined && key === undefined ? null : (
+        <span class="price-name">
+          {nickname}
+          {key === undefined ? null : <code>{key}</code>}
+        </span>
+      )}
       {tiers.length === 0 ? null : (
         <dl class="tiers">
           {tiers.map(({ costs, units }) => (
@@ -109,18 +110,6 @@ const PriceCell = ({ price }: { readonly price: Price }) => {
         </dl>
       )}
     </>
-  )
-}
-
-const NameCell = ({ price }: { readonly price: Price }) => {
-  const nickname = textAt(price, "nickname")
-  const key = textAt(price, "lookup_key")
-  if (nickname === undefined && key === undefined) return <span class="quiet">–</span>
-  return (
-    <span class="price-name">
-      {nickname === undefined ? null : <span>{nickname}</span>}
-      {key === undefined ? null : <code>{key}</code>}
-    </span>
   )
 }
 

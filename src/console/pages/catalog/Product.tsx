@@ -37,6 +37,7 @@ export default function Product() {
           <>
             <Button onClick={() => setEditing(true)}>Edit</Button>
             <ActiveButton
+              isLarge
               isActive={product.active === true}
               words={["Take off sale", "Put on sale"]}
               of={product.name ?? product.id}

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks"
 import { type AnswerOf, call } from "../../api/Call.ts"
 import { Badge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
-import { Copy } from "../../components/Copy.tsx"
+import { Id } from "../../components/Copy.tsx"
 import { Empty, Pages } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
 import { Table } from "../../components/Table.tsx"
@@ -64,16 +64,12 @@ export default function PromotionCodes() {
               "Used",
               "Expires",
               "Status",
-              "Created",
-              ...(mayWrite ? [{ label: "What to do with it", hidden: true }] : [])
+              ...(mayWrite ? [{ label: "Actions", hidden: true }] : [])
             ]}
             rows={codes.map((code) => ({
               key: code.id,
               cells: [
-                <span key="code" class="code-cell">
-                  <code>{code.code ?? code.id}</code>
-                  <Copy text={code.code ?? code.id} label="Copy" />
-                </span>,
+                <Id key="code" full value={code.code ?? code.id} />,
                 <DiscountCell key="discount" code={code} />,
                 redemptionWords(code),
                 code.expires_at === null || code.expires_at === undefined ? (
@@ -84,7 +80,6 @@ export default function PromotionCodes() {
                   <Time key="expires" at={code.expires_at} />
                 ),
                 <StatusCell key="status" code={code} />,
-                <Time key="created" at={code.created} />,
                 ...(mayWrite ? [<Actions key="actions" code={code} />] : [])
               ]
             }))}

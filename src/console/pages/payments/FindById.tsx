@@ -32,7 +32,11 @@ export const FindById = () => {
             setId(written)
             setRefused(false)
           }}
-          hint={isRefused ? "Ids of payments begin with pi_, of charges with ch_, of checkout sessions with cs_." : ""}
+          problem={
+            isRefused
+              ? "Ids of payments begin with pi_, of charges with ch_, of checkout sessions with cs_."
+              : undefined
+          }
         />
         <Button type="submit">Open</Button>
       </form>
