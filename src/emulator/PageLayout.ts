@@ -17,7 +17,10 @@ const escapes: Readonly<Record<string, string>> = {
 const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => escapes[character] ?? "")
 
 /** Escapes every value except {@link Html} itself. */
-export const html = (parts: TemplateStringsArray, ...values: ReadonlyArray<string | Html | ReadonlyArray<Html>>): Html =>
+export const html = (
+  parts: TemplateStringsArray,
+  ...values: ReadonlyArray<string | Html | ReadonlyArray<Html>>
+): Html =>
   new Html(
     parts
       .map((part, index) => {
@@ -39,13 +42,16 @@ const style = html`<style>
 }
 * { box-sizing: border-box }
 body { margin: 0; font: 1rem/1.5 system-ui, sans-serif; color: var(--text); background: var(--page) }
-.mode { margin: 0; padding: .5rem 1rem; text-align: center; font-size: .875rem; color: var(--test); background: var(--test-back) }
+header { padding: .5rem 1rem; text-align: center; font-size: .875rem; color: var(--test); background: var(--test-back) }
 main { max-width: 30rem; margin: clamp(1rem, 6vh, 4rem) auto; padding: clamp(1rem, 5vw, 2rem); background: var(--card); border: 1px solid var(--line); border-radius: .75rem }
 h1 { margin: 0 0 1rem; font-size: 1.5rem; line-height: 1.25; overflow-wrap: anywhere }
 h2 { margin: 1.5rem 0 .5rem; font-size: 1rem }
 p { margin: 0 0 1rem; overflow-wrap: anywhere }
 a { color: var(--accent) }
 .quiet { color: var(--quiet); font-size: .875rem }
+.terms { display: block; color: var(--quiet); font-size: .875rem }
+label + .quiet { margin-top: -.75rem }
+.total + .quiet { margin: -1rem 0 1.5rem }
 .total { margin: 0 0 1.5rem; font-size: 2rem; line-height: 1.25; font-weight: 600; font-variant-numeric: tabular-nums }
 table { width: 100%; border-collapse: collapse; margin: 0 0 1.5rem; font-variant-numeric: tabular-nums }
 th, td { text-align: left; padding: .5rem .5rem .5rem 0; border-bottom: 1px solid var(--line); vertical-align: baseline; overflow-wrap: anywhere }
@@ -79,7 +85,7 @@ export const page = (title: string, content: Html): string =>
 ${style}
 </head>
 <body>
-<p class="mode" role="note"><strong>Test mode.</strong> This is the local provider emulator. No money moves.</p>
+<header><strong>Test mode.</strong> This is the local provider emulator. No money moves.</header>
 <main>
 <h1>${title}</h1>
 ${content}
