@@ -13,10 +13,12 @@ const quantityCell = ({ adjustable_quantity: bounds, quantity }: LineItem, index
 const everyPeriod = ({ interval, interval_count }: NonNullable<LineItem["price"]["recurring"]>): string =>
   interval_count === 1 ? `every ${interval}` : `every ${interval_count} ${interval}s`
 
-/** How often an item is charged, and what one of it costs if there are several. */
+/** What one of an item costs if there are several, and what it costs again and again: also after days that are free. */
 const termsOf = ({ currency, price, quantity }: LineItem): string => {
-  const each = price.unit_amount !== null && quantity > 1 ? `${money(price.unit_amount, currency)} each` : ""
-  return [each, price.recurring === null ? "" : everyPeriod(price.recurring)].filter((part) => part !== "").join(", ")
+  const one = price.unit_amount === null ? undefined : money(price.unit_amount, currency)
+  const each = one !== undefined && quantity > 1 ? `${one} each` : undefined
+  if (price.recurring === null) return each ?? ""
+  return [each ?? one, everyPeriod(price.recurring)].filter((part) => part !== undefined).join(" ")
 }
 
 const row = (item: LineItem, index: number): Html =>
