@@ -6,6 +6,7 @@ import { hasBrowser } from "../harness/Browser.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { TestService } from "../harness/TestService.ts"
+import { pay } from "../http/Payments.ts"
 import { appearances, memberVisit, onConsole, open, settled, visit } from "./ConsoleBed.ts"
 
 /**
@@ -19,35 +20,28 @@ const folder = fileURLToPath(new URL("../../console-pictures/", import.meta.url)
 
 /** Something to see: a catalog, payments, a destination that works and one that does not. */
 const seeded = Effect.gen(function* () {
-  const { organization, request } = yield* TestService
+  const service = yield* TestService
+  const { organization, request } = service
   const works = yield* makeConsumer
+  const tenant = { organizationId: organization.id, key: organization.testKey }
   const post = (path: string, body: unknown) =>
     request("POST", `/v2/organizations/${organization.id}${path}`, {
       key: organization.testKey,
       headers: { "idempotency-key": crypto.randomUUID() },
       body
     }).pipe(Effect.map((answer) => answer.json))
-  const endpoint = yield* post("/integrations/endpoints", {
-    name: "Shop",
-    url: works.url,
-    events: ["payment.succeeded", "payment.failed", "refund.succeeded"]
-  })
-  yield* post("/integrations/endpoints", {
-    name: "Accounting",
-    url: "http://localhost:1/hook",
-    events: ["payment.succeeded"]
-  })
+  const events = ["payment.succeeded", "checkout.completed"]
+  const endpoint = yield* post("/integrations/endpoints", { name: "Shop", url: works.url, events })
+  yield* post("/integrations/endpoints", { name: "Accounting", url: "http://localhost:1/hook", events })
   for (const [name, amount] of [
     ["Coffee beans, 1 kg", 4500],
     ["Filter papers", 900]
   ] as const) {
     const product = yield* post("/provider/products", { name, description: "Roasted on Tuesdays" })
-    yield* post("/provider/prices", { product: product["id"], currency: "brl", unit_amount: amount })
+    const price = yield* post("/provider/prices", { product: product["id"], currency: "brl", unit_amount: amount })
+    yield* pay(service, { ...tenant, priceId: String(price["id"]) })
   }
-  for (const type of ["payment.succeeded", "payment.succeeded", "payment.failed", "refund.succeeded"]) {
-    yield* post("/integrations/event-triggers", { type })
-  }
-  yield* eventuallyTrue("events", () => works.received.length >= 2)
+  yield* eventuallyTrue("the shop's events", () => works.received.length >= 4)
   const first = (path: string) =>
     Effect.map(
       request("GET", `/v2/organizations/${organization.id}${path}`, { key: organization.testKey }),

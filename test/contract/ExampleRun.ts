@@ -116,6 +116,9 @@ type Recorder = ReturnType<typeof makeRecorder>
 /** Of the form of the service's secrets, and plainly none. */
 export const exampleSecret = "example-".repeat(6).slice(0, 43)
 
+/** In place of the emulator's address. */
+const exampleProviderUrl = "https://checkout.example"
+
 const textIn = (answer: Answer, ...path: ReadonlyArray<string>): string => {
   let value: unknown = answer.json
   for (const key of path) value = Object(value)[key]
@@ -142,11 +145,12 @@ const colleague = "ben@shop.example"
 /** An owner looks at both ways to connect an account, takes the one by onboarding, and disconnects it again. */
 const connectAnAccount = (recorder: Recorder, ana: ReturnType<typeof byCookie>, organizationId: OrganizationId) =>
   Effect.gen(function* () {
-    const { emulator, sql } = yield* TestService
+    const { sql } = yield* TestService
     const { call, refused, replaced } = recorder
     const body = { environment: "sandbox" }
     for (const path of ["/oauth", "/setup"]) {
-      replaced.set(`${emulator.url}${path}`, `https://connect.stripe.com${path}`)
+      // After the emulator's own address, which is replaced first
+      replaced.set(`${exampleProviderUrl}${path}`, `https://connect.stripe.com${path}`)
     }
     const visit = (url: string, form?: Readonly<Record<string, string>>) =>
       Effect.promise(async () => {
@@ -642,7 +646,7 @@ export const runExamples = Effect.gen(function* () {
   const recorder = makeRecorder(service)
   const consumer = yield* makeConsumer
   recorder.replaced.set(consumer.url, "https://shop.example/webhooks")
-  recorder.replaced.set(service.emulator.url, "https://checkout.example")
+  recorder.replaced.set(service.emulator.url, exampleProviderUrl)
   const shop = yield* setUp(recorder)
   const sale = yield* sell(recorder, shop)
   const paid = yield* deliver(recorder, sale, consumer)

@@ -7,7 +7,7 @@ import { alongIndex } from "../../src/storage/BoundedReads.ts"
 import { databaseLayer, transaction } from "../../src/storage/Database.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { backdatePartitions } from "../storage/AgedDays.ts"
-import { rowsReadBy } from "../storage/PlanRows.ts"
+import { readBy } from "../storage/PlanRows.ts"
 
 const tenant = {
   organizationId: OrganizationId.make("0199c0de-0000-7000-8000-000000000001"),
@@ -59,19 +59,24 @@ describe("the deliveries to all endpoints", () => {
         sql
       )
 
-      const readBy = (statement: Statement.Fragment) =>
-        transaction(sql)(Effect.zipRight(alongIndex(sql), rowsReadBy(sql, statement)))
+      const rowsOf = (statement: Statement.Fragment) =>
+        transaction(sql)(
+          Effect.zipRight(
+            alongIndex(sql),
+            Effect.map(readBy(sql, statement), ({ rows }) => rows)
+          )
+        )
 
       for (const statistics of ["without statistics", "with statistics"]) {
         if (statistics === "with statistics") yield* sql`ANALYZE`
         const plain = conditionsOf(tenant, {}, undefined)
         const ofRare = { endpoint_id: endpointOf(16) }
         const read = {
-          newest: yield* readBy(pages.walked({}, plain, 11)),
-          typed: yield* readBy(pages.walked({ type: "payment.succeeded" }, plain, 11)),
-          "of one endpoint": yield* readBy(pages.walked(ofRare, conditionsOf(tenant, ofRare, undefined), 11)),
-          waiting: yield* readBy(pages.waiting({ state: "queued" }, plain, 11)),
-          failed: yield* readBy(pages.failures(plain))
+          newest: yield* rowsOf(pages.walked({}, plain, 11)),
+          typed: yield* rowsOf(pages.walked({ type: "payment.succeeded" }, plain, 11)),
+          "of one endpoint": yield* rowsOf(pages.walked(ofRare, conditionsOf(tenant, ofRare, undefined), 11)),
+          waiting: yield* rowsOf(pages.waiting({ state: "queued" }, plain, 11)),
+          failed: yield* rowsOf(pages.failures(plain))
         }
         for (const [what, rows] of Object.entries(read)) {
           expect(rows, `${what} ${statistics}: ${rows} rows`).toBeLessThanOrEqual(50)

@@ -1,12 +1,13 @@
-import { SqlClient, type Statement } from "@effect/sql"
+import { SqlClient } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { makeCountStatements } from "../../src/deliveries/statistics/CountStatements.ts"
 import { slotMillis, slotOf } from "../../src/deliveries/statistics/Slots.ts"
+import { alongIndex } from "../../src/storage/BoundedReads.ts"
 import { databaseLayer, transaction } from "../../src/storage/Database.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { backdatePartitions } from "../storage/AgedDays.ts"
-import { rowsReadBy } from "../storage/PlanRows.ts"
+import { readBy } from "../storage/PlanRows.ts"
 
 /** How many tenants there are, each with two workspaces, and how many events each of them has in a day. */
 const tenants = 20
@@ -43,17 +44,17 @@ describe("a count", () => {
       const { deliveries, payments } = makeCountStatements(sql)
       const slot = slotOf(day + 12 * 3_600_000)
       const stretch = { slot, from: slot, until: slot + slotMillis }
-      const readBy = (statement: Statement.Fragment) =>
-        transaction(sql)(
-          Effect.zipRight(sql`SELECT set_config('enable_seqscan', 'off', true)`, rowsReadBy(sql, statement))
-        )
       // Those of the slot, and the workspaces
       const atMost = tenants * 10 + 2 * tenants + 10
       for (const statistics of ["without statistics", "with statistics"]) {
         if (statistics === "with statistics") yield* sql`ANALYZE`
         for (const [what, statement] of Object.entries({ deliveries, payments })) {
-          const read = yield* readBy(statement(1, stretch))
-          expect(read, `${what} ${statistics}: ${read} rows`).toBeLessThanOrEqual(atMost)
+          const read = yield* transaction(sql)(Effect.zipRight(alongIndex(sql), readBy(sql, statement(1, stretch))))
+          expect(read.rows, `${what} ${statistics}: ${read.rows} rows`).toBeLessThanOrEqual(atMost)
+          // Not along one that begins with the tenant and would be read for the whole day
+          const ofRows = read.indexes.filter((name) => /^(?:events|deliveries)_\d/.test(name) && !/nullif/.test(name))
+          expect([what, statistics, ofRows.filter((name) => !name.endsWith("_pkey"))]).toEqual([what, statistics, []])
+          expect(ofRows.length).toBeGreaterThan(0)
         }
       }
       expect(yield* payments(2, stretch)).toEqual([{ counted: tenants * 10 }])

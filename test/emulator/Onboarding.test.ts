@@ -1,7 +1,18 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Stripe } from "stripe"
-import { call, connected, eventually, platform, raw, said, sdk, startEmulator, submit, webhookSecret } from "./Harness.ts"
+import {
+  call,
+  connected,
+  eventually,
+  platform,
+  raw,
+  said,
+  sdk,
+  startEmulator,
+  submit,
+  webhookSecret
+} from "./Harness.ts"
 
 const controller = {
   fees: { payer: "account" },
@@ -26,10 +37,11 @@ const created = Effect.gen(function* () {
   return { emulator, stripe, account, link, read }
 })
 
-const visit = (url: string | null) => Effect.map(raw("", url ?? ""), ({ headers, status }) => {
-  expect(status).toBe(303)
-  return headers.get("location") ?? ""
-})
+const visit = (url: string | null) =>
+  Effect.map(raw("", url ?? ""), ({ headers, status }) => {
+    expect(status).toBe(303)
+    return headers.get("location") ?? ""
+  })
 
 const button = (page: string, fields: Readonly<Record<string, string>>) =>
   Effect.map(submit(page, fields), ({ headers, status }) => [status, headers.get("location")])
@@ -140,7 +152,10 @@ describe("an account that a platform creates", () => {
       const link = (params: object) =>
         said(() => stripe.rawRequest("POST", "/v1/account_links", { account: account.id, ...pages, ...params }))
       expect(yield* link({ type: "account_takeover" })).toMatchObject({ statusCode: 400, param: "type" })
-      expect(yield* link({ return_url: "javascript:alert(1)" })).toMatchObject({ param: "return_url", code: "url_invalid" })
+      expect(yield* link({ return_url: "javascript:alert(1)" })).toMatchObject({
+        param: "return_url",
+        code: "url_invalid"
+      })
       expect(
         yield* said(() => stripe.rawRequest("POST", "/v1/account_links", { account: account.id, type: pages.type }))
       ).toMatchObject({ code: "parameter_missing" })
@@ -242,14 +257,16 @@ describe("an existing account", () => {
     Effect.gen(function* () {
       const { emulator, page, redeem, stripe } = yield* consenting
       expect(yield* said(() => redeem("ac_made_up"))).toMatchObject({ statusCode: 400, rawType: "invalid_grant" })
-      expect(
-        yield* said(() => stripe.oauth.token({ grant_type: "refresh_token", refresh_token: "rt" }))
-      ).toMatchObject({ statusCode: 400 })
+      expect(yield* said(() => stripe.oauth.token({ grant_type: "refresh_token", refresh_token: "rt" }))).toMatchObject(
+        { statusCode: 400 }
+      )
       expect(
         yield* said(() => stripe.oauth.deauthorize({ client_id: "ca_other", stripe_user_id: "acct_1" }))
       ).toMatchObject({ statusCode: 401, rawType: "invalid_client" })
       expect(
-        yield* said(() => sdk(emulator.url, undefined, "sk_test_other").oauth.token({ grant_type: "authorization_code" }))
+        yield* said(() =>
+          sdk(emulator.url, undefined, "sk_test_other").oauth.token({ grant_type: "authorization_code" })
+        )
       ).toMatchObject({ statusCode: 401 })
       for (const [name, value] of [
         ["client_id", "ca_other"],

@@ -32,7 +32,7 @@ onServiceWithMail({ roles: { api: true, worker: false } })("a workspace that a r
         ({ environment, request }) =>
           Effect.all([
             request("POST", `${path}/endpoints`, {
-              body: { name: environment, url: "https://shop.example/hook", events: ["payment.succeeded"] },
+              body: { name: environment, url: "https://93.184.215.14/hook", events: ["payment.succeeded"] },
               headers: { "idempotency-key": "the-same-in-both" }
             }),
             request("PUT", "/identity/return-urls", {

@@ -16,8 +16,13 @@ const rowsReadIn = (plan: unknown): number => {
   return own + rowsReadIn(plan["Plan"]) + rowsReadIn(plan["Plans"])
 }
 
-/** Runs a statement, and answers how many rows it has read from tables and indexes. */
-export const rowsReadBy = (sql: SqlClient.SqlClient, statement: Statement.Fragment) =>
-  Effect.map(sql<{ "QUERY PLAN": unknown }>`EXPLAIN (ANALYZE, FORMAT JSON) ${statement}`, ([row]) =>
-    rowsReadIn(row?.["QUERY PLAN"])
-  )
+/** The indexes that a plan reads. */
+const indexesIn = (plan: unknown): ReadonlyArray<string> =>
+  [...JSON.stringify(plan).matchAll(/"Index Name":"([^"]+)"/g)].flatMap(([, name]) => name ?? [])
+
+/** Runs a statement, and answers how many rows it has read from tables and indexes, and along which of these. */
+export const readBy = (sql: SqlClient.SqlClient, statement: Statement.Fragment) =>
+  Effect.map(sql<{ "QUERY PLAN": unknown }>`EXPLAIN (ANALYZE, FORMAT JSON) ${statement}`, ([row]) => ({
+    rows: rowsReadIn(row?.["QUERY PLAN"]),
+    indexes: indexesIn(row?.["QUERY PLAN"])
+  }))

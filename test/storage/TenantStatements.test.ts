@@ -84,13 +84,14 @@ const exceptions: ReadonlyArray<readonly [why: string, statement: RegExp]> = [
   ],
   [
     "the same",
-    /^DELETE FROM payments\.(idempotency_keys|recoveries|event_replays|checkout_pages)( r)? WHERE [^$]*?(created|finished|deleted)_at < now\(\)/
+    /^DELETE FROM payments\.(idempotency_keys|recoveries|event_replays|checkout_pages|account_authorizations)( r)? WHERE [^$]*?(created|finished|deleted)_at < now\(\)/
   ],
   [
     "the keys of both environments count towards one limit",
     /^SELECT 1 FROM payments\.api_keys WHERE organization_id = \$1 AND revoked_at IS NULL OFFSET/
   ],
   ["a payer names a checkout page by its slug alone", /FROM payments\.checkout_pages p WHERE p\.slug = \$1/],
+  ["the times at which keys were used are written together", /^UPDATE payments\.api_keys SET last_used_at = /],
   ["a key tells its organization", /FROM payments\.api_keys WHERE key_hash = \$1/],
   [
     "a receipt is known by the provider's id of its event",

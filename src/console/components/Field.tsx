@@ -221,23 +221,17 @@ export const RadioGroup = <V extends string>(
   )
 }
 
-/** Fields that belong together, under one label. */
-export const FieldGroup = (props: {
-  readonly label: string
-  readonly hint?: ComponentChildren
-  readonly children: ComponentChildren
-}) => {
-  const id = useId()
-  const hasHint = props.hint !== undefined && props.hint !== null
+/** Fields that belong together, under one label; with a name, the API's refusal of that field is shown below them. */
+export const FieldGroup = (
+  props: Omit<Described, "name"> & { readonly name?: string; readonly children: ComponentChildren }
+) => {
+  const { describedBy, hintId, reason, reasonId } = useDescription({ ...props, name: props.name ?? "" })
   return (
-    <fieldset class="field field-group" aria-describedby={hasHint ? `${id}-hint` : undefined}>
+    <fieldset class="field field-group" aria-describedby={describedBy}>
       <legend>{props.label}</legend>
-      {hasHint ? (
-        <p class="field-hint" id={`${id}-hint`}>
-          {props.hint}
-        </p>
-      ) : null}
+      <Hint id={hintId}>{props.hint}</Hint>
       {props.children}
+      <Reason id={reasonId} text={reason} />
     </fieldset>
   )
 }

@@ -16,6 +16,18 @@ const localLong = new Intl.DateTimeFormat(undefined, {
   hour: "2-digit",
   minute: "2-digit"
 })
+const localExact = new Intl.DateTimeFormat(undefined, {
+  month: "short",
+  day: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit"
+})
+
+/** A time to the second, with its year if that is not the current one. */
+const withSeconds = (at: Date, now: Date): string =>
+  (at.getFullYear() === now.getFullYear() ? localExact : local).format(at)
+
 const relativeFormat = new Intl.RelativeTimeFormat("en", { numeric: "auto" })
 
 const steps: ReadonlyArray<readonly [unit: Intl.RelativeTimeFormatUnit, seconds: number]> = [
@@ -61,7 +73,8 @@ export const Time = (props: {
   const at = toDate(props.at)
   if (Number.isNaN(at.getTime())) return <span class="quiet">–</span>
   const short = at.getFullYear() === now.getFullYear() ? localShort : localLong
-  const text = props.relative === true ? relativeTime(at, now) : (props.exact === true ? local : short).format(at)
+  const text =
+    props.relative === true ? relativeTime(at, now) : props.exact === true ? withSeconds(at, now) : short.format(at)
   const title = props.relative === true ? `${local.format(at)} · ${inUtc(at)}` : inUtc(at)
   return (
     <time dateTime={at.toISOString()} title={title}>

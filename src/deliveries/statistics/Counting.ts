@@ -1,5 +1,6 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
+import { alongIndex } from "../../storage/BoundedReads.ts"
 import { transaction } from "../../storage/Database.ts"
 import { makeCountStatements, type Pass } from "./CountStatements.ts"
 import { firstStretch, type Position, type Stretch, secondStretch, slotMillis } from "./Slots.ts"
@@ -64,9 +65,6 @@ export const makeCounting = Effect.gen(function* () {
     SET since = ${new Date(since).toISOString()}::timestamptz, until = ${new Date(until).toISOString()}::timestamptz
     WHERE pass = ${pass}::smallint`
 
-  /** Reads along indexes: a range of recent rows is not in the planner's statistics yet. */
-  const alongIndexes = sql`SELECT set_config('enable_seqscan', 'off', true)`
-
   const count = Effect.fnUntraced(function* (pass: Pass, stretch: Stretch & Position) {
     const counted = [...(yield* statements.payments(pass, stretch)), ...(yield* statements.deliveries(pass, stretch))]
     yield* moveTo(pass, stretch)
@@ -80,7 +78,7 @@ export const makeCounting = Effect.gen(function* () {
         const { first, now, second } = yield* locked
         const stretch = pass === 1 ? firstStretch(first, second, now, longest) : secondStretch(second, now, longest)
         if (stretch === undefined) return undefined
-        yield* alongIndexes
+        yield* alongIndex(sql)
         const counted = yield* count(pass, stretch)
         if (pass === 2 && stretch.until === stretch.slot + slotMillis) {
           yield* statements.settlePayments(stretch.slot)
@@ -93,7 +91,7 @@ export const makeCounting = Effect.gen(function* () {
   /** Looks at what may have changed: how many; undefined if none is due. */
   const look: Effect.Effect<number | undefined, SqlError.SqlError> = transaction(sql)(
     Effect.zipRight(
-      Effect.zipRight(locked, alongIndexes),
+      Effect.zipRight(locked, alongIndex(sql)),
       Effect.map(lookAgain(sql), ([row]) => (row === undefined || row.looked === 0 ? undefined : row.looked))
     )
   )

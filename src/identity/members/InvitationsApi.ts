@@ -99,7 +99,7 @@ export class InvitationApi extends HttpApiGroup.make("invitation")
       .annotate(OpenApi.Summary, "The page that an invitation's link opens")
       .annotate(
         OpenApi.Description,
-        "Opening it accepts nothing: the page shows whom the link signs in and where, and its button sends the token, which follows the link's #, to `POST /identity/invitation`."
+        "Opening it accepts nothing: the page shows whom the link signs in and where, and its button sends the token, which follows the link's #, to `POST /identity/invitation`. If the console is served, the answer is 303 and leads to its page, which does the same."
       )
   )
   .add(

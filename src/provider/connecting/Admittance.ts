@@ -13,7 +13,12 @@ import { orUnavailable, transaction } from "../../storage/Database.ts"
 export const connectingLimits = { perTenMinutes: 10, perDay: 50 } as const
 
 const policies = [
-  { bucket: "account-connecting", limit: connectingLimits.perTenMinutes, per: Duration.minutes(10), words: "10 minutes" },
+  {
+    bucket: "account-connecting",
+    limit: connectingLimits.perTenMinutes,
+    per: Duration.minutes(10),
+    words: "10 minutes"
+  },
   { bucket: "account-connecting-of-day", limit: connectingLimits.perDay, per: Duration.days(1), words: "a day" }
 ] as const
 

@@ -6,18 +6,8 @@ import {
   AccountOauthUnavailable,
   AccountOnboardingUnavailable,
   errorSchema,
-  IdempotencyKeyReused,
-  IdempotencyRequestInProgress,
   OrganizationAccessDenied,
   PermissionDenied,
-  ProviderAccountNotConnected,
-  ProviderObjectNotFound,
-  ProviderPaymentRefused,
-  ProviderPermissionDenied,
-  ProviderRateLimited,
-  ProviderRequestRefused,
-  ProviderTimeout,
-  ProviderUnavailable,
   RateLimitExceeded,
   ResourceNotFound,
   ServiceUnavailable,
@@ -27,6 +17,7 @@ import { SessionAuthentication } from "../../identity/Authentication.ts"
 import { WorkspaceEnvironment } from "../../identity/Schemas.ts"
 import { bySession } from "../../identity/sign-in/SessionApi.ts"
 import { NoQuery, strict } from "../../kit/Request.ts"
+import { providerErrors } from "../ProviderErrors.ts"
 
 const Count = Schema.Int.pipe(Schema.nonNegative())
 
@@ -54,7 +45,8 @@ export const AccountConnectionRecord = Schema.Struct({
     description: "False if the provider could not be asked: the status is then the one that it last reported"
   }),
   linkedBy: Schema.NullOr(Schema.Literal("operator", "onboarding", "oauth")).annotations({
-    description: "How it was linked: by the operator, created for its owner, or by its owner's consent; null if none was"
+    description:
+      "How it was linked: by the operator, created for its owner, or by its owner's consent; null if none was"
   }),
   linkedAt: Schema.NullOr(Schema.Date).annotations({ description: "Null if no account was ever linked" }),
   disconnectedAt: Schema.NullOr(Schema.Date).annotations({ description: "Null if it is not disconnected" }),
@@ -65,8 +57,12 @@ export const AccountConnectionRecord = Schema.Struct({
     endsProviderAccess: Schema.Boolean.annotations({
       description: "Whether disconnecting also ends the platform's access at the provider"
     }),
-    endpointCount: Count.annotations({ description: "Active endpoints, which would get no further events of the account" }),
-    checkoutPageCount: Count.annotations({ description: "Active checkout pages, which could not sell until it is connected" }),
+    endpointCount: Count.annotations({
+      description: "Active endpoints, which would get no further events of the account"
+    }),
+    checkoutPageCount: Count.annotations({
+      description: "Active checkout pages, which could not sell until it is connected"
+    }),
     pendingDeliveryCount: Count.annotations({
       description: "Deliveries that would still be made; counted up to 1000"
     })
@@ -103,19 +99,6 @@ export const DisconnectAccount = strict(
   })
 )
 
-/** The provider's refusals and failures. */
-const providerFailures = Schema.Union(
-  errorSchema(ProviderRequestRefused),
-  errorSchema(ProviderPaymentRefused),
-  errorSchema(ProviderObjectNotFound),
-  errorSchema(ProviderUnavailable),
-  errorSchema(ProviderPermissionDenied),
-  errorSchema(ProviderRateLimited),
-  errorSchema(ProviderTimeout),
-  errorSchema(IdempotencyKeyReused),
-  errorSchema(IdempotencyRequestInProgress)
-)
-
 /** The provider account of the selected workspace's environment (contract 1.5). */
 export class AccountConnectionApi extends HttpApiGroup.make("accountConnection")
   .add(
@@ -133,11 +116,11 @@ export class AccountConnectionApi extends HttpApiGroup.make("accountConnection")
       .setUrlParams(NoQuery)
       .setPayload(ConnectAccount)
       .addSuccess(OwnersUrl)
+      .addError(errorSchema(PermissionDenied))
       .addError(errorSchema(AccountAlreadyConnected))
       .addError(errorSchema(AccountOnboardingUnavailable))
-      .addError(errorSchema(ProviderAccountNotConnected))
       .addError(errorSchema(RateLimitExceeded))
-      .addError(providerFailures)
+      .addError(providerErrors)
       .annotate(OpenApi.Summary, "Connect an account by onboarding, or go on with it")
       .annotate(
         OpenApi.Description,
@@ -149,6 +132,7 @@ export class AccountConnectionApi extends HttpApiGroup.make("accountConnection")
       .setUrlParams(NoQuery)
       .setPayload(ConnectAccount)
       .addSuccess(OwnersUrl)
+      .addError(errorSchema(PermissionDenied))
       .addError(errorSchema(AccountAlreadyConnected))
       .addError(errorSchema(AccountOauthUnavailable))
       .addError(errorSchema(RateLimitExceeded))
@@ -161,15 +145,15 @@ export class AccountConnectionApi extends HttpApiGroup.make("accountConnection")
   .add(
     HttpApiEndpoint.del("disconnect", "/identity/account")
       .setUrlParams(DisconnectAccount)
+      .addError(errorSchema(PermissionDenied))
       .addError(errorSchema(ResourceNotFound))
-      .addError(providerFailures)
+      .addError(providerErrors)
       .annotate(OpenApi.Summary, "Disconnect the account")
       .annotate(
         OpenApi.Description,
         "For owners. Read `disconnecting` of `GET /identity/account` first. The account itself stays as it is, with its money, payouts and open checkout sessions; this service no longer acts on it and no longer hears of it. If its owner had consented at the provider, that consent ends there, too; if the provider fails, the account is disconnected here, and a repeat completes it. Only connecting it again reverses it: by onboarding, by consent, or by the operator."
       )
   )
-  .addError(errorSchema(PermissionDenied))
   .addError(errorSchema(WorkspaceAccessRequired))
   .addError(errorSchema(OrganizationAccessDenied))
   .addError(errorSchema(ServiceUnavailable))

@@ -45,7 +45,10 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
 
   return {
     /** The status that was last reported of the tenant's account; none if it was never readable. */
-    reportedStatus: (tenant: Tenant, accountId: string): Effect.Effect<Option.Option<AccountStatus>, SqlError.SqlError> =>
+    reportedStatus: (
+      tenant: Tenant,
+      accountId: string
+    ): Effect.Effect<Option.Option<AccountStatus>, SqlError.SqlError> =>
       Effect.map(
         sql<{ status: AccountStatus | null }>`
           SELECT reported_status AS status FROM payments.provider_accounts
@@ -64,7 +67,8 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
             (SELECT count(*)::int FROM (
               SELECT 1 FROM payments.delivery_queue WHERE ${ofTenant(tenant)} LIMIT ${mostDeliveriesCounted}
             ) AS pending) AS "pendingDeliveryCount"`,
-        ([row]) => (row === undefined ? Effect.dieMessage("A SELECT without FROM answers one row") : Effect.succeed(row))
+        ([row]) =>
+          row === undefined ? Effect.dieMessage("A SELECT without FROM answers one row") : Effect.succeed(row)
       ),
 
     onboarding: (tenant: Tenant): Effect.Effect<Option.Option<Onboarding>, SqlError.SqlError> =>

@@ -92,7 +92,9 @@ export const stripeConnecting = (
       }),
 
     createOnboardingUrl: (account, pages) =>
-      call("account_links.create", account, (client) => client.accountLinks.create(onboardingParams(account, pages))).pipe(
+      call("account_links.create", account, (client) =>
+        client.accountLinks.create(onboardingParams(account, pages))
+      ).pipe(
         Effect.map(({ expires_at, url }) => ({
           url: Redacted.make(url),
           expiresAt: new Date(expires_at * 1000)
@@ -136,7 +138,9 @@ export const stripeConnecting = (
     endAuthorization: (account) => {
       const clientId = oauthClientIds[account.environment]
       return clientId === undefined
-        ? new ProviderPermissionDenied({ cause: `No OAuth client id is set for the environment ${account.environment}` })
+        ? new ProviderPermissionDenied({
+            cause: `No OAuth client id is set for the environment ${account.environment}`
+          })
         : call("oauth.deauthorize", account, (client) =>
             withResponse(client.oauth.deauthorize({ client_id: clientId, stripe_user_id: account.accountId }))
           ).pipe(Effect.asVoid)

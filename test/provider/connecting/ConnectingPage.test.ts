@@ -1,5 +1,5 @@
-import { describe, expect, it } from "@effect/vitest"
 import { HttpServerResponse } from "@effect/platform"
+import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { afterVisit, type Visit } from "../../../src/provider/connecting/ConnectingPage.ts"
 

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Layer, Option } from "effect"
@@ -7,14 +8,13 @@ import {
   ProviderRequestRefused,
   ProviderUnavailable
 } from "../../../src/errors/Errors.ts"
+import { Organizations } from "../../../src/identity/organizations/Organizations.ts"
 import { RateLimits } from "../../../src/kit/RateLimit.ts"
 import { Accounts } from "../../../src/provider/Accounts.ts"
 import { AccountConnection } from "../../../src/provider/connecting/AccountConnection.ts"
 import { Provider, type ProviderShape } from "../../../src/provider/Provider.ts"
 import type { ProviderCallFailure } from "../../../src/provider/ProviderErrors.ts"
 import { onSharedService, TestService } from "../../harness/TestService.ts"
-import { Organizations } from "../../../src/identity/organizations/Organizations.ts"
-import { randomUUID } from "node:crypto"
 
 type Failure = Exclude<ProviderCallFailure, ProviderPermissionDenied>
 

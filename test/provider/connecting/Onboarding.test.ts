@@ -99,7 +99,7 @@ onServiceWithMail({ roles: { api: true, worker: false } })("onboarding", (it) =>
         `account.onboarding_started ${accountId} person ${owner.id}`
       ])
       // Nothing of the URL was stored
-      const [, , , token] = link.pathname.split("/")
+      const token = link.pathname.split("/").at(-1)
       const kept = yield* sql<{ row: string }>`
         SELECT o::text AS row FROM payments.account_onboardings o WHERE organization_id = ${owner.organizationId}
         UNION ALL SELECT a::text FROM payments.provider_accounts a WHERE organization_id = ${owner.organizationId}
@@ -109,20 +109,22 @@ onServiceWithMail({ roles: { api: true, worker: false } })("onboarding", (it) =>
     })
   )
 
-  it.effect("links work once: a second visit leads to the page that offers a new one, which a request must ask for", () =>
-    Effect.gen(function* () {
-      const owner = yield* newOwner
-      const link = urlIn(yield* onboard(owner))
-      target(yield* open(link))
-      const refresh = target(yield* open(link))
-      expect(refresh.href).toBe("https://payments.example/identity/account/refresh?environment=sandbox")
-      const before = yield* owner.audited
-      const page = yield* comeBack(refresh, owner)
-      expect(titleOf(page)).toBe("This link no longer works")
-      expect(page.text).not.toMatch(/<form|<script|\/setup\//)
-      expect(yield* owner.audited).toEqual(before)
-      expect(urlIn(yield* onboard(owner)).pathname).not.toBe(link.pathname)
-    })
+  it.effect(
+    "links work once: a second visit leads to the page that offers a new one, which a request must ask for",
+    () =>
+      Effect.gen(function* () {
+        const owner = yield* newOwner
+        const link = urlIn(yield* onboard(owner))
+        target(yield* open(link))
+        const refresh = target(yield* open(link))
+        expect(refresh.href).toBe("https://payments.example/identity/account/refresh?environment=sandbox")
+        const before = yield* owner.audited
+        const page = yield* comeBack(refresh, owner)
+        expect(titleOf(page)).toBe("This link no longer works")
+        expect(page.text).not.toMatch(/<form|<script|\/setup\//)
+        expect(yield* owner.audited).toEqual(before)
+        expect(urlIn(yield* onboard(owner)).pathname).not.toBe(link.pathname)
+      })
   )
 
   it.effect("that is left begins again where it was, and what was left out is asked for again", () =>
@@ -158,25 +160,27 @@ onServiceWithMail({ roles: { api: true, worker: false } })("onboarding", (it) =>
     })
   )
 
-  it.effect("creates no second account after an answer was lost, not even when the provider has forgotten the first", () =>
-    Effect.gen(function* () {
-      const { emulator, sql } = yield* TestService
-      const owner = yield* newOwner
-      const before = yield* createdAccounts
-      const creation = { method: "POST", path: "/v1/accounts", times: 1_000 } as const
-      yield* emulator.addFault({ fault: "lost_answer", ...creation })
-      const lost = yield* onboard(owner).pipe(Effect.ensuring(emulator.clearFaults))
-      expectFailure(lost, { status: 502, code: "provider_unavailable" })
-      expect(yield* read(owner)).toEqual(nothing)
-      // So much later, a creation would not be recognized as a repeat: the account is looked for
-      yield* sql`
+  it.effect(
+    "creates no second account after an answer was lost, not even when the provider has forgotten the first",
+    () =>
+      Effect.gen(function* () {
+        const { emulator, sql } = yield* TestService
+        const owner = yield* newOwner
+        const before = yield* createdAccounts
+        const creation = { method: "POST", path: "/v1/accounts", times: 1_000 } as const
+        yield* emulator.addFault({ fault: "lost_answer", ...creation })
+        const lost = yield* onboard(owner).pipe(Effect.ensuring(emulator.clearFaults))
+        expectFailure(lost, { status: 502, code: "provider_unavailable" })
+        expect(yield* read(owner)).toEqual(nothing)
+        // So much later, a creation would not be recognized as a repeat: the account is looked for
+        yield* sql`
         UPDATE payments.account_onboardings SET begun_at = begun_at - interval '2 days'
         WHERE organization_id = ${owner.organizationId}`
-      yield* emulator.addFault({ fault: "html_502", ...creation })
-      urlIn(yield* onboard(owner).pipe(Effect.ensuring(emulator.clearFaults)))
-      const { accountId } = yield* read(owner)
-      expect((yield* createdAccounts).filter((id) => !before.includes(id))).toEqual([accountId])
-    })
+        yield* emulator.addFault({ fault: "html_502", ...creation })
+        urlIn(yield* onboard(owner).pipe(Effect.ensuring(emulator.clearFaults)))
+        const { accountId } = yield* read(owner)
+        expect((yield* createdAccounts).filter((id) => !before.includes(id))).toEqual([accountId])
+      })
   )
 
   it.effect("uses the account that was created before a process died, and has not linked yet", () =>
@@ -240,7 +244,11 @@ onServiceWithMail({ roles: { api: true, worker: false } })("onboarding", (it) =>
       })
       yield* owner.request("PUT", "/identity/session/workspace", { body: { environment: "production" } })
       expectFailure(yield* onboard(owner), { status: 422, code: "validation_failed", fields: ["environment"] })
-      expect(yield* read(owner)).toMatchObject({ environment: "production", status: "not_connected", canUseExisting: false })
+      expect(yield* read(owner)).toMatchObject({
+        environment: "production",
+        status: "not_connected",
+        canUseExisting: false
+      })
       // The test service has no key for the provider's live mode
       expectFailure(yield* post({ environment: "production" }), { status: 502, code: "provider_unavailable" })
       expect(yield* owner.audited).toEqual([])
@@ -270,7 +278,12 @@ onServiceWithMail({ roles: { api: true, worker: false } })("a connected account"
       const key = yield* makeKey(owner.organizationId, ["*", "webhook-endpoints:*"])
       const organization = `/v2/organizations/${owner.organizationId}`
       const endpoint = { name: "Shop", url: "http://127.0.0.1:9/hooks", events: ["payment.succeeded"] }
-      yield* request("POST", `${organization}/integrations/endpoints`, { key, body: endpoint })
+      const made = yield* request("POST", `${organization}/integrations/endpoints`, {
+        key,
+        headers: { "idempotency-key": "the-shops-endpoint" },
+        body: endpoint
+      })
+      expect(made.status, made.text).toBe(200)
       expect((yield* read(owner))["disconnecting"]).toEqual({
         endsProviderAccess: false,
         endpointCount: 1,

@@ -129,7 +129,7 @@ export default function AuditLog() {
                 <span key="target">
                   {targetWord(target.type)} <Id value={target.id} />
                 </span>,
-                <Id key="request" value={requestId} />
+                requestId === "" ? <span class="quiet">–</span> : <Id key="request" value={requestId} />
               ]
             }))}
           />

@@ -39,7 +39,7 @@ export const EventTypePicker = ({ catalog, chosen, onChange, problem }: EventTyp
                 <Button
                   kind="quiet"
                   small
-                  label={all ? `No ${label.toLowerCase()}` : `All ${label.toLowerCase()}`}
+                  label={all ? `None of ${label.toLowerCase()}` : `All ${label.toLowerCase()}`}
                   onClick={() => onChange(all ? without(chosen, known) : both(chosen, known))}
                 >
                   {all ? "None" : "All"}

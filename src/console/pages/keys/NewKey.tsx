@@ -4,7 +4,7 @@ import { type AnswerOf, call } from "../../api/Call.ts"
 import { Button } from "../../components/Button.tsx"
 import { Code, Secret } from "../../components/Code.tsx"
 import { Dialog } from "../../components/Dialog.tsx"
-import { Field, FieldGroup, SelectField, TextField } from "../../components/Field.tsx"
+import { FieldGroup, SelectField, TextField } from "../../components/Field.tsx"
 import { Form } from "../../components/Form.tsx"
 import { Notice } from "../../components/Notice.tsx"
 import { invalidate, useSubmit } from "../../state/Query.ts"
@@ -15,10 +15,10 @@ type CreatedKey = AnswerOf<"apiKeys", "create">
 
 /** A first choice for what keys are most often for. */
 const presets = [
-  { id: "shop", label: "A shop", permissions: ["payments:read", "payments:write", "products:read"] },
+  { id: "shop", label: "a shop", permissions: ["payments:read", "payments:write", "products:read"] },
   {
     id: "reader",
-    label: "Reporting",
+    label: "reporting",
     permissions: permissionRows
       .map(({ permission }) => permission)
       .filter((permission) => permission.endsWith(":read") && !/^(?:audit-log|customers):/.test(permission))
@@ -170,21 +170,20 @@ export const NewKey = ({ onClose, open }: { readonly open: boolean; readonly onC
           maxLength={100}
           required
         />
-        <FieldGroup label="Permissions" hint="Give no more than the program needs. A key can't be changed later.">
+        <FieldGroup
+          name="permissions"
+          label="What the key may do"
+          hint="Give no more than the program needs. A key can't be changed later."
+        >
           <div class="row">
+            <span class="quiet">Choose what is needed for</span>
             {presets.map(({ id, label, permissions }) => (
               <Button key={id} small onClick={() => setChosen(new Set(permissions))}>
                 {label}
               </Button>
             ))}
           </div>
-          <Field name="permissions" label="What the key may do">
-            {({ id, "aria-describedby": describedBy }) => (
-              <fieldset id={id} aria-describedby={describedBy} aria-label="What the key may do">
-                <PermissionTable chosen={chosen} onChange={setChosen} />
-              </fieldset>
-            )}
-          </Field>
+          <PermissionTable chosen={chosen} onChange={setChosen} />
         </FieldGroup>
         <SelectField
           name={lifetime === "date" ? "lifetime" : "expiresAt"}
