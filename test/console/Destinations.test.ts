@@ -5,7 +5,7 @@ import { verifyWebhook } from "../../src/webhooks/index.ts"
 import { browserNote, hasBrowser } from "../harness/Browser.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { expectAccessible, memberVisit, onConsole, open, settled } from "./ConsoleBed.ts"
-import { makeDestination, sendTest } from "./EventPagesData.ts"
+import { makeDestination, patientDelivery, sendTest } from "./EventPagesData.ts"
 
 /** Much happens in one test, in a browser, on a machine that may be crowded. */
 const limit = 240_000
@@ -20,7 +20,7 @@ const confirm = async (page: Page, label: string) => {
 /** The text of a block of code. */
 const codeIn = (page: Page, label: string) => page.locator(".code").filter({ hasText: label }).locator("pre")
 
-onConsole()(`the destinations of the console${browserNote}`, (it) => {
+onConsole(patientDelivery)(`the destinations of the console${browserNote}`, (it) => {
   it.scoped.skipIf(!hasBrowser)(
     "a developer creates one, sees its secret once and a test event arrive, breaks the receiver, mends it and re-sends",
     () =>
