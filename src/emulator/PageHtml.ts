@@ -18,7 +18,9 @@ const termsOf = ({ currency, price, quantity }: LineItem): string => {
   const one = price.unit_amount === null ? undefined : money(price.unit_amount, currency)
   const each = one !== undefined && quantity > 1 ? `${one} each` : undefined
   if (price.recurring === null) return each ?? ""
-  return [each ?? one, everyPeriod(price.recurring)].filter((part) => part !== undefined).join(" ")
+  const period = everyPeriod(price.recurring)
+  if (each !== undefined) return `${each}, ${period}`
+  return one === undefined ? period : `${one} ${period}`
 }
 
 const row = (item: LineItem, index: number): Html =>
@@ -75,8 +77,10 @@ const amountField = (session: Session, order: Order): Html => {
 /** The label of the pay button; without an amount if the payer can still change it. */
 const payLabel = (session: Session, order: Order): string => {
   if (isChangeable(session, order)) return session.mode === "subscription" ? "Subscribe" : "Pay"
-  if (session.mode === "subscription" && session.amount_total > 0) {
-    return `Subscribe and pay ${money(session.amount_total, session.currency)}`
+  if (session.mode === "subscription") {
+    return session.amount_total === 0
+      ? "Subscribe"
+      : `Subscribe and pay ${money(session.amount_total, session.currency)}`
   }
   return session.amount_total === 0 ? "Complete the order" : `Pay ${money(session.amount_total, session.currency)}`
 }

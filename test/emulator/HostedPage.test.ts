@@ -212,7 +212,7 @@ describe("the hosted page", () => {
       })
       const { text: shown } = yield* raw("", session.url ?? "")
       expect(shown).toContain("<h1>Pay Bean &amp; Leaf</h1>")
-      expect(shown).toContain("$10.00 each every 3 months")
+      expect(shown).toContain("R$5.00 each, every 3 months")
       expect(shown).toContain("The first 7 days are free. It renews every 3 months until you cancel.")
     })
   )
