@@ -49,6 +49,9 @@ h2 { margin: 1.5rem 0 .5rem; font-size: 1rem }
 p { margin: 0 0 1rem; overflow-wrap: anywhere }
 a { color: var(--accent) }
 .quiet { color: var(--quiet); font-size: .875rem }
+.terms { display: block; color: var(--quiet); font-size: .875rem }
+label + .quiet { margin-top: -.75rem }
+.total + .quiet { margin: -1rem 0 1.5rem }
 .total { margin: 0 0 1.5rem; font-size: 2rem; line-height: 1.25; font-weight: 600; font-variant-numeric: tabular-nums }
 table { width: 100%; border-collapse: collapse; margin: 0 0 1.5rem; font-variant-numeric: tabular-nums }
 th, td { text-align: left; padding: .5rem .5rem .5rem 0; border-bottom: 1px solid var(--line); vertical-align: baseline; overflow-wrap: anywhere }
