@@ -116,7 +116,7 @@ export default function AuditLog() {
         {(items) => (
           <Table
             caption="Recorded changes, newest first"
-            head={["When, and in which request", "Who", "What", "Object"]}
+            head={["When", "Who", "What", "Object"]}
             rows={items.map(({ action, at, author, environment: place, id, requestId, target }) => ({
               key: id,
               cells: [
