@@ -187,9 +187,9 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
       const [mine, other] = [yield* makeShop, yield* makeShop]
       const [first, second] = [yield* makeEndpoint(mine.sandbox), yield* makeEndpoint(mine.sandbox)]
       const live = yield* makeEndpoint(mine.production)
-      yield* beginAt(now - 26 * hour)
+      yield* beginAt(now - 8 * hour)
       // Long ago, so that it is settled; and just now
-      for (const at of [now - 25 * hour, now - 2 * hour, now - minute]) {
+      for (const at of [now - 7 * hour, now - 2 * hour, now - minute]) {
         yield* deliver(mine.sandbox, first, { at, count: 3 })
         yield* deliver(mine.sandbox, first, { at, state: "failed" })
         yield* deliver(mine.sandbox, second, { at, state: "queued", count: 2 })
@@ -213,7 +213,7 @@ layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the co
       }
       yield* count
       const days = new Map<string, number>()
-      for (const at of [now - 25 * hour, now - 2 * hour, now - minute]) {
+      for (const at of [now - 7 * hour, now - 2 * hour, now - minute]) {
         days.set(dateOf(at), (days.get(dateOf(at)) ?? 0) + 1)
       }
       const expected = [...days].map(([date, times]) => ({ date, times }))
