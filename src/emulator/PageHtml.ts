@@ -1,12 +1,7 @@
 import { canPayLater } from "./LaterPayment.ts"
+import { amountText, digitsOf, money } from "./Money.ts"
 import { type Html, html, nothing, page, refusalOf } from "./PageLayout.ts"
 import type { LineItem, Order, Session } from "./Records.ts"
-
-/** A readable amount: `R$ 5.00` for 500 brl. */
-export const money = (amount: number, currency: string): string => {
-  const format = new Intl.NumberFormat("en", { style: "currency", currency: currency.toUpperCase() })
-  return format.format(amount / 10 ** (format.resolvedOptions().maximumFractionDigits ?? 2))
-}
 
 const quantityCell = ({ adjustable_quantity: bounds, quantity }: LineItem, index: number): Html =>
   bounds === null
@@ -15,8 +10,21 @@ const quantityCell = ({ adjustable_quantity: bounds, quantity }: LineItem, index
         Math.max(1, bounds.minimum ?? 0)
       )}" max="${String(bounds.maximum ?? 999_999)}" value="${String(quantity)}">`
 
+const everyPeriod = ({ interval, interval_count }: NonNullable<LineItem["price"]["recurring"]>): string =>
+  interval_count === 1 ? `every ${interval}` : `every ${interval_count} ${interval}s`
+
+/** What one of an item costs if there are several, and what it costs again and again: also after days that are free. */
+const termsOf = ({ currency, price, quantity }: LineItem): string => {
+  const one = price.unit_amount === null ? undefined : money(price.unit_amount, currency)
+  const each = one !== undefined && quantity > 1 ? `${one} each` : undefined
+  if (price.recurring === null) return each ?? ""
+  const period = everyPeriod(price.recurring)
+  if (each !== undefined) return `${each}, ${period}`
+  return one === undefined ? period : `${one} ${period}`
+}
+
 const row = (item: LineItem, index: number): Html =>
-  html`<tr><td>${item.description ?? item.price.id}</td><td>${quantityCell(item, index)}</td><td>${money(item.amount_subtotal, item.currency)}</td></tr>
+  html`<tr><td>${item.description ?? item.price.id}<span class="terms">${termsOf(item)}</span></td><td>${quantityCell(item, index)}</td><td>${money(item.amount_subtotal, item.currency)}</td></tr>
 `
 
 const discountRow = ({ currency, total_details }: Session, code: string): Html => {
@@ -49,19 +57,31 @@ const applyButton = (session: Session, order: Order): Html =>
     : nothing
 
 const amountField = (session: Session, order: Order): Html => {
+  const { currency } = session
   const bounds = order.items[0]?.price.custom_unit_amount ?? null
   if (bounds === null) return nothing
   const minimum = bounds.minimum ?? 1
-  return html`<label>Amount you want to pay, in the smallest unit of ${session.currency}
-<input name="amount" type="number" inputmode="numeric" required min="${String(minimum)}"${
-    bounds.maximum === null ? nothing : html` max="${String(bounds.maximum)}"`
-  } value="${String(bounds.preset ?? minimum)}"></label>
+  const words = bounds.maximum === null ? "or more" : `to ${money(bounds.maximum, currency)}`
+  const [item] = order.items
+  const chosen =
+    item === undefined || item.amount_subtotal < minimum ? (bounds.preset ?? minimum) : item.amount_subtotal
+  return html`<label>Amount you want to pay (${currency.toUpperCase()})
+<input name="amount_text" inputmode="${digitsOf(currency) === 0 ? "numeric" : "decimal"}" autocomplete="off" required maxlength="16" value="${amountText(
+    chosen,
+    currency
+  )}" aria-describedby="amount-bounds"></label>
+<p class="quiet" id="amount-bounds">${money(minimum, currency)} ${words}</p>
 `
 }
 
 /** The label of the pay button; without an amount if the payer can still change it. */
 const payLabel = (session: Session, order: Order): string => {
-  if (isChangeable(session, order)) return "Pay"
+  if (isChangeable(session, order)) return session.mode === "subscription" ? "Subscribe" : "Pay"
+  if (session.mode === "subscription") {
+    return session.amount_total === 0
+      ? "Subscribe"
+      : `Subscribe and pay ${money(session.amount_total, session.currency)}`
+  }
   return session.amount_total === 0 ? "Complete the order" : `Pay ${money(session.amount_total, session.currency)}`
 }
 
@@ -118,8 +138,21 @@ ${amountField(session, order)}${codeField(session, code)}${collectedFields(sessi
 ${laterButtons(session)}${applyButton(session, order)}${testChoices(session)}</form>
 ${session.cancel_url === null ? nothing : html`<p class="back"><a href="${session.cancel_url}" rel="noreferrer">Back to the shop</a></p>`}`
 
+/** What a subscription costs after today; nothing for a sale. */
+const afterwards = (session: Session, { items, subscriptionData }: Order): Html => {
+  if (session.mode !== "subscription") return nothing
+  const days = subscriptionData.trialPeriodDays
+  const [first] = items.flatMap(({ price }) => (price.recurring === null ? [] : [price.recurring]))
+  const trial = days === null ? "" : `${days === 1 ? "The first day is" : `The first ${days} days are`} free. `
+  const period = first === undefined ? "" : `It renews ${everyPeriod(first)} until you cancel.`
+  return html`<p class="quiet">${trial}${period}</p>
+`
+}
+
 /** What the page shows besides the order itself. */
 export interface PageState {
+  /** The name of the shop, if its owner has said it. */
+  readonly shop: string | undefined
   /** The promotion code that is applied; "" for none. */
   readonly code: string
   /** Why the last submission was refused. */
@@ -127,11 +160,11 @@ export interface PageState {
 }
 
 /** The page of an open session: what is sold, the total, and the forms to pay or to let the card be declined. */
-export const checkoutPage = (session: Session, order: Order, { code, refusal }: PageState): string =>
+export const checkoutPage = (session: Session, order: Order, { code, refusal, shop }: PageState): string =>
   page(
-    "Checkout",
+    shop === undefined ? "Checkout" : `Pay ${shop}`,
     html`${refusalOf(refusal)}<p class="total">${money(session.amount_total, session.currency)}</p>
-<table>
+${afterwards(session, order)}<table>
 <thead><tr><th scope="col">Item</th><th scope="col">Quantity</th><th scope="col">Amount</th></tr></thead>
 <tbody>
 ${order.items.map(row)}</tbody>

@@ -83,8 +83,8 @@ onConsole()(`the payments of the console${browserNote}`, (it) => {
           await dialog.getByLabel("Type REFUND to confirm").fill("REFUND")
           await dialog.getByRole("button", { name: "Refund R$40.00" }).click()
           await dialog.waitFor({ state: "detached" })
-          await page.getByText("Refunded", { exact: true }).first().waitFor()
-          expect(await page.getByRole("button", { name: "Refund", exact: true }).count()).toBe(0)
+          await page.getByRole("button", { name: "Refund", exact: true }).waitFor({ state: "detached" })
+          await page.locator(".payment-headline").getByText("Refunded", { exact: true }).waitFor()
 
           await page.getByRole("link", { name: "Payments" }).first().click()
           await settled(page)
