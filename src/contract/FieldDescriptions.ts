@@ -130,6 +130,8 @@ const descriptions: Readonly<Record<string, string>> = {
   key: "The field's name in the checkout session",
   optional: "Whether the payer may leave it empty",
   options: "What the payer may choose from",
+  days: "How many days in UTC, the current one included: 1 to 90",
+  countedUntil: "What was stored before this is counted, in ISO 8601; at normal load less than a minute ago",
   "PaymentDay.succeeded": "Payments that were received",
   "PaymentDay.failed": "Attempts to pay that failed, with what should have been received",
   "PaymentDay.refunded": "Refunds of charges, in part or in full",

@@ -32,7 +32,7 @@ export const onboardingPage = (account: Account, refusal: string | undefined): s
   page(
     "Set up your payments",
     html`${refusalOf(refusal)}<p>The platform has asked the payment provider to open an account for you: <strong>${account.id}</strong>. A real
-provider asks for much more here. No real data, please.</p>
+provider asks for much more. Enter no real data.</p>
 ${dueItems(account)}<form method="post">
 <label>Name of your business
 <input name="name" autocomplete="organization" required maxlength="${String(maxBusinessName)}" value="${
@@ -74,13 +74,12 @@ export const consentPage = ({ accounts, mayWrite, refusal }: Consent): string =>
       mayWrite ? ", and to create products, payments and refunds on it" : ""
     }. You can end the access at any time.</p>
 <form method="post">
-<fieldset>
+<fieldset class="choices">
 <legend>Your account</legend>
 ${accounts.map(accountChoice)}<label class="choice"><input type="radio" name="account" value="new"${
       accounts.length === 0 ? html` checked` : nothing
     }> <span>A new test account, complete and ready to charge</span></label>
 </fieldset>
-<p></p>
 <button class="main" name="action" value="connect">Connect my account</button>
 <button name="action" value="decline">Decline</button>
 </form>`

@@ -43,7 +43,7 @@ const style = html`<style>
 * { box-sizing: border-box }
 body { margin: 0; font: 1rem/1.5 system-ui, sans-serif; color: var(--text); background: var(--page) }
 header { padding: .5rem 1rem; text-align: center; font-size: .875rem; color: var(--test); background: var(--test-back) }
-main { max-width: 30rem; margin: clamp(1rem, 6vh, 4rem) auto; padding: clamp(1rem, 5vw, 2rem); background: var(--card); border: 1px solid var(--line); border-radius: .75rem }
+main { width: min(30rem, 100% - 1.5rem); margin: clamp(.75rem, 6vh, 4rem) auto; padding: clamp(1rem, 5vw, 2rem); background: var(--card); border: 1px solid var(--line); border-radius: .75rem }
 h1 { margin: 0 0 1rem; font-size: 1.5rem; line-height: 1.25; overflow-wrap: anywhere }
 h2 { margin: 1.5rem 0 .5rem; font-size: 1rem }
 p { margin: 0 0 1rem; overflow-wrap: anywhere }
@@ -68,7 +68,9 @@ button:hover { filter: brightness(.94) }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px }
 fieldset { margin: 1.5rem 0 0; padding: .5rem 1rem .5rem; border: 1px dashed var(--field); border-radius: .5rem }
 fieldset p { font-size: .875rem; margin: 0 0 .75rem }
+fieldset.choices { margin: 0 0 1rem; padding: 0; border: 0 }
 legend { padding: 0 .4rem; font-weight: 600; font-size: .875rem }
+.choices legend { margin: 0 0 .5rem; padding: 0; font-size: 1rem }
 .back { margin: 1.5rem 0 0 }
 .refusal { padding: .75rem 1rem; color: var(--alert); background: var(--alert-back); border-radius: .375rem }
 </style>`

@@ -13,7 +13,8 @@ import {
   maxAttempts,
   resendOf,
   resendWindow,
-  timelineOf
+  timelineOf,
+  waitsToRetry
 } from "../../src/console/pages/deliveries/timeline.ts"
 import { instant, localAgo, localInput, unixSeconds } from "../../src/console/pages/deliveries/times.ts"
 import { AttemptErrorCode } from "../../src/deliveries/Attempt.ts"
@@ -34,6 +35,10 @@ const attempt = (number: number, seconds: number, result: Partial<Attempt>): Att
   errorCode: null,
   ...result
 })
+
+/** So many attempts that failed. */
+const attempts = (count: number): ReadonlyArray<Attempt> =>
+  Array.from({ length: count }, (_, index) => attempt(index + 1, index, { errorCode: "timeout" }))
 
 const delivery = (changes: Partial<DeliveryDetail>): DeliveryDetail => ({
   id: "0199c0de-0000-7000-8000-000000000024",
@@ -92,8 +97,17 @@ describe("a delivery's line of time", () => {
   })
 
   it("tells an attempt that is under way from one whose worker died", () => {
-    const open = attempt(1, 0, { durationMs: null })
-    expect(timelineOf(delivery({ attempts: [open] })).at(-1)).toMatchObject({ outcome: "running" })
+    // An attempt is counted when it begins, and listed when it has ended
+    const first = delivery({ attemptCount: 1, nextAttemptAt: at(12) })
+    expect(timelineOf(first).at(-1)).toEqual({ kind: "running", number: 1 })
+    expect(waitsToRetry(first)).toBe(false)
+    const again = delivery({
+      attemptCount: 2,
+      lastErrorCode: "timeout",
+      attempts: [attempt(1, 0, { errorCode: "timeout" })]
+    })
+    expect(timelineOf(again).at(-1)).toEqual({ kind: "running", number: 2 })
+    expect(waitsToRetry(again)).toBe(true)
     const died = attempt(1, 0, { durationMs: null, errorCode: "interrupted" })
     const steps = timelineOf(
       delivery({ attemptCount: 1, lastErrorCode: "interrupted", nextAttemptAt: at(30), attempts: [died] })
@@ -107,7 +121,9 @@ describe("a delivery's line of time", () => {
 
   it("calls the attempt after a definitive failure a re-send, and that after a passing one not", () => {
     const waiting = (changes: Partial<DeliveryDetail>) =>
-      timelineOf(delivery({ attemptCount: 1, nextAttemptAt: at(5), ...changes })).at(-1)
+      timelineOf(
+        delivery({ attemptCount: 1, nextAttemptAt: at(5), attempts: attempts(changes.attemptCount ?? 1), ...changes })
+      ).at(-1)
     expect(waiting({ lastErrorCode: "http_error", lastHttpStatus: 400 })).toMatchObject({ manual: true })
     expect(waiting({ lastErrorCode: "redirect_refused", lastHttpStatus: 301 })).toMatchObject({ manual: true })
     expect(waiting({ lastErrorCode: "http_error", lastHttpStatus: 429 })).toMatchObject({ manual: false })
@@ -121,7 +137,13 @@ describe("a delivery's line of time", () => {
     for (const code of AttemptErrorCode.literals) {
       const last = code === "http_error" || code.startsWith("consumer_refused_") ? 400 : null
       const step = timelineOf(
-        delivery({ attemptCount: 1, nextAttemptAt: at(5), lastErrorCode: code, lastHttpStatus: last })
+        delivery({
+          attemptCount: 1,
+          nextAttemptAt: at(5),
+          lastErrorCode: code,
+          lastHttpStatus: last,
+          attempts: attempts(1)
+        })
       ).at(-1)
       const retried = policy.classify({ errorCode: code, httpStatus: last }) === "retry"
       expect([code, step]).toEqual([code, { kind: "next", at: at(5), number: 2, manual: !retried }])

@@ -57,7 +57,7 @@ export const sendTest = (endpointId: string, type: string) =>
     yield* eventually(
       "the test event's first attempt",
       Effect.map(get(`/deliveries/${id}`), (delivery) =>
-        delivery["attemptCount"] === 0 ? Option.none() : Option.some(delivery)
+        Array.isArray(delivery["attempts"]) && delivery["attempts"].length > 0 ? Option.some(delivery) : Option.none()
       ),
       limitMillis
     )

@@ -83,13 +83,7 @@ onSharedService("the console", (it) => {
           expect(refused.json["code"]).toBe("method_not_allowed")
         }
       }
-      for (const name of [
-        "main.js",
-        "%2e%2e/console.json",
-        "__proto__",
-        "",
-        `${"x".repeat(5000)}.js`
-      ]) {
+      for (const name of ["main.js", "%2e%2e/console.json", "__proto__", "", `${"x".repeat(5000)}.js`]) {
         const missing = yield* get(`/console/assets/${name}`)
         expect([name, missing.status]).toEqual([name, 404])
         expect(missing.json["code"]).toBe("resource_not_found")

@@ -7,7 +7,7 @@ const sentencesOf = (message: string): ReadonlyArray<string> => message.split(/(
 
 /** The message with fields named as the form names them. */
 export const inWords = (message: string, labels: Readonly<Record<string, string>>): string =>
-  message.replaceAll(/`([^`]*)`/g, (_, name: string) => labels[name] ?? name)
+  message.replaceAll(/`([^`]*)`/g, (_, name: string) => (Object.hasOwn(labels, name) ? (labels[name] ?? name) : name))
 
 /** Whether a refused field is the one of this name or a part of it. */
 export const concerns = (refused: string, name: string): boolean => refused === name || refused.startsWith(`${name}.`)

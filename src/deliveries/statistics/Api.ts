@@ -13,7 +13,7 @@ const UtcDay = Schema.String.annotations({ description: "A day in UTC", examples
 
 /** Payments of one kind. */
 const Payments = Schema.Struct({
-  count: count("How many"),
+  count: count("How many there were: each event counts once"),
   amount: Schema.String.annotations({
     description: "Their sum in the smallest currency unit: a decimal integer as text, since it may be over 2^53",
     examples: ["18000"]
@@ -51,9 +51,7 @@ export const EndpointDays = Schema.Struct({
 export const Statistics = Schema.Struct({
   from: UtcDay.annotations({ description: "The first day, in UTC" }),
   until: UtcDay.annotations({ description: "The last day, in UTC: the current one" }),
-  countedUntil: Schema.Date.annotations({
-    description: "What was stored before this is counted; at normal load less than a minute ago"
-  }),
+  countedUntil: Schema.Date,
   payments: Schema.Array(PaymentDay).annotations({
     description: "By day and currency, the oldest day first; without those that have none"
   }),

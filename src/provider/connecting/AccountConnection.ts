@@ -45,8 +45,8 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
   const accounts = yield* Accounts
   const admittance = yield* makeAdmittance
   const repo = yield* makeConnectingRepo
-  const onboarding = yield* makeOnboarding(publicUrl)
   const authorizations = yield* makeAuthorizations(publicUrl)
+  const onboarding = yield* makeOnboarding(publicUrl, authorizations.endPending)
 
   /** The account's status at the provider; if it can't be read there, as it was reported last. */
   const readStatus = Effect.fnUntraced(function* (tenant: Tenant, accountId: string) {
@@ -144,7 +144,7 @@ export class AccountConnection extends Context.Tag("connected-payments/provider/
       tenant: Tenant,
       author: Author,
       sessionId: string
-    ) => Effect.Effect<OnboardingUrl, Refused | AccountAlreadyConnected | AccountOauthUnavailable>
+    ) => Effect.Effect<OnboardingUrl, Refused | AccountAlreadyConnected | AccountOauthUnavailable | ProviderFailure>
     /** Finishes that, in the environment that it was begun for. The state works once. Audited if it links the account. */
     readonly finishAuthorization: (
       session: Session,
@@ -152,7 +152,7 @@ export class AccountConnection extends Context.Tag("connected-payments/provider/
     ) => Effect.Effect<FinishedAuthorization>
     /**
      * Disconnects the environment's account; at the provider, too, if its owner had granted access. If that fails, the
-     * account is disconnected here, and a repeat completes it. Owners only. Audited.
+     * account is disconnected here, and a repeat, or the next connection, completes it. Owners only. Audited.
      */
     readonly disconnect: (
       tenant: Tenant,

@@ -59,6 +59,30 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
   const urlOf = (environment: Environment, state: Redacted.Redacted) =>
     provider.authorizationUrl(environment, { state, redirectUrl: `${publicUrl}${connectingPaths.authorized}` })
 
+  /** Ends the platform's access at the provider; if it has ended already, that is as good. */
+  const end = Effect.fnUntraced(function* (tenant: Tenant, accountId: string) {
+    const account = { environment: tenant.environment, accountId }
+    yield* provider.endAuthorization(account).pipe(
+      Effect.catchAll((failure) =>
+        failure._tag === "AccountAccessRevoked"
+          ? Effect.void
+          : Effect.matchEffect(provider.retrieveAccount(account), {
+              onSuccess: () => Effect.fail(failure),
+              onFailure: (reading) => (reading._tag === "AccountAccessRevoked" ? Effect.void : Effect.fail(failure))
+            })
+      )
+    )
+    yield* accounts.accessEnded(tenant, accountId)
+  })
+
+  /** Completes a disconnection at the provider, before another account takes its place here. */
+  const endPending = Effect.fnUntraced(function* (tenant: Tenant) {
+    const accountId = yield* repo.accessToEnd(tenant)
+    if (Option.isSome(accountId)) {
+      yield* end(tenant, accountId.value)
+    }
+  }, orUnavailable)
+
   const start = Effect.fn("AccountConnection.startAuthorization")(function* (
     tenant: Tenant,
     author: Author,
@@ -76,6 +100,7 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
       })
     }
     yield* admittance.takeTurn(tenant)
+    yield* endPending(tenant)
     const expiresAt = yield* repo.authorize(tenant, sessionId, tokenHash(state))
     return { url: url.value, expiresAt }
   }, orUnavailable)
@@ -137,27 +162,12 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
     return { outcome, environment }
   })
 
-  /** Ends the platform's access at the provider; if it has ended already, that is as good. */
-  const end = Effect.fnUntraced(function* (tenant: Tenant, accountId: string) {
-    const account = { environment: tenant.environment, accountId }
-    yield* provider.endAuthorization(account).pipe(
-      Effect.catchAll((failure) =>
-        failure._tag === "AccountAccessRevoked"
-          ? Effect.void
-          : Effect.matchEffect(provider.retrieveAccount(account), {
-              onSuccess: () => Effect.fail(failure),
-              onFailure: (reading) => (reading._tag === "AccountAccessRevoked" ? Effect.void : Effect.fail(failure))
-            })
-      )
-    )
-    yield* accounts.accessEnded(tenant, accountId)
-  })
-
   return {
     /** Whether the platform is set up for it in this environment. */
     isPossible: (environment: Environment): boolean => Option.isSome(urlOf(environment, Redacted.make(""))),
     start,
     finish,
-    end
+    end,
+    endPending
   }
 })

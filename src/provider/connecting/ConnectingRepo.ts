@@ -56,6 +56,15 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         ([row]) => Option.fromNullable(row?.status)
       ),
 
+    /** The account that is disconnected here, while the platform's access has not yet ended at the provider. */
+    accessToEnd: (tenant: Tenant): Effect.Effect<Option.Option<string>, SqlError.SqlError> =>
+      Effect.map(
+        sql<{ accountId: string }>`
+          SELECT account_id AS "accountId" FROM payments.provider_accounts
+          WHERE ${ofTenant(tenant)} AND status = 'disconnected' AND ends_at_provider`,
+        ([row]) => Option.map(Option.fromNullable(row), ({ accountId }) => accountId)
+      ),
+
     dependents: (tenant: Tenant): Effect.Effect<Dependents, SqlError.SqlError> =>
       Effect.flatMap(
         sql<Dependents>`

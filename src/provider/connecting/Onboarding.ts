@@ -4,14 +4,15 @@ import {
   AccountAlreadyConnected,
   AccountOnboardingUnavailable,
   IdempotencyRequestInProgress,
-  ProviderUnavailable
+  ProviderUnavailable,
+  type ServiceUnavailable
 } from "../../errors/Errors.ts"
 import { makeAudit } from "../../kit/Audit.ts"
 import type { Author, Tenant } from "../../kit/Tenant.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
 import { Accounts } from "../Accounts.ts"
 import { Provider } from "../Provider.ts"
-import { isRefusal } from "../ProviderErrors.ts"
+import { isRefusal, type ProviderFailure } from "../ProviderErrors.ts"
 import { providerIdempotencyKey } from "../ProviderIdempotencyKey.ts"
 import { makeAdmittance } from "./Admittance.ts"
 import { makeConnectingRepo, type Onboarding } from "./ConnectingRepo.ts"
@@ -28,8 +29,15 @@ const connectingAtOnce = () =>
     message: "Another request is connecting an account for this organization; try again shortly."
   })
 
-/** The calls of onboarding. */
-export const makeOnboarding = Effect.fnUntraced(function* (publicUrl: string) {
+/**
+ * The calls of onboarding.
+ *
+ * @param endPending completes a disconnection at the provider, before another account takes its place
+ */
+export const makeOnboarding = Effect.fnUntraced(function* (
+  publicUrl: string,
+  endPending: (tenant: Tenant) => Effect.Effect<void, ProviderFailure | ServiceUnavailable>
+) {
   const sql = yield* SqlClient.SqlClient
   const provider = yield* Provider
   const accounts = yield* Accounts
@@ -131,6 +139,7 @@ export const makeOnboarding = Effect.fnUntraced(function* (publicUrl: string) {
   const start = Effect.fn("AccountConnection.startOnboarding")(function* (tenant: Tenant, author: Author) {
     yield* admittance.requireManagerNow(tenant, author)
     yield* admittance.takeTurn(tenant)
+    yield* endPending(tenant)
     const accountId = yield* ensureConnected(tenant, author)
     const link = yield* accounts.use(tenant, (account) => provider.createOnboardingUrl(account, pagesOf(tenant)))
     yield* audit({

@@ -230,6 +230,24 @@ onServiceWithMail({ roles: { api: true, worker: false } })("an existing account"
     })
   )
 
+  it.effect("loses that access at the latest when another one takes its place", () =>
+    Effect.gen(function* () {
+      const { emulator } = yield* TestService
+      for (const begin of [onboard, authorize]) {
+        const owner = yield* newOwner
+        yield* comeBack(yield* consent(urlIn(yield* authorize(owner)), {}), owner)
+        const accountId = String((yield* read(owner))["accountId"])
+        yield* emulator.addFault({ fault: "html_502", path: "/oauth/deauthorize", times: 1_000 })
+        yield* disconnect(owner, accountId)
+        const refused = yield* begin(owner).pipe(Effect.ensuring(emulator.clearFaults))
+        expectFailure(refused, { status: 502, code: "provider_unavailable" })
+        expect(yield* hasAccess(accountId)).toBe(true)
+        urlIn(yield* begin(owner))
+        expect(yield* hasAccess(accountId)).toBe(false)
+      }
+    })
+  )
+
   it.effect("that was disconnected is not taken over by onboarding: that creates a new account", () =>
     Effect.gen(function* () {
       const owner = yield* newOwner

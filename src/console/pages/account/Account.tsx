@@ -12,7 +12,7 @@ import { useUrlState } from "../../state/UrlState.ts"
 import { ConnectButtons, Disconnect } from "./Connect.tsx"
 import { Payouts } from "./Payouts.tsx"
 import { ReturnUrls } from "./ReturnUrls.tsx"
-import { type Connection, linkedInWords, statusWords, visitWords } from "./status.ts"
+import { type Connection, linkedInWords, statusWords, wordsOfVisit } from "./status.ts"
 
 const yesOrNo = (yes: boolean) => <Badge tone={yes ? "ok" : "warning"}>{yes ? "Yes" : "Not yet"}</Badge>
 
@@ -92,7 +92,7 @@ const Status = ({ connection }: { readonly connection: Connection }) => {
 /** What a visit to the provider that has just ended came to. */
 const Visit = () => {
   const [visit, change] = useUrlState("onboarding", "oauth")
-  const words = visitWords["onboarding"]?.[visit.onboarding] ?? visitWords["oauth"]?.[visit.oauth]
+  const words = wordsOfVisit("onboarding", visit.onboarding) ?? wordsOfVisit("oauth", visit.oauth)
   if (words === undefined) return null
   return (
     <div role="status">

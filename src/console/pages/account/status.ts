@@ -65,18 +65,21 @@ const linkedByWords = {
 export const linkedInWords = ({ linkedBy }: Connection): string | null =>
   linkedBy === null ? null : linkedByWords[linkedBy]
 
-/** What the address says about a visit to the provider that has just ended, by the query's parameter and its value. */
-export const visitWords: Readonly<
-  Record<
-    string,
-    Readonly<Record<string, { readonly tone: "ok" | "info" | "warning" | "problem"; readonly text: string }>>
-  >
-> = {
-  onboarding: {
+interface VisitWords {
+  readonly tone: "ok" | "info" | "warning" | "problem"
+  readonly text: string
+}
+
+/** By what the address says, which may be anything. */
+const words = (all: Readonly<Record<string, VisitWords>>): ReadonlyMap<string, VisitWords> =>
+  new Map(Object.entries(all))
+
+const visits: Readonly<Record<"onboarding" | "oauth", ReadonlyMap<string, VisitWords>>> = {
+  onboarding: words({
     returned: { tone: "info", text: "You are back from the provider. The status below is the current one." },
     expired: { tone: "warning", text: "That link had expired or was used already. Go on with a new one below." }
-  },
-  oauth: {
+  }),
+  oauth: words({
     connected: { tone: "ok", text: "The account is connected." },
     denied: { tone: "info", text: "The account's owner declined at the provider. Nothing was connected." },
     expired: {
@@ -92,5 +95,9 @@ export const visitWords: Readonly<
       text: "The account was not connected: it is of the wrong mode or scope, or you may no longer connect accounts."
     },
     failed: { tone: "problem", text: "The provider did not answer as it should. Nothing was connected: begin again." }
-  }
+  })
 }
+
+/** What the address says about a visit to the provider that has just ended; undefined for words that are none of them. */
+export const wordsOfVisit = (kind: "onboarding" | "oauth", ended: string): VisitWords | undefined =>
+  visits[kind].get(ended)

@@ -116,11 +116,18 @@ export default function AuditLog() {
         {(items) => (
           <Table
             caption="Recorded changes, newest first"
-            head={["When", "Who", "What", "Object", "Request"]}
+            head={["When, and in which request", "Who", "What", "Object"]}
             rows={items.map(({ action, at, author, environment: place, id, requestId, target }) => ({
               key: id,
               cells: [
-                <Time key="at" at={at} exact />,
+                <span key="at">
+                  <Time at={at} exact />
+                  {requestId === "" ? null : (
+                    <span class="audit-request">
+                      <Id value={requestId} />
+                    </span>
+                  )}
+                </span>,
                 authorName(author),
                 <span key="action" class="row">
                   {actionWords(action)}
@@ -128,8 +135,7 @@ export default function AuditLog() {
                 </span>,
                 <span key="target">
                   {targetWord(target.type)} <Id value={target.id} />
-                </span>,
-                requestId === "" ? <span class="quiet">–</span> : <Id key="request" value={requestId} />
+                </span>
               ]
             }))}
           />

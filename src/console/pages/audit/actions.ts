@@ -47,7 +47,8 @@ const words: Readonly<Record<string, string>> = {
   "receipt.replayed": "Handled a notification again"
 }
 
-export const actionWords = (action: string): string => words[action] ?? action
+export const actionWords = (action: string): string =>
+  Object.hasOwn(words, action) ? (words[action] ?? action) : action
 
 export const knownActions: ReadonlyArray<string> = Object.keys(words)
 

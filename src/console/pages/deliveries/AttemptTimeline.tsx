@@ -9,8 +9,7 @@ type AttemptStep = Extract<TimelineStep, { kind: "attempt" }>
 const outcomeWords = {
   delivered: "Delivered",
   failed: "Failed",
-  unknown: "Outcome unknown",
-  running: "Under way"
+  unknown: "Outcome unknown"
 } as const
 
 const AttemptPoint = ({ step }: { readonly step: AttemptStep }) => {
@@ -47,6 +46,14 @@ const OtherPoint = ({ step }: { readonly step: Exclude<TimelineStep, AttemptStep
           <p class="timeline-head">
             <b>Created</b>
             <Time at={step.at} exact />
+          </p>
+        </li>
+      )
+    case "running":
+      return (
+        <li class="timeline-step timeline-running">
+          <p class="timeline-head">
+            <b>Attempt {step.number} is under way</b>
           </p>
         </li>
       )

@@ -14,7 +14,7 @@ import { Countdown } from "./Countdown.tsx"
 import { DeliveryState } from "./DeliveryState.tsx"
 import { durationText } from "./durations.ts"
 import { Resend } from "./Resend.tsx"
-import { automaticAttempts, type DeliveryDetail, maxAttempts } from "./timeline.ts"
+import { automaticAttempts, type DeliveryDetail, maxAttempts, waitsToRetry } from "./timeline.ts"
 import { useDelivery } from "./useDelivery.ts"
 
 const Shown = ({ delivery }: { readonly delivery: DeliveryDetail }) => {
@@ -31,7 +31,7 @@ const Shown = ({ delivery }: { readonly delivery: DeliveryDetail }) => {
           <p>
             {meaning.meaning} {meaning.remedy}
           </p>
-          {delivery.state === "queued" && delivery.nextAttemptAt !== null ? (
+          {waitsToRetry(delivery) && delivery.nextAttemptAt !== null ? (
             <p>
               The next attempt is made <Countdown to={delivery.nextAttemptAt} />.
             </p>

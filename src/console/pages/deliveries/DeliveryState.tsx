@@ -1,5 +1,5 @@
 import { Badge } from "../../components/Badge.tsx"
-import type { Delivery } from "./timeline.ts"
+import { type Delivery, waitsToRetry } from "./timeline.ts"
 
 const words = {
   delivered: { tone: "ok", word: "Delivered" },
@@ -9,7 +9,7 @@ const words = {
 } as const
 
 /** A delivery's state. One that waits after an attempt that failed stands out among those that are merely new. */
-export const DeliveryState = ({ delivery }: { readonly delivery: Pick<Delivery, "state" | "attemptCount"> }) => {
-  const { tone, word } = words[delivery.state === "queued" && delivery.attemptCount > 0 ? "again" : delivery.state]
+export const DeliveryState = ({ delivery }: { readonly delivery: Delivery }) => {
+  const { tone, word } = words[waitsToRetry(delivery) ? "again" : delivery.state]
   return <Badge tone={tone}>{word}</Badge>
 }

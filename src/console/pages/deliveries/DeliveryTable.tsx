@@ -5,7 +5,7 @@ import { useWorkspace } from "../../state/Session.ts"
 import { resultText } from "./attemptErrors.ts"
 import { Countdown } from "./Countdown.tsx"
 import { DeliveryState } from "./DeliveryState.tsx"
-import type { Delivery } from "./timeline.ts"
+import { type Delivery, waitsToRetry } from "./timeline.ts"
 
 interface DeliveryTableProps {
   readonly caption: string
@@ -47,7 +47,7 @@ export const DeliveryTable = ({ caption, common, deliveries, destinations }: Del
           ...(common === "destination" ? [] : [nameOf(destinations, delivery.endpointId)]),
           <DeliveryState delivery={delivery} key="state" />,
           resultText(delivery.lastErrorCode, delivery.lastHttpStatus) ?? "—",
-          delivery.state === "queued" && delivery.nextAttemptAt !== null ? (
+          waitsToRetry(delivery) && delivery.nextAttemptAt !== null ? (
             <span key="attempts">
               {delivery.attemptCount}, next <Countdown to={delivery.nextAttemptAt} />
             </span>

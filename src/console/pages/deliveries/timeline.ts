@@ -15,22 +15,17 @@ export type TimelineStep =
       readonly attempt: Attempt
       /** From the end of the step before. */
       readonly waited: number
-      readonly outcome: "delivered" | "failed" | "unknown" | "running"
+      readonly outcome: "delivered" | "failed" | "unknown"
     }
+  | { readonly kind: "running"; readonly number: number }
   | { readonly kind: "next"; readonly at: string; readonly number: number; readonly manual: boolean }
   | { readonly kind: "ended"; readonly at: string; readonly state: "delivered" | "failed" }
 
 const millis = (at: string): number => Date.parse(at)
 
-const outcomeOf = (
-  { durationMs, errorCode, httpStatus }: Attempt,
-  isLast: boolean,
-  { state }: Delivery
-): Extract<TimelineStep, { kind: "attempt" }>["outcome"] => {
+const outcomeOf = ({ errorCode, httpStatus }: Attempt): Extract<TimelineStep, { kind: "attempt" }>["outcome"] => {
   if (errorCode !== null) return errorCode === "interrupted" ? "unknown" : "failed"
-  if (httpStatus !== null) return "delivered"
-  // Neither a status nor an error: under way, or its worker died
-  return isLast && state === "queued" && durationMs === null ? "running" : "unknown"
+  return httpStatus === null ? "unknown" : "delivered"
 }
 
 /** When an attempt ended; its start if that is not known. */
@@ -41,20 +36,21 @@ export const timelineOf = (delivery: DeliveryDetail): ReadonlyArray<TimelineStep
   const attempts = [...delivery.attempts].sort((a, b) => a.number - b.number)
   const steps: Array<TimelineStep> = [{ kind: "created", at: delivery.createdAt }]
   let before = millis(delivery.createdAt)
-  for (const [index, attempt] of attempts.entries()) {
+  for (const attempt of attempts) {
     steps.push({
       kind: "attempt",
       at: attempt.startedAt,
       attempt,
       waited: Math.max(0, millis(attempt.startedAt) - before),
-      outcome: outcomeOf(attempt, index === attempts.length - 1, delivery)
+      outcome: outcomeOf(attempt)
     })
     before = endOf(attempt)
   }
   if (delivery.state === "queued") {
-    const running = steps.at(-1)
-    const underWay = running?.kind === "attempt" && running.outcome === "running"
-    if (!underWay && delivery.nextAttemptAt !== null) {
+    if (delivery.attemptCount > attempts.length) {
+      // Counted when it begins, and listed when it has ended
+      steps.push({ kind: "running", number: delivery.attemptCount })
+    } else if (delivery.nextAttemptAt !== null) {
       const number = delivery.attemptCount + 1
       // Of six automatic attempts, all others are re-sends by somebody
       steps.push({ kind: "next", at: delivery.nextAttemptAt, number, manual: wasEnded(delivery) })
@@ -64,6 +60,10 @@ export const timelineOf = (delivery: DeliveryDetail): ReadonlyArray<TimelineStep
   }
   return steps
 }
+
+/** Whether a delivery waits after an attempt that failed, and is not merely new: its first attempt counts from its beginning. */
+export const waitsToRetry = ({ lastErrorCode, state }: Delivery): boolean =>
+  state === "queued" && lastErrorCode !== null
 
 /** How many attempts are made without anybody's doing (contract 9.3). */
 export const automaticAttempts = 6

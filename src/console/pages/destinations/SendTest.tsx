@@ -11,6 +11,7 @@ import { invalidate, useSubmit } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { AttemptTimeline } from "../deliveries/AttemptTimeline.tsx"
 import { DeliveryState } from "../deliveries/DeliveryState.tsx"
+import { waitsToRetry } from "../deliveries/timeline.ts"
 import { useDelivery } from "../deliveries/useDelivery.ts"
 import { isEventType } from "../events/eventTypes.ts"
 import type { Destination } from "./useDestinations.ts"
@@ -28,7 +29,7 @@ const OnItsWay = ({ id }: { readonly id: string }) => {
               <DeliveryState delivery={delivery} />{" "}
               {delivery.state === "delivered" ? "It arrived: the receiver answered 2xx." : null}
               {delivery.state === "failed" ? "It did not arrive. Mend the receiver, then re-send it." : null}
-              {delivery.state === "queued" && delivery.attemptCount === 0 ? "On its way…" : null}{" "}
+              {delivery.state === "queued" && !waitsToRetry(delivery) ? "On its way…" : null}{" "}
               <Link href={path(`/deliveries/${delivery.id}`)}>Open this delivery</Link>
             </p>
             <AttemptTimeline delivery={delivery} />
