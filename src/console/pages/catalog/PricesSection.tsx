@@ -92,7 +92,7 @@ const PriceCell = ({ price }: { readonly price: Price }) => {
       {trial === undefined ? null : <span class="quiet">, {trial}</span>}
       {nickname === undefined && key === undefined ? null : (
         <span class="price-name">
-          {nickname}
+          {nickname === undefined ? null : <span>{nickname}</span>}
           {key === undefined ? null : <code>{key}</code>}
         </span>
       )}
