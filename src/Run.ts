@@ -53,7 +53,7 @@ const service = Effect.gen(function* () {
       yield* Effect.logInfo(`Serving on ${completed.baseUrl}`)
     } else {
       yield* writeLocalFile(local.file, local.content)
-      yield* Effect.sync(() => process.stdout.write(welcome(local.content)))
+      yield* Effect.sync(() => process.stdout.write(welcome(local.content, settings)))
     }
     yield* Effect.onInterrupt(Effect.never, () => Effect.logInfo("Shutdown: begun"))
   }).pipe(Effect.provide(services), Effect.provide(storage))

@@ -12,6 +12,7 @@ import { Queue } from "./deliveries/sending/Queue.ts"
 import { observeQueue } from "./deliveries/sending/QueueMetrics.ts"
 import { Transport } from "./deliveries/sending/Transport.ts"
 import { workerLayer } from "./deliveries/sending/Worker.ts"
+import { DailyCounts, dailyCountsLayer } from "./deliveries/statistics/DailyCounts.ts"
 import { EventStreams } from "./deliveries/stream/EventStreams.ts"
 import { EventTriggers } from "./deliveries/stream/EventTriggers.ts"
 import { DnsResolver } from "./endpoints/DestinationUrl.ts"
@@ -34,6 +35,7 @@ import { Idempotency } from "./kit/Idempotency.ts"
 import { Mailer } from "./kit/Mailer.ts"
 import { RateLimits } from "./kit/RateLimit.ts"
 import { CheckoutPages } from "./provider/checkout-pages/CheckoutPages.ts"
+import { AccountConnection } from "./provider/connecting/AccountConnection.ts"
 import type { Provider } from "./provider/Provider.ts"
 import { ProviderTriggers } from "./provider/ProviderTriggers.ts"
 import { type ProviderServices, providerServicesLayer } from "./provider/Services.ts"
@@ -69,6 +71,7 @@ export interface ServiceOptions {
     | "trustedTraceParents"
     | "trustedOrigins"
     | "mode"
+    | "console"
     | "smtpUrl"
     | "mailFrom"
     | "receiptRetention"
@@ -100,10 +103,12 @@ export type Services =
   | Provider
   | ProviderServices
   | CheckoutPages
+  | AccountConnection
   | Images
   | Endpoints
   | SyntheticTests
   | Deliveries
+  | DailyCounts
   | Recoveries
   | EventStreams
   | EventTriggers
@@ -170,9 +175,11 @@ export const servicesWithProviderLayer = <E, R>(
       RateLimits.layer
     ]),
     CheckoutPages.layer({ publicUrl: options.publicUrl, plainHttp: mode === "local" }),
+    Layer.provide(AccountConnection.layer(options), RateLimits.layer),
     Endpoints.layer({ limit: endpointLimit, allowLocalDestinations, destinationNetworks }),
     SyntheticTests.layer,
     Deliveries.layer,
+    DailyCounts.layer,
     Recoveries.layer,
     EventStreams.layer(options.settings),
     Layer.provide(EventTriggers.layer, Idempotency.layer),
@@ -192,17 +199,19 @@ export const servicesWithProviderLayer = <E, R>(
  */
 export const apiLayer = (options: EmbeddedOptions) =>
   Layer.unwrapEffect(
-    Effect.map(
-      Effect.promise(() => Promise.all([import("./http/Http.ts"), import("./http/Server.ts")])),
-      ([{ httpLayer }, { serverLayer }]) =>
-        Layer.provideMerge(
-          httpLayer({
-            ...options.settings,
-            trustedOrigins: new Set([new URL(options.publicUrl).origin, ...options.settings.trustedOrigins])
-          }),
-          serverLayer({ ...options.settings, ...options.settings.http })
-        )
-    )
+    Effect.gen(function* () {
+      const [{ httpLayer }, { serverLayer }, { consoleUrlOf }] = yield* Effect.promise(() =>
+        Promise.all([import("./http/Http.ts"), import("./http/Server.ts"), import("./http/console/Source.ts")])
+      )
+      return Layer.provideMerge(
+        httpLayer({
+          ...options.settings,
+          consoleUrl: options.settings.console ? yield* consoleUrlOf(options.publicUrl) : null,
+          trustedOrigins: new Set([new URL(options.publicUrl).origin, ...options.settings.trustedOrigins])
+        }),
+        serverLayer({ ...options.settings, ...options.settings.http })
+      )
+    })
   )
 
 /** The settings that the worker needs. */
@@ -238,8 +247,8 @@ export const deliveryLayer = (options: { readonly settings: DeliverySettings }) 
 
 /**
  * The housekeeping of every process: removes ended sessions, sign-in tokens, idempotency keys after their 24 hours,
- * rate limits that are full again, deleted checkout pages, rotated signing secrets, and receipts, audit records, deliveries and payloads after
- * their retention.
+ * rate limits that are full again, deleted checkout pages, authorizations that were not finished, rotated signing
+ * secrets, daily counts, and receipts, audit records, deliveries and payloads after their retention.
  */
 export const serviceHousekeepingLayer: Layer.Layer<
   never,
@@ -251,8 +260,10 @@ export const serviceHousekeepingLayer: Layer.Layer<
   | Receipts
   | AuditRetention
   | CheckoutPages
+  | AccountConnection
   | Endpoints
   | Deliveries
+  | DailyCounts
   | Retention
 > = housekeepingLayer(
   "service",
@@ -265,8 +276,10 @@ export const serviceHousekeepingLayer: Layer.Layer<
       receipts: (yield* Receipts).clean,
       "audit records": (yield* AuditRetention).clean,
       "deleted checkout pages": (yield* CheckoutPages).clean,
+      "authorizations of accounts": (yield* AccountConnection).clean,
       "rotated secrets": (yield* Endpoints).clean,
       "bindings to ended secrets": (yield* Deliveries).rebind,
+      "daily counts": (yield* DailyCounts).clean,
       // Last, since it may take long
       deliveries: (yield* Retention).clean,
       "references of deliveries": (yield* Retention).checkReferences
@@ -278,6 +291,7 @@ export const serviceHousekeepingLayer: Layer.Layer<
 export const rolesLayer = (options: EmbeddedOptions) =>
   Layer.mergeAll(
     serviceHousekeepingLayer,
+    dailyCountsLayer,
     recoveriesLayer,
     eventReplaysLayer,
     warningsLayer,

@@ -12,6 +12,7 @@ export { Retention } from "./deliveries/api/Retention.ts"
 export { Queue } from "./deliveries/sending/Queue.ts"
 export { Transport } from "./deliveries/sending/Transport.ts"
 export { type WorkerOptions, workerLayer } from "./deliveries/sending/Worker.ts"
+export { DailyCounts } from "./deliveries/statistics/DailyCounts.ts"
 export {
   defaultSettings,
   type EmbeddedEvents,
@@ -45,6 +46,7 @@ export { Cipher } from "./kit/Cipher.ts"
 export { Mailer } from "./kit/Mailer.ts"
 export { Accounts } from "./provider/Accounts.ts"
 export { CheckoutPages } from "./provider/checkout-pages/CheckoutPages.ts"
+export { AccountConnection, type Connection } from "./provider/connecting/AccountConnection.ts"
 export type { VerifiedNotification } from "./provider/notifications/Port.ts"
 export { Provider } from "./provider/Provider.ts"
 export type { ConnectedAccount } from "./provider/ProviderCall.ts"

@@ -39,7 +39,7 @@ const readModule = (path: string): Module => {
 
 const modules: ReadonlyArray<Module> = readdirSync(root, { recursive: true, encoding: "utf8" })
   .map((path) => path.replaceAll("\\", "/"))
-  .filter((path) => path.endsWith(".ts"))
+  .filter((path) => /\.tsx?$/.test(path))
   .toSorted()
   .map(readModule)
 
@@ -75,7 +75,7 @@ const floors: ReadonlyArray<{ readonly name: string; readonly holds: { readonly 
   { name: "process", holds: /^(main|Run|index)\.ts$|^(cli|local|testing)\// }
 ]
 
-const standsApart = (path: string) => /^(emulator|webhooks)\//.test(path)
+const standsApart = (path: string) => /^(emulator|webhooks|console)\//.test(path)
 
 const floorOf = (path: string): number => floors.findIndex(({ holds }) => holds.test(path))
 
@@ -151,6 +151,32 @@ describe("the service's modules", () => {
     )
     expect(
       users.filter(({ imports }) => imports.some((edge) => edge.path.startsWith("webhooks/"))).map(({ path }) => path)
+    ).toEqual([])
+  })
+
+  it("of the console are for browsers: packages of its own, and of the service the types of the contract and the client alone", () => {
+    const own = modules
+      .filter(({ path }) => path.startsWith("console/"))
+      // Its imports are in the texts that it shows
+      .filter(({ path }) => path !== "console/pages/destinations/snippets.ts")
+    expect(own.length).toBeGreaterThan(0)
+    const values = own.flatMap(({ imports, path }) =>
+      imports
+        .filter((edge) => !edge.path.startsWith("console/"))
+        .filter((edge) => !edge.typeOnly || !/^(contract|client|events|identity)\//.test(edge.path))
+        .map((edge) => `${path} → ${edge.path}`)
+    )
+    expect(values).toEqual([])
+    const packages = own.flatMap(({ packages, path }) =>
+      packages
+        .filter((name) => !/^(preact(\/hooks)?|@preact\/signals|wouter-preact|d3-scale|d3-shape)$/.test(name))
+        .filter((name) => !(path === "console/api/Types.ts" && /^(effect|@effect\/platform)$/.test(name)))
+        .map((name) => `${path} → ${name}`)
+    )
+    expect(packages).toEqual([])
+    const users = modules.filter(({ path }) => !path.startsWith("console/"))
+    expect(
+      users.filter(({ imports }) => imports.some((edge) => edge.path.startsWith("console/"))).map(({ path }) => path)
     ).toEqual([])
   })
 

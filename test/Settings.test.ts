@@ -56,6 +56,7 @@ describe("settings", () => {
       port: 8080,
       roles: { api: true, worker: true },
       endpointLimit: 16,
+      console: true,
       eventStreamLimit: 100,
       rateLimitPerMinute: 600,
       trustedOrigins: [],

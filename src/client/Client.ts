@@ -30,7 +30,7 @@ type ApiTypes =
     : never
 
 /**
- * Groups that a key can't call or does not need: signing in, members, keys and return URLs, payers' pages, provider
+ * Groups that a key can't call or does not need: signing in, members, keys, return URLs and accounts, payers' pages, provider
  * notifications, health. The stream of events has a function of its own, `eventStream`.
  */
 const otherGroups = [
@@ -43,6 +43,8 @@ const otherGroups = [
   "invitation",
   "apiKeys",
   "returnUrls",
+  "accountConnection",
+  "accountPages",
   "currentKey",
   "payPages",
   "publicImages",

@@ -4,6 +4,7 @@ import { DeliveriesApi } from "../deliveries/api/Api.ts"
 import { EventReplaysApi } from "../deliveries/api/EventReplaysApi.ts"
 import { EventsApi } from "../deliveries/api/EventsApi.ts"
 import { RecoveriesApi } from "../deliveries/api/RecoveriesApi.ts"
+import { StatisticsApi } from "../deliveries/statistics/Api.ts"
 import { EventStreamApi } from "../deliveries/stream/Api.ts"
 import { EventTriggersApi } from "../deliveries/stream/TriggersApi.ts"
 import { EndpointsApi } from "../endpoints/Api.ts"
@@ -23,6 +24,8 @@ import { InboundApi } from "../inbound/Api.ts"
 import { BaseApi } from "../kit/BaseApi.ts"
 import { ProviderApi } from "../provider/Api.ts"
 import { PayPagesApi } from "../provider/checkout-pages/PayApi.ts"
+import { AccountConnectionApi } from "../provider/connecting/Api.ts"
+import { AccountPagesApi } from "../provider/connecting/PagesApi.ts"
 import { shapeDocument } from "./DocumentShape.ts"
 import { introduction } from "./Introduction.ts"
 import { documentOperations, type Operation, operationsOf } from "./Operations.ts"
@@ -52,6 +55,7 @@ class UndocumentedApi extends BaseApi.addHttpApi(ProviderApi)
   .add(EventTriggersApi)
   .add(EventsApi)
   .add(EventReplaysApi)
+  .add(StatisticsApi)
   .add(AuditApi)
   .add(SignInApi)
   .add(SessionApi)
@@ -61,6 +65,8 @@ class UndocumentedApi extends BaseApi.addHttpApi(ProviderApi)
   .add(InvitationApi)
   .add(KeysApi)
   .add(ReturnUrlsApi)
+  .add(AccountConnectionApi)
+  .add(AccountPagesApi)
   .add(CurrentKeyApi)
   .add(PayPagesApi)
   .add(PublicImagesApi)

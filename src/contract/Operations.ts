@@ -1,7 +1,7 @@
 import { HttpApi, type HttpApiEndpoint, type HttpApiGroup, type HttpMethod, OpenApi } from "@effect/platform"
 import { Array as Arr, Context, Option, Predicate } from "effect"
 import { publishedSchema } from "../bounds/PublishedSchema.ts"
-import { sessionCookie } from "../identity/Authentication.ts"
+import { sessionCookie, workspaceHeader } from "../identity/Authentication.ts"
 import { type Permission, RequiredPermission } from "../identity/keys/Permissions.ts"
 import { resourceOf, resourcePage } from "./ProviderResources.ts"
 
@@ -91,13 +91,13 @@ const securitySchemes = {
     type: "apiKey",
     in: "header",
     name: "x-api-key",
-    description: "An API key of the organization; for servers only"
+    description: "An API key of the organization and of one environment; for servers only"
   },
   session: {
     type: "apiKey",
     in: "cookie",
     name: sessionCookie,
-    description: "A signed-in person's session; changes also need a trusted Origin header"
+    description: `A signed-in person's session; changes also need a trusted Origin header. The header \`${workspaceHeader}\`, \`sandbox\` or \`production\`, names the environment of one request, in place of the selected workspace's`
   }
 }
 

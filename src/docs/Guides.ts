@@ -29,6 +29,7 @@ export const contents = [
       "agents"
     ]
   },
+  { reader: "Use it", names: ["console"] },
   { reader: "Embed it", names: ["embedding", "client"] },
   {
     reader: "Operate it",

@@ -5,18 +5,20 @@ import { HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
 import { hasEntityTag } from "../kit/EntityTag.ts"
 
+type Coding = "br" | "gzip" | "identity"
+
 /** A document that is the same for everybody and for the life of the process. */
 export interface PublishedDocument {
-  readonly body: string
+  readonly body: string | Buffer
   /** With its charset, e.g. `text/html; charset=utf-8`. */
   readonly contentType: string
   /** How long it may be cached. */
   readonly cacheControl: string
   /** Further headers of the answer. */
   readonly headers?: Readonly<Record<string, string>>
+  /** The body in the codings, if it was compressed beforehand. */
+  readonly compressed?: Readonly<Record<Exclude<Coding, "identity">, Buffer>>
 }
-
-type Coding = "br" | "gzip" | "identity"
 
 /**
  * Quick and good enough for text: a document is compressed once. Only documents without secrets are compressed:
@@ -50,6 +52,7 @@ const codingFor = (acceptEncoding: string): Coding => {
 export const publishedDocument = ({
   body,
   cacheControl,
+  compressed: beforehand,
   contentType,
   headers: further = {}
 }: PublishedDocument): Effect.Effect<
@@ -57,9 +60,16 @@ export const publishedDocument = ({
   never,
   HttpServerRequest.HttpServerRequest
 > => {
-  const bytes = Buffer.from(body)
+  const bytes = typeof body === "string" ? Buffer.from(body) : body
   const hash = createHash("sha256").update(bytes).digest("base64url")
-  const compressed = new Map<Coding, Promise<Buffer>>()
+  const compressed = new Map<Coding, Promise<Buffer>>(
+    beforehand === undefined
+      ? []
+      : [
+          ["br", Promise.resolve(beforehand.br)],
+          ["gzip", Promise.resolve(beforehand.gzip)]
+        ]
+  )
   const inCoding = (coding: Coding): Promise<Buffer> => {
     const made = compressed.get(coding) ?? compress[coding](bytes)
     compressed.set(coding, made)

@@ -1,5 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises"
 import { withAttemptTable } from "./AttemptReference.ts"
+import { consoleOperations, consoleOperationsPath } from "./ConsoleOperations.ts"
 import { withErrorTable } from "./ErrorReference.ts"
 import { withEventTable } from "./EventReference.ts"
 import { withOperationsTable } from "./OperationsTable.ts"
@@ -22,3 +23,6 @@ for (const [guide, withTable] of tables) {
 
 /** The consumer kit's types of `data`, which derive from the catalog of events. */
 await writeFile(new URL(`../${webhookTypesPath}`, import.meta.url), webhookTypes())
+
+/** Where the console finds each operation, without the contract's schemas. */
+await writeFile(new URL(`../${consoleOperationsPath}`, import.meta.url), consoleOperations())

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { maximumCharge } from "./Amounts.ts"
 import { discounted, fits, fullPrice } from "./Discounts.ts"
+import { money } from "./Money.ts"
 import { type ProviderError, refuse } from "./ProviderError.ts"
 import type { Coupon, LineItem, Order, Session, SessionDiscount } from "./Records.ts"
 import type { RequestContext } from "./Route.ts"
@@ -63,7 +64,10 @@ const chosenAmount = (item: LineItem, amount: number | undefined): Refusable<num
   return chosen >= minimum && chosen <= maximum
     ? Effect.succeed(chosen)
     : Effect.fail(
-        refuse({ param: "amount", message: `The amount must be between ${minimum} and ${maximum} ${item.currency}.` })
+        refuse({
+          param: "amount",
+          message: `The amount must be between ${money(minimum, item.currency)} and ${money(maximum, item.currency)}.`
+        })
       )
 }
 

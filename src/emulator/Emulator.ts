@@ -11,13 +11,15 @@ import {
   type RenewalRequest
 } from "./ControlActions.ts"
 import type { EmulatorError } from "./EmulatorError.ts"
-import { type Fault, type Faults, makeFaults } from "./Faults.ts"
+import { type Fault, type Faults, makeFaults, suffer } from "./Faults.ts"
 import { expireOverdue, hostedPage } from "./HostedPage.ts"
 import { errorReply, type HttpReply, type HttpRequest, segmentsOf } from "./Http.ts"
 import { forgetOldAnswers } from "./Idempotency.ts"
-import { platformAccountId } from "./Ids.ts"
+import { platformAccountId, platformApplicationId } from "./Ids.ts"
 import { linkPage } from "./LinkPage.ts"
 import { makeNotifier, type Notifier } from "./Notifier.ts"
+import { oauth } from "./Oauth.ts"
+import { accountLinkPage, accountSetupPage } from "./OnboardingPage.ts"
 import { internalError, type ProviderError, refuse } from "./ProviderError.ts"
 import type { Entry } from "./Records.ts"
 import { makeAccount } from "./resources/Accounts.ts"
@@ -52,6 +54,8 @@ export interface EmulatorOptions {
 export interface Emulator {
   /** Such as `http://127.0.0.1:12111`. */
   readonly url: string
+  /** The id of the platform's OAuth application, through which owners of existing accounts grant it access. */
+  readonly oauthClientId: string
   /**
    * Sets where the notifications of connected accounts go (an absolute http or https URL; any other is a defect). Until
    * then they wait. The URL is kept with the rest of the state.
@@ -108,11 +112,24 @@ const dispatcher = (service: Service, notifier: Notifier, faults: Faults) => {
   const control = makeControl(service, notifier, faults)
   const page = hostedPage(service)
   const link = linkPage(service)
+  const accountLink = accountLinkPage(service)
+  const accountSetup = accountSetupPage(service)
+  const authorization = oauth(service)
   return (request: HttpRequest): Effect.Effect<HttpReply, ProviderError | EmulatorError> => {
     const [first, second, third, ...rest] = segmentsOf(request.path) ?? []
+    const [fourth] = rest
     if (first === "_emulator") return control(request)
     if (first === "c" && second === "pay" && third !== undefined && rest.length === 0) return page(request, third)
     if (first === "b" && second !== undefined && third === undefined) return link(request, second)
+    if (first === "setup" && third !== undefined && fourth !== undefined && rest.length === 1) {
+      if (second === "s") return accountLink(request, third, fourth)
+      if (second === "e") return accountSetup(request, third, fourth)
+    }
+    if (first === "oauth" && second !== undefined && third === undefined) {
+      const answer = authorization(request, second)
+      const fault = second === "authorize" ? undefined : faults.take(request)
+      return fault === undefined ? answer : suffer(fault, answer)
+    }
     return first === "v1" ? api(request) : Effect.fail(isNone)
   }
 }
@@ -177,6 +194,7 @@ const start = Effect.fn("Emulator.start")(function* (options: EmulatorOptions) {
   )
   const emulator: Emulator = {
     url,
+    oauthClientId: platformApplicationId,
     setWebhookUrl: (target) => nameTarget(notifier, "snapshot", target),
     setThinWebhookUrl: (target) => nameTarget(notifier, "thin", target),
     ensureAccount: (id) => Effect.orDie(ensureAccount(service, id)),

@@ -7,11 +7,13 @@ import { parseForm } from "./Form.ts"
 import type { HttpReply, HttpRequest } from "./Http.ts"
 import { payLater } from "./LaterPayment.ts"
 import { closedLink } from "./LinkPage.ts"
-import { checkoutPage, messagePage } from "./PageHtml.ts"
+import { amountForm, amountIn, digitsOf } from "./Money.ts"
+import { checkoutPage } from "./PageHtml.ts"
+import { messagePage } from "./PageLayout.ts"
 import { htmlReply, messageReply, redirect } from "./PageReplies.ts"
 import * as Params from "./Params.ts"
 import { declinePayment, type Payer, pay } from "./Payment.ts"
-import type { ProviderError } from "./ProviderError.ts"
+import { type ProviderError, refuse } from "./ProviderError.ts"
 import type { PaymentLink, Session } from "./Records.ts"
 import { type RequestContext, requestContext } from "./Route.ts"
 import { expireSession, isOverdue } from "./resources/CheckoutSessions.ts"
@@ -22,6 +24,7 @@ import type { Transaction } from "./Store.ts"
 const submission = Schema.Struct({
   action: Params.oneOf("pay", "decline", "apply", "boleto", "pix"),
   amount: Params.optional(Params.integer(0, maximumAmount)),
+  amount_text: Params.optional(Params.matching(amountForm, "amount, such as 15.00")),
   email: Params.optional(Params.clearable(Params.matching(/^[^@\s]+@[^@\s]+$/, "email address", "email_invalid"))),
   fields: Params.optional(Params.byKey(255)),
   phone: Params.optional(Params.clearable(Params.matching(/^\+?[\d ()-]{5,20}$/, "phone number"))),
@@ -70,10 +73,16 @@ const currentSession = (context: RequestContext, sessionId: string): OpenCheckou
 }
 
 /** The page of an open session, with the promotion code that is applied. */
-const form = ({ objects }: RequestContext, status: number, { order, session }: OpenCheckout, refusal?: string) => {
+const form = (
+  { account, objects, platform }: RequestContext,
+  status: number,
+  { order, session }: OpenCheckout,
+  refusal?: string
+) => {
   const [discount] = session.discounts
   const code = discount === undefined ? undefined : objects.get("promotion_code", discount.promotion_code)
-  return htmlReply(status, checkoutPage(session, order, { code: code?.code ?? "", refusal }))
+  const shop = platform.objects.get("account", account)?.business_profile?.name ?? undefined
+  return htmlReply(status, checkoutPage(session, order, { code: code?.code ?? "", refusal, shop }))
 }
 
 const show = (context: RequestContext, checkout: OpenCheckout): HttpReply => {
@@ -87,19 +96,37 @@ const show = (context: RequestContext, checkout: OpenCheckout): HttpReply => {
   }
 }
 
-const payerOf = ({ amount, email, promotion_code, quantities }: Submission): Payer => ({
-  amount,
-  email: email ?? null,
-  promotionCode: promotion_code,
-  quantities: new Map(Object.entries(quantities ?? {}).map(([index, quantity]) => [Number(index), quantity]))
-})
+/** The amount that the payer has chosen, as a script sends it or as it was written on the page. */
+const chosenAmount = (
+  { amount, amount_text }: Submission,
+  currency: string
+): Effect.Effect<number | undefined, ProviderError> => {
+  if (amount !== undefined || amount_text === undefined) return Effect.succeed(amount)
+  const written = amountIn(amount_text, currency)
+  return written === undefined
+    ? Effect.fail(
+        refuse({ param: "amount_text", message: `Write the amount with at most ${digitsOf(currency)} decimals.` })
+      )
+    : Effect.succeed(written)
+}
+
+const payerOf = (submitted: Submission, currency: string): Effect.Effect<Payer, ProviderError> =>
+  Effect.map(chosenAmount(submitted, currency), (amount) => {
+    const { email, promotion_code, quantities } = submitted
+    return {
+      amount,
+      email: email ?? null,
+      promotionCode: promotion_code,
+      quantities: new Map(Object.entries(quantities ?? {}).map(([index, quantity]) => [Number(index), quantity]))
+    }
+  })
 
 const act = (
   context: RequestContext,
   checkout: OpenCheckout,
-  submitted: Submission
+  submitted: Submission,
+  payer: Payer
 ): Effect.Effect<HttpReply, ProviderError> => {
-  const payer = payerOf(submitted)
   switch (submitted.action) {
     case "apply":
       return Effect.map(withChoices(context, checkout, payer), (chosen) => form(context, 200, chosen))
@@ -134,7 +161,9 @@ const submit = (
     return Effect.succeed(submitted.action === "pay" ? afterwards(context, session) : show(context, checkout))
   }
   const link = linkOf(context, session)
-  return link !== undefined && !isOpen(link) ? Effect.succeed(closedLink(link)) : act(context, checkout, submitted)
+  return link !== undefined && !isOpen(link)
+    ? Effect.succeed(closedLink(link))
+    : Effect.flatMap(payerOf(submitted, session.currency), (payer) => act(context, checkout, submitted, payer))
 }
 
 /** Renders a session's page or does what its form asks for, within one transaction. */
@@ -156,7 +185,8 @@ const visit = (
 /**
  * The page that a payer opens. `GET /c/pay/<session id>` shows it, `POST` does what its buttons do: `action=pay`,
  * `action=decline`, `action=boleto` or `action=pix`, which complete an order that is paid later, or `action=apply`,
- * which only recalculates the price. Its form has `email`, `amount` if the payer chooses it, `promotion_code` if codes
+ * which only recalculates the price. Its form has `email`, `amount_text` (`15.00`) if the payer chooses the amount, in
+ * place of which a script may send `amount` in the smallest unit, `promotion_code` if codes
  * are allowed, `quantities[<index of the item>]` if they are adjustable, and `phone` and `fields[<key>]` if the session
  * asks for them.
  *

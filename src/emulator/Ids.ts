@@ -17,6 +17,7 @@ const randomText = (length: number): string => {
 
 /** The number of characters after each prefix, the same as in the provider's ids. */
 const lengths = {
+  ac_: 32,
   acct_: 16,
   ba_: 24,
   ch_: 24,
@@ -56,11 +57,17 @@ export const newId = (prefix: IdPrefix): string => prefix + randomText(lengths[p
 /** A new random code of eight capital letters or digits, like the provider's for coupons and promotion codes. */
 export const newCode = (): string => randomText(8).toUpperCase()
 
+/** A new random part of a URL that only its recipient knows. */
+export const newUrlToken = (): string => randomText(24)
+
 /** The client secret of a payment intent. */
 export const newClientSecret = (paymentIntent: string): string => `${paymentIntent}_secret_${randomText(25)}`
 
 /** Whether the text has the form of an account id: `acct_` and 16 letters or digits. */
 export const isAccountId = (text: string): boolean => /^acct_[A-Za-z0-9]{16}$/.test(text)
+
+/** The id of the platform's OAuth application, through which accounts grant it access. */
+export const platformApplicationId = "ca_EmulatorPlatform"
 
 /** The platform's own account: the same under every key and after every restart. */
 export const platformAccountId = "acct_EmulatorPlatform"

@@ -1,80 +1,7 @@
 import { canPayLater } from "./LaterPayment.ts"
+import { amountText, digitsOf, money } from "./Money.ts"
+import { type Html, html, nothing, page, refusalOf } from "./PageLayout.ts"
 import type { LineItem, Order, Session } from "./Records.ts"
-
-/** HTML that is safe to put into a page: only {@link html} creates it. */
-class Html {
-  readonly text: string
-  constructor(text: string) {
-    this.text = text
-  }
-}
-
-const escapes: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;"
-}
-
-const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => escapes[character] ?? "")
-
-/** Escapes every value except {@link Html} itself. */
-const html = (parts: TemplateStringsArray, ...values: ReadonlyArray<string | Html | ReadonlyArray<Html>>): Html =>
-  new Html(
-    parts
-      .map((part, index) => {
-        const value = values[index]
-        if (value === undefined) return part
-        if (typeof value === "string") return part + escaped(value)
-        return part + (value instanceof Html ? value.text : value.map(({ text }) => text).join(""))
-      })
-      .join("")
-  )
-
-const nothing = html``
-
-/** A readable amount: `R$ 5.00` for 500 brl. */
-export const money = (amount: number, currency: string): string => {
-  const format = new Intl.NumberFormat("en", { style: "currency", currency: currency.toUpperCase() })
-  return format.format(amount / 10 ** (format.resolvedOptions().maximumFractionDigits ?? 2))
-}
-
-const style = html`<style>
-body { font: 1rem/1.5 system-ui, sans-serif; max-width: 34rem; margin: 2rem auto; padding: 0 1rem; color: #1a1a1a; background: #fff }
-table { width: 100%; border-collapse: collapse; margin: 1rem 0 }
-th, td { text-align: left; padding: .5rem 0; border-bottom: 1px solid #767676 }
-th:last-child, td:last-child { text-align: right }
-label { display: block; margin: 1rem 0 }
-input, select { display: block; width: 100%; box-sizing: border-box; padding: .5rem; font: inherit }
-button { font: inherit; padding: .6rem 1.4rem; margin: 0 .5rem .5rem 0; cursor: pointer; border: 1px solid #767676; border-radius: .3rem; color: inherit; background: #fff }
-button[value=pay] { display: block; width: 100%; padding: .8rem; font-weight: 600; border-color: #4b32c3; color: #fff; background: #4b32c3 }
-fieldset { margin: 2rem 0 1rem; border: 1px dashed #6b4eff; padding: .5rem 1rem 1rem }
-legend { padding: 0 .4rem; font-weight: 600 }
-fieldset p { margin: 0 0 .5rem }
-.note { border-left: .3rem solid #6b4eff; padding: .2rem .8rem }
-.refusal { border-left: .3rem solid #b00020; padding: .2rem .8rem }
-</style>`
-
-const page = (title: string, content: Html): string =>
-  html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex">
-<title>${title}</title>
-${style}
-</head>
-<body>
-<main>
-<h1>${title}</h1>
-${content}
-<p class="note">This is the local provider emulator. No money moves.</p>
-</main>
-</body>
-</html>
-`.text
 
 const quantityCell = ({ adjustable_quantity: bounds, quantity }: LineItem, index: number): Html =>
   bounds === null
@@ -83,8 +10,21 @@ const quantityCell = ({ adjustable_quantity: bounds, quantity }: LineItem, index
         Math.max(1, bounds.minimum ?? 0)
       )}" max="${String(bounds.maximum ?? 999_999)}" value="${String(quantity)}">`
 
+const everyPeriod = ({ interval, interval_count }: NonNullable<LineItem["price"]["recurring"]>): string =>
+  interval_count === 1 ? `every ${interval}` : `every ${interval_count} ${interval}s`
+
+/** What one of an item costs if there are several, and what it costs again and again: also after days that are free. */
+const termsOf = ({ currency, price, quantity }: LineItem): string => {
+  const one = price.unit_amount === null ? undefined : money(price.unit_amount, currency)
+  const each = one !== undefined && quantity > 1 ? `${one} each` : undefined
+  if (price.recurring === null) return each ?? ""
+  const period = everyPeriod(price.recurring)
+  if (each !== undefined) return `${each}, ${period}`
+  return one === undefined ? period : `${one} ${period}`
+}
+
 const row = (item: LineItem, index: number): Html =>
-  html`<tr><td>${item.description ?? item.price.id}</td><td>${quantityCell(item, index)}</td><td>${money(item.amount_subtotal, item.currency)}</td></tr>
+  html`<tr><td>${item.description ?? item.price.id}<span class="terms">${termsOf(item)}</span></td><td>${quantityCell(item, index)}</td><td>${money(item.amount_subtotal, item.currency)}</td></tr>
 `
 
 const discountRow = ({ currency, total_details }: Session, code: string): Html => {
@@ -117,19 +57,31 @@ const applyButton = (session: Session, order: Order): Html =>
     : nothing
 
 const amountField = (session: Session, order: Order): Html => {
+  const { currency } = session
   const bounds = order.items[0]?.price.custom_unit_amount ?? null
   if (bounds === null) return nothing
   const minimum = bounds.minimum ?? 1
-  return html`<label>Amount you want to pay, in the smallest unit of ${session.currency}
-<input name="amount" type="number" inputmode="numeric" required min="${String(minimum)}"${
-    bounds.maximum === null ? nothing : html` max="${String(bounds.maximum)}"`
-  } value="${String(bounds.preset ?? minimum)}"></label>
+  const words = bounds.maximum === null ? "or more" : `to ${money(bounds.maximum, currency)}`
+  const [item] = order.items
+  const chosen =
+    item === undefined || item.amount_subtotal < minimum ? (bounds.preset ?? minimum) : item.amount_subtotal
+  return html`<label>Amount you want to pay (${currency.toUpperCase()})
+<input name="amount_text" inputmode="${digitsOf(currency) === 0 ? "numeric" : "decimal"}" autocomplete="off" required maxlength="16" value="${amountText(
+    chosen,
+    currency
+  )}" aria-describedby="amount-bounds"></label>
+<p class="quiet" id="amount-bounds">${money(minimum, currency)} ${words}</p>
 `
 }
 
 /** The label of the pay button; without an amount if the payer can still change it. */
 const payLabel = (session: Session, order: Order): string => {
-  if (isChangeable(session, order)) return "Pay"
+  if (isChangeable(session, order)) return session.mode === "subscription" ? "Subscribe" : "Pay"
+  if (session.mode === "subscription") {
+    return session.amount_total === 0
+      ? "Subscribe"
+      : `Subscribe and pay ${money(session.amount_total, session.currency)}`
+  }
   return session.amount_total === 0 ? "Complete the order" : `Pay ${money(session.amount_total, session.currency)}`
 }
 
@@ -184,10 +136,23 @@ ${amountField(session, order)}${codeField(session, code)}${collectedFields(sessi
 <input name="email" type="email" autocomplete="email" value="${session.customer_email ?? ""}"></label>
 <button name="action" value="pay">${payLabel(session, order)}</button>
 ${laterButtons(session)}${applyButton(session, order)}${testChoices(session)}</form>
-${session.cancel_url === null ? nothing : html`<p><a href="${session.cancel_url}" rel="noreferrer">Back to the shop</a></p>`}`
+${session.cancel_url === null ? nothing : html`<p class="back"><a href="${session.cancel_url}" rel="noreferrer">Back to the shop</a></p>`}`
+
+/** What a subscription costs after today; nothing for a sale. */
+const afterwards = (session: Session, { items, subscriptionData }: Order): Html => {
+  if (session.mode !== "subscription") return nothing
+  const days = subscriptionData.trialPeriodDays
+  const [first] = items.flatMap(({ price }) => (price.recurring === null ? [] : [price.recurring]))
+  const trial = days === null ? "" : `${days === 1 ? "The first day is" : `The first ${days} days are`} free. `
+  const period = first === undefined ? "" : `It renews ${everyPeriod(first)} until you cancel.`
+  return html`<p class="quiet">${trial}${period}</p>
+`
+}
 
 /** What the page shows besides the order itself. */
 export interface PageState {
+  /** The name of the shop, if its owner has said it. */
+  readonly shop: string | undefined
   /** The promotion code that is applied; "" for none. */
   readonly code: string
   /** Why the last submission was refused. */
@@ -195,11 +160,11 @@ export interface PageState {
 }
 
 /** The page of an open session: what is sold, the total, and the forms to pay or to let the card be declined. */
-export const checkoutPage = (session: Session, order: Order, { code, refusal }: PageState): string =>
+export const checkoutPage = (session: Session, order: Order, { code, refusal, shop }: PageState): string =>
   page(
-    "Checkout",
-    html`${refusal === undefined ? nothing : html`<p class="refusal" role="alert">${refusal}</p>`}
-<table>
+    shop === undefined ? "Checkout" : `Pay ${shop}`,
+    html`${refusalOf(refusal)}<p class="total">${money(session.amount_total, session.currency)}</p>
+${afterwards(session, order)}<table>
 <thead><tr><th scope="col">Item</th><th scope="col">Quantity</th><th scope="col">Amount</th></tr></thead>
 <tbody>
 ${order.items.map(row)}</tbody>
@@ -209,7 +174,3 @@ ${discountRow(session, code)}<tr><th scope="row" colspan="2">Total</th><td>${mon
 </table>
 ${forms(session, order, code)}`
   )
-
-/** A page that only shows a message. */
-export const messagePage = (title: string, message: string): string =>
-  page(title, html`<p role="status">${message}</p>`)

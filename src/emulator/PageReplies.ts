@@ -1,5 +1,5 @@
 import type { HttpReply } from "./Http.ts"
-import { messagePage } from "./PageHtml.ts"
+import { messagePage } from "./PageLayout.ts"
 
 /**
  * A page without scripts and foreign content. Form targets are not restricted: after a payment, one redirects to the

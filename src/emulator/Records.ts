@@ -224,6 +224,36 @@ export interface Connection {
   readonly revoked: boolean
 }
 
+/** A link to an account's onboarding, by the random part of its URL: it leads there once, before it expires. */
+export interface AccountLink {
+  readonly id: string
+  readonly account: string
+  /** Unix seconds. */
+  readonly expires: number
+  readonly returnUrl: string
+  readonly refreshUrl: string
+  readonly opened: boolean
+}
+
+/** A visit to an account's onboarding, by the random part of its page's URL; it ends when the owner leaves. */
+export interface OnboardingVisit {
+  readonly id: string
+  readonly account: string
+  readonly returnUrl: string
+  /** Unix seconds. */
+  readonly created: number
+}
+
+/** An authorization by an account's owner, by its code. */
+export interface Authorization {
+  readonly code: string
+  readonly account: string
+  readonly scope: "read_only" | "read_write"
+  /** Unix seconds. */
+  readonly expires: number
+  readonly redeemed: boolean
+}
+
 /** The balance transactions that a payout pays out, including its own. */
 export interface PayoutContents {
   readonly payout: string
@@ -252,6 +282,9 @@ export interface Records {
   readonly payout: Payout
   readonly payout_contents: PayoutContents
   readonly connection: Connection
+  readonly account_link: AccountLink
+  readonly onboarding_visit: OnboardingVisit
+  readonly authorization: Authorization
   readonly event: Event
   readonly thin_event: ThinEvent
   readonly delivery: Delivery
@@ -285,6 +318,9 @@ export const emptyCollections = <Absent = never>(): Collections<Absent> => ({
   payout: new Map(),
   payout_contents: new Map(),
   connection: new Map(),
+  account_link: new Map(),
+  onboarding_visit: new Map(),
+  authorization: new Map(),
   event: new Map(),
   thin_event: new Map(),
   delivery: new Map(),

@@ -4,6 +4,7 @@ import type { Scoped } from "./Store.ts"
 /** The kind of object in an answer, which decides what can be expanded. */
 export type Shape =
   | "account"
+  | "account_link"
   | "application"
   | "balance"
   | "balance_settings"
@@ -69,6 +70,7 @@ const soldItems = (path: string): Field => ({
 /** The fields of each shape that can be expanded or that hold objects. */
 export const fieldsOf: { readonly [S in Shape]: Fields } = {
   account: {},
+  account_link: {},
   application: {},
   balance: {},
   balance_settings: {},

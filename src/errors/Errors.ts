@@ -46,6 +46,9 @@ import {
   ValidationFailed
 } from "./Requests.ts"
 import {
+  AccountAlreadyConnected,
+  AccountOauthUnavailable,
+  AccountOnboardingUnavailable,
   ApiKeyLimitReached,
   CheckoutPageLimitReached,
   DeliveryNotFailed,
@@ -88,6 +91,9 @@ export const documentedErrors: ReadonlyArray<DocumentedErrorClass> = [
   MethodNotAllowed,
   OrganizationAlreadyExists,
   ProviderAccountNotConnected,
+  AccountAlreadyConnected,
+  AccountOnboardingUnavailable,
+  AccountOauthUnavailable,
   IdempotencyKeyReused,
   IdempotencyRequestInProgress,
   EndpointLimitReached,

@@ -39,7 +39,40 @@ export class ProviderAccountNotConnected extends documented("ProviderAccountNotC
   settles: "refused",
   message: "This organization has no connected provider account in this environment, or it was disconnected.",
   why: "No provider account is linked in this environment, or its access was revoked.",
-  remedy: "Ask the operator to link the account again. Waiting does not help."
+  remedy:
+    "An owner or admin connects one with `POST /identity/account/onboarding`, or the operator links one. Waiting does not help."
+}) {}
+
+/** The account, or the workspace, is connected already. */
+export class AccountAlreadyConnected extends documented("AccountAlreadyConnected", {
+  status: 409,
+  code: "account_taken",
+  settles: "refused",
+  message: "Another account is connected in this environment; disconnect it first.",
+  why: "Another account is connected in this environment, or the account is linked to another organization; the message says which.",
+  remedy:
+    "Disconnect the other account first. An account of another organization is disconnected there, and unlinked by the operator."
+}) {}
+
+/** The connected account is its owner's own: the platform can't open its onboarding. */
+export class AccountOnboardingUnavailable extends documented("AccountOnboardingUnavailable", {
+  status: 409,
+  code: "account_onboarding_unavailable",
+  settles: "refused",
+  message: "The connected account was not created here; its owner supplies what is due in the provider's dashboard.",
+  why: "The connected account existed before and was connected with its owner's consent, so the platform can't open its onboarding.",
+  remedy: "Supply what is due in the provider's own dashboard."
+}) {}
+
+/** The platform is not set up to connect existing accounts in this environment. */
+export class AccountOauthUnavailable extends documented("AccountOauthUnavailable", {
+  status: 409,
+  code: "account_oauth_unavailable",
+  settles: "refused",
+  message: "Existing accounts can't be connected in this environment; create a new one by onboarding.",
+  why: "The operator has not set up the provider's OAuth for this environment.",
+  remedy:
+    "Use `POST /identity/account/onboarding`. Operators set `PROVIDER_SANDBOX_OAUTH_CLIENT_ID` or `PROVIDER_PRODUCTION_OAUTH_CLIENT_ID`."
 }) {}
 
 /** The same idempotency key with another operation or other parameters. */

@@ -1,4 +1,5 @@
 import { type HttpServerRequest, HttpServerResponse } from "@effect/platform"
+import { workspaceHeader } from "../identity/Authentication.ts"
 
 /**
  * CORS (<https://fetch.spec.whatwg.org/#http-cors-protocol>): lets pages of exactly the origins that the operator
@@ -14,7 +15,7 @@ const shared = /^\/(?:v2|identity)\//
  * Headers that a page may send beyond the standard ones: the body's type, and those that operations and traces read.
  * Not `x-api-key`: keys are for servers only (contract 2.1).
  */
-const requestHeaders = ["content-type", "idempotency-key", "traceparent", "x-request-id"]
+const requestHeaders = ["content-type", "idempotency-key", workspaceHeader, "traceparent", "x-request-id"]
 
 /** Headers of an answer that a page may read, beyond the standard ones. */
 const responseHeaders = [

@@ -49,6 +49,7 @@ import { LogLines } from "../telemetry/LogLines.ts"
 import { Metrics } from "../telemetry/Metrics.ts"
 import { annotateSpan, RequestFacts } from "../telemetry/Spans.ts"
 import { makeCrossOrigin } from "./CrossOrigin.ts"
+import { consolePath, isConsolePath } from "./console/Paths.ts"
 import { frontPagePath } from "./FrontPage.ts"
 import { requestTelemetry } from "./RequestSpan.ts"
 
@@ -363,6 +364,7 @@ const plainRoutes: ReadonlySet<string> = new Set([
 /** The route of a request, for the names of spans: the operation's path as declared, or the page's path. */
 const routeOf = (request: HttpServerRequest.HttpServerRequest): string | undefined => {
   const path = pathOf(request.url)
+  if (isConsolePath(path)) return consolePath
   return plainRoutes.has(path) ? path : operationsAt(path)[0]?.operation.path
 }
 

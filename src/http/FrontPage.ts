@@ -2,6 +2,7 @@ import { createHash } from "node:crypto"
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { errorReferencePath } from "../kit/ErrorLink.ts"
 import { mcpPath } from "../mcp/RpcError.ts"
+import { consolePath } from "./console/Paths.ts"
 
 /** The path of the page that people see if they open the service's address in a browser. */
 export const frontPagePath = "/"
@@ -12,7 +13,13 @@ const style =
 /** A relative link, since a proxy may serve the service below a path. */
 const relative = (path: string): string => path.slice(1)
 
-const page = `<!doctype html>
+const byConsole = `<dd>Open <a href="${relative(consolePath)}">the console</a> and type your e-mail address: there is no password, and the mail that
+you get has a link, which works for 15 minutes, once.</dd>`
+
+const byRequest = `<dd>There is no password: <code>POST /identity/sign-in-links</code> with your e-mail address, and open the link in the mail
+that you get. It works for 15 minutes, once.</dd>`
+
+const pageWith = (signIn: string): string => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -31,8 +38,7 @@ talk to it with an API key.</p>
 <dd><a href="docs">The guides</a>, <a href="docs/reference">the operations</a>,
 <a href="${relative(errorReferencePath)}">the errors</a>, and <a href="openapi.json">the OpenAPI document</a>. Agents find their tools at <code>${mcpPath}</code>.</dd>
 <dt>Sign in</dt>
-<dd>There is no password: <code>POST /identity/sign-in-links</code> with your e-mail address, and open the link in the mail
-that you get. It works for 15 minutes, once.</dd>
+${signIn}
 <dt>Pay for something</dt>
 <dd>Not here: go back to the shop, or open the link that it sent you.</dd>
 </dl>
@@ -43,18 +49,23 @@ that you get. It works for 15 minutes, once.</dd>
 
 const policy = `default-src 'none'; style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
 
-/** Serves the page: what this is and where to go next. It is static, without scripts. */
-export const frontPage = HttpApiBuilder.Router.use((router) =>
-  router.get(
-    frontPagePath,
-    HttpServerResponse.raw(page, {
-      headers: {
-        "content-type": "text/html; charset=utf-8",
-        "content-security-policy": policy,
-        "cache-control": "public, max-age=3600",
-        "referrer-policy": "no-referrer",
-        "x-content-type-options": "nosniff"
-      }
-    })
+/**
+ * Serves the page: what this is and where to go next. It is static, without scripts.
+ *
+ * @param consoleUrl the URL of the console; null if none is served
+ */
+export const frontPage = ({ consoleUrl = null }: { readonly consoleUrl?: string | null }) =>
+  HttpApiBuilder.Router.use((router) =>
+    router.get(
+      frontPagePath,
+      HttpServerResponse.raw(pageWith(consoleUrl === null ? byRequest : byConsole), {
+        headers: {
+          "content-type": "text/html; charset=utf-8",
+          "content-security-policy": policy,
+          "cache-control": "public, max-age=3600",
+          "referrer-policy": "no-referrer",
+          "x-content-type-options": "nosniff"
+        }
+      })
+    )
   )
-)

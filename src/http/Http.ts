@@ -15,6 +15,7 @@ import { eventReplaysHttp } from "../deliveries/api/EventReplaysHttp.ts"
 import { eventsHttp } from "../deliveries/api/EventsHttp.ts"
 import { deliveriesHttp } from "../deliveries/api/Http.ts"
 import { recoveriesHttp } from "../deliveries/api/RecoveriesHttp.ts"
+import { statisticsHttp } from "../deliveries/statistics/Http.ts"
 import { eventStreamHttp } from "../deliveries/stream/Http.ts"
 import { eventTriggersHttp } from "../deliveries/stream/TriggersHttp.ts"
 import { documentPages } from "../docs/ApiReference.ts"
@@ -44,9 +45,12 @@ import { inboundHttp } from "../inbound/Http.ts"
 import { Stopping } from "../kit/Stopping.ts"
 import { mcpHttp } from "../mcp/Http.ts"
 import { type PayPagesOptions, payPagesHttp } from "../provider/checkout-pages/PayHttp.ts"
+import { accountConnectionHttp } from "../provider/connecting/Http.ts"
+import { type AccountPagesOptions, accountPagesHttp } from "../provider/connecting/PagesHttp.ts"
 import { providerHttp } from "../provider/Http.ts"
 import { makeReadiness } from "../storage/Readiness.ts"
 import { checkoutReturnPages } from "./CheckoutPages.ts"
+import { consolePages } from "./console/Console.ts"
 import { type EdgeOptions, edge } from "./Edge.ts"
 import { frontPage } from "./FrontPage.ts"
 import { servingUntraced } from "./RequestSpan.ts"
@@ -77,7 +81,8 @@ const withBody: ReadonlySet<string> = new Set(
 export type HttpOptions = Omit<AuthenticationOptions, "permissionOf" | "takesBody"> &
   AdmissionOptions &
   EdgeOptions &
-  PayPagesOptions & { readonly http: ImageBounds }
+  PayPagesOptions &
+  AccountPagesOptions & { readonly http: ImageBounds }
 
 const groups = (options: HttpOptions) => {
   const authentication = {
@@ -97,6 +102,7 @@ const groups = (options: HttpOptions) => {
     eventTriggersHttp,
     eventsHttp,
     eventReplaysHttp,
+    statisticsHttp,
     auditHttp,
     signInHttp(options),
     sessionHttp,
@@ -106,6 +112,8 @@ const groups = (options: HttpOptions) => {
     invitationHttp(options),
     keysHttp,
     returnUrlsHttp,
+    accountConnectionHttp,
+    accountPagesHttp(options),
     currentKeyHttp,
     inboundHttp,
     healthHttp
@@ -144,13 +152,15 @@ type RequestContext = HttpServer.HttpServer | HttpRouter.HttpRouter.DefaultServi
 
 /**
  * Serves the whole HTTP surface on the `HttpServer` in its context: the API, the inbound entries, `/openapi.json`, the
- * guides at `/docs`, the event schemas, health, checkout pages at `/pay`, the page at `/` and the pages that payers return to.
+ * guides at `/docs`, the event schemas, health, checkout pages at `/pay`, the console, the page at `/` and the pages that
+ * payers return to.
  */
 export const httpLayer = (options: HttpOptions) =>
   served.pipe(
     Layer.provide(documentPages),
     Layer.provide(checkoutReturnPages),
-    Layer.provide(frontPage),
+    Layer.provide(frontPage(options)),
+    Layer.provide(consolePages(options)),
     Layer.provide(mcpHttp(options)),
     Layer.provide(eventSchemaPages),
     Layer.provide(guidePages),

@@ -19,8 +19,8 @@ import type { Session } from "./sign-in/Sessions.ts"
 
 /**
  * Authentication and authorization (contract 2): the API key in `x-api-key`, or else the session in the cookie; its
- * rate limit; the organization in the path; the workspace and the `Origin` of a session; the operation's permission; in
- * this order. Provides the `Principal`. Declared on a group; implemented by `authenticationLayer`.
+ * rate limit; the workspace that the request names; the organization in the path; a session's access to the workspace, and
+ * its `Origin`; the operation's permission. Provides the `Principal`. Declared on a group; implemented by `authenticationLayer`.
  */
 export class Authentication extends HttpApiMiddleware.Tag<Authentication>()(
   "connected-payments/identity/Authentication",
@@ -45,7 +45,10 @@ export class Authentication extends HttpApiMiddleware.Tag<Authentication>()(
 /** Name of the cookie that carries a session's token: HttpOnly, Secure, SameSite=Lax. */
 export const sessionCookie = "svc_session"
 
-/** The signed-in person of a request. */
+/** Name of the header by which a request names its environment, in place of the selected workspace's. */
+export const workspaceHeader = "service-workspace"
+
+/** The signed-in person of a request, in the workspace that it names or else in the selected one. */
 export class CurrentSession extends Context.Tag("connected-payments/identity/CurrentSession")<
   CurrentSession,
   Session
@@ -64,6 +67,7 @@ export class SessionAuthentication extends HttpApiMiddleware.Tag<SessionAuthenti
       errorSchema(SessionInvalid),
       errorSchema(OriginNotTrusted),
       errorSchema(RateLimitExceeded),
+      errorSchema(ValidationFailed),
       errorSchema(ServiceUnavailable)
     )
   }
@@ -81,6 +85,7 @@ export class KeyAuthentication extends HttpApiMiddleware.Tag<KeyAuthentication>(
       errorSchema(AuthenticationRequired),
       errorSchema(ApiKeyInvalid),
       errorSchema(RateLimitExceeded),
+      errorSchema(ValidationFailed),
       errorSchema(ServiceUnavailable)
     )
   }

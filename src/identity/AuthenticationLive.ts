@@ -20,6 +20,7 @@ import type { TokensToTake } from "./keys/CredentialLimits.ts"
 import { Keys, keyHash, maxKeyLength } from "./keys/Keys.ts"
 import type { Permission } from "./keys/Permissions.ts"
 import type { PrincipalShape } from "./Principal.ts"
+import { inRequestedWorkspace, requireWorkspaceOfKey } from "./RequestedWorkspace.ts"
 import { setSessionCookie } from "./sign-in/SessionCookie.ts"
 import { isToken, Sessions, tokenHash } from "./sign-in/Sessions.ts"
 
@@ -72,7 +73,7 @@ const makeUseRecorder = Effect.gen(function* () {
 })
 
 /** The session of a request's cookie, within its rate limit; the cookie is renewed when the session is extended. */
-const makeSessionAdmission = Effect.gen(function* () {
+export const makeSessionAdmission = Effect.gen(function* () {
   const sessions = yield* Sessions
   const { admit, policies, refuse } = yield* Admissions
   const invalid = () => new SessionInvalid()
@@ -125,10 +126,10 @@ const makeAuthentication = Effect.fnUntraced(function* (options: AuthenticationO
   const admitKey = yield* makeKeyAdmission
   const admitSession = yield* makeSessionAdmission
 
-  const byKey = (key: string) => Effect.tap(admitKey(key), checkOrganization)
+  const byKey = (key: string) => admitKey(key).pipe(Effect.tap(checkOrganization), Effect.tap(requireWorkspaceOfKey))
 
   const bySession = Effect.fnUntraced(function* (token: string) {
-    const session = yield* admitSession(token)
+    const session = yield* Effect.flatMap(admitSession(token), inRequestedWorkspace)
     const principal = yield* principalOf(session)
     yield* checkOrganization(principal)
     yield* requireWorkspace(session)
@@ -180,7 +181,7 @@ export const keyAuthenticationLayer = (
         if (key === "") {
           return yield* new AuthenticationRequired({ message: "Send an API key in the x-api-key header." })
         }
-        const principal = yield* admitKey(key)
+        const principal = yield* Effect.tap(admitKey(key), requireWorkspaceOfKey)
         yield* refuseUnreadBody(options)
         return principal
       })
@@ -212,7 +213,8 @@ export const sessionAuthenticationLayer = (
         if (token === "") {
           return yield* new AuthenticationRequired({ message: "Sign in first." })
         }
-        const session = yield* admitSession(token)
+        // Access is checked by the operations that depend on the workspace: nobody is kept from signing out
+        const session = yield* Effect.flatMap(admitSession(token), inRequestedWorkspace)
         yield* requireTrustedOrigin(options.trustedOrigins)
         yield* refuseUnreadBody(options)
         return session

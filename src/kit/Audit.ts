@@ -19,6 +19,7 @@ export type AuditAction =
   | "api_key.created"
   | "api_key.revoked"
   | "return_urls.updated"
+  | "account.onboarding_started"
   | "account.linked"
   | "account.unlinked"
   | "account.disconnected"

@@ -144,6 +144,9 @@ const integerFromQuery = (minimum: number, maximum: number, description: string,
     )
   )
 
+/** How many days statistics show: 1 to 90, default 30. */
+export const DaysFromQuery = integerFromQuery(1, 90, "How many UTC days, today included: 1 to 90, default 30")
+
 /** `limit` of lists: 1 to 100, default 10. */
 const Limit = integerFromQuery(1, 100, "How many items to return: 1 to 100, default 10")
 

@@ -137,6 +137,18 @@ const createDataDirectory = (directory: string) =>
     catch: (cause) => new LocalDefaultsFailed({ message: `The data directory ${directory} can't be created`, cause })
   })
 
+/** The OAuth applications that are set; the emulator has one of its own. */
+const oauthClientIds = (
+  { productionOauthClientId, sandboxOauthClientId }: SettingsShape["provider"],
+  emulator: Option.Option<Emulator>
+) => {
+  const sandbox = Option.orElse(sandboxOauthClientId, () => Option.map(emulator, ({ oauthClientId }) => oauthClientId))
+  return {
+    ...(Option.isSome(sandbox) ? { sandbox: sandbox.value } : {}),
+    ...(Option.isSome(productionOauthClientId) ? { production: productionOauthClientId.value } : {})
+  }
+}
+
 /** Completes the settings; what this starts ends with the scope. */
 export const completeSettings = (
   settings: SettingsShape
@@ -196,6 +208,7 @@ export const completeSettings = (
           concurrencyPerAccount: settings.provider.concurrencyPerAccount,
           sandbox: Option.orElse(settings.provider.sandbox, () => emulated),
           production: settings.provider.production,
+          oauthClientIds: oauthClientIds(settings.provider, emulator),
           apiUrl: Option.orElse(
             Option.map(emulator, ({ url }) => new URL(url)),
             () => settings.provider.apiUrl

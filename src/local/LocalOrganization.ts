@@ -166,7 +166,7 @@ export const writeLocalFile = Effect.fnUntraced(function* (file: string, content
 })
 
 /** The text that a person reads at the start; its commands can be pasted, all at once or one by one. */
-export const welcome = (content: LocalFile): string => {
+export const welcome = (content: LocalFile, settings: Pick<SettingsShape, "console">): string => {
   const provider = `${content.baseUrl}/v2/organizations/${content.organizationId}/provider`
   const key = `-H 'x-api-key: ${content.apiKey}'`
   const post = (path: string, body: string) =>
@@ -183,7 +183,7 @@ connected-payments is ready${content.emulatorUrl === null ? "" : " (sandbox only
   Organization  ${content.organizationId}
   API key       ${content.apiKey}
   Docs          ${content.baseUrl}/docs
-
+${settings.console ? `  Console       ${content.baseUrl}/console (sign in as ${content.ownerEmail}; without SMTP_URL the link is written here)\n` : ""}
 Create a product, a price of it and a checkout session, then list the sessions:
 
 ${keep("PRODUCT", "prod", post("/products", '{"name": "Coffee"}'))}

@@ -1,6 +1,11 @@
 import { SqlClient, type Statement } from "@effect/sql"
 import { Context, Data, Effect, Either, Layer, Option } from "effect"
-import { ProviderAccountNotConnected, ProviderPermissionDenied, type ServiceUnavailable } from "../errors/Errors.ts"
+import {
+  ProviderAccountNotConnected,
+  ProviderPermissionDenied,
+  ResourceNotFound,
+  type ServiceUnavailable
+} from "../errors/Errors.ts"
 import { makeAudit } from "../kit/Audit.ts"
 import type { Author, Tenant } from "../kit/Tenant.ts"
 import { orUnavailable, transaction, violates } from "../storage/Database.ts"
@@ -9,22 +14,35 @@ import { Provider } from "./Provider.ts"
 import type { ConnectedAccount, ProviderCall } from "./ProviderCall.ts"
 import type { AccountAccessRevoked, ProviderCallFailure, ProviderFailure } from "./ProviderErrors.ts"
 
-/** The account can't be linked; nothing was changed. Only operators see this, since only they link accounts. */
+/** The account can't be linked; nothing was changed. */
 export class AccountTaken extends Data.TaggedError("AccountTaken")<{
   /** Another organization has the account, or the organization has another connected account. */
   readonly reason: "another_organization" | "another_account"
   readonly message: string
 }> {}
 
+/** How an account was linked: by the operator, created for its owner, or by its owner's consent at the provider. */
+export type LinkedBy = "operator" | "onboarding" | "oauth"
+
 /** A tenant's provider account, as recorded. */
 export interface LinkedAccount {
   readonly accountId: string
-  /** Disconnected if the provider said that access was revoked. Only a new link connects it again. */
+  /**
+   * Disconnected if the provider said that access was revoked, or the organization's owner disconnected it. Only a new
+   * link connects it again.
+   */
   readonly status: "connected" | "disconnected"
+  readonly linkedBy: LinkedBy
   /** Whether it had payments when it was linked; then its first one here is no milestone (contract 6.6). */
   readonly hadPaymentsBefore: boolean
   readonly linkedAt: Date
   readonly disconnectedAt: Date | null
+}
+
+/** An account that is disconnected here. */
+export interface Disconnected {
+  /** Whether the platform's access is still to be ended at the provider. */
+  readonly endsAtProvider: boolean
 }
 
 /** An account's status at one reading; null if the account lacked a field that every account has. */
@@ -60,8 +78,8 @@ const make = Effect.gen(function* () {
   const provider = yield* Provider
   const audit = yield* makeAudit
   const columns = sql.literal(`
-    account_id AS "accountId", status, had_payments_before AS "hadPaymentsBefore", linked_at AS "linkedAt",
-    disconnected_at AS "disconnectedAt"`)
+    account_id AS "accountId", status, COALESCE(linked_by, 'operator') AS "linkedBy",
+    had_payments_before AS "hadPaymentsBefore", linked_at AS "linkedAt", disconnected_at AS "disconnectedAt"`)
 
   const record = (
     { environment, organizationId }: Tenant,
@@ -139,7 +157,8 @@ const make = Effect.gen(function* () {
     accountId: string,
     hadPayments: boolean,
     reported: Reported,
-    author: Author
+    author: Author,
+    linkedBy: LinkedBy
   ) {
     const [before] = yield* sql<{ accountId: string }>`
       SELECT account_id AS "accountId" FROM payments.provider_accounts
@@ -147,11 +166,14 @@ const make = Effect.gen(function* () {
     const [linked] = yield* sql<LinkedAccount>`
       INSERT INTO payments.provider_accounts AS known
         (organization_id, environment, account_id, status, had_payments_before, reported_status,
-          reported_status_reading)
+          reported_status_reading, linked_by)
       VALUES (${tenant.organizationId}, ${tenant.environment}, ${accountId}, 'connected', ${hadPayments},
-        ${reported.status === null ? null : JSON.stringify(reported.status)}::jsonb, ${reported.reading}::bigint)
+        ${reported.status === null ? null : JSON.stringify(reported.status)}::jsonb, ${reported.reading}::bigint,
+        ${linkedBy})
       ON CONFLICT (organization_id, environment) DO UPDATE SET
         account_id = excluded.account_id, status = 'connected', disconnected_at = NULL, linked_at = now(),
+        linked_by = CASE WHEN known.status = 'connected' THEN known.linked_by ELSE excluded.linked_by END,
+        ends_at_provider = false,
         had_payments_before =
           CASE WHEN known.status = 'connected' THEN known.had_payments_before ELSE excluded.had_payments_before END,
         reported_status = COALESCE(
@@ -188,12 +210,13 @@ const make = Effect.gen(function* () {
   const link = Effect.fn("Accounts.link")(function* (
     tenant: Tenant,
     accountId: string,
-    author: Author = localOperator
+    author: Author = localOperator,
+    linkedBy: LinkedBy = "operator"
   ) {
     const account = { environment: tenant.environment, accountId }
     const reported = yield* readStatus(account)
     const hadPayments = yield* provider.hasCharges(account)
-    return yield* transaction(sql)(store(tenant, accountId, hadPayments, reported, author)).pipe(
+    return yield* transaction(sql)(store(tenant, accountId, hadPayments, reported, author, linkedBy)).pipe(
       Effect.catchIf(
         (error) => error._tag === "SqlError" && violates(error, "provider_accounts_account"),
         () =>
@@ -205,6 +228,36 @@ const make = Effect.gen(function* () {
       orUnavailable
     )
   })
+
+  const disconnect = Effect.fn("Accounts.disconnect")(function* (tenant: Tenant, accountId: string, author: Author) {
+    const [known] = yield* sql<Disconnected & { readonly connected: boolean }>`
+      SELECT status = 'connected' AS connected,
+        CASE WHEN status = 'connected' THEN linked_by IS NOT DISTINCT FROM 'oauth' ELSE ends_at_provider END
+          AS "endsAtProvider"
+      FROM payments.provider_accounts
+      WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
+        AND account_id = ${accountId} FOR UPDATE`
+    if (known === undefined) {
+      return yield* new ResourceNotFound({ message: "This account is not linked in this environment." })
+    }
+    const { connected, endsAtProvider } = known
+    if (connected) {
+      yield* sql`
+        UPDATE payments.provider_accounts
+        SET status = 'disconnected', disconnected_at = now(), ends_at_provider = ${endsAtProvider}
+        WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
+          AND account_id = ${accountId}`
+      yield* record(tenant, author, "disconnected", accountId)
+    }
+    return { endsAtProvider }
+  }, orUnavailable)
+
+  const accessEnded = Effect.fn("Accounts.accessEnded")(function* (tenant: Tenant, accountId: string) {
+    yield* sql`
+      UPDATE payments.provider_accounts SET ends_at_provider = false
+      WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
+        AND account_id = ${accountId} AND status = 'disconnected'`
+  }, orUnavailable)
 
   const unlink = Effect.fn("Accounts.unlink")(function* (tenant: Tenant, author: Author) {
     return yield* transaction(sql)(
@@ -228,7 +281,7 @@ const make = Effect.gen(function* () {
     return Option.fromNullable(known)
   }, orUnavailable)
 
-  return { use, link, unlink, show }
+  return { use, link, disconnect, accessEnded, unlink, show }
 })
 
 /** Connected provider accounts: one per organization and environment (contract 1.5). */
@@ -249,13 +302,25 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
      *
      * If the account is connected already, the record stays: a payment whose notification is on its way still counts as
      * the first, and a change of status is still reported. Linking reports no status itself; later ones are compared with
-     * the one it finds. Audited. The organization must exist.
+     * the one it finds. How it was linked stays, too. Audited. The organization must exist.
      */
     readonly link: (
       tenant: Tenant,
       accountId: string,
-      author?: Author
+      author?: Author,
+      linkedBy?: LinkedBy
     ) => Effect.Effect<LinkedAccount, ProviderCallFailure | AccountTaken | ServiceUnavailable>
+    /**
+     * Disconnects the tenant's account here, and says whether the platform's access is still to be ended at the provider:
+     * where the account's owner had granted it. Run it in a transaction; a repeat changes nothing. Audited.
+     */
+    readonly disconnect: (
+      tenant: Tenant,
+      accountId: string,
+      author: Author
+    ) => Effect.Effect<Disconnected, ResourceNotFound | ServiceUnavailable>
+    /** Records that the platform's access to a disconnected account has ended at the provider, too. */
+    readonly accessEnded: (tenant: Tenant, accountId: string) => Effect.Effect<void, ServiceUnavailable>
     /**
      * Removes the tenant's account, connected or not: then another account can be linked, and the account by another
      * organization. Nothing changes at the provider. Audited. Returns the removed account.

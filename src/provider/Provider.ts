@@ -2,6 +2,7 @@ import { Context } from "effect"
 import type { AccountPort } from "./account/Port.ts"
 import type { BalanceTransactionsPort } from "./balance-transactions/Port.ts"
 import type { CheckoutSessionsPort } from "./checkout/Port.ts"
+import type { ConnectingPort } from "./connecting/Port.ts"
 import type { CustomersPort } from "./customers/Port.ts"
 import type { DisputesPort } from "./disputes/Port.ts"
 import type { NotificationsPort } from "./notifications/Port.ts"
@@ -19,6 +20,7 @@ export interface ProviderShape
   extends AccountPort,
     BalanceTransactionsPort,
     CheckoutSessionsPort,
+    ConnectingPort,
     CustomersPort,
     DisputesPort,
     NotificationsPort,

@@ -19,7 +19,7 @@ import {
 } from "./Forms.ts"
 import { imageStore } from "./ImageStoreSettings.ts"
 import { masterKeys } from "./MasterKeys.ts"
-import { providerCredentials } from "./ProviderCredentials.ts"
+import { oauthClientId, providerCredentials } from "./ProviderCredentials.ts"
 import { group, optional, setting } from "./Setting.ts"
 
 /**
@@ -77,6 +77,8 @@ export const definitions = {
   provider: group({
     sandbox: providerCredentials("sandbox"),
     production: providerCredentials("production"),
+    sandboxOauthClientId: oauthClientId("sandbox"),
+    productionOauthClientId: oauthClientId("production"),
     apiUrl: optional("PROVIDER_API_URL", httpUrl, {
       unset: "the provider's",
       about: "another address of the provider's API, such as an emulator's",
@@ -174,6 +176,10 @@ export const definitions = {
     value: [],
     about:
       "further origins, comma-separated, whose pages may act for a signed-in person and read the answers (CORS, on `/v2` and `/identity`); their host must belong to the site of `PUBLIC_URL`, since browsers send the session's cookie nowhere else"
+  }),
+  console: setting("CONSOLE", flag, {
+    default: true,
+    about: "whether the console, the pages for people, is served at `/console`"
   }),
   imageMegabytesPerHour: setting("IMAGE_MEGABYTES_PER_HOUR", whole({ min: 5, max: 1_000_000 }), {
     default: 250,

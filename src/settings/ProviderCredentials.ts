@@ -1,8 +1,8 @@
 import { Either, Option, type Redacted } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import type { Environment } from "../events/Environment.ts"
-import { secret, secrets } from "./Forms.ts"
-import { combined, type Documented, group, optional } from "./Setting.ts"
+import { secret, secrets, text, validated } from "./Forms.ts"
+import { combined, type Documented, group, optional, type Setting } from "./Setting.ts"
 
 /** The service's credentials at the provider in one environment. */
 export interface ProviderCredentials {
@@ -16,6 +16,17 @@ const prefixOf = (environment: Environment): string => `PROVIDER_${environment.t
 
 /** The name of the setting that holds the platform's key in one environment. */
 export const secretKeyName = (environment: Environment): string => `${prefixOf(environment)}_SECRET_KEY`
+
+/** The id of the platform's OAuth application in one environment; absent: existing accounts can't be connected. */
+export const oauthClientId = (environment: Environment): Setting<Option.Option<string>> =>
+  optional(
+    `${prefixOf(environment)}_OAUTH_CLIENT_ID`,
+    validated(text, "must be the id of an OAuth application (ca_…)", (id) => /^ca_\w{1,64}$/.test(id)),
+    {
+      unset: environment === "sandbox" ? "none; the local emulator's own" : "none",
+      about: `the platform's OAuth application in the provider's ${environment === "sandbox" ? "test" : "live"} mode: with it, organizations can also connect accounts that exist already; register \`PUBLIC_URL\` followed by \`/identity/account/oauth/return\` there as a redirect URL`
+    }
+  )
 
 /** The credentials of one environment: both settings or neither. */
 export const providerCredentials = (environment: Environment): Documented<Option.Option<ProviderCredentials>> => {

@@ -31,6 +31,8 @@ import eventReplays from "./migrations/0018_event_replays.ts"
 import receiptMonths from "./migrations/0019_receipt_months.ts"
 import eventsByPaymentIndex from "./migrations/0020_events_by_payment.ts"
 import cluster from "./migrations/0021_cluster.ts"
+import accountConnecting from "./migrations/0022_account_connecting.ts"
+import statistics from "./migrations/0023_statistics.ts"
 import { abandonReceiptMonths, addReceiptMonths, prepareReceiptMonths } from "./ReceiptMonths.ts"
 
 /**
@@ -58,7 +60,9 @@ export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.Sq
   "0018_event_replays": eventReplays,
   "0019_receipt_months": receiptMonths,
   "0020_events_by_payment": eventsByPaymentIndex,
-  "0021_cluster": cluster
+  "0021_cluster": cluster,
+  "0022_account_connecting": accountConnecting,
+  "0023_statistics": statistics
 }
 
 /** What comes before a migration that would take long on large tables. */

@@ -13,6 +13,7 @@ const make: Effect.Effect<LocalProvider["Type"], EmulatorError, Scope.Scope> = E
       webhookSecrets: [Redacted.make(webhookSecret)]
     }),
     production: Option.none(),
+    oauthClientIds: { sandbox: emulator.oauthClientId },
     apiUrl: Option.some(new URL(emulator.url)),
     checkoutSuccessUrl: "https://shop.example/thanks?session_id={CHECKOUT_SESSION_ID}",
     checkoutCancelUrl: "https://shop.example/cart"

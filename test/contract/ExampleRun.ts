@@ -116,6 +116,9 @@ type Recorder = ReturnType<typeof makeRecorder>
 /** Of the form of the service's secrets, and plainly none. */
 export const exampleSecret = "example-".repeat(6).slice(0, 43)
 
+/** In place of the emulator's address. */
+const exampleProviderUrl = "https://checkout.example"
+
 const textIn = (answer: Answer, ...path: ReadonlyArray<string>): string => {
   let value: unknown = answer.json
   for (const key of path) value = Object(value)[key]
@@ -139,7 +142,46 @@ const signInAs = (recorder: Recorder, email: string, nth: number) =>
 const owner = "ana@shop.example"
 const colleague = "ben@shop.example"
 
-/** A person signs in, and sets up an organization with people, return pages and a key. */
+/** An owner looks at both ways to connect an account, takes the one by onboarding, and disconnects it again. */
+const connectAnAccount = (recorder: Recorder, ana: ReturnType<typeof byCookie>, organizationId: OrganizationId) =>
+  Effect.gen(function* () {
+    const { sql } = yield* TestService
+    const { call, refused, replaced } = recorder
+    const body = { environment: "sandbox" }
+    for (const path of ["/oauth", "/setup"]) {
+      // After the emulator's own address, which is replaced first
+      replaced.set(`${exampleProviderUrl}${path}`, `https://connect.stripe.com${path}`)
+    }
+    const visit = (url: string, form?: Readonly<Record<string, string>>) =>
+      Effect.promise(async () => {
+        const sent = form === undefined ? {} : { method: "POST", body: new URLSearchParams(form) }
+        return (await fetch(url, { redirect: "manual", ...sent })).headers.get("location") ?? ""
+      })
+
+    const consent = textIn(yield* call("accountConnection.startOauth", { ...ana, body }), "url")
+    replaced.set(new URL(consent).searchParams.get("state") ?? "", exampleSecret)
+    const declined = new URL(yield* visit(consent, { action: "decline", account: "new" }))
+    yield* call("accountPages.authorized", { ...ana, parameters: Object.fromEntries(declined.searchParams) })
+
+    const link = textIn(yield* call("accountConnection.startOnboarding", { ...ana, body }), "url")
+    replaced.set(link.split("/").at(-1) ?? "", exampleSecret.slice(0, 24))
+    yield* visit(yield* visit(link), { action: "finish", name: "Bakery" })
+    yield* call("accountPages.returned", { parameters: body })
+    yield* call("accountPages.refresh", { parameters: body })
+    // The notification of it comes to nobody's examples
+    yield* eventually(
+      "the receipt of the account's news",
+      Effect.map(
+        sql`SELECT 1 FROM payments.all_receipts WHERE organization_id = ${organizationId} AND type = 'account.updated'`,
+        (rows) => (rows.length > 0 ? Option.some(true) : Option.none())
+      )
+    )
+    const accountId = textIn(yield* call("accountConnection.get", ana), "accountId")
+    yield* refused("AccountAlreadyConnected", "accountConnection.startOauth", { ...ana, body })
+    yield* call("accountConnection.disconnect", { ...ana, parameters: { accountId } })
+  })
+
+/** A person signs in, and sets up an organization with people, return pages, an account and a key. */
 const setUp = (recorder: Recorder) =>
   Effect.gen(function* () {
     const { emulator, makeKey, services, sql } = yield* TestService
@@ -186,6 +228,7 @@ const setUp = (recorder: Recorder) =>
     const pages = { successUrl: `${url}/thanks?session_id={CHECKOUT_SESSION_ID}`, cancelUrl: `${url}/cart` }
     yield* call("returnUrls.set", { ...ana, body: pages })
     yield* call("returnUrls.get", ana)
+    yield* connectAnAccount(recorder, ana, organizationId)
 
     const grants = ["*", "webhook-endpoints:*", "audit-log:read", "customers:read"]
     const shopsKey = yield* call("apiKeys.create", { ...ana, body: { name: "Shop", permissions: grants }, status: 201 })
@@ -356,6 +399,7 @@ const deliver = (recorder: Recorder, sale: Sale, consumer: Consumer) =>
     const paymentIntentId = yield* pay(recorder, sale, id)
     const listed = yield* call("deliveries.list", at({ id, limit: 1 }))
     const [delivery] = Array.from(Object(listed.json["data"]))
+    yield* call("deliveries.listAll", at({ endpoint_id: id, state: "delivered", limit: 1 }))
     yield* call("deliveries.get", at({ id: Object(delivery).id }))
     yield* refused("DeliveryNotFailed", "deliveries.retry", at({ id: Object(delivery).id }))
     yield* call("events.list", at({ type: "payment.succeeded", payment_id: paymentIntentId }))
@@ -573,17 +617,41 @@ const leave = (recorder: Recorder, { ana, personId }: Shop) =>
     yield* call("session.endAll", yield* signInAs(recorder, owner, 3))
   })
 
+/** What a shop of real money sees of its last week: days pass in the tables alone. */
+const overview = (recorder: Recorder, { live, organizationId }: Shop) =>
+  Effect.gen(function* () {
+    const { sql } = yield* TestService
+    const created = yield* recorder.send(operationNamed("endpoints.create"), {
+      parameters: { organizationId },
+      key: live,
+      headers: { "idempotency-key": "an-endpoint-of-real-money" },
+      body: { name: "Shop", url: "https://93.184.215.14/webhooks", events: ["payment.succeeded"] }
+    })
+    const endpointId = textIn(created, "id")
+    const day = sql`(now() AT TIME ZONE 'UTC')::date - 1`
+    const of = sql`${organizationId}::uuid, 'production', ${day}, 0::smallint, (${day})::timestamp AT TIME ZONE 'UTC'`
+    yield* sql`
+      INSERT INTO payments.payment_counts (organization_id, environment, day, pass, slot, currency, kind, count, amount)
+      VALUES (${of}, 'brl', 'succeeded', 12, 18000), (${of}, 'brl', 'failed', 1, 1500), (${of}, 'brl', 'refunded', 2, 700)`
+    yield* sql`
+      INSERT INTO payments.delivery_counts
+        (organization_id, environment, day, pass, slot, endpoint_id, delivered, failed, queued)
+      VALUES (${of}, ${endpointId}, 13, 1, 1)`
+    yield* recorder.call("statistics.get", { parameters: { organizationId, days: 7 }, key: live })
+  }).pipe(Effect.orDie)
+
 /** The whole day. */
 export const runExamples = Effect.gen(function* () {
   const service = yield* TestService
   const recorder = makeRecorder(service)
   const consumer = yield* makeConsumer
   recorder.replaced.set(consumer.url, "https://shop.example/webhooks")
-  recorder.replaced.set(service.emulator.url, "https://checkout.example")
+  recorder.replaced.set(service.emulator.url, exampleProviderUrl)
   const shop = yield* setUp(recorder)
   const sale = yield* sell(recorder, shop)
   const paid = yield* deliver(recorder, sale, consumer)
   yield* report(recorder, shop, sale, paid)
+  yield* overview(recorder, shop)
   yield* receive(recorder, shop)
   yield* refuse(recorder, shop, sale)
   yield* leave(recorder, shop)

@@ -64,7 +64,14 @@ export const exampleValues = (runAt: number, replaced: ReadonlyMap<string, strin
     known.set(id, example)
     return example
   }
+  let firstDate: number | undefined
+  /** A day as one of the week of the examples: the first one that is met is the first of that week. */
+  const dateOf = (date: string): string => {
+    firstDate ??= Date.parse(date)
+    return new Date(day + Date.parse(date) - firstDate - 6 * 24 * 60 * minute).toISOString().slice(0, 10)
+  }
   const textOf = (text: string): string => {
+    if (/^\d{4}-\d\d-\d\d$/.test(text)) return dateOf(text)
     let changed = text
     for (const [from, to] of replaced) changed = changed.replaceAll(from, to)
     return changed

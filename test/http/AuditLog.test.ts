@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import type { Statement } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Effect, Predicate } from "effect"
+import { Context, Effect, Predicate, Redacted } from "effect"
 import pg from "pg"
 import { vi } from "vitest"
 import { Keys } from "../../src/identity/keys/Keys.ts"
@@ -305,6 +305,40 @@ onService({ roles: { api: true, worker: false }, endpointLimit: 100 })("the audi
     })
   )
 
+  it.effect("is searched by action, author, object and time, and by all of them together", () =>
+    Effect.gen(function* () {
+      const { organization, services } = yield* TestService
+      const { key, record } = yield* Context.get(services, Keys).create({
+        organizationId: organization.id,
+        name: "Clerk",
+        permissions: ["*", "webhook-endpoints:*", "audit-log:read"],
+        author: { kind: "operator", id: "root" }
+      })
+      const clerk = { key: Redacted.value(key) }
+      const endpointId = idOf(yield* create("/integrations/endpoints", endpointBody, clerk))
+      yield* call("PATCH", `/integrations/endpoints/${endpointId}`, { ...clerk, body: { active: false } })
+      yield* create("/provider/products", { name: "Coffee" }, clerk)
+      yield* create("/integrations/endpoints", endpointBody)
+      const now = Math.floor(Date.now() / 1000)
+      const mine = `author_id=${record.id}`
+      const actions = (query: string) =>
+        Effect.map(log(`?${query}&limit=100`), (answer) => recordsIn(answer).map(({ action }) => action))
+      expect(yield* actions(mine)).toEqual(["product.created", "endpoint.updated", "endpoint.created"])
+      expect(yield* actions(`${mine}&action=endpoint.updated`)).toEqual(["endpoint.updated"])
+      expect(yield* actions(`${mine}&target_type=endpoint`)).toEqual(["endpoint.updated", "endpoint.created"])
+      expect(yield* actions(`target_id=${endpointId}`)).toEqual(["endpoint.updated", "endpoint.created"])
+      expect(yield* actions(`${mine}&created_gte=${now - 3600}&created_lte=${now + 3600}`)).toHaveLength(3)
+      expect(yield* actions(`${mine}&created_gte=${now + 7200}`)).toEqual([])
+      expect(yield* actions(`${mine}&created_lte=${now - 7200}`)).toEqual([])
+      expect(yield* actions(`${mine}&action=endpoint.created&target_id=${organization.id}`)).toEqual([])
+      // In pages
+      const [first] = recordsIn(yield* log(`?${mine}&limit=1`))
+      const next = yield* log(`?${mine}&limit=1&starting_after=${first?.id}`)
+      expect(recordsIn(next).map(({ action }) => action)).toEqual(["endpoint.updated"])
+      expect(next.json["has_more"]).toBe(true)
+    })
+  )
+
   it.effect("refuses a cursor or a limit that is none", () =>
     Effect.gen(function* () {
       for (const [query, field] of [
@@ -313,7 +347,17 @@ onService({ roles: { api: true, worker: false }, endpointLimit: 100 })("the audi
         ["limit=ten", "limit"],
         ["starting_after=evt_1234", "starting_after"],
         ["starting_after=%00", "starting_after"],
-        ["action=endpoint.created", "action"]
+        ["action=Endpoint", "action"],
+        ["action=", "action"],
+        [`action=${"a".repeat(65)}`, "action"],
+        ["author_id=", "author_id"],
+        [`author_id=${"x".repeat(256)}`, "author_id"],
+        ["author_id=%00", "author_id"],
+        ["target_type=an%20endpoint", "target_type"],
+        ["target_id=", "target_id"],
+        ["created_gte=today", "created_gte"],
+        ["created_lte=-1", "created_lte"],
+        ["author=root", "author"]
       ] as const) {
         expectFailure(yield* log(`?${query}`), { status: 422, code: "validation_failed", fields: [field] }, query)
       }

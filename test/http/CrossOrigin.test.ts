@@ -68,7 +68,7 @@ onServiceWithMail({ roles: { api: true, worker: false }, trustedOrigins: [dashbo
           expect([path, new Set(allowed.split(", "))]).toEqual([path, methods])
           expect(rest).toEqual({
             ...granted,
-            "allow-headers": "content-type, idempotency-key, traceparent, x-request-id",
+            "allow-headers": "content-type, idempotency-key, service-workspace, traceparent, x-request-id",
             "max-age": "600"
           })
         }

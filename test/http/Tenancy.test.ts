@@ -133,7 +133,10 @@ const openOperations = [
   "POST /identity/sign-in/preview",
   "GET /identity/invitation",
   "POST /identity/invitation",
-  "POST /identity/invitation/preview"
+  "POST /identity/invitation/preview",
+  "GET /identity/account/return",
+  "GET /identity/account/refresh",
+  "GET /identity/account/oauth/return"
 ]
 
 /** Operations that are open to every key, whatever its permissions. */

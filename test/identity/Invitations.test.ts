@@ -259,6 +259,11 @@ onServiceWithMail(api)("an invitation", (it) => {
       }
       // The shared limit of those whom nobody vouches for is used up, and one with an account has its own
       expectFailure(yield* invite(yield* signInOwner, { email, role: "viewer" }), tooMany)
+      // An account of the sandbox that was connected without the operator does not count: anybody can have one
+      const alone = yield* signInOwner
+      const onboarding = { body: { environment: "sandbox" } }
+      expect((yield* alone.request("POST", "/identity/account/onboarding", onboarding)).status).toBe(200)
+      expectFailure(yield* invite(alone, { email, role: "viewer" }), tooMany)
       const connected = yield* signInMember(organization.id, "admin")
       expect((yield* invite(connected, { email, role: "viewer" })).status).toBe(201)
       const busy = yield* signInMember(organization.id, "admin")

@@ -1,5 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Context, Effect, Either } from "effect"
+import { permissions } from "../../src/identity/keys/Permissions.ts"
 import { Organizations } from "../../src/identity/organizations/Organizations.ts"
 import { newEmail, onServiceWithMail, signIn, signInOwner } from "../harness/SignIn.ts"
 import { TestService } from "../harness/TestService.ts"
@@ -29,7 +30,10 @@ onServiceWithMail(api)("an organization", (it) => {
       expect(session.json).toMatchObject({
         organization: { id, name: "Padaria São João", role: "owner" },
         environment: "sandbox",
-        workspaces: [{ environment: "sandbox" }, { environment: "production" }]
+        workspaces: [
+          { environment: "sandbox", permissions: expect.arrayContaining([...permissions]) },
+          { environment: "production", permissions: expect.arrayContaining([...permissions]) }
+        ]
       })
       const audit = yield* sql`
         SELECT environment, author_kind, author_id, action, target_type, target_id, request_id

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { operationKey } from "../../src/contract/Operations.ts"
+import { permissionsOf } from "../../src/identity/Access.ts"
 import type { Role } from "../../src/identity/Principal.ts"
 import {
   cookieOf,
@@ -200,7 +201,7 @@ onServiceWithMail(api)("a session", (it) => {
           const session = yield* inProduction.request("GET", "/identity/session")
           expect(session.json).toMatchObject({
             environment: "production",
-            workspaces: [{ environment: "production" }]
+            workspaces: [{ environment: "production", permissions: [...permissionsOf(role)] }]
           })
           const back = { body: { environment: "sandbox" } }
           expectFailure(yield* inProduction.request("PUT", "/identity/session/workspace", back), workspace)

@@ -231,7 +231,7 @@ onServiceWithMail(api)("signing in", (it) => {
   )
 })
 
-onServiceWithMail(api)("the page that a link opens", (it) => {
+onServiceWithMail({ ...api, console: false })("without the console, the page that a link opens", (it) => {
   it.effect("uses nothing up, however often it is fetched, and carries no token", () =>
     Effect.gen(function* () {
       const { request, sql } = yield* TestService
@@ -343,7 +343,7 @@ const pressButton = (baseUrl: string, path: string, script: string, hash: string
     return page
   })
 
-onServiceWithMail(api)("the button of that page", (it) => {
+onServiceWithMail({ ...api, console: false })("the button of that page", (it) => {
   const scriptOf = (path: string) =>
     Effect.flatMap(TestService, ({ request }) =>
       Effect.map(request("GET", path), ({ text }) => /<script>([\s\S]*)<\/script>/.exec(text)?.[1] ?? "")

@@ -44,6 +44,7 @@ const pack = async (directory: string) => {
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"))
   const options = ["--project", "src/tsconfig.json", "--noCheck", singleThreaded]
   await run(process.execPath, [compiler, ...options], { cwd: copy })
+  await run(process.execPath, ["--import", "tsx", "src/http/console/build.ts"], { cwd: copy })
   const { stdout } = await run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", directory], {
     cwd: copy,
     maxBuffer: 2 ** 26
@@ -94,7 +95,7 @@ describe("the package", () => {
   it("holds the compiled service, its types and its papers alone", () => {
     const others = files.filter(
       (path) =>
-        !/^dist\/.+\.(js|d\.ts)$|^src\/(docs\/(?:[\w-]+\.md|examples\/\w+\.json)$|monitoring\/)|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(
+        !/^dist\/.+\.(js|d\.ts)$|^dist\/console\/(console\.json$|assets\/[\w-]+\.(js|css)(\.br|\.gz)?$)|^src\/(docs\/(?:[\w-]+\.md|examples\/\w+\.json)$|monitoring\/)|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(
           path
         )
     )
@@ -104,6 +105,19 @@ describe("the package", () => {
       typeof entry === "string" ? [entry] : [entry.types, entry.default]
     )
     expect(exported.filter((path) => !files.includes(path.replace("./", "")))).toEqual([])
+  })
+
+  it("holds the console built and compressed, and none of its sources", () => {
+    const list = JSON.parse(
+      readFileSync(join(project, "node_modules", manifest.name, "dist/console/console.json"), "utf8")
+    )
+    const names: ReadonlyArray<string> = list.files.map(({ name }: { readonly name: string }) => name)
+    expect(names).toContain(list.script)
+    expect(names).toContain(list.style)
+    const expected = names.flatMap((name) => ["", ".br", ".gz"].map((ending) => `dist/console/assets/${name}${ending}`))
+    expect(files.filter((path) => path.startsWith("dist/console/")).toSorted()).toEqual(
+      [...expected, "dist/console/console.json"].toSorted()
+    )
   })
 
   it("is built afresh whenever it is packed", () => {

@@ -49,6 +49,7 @@ onService()("accounts", (it) => {
       expect(linked).toEqual({
         accountId: id,
         status: "connected",
+        linkedBy: "operator",
         hadPaymentsBefore: false,
         linkedAt: expect.any(Date),
         disconnectedAt: null

@@ -15,8 +15,9 @@ import { EventTypeName } from "../../events/EventCatalog.ts"
 import { Authentication } from "../../identity/Authentication.ts"
 import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import { DeliveryId, EndpointId, OrganizationId } from "../../kit/Ids.ts"
-import { NoQuery, optional, pageFields, strict, UnixSecondsFromQuery } from "../../kit/Request.ts"
+import { NoQuery, OrganizationPath, optional, pageFields, strict, UnixSecondsFromQuery } from "../../kit/Request.ts"
 import { AttemptErrorCode } from "../Attempt.ts"
+import { EventIdText } from "./EventIdText.ts"
 
 /** `queued` includes a delivery whose attempt is under way. */
 
@@ -74,6 +75,21 @@ export const ListDeliveries = strict(
 )
 export type ListDeliveries = typeof ListDeliveries.Type
 
+/** The query of the history of all endpoints. */
+export const ListAllDeliveries = strict(
+  Schema.Struct({
+    limit: pageFields.limit,
+    starting_after: optional(DeliveryId.annotations({ description: "The last id of the previous page" })),
+    endpoint_id: optional(EndpointId.annotations({ description: "Only deliveries to this endpoint (UUID)" })),
+    event_id: optional(EventIdText.annotations({ description: "Only deliveries of this event" })),
+    state: optional(DeliveryState),
+    type: optional(EventType),
+    created_gte: optional(UnixSecondsFromQuery),
+    created_lte: optional(UnixSecondsFromQuery)
+  })
+)
+export type ListAllDeliveries = typeof ListAllDeliveries.Type
+
 /** Deliveries and their history (contract 5.3). */
 export class DeliveriesApi extends HttpApiGroup.make("deliveries")
   .add(
@@ -86,6 +102,18 @@ export class DeliveriesApi extends HttpApiGroup.make("deliveries")
       .annotate(
         OpenApi.Description,
         "The search for matches starts with the newest delivery and takes at most 3 seconds. If the filters match too little of a long history, the answer is 503 `service_unavailable`: start closer to the wanted deliveries with `created_lte`."
+      )
+  )
+  .add(
+    HttpApiEndpoint.get("listAll", "/deliveries")
+      .setPath(OrganizationPath)
+      .setUrlParams(ListAllDeliveries)
+      .addSuccess(DeliveryList)
+      .annotate(RequiredPermission, "webhook-endpoints:read")
+      .annotate(OpenApi.Summary, "List the deliveries to all endpoints, newest first")
+      .annotate(
+        OpenApi.Description,
+        "Deleted endpoints' included. An `endpoint_id` or `event_id` that there is not has no deliveries. What waits and what has failed is found at once, however long the history is, unless very much has failed. Another search starts with the newest delivery and takes at most 3 seconds: if the filters match too little of a long history, the answer is 503 `service_unavailable`; start closer to the wanted deliveries with `created_lte`."
       )
   )
   .add(

@@ -9,8 +9,10 @@ import type { Tenant } from "../../kit/Tenant.ts"
 import { WakeUp } from "../../publishing/WakeUp.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
 import { type ResendRefusal, resendRefusal } from "../StateMachine.ts"
-import type { Delivery, DeliveryDetail, DeliveryList, ListDeliveries } from "./Api.ts"
+import { makeAllDeliveriesRepo } from "./AllDeliveriesRepo.ts"
+import type { Delivery, DeliveryDetail, DeliveryList, ListAllDeliveries, ListDeliveries } from "./Api.ts"
 import { makeDeliveriesRepo } from "./DeliveriesRepo.ts"
+import { makeEventsRepo } from "./EventsRepo.ts"
 
 const noDelivery = () => new ResourceNotFound({ message: "There is no such delivery here." })
 
@@ -18,6 +20,8 @@ const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const wakeUp = yield* WakeUp
   const repo = yield* makeDeliveriesRepo
+  const all = yield* makeAllDeliveriesRepo
+  const events = yield* makeEventsRepo
   const audit = yield* makeAudit
 
   const list = Effect.fn("Deliveries.list")(function* (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries) {
@@ -31,6 +35,20 @@ const make = Effect.gen(function* () {
     const limit = query.limit ?? defaultPageSize
     const rows = yield* repo.list(tenant, endpointId, query, limit + 1)
     return pageOf(rows, limit)
+  }, orUnavailable)
+
+  const listAll = Effect.fn("Deliveries.listAll")(function* (tenant: Tenant, query: ListAllDeliveries) {
+    if (query.starting_after !== undefined && !(yield* all.hasDelivery(tenant, query.starting_after))) {
+      return yield* unknownCursor()
+    }
+    const limit = query.limit ?? defaultPageSize
+    if (query.event_id === undefined) {
+      return pageOf(yield* all.list(tenant, query, limit + 1), limit)
+    }
+    const event = yield* events.find(tenant, query.event_id)
+    return Option.isNone(event)
+      ? pageOf<Delivery>([], limit)
+      : pageOf(yield* all.listOfEvent(tenant, event.value, query, limit + 1), limit)
   }, orUnavailable)
 
   // Read more often than anything else: no extra span, since the request has one
@@ -70,7 +88,7 @@ const make = Effect.gen(function* () {
     return delivery
   }, orUnavailable)
 
-  return { list, get, retry, rebind: Effect.asVoid(repo.rebind).pipe(orUnavailable) }
+  return { list, listAll, get, retry, rebind: Effect.asVoid(repo.rebind).pipe(orUnavailable) }
 })
 
 /** The history of deliveries, and their re-send (contract 9). */
@@ -83,6 +101,11 @@ export class Deliveries extends Context.Tag("connected-payments/deliveries/Deliv
       endpointId: EndpointId,
       query: ListDeliveries
     ) => Effect.Effect<DeliveryList, ResourceNotFound | ValidationFailed | ServiceUnavailable>
+    /** The deliveries to all endpoints, newest first. Refuses a `starting_after` that is not one of them. */
+    readonly listAll: (
+      tenant: Tenant,
+      query: ListAllDeliveries
+    ) => Effect.Effect<DeliveryList, ValidationFailed | ServiceUnavailable>
     readonly get: (
       tenant: Tenant,
       id: DeliveryId

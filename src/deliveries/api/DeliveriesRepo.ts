@@ -1,4 +1,4 @@
-import { SqlClient, type SqlError } from "@effect/sql"
+import { SqlClient, type SqlError, type Statement } from "@effect/sql"
 import { Duration, Effect, Option } from "effect"
 import { mayBeUnsigned, rotationOverlap, signsDelivery } from "../../endpoints/SecretLifetime.ts"
 import { type DeliveryId, type EndpointId, firstIdAt } from "../../kit/Ids.ts"
@@ -9,6 +9,7 @@ import { useDays } from "../../storage/DayPartitions.ts"
 import { makePreparing } from "../../storage/Statements.ts"
 import { deliveryWindow, maxAttempts } from "../RetryPolicy.ts"
 import { type ResendCandidate, resendRefusal } from "../StateMachine.ts"
+import { countSoon } from "../statistics/Unsettled.ts"
 import type { Attempt, Delivery, ListDeliveries } from "./Api.ts"
 
 /** An attempt as the database's JSON. */
@@ -63,7 +64,21 @@ export const makeResendSql = Effect.map(SqlClient.SqlClient, (sql) => {
 const listTimeout = "3000"
 
 /** How far the clock of a process may be ahead of the database's, in seconds. */
-const clockDifference = 3600
+export const clockDifference = 3600
+
+/** The columns of a `Delivery`, of the tables in `deliveryTables`. */
+export const deliveryColumns = `
+  d.id, d.endpoint_id AS "endpointId", COALESCE(e.public_id, e.id) AS "eventId", e.type, d.state, d.test,
+  COALESCE(q.attempt_count, d.attempt_count) AS "attemptCount",
+  COALESCE(q.leased_until, q.next_attempt_at) AS "nextAttemptAt", d.created_at AS "createdAt",
+  d.finished_at AS "finishedAt", d.last_http_status AS "lastHttpStatus", d.last_error_code AS "lastErrorCode"`
+
+/** A delivery `d` with its event `e`, and its row in the queue `q` if it waits. */
+export const deliveryTables = `
+  payments.deliveries d JOIN payments.events e
+    ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
+  LEFT JOIN payments.delivery_queue q
+    ON q.organization_id = d.organization_id AND q.environment = d.environment AND q.id = d.id`
 
 /** All secrets of a younger delivery sign it, in milliseconds. */
 const oldestSigned = Duration.toMillis(rotationOverlap) - clockDifference * 1000
@@ -74,17 +89,8 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
   const prepare = yield* makePreparing
   const resendSql = yield* makeResendSql
 
-  const columns = sql.literal(`
-    d.id, d.endpoint_id AS "endpointId", COALESCE(e.public_id, e.id) AS "eventId", e.type, d.state, d.test,
-    COALESCE(q.attempt_count, d.attempt_count) AS "attemptCount",
-    COALESCE(q.leased_until, q.next_attempt_at) AS "nextAttemptAt", d.created_at AS "createdAt",
-    d.finished_at AS "finishedAt", d.last_http_status AS "lastHttpStatus", d.last_error_code AS "lastErrorCode"`)
-
-  const joined = sql.literal(`
-    payments.deliveries d JOIN payments.events e
-      ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
-    LEFT JOIN payments.delivery_queue q
-      ON q.organization_id = d.organization_id AND q.environment = d.environment AND q.id = d.id`)
+  const columns = sql.literal(deliveryColumns)
+  const joined = sql.literal(deliveryTables)
 
   const ofTenant = (tenant: Tenant) =>
     sql`d.organization_id = ${tenant.organizationId} AND d.environment = ${tenant.environment}`
@@ -114,7 +120,7 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
   const requeue = (tenant: Tenant, id: DeliveryId) => sql`
     WITH requeued AS (
       UPDATE payments.deliveries d SET ${resendSql.requeue} WHERE ${ofTenant(tenant)} AND d.id = ${id} RETURNING d.*
-    ), used AS (${useDays(sql, "requeued")})
+    ), used AS (${useDays(sql, "requeued")}), counted AS (${countSoon(sql, "requeued")})
     ${enqueue(sql, "requeued", "manual")}`
 
   const exists = (statement: Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError>) =>
@@ -166,22 +172,25 @@ export const makeDeliveriesRepo = Effect.gen(function* () {
 
     /**
      * The deliveries of an event, newest first, at most `limit`: of those that were created in a time, in Unix
-     * milliseconds, and of those with these ids. No index leads from an event to its deliveries.
+     * milliseconds, and of those with these ids. No index leads from an event to its deliveries. Further conditions are
+     * on the delivery `d` and its event `e`.
      */
     ofEvent: (
       tenant: Tenant,
       eventKey: string,
       among: { readonly from: number; readonly until: number; readonly ids: ReadonlyArray<DeliveryId> },
-      limit: number
-    ) => sql<Delivery>`
-      SELECT * FROM (
-        SELECT ${columns} FROM ${joined}
-        WHERE ${ofTenant(tenant)} AND d.event_id = ${eventKey}
-          AND d.id >= ${firstIdAt(among.from)}::uuid AND d.id < ${firstIdAt(among.until)}::uuid
-        UNION ALL
-        SELECT ${columns} FROM ${joined}
-        WHERE ${ofTenant(tenant)} AND d.event_id = ${eventKey} AND d.id = ANY (${among.ids}::uuid[])
-      ) AS of_event ORDER BY id DESC LIMIT ${limit}`,
+      limit: number,
+      conditions: ReadonlyArray<Statement.Fragment> = []
+    ) => {
+      const its = sql.and([ofTenant(tenant), sql`d.event_id = ${eventKey}`, ...conditions])
+      return sql<Delivery>`
+        SELECT * FROM (
+          SELECT ${columns} FROM ${joined}
+          WHERE ${its} AND d.id >= ${firstIdAt(among.from)}::uuid AND d.id < ${firstIdAt(among.until)}::uuid
+          UNION ALL
+          SELECT ${columns} FROM ${joined} WHERE ${its} AND d.id = ANY (${among.ids}::uuid[])
+        ) AS of_event ORDER BY id DESC LIMIT ${limit}`
+    },
 
     findDetail: (tenant: Tenant, id: DeliveryId) =>
       Effect.map(detail([tenant.organizationId, tenant.environment, id]), ([row]) => Option.fromNullable(row)),

@@ -1,20 +1,13 @@
 import type { SqlClient } from "@effect/sql"
-import { Context, Duration, Effect, Layer, Option, Predicate } from "effect"
+import { Context, Effect, Layer, Option, Predicate } from "effect"
 import { ResourceNotFound, type ServiceUnavailable, unknownCursor, type ValidationFailed } from "../../errors/Errors.ts"
-import { millisOf, replayedDeliveryId } from "../../kit/Ids.ts"
 import { defaultPageSize, pageOf } from "../../kit/Request.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { orUnavailable } from "../../storage/Database.ts"
-import { makeDeliveriesRepo } from "./DeliveriesRepo.ts"
-import { makeEventReplaysRepo } from "./EventReplaysRepo.ts"
+import { isKeyed, makeEventDeliveries, receivedAtOf } from "./EventDeliveries.ts"
 import type { ListEvents, StoredEvent, StoredEventDetail, StoredEventList } from "./EventsApi.ts"
 import { type EventRow, makeEventsRepo } from "./EventsRepo.ts"
 import { shownDeliveries } from "./ShownDeliveries.ts"
-
-/** How far apart an event and its deliveries may be that were stored before there were tables by day. */
-const apart = Duration.toMillis("10 minutes")
-
-const isKeyed = ({ id, key }: EventRow): boolean => key !== id
 
 const toStoredEvent = (row: EventRow): StoredEvent => {
   const event: unknown = JSON.parse(row.payload)
@@ -22,15 +15,14 @@ const toStoredEvent = (row: EventRow): StoredEvent => {
     id: row.id,
     type: row.type,
     test: Predicate.hasProperty(event, "test") && event.test === true,
-    receivedAt: isKeyed(row) ? new Date(millisOf(row.key)) : row.createdAt,
+    receivedAt: receivedAtOf(row),
     event
   }
 }
 
 const make = Effect.gen(function* () {
   const repo = yield* makeEventsRepo
-  const deliveries = yield* makeDeliveriesRepo
-  const replays = yield* makeEventReplaysRepo
+  const deliveriesOf = yield* makeEventDeliveries
 
   const list = Effect.fn("Events.list")(function* (tenant: Tenant, query: ListEvents) {
     const after = query.starting_after === undefined ? undefined : yield* repo.find(tenant, query.starting_after)
@@ -44,25 +36,13 @@ const make = Effect.gen(function* () {
     return { data: data.map(toStoredEvent), has_more }
   }, orUnavailable)
 
-  /** The ids that its deliveries have if it was replayed. */
-  const replayedIds = (tenant: Tenant, { key }: EventRow) =>
-    Effect.map(replays.covering(tenant, new Date(millisOf(key)), shownDeliveries), (covering) =>
-      covering.map(({ endpointId, id }) => replayedDeliveryId({ replayId: id, eventKey: key, endpointId }))
-    )
-
   const get = Effect.fn("Events.get")(function* (tenant: Tenant, id: string) {
     const row = yield* Effect.flatMap(
       repo.find(tenant, id),
       Effect.mapError(() => new ResourceNotFound({ message: "There is no such event here." }))
     )
-    const event = toStoredEvent(row)
-    // The deliveries that it was published with have the same millisecond in their ids
-    const time = event.receivedAt.getTime()
-    const among = isKeyed(row)
-      ? { from: time, until: time + 1, ids: yield* replayedIds(tenant, row) }
-      : { from: time - apart, until: time + apart, ids: [] }
-    const its = yield* repo.bounded(deliveries.ofEvent(tenant, row.key, among, shownDeliveries))
-    return { ...event, deliveries: its }
+    const its = yield* repo.bounded(deliveriesOf(tenant, row, shownDeliveries))
+    return { ...toStoredEvent(row), deliveries: its }
   }, orUnavailable)
 
   return { list, get }

@@ -2,7 +2,6 @@ import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"
 import { Schema } from "effect"
-import { text } from "../../bounds/Text.ts"
 import { errorSchema, ResourceNotFound, ServiceUnavailable } from "../../errors/Errors.ts"
 import { EventType } from "../../events/Catalog.ts"
 import { EventTypeName } from "../../events/EventCatalog.ts"
@@ -11,15 +10,8 @@ import { RequiredPermission } from "../../identity/keys/Permissions.ts"
 import { OrganizationId } from "../../kit/Ids.ts"
 import { NoQuery, optional, ProviderId, pageFields, strict, UnixSecondsFromQuery } from "../../kit/Request.ts"
 import { Delivery } from "./Api.ts"
+import { EventIdText } from "./EventIdText.ts"
 import { shownDeliveries } from "./ShownDeliveries.ts"
-
-/** An event's public id in a request. */
-export const EventIdText = text({
-  min: 9,
-  max: 128,
-  pattern: /^svc_(?:evt_[0-9a-f]{64}|test_evt_[A-Za-z0-9_-]+)$/,
-  rule: "must be an event's id: svc_evt_ and 64 hexadecimal digits, or svc_test_evt_ and the test's id"
-}).annotations({ identifier: "EventId", description: "The event's id" })
 
 const eventFields = {
   id: Schema.String.annotations({ description: "`svc_evt_…`, the same in every delivery of the event" }),

@@ -14,6 +14,9 @@ export const deliveriesHttp = HttpApiBuilder.group(BaseApi.add(DeliveriesApi), "
       .handle("list", ({ path, urlParams }) =>
         Effect.flatMap(Principal, (principal) => deliveries.list(principal, path.id, urlParams))
       )
+      .handle("listAll", ({ urlParams }) =>
+        Effect.flatMap(Principal, (principal) => deliveries.listAll(principal, urlParams))
+      )
       .handle("get", ({ path }) =>
         Effect.map(
           Effect.flatMap(Principal, (principal) => deliveries.get(principal, path.id)),

@@ -4,6 +4,7 @@ import type { EndpointId, RecoveryId } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { enqueue } from "../../publishing/Enqueue.ts"
 import { useDays } from "../../storage/DayPartitions.ts"
+import { countSoon } from "../statistics/Unsettled.ts"
 import { makeResendSql } from "./DeliveriesRepo.ts"
 import type { ListRecoveries, Recovery } from "./RecoveriesApi.ts"
 
@@ -99,7 +100,8 @@ export const makeRecoveriesRepo = Effect.gen(function* () {
           WHERE d.organization_id = f.organization_id AND d.environment = f.environment AND d.id = f.id
             AND NOT f.deleted AND ${resendSql.mayBeResent}
           RETURNING d.*
-        ), queued AS (${enqueue(sql, "requeued", "manual")}), used AS (${useDays(sql, "requeued")}), counted AS (
+        ), queued AS (${enqueue(sql, "requeued", "manual")}), used AS (${useDays(sql, "requeued")}),
+        looked AS (${countSoon(sql, "requeued")}), counted AS (
           SELECT (SELECT count(*) FROM failed)::int AS seen, (SELECT count(*) FROM requeued)::int AS queued
         ), advanced AS (
           SELECT r.organization_id, r.environment, r.id, r.queued + c.queued AS queued,

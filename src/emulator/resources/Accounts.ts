@@ -10,6 +10,14 @@ import { noParams, type RequestContext, type Route, route } from "../Route.ts"
 
 const capability = Schema.Struct({ requested: Params.optional(Params.boolean) })
 
+/** Who deals with the provider about what; in place of the older `type`. */
+const controllerParams = Schema.Struct({
+  fees: Params.optional(Schema.Struct({ payer: Params.optional(Params.oneOf("account", "application")) })),
+  losses: Params.optional(Schema.Struct({ payments: Params.optional(Params.oneOf("application", "stripe")) })),
+  requirement_collection: Params.optional(Params.oneOf("application", "stripe")),
+  stripe_dashboard: Params.optional(Schema.Struct({ type: Params.optional(Params.oneOf("express", "full", "none")) }))
+})
+
 const createParams = Schema.Struct({
   business_profile: Params.optional(
     Schema.Struct({ name: Params.optional(Params.text()), url: Params.optional(Params.url) })
@@ -18,6 +26,7 @@ const createParams = Schema.Struct({
   capabilities: Params.optional(
     Schema.Struct({ card_payments: Params.optional(capability), transfers: Params.optional(capability) })
   ),
+  controller: Params.optional(controllerParams),
   country: Params.optional(Params.matching(/^[A-Z]{2}$/, "country", "country_unsupported")),
   default_currency: Params.optional(Params.currency),
   email: Params.optional(Params.matching(/^[^@\s]+@[^@\s]+$/, "email address", "email_invalid")),
@@ -141,6 +150,42 @@ export const makeAccount = (id: string, created: number, params: typeof createPa
   type: params.type ?? "standard"
 })
 
+/** What a new account's owner has to supply. */
+const firstRequirements = ["business_profile.name", "business_type", "external_account", "tos_acceptance.date"]
+
+const controllerOf = ({ controller }: typeof createParams.Type): NonNullable<Account["controller"]> =>
+  controller === undefined
+    ? { is_controller: true, type: "application" }
+    : {
+        fees: { payer: controller.fees?.payer ?? "account" },
+        is_controller: true,
+        losses: { payments: controller.losses?.payments ?? "stripe" },
+        requirement_collection: controller.requirement_collection ?? "stripe",
+        stripe_dashboard: { type: controller.stripe_dashboard?.type ?? "full" },
+        type: "application"
+      }
+
+/** An account as the platform creates it: its owner has to complete it before it can charge. */
+const makeNewAccount = (id: string, created: number, params: typeof createParams.Type): Account => {
+  const { external_accounts: _, ...rest } = makeAccount(id, created, params)
+  return {
+    ...rest,
+    capabilities: { card_payments: "inactive", transfers: "inactive" },
+    charges_enabled: false,
+    controller: controllerOf(params),
+    details_submitted: false,
+    payouts_enabled: false,
+    requirements: {
+      ...noRequirements,
+      currently_due: firstRequirements,
+      disabled_reason: "requirements.past_due",
+      eventually_due: firstRequirements,
+      past_due: firstRequirements
+    },
+    type: params.type ?? (params.controller === undefined ? "standard" : "none")
+  }
+}
+
 /** The account with this id, if the requesting account may see it: itself, or one connected to it. */
 const visibleAccount = (context: RequestContext, id: string) => {
   const account = connectedAccount(context.platform.objects, id)
@@ -195,12 +240,21 @@ export const accountRoutes: ReadonlyArray<Route> = [
     path: "/v1/accounts",
     answers: { object: "account" },
     params: createParams,
-    run: (context, params) =>
-      Effect.sync(() => {
-        const account = makeAccount(newId("acct_"), context.now, params)
+    run: (context, params) => {
+      if (params.type !== undefined && params.controller !== undefined) {
+        return Effect.fail(
+          refuse({
+            param: "controller",
+            message: "You may not provide the `type` parameter and `controller` parameters simultaneously."
+          })
+        )
+      }
+      return Effect.sync(() => {
+        const account = makeNewAccount(newId("acct_"), context.now, params)
         context.platform.objects.put("account", account.id, account)
         return account
       })
+    }
   }),
   route({
     method: "GET",

@@ -1,4 +1,5 @@
 import type { Route } from "../Route.ts"
+import { accountLinkRoutes } from "./AccountLinks.ts"
 import { accountRoutes } from "./Accounts.ts"
 import { balanceRoutes } from "./Balance.ts"
 import { balanceSettingsRoutes } from "./BalanceSettings.ts"
@@ -22,6 +23,7 @@ import { subscriptionRoutes } from "./Subscriptions.ts"
 /** Every operation of the provider's API that the emulator supports; all others are refused as unknown. */
 export const routes: ReadonlyArray<Route> = [
   ...accountRoutes,
+  ...accountLinkRoutes,
   ...productRoutes,
   ...priceRoutes,
   ...couponRoutes,

@@ -2,14 +2,14 @@ import { Effect, Schema } from "effect"
 import { type AccountChanges, accountChange, changedAccount, usualChange } from "../AccountChanges.ts"
 import { maybe, noOptions } from "../ControlInput.ts"
 import { emit, emitThin } from "../Events.ts"
-import { newId } from "../Ids.ts"
+import { newId, platformApplicationId } from "../Ids.ts"
 import { accountInvalid, type ProviderError } from "../ProviderError.ts"
 import type { Account, Event } from "../Records.ts"
 import type { RequestContext } from "../Route.ts"
 import { trigger } from "./Trigger.ts"
 
 /** The platform from the point of view of an account's owner: the application that acts for the account. */
-const application = { id: "ca_EmulatorPlatform", object: "application", name: "Emulated platform" }
+const application = { id: platformApplicationId, object: "application", name: "Emulated platform" }
 
 /** The forms in which the platform is notified. */
 interface Forms {
@@ -54,7 +54,8 @@ const update = (context: RequestContext, asked: AccountChanges, forms: Forms) =>
     return id
   })
 
-const deauthorize = (context: RequestContext, forms: Forms) =>
+/** Ends the platform's access to the account. */
+export const deauthorize = (context: RequestContext, forms: Forms) =>
   Effect.sync(() => {
     const { account, objects, platform } = context
     platform.objects.put("connection", account, { account, revoked: true })

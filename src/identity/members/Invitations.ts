@@ -156,11 +156,15 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
     yield* requireGrantable(options.role, options.environments)
     // Checked again in the transaction; here so that a person who may not invite uses none of the organization's limit
     yield* requireInviter(options)
-    const [connected] = yield* sql`
+    // Anybody can connect an account in the sandbox; in production the provider has checked who may charge
+    const [vouched] = yield* sql`
       SELECT 1 FROM payments.provider_accounts
       WHERE organization_id = ${options.organizationId} AND environment IN ('sandbox', 'production')
-        AND status = 'connected' LIMIT 1`
-    yield* takeInvitation(limits, { ...options, vouched: connected !== undefined })
+        AND status = 'connected'
+        AND (COALESCE(linked_by, 'operator') = 'operator'
+          OR environment = 'production' AND reported_status @> '{"charges_enabled": true}')
+      LIMIT 1`
+    yield* takeInvitation(limits, { ...options, vouched: vouched !== undefined })
     const token = newToken()
     const { invitation, ...mail } = yield* transaction(sql)(insert(options, token))
     yield* mailer.queue(invitationMail({ ...mail, publicUrl, to: options.email, token, ...options }))

@@ -68,7 +68,7 @@ export class InvitationsApi extends HttpApiGroup.make("invitations")
       .annotate(OpenApi.Summary, "Invite a person by e-mail")
       .annotate(
         OpenApi.Description,
-        "Mails a link that works once, within 7 days, and replaces an open invitation of the same address. Owners and admins invite; only owners invite admins. At most 50 per organization in an hour and 200 in a day, 30 per inviter in an hour, and 5 in a day to one mailbox; all organizations without a connected account together send one mailbox at most 20 in a day."
+        "Mails a link that works once, within 7 days, and replaces an open invitation of the same address. Owners and admins invite; only owners invite admins. At most 50 per organization in an hour and 200 in a day, 30 per inviter in an hour, and 5 in a day to one mailbox; all organizations that neither have an account linked by the operator nor take real payments together send one mailbox at most 20 in a day."
       )
   )
   .add(
@@ -99,7 +99,7 @@ export class InvitationApi extends HttpApiGroup.make("invitation")
       .annotate(OpenApi.Summary, "The page that an invitation's link opens")
       .annotate(
         OpenApi.Description,
-        "Opening it accepts nothing: the page shows whom the link signs in and where, and its button sends the token, which follows the link's #, to `POST /identity/invitation`."
+        "Opening it accepts nothing: the page shows whom the link signs in and where, and its button sends the token, which follows the link's #, to `POST /identity/invitation`. If the console is served, the answer is 303 and leads to its page, which does the same."
       )
   )
   .add(

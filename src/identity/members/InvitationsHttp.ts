@@ -2,7 +2,7 @@ import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { BaseApi } from "../../kit/BaseApi.ts"
 import { makeRedemption, type RedemptionOptions } from "../sign-in/LinkRedemption.ts"
-import { invitationPage } from "../sign-in/SignInPage.ts"
+import { invitationPage, type LinkPageOptions, linkPage } from "../sign-in/SignInPage.ts"
 import { currentMember } from "./CurrentMember.ts"
 import { Invitations } from "./Invitations.ts"
 import { InvitationApi, InvitationsApi } from "./InvitationsApi.ts"
@@ -31,13 +31,13 @@ export const invitationsHttp = HttpApiBuilder.group(BaseApi.add(InvitationsApi),
 )
 
 /** Serves `InvitationApi`. */
-export const invitationHttp = (options: RedemptionOptions) =>
+export const invitationHttp = (options: RedemptionOptions & LinkPageOptions) =>
   HttpApiBuilder.group(BaseApi.add(InvitationApi), "invitation", (handlers) =>
     Effect.gen(function* () {
       const invitations = yield* Invitations
       const { preview, redeem } = yield* makeRedemption(options)
       return handlers
-        .handle("page", () => Effect.succeed(invitationPage))
+        .handle("page", () => Effect.succeed(linkPage(options, "invitation", invitationPage)))
         .handle("preview", ({ payload }) => preview(invitations.preview(payload.token)))
         .handle("accept", ({ payload }) => redeem((client) => invitations.accept(payload.token, client)))
     })

@@ -13,8 +13,7 @@ export const signInLinkLimits = { perQuarterHour: 5, perDay: 30 } as const
 
 /**
  * How many invitations one organization, one of its inviters, and one organization to one mailbox may send. These
- * limits are not shared: only organizations without a connected account, which anybody can create, share a limit per
- * mailbox.
+ * limits are not shared: only organizations that nobody vouches for, which anybody can create, share a limit per mailbox.
  */
 export const invitationLimits = {
   perOrganizationAndHour: 50,
@@ -86,7 +85,7 @@ export const takeInvitation = (
     readonly organizationId: OrganizationId
     readonly author: Author
     readonly email: string
-    /** Whether the operator has connected an account for the organization. */
+    /** Whether the operator has linked an account for the organization, or the provider lets it charge in production. */
     readonly vouched: boolean
   }
 ) => {
@@ -103,7 +102,7 @@ export const takeInvitation = (
     bucket: `invitations-to:${mailbox}`,
     limit: invitationLimits.perMailboxAndDay,
     per: Duration.days(1),
-    message: `At most ${invitationLimits.perMailboxAndDay} invitations are sent to one mailbox in a day by organizations without a connected account`
+    message: `At most ${invitationLimits.perMailboxAndDay} invitations are sent to one mailbox in a day by organizations that neither have an account linked by the operator nor take real payments`
   }
   // The shared limit comes last: senders beyond their own limits take nothing from it
   return takeFrom(limits, [perInviter, ...ofOrganization, ...(vouched ? [] : [shared])])

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import type { ServiceUnavailable } from "../../errors/Errors.ts"
+import { permissionsOf } from "../Access.ts"
 import { Organizations } from "../organizations/Organizations.ts"
 import type { SignedIn } from "./SessionApi.ts"
 import type { Session } from "./Sessions.ts"
@@ -22,7 +23,13 @@ export const makeSessionAnswer = Effect.map(
           person: { id: personId, email },
           organization,
           environment,
-          workspaces: (membership?.environments ?? []).map((environment) => ({ environment })),
+          workspaces:
+            membership === null
+              ? []
+              : membership.environments.map((environment) => ({
+                  environment,
+                  permissions: [...permissionsOf(membership.role)]
+                })),
           expiresAt
         }
       })

@@ -5,6 +5,7 @@ import { errorSchema, ResourceNotFound, ServiceUnavailable, WorkspaceAccessRequi
 import { OrganizationId } from "../../kit/Ids.ts"
 import { NoQuery, strict } from "../../kit/Request.ts"
 import { SessionAuthentication } from "../Authentication.ts"
+import { Permission } from "../keys/Permissions.ts"
 import { MemberRole, WorkspaceEnvironment } from "../Schemas.ts"
 
 /** A session, as its person sees it. */
@@ -13,10 +14,17 @@ export const SignedIn = Schema.Struct({
   organization: Schema.NullOr(Schema.Struct({ id: OrganizationId, name: Schema.String, role: MemberRole })).annotations(
     { description: "Null for a person without an organization" }
   ),
-  environment: WorkspaceEnvironment.annotations({ description: "The selected workspace's environment" }),
-  workspaces: Schema.Array(Schema.Struct({ environment: WorkspaceEnvironment })).annotations({
-    description: "The workspaces that the person may enter"
+  environment: WorkspaceEnvironment.annotations({
+    description: "The environment that the request names, or else the selected workspace's"
   }),
+  workspaces: Schema.Array(
+    Schema.Struct({
+      environment: WorkspaceEnvironment,
+      permissions: Schema.Array(Permission).annotations({
+        description: "What the person may do there, as keys have it; `/identity` goes by the role"
+      })
+    })
+  ).annotations({ description: "The workspaces that the person may enter" }),
   expiresAt: Schema.Date.annotations({
     description: "12 hours after the last request, and at most 30 days after signing in"
   })

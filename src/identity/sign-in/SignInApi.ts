@@ -54,7 +54,7 @@ export class SignInApi extends HttpApiGroup.make("signIn")
       .annotate(OpenApi.Summary, "The page that a sign-in link opens")
       .annotate(
         OpenApi.Description,
-        "Opening it redeems nothing: the page shows whom the link signs in, and its button sends the token, which follows the link's #, to `POST /identity/session`."
+        "Opening it redeems nothing: the page shows whom the link signs in, and its button sends the token, which follows the link's #, to `POST /identity/session`. If the console is served, the answer is 303 and leads to its page, which does the same."
       )
   )
   .add(

@@ -4,10 +4,10 @@ import { BaseApi } from "../../kit/BaseApi.ts"
 import { makeRedemption, type RedemptionOptions } from "./LinkRedemption.ts"
 import { SignIn } from "./SignIn.ts"
 import { SignInApi } from "./SignInApi.ts"
-import { signInPage } from "./SignInPage.ts"
+import { type LinkPageOptions, linkPage, signInPage } from "./SignInPage.ts"
 
 /** Serves `SignInApi`. */
-export const signInHttp = (options: RedemptionOptions) =>
+export const signInHttp = (options: RedemptionOptions & LinkPageOptions) =>
   HttpApiBuilder.group(BaseApi.add(SignInApi), "signIn", (handlers) =>
     Effect.gen(function* () {
       const signIn = yield* SignIn
@@ -20,7 +20,7 @@ export const signInHttp = (options: RedemptionOptions) =>
             return { sent: true as const }
           })
         )
-        .handle("page", () => Effect.succeed(signInPage))
+        .handle("page", () => Effect.succeed(linkPage(options, "sign-in", signInPage)))
         .handle("preview", ({ payload }) => preview(signIn.preview(payload.token)))
         .handle("redeem", ({ payload }) => redeem((client) => signIn.redeem(payload.token, client)))
     })

@@ -131,3 +131,26 @@ export const invitationPage = page({
   action: "invitation",
   preview: "invitation/preview"
 })
+
+/** The settings that the links' pages need. */
+export interface LinkPageOptions {
+  /** The URL of the console, which has the pages itself; absent or null if none is served. */
+  readonly consoleUrl?: string | null
+}
+
+/**
+ * What a mailed link opens: the console's page, or the one here if there is no console. A browser takes what follows the
+ * `#` along with the redirection, so the token still reaches no server.
+ */
+export const linkPage = (
+  { consoleUrl = null }: LinkPageOptions,
+  name: "sign-in" | "invitation",
+  own: HttpServerResponse.HttpServerResponse
+): HttpServerResponse.HttpServerResponse =>
+  consoleUrl === null
+    ? own
+    : HttpServerResponse.empty({
+        status: 303,
+        // Relative to `/identity/sign-in`, since a proxy may serve the service below a path
+        headers: { location: `../console/${name}`, "cache-control": "no-store", "referrer-policy": "no-referrer" }
+      })

@@ -77,14 +77,26 @@ ${sandbox ? testNote : ""}${content}
     }
   )
 
-/** The currencies whose smallest unit at the provider is not that of ISO 4217: it counts hundredths of them. */
-const hundredths: ReadonlySet<string> = new Set(["isk", "ugx"])
+/**
+ * The currencies that the provider counts without a fraction, and in thousandths; all others in hundredths
+ * (https://docs.stripe.com/currencies). `Intl` follows everyday use, in which HUF and IDR have no fraction either.
+ */
+const withoutFraction: ReadonlySet<string> = new Set(
+  "bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf".split(" ")
+)
+const inThousandths: ReadonlySet<string> = new Set("bhd jod kwd omr tnd".split(" "))
+
+const digitsOf = (currency: string): number => (withoutFraction.has(currency) ? 0 : inThousandths.has(currency) ? 3 : 2)
 
 /** A readable amount: `R$15.00` for 1500 brl. */
 export const formatAmount = (amount: number, currency: string): string => {
-  const format = new Intl.NumberFormat("en", { style: "currency", currency: currency.toUpperCase() })
-  const digits = hundredths.has(currency) ? 2 : (format.resolvedOptions().maximumFractionDigits ?? 2)
-  return format.format(amount / 10 ** digits)
+  const digits = digitsOf(currency)
+  return new Intl.NumberFormat("en", {
+    style: "currency",
+    currency: currency.toUpperCase(),
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits
+  }).format(amount / 10 ** digits)
 }
 
 const everyPeriod = (recurring: CheckoutPageItem["recurring"]): string => {

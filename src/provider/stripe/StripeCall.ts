@@ -20,6 +20,8 @@ export interface StripeProviderOptions {
   readonly production: Option.Option<ProviderCredentials>
   /** Another address of the provider's API, such as an emulator's. */
   readonly apiUrl: Option.Option<URL>
+  /** The ids of the platform's OAuth application; without one, existing accounts can't be connected in that environment. */
+  readonly oauthClientIds?: { readonly [E in Environment]?: string }
   readonly checkoutSuccessUrl: string
   readonly checkoutCancelUrl: string
   /** The time limit for a whole call, including its answer, repeats and the wait for its turn. Default 30 s. */
@@ -90,14 +92,21 @@ const toPage = (answer: unknown): ProviderPage => {
 
 const hashed = (accountId: string): string => createHash("sha256").update(accountId).digest("hex").slice(0, 16)
 
+/** How a call is made. */
+export interface CallOptions {
+  /** For a write that must not be repeated, whatever the failure. */
+  readonly once?: boolean
+}
+
 /**
  * Makes one call on a connected account. `run` may run more than once, so it makes a read, or a write that is safe to
- * repeat: a POST with an idempotency key, or a DELETE.
+ * repeat: a POST with an idempotency key, or a DELETE. Any other write is made `once`.
  */
 export type StripeCall = <A>(
   operation: string,
   account: ConnectedAccount,
-  run: (client: Stripe, scope: { readonly stripeAccount: string }) => Promise<Stripe.Response<A>>
+  run: (client: Stripe, scope: { readonly stripeAccount: string }) => Promise<Stripe.Response<A>>,
+  options?: CallOptions
 ) => ProviderCall<A>
 
 /** The object that a call returns, as the API shows it. */
@@ -145,16 +154,18 @@ const report = (metrics: MetricsWriter | null, operation: string, environment: E
   })
 
 const log = ({ facts }: CallFailure) =>
-  facts.status === 401
+  // With 401 OAuth also answers that the account is not connected
+  facts.status === 401 && facts.type !== "invalid_client"
     ? Effect.logError("The provider refuses the platform's key", facts)
     : Effect.logDebug("The provider refused a call", facts)
 
 /**
  * Whether Stripe itself gave the answer. The package accepts every answer without an error object, even a proxy's or a
- * redirect; Stripe's own answers have an `object` field.
+ * redirect; Stripe's own answers have an `object` field, and those of its OAuth the account's id.
  */
 const isProviders = (answer: Stripe.Response<unknown>): boolean =>
-  answer.lastResponse.statusCode < 300 && Predicate.hasProperty(answer, "object")
+  answer.lastResponse.statusCode < 300 &&
+  (Predicate.hasProperty(answer, "object") || Predicate.hasProperty(answer, "stripe_user_id"))
 
 const notProviders = ({ lastResponse }: Stripe.Response<unknown>): CallFailure => {
   const facts = noAnswer({ status: lastResponse.statusCode, requestId: lastResponse.requestId })
@@ -175,7 +186,7 @@ export const makeStripeCall = (options: StripeProviderOptions, metrics: MetricsW
   const deadline = Duration.decode(options.timeout ?? defaultTimeout)
   const bounded = makeBoundedPerName(options.concurrencyPerAccount ?? defaultConcurrencyPerAccount)
 
-  return (operation, account, run) =>
+  return (operation, account, run, { once = false } = {}) =>
     Option.match(clients[account.environment], {
       onNone: () =>
         Effect.fail(
@@ -207,7 +218,7 @@ export const makeStripeCall = (options: StripeProviderOptions, metrics: MetricsW
             // Each attempt takes its own turn, so that a pause between two of them holds up no other call
             (call) => bounded(`${account.environment} ${account.accountId}`, call)
           )
-        return repeated(attempt, deadline).pipe(
+        return (once ? attempt(0) : repeated(attempt, deadline)).pipe(
           Effect.mapError(({ error }) => error),
           // The package's own time-out only bounds silence, which a slow drip never reaches
           Effect.timeoutFail({ duration: deadline, onTimeout: () => new ProviderTimeout() })

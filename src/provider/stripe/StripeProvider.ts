@@ -3,6 +3,7 @@ import { Metrics, type MetricsWriter } from "../../telemetry/Metrics.ts"
 import { stripeAccount } from "../account/StripeAccount.ts"
 import { stripeBalanceTransactions } from "../balance-transactions/StripeBalanceTransactions.ts"
 import { stripeCheckoutSessions } from "../checkout/StripeCheckout.ts"
+import { stripeConnecting } from "../connecting/StripeConnecting.ts"
 import { stripeCustomers } from "../customers/StripeCustomers.ts"
 import { stripeDisputes } from "../disputes/StripeDisputes.ts"
 import { stripeEvents } from "../notifications/StripeEvents.ts"
@@ -26,6 +27,7 @@ const makeProvider = (options: StripeProviderOptions, metrics: MetricsWriter | n
     ...stripeAccount(call),
     ...stripeBalanceTransactions(call),
     ...stripeCheckoutSessions(call, options),
+    ...stripeConnecting(call, options),
     ...stripeCustomers(call),
     ...stripeDisputes(call),
     ...stripeEvents(call),

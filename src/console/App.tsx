@@ -1,0 +1,142 @@
+import type { ComponentChildren } from "preact"
+import { useEffect } from "preact/hooks"
+import { Redirect, Route, Router, Switch, useLocation } from "wouter-preact"
+import { consolePath, environmentIn } from "./api/Base.ts"
+import { ErrorNote } from "./components/Notice.tsx"
+import { ErrorBoundary } from "./shell/ErrorBoundary.tsx"
+import { lazyPage } from "./shell/LazyPage.tsx"
+import { NoAccess, NotFound } from "./shell/NotFound.tsx"
+import { PlainPage } from "./shell/PlainPage.tsx"
+import { Shell } from "./shell/Shell.tsx"
+import { Splash } from "./shell/Splash.tsx"
+import { Toasts } from "./shell/Toasts.tsx"
+import {
+  firstWorkspace,
+  loadSession,
+  mayEnter,
+  openPage,
+  type Session,
+  selectWorkspace,
+  sessionState
+} from "./state/Session.ts"
+
+const SignIn = lazyPage(() => import("./pages/sign-in/SignIn.tsx"))
+const Invitation = lazyPage(() => import("./pages/sign-in/Invitation.tsx"))
+const NewOrganization = lazyPage(() => import("./pages/organization/NewOrganization.tsx"))
+
+/** The pages of a workspace, by their path below its environment. */
+const pages = [
+  ["/", lazyPage(() => import("./pages/overview/Overview.tsx"))],
+  ["/start", lazyPage(() => import("./pages/start/Start.tsx"))],
+  ["/payments", lazyPage(() => import("./pages/payments/Payments.tsx"))],
+  ["/payments/:id", lazyPage(() => import("./pages/payments/Payment.tsx"))],
+  ["/products", lazyPage(() => import("./pages/catalog/Products.tsx"))],
+  ["/products/new", lazyPage(() => import("./pages/catalog/NewProduct.tsx"))],
+  ["/products/:id", lazyPage(() => import("./pages/catalog/Product.tsx"))],
+  ["/promotion-codes", lazyPage(() => import("./pages/catalog/PromotionCodes.tsx"))],
+  ["/payment-links", lazyPage(() => import("./pages/catalog/PaymentLinks.tsx"))],
+  ["/destinations", lazyPage(() => import("./pages/destinations/Destinations.tsx"))],
+  ["/destinations/new", lazyPage(() => import("./pages/destinations/NewDestination.tsx"))],
+  ["/destinations/:id", lazyPage(() => import("./pages/destinations/Destination.tsx"))],
+  ["/deliveries", lazyPage(() => import("./pages/deliveries/Deliveries.tsx"))],
+  ["/deliveries/:id", lazyPage(() => import("./pages/deliveries/Delivery.tsx"))],
+  ["/events", lazyPage(() => import("./pages/events/Events.tsx"))],
+  ["/events/:id", lazyPage(() => import("./pages/events/Event.tsx"))],
+  ["/keys", lazyPage(() => import("./pages/keys/Keys.tsx"))],
+  ["/people", lazyPage(() => import("./pages/people/People.tsx"))],
+  ["/audit-log", lazyPage(() => import("./pages/audit/AuditLog.tsx"))],
+  ["/account", lazyPage(() => import("./pages/account/Account.tsx"))],
+  ["/sessions", lazyPage(() => import("./pages/sessions/Sessions.tsx"))]
+] as const
+
+/** Keeps the workspace that is worked in as the one that a new tab opens. */
+const useSelection = (session: Session): void => {
+  const [path] = useLocation()
+  const environment = environmentIn(path)
+  const selects =
+    environment !== undefined && environment !== session.environment && mayEnter(session.workspaces, environment)
+  useEffect(() => {
+    // A selection that fails costs a click in the next tab, and no more: each request here names its workspace itself
+    if (selects) selectWorkspace(environment).catch(() => {})
+  }, [selects, environment])
+}
+
+const Workspaces = ({ session }: { readonly session: Session }) => {
+  const [path] = useLocation()
+  const environment = environmentIn(path)
+  useSelection(session)
+  if (environment === undefined) {
+    return path === "/" ? <Redirect to={`/${firstWorkspace(session)}`} replace /> : <NotFound />
+  }
+  if (!mayEnter(session.workspaces, environment)) return <NoAccess environment={environment} />
+  return (
+    // Of another workspace, nothing of a page's own state is kept
+    <Switch key={environment}>
+      {pages.map(([path, Page]) => (
+        <Route key={path} path={`/:environment${path === "/" ? "" : path}`}>
+          <Page />
+        </Route>
+      ))}
+      <Route>
+        <NotFound />
+      </Route>
+    </Switch>
+  )
+}
+
+/** What is behind the sign-in: each state of the session has its page. */
+const Inside = (): ComponentChildren => {
+  const state = sessionState.value
+  switch (state.kind) {
+    case "loading":
+      return <Splash />
+    case "unreachable":
+      return (
+        <PlainPage title="The service does not answer">
+          <ErrorNote error={state.error} retry={() => void loadSession()} />
+        </PlainPage>
+      )
+    case "signedOut":
+      return <Redirect to={signInPath(openPage(), state.ended)} replace />
+    case "signedIn":
+      return state.session.organization === null ? (
+        <NewOrganization />
+      ) : (
+        <Shell>
+          <Workspaces session={state.session} />
+        </Shell>
+      )
+  }
+}
+
+/** The sign-in page that leads back to a page. */
+const signInPath = (page: string, ended: boolean): string => {
+  const query = new URLSearchParams({ ...(page === "/" ? {} : { to: page }), ...(ended ? { ended: "yes" } : {}) })
+  const text = query.toString()
+  return `/sign-in${text === "" ? "" : `?${text}`}`
+}
+
+/** A page that fails leaves the way to the others open. */
+const Guarded = ({ children }: { readonly children: ComponentChildren }) => {
+  const [path] = useLocation()
+  return <ErrorBoundary key={path}>{children}</ErrorBoundary>
+}
+
+export const App = () => (
+  <Router base={consolePath}>
+    <Guarded>
+      <Switch>
+        <Route path="/sign-in">
+          <SignIn />
+        </Route>
+        <Route path="/invitation">
+          <Invitation />
+        </Route>
+        <Route>
+          <Inside />
+        </Route>
+      </Switch>
+    </Guarded>
+    <Toasts />
+  </Router>
+)

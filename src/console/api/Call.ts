@@ -1,0 +1,111 @@
+import { ApiError, refusalOf, unreachable } from "./ApiError.ts"
+import { currentPath, environmentIn, servicePath } from "./Base.ts"
+import { type OperationKey, operations } from "./operations.ts"
+import type { AnswerOf, GroupName, OperationName, RequestOf } from "./Types.ts"
+
+export { ApiError } from "./ApiError.ts"
+export type { AnswerOf, GroupName, OperationName, RequestOf } from "./Types.ts"
+
+/** Names the workspace of a request, so that two tabs of one session never mix their environments. */
+const workspaceHeader = "service-workspace"
+
+/** What the session module tells this one: whose organization fills the paths, and whom to tell that it has ended. */
+const session: { organizationId: string | undefined; onEnd: () => void } = {
+  organizationId: undefined,
+  onEnd: () => {}
+}
+
+/** Sets the organization that fills in the paths of later calls. */
+export const setOrganization = (organizationId: string | undefined): void => {
+  session.organizationId = organizationId
+}
+
+/** Sets what happens when the service says that the session has ended. */
+export const onSessionEnd = (listener: () => void): void => {
+  session.onEnd = listener
+}
+
+interface AnyRequest {
+  readonly path?: Readonly<Record<string, unknown>>
+  readonly urlParams?: Readonly<Record<string, unknown>>
+  readonly payload?: unknown
+}
+
+export interface CallOptions {
+  readonly signal?: AbortSignal
+  /** For operations that take one. Default: a new one per call. */
+  readonly idempotencyKey?: string
+}
+
+const pathOf = (template: string, parts: Readonly<Record<string, unknown>>): string =>
+  template.replaceAll(/:(\w+)/g, (_, name: string) =>
+    encodeURIComponent(String(name === "organizationId" ? (session.organizationId ?? "") : (parts[name] ?? "")))
+  )
+
+const queryOf = (urlParams: Readonly<Record<string, unknown>>): string => {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(urlParams)) {
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (one !== undefined && one !== "") query.append(name, String(one))
+    }
+  }
+  const text = query.toString()
+  return text === "" ? "" : `?${text}`
+}
+
+/** Whether a refusal means that there is no session any more: a mailed link that is refused has a 401 of its own. */
+const endsSession = (error: ApiError, key: string): boolean =>
+  error.status === 401 && !/^(?:signIn|invitation)\./.test(key)
+
+const isAbort = (failure: unknown): boolean => failure instanceof DOMException && failure.name === "AbortError"
+
+const send = async (key: OperationKey, request: AnyRequest, options: CallOptions): Promise<unknown> => {
+  const [method, template, takesKey] = operations[key]
+  const environment = environmentIn(currentPath())
+  const form = request.payload instanceof FormData ? request.payload : undefined
+  const headers = new Headers({ accept: "application/json" })
+  if (environment !== undefined) headers.set(workspaceHeader, environment)
+  if (takesKey) headers.set("idempotency-key", options.idempotencyKey ?? crypto.randomUUID())
+  if (request.payload !== undefined && form === undefined) headers.set("content-type", "application/json")
+  const url = `${servicePath}${pathOf(template, request.path ?? {})}${queryOf(request.urlParams ?? {})}`
+  const response = await fetch(url, {
+    method,
+    headers,
+    credentials: "same-origin",
+    ...(request.payload === undefined ? {} : { body: form ?? JSON.stringify(request.payload) }),
+    ...(options.signal === undefined ? {} : { signal: options.signal })
+  }).catch((failure: unknown) => {
+    throw isAbort(failure) ? failure : unreachable()
+  })
+  if (!response.ok) {
+    const error = await refusalOf(response)
+    if (endsSession(error, key)) session.onEnd()
+    throw error
+  }
+  if (response.status === 204) return undefined
+  return response.json().catch((failure: unknown) => {
+    throw isAbort(failure)
+      ? failure
+      : new ApiError({
+          message: "The service's answer could not be read.",
+          status: response.status,
+          code: "unexpected_answer",
+          requestId: response.headers.get("request-id")
+        })
+  })
+}
+
+/**
+ * Calls an operation by its group and name in the contract. The session's cookie, the organization in the path, and the
+ * workspace of the page's address go along by themselves. Rejects with `ApiError`, or with the `AbortError` of
+ * `options.signal`.
+ */
+export const call = <G extends GroupName, N extends OperationName<G>>(
+  group: G,
+  name: N,
+  ...[request, options]: Partial<RequestOf<G, N>> extends RequestOf<G, N>
+    ? [request?: RequestOf<G, N>, options?: CallOptions]
+    : [request: RequestOf<G, N>, options?: CallOptions]
+): Promise<AnswerOf<G, N>> =>
+  // The declarations, of which `operations` is made, say what this operation takes and answers
+  send(`${group}.${name}` as OperationKey, (request ?? {}) as AnyRequest, options ?? {}) as Promise<AnswerOf<G, N>>

@@ -1,0 +1,31 @@
+import { call } from "../api/Call.ts"
+import { useQuery } from "../state/Query.ts"
+import { useSession, useWorkspace } from "../state/Session.ts"
+
+/** Who has done or created something, by a name that people know. */
+
+interface AuthorShown {
+  readonly kind: string
+  readonly id: string
+}
+
+/** The names of authors: members by address, keys of this workspace by name, where the reader may list them. */
+export const useAuthorNames = (): ((author: AuthorShown | null) => string) => {
+  const { organization, person } = useSession()
+  const { environment } = useWorkspace()
+  const listsKeys = organization.role !== "viewer"
+  const members = useQuery("organization/members", (signal) => call("members", "list", {}, { signal }))
+  const keys = useQuery(listsKeys ? `${environment}/keys` : null, (signal) => call("apiKeys", "list", {}, { signal }))
+  return (author) => {
+    if (author === null) return "unknown"
+    if (author.kind === "operator") return "Operator"
+    if (author.kind === "provider") return "Payment provider"
+    if (author.kind === "api_key") {
+      const name = keys.data?.data.find(({ id }) => id === author.id)?.name
+      return name === undefined ? "API key" : `Key ${name}`
+    }
+    if (author.id === person.id) return "You"
+    const known = members.data?.data.find(({ personId }) => personId === author.id)?.email
+    return known ?? (author.kind === "person" ? (members.data === undefined ? "Member" : "Former member") : author.kind)
+  }
+}

@@ -1,0 +1,183 @@
+import { useEffect, useId, useRef, useState } from "preact/hooks"
+import {
+  type ChartSeries,
+  columnAfterKey,
+  columnScale,
+  highest,
+  labelledColumns,
+  stackedParts,
+  ticksOf,
+  valueScale
+} from "./chartScales.ts"
+
+/** What the chart shows. */
+export interface BarChartProps {
+  /** Says what is counted, for the reader of the table and the chart's name. */
+  readonly title: string
+  /** Stacked in this order, the first at the bottom. */
+  readonly series: ReadonlyArray<ChartSeries>
+  /** One per column, such as days. */
+  readonly labels: ReadonlyArray<string>
+  /** A value in words, such as "R$15.00". */
+  readonly format: (value: number) => string
+  /** A shorter form for the axis, such as "R$1.2K". Default: `format`. */
+  readonly formatTick?: ((value: number) => string) | undefined
+}
+
+const height = 168
+const below = 24
+const above = 8
+/** About what one character of the axis takes at the small type size. */
+const characterWidth = 7.5
+
+/** The width that an element has on the page, as it changes. */
+const useWidth = () => {
+  const ref = useRef<HTMLDivElement>(null)
+  const [width, setWidth] = useState(640)
+  useEffect(() => {
+    const element = ref.current
+    if (element === null) return
+    const observer = new ResizeObserver(([entry]) => {
+      if (entry !== undefined && entry.contentRect.width > 0) setWidth(Math.round(entry.contentRect.width))
+    })
+    observer.observe(element)
+    return () => observer.disconnect()
+  }, [])
+  return { ref, width }
+}
+
+const sum = (values: ReadonlyArray<number>): number => values.reduce((total, value) => total + value, 0)
+
+/**
+ * A stacked bar chart. The line above it names the series with the values of the column under the pointer, or of the one
+ * that the arrow keys have reached; otherwise with their sums. A table has the same for those who don't see the picture.
+ */
+export const BarChart = ({ format, formatTick = format, labels, series, title }: BarChartProps) => {
+  const { ref, width } = useWidth()
+  const [active, setActive] = useState<number | null>(null)
+  const id = useId()
+
+  const columns = stackedParts(series, labels.length)
+  const y = valueScale(highest(columns), height)
+  const ticks = ticksOf(y)
+  const left = Math.max(...ticks.map((tick) => formatTick(tick).length)) * characterWidth + 12
+  const x = columnScale(labels.length, width - left)
+  const labelled = labelledColumns(
+    labels.length,
+    width - left,
+    Math.max(...labels.map((label) => label.length), 4) * characterWidth + 16
+  )
+  const shown = active === null ? null : (labels[active] ?? null)
+  const move = (event: KeyboardEvent) => {
+    const next = columnAfterKey(event.key, active, labels.length)
+    if (next === null) return
+    event.preventDefault()
+    setActive(next)
+  }
+
+  return (
+    <div class="bars" ref={ref}>
+      <div class="bars-legend" role="status">
+        <span class="bars-when">{shown ?? "In all"}</span>
+        {series.map(({ label, tone, values }) => (
+          <span class="bars-key" key={label}>
+            <span class={`bars-swatch bars-${tone}`} aria-hidden="true" />
+            {label} <b>{format(active === null ? sum(values) : (values[active] ?? 0))}</b>
+          </span>
+        ))}
+      </div>
+      {/* biome-ignore lint/a11y/useSemanticElements: a picture that the arrow keys go through, and no fields */}
+      <div
+        class="bars-picture"
+        role="group"
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys show each column's values, as the pointer does
+        tabIndex={0}
+        aria-label={`${title}: arrow keys show each value`}
+        onKeyDown={move}
+        onBlur={() => setActive(null)}
+      >
+        <svg
+          width={width}
+          height={above + height + below}
+          viewBox={`0 0 ${width} ${above + height + below}`}
+          aria-hidden="true"
+          onPointerLeave={() => setActive(null)}
+        >
+          <g transform={`translate(${left} ${above})`}>
+            {ticks.map((tick) => (
+              <g key={tick} transform={`translate(0 ${y(tick)})`}>
+                <line class="bars-grid" x2={width - left} />
+                <text class="bars-text" x={-8} dy="0.32em" text-anchor="end">
+                  {formatTick(tick)}
+                </text>
+              </g>
+            ))}
+            {columns.map((parts, column) => {
+              const at = x(column) ?? 0
+              return (
+                // The columns are their own key: they have no identity besides their place
+                <g key={`${id}-${column}`} class={active === null || active === column ? "" : "bars-faint"}>
+                  {parts.map(({ from, series: index, to }) => (
+                    <rect
+                      key={index}
+                      class={`bars-${series[index]?.tone ?? "neutral"}`}
+                      x={at}
+                      y={y(to)}
+                      width={x.bandwidth()}
+                      height={Math.max(1, y(from) - y(to))}
+                      rx={Math.min(2, x.bandwidth() / 4)}
+                    />
+                  ))}
+                  {labelled.has(column) ? (
+                    <text
+                      class="bars-text"
+                      x={Math.min(
+                        at + x.bandwidth() / 2,
+                        width - left - ((labels[column] ?? "").length * characterWidth) / 2
+                      )}
+                      y={height + 16}
+                      text-anchor="middle"
+                    >
+                      {labels[column]}
+                    </text>
+                  ) : null}
+                  <rect
+                    class="bars-target"
+                    x={at - (x.step() - x.bandwidth()) / 2}
+                    y={0}
+                    width={x.step()}
+                    height={height}
+                    onPointerEnter={() => setActive(column)}
+                  />
+                </g>
+              )
+            })}
+          </g>
+        </svg>
+      </div>
+      <table class="for-readers">
+        <caption>{title}</caption>
+        <thead>
+          <tr>
+            <th scope="col">When</th>
+            {series.map(({ label }) => (
+              <th scope="col" key={label}>
+                {label}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {labels.map((label, row) => (
+            <tr key={`${id}-row-${label}`}>
+              <th scope="row">{label}</th>
+              {series.map((one) => (
+                <td key={one.label}>{format(one.values[row] ?? 0)}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}

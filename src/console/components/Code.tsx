@@ -1,0 +1,37 @@
+import { Copy } from "./Copy.tsx"
+
+/** Code or other text as it is, with a button to copy it. Long lines scroll. */
+export const Code = (props: {
+  readonly text: string
+  readonly language?: string
+  /** What it is, for screen readers. */
+  readonly label?: string
+  readonly copyLabel?: string
+}) => (
+  <div class="code">
+    <div class="code-bar">
+      <span class="code-language">{props.language ?? ""}</span>
+      <Copy text={props.text} label={props.copyLabel ?? "Copy"} />
+    </div>
+    {props.label === undefined ? null : <span class="for-readers">{props.label}</span>}
+    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard */}
+    <pre tabIndex={0}>
+      <code>{props.text}</code>
+    </pre>
+  </div>
+)
+
+/** A value as indented JSON. */
+export const JsonView = ({ label = "JSON", value }: { readonly value: unknown; readonly label?: string }) => (
+  <Code text={JSON.stringify(value, null, 2) ?? "undefined"} language="json" label={label} />
+)
+
+const shownSecret = "secret"
+
+/** A secret that is shown this once: whole, in one line that can be selected, with a button to copy it. */
+export const Secret = ({ copyLabel, value }: { readonly value: string; readonly copyLabel: string }) => (
+  <div class={shownSecret}>
+    <code>{value}</code>
+    <Copy text={value} label={copyLabel} />
+  </div>
+)

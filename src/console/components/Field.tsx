@@ -1,0 +1,239 @@
+import type { ComponentChildren, JSX } from "preact"
+import { useId } from "preact/hooks"
+import { useRefusal } from "./Form.tsx"
+
+/** What a field gives its input. */
+export interface FieldProps {
+  readonly id: string
+  readonly name: string
+  readonly "aria-describedby": string | undefined
+  readonly "aria-invalid": true | undefined
+  readonly "aria-required": true | undefined
+}
+
+interface Described {
+  readonly name: string
+  readonly label: string
+  readonly hint?: ComponentChildren
+  readonly required?: boolean | undefined
+  /** What the page itself finds wrong, such as with a live check; the API's refusal comes first. */
+  readonly problem?: string | undefined
+}
+
+const useDescription = ({ hint, name, problem }: Described) => {
+  const id = useId()
+  const reason = useRefusal(name) ?? problem
+  const hintId = hint === undefined || hint === null ? undefined : `${id}-hint`
+  const reasonId = reason === undefined ? undefined : `${id}-reason`
+  const describedBy = [reasonId, hintId].filter((part) => part !== undefined).join(" ")
+  return { id, reason, hintId, reasonId, describedBy: describedBy === "" ? undefined : describedBy }
+}
+
+const Reason = ({ id, text }: { readonly id: string | undefined; readonly text: string | undefined }) =>
+  text === undefined ? null : (
+    <p class="field-reason" id={id}>
+      {text}
+    </p>
+  )
+
+const Hint = ({ id, children }: { readonly id: string | undefined; readonly children?: ComponentChildren }) =>
+  id === undefined ? null : (
+    <p class="field-hint" id={id}>
+      {children}
+    </p>
+  )
+
+/** A field with its label, hint and reason of refusal, around any input. */
+export const Field = (props: Described & { readonly children: (props: FieldProps) => ComponentChildren }) => {
+  const { describedBy, hintId, id, reason, reasonId } = useDescription(props)
+  return (
+    <div class="field">
+      <label for={id}>
+        {props.label}
+        {props.required === false ? <span class="field-optional"> (optional)</span> : null}
+      </label>
+      <Hint id={hintId}>{props.hint}</Hint>
+      {props.children({
+        id,
+        name: props.name,
+        "aria-describedby": describedBy,
+        "aria-invalid": reason === undefined ? undefined : true,
+        "aria-required": props.required === true ? true : undefined
+      })}
+      <Reason id={reasonId} text={reason} />
+    </div>
+  )
+}
+
+interface TextProps extends Described {
+  readonly value: string
+  readonly onChange: (value: string) => void
+  readonly maxLength?: number | undefined
+  readonly placeholder?: string | undefined
+}
+
+/** One line of text. */
+export const TextField = (
+  props: TextProps & {
+    readonly type?: "text" | "email" | "url" | "search" | "date" | "datetime-local" | "number"
+    readonly autocomplete?: string
+    readonly inputMode?: "text" | "decimal" | "numeric" | "email" | "url" | "search"
+    /** For codes, ids and addresses. */
+    readonly monospace?: boolean
+  }
+) => (
+  <Field {...props}>
+    {(field) => (
+      <input
+        {...field}
+        class={props.monospace === true ? "monospace" : undefined}
+        type={props.type ?? "text"}
+        value={props.value}
+        maxLength={props.maxLength}
+        placeholder={props.placeholder}
+        autocomplete={props.autocomplete ?? "off"}
+        inputMode={props.inputMode}
+        spellcheck={props.type === undefined || props.type === "text" ? undefined : false}
+        onInput={(event) => props.onChange(event.currentTarget.value)}
+      />
+    )}
+  </Field>
+)
+
+/** Several lines of text. */
+export const TextArea = (props: TextProps & { readonly rows?: number; readonly monospace?: boolean }) => (
+  <Field {...props}>
+    {(field) => (
+      <textarea
+        {...field}
+        class={props.monospace === true ? "monospace" : undefined}
+        rows={props.rows ?? 4}
+        value={props.value}
+        maxLength={props.maxLength}
+        placeholder={props.placeholder}
+        onInput={(event) => props.onChange(event.currentTarget.value)}
+      />
+    )}
+  </Field>
+)
+
+export interface Choice<V extends string = string> {
+  readonly value: V
+  readonly label: string
+  readonly hint?: string | undefined
+}
+
+/** One of a list. */
+export const SelectField = <V extends string>(
+  props: Described & {
+    readonly value: V
+    readonly onChange: (value: V) => void
+    readonly options: ReadonlyArray<Choice<V>>
+  }
+) => (
+  <Field {...props}>
+    {(field) => (
+      <select
+        {...field}
+        value={props.value}
+        onChange={(event) => {
+          const chosen = props.options.find(({ value }) => value === event.currentTarget.value)
+          if (chosen !== undefined) props.onChange(chosen.value)
+        }}
+      >
+        {props.options.map(({ label, value }) => (
+          <option key={value} value={value} selected={value === props.value}>
+            {label}
+          </option>
+        ))}
+      </select>
+    )}
+  </Field>
+)
+
+/** Yes or no. */
+export const Checkbox = (
+  props: Described & {
+    readonly checked: boolean
+    readonly onChange: (checked: boolean) => void
+    readonly disabled?: boolean
+  }
+) => {
+  const { describedBy, hintId, id, reason, reasonId } = useDescription(props)
+  return (
+    <div class="field field-choice">
+      <input
+        id={id}
+        name={props.name}
+        type="checkbox"
+        checked={props.checked}
+        disabled={props.disabled === true}
+        aria-describedby={describedBy}
+        aria-invalid={reason === undefined ? undefined : true}
+        onChange={(event) => props.onChange(event.currentTarget.checked)}
+      />
+      <div>
+        <label for={id}>{props.label}</label>
+        <Hint id={hintId}>{props.hint}</Hint>
+        <Reason id={reasonId} text={reason} />
+      </div>
+    </div>
+  )
+}
+
+/** One of a few, all of them shown. */
+export const RadioGroup = <V extends string>(
+  props: Described & {
+    readonly value: V | undefined
+    readonly onChange: (value: V) => void
+    readonly options: ReadonlyArray<Choice<V>>
+  }
+) => {
+  const { describedBy, hintId, id, reason, reasonId } = useDescription(props)
+  return (
+    <fieldset class="field field-group" aria-describedby={describedBy}>
+      <legend>{props.label}</legend>
+      <Hint id={hintId}>{props.hint}</Hint>
+      {props.options.map(({ hint, label, value }) => (
+        <div class="field-choice" key={value}>
+          <input
+            id={`${id}-${value}`}
+            name={id}
+            type="radio"
+            value={value}
+            checked={props.value === value}
+            aria-describedby={hint === undefined ? undefined : `${id}-${value}-hint`}
+            aria-invalid={reason === undefined ? undefined : true}
+            onChange={() => props.onChange(value)}
+          />
+          <div>
+            <label for={`${id}-${value}`}>{label}</label>
+            {hint === undefined ? null : (
+              <p class="field-hint" id={`${id}-${value}-hint`}>
+                {hint}
+              </p>
+            )}
+          </div>
+        </div>
+      ))}
+      <Reason id={reasonId} text={reason} />
+    </fieldset>
+  )
+}
+
+/** Fields that belong together, under one label; with a name, the API's refusal of that field is shown below them. */
+export const FieldGroup = (
+  props: Omit<Described, "name"> & { readonly name?: string; readonly children: ComponentChildren }
+) => {
+  const { describedBy, hintId, reason, reasonId } = useDescription({ ...props, name: props.name ?? "" })
+  return (
+    <fieldset class="field field-group" aria-describedby={describedBy}>
+      <legend>{props.label}</legend>
+      <Hint id={hintId}>{props.hint}</Hint>
+      {props.children}
+      <Reason id={reasonId} text={reason} />
+    </fieldset>
+  )
+}
+
+export type InputAttributes = JSX.InputHTMLAttributes<HTMLInputElement>

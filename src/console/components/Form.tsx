@@ -1,0 +1,84 @@
+import { type ComponentChildren, createContext } from "preact"
+import { useContext, useEffect, useMemo, useRef } from "preact/hooks"
+import type { ApiError } from "../api/ApiError.ts"
+import { ErrorNote } from "./Notice.tsx"
+import { concerns, reasonFor } from "./Reasons.ts"
+
+/** What the fields of a form know of the refusal of its last submission. */
+interface Refusal {
+  readonly error: ApiError | undefined
+  readonly labels: Readonly<Record<string, string>>
+  /** Notes that a field of this name is there to show its reason. */
+  readonly register: (name: string) => () => void
+}
+
+const RefusalContext = createContext<Refusal>({ error: undefined, labels: {}, register: () => () => {} })
+
+/** Why the last submission refused a field; undefined if it did not. */
+export const useRefusal = (name: string): string | undefined => {
+  const { error, labels, register } = useContext(RefusalContext)
+  useEffect(() => register(name), [register, name])
+  return error === undefined ? undefined : reasonFor(error, name, labels)
+}
+
+/** Whether every refused field is one that shows its reason itself. */
+const isCovered = ({ fields }: ApiError, names: ReadonlyMap<string, number>): boolean =>
+  fields.length > 0 && fields.every((field) => [...names.keys()].some((name) => concerns(field, name)))
+
+/**
+ * A form, which must not be inside of another one. A refusal of the API is shown at the fields that
+ * it names, if they are there, and otherwise above the buttons, with the request id to quote; the first refused field
+ * gets the focus.
+ */
+export const Form = (props: {
+  readonly onSubmit: () => void
+  readonly busy?: boolean | undefined
+  readonly error?: ApiError | undefined
+  /** How to name fields in messages, by the API's names. */
+  readonly labels?: Readonly<Record<string, string>>
+  /** The buttons. */
+  readonly actions?: ComponentChildren
+  readonly children: ComponentChildren
+}) => {
+  const form = useRef<HTMLFormElement>(null)
+  const names = useRef(new Map<string, number>())
+  const { error, labels } = props
+  const context = useMemo<Refusal>(
+    () => ({
+      error,
+      labels: labels ?? {},
+      register: (name) => {
+        names.current.set(name, (names.current.get(name) ?? 0) + 1)
+        return () => {
+          const left = (names.current.get(name) ?? 1) - 1
+          if (left === 0) names.current.delete(name)
+          else names.current.set(name, left)
+        }
+      }
+    }),
+    [error, labels]
+  )
+  useEffect(() => {
+    if (error !== undefined) form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus()
+  }, [error])
+  return (
+    <RefusalContext.Provider value={context}>
+      <form
+        ref={form}
+        class="form"
+        noValidate
+        aria-busy={props.busy === true || undefined}
+        onSubmit={(event) => {
+          event.preventDefault()
+          if (props.busy !== true) props.onSubmit()
+        }}
+      >
+        {props.children}
+        {error === undefined ? null : (
+          <ErrorNote error={error} labels={labels} atFields={isCovered(error, names.current)} />
+        )}
+        {props.actions === undefined ? null : <div class="form-actions">{props.actions}</div>}
+      </form>
+    </RefusalContext.Provider>
+  )
+}

@@ -1,0 +1,87 @@
+import type { ComponentChildren } from "preact"
+import type { ApiError } from "../api/ApiError.ts"
+import { Button } from "./Button.tsx"
+import { ErrorNote } from "./Notice.tsx"
+
+/** What is shown while, and in place of what, something is read. */
+
+/** Grey lines where text will be. */
+export const Skeleton = ({ lines = 4 }: { readonly lines?: number }) => (
+  <div class="skeleton" role="status">
+    <span class="for-readers">Loading…</span>
+    {Array.from({ length: lines }, (_, line) => (
+      <span key={line} class="skeleton-line" aria-hidden="true" />
+    ))}
+  </div>
+)
+
+/** A query's data once it is there; an error with a button to try again in its place, or above data that is older. */
+export const Loaded = <A,>(props: {
+  readonly query: {
+    readonly data: A | undefined
+    readonly error: ApiError | undefined
+    readonly reload: () => void
+  }
+  readonly lines?: number
+  readonly children: (data: A) => ComponentChildren
+}) => {
+  const { data, error, reload } = props.query
+  return (
+    <>
+      {error === undefined ? null : <ErrorNote error={error} retry={reload} />}
+      {data !== undefined ? (
+        props.children(data)
+      ) : error === undefined ? (
+        <Skeleton {...(props.lines === undefined ? {} : { lines: props.lines })} />
+      ) : null}
+    </>
+  )
+}
+
+/** A list's items once they are there, what to do if there are none, and a button for the next page. */
+export const Pages = <A,>(props: {
+  readonly list: {
+    readonly items: ReadonlyArray<A>
+    readonly hasMore: boolean
+    readonly loading: boolean
+    readonly error: ApiError | undefined
+    readonly more: () => void
+    readonly reload: () => void
+  }
+  readonly empty: ComponentChildren
+  readonly children: (items: ReadonlyArray<A>) => ComponentChildren
+}) => {
+  const { error, hasMore, items, loading, more, reload } = props.list
+  return (
+    <>
+      {error === undefined ? null : <ErrorNote error={error} retry={reload} />}
+      {items.length > 0 ? (
+        props.children(items)
+      ) : error !== undefined ? null : loading ? (
+        <Skeleton lines={6} />
+      ) : (
+        props.empty
+      )}
+      {hasMore ? (
+        <div class="more">
+          <Button onClick={more} busy={loading}>
+            Load more
+          </Button>
+        </div>
+      ) : null}
+    </>
+  )
+}
+
+/** Nothing is here yet: says what to do. */
+export const Empty = (props: {
+  readonly title: string
+  readonly action?: ComponentChildren
+  readonly children?: ComponentChildren
+}) => (
+  <div class="empty">
+    <p class="empty-title">{props.title}</p>
+    {props.children === undefined ? null : <div class="empty-text">{props.children}</div>}
+    {props.action === undefined || props.action === null ? null : <div class="empty-action">{props.action}</div>}
+  </div>
+)

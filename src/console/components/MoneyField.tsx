@@ -1,0 +1,89 @@
+import type { ComponentChildren } from "preact"
+import { useEffect, useRef, useState } from "preact/hooks"
+import { amountToText, digitsOf, formatAmount, readAmount, type WrittenAmount } from "./amounts.ts"
+import { Field } from "./Field.tsx"
+
+/** What a {@link MoneyField} gives for text that is not an amount: neither an amount nor nothing. */
+export const unreadableAmount = Number.NaN
+
+const valueOf = (written: WrittenAmount): number | undefined => {
+  if (written.kind === "amount") return written.amount
+  return written.kind === "empty" ? undefined : unreadableAmount
+}
+
+const textOf = (amount: number | undefined, currency: string): string =>
+  amount === undefined || Number.isNaN(amount) ? "" : amountToText(amount, currency)
+
+export interface MoneyFieldProps {
+  readonly name: string
+  readonly label: string
+  /** In the smallest unit of the currency; undefined if nothing is written, NaN for text that is not an amount. */
+  readonly amount: number | undefined
+  /** An ISO 4217 code, which decides how many digits there are. */
+  readonly currency: string
+  readonly onChange: (amount: number | undefined) => void
+  readonly hint?: ComponentChildren
+  readonly required?: boolean
+  /** What the page finds wrong with the amount; what can't be read is said by the field itself. */
+  readonly problem?: string | undefined
+}
+
+/**
+ * An amount as people write it, with the digits of its currency: `15.00`, `1500`, `1.500`. It shows how the amount was
+ * understood, and reads the text anew if the currency changes.
+ */
+export const MoneyField = ({ amount, currency, hint, label, name, onChange, problem, required }: MoneyFieldProps) => {
+  const [text, setText] = useState(() => textOf(amount, currency))
+  const written = readAmount(text, currency)
+  const value = valueOf(written)
+
+  // The page has set another amount, such as all that is left
+  const given = useRef(amount)
+  useEffect(() => {
+    if (!Object.is(given.current, amount) && !Object.is(amount, value)) setText(textOf(amount, currency))
+    given.current = amount
+  }, [amount, currency, value])
+
+  // The same text is another amount in another currency
+  const shownIn = useRef(currency)
+  useEffect(() => {
+    if (shownIn.current === currency) return
+    shownIn.current = currency
+    if (!Object.is(value, amount)) onChange(value)
+  }, [currency, value, amount, onChange])
+
+  const understood =
+    written.kind === "amount" && amountToText(written.amount, currency) !== text.trim()
+      ? formatAmount(written.amount, currency)
+      : undefined
+  return (
+    <Field
+      name={name}
+      label={label}
+      hint={hint}
+      required={required}
+      problem={written.kind === "problem" ? written.problem : problem}
+    >
+      {(field) => (
+        <div class="input-with-unit">
+          <input
+            {...field}
+            aria-describedby={[`${field.id}-unit`, field["aria-describedby"] ?? ""].join(" ").trim()}
+            type="text"
+            inputMode={digitsOf(currency) === 0 ? "numeric" : "decimal"}
+            autocomplete="off"
+            value={text}
+            placeholder={amountToText(0, currency)}
+            onInput={(event) => {
+              setText(event.currentTarget.value)
+              onChange(valueOf(readAmount(event.currentTarget.value, currency)))
+            }}
+          />
+          <span class="input-unit" id={`${field.id}-unit`}>
+            {understood === undefined ? currency.toUpperCase() : `= ${understood}`}
+          </span>
+        </div>
+      )}
+    </Field>
+  )
+}

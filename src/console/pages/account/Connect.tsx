@@ -1,0 +1,109 @@
+import { useState } from "preact/hooks"
+import { call } from "../../api/Call.ts"
+import { Button } from "../../components/Button.tsx"
+import { Confirm } from "../../components/Dialog.tsx"
+import { ErrorNote } from "../../components/Notice.tsx"
+import { invalidate, useSubmit } from "../../state/Query.ts"
+import { useSession, useWorkspace } from "../../state/Session.ts"
+import { toast } from "../../state/Toasts.ts"
+import { type Connection, needsOwner } from "./status.ts"
+
+/** Where the account's owner goes: at once, since the URL works once and is for nobody else. */
+const leaveFor = ({ url }: { readonly url: string }): void => location.assign(url)
+
+const labelOf = (connection: Connection): string => {
+  if (connection.status === "not_connected") return "Connect an account"
+  if (connection.status === "disconnected") return "Connect it again"
+  return connection.status === "onboarding" ? "Go on at the provider" : "Supply what is due"
+}
+
+/** The ways to the provider: to create or complete an account there, or to consent with an existing one. */
+export const ConnectButtons = ({ connection }: { readonly connection: Connection }) => {
+  const { environment, mayManageOrganization } = useWorkspace()
+  const onboarding = useSubmit(
+    () => call("accountConnection", "startOnboarding", { payload: { environment } }),
+    leaveFor
+  )
+  const oauth = useSubmit(() => call("accountConnection", "startOauth", { payload: { environment } }), leaveFor)
+  const isLinked = connection.status === "onboarding" || connection.status === "connected"
+  if (!mayManageOrganization || (isLinked && !needsOwner(connection))) return null
+  const error = onboarding.error ?? oauth.error
+  return (
+    <div class="stack">
+      <div class="row">
+        <Button kind="primary" busy={onboarding.busy} onClick={onboarding.submit}>
+          {labelOf(connection)}
+        </Button>
+        {connection.canUseExisting && !isLinked ? (
+          <Button busy={oauth.busy} onClick={oauth.submit}>
+            Use an existing account
+          </Button>
+        ) : null}
+      </div>
+      {error === undefined ? null : <ErrorNote error={error} />}
+    </div>
+  )
+}
+
+const counted = (count: number, one: string, many: string, max?: number): string =>
+  max !== undefined && count >= max ? `${max} or more ${many}` : `${count} ${count === 1 ? one : many}`
+
+/** Disconnecting, for owners: says first what it means now. */
+export const Disconnect = ({ connection }: { readonly connection: Connection }) => {
+  const { organization } = useSession()
+  const { environment } = useWorkspace()
+  const [open, setOpen] = useState(false)
+  const { accountId, disconnecting } = connection
+  const { busy, error, submit } = useSubmit(
+    () => call("accountConnection", "disconnect", { urlParams: { accountId: accountId ?? "" } }),
+    () => {
+      setOpen(false)
+      invalidate(`${environment}/`)
+      toast("The account is disconnected.")
+    }
+  )
+  if (organization.role !== "owner" || accountId === null || connection.status === "not_connected") return null
+  if (connection.status === "disconnected") return null
+  return (
+    <>
+      <div>
+        <Button onClick={() => setOpen(true)}>Disconnect the account</Button>
+      </div>
+      <Confirm
+        title="Disconnect the account?"
+        open={open}
+        onClose={() => setOpen(false)}
+        onConfirm={submit}
+        confirmLabel="Disconnect"
+        danger
+        busy={busy}
+        error={error}
+        typed="DISCONNECT"
+      >
+        <p>
+          The account itself stays as it is, with its money and its payouts. But this service no longer acts on it, and
+          no longer hears of it:
+        </p>
+        <ul>
+          <li>
+            {counted(disconnecting.endpointCount, "destination gets", "destinations get")} no further events of the
+            account.
+          </li>
+          <li>
+            {counted(disconnecting.checkoutPageCount, "open checkout page", "open checkout pages")} can't be paid at
+            until an account is connected again.
+          </li>
+          <li>
+            {counted(disconnecting.pendingDeliveryCount, "delivery that waits is", "deliveries that wait are", 1000)}{" "}
+            still made.
+          </li>
+          <li>
+            Checkout sessions and payment links that are open at the provider stay open there: who pays, still pays.
+          </li>
+          {disconnecting.endsProviderAccess ? <li>The platform's access at the provider ends as well.</li> : null}
+        </ul>
+        <p>Only connecting the account again reverses it.</p>
+      </Confirm>
+    </>
+  )
+}

@@ -1,0 +1,92 @@
+import { useState } from "preact/hooks"
+import { type AnswerOf, call } from "../../api/Call.ts"
+import { Button } from "../../components/Button.tsx"
+import { TextField } from "../../components/Field.tsx"
+import { Form } from "../../components/Form.tsx"
+import { Loaded } from "../../components/Loaded.tsx"
+import { Facts, Section } from "../../components/Page.tsx"
+import { invalidate, useQuery, useSubmit } from "../../state/Query.ts"
+import { useWorkspace } from "../../state/Session.ts"
+import { toast } from "../../state/Toasts.ts"
+
+type Record = AnswerOf<"returnUrls", "get">
+
+const operators = <span class="quiet">The operator's page</span>
+
+const Editor = ({ record }: { readonly record: Record }) => {
+  const { environment } = useWorkspace()
+  const [success, setSuccess] = useState(record.successUrl ?? "")
+  const [cancel, setCancel] = useState(record.cancelUrl ?? "")
+  const { busy, error, submit } = useSubmit(
+    () =>
+      call("returnUrls", "set", {
+        payload: {
+          successUrl: success.trim() === "" ? null : success.trim(),
+          cancelUrl: cancel.trim() === "" ? null : cancel.trim()
+        }
+      }),
+    () => {
+      invalidate(`${environment}/return-urls`)
+      toast("The return pages are saved.")
+    }
+  )
+  return (
+    <Form
+      onSubmit={submit}
+      busy={busy}
+      error={error}
+      labels={{ successUrl: "After payment", cancelUrl: "Without payment" }}
+      actions={
+        <Button type="submit" kind="primary" busy={busy}>
+          Save
+        </Button>
+      }
+    >
+      <TextField
+        name="successUrl"
+        label="After payment"
+        hint="Where payers come back to once they have paid. Empty: the operator's page."
+        type="url"
+        value={success}
+        onChange={setSuccess}
+        required={false}
+      />
+      <TextField
+        name="cancelUrl"
+        label="Without payment"
+        hint="Where payers come back to if they leave without paying. Empty: the operator's page."
+        type="url"
+        value={cancel}
+        onChange={setCancel}
+        required={false}
+      />
+    </Form>
+  )
+}
+
+/** The pages that payers return to from checkout. */
+export const ReturnUrls = () => {
+  const { environment, mayManageOrganization } = useWorkspace()
+  const record = useQuery(`${environment}/return-urls`, (signal) => call("returnUrls", "get", {}, { signal }))
+  return (
+    <Section
+      title="Return pages"
+      lead="Where payers go from checkout. A page confirms nothing, since whoever knows its address can open it: rely on the events."
+    >
+      <Loaded query={record} lines={2}>
+        {(answer) =>
+          mayManageOrganization ? (
+            <Editor key={answer.updatedAt ?? ""} record={answer} />
+          ) : (
+            <Facts
+              items={[
+                ["After payment", answer.successUrl ?? operators],
+                ["Without payment", answer.cancelUrl ?? operators]
+              ]}
+            />
+          )
+        }
+      </Loaded>
+    </Section>
+  )
+}

@@ -1,0 +1,130 @@
+import { useId, useRef, useState } from "preact/hooks"
+import { type ApiError, toApiError } from "../../api/ApiError.ts"
+import { call } from "../../api/Call.ts"
+import { Button } from "../../components/Button.tsx"
+import { useRefusal } from "../../components/Form.tsx"
+import { ErrorNote } from "../../components/Notice.tsx"
+import { acceptedImages, imageProblem } from "./ImageRules.ts"
+import { ProductImage } from "./ProductImage.tsx"
+
+export interface ImagesFieldProps {
+  readonly name: string
+  readonly label: string
+  readonly hint?: string
+  /** The URLs of the images, in their order. */
+  readonly images: ReadonlyArray<string>
+  /** Gets the change rather than the images: an upload that ends late must not undo what happened meanwhile. */
+  readonly onChange: (change: (images: ReadonlyArray<string>) => ReadonlyArray<string>) => void
+  readonly most: number
+}
+
+const upload = async (file: File): Promise<string> => {
+  const payload = new FormData()
+  payload.set("file", file)
+  const { url } = await call("productImages", "upload", { payload })
+  return url
+}
+
+/** Images that are uploaded at once when they are chosen: checked before they are sent, shown once they are there. */
+export const ImagesField = ({ hint, images, label, most, name, onChange }: ImagesFieldProps) => {
+  const id = useId()
+  const input = useRef<HTMLInputElement>(null)
+  const refusal = useRefusal(name)
+  const [uploading, setUploading] = useState(0)
+  const [problems, setProblems] = useState<ReadonlyArray<string>>([])
+  const [error, setError] = useState<ApiError | undefined>(undefined)
+  const left = most - images.length - uploading
+
+  const add = async (chosen: ReadonlyArray<File>) => {
+    const refused = chosen.flatMap((file) => imageProblem(file) ?? [])
+    const fine = chosen.filter((file) => imageProblem(file) === undefined)
+    const taken = fine.slice(0, left)
+    setProblems(
+      taken.length < fine.length
+        ? [...refused, `There can be ${most} images; ${fine.length - taken.length} more were chosen.`]
+        : refused
+    )
+    setError(undefined)
+    setUploading((count) => count + taken.length)
+    // One after the other: their order is that of the images, and the connection is not shared by eight
+    for (const file of taken) {
+      try {
+        const url = await upload(file)
+        // The same bytes have the same URL
+        onChange((before) => (before.includes(url) ? before : [...before, url]))
+      } catch (failure) {
+        setError(toApiError(failure))
+      } finally {
+        setUploading((count) => count - 1)
+      }
+    }
+  }
+
+  const reasons = refusal === undefined ? problems : [refusal, ...problems]
+  return (
+    <fieldset class="field field-group" aria-describedby={`${id}-hint`}>
+      <legend>{label}</legend>
+      <p class="field-hint" id={`${id}-hint`}>
+        {hint ??
+          `JPEG, PNG or WebP, up to 4 MiB${most === 1 ? "" : ` each; up to ${most} images`}. Everybody who knows its address can see an image.`}
+      </p>
+      {images.length === 0 ? null : (
+        <ul class="images">
+          {images.map((url, index) => (
+            <li key={url}>
+              <ProductImage url={url} alt={`Image ${index + 1}`} />
+              <span class="images-actions">
+                {index === 0 ? null : (
+                  <Button
+                    small
+                    kind="quiet"
+                    label={`Show image ${index + 1} first`}
+                    onClick={() => onChange((before) => [url, ...before.filter((other) => other !== url)])}
+                  >
+                    First
+                  </Button>
+                )}
+                <Button
+                  small
+                  kind="quiet"
+                  label={`Remove image ${index + 1}`}
+                  onClick={() => onChange((before) => before.filter((other) => other !== url))}
+                >
+                  Remove
+                </Button>
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+      <p role="status" class="images-progress">
+        {uploading === 0 ? "" : `Uploading ${uploading === 1 ? "an image" : `${uploading} images`}…`}
+      </p>
+      {reasons.map((reason) => (
+        <p key={reason} class="field-reason" role="alert">
+          {reason}
+        </p>
+      ))}
+      {error === undefined ? null : <ErrorNote error={error} />}
+      <input
+        ref={input}
+        hidden
+        type="file"
+        name={name}
+        accept={acceptedImages}
+        multiple={most > 1}
+        onChange={(event) => {
+          const chosen = [...(event.currentTarget.files ?? [])]
+          // The same file can be chosen again
+          event.currentTarget.value = ""
+          void add(chosen)
+        }}
+      />
+      {left > 0 ? (
+        <Button small busy={uploading > 0} onClick={() => input.current?.click()}>
+          {most === 1 ? "Choose an image" : "Add images"}
+        </Button>
+      ) : null}
+    </fieldset>
+  )
+}

@@ -1,0 +1,208 @@
+import { readCount } from "./Counts.ts"
+
+/** A price while it is written in a form, and what the API gets of it. */
+
+export const intervals = ["day", "week", "month", "year"] as const
+export type Interval = (typeof intervals)[number]
+
+/** One tier of a price in a form. */
+export interface TierDraft {
+  /** For lists: the same tier keeps it while others come and go. */
+  readonly key: number
+  /** The last unit of the tier, as it is typed; the last tier has none. */
+  readonly upTo: string
+  readonly unitAmount: number | undefined
+  readonly flatAmount: number | undefined
+}
+
+/** How the amount of a price is decided. */
+export type Scheme = "fixed" | "package" | "tiers" | "chosen"
+
+/** A price in a form. Amounts are undefined while nothing is written, and NaN for what can't be read. */
+export interface PriceDraft {
+  readonly currency: string
+  readonly isRecurring: boolean
+  readonly interval: Interval
+  readonly intervalCount: string
+  readonly trialDays: string
+  readonly scheme: Scheme
+  readonly amount: number | undefined
+  readonly packageSize: string
+  readonly rounding: "up" | "down"
+  readonly tiersMode: "graduated" | "volume"
+  readonly tiers: ReadonlyArray<TierDraft>
+  readonly minimum: number | undefined
+  readonly maximum: number | undefined
+  readonly preset: number | undefined
+  readonly nickname: string
+  readonly lookupKey: string
+  readonly transfersKey: boolean
+}
+
+/** A new price, of which nothing is written yet. */
+export const emptyPrice = (currency: string): PriceDraft => ({
+  currency,
+  isRecurring: false,
+  interval: "month",
+  intervalCount: "1",
+  trialDays: "",
+  scheme: "fixed",
+  amount: undefined,
+  packageSize: "12",
+  rounding: "up",
+  tiersMode: "graduated",
+  tiers: [
+    { key: 0, upTo: "10", unitAmount: undefined, flatAmount: undefined },
+    { key: 1, upTo: "", unitAmount: undefined, flatAmount: undefined }
+  ],
+  minimum: undefined,
+  maximum: undefined,
+  preset: undefined,
+  nickname: "",
+  lookupKey: "",
+  transfersKey: false
+})
+
+/** What is wrong with a form, in words by the name of the field. */
+export type Problems = Readonly<Record<string, string>>
+
+/** The amount of a price as the API takes it. */
+export interface AmountFields {
+  readonly unit_amount?: number
+  readonly custom_unit_amount?: { readonly minimum?: number; readonly maximum?: number; readonly preset?: number }
+  readonly tiers?: ReadonlyArray<{
+    readonly up_to: number | "inf"
+    readonly unit_amount?: number
+    readonly flat_amount?: number
+  }>
+  readonly tiers_mode?: "graduated" | "volume"
+  readonly transform_quantity?: { readonly divide_by: number; readonly round: "up" | "down" }
+}
+
+/** A price's fields as the API takes them, without its product. */
+export interface PriceFields extends AmountFields {
+  readonly currency: string
+  readonly recurring?: {
+    readonly interval: Interval
+    readonly interval_count?: number
+    readonly trial_period_days?: number
+  }
+  readonly nickname?: string
+  readonly lookup_key?: string
+  readonly transfer_lookup_key?: boolean
+}
+
+/** What was written, or what is wrong with it. */
+export type Written<A> =
+  | { readonly kind: "ready"; readonly value: A }
+  | { readonly kind: "problems"; readonly problems: Problems }
+
+const notWritten = "Write an amount."
+const notANumber = "Write a whole number, in digits."
+/** The field of an amount says itself why it can't be read. */
+const unreadable = "This is not an amount."
+
+/** Collects what is wrong while a form is read. */
+class Reader {
+  readonly problems: Record<string, string> = {}
+
+  /** An amount that may be left out. */
+  amount(name: string, amount: number | undefined): number | undefined {
+    if (Number.isNaN(amount)) this.problems[name] = unreadable
+    return amount
+  }
+
+  /** An amount that is needed. */
+  neededAmount(name: string, amount: number | undefined): number {
+    if (amount === undefined) this.problems[name] = notWritten
+    return this.amount(name, amount) ?? 0
+  }
+
+  /** A whole number that may be left out. */
+  count(name: string, text: string): number | undefined {
+    const written = readCount(text)
+    if (written === "unreadable") this.problems[name] = notANumber
+    return typeof written === "number" ? written : undefined
+  }
+
+  /** A whole number that is needed. */
+  neededCount(name: string, text: string): number {
+    if (readCount(text) === "empty") this.problems[name] = notANumber
+    return this.count(name, text) ?? 0
+  }
+
+  done<A>(value: A): Written<A> {
+    return Object.keys(this.problems).length === 0
+      ? { kind: "ready", value }
+      : { kind: "problems", problems: this.problems }
+  }
+}
+
+const tiersIn = (reader: Reader, { tiers }: PriceDraft): NonNullable<AmountFields["tiers"]> =>
+  tiers.map(({ flatAmount, unitAmount, upTo }, index) => {
+    const isLast = index === tiers.length - 1
+    const unit = reader.amount(`tiers.${index}.unit_amount`, unitAmount)
+    const flat = reader.amount(`tiers.${index}.flat_amount`, flatAmount)
+    if (unit === undefined && flat === undefined) reader.problems[`tiers.${index}.unit_amount`] = notWritten
+    return {
+      up_to: isLast ? "inf" : reader.neededCount(`tiers.${index}.up_to`, upTo),
+      ...(unit === undefined ? {} : { unit_amount: unit }),
+      ...(flat === undefined ? {} : { flat_amount: flat })
+    }
+  })
+
+const amountIn = (reader: Reader, draft: PriceDraft): AmountFields => {
+  switch (draft.scheme) {
+    case "fixed":
+      return { unit_amount: reader.neededAmount("unit_amount", draft.amount) }
+    case "package":
+      return {
+        unit_amount: reader.neededAmount("unit_amount", draft.amount),
+        transform_quantity: {
+          divide_by: reader.neededCount("transform_quantity.divide_by", draft.packageSize),
+          round: draft.rounding
+        }
+      }
+    case "tiers":
+      return { tiers: tiersIn(reader, draft), tiers_mode: draft.tiersMode }
+    case "chosen": {
+      const minimum = reader.amount("custom_unit_amount.minimum", draft.minimum)
+      const maximum = reader.amount("custom_unit_amount.maximum", draft.maximum)
+      const preset = reader.amount("custom_unit_amount.preset", draft.preset)
+      return {
+        custom_unit_amount: {
+          ...(minimum === undefined ? {} : { minimum }),
+          ...(maximum === undefined ? {} : { maximum }),
+          ...(preset === undefined ? {} : { preset })
+        }
+      }
+    }
+  }
+}
+
+/**
+ * The API's fields of a written price, or what is wrong with it by the API's names of the fields. Bounds are left to the
+ * API, which has the last word on them.
+ */
+export const readPrice = (draft: PriceDraft): Written<PriceFields> => {
+  const reader = new Reader()
+  const recurs = draft.isRecurring && draft.scheme !== "chosen"
+  const trial = recurs ? reader.count("recurring.trial_period_days", draft.trialDays) : undefined
+  const nickname = draft.nickname.trim()
+  const key = draft.lookupKey.trim()
+  return reader.done({
+    currency: draft.currency,
+    ...amountIn(reader, draft),
+    ...(recurs
+      ? {
+          recurring: {
+            interval: draft.interval,
+            interval_count: reader.neededCount("recurring.interval_count", draft.intervalCount),
+            ...(trial === undefined || trial === 0 ? {} : { trial_period_days: trial })
+          }
+        }
+      : {}),
+    ...(nickname === "" ? {} : { nickname }),
+    ...(key === "" ? {} : { lookup_key: key, ...(draft.transfersKey ? { transfer_lookup_key: true } : {}) })
+  })
+}

@@ -1,0 +1,92 @@
+import { useEffect, useRef, useState } from "preact/hooks"
+import { Link } from "wouter-preact"
+import { Field, TextField } from "../../components/Field.tsx"
+import { ErrorNote } from "../../components/Notice.tsx"
+import { useQuery } from "../../state/Query.ts"
+import { useWorkspace } from "../../state/Session.ts"
+import { type Offer, readOffer, readOffers } from "./Offers.ts"
+
+export interface PriceFieldProps {
+  readonly name: string
+  readonly label: string
+  /** The chosen price's id; `""` for none. */
+  readonly chosen: string
+  readonly onChange: (offer: Offer | undefined) => void
+  readonly problem?: string | undefined
+}
+
+/** In the list: a price that is not in it. */
+const another = "another"
+
+const idForm = /^(?:price|plan)_[A-Za-z0-9_]{1,245}$/
+
+/** One of the prices that are on sale, by the product's name; or any other one by its id. */
+export const PriceField = ({ chosen, label, name, onChange, problem }: PriceFieldProps) => {
+  const { can, environment, path } = useWorkspace()
+  const query = useQuery(`${environment}/catalog/offers`, readOffers)
+  const [isAnother, setAnother] = useState(false)
+  const offers = query.data?.offers ?? []
+  const hint =
+    query.data !== undefined && offers.length === 0 ? (
+      <>
+        Nothing is on sale yet.{" "}
+        {can("products:write") ? <Link href={path("/products/new")}>Create a product</Link> : null}
+      </>
+    ) : undefined
+  return (
+    <>
+      <Field name={name} label={label} hint={hint} problem={problem} required>
+        {(field) => (
+          <select
+            {...field}
+            value={isAnother ? another : chosen}
+            onChange={(event) => {
+              const { value } = event.currentTarget
+              setAnother(value === another)
+              onChange(offers.find(({ id }) => id === value))
+            }}
+          >
+            <option value="">{query.data === undefined && query.error === undefined ? "Loading…" : "Choose"}</option>
+            {offers.map((offer) => (
+              <option key={offer.id} value={offer.id}>
+                {offer.label}
+              </option>
+            ))}
+            <option value={another}>Another price, by its id</option>
+          </select>
+        )}
+      </Field>
+      {query.error === undefined ? null : <ErrorNote error={query.error} retry={query.reload} />}
+      {isAnother ? <PriceById name={`${name}.id`} onChange={onChange} /> : null}
+    </>
+  )
+}
+
+interface PriceByIdProps {
+  readonly name: string
+  readonly onChange: (offer: Offer | undefined) => void
+}
+
+const PriceById = ({ name, onChange }: PriceByIdProps) => {
+  const { environment } = useWorkspace()
+  const [written, setWritten] = useState("")
+  const id = written.trim()
+  const query = useQuery(idForm.test(id) ? `${environment}/catalog/offer/${id}` : null, (signal) =>
+    readOffer(id, signal)
+  )
+  const given = useRef(onChange)
+  given.current = onChange
+  useEffect(() => given.current(query.data), [query.data])
+  return (
+    <TextField
+      name={name}
+      label="Id of the price"
+      monospace
+      value={written}
+      onChange={setWritten}
+      maxLength={255}
+      hint={query.data?.label ?? "It begins with price_."}
+      problem={query.error?.message}
+    />
+  )
+}

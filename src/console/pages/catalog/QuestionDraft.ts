@@ -1,0 +1,83 @@
+import type { Written } from "./PriceDraft.ts"
+
+/** The organization's own questions to payers, while they are written in a form. */
+
+export const questionTypes = ["text", "numeric", "dropdown"] as const
+export type QuestionType = (typeof questionTypes)[number]
+
+export interface QuestionDraft {
+  /** For lists: the same question keeps it while others come and go. */
+  readonly listKey: number
+  readonly label: string
+  /** By which the answer is found; `""` to take it from the label. */
+  readonly key: string
+  readonly type: QuestionType
+  readonly isOptional: boolean
+  /** What a dropdown offers, one a line. */
+  readonly options: string
+}
+
+export const emptyQuestion = (listKey: number): QuestionDraft => ({
+  listKey,
+  label: "",
+  key: "",
+  type: "text",
+  isOptional: false,
+  options: ""
+})
+
+/** Letters and digits alone, as the provider wants keys and values: `Ground or whole?` is `groundorwhole`. */
+export const keyOf = (words: string): string =>
+  words
+    .normalize("NFD")
+    .replaceAll(/[^a-zA-Z0-9]/g, "")
+    .toLowerCase()
+    .slice(0, 40)
+
+/** A question as the API takes it. */
+export interface Question {
+  readonly key: string
+  readonly label: string
+  readonly type: QuestionType
+  readonly optional?: boolean
+  readonly options?: ReadonlyArray<{ readonly label: string; readonly value: string }>
+}
+
+const linesOf = (text: string): ReadonlyArray<string> =>
+  text
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "")
+
+/** What a dropdown offers; lines whose letters and digits are the same, or none, are told apart by their number. */
+const optionsOf = (text: string): NonNullable<Question["options"]> => {
+  const taken = new Set<string>()
+  return linesOf(text).map((label, index) => {
+    const own = keyOf(label)
+    const value = own === "" || taken.has(own) ? `${own.slice(0, 30)}${index + 1}` : own
+    taken.add(value)
+    return { label, value }
+  })
+}
+
+/** The API's fields of the written questions, or what is wrong with them; bounds are left to the API. */
+export const readQuestions = (questions: ReadonlyArray<QuestionDraft>): Written<ReadonlyArray<Question>> => {
+  const problems: Record<string, string> = {}
+  const value = questions.map(({ isOptional, key, label, options, type }, index): Question => {
+    const path = `collect.customFields.${index}`
+    const name = key.trim() === "" ? keyOf(label) : key.trim()
+    if (label.trim() === "") problems[`${path}.label`] = "Write what the payer is asked."
+    else if (name === "") problems[`${path}.key`] = "Write a key of letters and digits."
+    if (type === "dropdown" && linesOf(options).length === 0) {
+      problems[`${path}.options`] = "Write what can be chosen, one a line."
+    }
+    return {
+      key: name,
+      label: label.trim(),
+      type,
+      ...(isOptional ? { optional: true } : {}),
+      ...(type === "dropdown" ? { options: optionsOf(options) } : {})
+    }
+  })
+  return Object.keys(problems).length === 0 ? { kind: "ready", value } : { kind: "problems", problems }
+}

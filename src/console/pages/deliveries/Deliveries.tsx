@@ -1,0 +1,110 @@
+import { call } from "../../api/Call.ts"
+import { ButtonLink } from "../../components/Button.tsx"
+import { SelectField } from "../../components/Field.tsx"
+import { Empty, Pages } from "../../components/Loaded.tsx"
+import { Page } from "../../components/Page.tsx"
+import { Filters } from "../../components/Tabs.tsx"
+import { usePages } from "../../state/Query.ts"
+import { useWorkspace } from "../../state/Session.ts"
+import { useUrlState } from "../../state/UrlState.ts"
+import { namesOf, useDestinations } from "../destinations/useDestinations.ts"
+import { eventTypes } from "../events/eventTypes.ts"
+import { DeliveryTable } from "./DeliveryTable.tsx"
+import { deliveryStates, hasFilters, historyFilterNames, historyQuery, noFilters } from "./historyFilters.ts"
+import { TimeFields } from "./TimeFields.tsx"
+
+const stateLabels = { queued: "Queued", delivered: "Delivered", failed: "Failed" } as const
+
+/** The history of all deliveries, with filters that live in the address. */
+export default function Deliveries() {
+  const { can, environment, path } = useWorkspace()
+  const [filters, setFilters] = useUrlState(...historyFilterNames)
+  const destinations = useDestinations()
+  const query = historyQuery(filters)
+  const list = usePages(
+    `${environment}/deliveries/list/${JSON.stringify(query)}`,
+    (after, signal) =>
+      call(
+        "deliveries",
+        "listAll",
+        { urlParams: { ...query, limit: 25, ...(after === undefined ? {} : { starting_after: after }) } },
+        { signal }
+      ),
+    ({ id }) => id,
+    { pollMillis: 5000 }
+  )
+  const names = namesOf(destinations.data)
+  const filtered = hasFilters(filters)
+  const none = destinations.data?.data.length === 0
+  return (
+    <Page
+      title="Deliveries"
+      lead="Every event on its way to a destination, with the outcome of its last attempt. New ones appear by themselves."
+    >
+      <Filters onClear={filtered ? () => setFilters(noFilters) : undefined}>
+        <SelectField
+          name="destination"
+          label="Destination"
+          value={filters.destination}
+          onChange={(destination) => setFilters({ destination })}
+          options={[
+            { value: "", label: "All" },
+            ...[...(names ?? [])].map(([value, label]) => ({ value, label })),
+            // A link may name one that was deleted: its deliveries are still there
+            ...(filters.destination === "" || names?.has(filters.destination) === true
+              ? []
+              : [{ value: filters.destination, label: "A deleted destination" }])
+          ]}
+        />
+        <SelectField
+          name="state"
+          label="State"
+          value={filters.state}
+          onChange={(state) => setFilters({ state })}
+          options={[
+            { value: "", label: "All" },
+            ...deliveryStates.map((value) => ({ value, label: stateLabels[value] }))
+          ]}
+        />
+        <SelectField
+          name="type"
+          label="Event type"
+          value={filters.type}
+          onChange={(type) => setFilters({ type })}
+          options={[{ value: "", label: "All" }, ...eventTypes.map((value) => ({ value, label: value }))]}
+        />
+        <TimeFields from={filters.from} to={filters.to} onChange={setFilters} />
+      </Filters>
+      {filters.event === "" ? null : (
+        <p class="quiet">
+          Only deliveries of the event <code>{filters.event}</code>.
+        </p>
+      )}
+      <Pages
+        list={list}
+        empty={
+          filtered ? (
+            <Empty title="No delivery matches">Widen the filters, or clear them to see the whole history.</Empty>
+          ) : (
+            <Empty
+              title="No deliveries yet"
+              action={
+                can("webhook-endpoints:write") ? (
+                  <ButtonLink href={path(none ? "/destinations/new" : "/destinations")} kind="primary">
+                    {none ? "Create a destination" : "Send a test event"}
+                  </ButtonLink>
+                ) : null
+              }
+            >
+              {none
+                ? "Events are sent to destinations. Create one, then send it a test event."
+                : "A delivery appears here as soon as an event happens that a destination subscribes to."}
+            </Empty>
+          )
+        }
+      >
+        {(items) => <DeliveryTable caption="Deliveries, newest first" deliveries={items} destinations={names} />}
+      </Pages>
+    </Page>
+  )
+}

@@ -1,0 +1,102 @@
+import { Link, useParams } from "wouter-preact"
+import { Badge } from "../../components/Badge.tsx"
+import { JsonView } from "../../components/Code.tsx"
+import { Id } from "../../components/Copy.tsx"
+import { Loaded } from "../../components/Loaded.tsx"
+import { Notice } from "../../components/Notice.tsx"
+import { Facts, Page, Section } from "../../components/Page.tsx"
+import { Time } from "../../components/Time.tsx"
+import { useWorkspace } from "../../state/Session.ts"
+import { useDestinationNames } from "../destinations/useDestinations.ts"
+import { AttemptTimeline } from "./AttemptTimeline.tsx"
+import { meaningOf } from "./attemptErrors.ts"
+import { Countdown } from "./Countdown.tsx"
+import { DeliveryState } from "./DeliveryState.tsx"
+import { durationText } from "./durations.ts"
+import { Resend } from "./Resend.tsx"
+import { automaticAttempts, type DeliveryDetail, maxAttempts, waitsToRetry } from "./timeline.ts"
+import { useDelivery } from "./useDelivery.ts"
+
+const Shown = ({ delivery }: { readonly delivery: DeliveryDetail }) => {
+  const { path } = useWorkspace()
+  const names = useDestinationNames()
+  const name = names?.get(delivery.endpointId)
+  const meaning =
+    delivery.lastErrorCode === null ? undefined : meaningOf(delivery.lastErrorCode, delivery.lastHttpStatus)
+  const took = delivery.attempts.at(-1)?.durationMs ?? null
+  return (
+    <>
+      {meaning === undefined || delivery.state === "delivered" ? null : (
+        <Notice tone={delivery.state === "failed" ? "problem" : "warning"} title={meaning.label}>
+          <p>
+            {meaning.meaning} {meaning.remedy}
+          </p>
+          {waitsToRetry(delivery) && delivery.nextAttemptAt !== null ? (
+            <p>
+              The next attempt is made <Countdown to={delivery.nextAttemptAt} />.
+            </p>
+          ) : null}
+        </Notice>
+      )}
+      <Section title="Delivery" actions={<DeliveryState delivery={delivery} />}>
+        <Facts
+          items={[
+            [
+              "Event",
+              <Link href={path(`/events/${delivery.eventId}`)} key="event">
+                {delivery.type}
+              </Link>
+            ],
+            ["Event id", <Id value={delivery.eventId} full key="id" />],
+            [
+              "Destination",
+              name === undefined ? (
+                names === undefined ? (
+                  "…"
+                ) : (
+                  "Deleted destination"
+                )
+              ) : (
+                <Link href={path(`/destinations/${delivery.endpointId}`)} key="destination">
+                  {name}
+                </Link>
+              )
+            ],
+            ["Delivery id", <Id value={delivery.id} full key="delivery" />],
+            ["Created", <Time at={delivery.createdAt} key="created" />],
+            ["Finished", delivery.finishedAt === null ? null : <Time at={delivery.finishedAt} key="finished" />],
+            ["Last answer", delivery.lastHttpStatus === null ? null : `HTTP ${delivery.lastHttpStatus}`],
+            ["Took", took === null ? null : durationText(took)],
+            ["Attempts", `${delivery.attemptCount} (up to ${automaticAttempts} are automatic, ${maxAttempts} in all)`]
+          ]}
+        />
+        <Resend delivery={delivery} />
+      </Section>
+      <Section title="Attempts">
+        <AttemptTimeline delivery={delivery} />
+      </Section>
+      <Section
+        title="Event"
+        lead="The body as it is sent. The receiver verifies its signature over exactly these bytes, without the line breaks that make it readable here."
+      >
+        <JsonView value={delivery.event} />
+      </Section>
+    </>
+  )
+}
+
+/** One delivery: what happened, what comes next, and what was sent. */
+export default function Delivery() {
+  const { path } = useWorkspace()
+  const { id = "" } = useParams()
+  const query = useDelivery(id)
+  return (
+    <Page
+      title={query.data?.type ?? "Delivery"}
+      back={{ href: path("/deliveries"), label: "Deliveries" }}
+      actions={query.data?.test === true ? <Badge tone="neutral">Test event</Badge> : null}
+    >
+      <Loaded query={query}>{(delivery) => <Shown delivery={delivery} />}</Loaded>
+    </Page>
+  )
+}

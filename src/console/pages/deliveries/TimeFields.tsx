@@ -1,0 +1,57 @@
+import { useEffect, useState } from "preact/hooks"
+import { TextField } from "../../components/Field.tsx"
+import { localInput, unixSeconds } from "./times.ts"
+
+interface TimeFieldProps {
+  readonly name: string
+  readonly label: string
+  /** Unix seconds; "" for none. */
+  readonly seconds: string
+  readonly onChange: (seconds: string) => void
+  readonly problem?: string | undefined
+}
+
+/**
+ * A time of the reader's zone. What is typed stays as it is while it is no time that the API takes: a year is typed
+ * digit by digit.
+ */
+const TimeField = ({ label, name, onChange, problem, seconds }: TimeFieldProps) => {
+  const [text, setText] = useState(() => localInput(seconds))
+  // Set from outside: by a link, or by clearing all filters
+  useEffect(() => setText((typed) => (unixSeconds(typed) === seconds ? typed : localInput(seconds))), [seconds])
+  return (
+    <TextField
+      name={name}
+      label={label}
+      type="datetime-local"
+      value={text}
+      onChange={(typed) => {
+        setText(typed)
+        const read = unixSeconds(typed)
+        if (typed === "" || read !== "") onChange(read)
+      }}
+      problem={problem}
+    />
+  )
+}
+
+interface TimeFieldsProps {
+  /** Unix seconds; "" for none. */
+  readonly from: string
+  readonly to: string
+  readonly onChange: (change: { readonly from?: string; readonly to?: string }) => void
+}
+
+/** From when to when, in the reader's zone; the address has Unix seconds. */
+export const TimeFields = ({ from, onChange, to }: TimeFieldsProps) => (
+  <>
+    <TimeField
+      name="from"
+      label="From"
+      seconds={from}
+      onChange={(seconds) => onChange({ from: seconds })}
+      problem={from !== "" && to !== "" && Number(from) > Number(to) ? "This is after the end" : undefined}
+    />
+    <TimeField name="to" label="To" seconds={to} onChange={(seconds) => onChange({ to: seconds })} />
+  </>
+)

@@ -1,0 +1,107 @@
+import { useState } from "preact/hooks"
+import { type AnswerOf, call } from "../../api/Call.ts"
+import { Badge } from "../../components/Badge.tsx"
+import { Button } from "../../components/Button.tsx"
+import { TextField } from "../../components/Field.tsx"
+import { Form } from "../../components/Form.tsx"
+import { Pages } from "../../components/Loaded.tsx"
+import { Table } from "../../components/Table.tsx"
+import { Time } from "../../components/Time.tsx"
+import { invalidate, usePages, useSubmit } from "../../state/Query.ts"
+import { useWorkspace } from "../../state/Session.ts"
+import { toast } from "../../state/Toasts.ts"
+import { instant, localAgo } from "../deliveries/times.ts"
+import type { Destination } from "./useDestinations.ts"
+import { useMoving } from "./useMoving.ts"
+
+type Recovery = AnswerOf<"recoveries", "get">
+
+const hour = 60 * 60 * 1000
+
+export const StartRecovery = ({ destination }: { readonly destination: Destination }) => {
+  const { environment } = useWorkspace()
+  const [since, setSince] = useState(() => localAgo(24 * hour, Date.now()))
+  const at = instant(since)
+  const [tried, setTried] = useState(false)
+  const { busy, error, submit } = useSubmit(
+    () => call("recoveries", "start", { path: { id: destination.id }, payload: { since: at ?? "" } }),
+    ({ total }) => {
+      toast(total === 0 ? "Nothing has failed since then." : `${total} failed deliveries are being queued again.`)
+      invalidate(`${environment}/recoveries/${destination.id}`)
+      invalidate(`${environment}/deliveries`)
+    }
+  )
+  return (
+    <Form
+      busy={busy}
+      error={error}
+      labels={{ since: "Failed since" }}
+      onSubmit={() => {
+        setTried(true)
+        if (at !== null) submit()
+      }}
+    >
+      <div class="inline-form">
+        <TextField
+          name="since"
+          label="Failed since"
+          type="datetime-local"
+          value={since}
+          onChange={setSince}
+          problem={tried && at === null ? "Choose a time" : undefined}
+        />
+        <Button type="submit" kind="primary" busy={busy}>
+          Recover
+        </Button>
+      </div>
+    </Form>
+  )
+}
+
+/** What came of a recovery, or how far it is. */
+const progressOf = ({ queued, skipped, total }: Recovery): string =>
+  total === 0
+    ? "Nothing had failed"
+    : `${queued} of ${total} queued${skipped === 0 ? "" : `, ${skipped} could not be re-sent`}`
+
+export const Recoveries = ({ destination }: { readonly destination: Destination }) => {
+  const { environment } = useWorkspace()
+  const { note, pollMillis } = useMoving()
+  const list = usePages(
+    `${environment}/recoveries/${destination.id}`,
+    (after, signal) =>
+      call(
+        "recoveries",
+        "list",
+        {
+          path: { id: destination.id },
+          urlParams: { limit: 5, ...(after === undefined ? {} : { starting_after: after }) }
+        },
+        { signal }
+      ).then((page) => {
+        note(page.data.some(({ state }) => state === "running"))
+        return page
+      }),
+    ({ id }) => id,
+    { pollMillis }
+  )
+  return (
+    <Pages list={list} empty={<p class="quiet">Nothing was recovered yet.</p>}>
+      {(items) => (
+        <Table
+          caption="Recoveries, newest first"
+          head={["Failed since", "State", "Progress", "Started"]}
+          rows={items.map((recovery) => ({
+            key: recovery.id,
+            cells: [
+              <Time at={recovery.since} key="since" />,
+              recovery.state === "running" ? <Badge tone="info">Running</Badge> : <Badge tone="ok">Finished</Badge>,
+              progressOf(recovery),
+              <Time at={recovery.createdAt} relative key="started" />
+            ]
+          }))}
+        />
+      )}
+    </Pages>
+  )
+}

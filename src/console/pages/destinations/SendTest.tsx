@@ -1,0 +1,104 @@
+import { useState } from "preact/hooks"
+import { Link } from "wouter-preact"
+import { call } from "../../api/Call.ts"
+import { Button } from "../../components/Button.tsx"
+import { SelectField } from "../../components/Field.tsx"
+import { Form } from "../../components/Form.tsx"
+import { Loaded } from "../../components/Loaded.tsx"
+import { Notice } from "../../components/Notice.tsx"
+import { Section } from "../../components/Page.tsx"
+import { invalidate, useSubmit } from "../../state/Query.ts"
+import { useWorkspace } from "../../state/Session.ts"
+import { AttemptTimeline } from "../deliveries/AttemptTimeline.tsx"
+import { DeliveryState } from "../deliveries/DeliveryState.tsx"
+import { waitsToRetry } from "../deliveries/timeline.ts"
+import { useDelivery } from "../deliveries/useDelivery.ts"
+import { isEventType } from "../events/eventTypes.ts"
+import type { Destination } from "./useDestinations.ts"
+
+/** A test event on its way, from its queuing to its end. */
+const OnItsWay = ({ id }: { readonly id: string }) => {
+  const { path } = useWorkspace()
+  const query = useDelivery(id)
+  return (
+    <div class="test-on-its-way" role="status" aria-label="The test event">
+      <Loaded query={query} lines={2}>
+        {(delivery) => (
+          <>
+            <p class="test-state">
+              <DeliveryState delivery={delivery} />{" "}
+              {delivery.state === "delivered" ? "It arrived: the receiver answered 2xx." : null}
+              {delivery.state === "failed" ? "It did not arrive. Mend the receiver, then re-send it." : null}
+              {delivery.state === "queued" && !waitsToRetry(delivery) ? "On its way…" : null}{" "}
+              <Link href={path(`/deliveries/${delivery.id}`)}>Open this delivery</Link>
+            </p>
+            <AttemptTimeline delivery={delivery} />
+          </>
+        )}
+      </Loaded>
+    </div>
+  )
+}
+
+/** Sends a synthetic event of a subscribed type, and shows what becomes of it. */
+export const SendTest = ({ destination }: { readonly destination: Destination }) => {
+  const { environment, path } = useWorkspace()
+  const types = destination.events.filter(isEventType)
+  const [type, setType] = useState(types[0])
+  const [sent, setSent] = useState<string | null>(null)
+  const chosen = type !== undefined && types.includes(type) ? type : types[0]
+  const { busy, error, submit } = useSubmit(
+    async (idempotencyKey) => {
+      if (chosen === undefined) return null
+      return call("endpoints", "test", { path: { id: destination.id }, payload: { type: chosen } }, { idempotencyKey })
+    },
+    (queued) => {
+      setSent(queued?.id ?? null)
+      invalidate(`${environment}/deliveries/of/${destination.id}`)
+    }
+  )
+  if (environment === "production") {
+    return (
+      <Section title="Test event">
+        <Notice tone="info">
+          <p>
+            Test events exist in the sandbox only. Create a destination with the same URL there to try the receiver.
+          </p>
+        </Notice>
+      </Section>
+    )
+  }
+  return (
+    <Section
+      title="Test event"
+      lead="Fictitious data with test: true, signed and sent like a real event, whatever the filters. At most 5 a minute."
+    >
+      {!destination.active ? (
+        <Notice tone="info">
+          <p>A paused destination gets no test events. Activate it first.</p>
+        </Notice>
+      ) : chosen === undefined ? null : (
+        <Form onSubmit={submit} busy={busy} error={error}>
+          <div class="inline-form">
+            <SelectField
+              name="type"
+              label="Event type"
+              value={chosen}
+              onChange={setType}
+              options={types.map((value) => ({ value, label: value }))}
+            />
+            <Button type="submit" kind="primary" busy={busy}>
+              {sent === null ? "Send a test event" : "Send another"}
+            </Button>
+          </div>
+          {error?.code === "provider_account_not_connected" ? (
+            <p>
+              <Link href={path("/account")}>Connect the account first</Link>
+            </p>
+          ) : null}
+        </Form>
+      )}
+      {sent === null ? null : <OnItsWay id={sent} key={sent} />}
+    </Section>
+  )
+}

@@ -1,0 +1,16 @@
+import { Money } from "../../components/Money.tsx"
+import { moneyOf, subjectOf } from "./eventSummary.ts"
+
+/** An event in a line: its amount and what it is about. */
+export const EventSummary = ({ event }: { readonly event: unknown }) => {
+  const money = moneyOf(event)
+  const subject = subjectOf(event)
+  return (
+    <span class="event-summary">
+      {money === null ? null : <Money {...money} />}
+      {subject === null ? null : (
+        <code title={subject}>{subject.length > 24 ? `${subject.slice(0, 23)}…` : subject}</code>
+      )}
+    </span>
+  )
+}

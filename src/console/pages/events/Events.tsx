@@ -1,0 +1,131 @@
+import { useState } from "preact/hooks"
+import { useLocation } from "wouter-preact"
+import { call } from "../../api/Call.ts"
+import { Badge } from "../../components/Badge.tsx"
+import { Button } from "../../components/Button.tsx"
+import { SelectField, TextField } from "../../components/Field.tsx"
+import { Empty, Pages } from "../../components/Loaded.tsx"
+import { Page } from "../../components/Page.tsx"
+import { Table } from "../../components/Table.tsx"
+import { Filters } from "../../components/Tabs.tsx"
+import { Time } from "../../components/Time.tsx"
+import { usePages } from "../../state/Query.ts"
+import { useWorkspace } from "../../state/Session.ts"
+import { useUrlState } from "../../state/UrlState.ts"
+import { TimeFields } from "../deliveries/TimeFields.tsx"
+import { EventSummary } from "./EventSummary.tsx"
+import { eventFilterNames, eventQuery, find, noEventFilters } from "./eventFilters.ts"
+import { eventTypes } from "./eventTypes.ts"
+
+/** Finds by id: an event's leads to its page, a payment's filters the list. */
+const Find = ({ onPayment }: { readonly onPayment: (id: string) => void }) => {
+  const { path } = useWorkspace()
+  const [, navigate] = useLocation()
+  const [written, setWritten] = useState("")
+  const [problem, setProblem] = useState<string | undefined>(undefined)
+  const go = () => {
+    const found = find(written)
+    setProblem(found.kind === "nothing" ? found.problem : undefined)
+    if (found.kind === "event") navigate(path(`/events/${found.id}`))
+    if (found.kind === "payment") onPayment(found.id)
+  }
+  return (
+    <form
+      class="inline-form find"
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault()
+        go()
+      }}
+    >
+      <TextField
+        name="find"
+        label="Event or payment id"
+        placeholder="svc_evt_… or pi_…"
+        type="search"
+        value={written}
+        onChange={setWritten}
+        maxLength={255}
+        problem={problem}
+        monospace
+      />
+      <Button type="submit">Find</Button>
+    </form>
+  )
+}
+
+/** Every event of the workspace, whether or not it was delivered. */
+export default function Events() {
+  const { environment, path } = useWorkspace()
+  const [filters, setFilters] = useUrlState(...eventFilterNames)
+  const query = eventQuery(filters)
+  const filtered = eventFilterNames.some((name) => filters[name] !== "")
+  const list = usePages(
+    `${environment}/events/list/${JSON.stringify(query)}`,
+    (after, signal) =>
+      call(
+        "events",
+        "list",
+        { urlParams: { ...query, limit: 25, ...(after === undefined ? {} : { starting_after: after }) } },
+        { signal }
+      ),
+    ({ id }) => id,
+    { pollMillis: 10_000 }
+  )
+  return (
+    <Page
+      title="Events"
+      lead="Everything that happened in this workspace, whether or not a destination takes it. Kept for 30 days."
+    >
+      <Find onPayment={(payment) => setFilters({ payment })} />
+      <Filters onClear={filtered ? () => setFilters(noEventFilters) : undefined}>
+        <SelectField
+          name="type"
+          label="Event type"
+          value={filters.type}
+          onChange={(type) => setFilters({ type })}
+          options={[{ value: "", label: "All" }, ...eventTypes.map((value) => ({ value, label: value }))]}
+        />
+        <TimeFields from={filters.from} to={filters.to} onChange={setFilters} />
+      </Filters>
+      {filters.payment === "" ? null : (
+        <p class="quiet">
+          Only events of the payment <code>{filters.payment}</code>.
+        </p>
+      )}
+      <Pages
+        list={list}
+        empty={
+          filtered ? (
+            <Empty title="No event matches">Widen the filters, or clear them to see all events.</Empty>
+          ) : (
+            <Empty title="No events yet">
+              Events come from the connected account: pay a checkout, and what happens appears here by itself.
+            </Empty>
+          )
+        }
+      >
+        {(items) => (
+          <Table
+            caption="Events, newest first"
+            head={["Event", "About", "Id", "Received"]}
+            rows={items.map(({ event, id, receivedAt, test, type }) => ({
+              key: id,
+              href: path(`/events/${id}`),
+              cells: [
+                <span key="type">
+                  {type} {test ? <Badge tone="neutral">test</Badge> : null}
+                </span>,
+                <EventSummary event={event} key="about" />,
+                <code key="id" title={id}>
+                  {id.slice(0, 16)}…
+                </code>,
+                <Time at={receivedAt} key="received" />
+              ]
+            }))}
+          />
+        )}
+      </Pages>
+    </Page>
+  )
+}

@@ -1,0 +1,104 @@
+import type { RequestOf } from "../../api/Types.ts"
+
+/** The catalog's event types: their families, and which filters can let each through. Pure. */
+
+export type EventType = RequestOf<"endpoints", "create">["payload"]["events"][number]
+
+/** A filter of a destination, as the API names it. */
+export type FilterName = "currencies" | "amountMin" | "amountMax" | "products" | "prices" | "metadata"
+
+/** What events of a type have for filters to look at (contract 7.3, 7.6). */
+interface Filterable {
+  /** A currency and a principal amount. */
+  readonly money: boolean
+  /** Products and prices. */
+  readonly items: boolean
+  /** The metadata of the provider's object. */
+  readonly metadata: boolean
+}
+
+const ofMoney: Filterable = { money: true, items: false, metadata: true }
+const ofSales: Filterable = { money: true, items: true, metadata: true }
+const ofItems: Filterable = { money: false, items: true, metadata: true }
+
+const filterable: Readonly<Record<EventType, Filterable>> = {
+  "payment.succeeded": ofMoney,
+  "payment.failed": ofMoney,
+  "payment.refunded": ofMoney,
+  "dispute.created": ofMoney,
+  "dispute.closed": ofMoney,
+  "checkout.completed": ofSales,
+  "checkout.payment_succeeded": ofSales,
+  "checkout.payment_failed": ofSales,
+  "subscription.created": ofItems,
+  "subscription.renewed": ofSales,
+  "subscription.canceled": ofItems,
+  "subscription.payment_failed": ofSales,
+  "payout.paid": ofMoney,
+  "payout.failed": ofMoney,
+  "payout.created": ofMoney,
+  "payout.updated": ofMoney,
+  "payout.canceled": ofMoney,
+  "milestone.first_payment": ofMoney,
+  "account.updated": { money: false, items: false, metadata: false }
+}
+
+/** Whether a type is one of the contract's, which alone requests may name. */
+export const isEventType = (type: string): type is EventType => Object.hasOwn(filterable, type)
+
+/** Every type, in the catalog's order. */
+export const eventTypes: ReadonlyArray<EventType> = Object.keys(filterable).filter(isEventType)
+
+const letsThrough = (type: EventType, filter: FilterName): boolean => {
+  const { items, metadata, money } = filterable[type]
+  if (filter === "metadata") return metadata
+  return filter === "products" || filter === "prices" ? items : money
+}
+
+/**
+ * The types of which no event ever passes the filters, each with the filters that stop it: it has nothing that they
+ * look at (contract 7.4, 7.7).
+ */
+export const neverPassing = (
+  types: ReadonlyArray<EventType>,
+  filters: ReadonlyArray<FilterName>
+): ReadonlyMap<EventType, ReadonlyArray<FilterName>> =>
+  new Map(
+    types
+      .map((type) => [type, filters.filter((filter) => !letsThrough(type, filter))] as const)
+      .filter(([, stopped]) => stopped.length > 0)
+  )
+
+/** The types to which a filter applies, for its hint. */
+export const typesFor = (filter: FilterName): ReadonlyArray<EventType> =>
+  eventTypes.filter((type) => letsThrough(type, filter))
+
+const familyLabels: Readonly<Record<string, string>> = {
+  payment: "Payments",
+  dispute: "Disputes",
+  checkout: "Checkout",
+  subscription: "Subscriptions",
+  payout: "Payouts",
+  milestone: "Milestones",
+  account: "Account"
+}
+
+/** Types of one kind, such as `payment.*`. */
+export interface Family<Entry> {
+  /** Such as `payment`. */
+  readonly name: string
+  readonly label: string
+  readonly types: ReadonlyArray<Entry>
+}
+
+/** The catalog by family, families and types in the catalog's order. */
+export const familiesOf = <Entry extends { readonly type: string }>(
+  catalog: ReadonlyArray<Entry>
+): ReadonlyArray<Family<Entry>> => {
+  const nameOf = ({ type }: Entry): string => type.split(".")[0] ?? type
+  return [...new Set(catalog.map(nameOf))].map((name) => ({
+    name,
+    label: familyLabels[name] ?? name.charAt(0).toUpperCase() + name.slice(1).replaceAll("_", " "),
+    types: catalog.filter((entry) => nameOf(entry) === name)
+  }))
+}

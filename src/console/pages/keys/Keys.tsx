@@ -1,0 +1,126 @@
+import { useState } from "preact/hooks"
+import { type AnswerOf, call } from "../../api/Call.ts"
+import { useAuthorNames } from "../../components/Author.tsx"
+import { Badge } from "../../components/Badge.tsx"
+import { Button } from "../../components/Button.tsx"
+import { Confirm } from "../../components/Dialog.tsx"
+import { Empty, Loaded } from "../../components/Loaded.tsx"
+import { Page } from "../../components/Page.tsx"
+import { Table } from "../../components/Table.tsx"
+import { Time } from "../../components/Time.tsx"
+import { invalidate, useQuery, useSubmit } from "../../state/Query.ts"
+import { useSession, useWorkspace } from "../../state/Session.ts"
+import { toast } from "../../state/Toasts.ts"
+import { NewKey } from "./NewKey.tsx"
+import { labelsOf, summaryOf } from "./permissions.ts"
+
+type Key = AnswerOf<"apiKeys", "list">["data"][number]
+
+const Expiry = ({ at }: { readonly at: string | null }) => {
+  if (at === null) return <span class="quiet">Never</span>
+  return Date.parse(at) <= Date.now() ? <Badge tone="problem">Expired</Badge> : <Time at={at} />
+}
+
+const Revoke = ({ chosen, onClose }: { readonly chosen: Key; readonly onClose: () => void }) => {
+  const { environment } = useWorkspace()
+  const { busy, error, submit } = useSubmit(
+    () => call("apiKeys", "revoke", { path: { id: chosen.id } }),
+    () => {
+      invalidate(`${environment}/keys`)
+      toast(`The key ${chosen.name} is revoked.`)
+      onClose()
+    }
+  )
+  return (
+    <Confirm
+      title={`Revoke the key ${chosen.name}?`}
+      open
+      onClose={onClose}
+      onConfirm={submit}
+      confirmLabel="Revoke"
+      danger
+      busy={busy}
+      error={error}
+    >
+      <p>From then on, requests with this key are refused. That can't be undone: create a new key instead.</p>
+      <p>Last used: {chosen.lastUsedAt === null ? "never" : <Time at={chosen.lastUsedAt} relative />}</p>
+    </Confirm>
+  )
+}
+
+const KeyTable = ({ keys, onRevoke }: { readonly keys: ReadonlyArray<Key>; readonly onRevoke: (key: Key) => void }) => {
+  const authorName = useAuthorNames()
+  return (
+    <Table
+      caption="API keys of this workspace"
+      head={["Name", "Key", "May", "Last used", "Expires", "Created", { label: "Actions", hidden: true, align: "end" }]}
+      rows={keys.map((key) => ({
+        key: key.id,
+        cells: [
+          <strong key="name">{key.name}</strong>,
+          <code key="form">
+            {key.prefix}…{key.lastFour}
+          </code>,
+          <span key="may" title={labelsOf(key.permissions).join(", ")}>
+            {summaryOf(key.permissions)}
+          </span>,
+          key.lastUsedAt === null ? <span class="quiet">Never</span> : <Time key="used" at={key.lastUsedAt} relative />,
+          <Expiry key="expiry" at={key.expiresAt} />,
+          <span key="created">
+            <Time at={key.createdAt} />
+            <br />
+            <span class="quiet">{authorName(key.createdBy)}</span>
+          </span>,
+          <Button key="revoke" small label={`Revoke the key ${key.name}`} onClick={() => onRevoke(key)}>
+            Revoke
+          </Button>
+        ]
+      }))}
+    />
+  )
+}
+
+/** API keys: what exists, who made it, when it was last used; creates and revokes. */
+export default function Keys() {
+  const { organization } = useSession()
+  const { environment } = useWorkspace()
+  const mayManage = organization.role !== "viewer"
+  const [creating, setCreating] = useState(false)
+  const [revoking, setRevoking] = useState<Key | undefined>(undefined)
+  const keys = useQuery(mayManage ? `${environment}/keys` : null, (signal) => call("apiKeys", "list", {}, { signal }))
+  if (!mayManage) {
+    return (
+      <Page title="API keys">
+        <Empty title="Viewers don't see API keys">
+          <p>Developers, admins and owners create and revoke them.</p>
+        </Empty>
+      </Page>
+    )
+  }
+  const create = (
+    <Button kind="primary" onClick={() => setCreating(true)}>
+      Create a key
+    </Button>
+  )
+  return (
+    <Page
+      title="API keys"
+      lead="Programs use the API with a key. A key belongs to this workspace and can do only what it was given."
+      actions={create}
+    >
+      <Loaded query={keys}>
+        {({ data }) =>
+          data.length === 0 ? (
+            <Empty title="There is no key yet" action={create}>
+              <p>Create one for each program, so that you can revoke one without disturbing the others.</p>
+            </Empty>
+          ) : (
+            <KeyTable keys={data} onRevoke={setRevoking} />
+          )
+        }
+      </Loaded>
+      <NewKey open={creating} onClose={() => setCreating(false)} />
+      {revoking === undefined ? null : <Revoke chosen={revoking} onClose={() => setRevoking(undefined)} />}
+    </Page>
+  )
+}

@@ -1,0 +1,201 @@
+import { useState } from "preact/hooks"
+import { servicePath } from "../../api/Base.ts"
+import { type AnswerOf, call } from "../../api/Call.ts"
+import { Button } from "../../components/Button.tsx"
+import { Code, Secret } from "../../components/Code.tsx"
+import { Dialog } from "../../components/Dialog.tsx"
+import { FieldGroup, SelectField, TextField } from "../../components/Field.tsx"
+import { Form } from "../../components/Form.tsx"
+import { Notice } from "../../components/Notice.tsx"
+import { invalidate, useSubmit } from "../../state/Query.ts"
+import { useSession, useWorkspace } from "../../state/Session.ts"
+import { type KeyPermission, permissionRows } from "./permissions.ts"
+
+type CreatedKey = AnswerOf<"apiKeys", "create">
+
+/** A first choice for what keys are most often for. */
+const presets = [
+  { id: "shop", label: "a shop", permissions: ["payments:read", "payments:write", "products:read"] },
+  {
+    id: "reader",
+    label: "reporting",
+    permissions: permissionRows
+      .map(({ permission }) => permission)
+      .filter((permission) => permission.endsWith(":read") && !/^(?:audit-log|customers):/.test(permission))
+  }
+] as const satisfies ReadonlyArray<{
+  readonly id: string
+  readonly label: string
+  readonly permissions: ReadonlyArray<KeyPermission>
+}>
+
+const day = 86_400_000
+
+const lifetimes = [
+  { value: "", label: "Never" },
+  { value: "30", label: "In 30 days" },
+  { value: "90", label: "In 90 days" },
+  { value: "365", label: "In a year" },
+  { value: "date", label: "On a day that I choose" }
+] as const
+
+type Lifetime = (typeof lifetimes)[number]["value"]
+
+const expiryOf = (lifetime: Lifetime, date: string): string | undefined => {
+  if (lifetime === "") return undefined
+  if (lifetime !== "date") return new Date(Date.now() + Number(lifetime) * day).toISOString()
+  const end = new Date(`${date}T23:59:59`)
+  // The API says what is wrong with a date that is none
+  return Number.isNaN(end.getTime()) ? date : end.toISOString()
+}
+
+/** The permissions as a table of checkboxes, each with its words. */
+const PermissionTable = (props: {
+  readonly chosen: ReadonlySet<KeyPermission>
+  readonly onChange: (chosen: ReadonlySet<KeyPermission>) => void
+}) => {
+  const { can } = useWorkspace()
+  const toggle = (permission: KeyPermission) => {
+    const next = new Set(props.chosen)
+    if (!next.delete(permission)) next.add(permission)
+    props.onChange(next)
+  }
+  return (
+    <div class="permissions">
+      {permissionRows
+        .filter(({ permission }) => can(permission))
+        .map(({ label, permission, words }) => (
+          <label key={permission} class="permission">
+            <input type="checkbox" checked={props.chosen.has(permission)} onChange={() => toggle(permission)} />
+            <span class="permission-name">
+              {label}
+              <code>{permission}</code>
+            </span>
+            <span class="permission-words">{words}</span>
+          </label>
+        ))}
+    </div>
+  )
+}
+
+const curlWith = (key: string, organizationId: string): string =>
+  `curl ${location.origin}${servicePath}/v2/organizations/${organizationId}/provider/products \\
+  --header 'x-api-key: ${key}'`
+
+/** The key, this once. */
+const ShowKey = ({ created, onClose }: { readonly created: CreatedKey; readonly onClose: () => void }) => {
+  const { organization } = useSession()
+  return (
+    <Dialog
+      title={`The key ${created.name}`}
+      open
+      keep
+      onClose={onClose}
+      footer={
+        <Button kind="primary" onClick={onClose}>
+          I have stored it
+        </Button>
+      }
+    >
+      <Notice tone="warning" title="This is the only time that the key is shown">
+        <p>
+          Store it where your program reads its secrets, not in its code. It is for servers only: whoever has it can do
+          what it may.
+        </p>
+      </Notice>
+      <Secret value={created.key} copyLabel="Copy the key" />
+      <Code text={curlWith(created.key, organization.id)} language="sh" label="A first request with this key" />
+    </Dialog>
+  )
+}
+
+/** Creates a key of this workspace, and shows it once. */
+export const NewKey = ({ onClose, open }: { readonly open: boolean; readonly onClose: () => void }) => {
+  const { environment } = useWorkspace()
+  const [name, setName] = useState("")
+  const [chosen, setChosen] = useState<ReadonlySet<KeyPermission>>(new Set())
+  const [lifetime, setLifetime] = useState<Lifetime>("")
+  const [date, setDate] = useState("")
+  const [created, setCreated] = useState<CreatedKey | undefined>(undefined)
+  const { busy, error, reset, submit } = useSubmit(
+    () => {
+      const expiresAt = expiryOf(lifetime, date)
+      return call("apiKeys", "create", {
+        payload: {
+          name,
+          permissions: [...chosen],
+          mode: environment === "production" ? "live" : "test",
+          ...(expiresAt === undefined ? {} : { expiresAt })
+        }
+      })
+    },
+    (answer) => {
+      setCreated(answer)
+      invalidate(`${environment}/keys`)
+    }
+  )
+  const close = () => {
+    setName("")
+    setChosen(new Set())
+    setLifetime("")
+    setDate("")
+    setCreated(undefined)
+    reset()
+    onClose()
+  }
+  if (!open) return null
+  if (created !== undefined) return <ShowKey created={created} onClose={close} />
+  return (
+    <Dialog title={environment === "sandbox" ? "New sandbox key" : "New production key"} open onClose={close}>
+      <Form
+        onSubmit={submit}
+        busy={busy}
+        error={error}
+        labels={{ name: "Name", permissions: "Permissions", expiresAt: "Expires" }}
+        actions={
+          <>
+            <Button onClick={close}>Cancel</Button>
+            <Button type="submit" kind="primary" busy={busy}>
+              Create the key
+            </Button>
+          </>
+        }
+      >
+        <TextField
+          name="name"
+          label="Name"
+          hint="What uses it, such as the shop's server."
+          value={name}
+          onChange={setName}
+          maxLength={100}
+          required
+        />
+        <FieldGroup
+          name="permissions"
+          label="What the key may do"
+          hint="Give no more than the program needs. A key can't be changed later."
+        >
+          <div class="row">
+            <span class="quiet">Choose what is needed for</span>
+            {presets.map(({ id, label, permissions }) => (
+              <Button key={id} small onClick={() => setChosen(new Set(permissions))}>
+                {label}
+              </Button>
+            ))}
+          </div>
+          <PermissionTable chosen={chosen} onChange={setChosen} />
+        </FieldGroup>
+        <SelectField
+          name={lifetime === "date" ? "lifetime" : "expiresAt"}
+          label="Expires"
+          value={lifetime}
+          onChange={setLifetime}
+          options={lifetimes}
+        />
+        {lifetime === "date" ? (
+          <TextField name="expiresAt" label="Last day" type="date" value={date} onChange={setDate} required />
+        ) : null}
+      </Form>
+    </Dialog>
+  )
+}

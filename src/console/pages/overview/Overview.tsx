@@ -1,0 +1,316 @@
+import type { ComponentChildren } from "preact"
+import { Link } from "wouter-preact"
+import { type AnswerOf, call } from "../../api/Call.ts"
+import { Badge } from "../../components/Badge.tsx"
+import { BarChart } from "../../components/BarChart.tsx"
+import { ButtonLink } from "../../components/Button.tsx"
+import { Empty, Loaded } from "../../components/Loaded.tsx"
+import { formatMoney, Money } from "../../components/Money.tsx"
+import { Notice } from "../../components/Notice.tsx"
+import { Page, Section } from "../../components/Page.tsx"
+import { Table } from "../../components/Table.tsx"
+import { Tabs } from "../../components/Tabs.tsx"
+import { useQuery } from "../../state/Query.ts"
+import { useWorkspace } from "../../state/Session.ts"
+import { useUrlState } from "../../state/UrlState.ts"
+import { historyPath } from "../deliveries/historyFilters.ts"
+import { type DestinationList, useDestinations } from "../destinations/useDestinations.ts"
+import {
+  type CurrencyFigures,
+  currenciesOf,
+  daysOf,
+  deliveryDays,
+  deliverySums,
+  paymentDays,
+  rateText,
+  type Statistics
+} from "./figures.ts"
+import { compactMoney, count, dayLabel } from "./format.ts"
+
+const shownDays = 30
+
+const Figure = ({
+  children,
+  label,
+  note
+}: {
+  readonly label: string
+  readonly children: ComponentChildren
+  readonly note?: ComponentChildren
+}) => (
+  <div class="figure">
+    <dt>{label}</dt>
+    <dd>
+      <span class="figure-value">{children}</span>
+      {note === undefined ? null : <span class="figure-note">{note}</span>}
+    </dd>
+  </div>
+)
+
+const Figures = ({
+  currency,
+  failing,
+  statistics
+}: {
+  readonly statistics: Statistics
+  readonly currency: CurrencyFigures | undefined
+  readonly failing: number | undefined
+}) => {
+  const { delivered, failed, queued, rate } = deliverySums(statistics)
+  return (
+    <dl class="figures">
+      <Figure
+        label="Received"
+        note={
+          currency === undefined ? "no payments yet" : <>{formatMoney(currency.refunded, currency.currency)} refunded</>
+        }
+      >
+        {currency === undefined ? "–" : formatMoney(currency.received, currency.currency)}
+      </Figure>
+      <Figure label="Payments" note={currency === undefined ? undefined : `${count(currency.failed)} failed attempts`}>
+        {count(currency?.succeeded ?? 0)}
+      </Figure>
+      <Figure
+        label="Delivered"
+        note={`${count(delivered)} delivered, ${count(failed)} failed, ${count(queued)} waiting`}
+      >
+        {rate === null ? "–" : rateText(rate)}
+      </Figure>
+      <Figure label="Failing destinations" note="in the last 24 hours">
+        {failing === undefined ? "…" : count(failing)}
+      </Figure>
+    </dl>
+  )
+}
+
+const Payments = ({
+  currencies,
+  current,
+  statistics
+}: {
+  readonly statistics: Statistics
+  readonly currencies: ReadonlyArray<CurrencyFigures>
+  readonly current: CurrencyFigures
+}) => {
+  const { path } = useWorkspace()
+  const { currency } = current
+  const labels = daysOf(statistics).map(dayLabel)
+  const days = paymentDays(statistics, currency)
+  return (
+    <Section
+      title="Payments"
+      lead="By the day (UTC) on which they were reported."
+      actions={
+        currencies.length < 2 ? (
+          <Badge tone="neutral">{currency.toUpperCase()}</Badge>
+        ) : (
+          <Tabs
+            label="Currency"
+            current={currency}
+            items={currencies.map((one) => ({
+              id: one.currency,
+              label: one.currency.toUpperCase(),
+              href: `${path("/")}?currency=${one.currency}`
+            }))}
+          />
+        )
+      }
+    >
+      <div class="chart-pair">
+        <div>
+          <h3>Volume</h3>
+          <BarChart
+            title={`Volume by day in ${currency.toUpperCase()}`}
+            labels={labels}
+            format={(value) => formatMoney(Math.round(value), currency)}
+            formatTick={(value) => compactMoney(value, currency)}
+            series={[{ label: "Received", tone: "accent", values: days.received }]}
+          />
+        </div>
+        <div>
+          <h3>Number</h3>
+          <BarChart
+            title="Payments by day"
+            labels={labels}
+            format={count}
+            series={[
+              { label: "Succeeded", tone: "ok", values: days.succeeded },
+              { label: "Failed", tone: "problem", values: days.failed }
+            ]}
+          />
+        </div>
+      </div>
+    </Section>
+  )
+}
+
+const Deliveries = ({ statistics }: { readonly statistics: Statistics }) => {
+  const { path } = useWorkspace()
+  const days = deliveryDays(statistics)
+  return (
+    <Section
+      title="Deliveries"
+      lead="By the day on which they were created, and by their outcome now."
+      actions={<Link href={path("/deliveries")}>All deliveries</Link>}
+    >
+      {statistics.deliveries.length === 0 ? (
+        <Empty title="No deliveries in these days">Events that are sent to your destinations are counted here.</Empty>
+      ) : (
+        <BarChart
+          title="Deliveries by day"
+          labels={daysOf(statistics).map(dayLabel)}
+          format={count}
+          series={[
+            { label: "Delivered", tone: "ok", values: days.delivered },
+            { label: "Waiting", tone: "info", values: days.queued },
+            { label: "Failed", tone: "problem", values: days.failed }
+          ]}
+        />
+      )}
+    </Section>
+  )
+}
+
+const Failing = ({ list }: { readonly list: DestinationList }) => {
+  const { path } = useWorkspace()
+  const failing = list.data
+    .filter(({ recentFailures }) => recentFailures > 0)
+    .sort((a, b) => b.recentFailures - a.recentFailures)
+  return failing.length === 0 ? (
+    <p class="quiet">
+      {list.data.length === 0 ? (
+        <>
+          There is no destination yet. <Link href={path("/destinations")}>Create one</Link> to get events.
+        </>
+      ) : (
+        "Nothing has failed for good in the last 24 hours."
+      )}
+    </p>
+  ) : (
+    <Table
+      caption="Destinations with failures in the last 24 hours"
+      head={["Destination", { label: "Failed for good", align: "end" }]}
+      rows={failing.map(({ id, name, recentFailures }) => ({
+        key: id,
+        href: path(historyPath({ destination: id, state: "failed" })),
+        cells: [name, count(recentFailures)]
+      }))}
+    />
+  )
+}
+
+type Balance = AnswerOf<"account", "balance">
+
+const Amounts = ({ entries, label }: { readonly label: string; readonly entries: Balance["available"] }) => (
+  <div>
+    <dt>{label}</dt>
+    {(entries ?? []).length === 0 ? <dd class="quiet">–</dd> : null}
+    {(entries ?? []).map(({ amount, currency }) => (
+      <dd key={currency}>
+        <Money amount={amount} currency={currency} />
+      </dd>
+    ))}
+  </div>
+)
+
+const BalanceCard = () => {
+  const { environment, path } = useWorkspace()
+  const query = useQuery(`${environment}/balance`, (signal) => call("account", "balance", {}, { signal }), {
+    pollMillis: 60_000
+  })
+  return (
+    <Section title="Balance">
+      {query.error?.code === "provider_account_not_connected" ? (
+        <Empty
+          title="No account is connected"
+          action={
+            <ButtonLink href={path("/account")} kind="primary">
+              Connect the account
+            </ButtonLink>
+          }
+        >
+          Payments are received by a connected account.
+        </Empty>
+      ) : (
+        <Loaded query={query} lines={2}>
+          {({ available, pending }) => (
+            <dl class="balance">
+              <Amounts label="Available" entries={available} />
+              <Amounts label="Pending" entries={pending} />
+            </dl>
+          )}
+        </Loaded>
+      )}
+    </Section>
+  )
+}
+
+const EventsOverview = () => {
+  const { environment, path } = useWorkspace()
+  const [{ currency }] = useUrlState("currency")
+  const statistics = useQuery(
+    `${environment}/statistics/${shownDays}`,
+    (signal) => call("statistics", "get", { urlParams: { days: shownDays } }, { signal }),
+    { pollMillis: 30_000 }
+  )
+  const destinations = useDestinations(15_000)
+  const failing = destinations.data?.data.filter(({ recentFailures }) => recentFailures > 0).length
+  return (
+    <Loaded query={statistics} lines={8}>
+      {(numbers) => {
+        const currencies = currenciesOf(numbers)
+        const current = currencies.find((one) => one.currency === currency) ?? currencies[0]
+        return (
+          <>
+            <Figures statistics={numbers} currency={current} failing={failing} />
+            {current === undefined ? (
+              <Section title="Payments">
+                <Empty
+                  title="No payments in these days"
+                  action={<ButtonLink href={path("/start")}>See what to do first</ButtonLink>}
+                >
+                  Payments and their volume are drawn here, day by day.
+                </Empty>
+              </Section>
+            ) : (
+              <Payments statistics={numbers} currencies={currencies} current={current} />
+            )}
+            <Deliveries statistics={numbers} />
+          </>
+        )
+      }}
+    </Loaded>
+  )
+}
+
+const FailingCard = () => {
+  const destinations = useDestinations(15_000)
+  return (
+    <Section title="Failing destinations">
+      <Loaded query={destinations} lines={2}>
+        {(list) => <Failing list={list} />}
+      </Loaded>
+    </Section>
+  )
+}
+
+/** The last 30 days at a glance: payments, deliveries, what fails, and the balance. */
+export default function Overview() {
+  const { can } = useWorkspace()
+  const seesEvents = can("webhook-endpoints:read")
+  const seesBalance = can("payment-account:read")
+  return (
+    <Page title="Overview" lead={`The last ${shownDays} days.`}>
+      {seesEvents ? <EventsOverview /> : null}
+      <div class="overview-pair">
+        {seesEvents ? <FailingCard /> : null}
+        {seesBalance ? <BalanceCard /> : null}
+      </div>
+      {seesEvents || seesBalance ? null : (
+        <Notice tone="info">
+          <p>Your role sees no numbers in this workspace.</p>
+        </Notice>
+      )}
+    </Page>
+  )
+}

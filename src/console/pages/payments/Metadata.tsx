@@ -1,0 +1,23 @@
+import { pairsAt } from "./Reading.ts"
+
+/** The key-value pairs of an object of the provider; nothing if it has none. */
+export const Metadata = ({ of }: { readonly of: unknown }) => {
+  const pairs = pairsAt(of, "metadata")
+  return pairs.length === 0 ? null : (
+    <details class="metadata">
+      <summary>
+        Metadata: {pairs.length} {pairs.length === 1 ? "pair" : "pairs"}
+      </summary>
+      <dl>
+        {pairs.map(([key, value]) => (
+          <div key={key}>
+            <dt>
+              <code>{key}</code>
+            </dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </details>
+  )
+}

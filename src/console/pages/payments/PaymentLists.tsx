@@ -1,0 +1,230 @@
+import type { ComponentChildren } from "preact"
+import { call } from "../../api/Call.ts"
+import { Id } from "../../components/Copy.tsx"
+import { Empty, Pages } from "../../components/Loaded.tsx"
+import { Money } from "../../components/Money.tsx"
+import { Table } from "../../components/Table.tsx"
+import { Time } from "../../components/Time.tsx"
+import { usePages } from "../../state/Query.ts"
+import { useWorkspace } from "../../state/Session.ts"
+import { createdWithin } from "./Days.ts"
+import { PaymentFilters, pageSizeFor, usePaymentFilters } from "./PaymentFilters.tsx"
+import type { Charge, CheckoutSession, PaymentIntent } from "./PaymentRecord.ts"
+import { textAt } from "./Reading.ts"
+import { StatusBadge } from "./StatusBadge.tsx"
+import { chargeStatus, intentStatus, methodOf, type Status, sessionStatus } from "./Statuses.ts"
+
+/** The lists of payment intents, charges and checkout sessions. */
+
+interface Identified {
+  readonly id: string
+}
+
+const idOf = ({ id }: Identified): string => id
+
+/** The query of a page of any of the lists. */
+const pageQuery = (status: string, after: string | undefined) => ({
+  limit: pageSizeFor(status),
+  ...(after === undefined ? {} : { starting_after: after })
+})
+
+interface MatchingProps<A> {
+  readonly items: ReadonlyArray<A>
+  readonly statusOf: (item: A) => Status
+  /** The state that is asked for, in words; `""` for all. */
+  readonly status: string
+  readonly children: (matching: ReadonlyArray<A>) => ComponentChildren
+}
+
+/** Those of the items that are in the state which is asked for. The API does not filter by state, so this page does. */
+const Matching = <A,>({ children, items, status, statusOf }: MatchingProps<A>) => {
+  if (status === "") return <>{children(items)}</>
+  const matching = items.filter((item) => statusOf(item).words === status)
+  return (
+    <>
+      <p class="quiet" role="status">
+        {matching.length === 0 ? "None" : matching.length} of the {items.length} newest{" "}
+        {matching.length === 1 ? "is" : "are"} “{status}”.
+      </p>
+      {matching.length > 0 && children(matching)}
+    </>
+  )
+}
+
+/** How the amounts of a list are shown. */
+const Amount = ({
+  amount,
+  currency
+}: {
+  readonly amount: number | null | undefined
+  readonly currency: string | null | undefined
+}) => (
+  <strong class="amount">
+    <Money amount={amount} currency={currency} />
+  </strong>
+)
+
+const Quiet = ({ children }: { readonly children: string | undefined }) => <span class="quiet">{children ?? "–"}</span>
+
+const intentStatuses = [
+  "Succeeded",
+  "Not paid",
+  "Failed",
+  "Processing",
+  "Waits for the payer",
+  "Authorized",
+  "Canceled"
+]
+
+/** The payment intents: one for each attempt of a payer to buy, whatever came of it. */
+export const Intents = () => {
+  const { environment, path } = useWorkspace()
+  const [{ from, status, to }] = usePaymentFilters()
+  const list = usePages<PaymentIntent>(
+    `${environment}/payments/intents?${from}&${to}&${pageSizeFor(status)}`,
+    (after, signal) =>
+      call(
+        "paymentIntents",
+        "list",
+        { urlParams: { ...pageQuery(status, after), ...createdWithin(from, to) } },
+        { signal }
+      ),
+    idOf
+  )
+  const isFiltered = from !== "" || to !== ""
+  return (
+    <>
+      <PaymentFilters byTime statuses={intentStatuses} />
+      <Pages list={list} empty={<NoPayments isFiltered={isFiltered} />}>
+        {(items) => (
+          <Matching items={items} status={status} statusOf={intentStatus}>
+            {(matching) => (
+              <Table
+                caption="Payments, newest first"
+                head={["Amount", "Status", "Description", "Payment", "Created"]}
+                rows={matching.map((intent) => ({
+                  key: intent.id,
+                  href: path(`/payments/${intent.id}`),
+                  cells: [
+                    <Amount key="amount" amount={intent.amount} currency={intent.currency} />,
+                    <StatusBadge key="status" status={intentStatus(intent)} />,
+                    <Quiet key="description">{textAt(intent, "description")}</Quiet>,
+                    <Id key="id" value={intent.id} />,
+                    <Time key="created" at={intent.created} />
+                  ]
+                }))}
+              />
+            )}
+          </Matching>
+        )}
+      </Pages>
+    </>
+  )
+}
+
+const NoPayments = ({ isFiltered }: { readonly isFiltered: boolean }) =>
+  isFiltered ? (
+    <Empty title="No payments in this time">Choose another time, or clear the filters.</Empty>
+  ) : (
+    <Empty title="No payments yet">
+      A payment appears here once a payer opens a checkout session, a payment link or a checkout page. Create one to see
+      how it goes.
+    </Empty>
+  )
+
+const chargeStatuses = ["Succeeded", "Partly refunded", "Refunded", "Disputed", "Authorized", "Pending", "Failed"]
+
+/** The charges: each time that a payer's money was asked for, with what came after it. */
+export const Charges = () => {
+  const { environment, path } = useWorkspace()
+  const [{ from, status, to }] = usePaymentFilters()
+  const list = usePages<Charge>(
+    `${environment}/payments/charges?${from}&${to}&${pageSizeFor(status)}`,
+    (after, signal) =>
+      call("charges", "list", { urlParams: { ...pageQuery(status, after), ...createdWithin(from, to) } }, { signal }),
+    idOf
+  )
+  return (
+    <>
+      <PaymentFilters byTime statuses={chargeStatuses} />
+      <Pages list={list} empty={<NoPayments isFiltered={from !== "" || to !== ""} />}>
+        {(items) => (
+          <Matching items={items} status={status} statusOf={chargeStatus}>
+            {(matching) => (
+              <Table
+                caption="Charges, newest first"
+                head={["Amount", "Status", "Refunded", "Method", "Charge", "Created"]}
+                rows={matching.map((charge) => ({
+                  key: charge.id,
+                  href: path(`/payments/${charge.payment_intent ?? charge.id}`),
+                  cells: [
+                    <Amount key="amount" amount={charge.amount} currency={charge.currency} />,
+                    <StatusBadge key="status" status={chargeStatus(charge)} />,
+                    (charge.amount_refunded ?? 0) > 0 ? (
+                      <Money key="refunded" amount={charge.amount_refunded} currency={charge.currency} />
+                    ) : (
+                      <Quiet key="refunded">{undefined}</Quiet>
+                    ),
+                    <Quiet key="method">{methodOf(charge)}</Quiet>,
+                    <Id key="id" value={charge.id} />,
+                    <Time key="created" at={charge.created} />
+                  ]
+                }))}
+              />
+            )}
+          </Matching>
+        )}
+      </Pages>
+    </>
+  )
+}
+
+const sessionStatuses = ["Open", "Paid", "Waits for payment", "Complete", "Expired"]
+
+/** The checkout sessions: what payers were asked to pay at the provider's page. */
+export const Sessions = ({ action }: { readonly action: ComponentChildren }) => {
+  const { environment, path } = useWorkspace()
+  const [{ status }] = usePaymentFilters()
+  const list = usePages<CheckoutSession>(
+    `${environment}/payments/sessions?${pageSizeFor(status)}`,
+    (after, signal) => call("checkoutSessions", "list", { urlParams: pageQuery(status, after) }, { signal }),
+    idOf
+  )
+  return (
+    <>
+      <PaymentFilters byTime={false} statuses={sessionStatuses} />
+      <Pages
+        list={list}
+        empty={
+          <Empty title="No checkout sessions yet" action={action}>
+            A checkout session is a page of the provider at which one payer pays for one order. Your integration creates
+            them, and so do payment links and checkout pages.
+          </Empty>
+        }
+      >
+        {(items) => (
+          <Matching items={items} status={status} statusOf={sessionStatus}>
+            {(matching) => (
+              <Table
+                caption="Checkout sessions, newest first"
+                head={["Amount", "Status", "Sells", "Reference", "Session", "Created"]}
+                rows={matching.map((session) => ({
+                  key: session.id,
+                  href: path(`/payments/${session.id}`),
+                  cells: [
+                    <Amount key="amount" amount={session.amount_total} currency={session.currency} />,
+                    <StatusBadge key="status" status={sessionStatus(session)} />,
+                    <Quiet key="mode">{session.mode === "subscription" ? "A subscription" : "Once"}</Quiet>,
+                    <Quiet key="reference">{session.client_reference_id ?? undefined}</Quiet>,
+                    <Id key="id" value={session.id} />,
+                    <Time key="created" at={session.created} />
+                  ]
+                }))}
+              />
+            )}
+          </Matching>
+        )}
+      </Pages>
+    </>
+  )
+}

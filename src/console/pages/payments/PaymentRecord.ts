@@ -1,0 +1,68 @@
+import { type AnswerOf, call } from "../../api/Call.ts"
+
+/** One payment with what belongs to it, read from any of its ids. */
+
+export type PaymentIntent = AnswerOf<"paymentIntents", "get">
+export type Charge = AnswerOf<"charges", "get">
+export type CheckoutSession = AnswerOf<"checkoutSessions", "get">
+export type Refund = AnswerOf<"refunds", "get">
+export type Dispute = AnswerOf<"disputes", "get">
+
+/** A payment with what belongs to it. */
+export interface PaymentRecord {
+  /** Undefined for a session that nobody has paid at yet, and for a charge without a payment intent. */
+  readonly intent: PaymentIntent | undefined
+  /** The payment's last charge. */
+  readonly charge: Charge | undefined
+  /** The checkout session that it was paid at. */
+  readonly session: CheckoutSession | undefined
+  readonly refunds: ReadonlyArray<Refund>
+  readonly disputes: ReadonlyArray<Dispute>
+}
+
+/** The most refunds and disputes that the page shows: a payment rarely has more than one. */
+const shown = 100
+
+const nothing: PaymentRecord = { intent: undefined, charge: undefined, session: undefined, refunds: [], disputes: [] }
+
+const ofCharge = async (charge: Charge, signal: AbortSignal): Promise<PaymentRecord> => {
+  const urlParams = { charge: charge.id, limit: shown }
+  const [refunds, disputes] = await Promise.all([
+    call("refunds", "list", { urlParams }, { signal }),
+    call("disputes", "list", { urlParams }, { signal })
+  ])
+  return { ...nothing, charge, refunds: refunds.data, disputes: disputes.data }
+}
+
+const ofIntent = async (id: string, signal: AbortSignal): Promise<PaymentRecord> => {
+  const urlParams = { payment_intent: id, limit: shown }
+  const [intent, sessions, refunds, disputes] = await Promise.all([
+    call("paymentIntents", "get", { path: { id } }, { signal }),
+    call("checkoutSessions", "list", { urlParams: { payment_intent: id, limit: 1 } }, { signal }),
+    call("refunds", "list", { urlParams }, { signal }),
+    call("disputes", "list", { urlParams }, { signal })
+  ])
+  const charge =
+    typeof intent.latest_charge === "string"
+      ? await call("charges", "get", { path: { id: intent.latest_charge } }, { signal })
+      : undefined
+  return { intent, charge, session: sessions.data[0], refunds: refunds.data, disputes: disputes.data }
+}
+
+/** Reads a payment by its id, or by that of a charge or a checkout session. */
+export const readPayment = async (id: string, signal: AbortSignal): Promise<PaymentRecord> => {
+  if (id.startsWith("cs_")) {
+    const session = await call("checkoutSessions", "get", { path: { id } }, { signal })
+    return typeof session.payment_intent === "string"
+      ? { ...(await ofIntent(session.payment_intent, signal)), session }
+      : { ...nothing, session }
+  }
+  if (id.startsWith("ch_") || id.startsWith("py_")) {
+    const charge = await call("charges", "get", { path: { id } }, { signal })
+    // The charge that was asked for, even if the payer has tried again since
+    return typeof charge.payment_intent === "string"
+      ? { ...(await ofIntent(charge.payment_intent, signal)), charge }
+      : ofCharge(charge, signal)
+  }
+  return ofIntent(id, signal)
+}

@@ -1,0 +1,90 @@
+import { useState } from "preact/hooks"
+import { call } from "../../api/Call.ts"
+import { formatAmount } from "../../components/amounts.ts"
+import { Confirm } from "../../components/Dialog.tsx"
+import { SelectField } from "../../components/Field.tsx"
+import { MoneyField } from "../../components/MoneyField.tsx"
+import { invalidate, useSubmit } from "../../state/Query.ts"
+import { useWorkspace } from "../../state/Session.ts"
+import { toast } from "../../state/Toasts.ts"
+import type { Charge } from "./PaymentRecord.ts"
+import { refundableOf } from "./Statuses.ts"
+
+const reasons = [
+  { value: "", label: "No reason given" },
+  { value: "requested_by_customer", label: "Requested by the customer" },
+  { value: "duplicate", label: "Duplicate payment" },
+  { value: "fraudulent", label: "Fraudulent" }
+] as const
+
+type Reason = (typeof reasons)[number]["value"]
+
+/** What keeps an amount from being refunded, in words for its field; undefined if nothing does. */
+const problemWith = (amount: number | undefined, left: number, currency: string): string | undefined => {
+  if (amount === undefined) return "Write how much to refund."
+  if (amount < 1) return "Refund more than nothing."
+  return amount > left ? `At most ${formatAmount(left, currency)} can still be refunded.` : undefined
+}
+
+/** Refunds a charge, in part or in full, after the person has typed that they mean it. */
+export const RefundDialog = ({ charge, onClose }: { readonly charge: Charge; readonly onClose: () => void }) => {
+  const { environment } = useWorkspace()
+  const currency = charge.currency ?? ""
+  const left = refundableOf(charge)
+  const [amount, setAmount] = useState<number | undefined>(left)
+  const [reason, setReason] = useState<Reason>("")
+  const [isChecked, setChecked] = useState(false)
+  const problem = problemWith(amount, left, currency)
+  const { busy, error, submit } = useSubmit(
+    (idempotencyKey) =>
+      call(
+        "refunds",
+        "create",
+        {
+          payload: {
+            charge: charge.id,
+            ...(amount === undefined ? {} : { amount }),
+            ...(reason === "" ? {} : { reason })
+          }
+        },
+        { idempotencyKey }
+      ),
+    (refund) => {
+      toast(`${formatAmount(refund.amount ?? 0, refund.currency ?? currency)} refunded`)
+      invalidate(`${environment}/payments/`)
+      onClose()
+    }
+  )
+  return (
+    <Confirm
+      title="Refund this payment"
+      open
+      danger
+      typed="REFUND"
+      confirmLabel={problem === undefined ? `Refund ${formatAmount(amount ?? 0, currency)}` : "Refund"}
+      busy={busy}
+      error={error}
+      onClose={onClose}
+      onConfirm={() => {
+        setChecked(true)
+        // NaN, which is what can't be read, is neither too little nor too much
+        if (problem === undefined && Number.isInteger(amount)) submit()
+      }}
+    >
+      <p>
+        The money goes back to the payer, by the way in which it was paid. A refund can't be taken back, and the
+        provider may keep its fee. Destinations that listen for it get <code>payment.refunded</code>.
+      </p>
+      <MoneyField
+        name="amount"
+        label="Amount"
+        amount={amount}
+        currency={currency}
+        onChange={setAmount}
+        hint={`${formatAmount(left, currency)} can still be refunded.`}
+        problem={isChecked || (amount ?? 0) > left ? problem : undefined}
+      />
+      <SelectField name="reason" label="Reason" value={reason} onChange={setReason} options={reasons} />
+    </Confirm>
+  )
+}

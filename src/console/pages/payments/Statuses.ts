@@ -1,0 +1,181 @@
+import { capitalized, isAt, numberAt, plainWords, textAt } from "./Reading.ts"
+
+/**
+ * The states of payments in words, each with the tone of its badge. A state that the provider adds one day is shown in
+ * the provider's own word.
+ */
+
+/** The tones of a badge. */
+export type Tone = "neutral" | "ok" | "warning" | "problem" | "info"
+
+/** A state as people read it. */
+export interface Status {
+  readonly words: string
+  readonly tone: Tone
+  /** What it means, if the words alone do not say it: a sentence. */
+  readonly meaning?: string
+}
+
+const known = (statuses: Readonly<Record<string, Status>>, word: string | undefined): Status =>
+  word === undefined
+    ? { words: "Unknown", tone: "neutral" }
+    : (statuses[word] ?? { words: capitalized(plainWords(word)), tone: "neutral" })
+
+const intentStatuses: Readonly<Record<string, Status>> = {
+  succeeded: { words: "Succeeded", tone: "ok" },
+  processing: {
+    words: "Processing",
+    tone: "info",
+    meaning: "The payer's bank has not decided yet. Methods such as boleto can take days."
+  },
+  requires_payment_method: {
+    words: "Not paid",
+    tone: "neutral",
+    meaning: "The payer has not paid yet. The amount is open until a payment succeeds."
+  },
+  requires_confirmation: { words: "To be confirmed", tone: "neutral" },
+  requires_action: {
+    words: "Waits for the payer",
+    tone: "warning",
+    meaning: "The payer has a step left to take, such as paying a boleto or confirming with the bank."
+  },
+  requires_capture: {
+    words: "Authorized",
+    tone: "warning",
+    meaning: "The amount is held on the payer's card, and has not been captured yet."
+  },
+  canceled: { words: "Canceled", tone: "neutral", meaning: "It can't be paid any more." }
+}
+
+/** The state of a payment intent by itself. */
+export const intentStatus = (intent: unknown): Status => {
+  const status = textAt(intent, "status")
+  if (status === "requires_payment_method" && textAt(intent, "last_payment_error", "type") !== undefined) {
+    return {
+      words: "Failed",
+      tone: "problem",
+      meaning: "The last attempt to pay was refused. The payer can try again."
+    }
+  }
+  return known(intentStatuses, status)
+}
+
+/** The state of a charge, with what came after it: refunds and disputes. */
+export const chargeStatus = (charge: unknown): Status => {
+  const status = textAt(charge, "status")
+  if (status === "failed") return { words: "Failed", tone: "problem" }
+  if (status === "pending") return { words: "Pending", tone: "info" }
+  if (isAt(charge, "disputed")) return { words: "Disputed", tone: "problem" }
+  if (isAt(charge, "refunded")) return { words: "Refunded", tone: "neutral" }
+  if ((numberAt(charge, "amount_refunded") ?? 0) > 0) return { words: "Partly refunded", tone: "warning" }
+  if (status === "succeeded" && !isAt(charge, "captured")) return { words: "Authorized", tone: "warning" }
+  return status === "succeeded" ? { words: "Succeeded", tone: "ok" } : known({}, status)
+}
+
+/** The state of a payment with its last charge, if there is one: what a person wants to know at first sight. */
+export const paymentStatus = (intent: unknown, charge: unknown): Status =>
+  textAt(intent, "status") === "succeeded" && charge !== undefined ? chargeStatus(charge) : intentStatus(intent)
+
+/** The state of a checkout session; a complete one may still wait for a payment that takes days. */
+export const sessionStatus = (session: unknown): Status => {
+  const status = textAt(session, "status")
+  if (status === "open") {
+    return { words: "Open", tone: "info", meaning: "The payer has not finished yet." }
+  }
+  if (status === "expired") {
+    return { words: "Expired", tone: "neutral", meaning: "The payer did not finish in time, or it was ended." }
+  }
+  if (status !== "complete") return known({}, status)
+  switch (textAt(session, "payment_status")) {
+    case "paid":
+      return { words: "Paid", tone: "ok" }
+    case "no_payment_required":
+      return { words: "Complete", tone: "ok", meaning: "There was nothing to pay." }
+    default:
+      return {
+        words: "Waits for payment",
+        tone: "warning",
+        meaning: "The payer has finished, and the payment is still on its way. It can fail."
+      }
+  }
+}
+
+const refundStatuses: Readonly<Record<string, Status>> = {
+  succeeded: { words: "Succeeded", tone: "ok" },
+  pending: { words: "Pending", tone: "info" },
+  requires_action: { words: "Waits for the payer", tone: "warning" },
+  failed: { words: "Failed", tone: "problem" },
+  canceled: { words: "Canceled", tone: "neutral" }
+}
+
+/** The state of a refund. */
+export const refundStatus = (refund: unknown): Status => known(refundStatuses, textAt(refund, "status"))
+
+const disputeStatuses: Readonly<Record<string, Status>> = {
+  needs_response: { words: "Needs a response", tone: "problem" },
+  under_review: { words: "Under review", tone: "info" },
+  won: { words: "Won", tone: "ok" },
+  lost: { words: "Lost", tone: "problem" },
+  warning_needs_response: { words: "Inquiry: needs a response", tone: "warning" },
+  warning_under_review: { words: "Inquiry: under review", tone: "info" },
+  warning_closed: { words: "Inquiry closed", tone: "neutral" },
+  prevented: { words: "Prevented", tone: "ok" }
+}
+
+/** The state of a dispute. */
+export const disputeStatus = (dispute: unknown): Status => known(disputeStatuses, textAt(dispute, "status"))
+
+/** Whether the organization has something to do about a dispute. */
+export const needsResponse = (dispute: unknown): boolean =>
+  /^(?:warning_)?needs_response$/.test(textAt(dispute, "status") ?? "")
+
+const deliveryStatuses: Readonly<Record<string, Status>> = {
+  delivered: { words: "Delivered", tone: "ok" },
+  queued: { words: "Queued", tone: "info" },
+  failed: { words: "Failed", tone: "problem" }
+}
+
+/** The state of a delivery; one that failed before and is tried again says so. */
+export const deliveryStatus = (delivery: { readonly state: string; readonly attemptCount: number }): Status =>
+  delivery.state === "queued" && delivery.attemptCount > 0
+    ? { words: "Tried again", tone: "warning" }
+    : known(deliveryStatuses, delivery.state)
+
+const refundReasons: Readonly<Record<string, string>> = {
+  duplicate: "Duplicate payment",
+  fraudulent: "Fraudulent",
+  requested_by_customer: "Requested by the customer"
+}
+
+/** Why money was given back, in words; undefined if no reason was given. */
+export const refundReason = (refund: unknown): string | undefined => {
+  const reason = textAt(refund, "reason")
+  return reason === undefined ? undefined : (refundReasons[reason] ?? capitalized(plainWords(reason)))
+}
+
+const brands: Readonly<Record<string, string>> = {
+  amex: "American Express",
+  diners: "Diners Club",
+  discover: "Discover",
+  elo: "Elo",
+  jcb: "JCB",
+  mastercard: "Mastercard",
+  unionpay: "UnionPay",
+  visa: "Visa"
+}
+
+/** How a charge was paid: `Visa •••• 4242`, `Boleto`; undefined if the provider does not say. */
+export const methodOf = (charge: unknown): string | undefined => {
+  const type = textAt(charge, "payment_method_details", "type")
+  if (type !== "card") return type === undefined ? undefined : capitalized(plainWords(type))
+  const brand = textAt(charge, "payment_method_details", "card", "brand") ?? "card"
+  const last4 = textAt(charge, "payment_method_details", "card", "last4")
+  const name = brands[brand] ?? capitalized(plainWords(brand))
+  return last4 === undefined ? name : `${name} •••• ${last4}`
+}
+
+/** How much of a charge can still be refunded, in the smallest unit of its currency; 0 if nothing. */
+export const refundableOf = (charge: unknown): number =>
+  textAt(charge, "status") === "succeeded" && isAt(charge, "captured")
+    ? Math.max(0, (numberAt(charge, "amount_captured") ?? 0) - (numberAt(charge, "amount_refunded") ?? 0))
+    : 0

@@ -1,0 +1,22 @@
+/** The roles in words. */
+
+export const roleWords = {
+  owner: "everything, including other owners and admins",
+  admin: "everything in both workspaces, except appointing owners and admins",
+  developer: "payments, catalog, destinations and keys, in the workspaces given to them",
+  viewer: "reads everything in the workspaces given to them, and changes nothing"
+} as const
+
+export type Role = keyof typeof roleWords
+
+export const roles: ReadonlyArray<Role> = ["owner", "admin", "developer", "viewer"]
+
+export const roleLabels: Readonly<Record<Role, string>> = {
+  owner: "Owner",
+  admin: "Admin",
+  developer: "Developer",
+  viewer: "Viewer"
+}
+
+/** Whether a role enters every workspace by itself. */
+export const entersAll = (role: Role): boolean => role === "owner" || role === "admin"

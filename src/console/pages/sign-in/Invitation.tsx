@@ -1,0 +1,71 @@
+import { useLocation } from "wouter-preact"
+import { call } from "../../api/Call.ts"
+import { Button, ButtonLink } from "../../components/Button.tsx"
+import { Form } from "../../components/Form.tsx"
+import { Loaded } from "../../components/Loaded.tsx"
+import { Notice } from "../../components/Notice.tsx"
+import { Time } from "../../components/Time.tsx"
+import { ThemeSwitch } from "../../shell/AccountMenu.tsx"
+import { PlainPage } from "../../shell/PlainPage.tsx"
+import { useQuery, useSubmit } from "../../state/Query.ts"
+import { signedIn } from "../../state/Session.ts"
+import { roleWords } from "../people/roles.ts"
+import { forgetToken, useLinkToken } from "./useLinkToken.ts"
+
+const Accept = ({ token }: { readonly token: string }) => {
+  const [, navigate] = useLocation()
+  const preview = useQuery(`invitation/${token}`, (signal) =>
+    call("invitation", "preview", { payload: { token } }, { signal })
+  )
+  const { busy, error, submit } = useSubmit(
+    () => call("invitation", "accept", { payload: { token } }),
+    (session) => {
+      forgetToken()
+      signedIn(session)
+      navigate("/", { replace: true })
+    }
+  )
+  return (
+    <PlainPage title="Invitation" footer={<ThemeSwitch />}>
+      <Loaded query={preview} lines={3}>
+        {({ email, expiresAt, organization, role }) => (
+          <Form
+            onSubmit={submit}
+            busy={busy}
+            error={error}
+            actions={
+              <Button type="submit" kind="primary" busy={busy}>
+                Accept the invitation
+              </Button>
+            }
+          >
+            <p>
+              You are invited to the organization <strong>{organization}</strong> with the role <strong>{role}</strong>:{" "}
+              {roleWords[role]}.
+            </p>
+            <p>
+              Accepting signs you in in this browser as <strong>{email}</strong>.
+            </p>
+            <p class="quiet">
+              The invitation works once, until <Time at={expiresAt} />.
+            </p>
+          </Form>
+        )}
+      </Loaded>
+    </PlainPage>
+  )
+}
+
+/** The page of an invitation's link. */
+export default function Invitation() {
+  const token = useLinkToken()
+  if (token !== "") return <Accept key={token} token={token} />
+  return (
+    <PlainPage title="Invitation" footer={<ThemeSwitch />}>
+      <Notice tone="warning" title="This link is not complete">
+        <p>Open it again from the mail. If your mail program cuts it, copy the whole link into the address bar.</p>
+      </Notice>
+      <ButtonLink href="/sign-in">Sign in instead</ButtonLink>
+    </PlainPage>
+  )
+}

@@ -1,0 +1,153 @@
+import { useEffect, useState } from "preact/hooks"
+import { Redirect, useLocation, useSearch } from "wouter-preact"
+import { isOwnPath } from "../../api/Base.ts"
+import { call } from "../../api/Call.ts"
+import { Button } from "../../components/Button.tsx"
+import { TextField } from "../../components/Field.tsx"
+import { Form } from "../../components/Form.tsx"
+import { Loaded } from "../../components/Loaded.tsx"
+import { Notice } from "../../components/Notice.tsx"
+import { Time } from "../../components/Time.tsx"
+import { ThemeSwitch } from "../../shell/AccountMenu.tsx"
+import { PlainPage } from "../../shell/PlainPage.tsx"
+import { useQuery, useSubmit } from "../../state/Query.ts"
+import { rememberReturn, sessionState, signedIn, takeReturn } from "../../state/Session.ts"
+import { forgetToken, useLinkToken } from "./useLinkToken.ts"
+
+/** What the sign-in page was opened for: the page to lead to, and whether a session has just ended. */
+const useReason = () => {
+  const query = new URLSearchParams(useSearch())
+  const to = query.get("to") ?? ""
+  return { to: isOwnPath(to) ? to : "/", ended: query.has("ended") }
+}
+
+/** Asks for the link. */
+const AskForLink = () => {
+  const { ended, to } = useReason()
+  const [email, setEmail] = useState("")
+  const [sentTo, setSentTo] = useState<string | undefined>(undefined)
+  const { busy, error, submit } = useSubmit(
+    () => call("signIn", "requestLink", { payload: { email } }),
+    () => {
+      // The link may open in another tab, which finds here where to go
+      if (to !== "/") rememberReturn(to)
+      setSentTo(email)
+    }
+  )
+  if (sentTo !== undefined) {
+    return (
+      <PlainPage title="Look into your mailbox" footer={<ThemeSwitch />}>
+        <p role="status">
+          We have sent a link to <strong>{sentTo}</strong>. It signs you in, works once, and is valid for 15 minutes.
+        </p>
+        <p class="quiet">
+          Open it in this browser. Nothing there after a minute? Look into the spam folder, or ask for another link.
+        </p>
+        <Button onClick={() => setSentTo(undefined)}>Use another address, or try again</Button>
+      </PlainPage>
+    )
+  }
+  return (
+    <PlainPage title="Sign in" footer={<ThemeSwitch />}>
+      {ended ? (
+        <Notice tone="info" title="Your session has ended">
+          <p>Sign in again: you come back to where you were.</p>
+        </Notice>
+      ) : null}
+      <p class="quiet">There is no password. Type your e-mail address, and we send you a link that signs you in.</p>
+      <Form
+        onSubmit={submit}
+        busy={busy}
+        error={error}
+        labels={{ email: "E-mail address" }}
+        actions={
+          <Button type="submit" kind="primary" busy={busy}>
+            Send me a link
+          </Button>
+        }
+      >
+        <TextField
+          name="email"
+          label="E-mail address"
+          type="email"
+          inputMode="email"
+          autocomplete="email"
+          maxLength={254}
+          value={email}
+          onChange={setEmail}
+          required
+        />
+      </Form>
+    </PlainPage>
+  )
+}
+
+/** Shows whom a mailed link signs in, and does so when the button is pressed: opening the link uses nothing up. */
+const UseLink = ({ token }: { readonly token: string }) => {
+  const [, navigate] = useLocation()
+  const preview = useQuery(`sign-in/${token}`, (signal) =>
+    call("signIn", "preview", { payload: { token } }, { signal })
+  )
+  const { busy, error, submit } = useSubmit(
+    () => call("signIn", "redeem", { payload: { token } }),
+    (session) => {
+      forgetToken()
+      const to = takeReturn() ?? "/"
+      signedIn(session)
+      navigate(to, { replace: true })
+    }
+  )
+  const invalid = error?.status === 401 || preview.error?.status === 401
+  const another = (
+    <Button
+      onClick={() => {
+        forgetToken()
+        dispatchEvent(new HashChangeEvent("hashchange"))
+      }}
+    >
+      Ask for a new link
+    </Button>
+  )
+  return (
+    <PlainPage title="Sign in" footer={<ThemeSwitch />}>
+      <Loaded query={preview} lines={2}>
+        {({ email, expiresAt }) => (
+          <>
+            <p>
+              Sign in in this browser as <strong>{email}</strong>?
+            </p>
+            <Form
+              onSubmit={submit}
+              busy={busy}
+              error={error}
+              actions={
+                invalid ? null : (
+                  <Button type="submit" kind="primary" busy={busy}>
+                    Sign in
+                  </Button>
+                )
+              }
+            >
+              <p class="quiet">
+                The link works once, until <Time at={expiresAt} />.
+              </p>
+            </Form>
+          </>
+        )}
+      </Loaded>
+      {invalid ? another : null}
+    </PlainPage>
+  )
+}
+
+/** Leads on who is signed in already, such as in the tab that waited while the link was opened in another one. */
+export default function SignIn() {
+  const token = useLinkToken()
+  const { to } = useReason()
+  const state = sessionState.value
+  useEffect(() => {
+    if (token === "" && state.kind === "signedIn") takeReturn()
+  }, [token, state.kind])
+  if (token !== "") return <UseLink key={token} token={token} />
+  return state.kind === "signedIn" ? <Redirect to={to} replace /> : <AskForLink />
+}

@@ -1,0 +1,157 @@
+import type { ComponentChildren } from "preact"
+import { call } from "../../api/Call.ts"
+import { ButtonLink } from "../../components/Button.tsx"
+import { Icon } from "../../components/Icon.tsx"
+import { Loaded } from "../../components/Loaded.tsx"
+import { Notice } from "../../components/Notice.tsx"
+import { Page } from "../../components/Page.tsx"
+import { useQuery } from "../../state/Query.ts"
+import { useSession, useWorkspace } from "../../state/Session.ts"
+
+interface Step {
+  readonly id: string
+  readonly title: string
+  readonly words: ComponentChildren
+  readonly done: boolean
+  readonly action?: { readonly href: string; readonly label: string } | undefined
+}
+
+const StepRow = ({ at, next, step }: { readonly step: Step; readonly at: number; readonly next: boolean }) => (
+  <li class={step.done ? "step step-done" : "step"}>
+    <span class="step-mark" aria-hidden="true">
+      {step.done ? <Icon name="check" /> : at}
+    </span>
+    <div class="step-text">
+      <span class="step-title">
+        {step.title}
+        <span class="for-readers">{step.done ? " (done)" : " (to do)"}</span>
+      </span>
+      <span class="step-words">{step.words}</span>
+    </div>
+    {step.action === undefined ? null : (
+      <div class="step-action">
+        <ButtonLink href={step.action.href} kind={next ? "primary" : "plain"}>
+          {step.action.label}
+        </ButtonLink>
+      </div>
+    )}
+  </li>
+)
+
+const Progress = ({ done, of }: { readonly done: number; readonly of: number }) => (
+  <div class="progress">
+    <p>
+      {done} of {of} done
+    </p>
+    <svg class="progress-bar" viewBox="0 0 100 2" preserveAspectRatio="none" aria-hidden="true">
+      <rect class="progress-track" width="100" height="2" rx="1" />
+      <rect class="progress-done" width={(100 * done) / of} height="2" rx="1" />
+    </svg>
+  </div>
+)
+
+/** What a test event has reached, as far as the steps go. */
+const pollMillis = 5000
+
+/** The first steps, each ticked from the data itself. */
+export default function Start() {
+  const { organization } = useSession()
+  const { can, environment, mayManageOrganization, path } = useWorkspace()
+  const readsKeys = organization.role !== "viewer"
+  const poll = { pollMillis }
+  const account = useQuery(`${environment}/account`, (signal) => call("accountConnection", "get", {}, { signal }), poll)
+  const keys = useQuery(
+    readsKeys ? `${environment}/keys` : null,
+    (signal) => call("apiKeys", "list", {}, { signal }),
+    poll
+  )
+  const endpoints = useQuery(
+    `${environment}/endpoints/list`,
+    (signal) => call("endpoints", "list", {}, { signal }),
+    poll
+  )
+  const delivered = useQuery(
+    `${environment}/deliveries/first`,
+    (signal) => call("deliveries", "listAll", { urlParams: { state: "delivered", limit: 1 } }, { signal }),
+    poll
+  )
+  const [endpoint] = endpoints.data?.data ?? []
+  const accountStatus = account.data?.status
+  const steps: ReadonlyArray<Step> = [
+    { id: "organization", title: "Create your organization", words: organization.name, done: true },
+    {
+      id: "account",
+      title: environment === "sandbox" ? "Connect the sandbox account" : "Connect the account",
+      words:
+        accountStatus === "onboarding"
+          ? "It is created; the provider still needs its details."
+          : "Payments are made by an account of the payment provider.",
+      done: accountStatus === "connected",
+      action:
+        accountStatus === "connected" || !mayManageOrganization
+          ? undefined
+          : { href: path("/account"), label: accountStatus === "onboarding" ? "Go on" : "Connect" }
+    },
+    {
+      id: "key",
+      title: "Create your first API key",
+      words: "Your program uses it to create checkouts and read payments.",
+      done: (keys.data?.data.length ?? 0) > 0,
+      action:
+        (keys.data?.data.length ?? 0) > 0 || !readsKeys ? undefined : { href: path("/keys"), label: "Create a key" }
+    },
+    {
+      id: "destination",
+      title: "Add your first destination",
+      words: "A URL of yours that gets a signed event whenever something happens.",
+      done: endpoint !== undefined,
+      action:
+        endpoint !== undefined || !can("webhook-endpoints:write")
+          ? undefined
+          : { href: path("/destinations/new"), label: "Add a destination" }
+    },
+    {
+      id: "event",
+      title: "Send a test event and see it arrive",
+      words: "Ticked when your destination has answered one with success.",
+      done: (delivered.data?.data.length ?? 0) > 0,
+      action:
+        (delivered.data?.data.length ?? 0) > 0 || endpoint === undefined || !can("webhook-endpoints:write")
+          ? undefined
+          : { href: path(`/destinations/${endpoint.id}`), label: "Send a test event" }
+    }
+  ]
+  const done = steps.filter((step) => step.done).length
+  const next = steps.find((step) => !step.done && step.action !== undefined)?.id
+  return (
+    <Page
+      title="Start"
+      lead={
+        environment === "sandbox"
+          ? "Five steps to your first event, without real money."
+          : "The same steps as in the sandbox, now for real payments."
+      }
+    >
+      {done === steps.length ? (
+        <Notice tone="ok" title="All steps are done">
+          <p>
+            {environment === "sandbox"
+              ? "Try a checkout next, and switch to production once your shop handles its events."
+              : "This workspace is ready for payments."}
+          </p>
+        </Notice>
+      ) : (
+        <Progress done={done} of={steps.length} />
+      )}
+      <Loaded query={account} lines={6}>
+        {() => (
+          <ol class="steps">
+            {steps.map((step, at) => (
+              <StepRow key={step.id} step={step} at={at + 1} next={step.id === next} />
+            ))}
+          </ol>
+        )}
+      </Loaded>
+    </Page>
+  )
+}

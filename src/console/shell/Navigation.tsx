@@ -1,0 +1,83 @@
+import { Link, useLocation } from "wouter-preact"
+import { Icon, type IconName } from "../components/Icon.tsx"
+import { useWorkspace } from "../state/Session.ts"
+
+interface Entry {
+  readonly path: string
+  readonly label: string
+  readonly icon: IconName
+  /** Left out for who lacks it. */
+  readonly needs?: string
+}
+
+const groups: ReadonlyArray<{ readonly label: string; readonly entries: ReadonlyArray<Entry> }> = [
+  {
+    label: "",
+    entries: [
+      { path: "/", label: "Overview", icon: "overview" },
+      { path: "/start", label: "Start", icon: "start" }
+    ]
+  },
+  {
+    label: "Payments",
+    entries: [
+      { path: "/payments", label: "Payments", icon: "payments", needs: "payments:read" },
+      { path: "/products", label: "Products", icon: "catalog", needs: "products:read" },
+      { path: "/promotion-codes", label: "Promotion codes", icon: "promotion", needs: "coupons:read" },
+      { path: "/payment-links", label: "Payment links", icon: "link", needs: "payments:read" }
+    ]
+  },
+  {
+    label: "Events",
+    entries: [
+      { path: "/destinations", label: "Destinations", icon: "destinations", needs: "webhook-endpoints:read" },
+      { path: "/deliveries", label: "Deliveries", icon: "deliveries", needs: "webhook-endpoints:read" },
+      { path: "/events", label: "Events", icon: "events", needs: "webhook-endpoints:read" }
+    ]
+  },
+  {
+    label: "Organization",
+    entries: [
+      { path: "/keys", label: "API keys", icon: "keys" },
+      { path: "/people", label: "People", icon: "people" },
+      { path: "/audit-log", label: "Audit log", icon: "audit", needs: "audit-log:read" },
+      { path: "/account", label: "Account", icon: "account" }
+    ]
+  }
+]
+
+/** The pages of the workspace that the person may see. */
+export const Navigation = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
+  const { can, path } = useWorkspace()
+  const [location] = useLocation()
+  const isOpen = (href: string, entry: Entry) =>
+    location === href || (entry.path !== "/" && location.startsWith(`${href}/`))
+  return (
+    <nav class="navigation" aria-label="Pages">
+      {groups.map(({ entries, label }) => (
+        <div class="navigation-group" key={label}>
+          {label === "" ? null : <p class="navigation-label">{label}</p>}
+          <ul>
+            {entries
+              .filter(({ needs }) => needs === undefined || can(needs))
+              .map((entry) => {
+                const href = path(entry.path)
+                return (
+                  <li key={entry.path}>
+                    <Link
+                      href={href}
+                      aria-current={isOpen(href, entry) ? "page" : undefined}
+                      {...(onNavigate === undefined ? {} : { onClick: onNavigate })}
+                    >
+                      <Icon name={entry.icon} />
+                      {entry.label}
+                    </Link>
+                  </li>
+                )
+              })}
+          </ul>
+        </div>
+      ))}
+    </nav>
+  )
+}

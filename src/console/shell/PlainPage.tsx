@@ -1,0 +1,24 @@
+import type { ComponentChildren } from "preact"
+import { usePageHeading } from "../components/Page.tsx"
+import { Brand } from "./Brand.tsx"
+
+/** A page outside of a workspace: one card in the middle. */
+export const PlainPage = (props: {
+  readonly title: string
+  readonly children?: ComponentChildren
+  readonly footer?: ComponentChildren
+}) => {
+  const heading = usePageHeading(props.title)
+  return (
+    <main class="plain" id="main">
+      <div class="plain-card">
+        <Brand />
+        <h1 ref={heading} tabIndex={-1}>
+          {props.title}
+        </h1>
+        {props.children}
+      </div>
+      {props.footer === undefined ? null : <div class="plain-footer">{props.footer}</div>}
+    </main>
+  )
+}

@@ -1,0 +1,108 @@
+import type { ComponentChildren } from "preact"
+import { useEffect, useRef, useState } from "preact/hooks"
+import { Icon } from "../components/Icon.tsx"
+import { useSession, useWorkspace } from "../state/Session.ts"
+import { AccountMenu } from "./AccountMenu.tsx"
+import { Brand } from "./Brand.tsx"
+import { Navigation } from "./Navigation.tsx"
+import { WorkspaceSwitch } from "./WorkspaceSwitch.tsx"
+
+const Side = ({ onNavigate }: { readonly onNavigate?: () => void }) => {
+  const { organization } = useSession()
+  const passed = onNavigate === undefined ? {} : { onNavigate }
+  return (
+    <>
+      <div class="side-head">
+        <Brand />
+        <p class="side-organization" title={organization.name}>
+          {organization.name}
+        </p>
+        <WorkspaceSwitch {...passed} />
+      </div>
+      <Navigation {...passed} />
+      <AccountMenu {...passed} />
+    </>
+  )
+}
+
+/** The navigation on small screens: a modal drawer. */
+const Drawer = ({ onClose }: { readonly onClose: () => void }) => {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => {
+    const element = dialog.current
+    if (element !== null && !element.open) element.showModal()
+    return () => element?.close()
+  }, [])
+  return (
+    <dialog
+      ref={dialog}
+      class="drawer"
+      aria-label="Navigation"
+      onCancel={(event) => {
+        event.preventDefault()
+        onClose()
+      }}
+      onMouseDown={(event) => {
+        if (event.target === dialog.current) onClose()
+      }}
+    >
+      <div class="drawer-content">
+        <button type="button" class="icon-button drawer-close" aria-label="Close the navigation" onClick={onClose}>
+          <Icon name="close" />
+        </button>
+        <Side onNavigate={onClose} />
+      </div>
+    </dialog>
+  )
+}
+
+/** Marks the sandbox, on every page and at every width. */
+const SandboxBand = () => (
+  <p class="sandbox-band">
+    <strong>Sandbox</strong>
+    <span>Test data. No real money moves here.</span>
+  </p>
+)
+
+/** What surrounds the pages of a workspace: navigation, workspace switch, account menu, and the sandbox's mark. */
+export const Shell = ({ children }: { readonly children: ComponentChildren }) => {
+  const { environment } = useWorkspace()
+  const [drawer, setDrawer] = useState(false)
+  const main = useRef<HTMLElement>(null)
+  return (
+    <div class={`shell shell-${environment}`}>
+      <a
+        class="skip-link"
+        href={`${location.pathname}${location.search}#main`}
+        onClick={(event) => {
+          event.preventDefault()
+          main.current?.focus()
+        }}
+      >
+        Skip to the content
+      </a>
+      <header class="top">
+        {environment === "sandbox" ? <SandboxBand /> : null}
+        <div class="top-bar">
+          <button
+            type="button"
+            class="icon-button"
+            aria-label="Open the navigation"
+            aria-haspopup="dialog"
+            onClick={() => setDrawer(true)}
+          >
+            <Icon name="menu" />
+          </button>
+          <Brand />
+        </div>
+      </header>
+      <aside class="side" aria-label="Workspace and pages">
+        <Side />
+      </aside>
+      {drawer ? <Drawer onClose={() => setDrawer(false)} /> : null}
+      <main class="main" id="main" ref={main} tabIndex={-1}>
+        {children}
+      </main>
+    </div>
+  )
+}

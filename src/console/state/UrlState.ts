@@ -1,0 +1,27 @@
+import { useCallback, useRef } from "preact/hooks"
+import { useLocation, useSearch } from "wouter-preact"
+
+/**
+ * Filters that live in the address, so that a link, a reload and the way back keep them. An absent one is `""`. A
+ * change replaces the page in the history: going back leaves the page, and doesn't undo filters one by one.
+ */
+export const useUrlState = <K extends string>(
+  ...names: ReadonlyArray<K>
+): [Readonly<Record<K, string>>, (change: Partial<Record<K, string>>) => void] => {
+  const search = useSearch()
+  const [path, navigate] = useLocation()
+  const query = new URLSearchParams(search)
+  const state = Object.fromEntries(names.map((name) => [name, query.get(name) ?? ""])) as Record<K, string>
+  const latest = useRef({ search, path, navigate })
+  latest.current = { search, path, navigate }
+  const change = useCallback((changed: Partial<Record<K, string>>) => {
+    const next = new URLSearchParams(latest.current.search)
+    for (const [name, value] of Object.entries<string | undefined>(changed)) {
+      if (value === undefined || value === "") next.delete(name)
+      else next.set(name, value)
+    }
+    const text = next.toString()
+    latest.current.navigate(`${latest.current.path}${text === "" ? "" : `?${text}`}`, { replace: true })
+  }, [])
+  return [state, change]
+}

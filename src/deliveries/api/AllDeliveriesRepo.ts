@@ -1,0 +1,157 @@
+import { SqlClient, type Statement } from "@effect/sql"
+import { Effect } from "effect"
+import { type DeliveryId, firstIdAt, millisOf } from "../../kit/Ids.ts"
+import type { Tenant } from "../../kit/Tenant.ts"
+import { boundedRead } from "../../storage/BoundedReads.ts"
+import type { Delivery, ListAllDeliveries } from "./Api.ts"
+import { clockDifference, deliveryColumns, deliveryTables } from "./DeliveriesRepo.ts"
+import { makeEventDeliveries } from "./EventDeliveries.ts"
+import type { EventRow } from "./EventsRepo.ts"
+
+/** Up to so many failures are read and sorted; more than that are dense enough to be met on a walk. */
+const fewFailures = 5000
+
+/** The SQL of the deliveries of all endpoints; nobody outside the slice imports this. */
+export const makeAllDeliveriesRepo = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const deliveriesOf = yield* makeEventDeliveries
+  const bounded = boundedRead(sql)
+
+  const ofTenant = (tenant: Tenant) =>
+    sql`d.organization_id = ${tenant.organizationId} AND d.environment = ${tenant.environment}`
+
+  /**
+   * Where ids begin of what was created at a time or later, in Unix seconds. An id has the time of its creation, give or
+   * take the clocks; only that of a replay's delivery has the time of the replay, which may have gone on for long.
+   */
+  const firstIdSince = (tenant: Tenant, seconds: number) =>
+    Effect.map(
+      sql<{ readonly id: string }>`
+        SELECT r.id FROM payments.event_replays r
+        WHERE r.organization_id = ${tenant.organizationId} AND r.environment = ${tenant.environment}
+          AND (r.finished_at IS NULL OR r.finished_at >= to_timestamp(${seconds}))
+        ORDER BY r.id LIMIT 1`,
+      ([replay]) => {
+        const since = (seconds - clockDifference) * 1000
+        return firstIdAt(replay === undefined ? since : Math.min(since, millisOf(replay.id)))
+      }
+    )
+
+  /** The conditions on the delivery `d` alone, the event's and the state's left out. */
+  const conditionsOf = (tenant: Tenant, query: ListAllDeliveries, firstId: string | undefined) => [
+    ofTenant(tenant),
+    ...(query.endpoint_id === undefined ? [] : [sql`d.endpoint_id = ${query.endpoint_id}`]),
+    ...(query.starting_after === undefined ? [] : [sql`d.id < ${query.starting_after}`]),
+    ...(firstId === undefined ? [] : [sql`d.id >= ${firstId}::uuid`]),
+    ...(query.created_gte === undefined ? [] : [sql`d.created_at >= to_timestamp(${query.created_gte})`]),
+    // Includes the whole second
+    ...(query.created_lte === undefined
+      ? []
+      : [
+          sql`d.created_at < to_timestamp(${query.created_lte}::bigint + 1)`,
+          sql`d.id < ${firstIdAt((query.created_lte + clockDifference) * 1000)}::uuid`
+        ])
+  ]
+
+  /** Not a join: without statistics of the newest days, the planner would read all that could be joined. */
+  const ofType = (query: ListAllDeliveries) =>
+    query.type === undefined
+      ? []
+      : [
+          sql`(
+            SELECT e.type FROM payments.events e
+            WHERE e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id
+          ) = ${query.type}`
+        ]
+
+  /** Where the ids of a page are found, newest first. */
+  const idsIn = (
+    rows: Statement.Fragment,
+    query: ListAllDeliveries,
+    conditions: ReadonlyArray<Statement.Fragment>,
+    limit: number
+  ) => sql<{ readonly id: DeliveryId }>`
+    SELECT d.id FROM ${rows} d WHERE ${sql.and([...conditions, ...ofType(query)])} ORDER BY d.id DESC LIMIT ${limit}`
+
+  const pages = {
+    /** Backwards along the primary key, or along the index of an endpoint's deliveries. */
+    walked: (query: ListAllDeliveries, conditions: ReadonlyArray<Statement.Fragment>, limit: number) =>
+      idsIn(
+        sql`payments.deliveries`,
+        query,
+        query.state === undefined ? conditions : [...conditions, sql`d.state = ${query.state}`],
+        limit
+      ),
+
+    /** Those that wait: along the primary key of the queue, which holds nothing else. */
+    waiting: (query: ListAllDeliveries, conditions: ReadonlyArray<Statement.Fragment>, limit: number) =>
+      idsIn(sql`payments.delivery_queue`, query, conditions, limit),
+
+    /** Up to `fewFailures` failures and one more, from the index that holds nothing else. */
+    failures: (conditions: ReadonlyArray<Statement.Fragment>) => sql<{ readonly id: DeliveryId }>`
+      SELECT d.id FROM payments.deliveries d
+      WHERE ${sql.and(conditions)} AND d.failed_at IS NOT NULL LIMIT ${sql.literal(String(fewFailures + 1))}`,
+
+    /** Of these. */
+    among: (
+      ids: ReadonlyArray<DeliveryId>,
+      query: ListAllDeliveries,
+      conditions: ReadonlyArray<Statement.Fragment>,
+      limit: number
+    ) => idsIn(sql`payments.deliveries`, query, [...conditions, sql`d.id = ANY (${ids}::uuid[])`], limit)
+  }
+
+  const failed = (query: ListAllDeliveries, conditions: ReadonlyArray<Statement.Fragment>, limit: number) =>
+    Effect.flatMap(pages.failures(conditions), (found) => {
+      if (found.length > fewFailures) return pages.walked(query, conditions, limit)
+      const ids = found.map(({ id }) => id).toSorted((a, b) => (a < b ? 1 : -1))
+      return query.type === undefined
+        ? Effect.succeed(ids.slice(0, limit).map((id) => ({ id })))
+        : pages.among(ids, query, conditions, limit)
+    })
+
+  /** In a statement of its own: the planner would take the page for long, and read all that it could be joined with. */
+  const shown = (tenant: Tenant, ids: ReadonlyArray<DeliveryId>) =>
+    Effect.map(
+      sql<Delivery>`
+        SELECT ${sql.literal(deliveryColumns)} FROM ${sql.literal(deliveryTables)}
+        WHERE ${ofTenant(tenant)} AND d.id = ANY (${ids}::uuid[])`,
+      (rows) => rows.toSorted((a, b) => (a.id < b.id ? 1 : -1))
+    )
+
+  const search = (tenant: Tenant, query: ListAllDeliveries, limit: number) =>
+    Effect.gen(function* () {
+      const firstId = query.created_gte === undefined ? undefined : yield* firstIdSince(tenant, query.created_gte)
+      const find = query.state === "queued" ? pages.waiting : query.state === "failed" ? failed : pages.walked
+      const page = yield* find(query, conditionsOf(tenant, query, firstId), limit)
+      return yield* shown(
+        tenant,
+        page.map(({ id }) => id)
+      )
+    })
+
+  return {
+    /** The statements that find a page, for tests of their plans. */
+    pages,
+    conditionsOf,
+
+    hasDelivery: (tenant: Tenant, id: string) =>
+      Effect.map(
+        sql`SELECT 1 FROM payments.deliveries d WHERE ${ofTenant(tenant)} AND d.id = ${id}`,
+        (rows) => rows.length > 0
+      ),
+
+    /** Newest first. Takes at most 3 seconds. */
+    list: (tenant: Tenant, query: ListAllDeliveries, limit: number) => bounded(search(tenant, query, limit)),
+
+    /** The same of one event's deliveries. */
+    listOfEvent: (tenant: Tenant, row: EventRow, query: ListAllDeliveries, limit: number) =>
+      bounded(
+        deliveriesOf(tenant, row, limit, [
+          ...conditionsOf(tenant, query, undefined),
+          ...(query.state === undefined ? [] : [sql`d.state = ${query.state}`]),
+          ...(query.type === undefined ? [] : [sql`e.type = ${query.type}`])
+        ])
+      )
+  }
+})

@@ -1,0 +1,88 @@
+import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
+import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
+import * as OpenApi from "@effect/platform/OpenApi"
+import { Schema } from "effect"
+import { errorSchema, ServiceUnavailable } from "../../errors/Errors.ts"
+import { count } from "../../events/Fields.ts"
+import { Authentication } from "../../identity/Authentication.ts"
+import { RequiredPermission } from "../../identity/keys/Permissions.ts"
+import { EndpointId } from "../../kit/Ids.ts"
+import { DaysFromQuery, OrganizationPath, optional, strict } from "../../kit/Request.ts"
+
+const UtcDay = Schema.String.annotations({ description: "A day in UTC", examples: ["2026-11-23"] })
+
+/** Payments of one kind. */
+const Payments = Schema.Struct({
+  count: count("How many there were: each event counts once"),
+  amount: Schema.String.annotations({
+    description: "Their sum in the smallest currency unit: a decimal integer as text, since it may be over 2^53",
+    examples: ["18000"]
+  })
+}).annotations({ identifier: "PaymentCount" })
+
+/** The payments of one day in one currency. */
+export const PaymentDay = Schema.Struct({
+  date: UtcDay,
+  currency: Schema.String,
+  succeeded: Payments,
+  failed: Payments,
+  refunded: Payments
+}).annotations({ identifier: "PaymentDay" })
+export type PaymentDay = typeof PaymentDay.Type
+
+const outcomes = {
+  date: UtcDay,
+  delivered: count("How many have been delivered by now"),
+  failed: count("How many have failed, and were not delivered since"),
+  queued: count("How many still wait, for their first attempt or another one")
+}
+
+/** The deliveries that were created on one day. */
+export const DeliveryDay = Schema.Struct(outcomes).annotations({ identifier: "DeliveryDay" })
+export type DeliveryDay = typeof DeliveryDay.Type
+
+/** The deliveries to one endpoint. */
+export const EndpointDays = Schema.Struct({
+  id: EndpointId,
+  days: Schema.Array(DeliveryDay).annotations({ description: "The oldest first; without days that have none" })
+}).annotations({ identifier: "EndpointDays" })
+
+/** What an overview shows. */
+export const Statistics = Schema.Struct({
+  from: UtcDay.annotations({ description: "The first day, in UTC" }),
+  until: UtcDay.annotations({ description: "The last day, in UTC: the current one" }),
+  countedUntil: Schema.Date,
+  payments: Schema.Array(PaymentDay).annotations({
+    description: "By day and currency, the oldest day first; without those that have none"
+  }),
+  deliveries: Schema.Array(DeliveryDay).annotations({
+    description: "To all endpoints, deleted ones included, by the day of their creation; without days that have none"
+  }),
+  endpoints: Schema.Array(EndpointDays).annotations({
+    description: "The same by endpoint, of those that exist, the oldest first"
+  })
+}).annotations({ identifier: "Statistics" })
+export type Statistics = typeof Statistics.Type
+
+/** The query of the statistics. */
+export const ReadStatistics = strict(Schema.Struct({ days: optional(DaysFromQuery) }))
+export type ReadStatistics = typeof ReadStatistics.Type
+
+/** Counts of payments and deliveries, by day. */
+export class StatisticsApi extends HttpApiGroup.make("statistics")
+  .add(
+    HttpApiEndpoint.get("get", "/statistics")
+      .setPath(OrganizationPath)
+      .setUrlParams(ReadStatistics)
+      .addSuccess(Statistics)
+      .annotate(RequiredPermission, "webhook-endpoints:read")
+      .annotate(OpenApi.Summary, "Count payments and deliveries by day")
+      .annotate(
+        OpenApi.Description,
+        "Of the credential's environment. Payments are counted from events, on the day of their receipt, whether or not an endpoint gets them: `payment.succeeded`, `payment.failed`, and `payment.refunded` with what it adds to what was refunded of its charge before. Deliveries are counted on the day of their creation by their state: one that failed and was re-sent with success counts as delivered. What waits or has failed is counted again when it is half as old again, and a minute after a re-send. Synthetic tests are left out. The numbers are kept for 90 days, also of days whose deliveries have been removed."
+      )
+  )
+  .addError(errorSchema(ServiceUnavailable))
+  .middleware(Authentication)
+  .prefix("/v2/organizations/:organizationId/integrations")
+  .annotate(OpenApi.Description, "Payments and deliveries by day, for pictures of the last months") {}

@@ -1,0 +1,167 @@
+import type { SqlClient } from "@effect/sql"
+import { boundaryAt } from "../../kit/Ids.ts"
+import { paymentOf } from "../../storage/DayPartitions.ts"
+import { type Stretch, slotMillis } from "./Slots.ts"
+
+/**
+ * The statements that count a stretch of time for all tenants, and those that settle a slot. They need `alongIndex`: rows
+ * in the order of their ids are then read along the primary key, from the first of the stretch to the last, and not along
+ * another index that begins with the tenant too, but holds the whole day.
+ */
+
+/** Which count: 1 soon, 2 for good. */
+export type Pass = 1 | 2
+
+/**
+ * The text of a number in what an event's text says of `data`. The text is written in one form: not parsed as JSON, which
+ * takes twice as long.
+ */
+const numberIn = (data: string, field: string): string =>
+  `split_part(split_part(split_part(${data}, '"${field}":', 2), ',', 1), '}', 1)`
+
+const textIn = (data: string, field: string): string => `split_part(split_part(${data}, '"${field}":"', 2), '"', 1)`
+
+/**
+ * Whether a text is a whole number, and whether it is a currency: a team's own catalog may have such types with other
+ * fields, which are no payments. Not by regular expressions, which take longer than all the rest.
+ */
+const isNumber = (text: string): string =>
+  `(rtrim(${text}, '0123456789') IN ('', '-') AND ${text} <> '-' AND length(${text}) BETWEEN 1 AND 18)`
+const isCurrency = (text: string): string =>
+  `(length(${text}) = 3 AND rtrim(${text}, 'abcdefghijklmnopqrstuvwxyz') = '')`
+
+/**
+ * What was refunded of the charge of event `e` before it: a refund event says how much has been refunded so far. The events
+ * of one payment are few, and found by an index of their own; the fence keeps the planner from reading a tenant's events
+ * in place of that.
+ */
+const refundedBefore = `COALESCE((
+  SELECT max(CASE WHEN ${isNumber(numberIn("p.payload", "amount_refunded"))}
+    THEN ${numberIn("p.payload", "amount_refunded")}::numeric END)
+  FROM (
+    SELECT * FROM payments.events p
+    WHERE ${paymentOf("p.payload")} = ${paymentOf("e.payload")} AND p.id < e.id OFFSET 0
+  ) p
+  WHERE p.organization_id = e.organization_id AND p.environment = e.environment AND p.type = 'payment.refunded'
+    AND ${textIn("p.payload", "charge_id")} = ${textIn("e.data", "charge_id")}
+), 0)`
+
+const iso = (millis: number): string => new Date(millis).toISOString()
+
+const dayOf = (slot: number): string => iso(slot).slice(0, 10)
+
+/** Makes the statements. */
+export const makeCountStatements = (sql: SqlClient.SqlClient) => ({
+  /** Counts payments; synthetic tests prove nothing about any. How many events were counted. */
+  payments: (pass: Pass, { from, slot, until }: Stretch) => sql<{ readonly counted: number }>`
+    WITH said AS (
+      SELECT w.organization_id, w.environment, e.*,
+        CASE e.type WHEN 'payment.succeeded' THEN ${sql.literal(numberIn("e.data", "amount_received"))}
+          WHEN 'payment.failed' THEN ${sql.literal(numberIn("e.data", "amount"))}
+          ELSE ${sql.literal(numberIn("e.data", "amount_refunded"))} END AS amount,
+        ${sql.literal(textIn("e.data", "currency"))} AS currency
+      FROM payments.workspaces w CROSS JOIN LATERAL (
+        SELECT e.id, e.type, e.payload, split_part(e.payload, '"data":', 2) AS data FROM payments.events e
+        WHERE e.organization_id = w.organization_id AND e.environment = w.environment
+          AND e.id >= ${boundaryAt(from)} AND e.id < ${boundaryAt(until)}
+          AND e.type IN ('payment.succeeded', 'payment.failed', 'payment.refunded')
+          AND COALESCE(e.public_id, e.id) NOT LIKE 'svc\\_test\\_%'
+        ORDER BY e.id OFFSET 0
+      ) e OFFSET 0
+    ), counted AS MATERIALIZED (
+      SELECT e.organization_id, e.environment, e.currency, split_part(e.type, '.', 2) AS kind, count(*) AS count,
+        sum(CASE WHEN e.type = 'payment.refunded' THEN GREATEST(0, e.amount::numeric - ${sql.literal(refundedBefore)})
+          ELSE e.amount::numeric END) AS amount
+      FROM said e
+      WHERE ${sql.literal(isNumber("e.amount"))} AND ${sql.literal(isCurrency("e.currency"))}
+      GROUP BY e.organization_id, e.environment, e.currency, e.type
+    ), stored AS (
+      INSERT INTO payments.payment_counts AS k
+        (organization_id, environment, day, pass, slot, currency, kind, count, amount)
+      SELECT organization_id, environment, ${dayOf(slot)}::date, ${pass}::smallint, ${iso(slot)}::timestamptz, currency,
+        kind, count, amount
+      FROM counted
+      ON CONFLICT (organization_id, environment, day, pass, slot, currency, kind)
+      DO UPDATE SET count = k.count + EXCLUDED.count, amount = k.amount + EXCLUDED.amount
+    )
+    SELECT COALESCE(sum(count), 0)::float8 AS counted FROM counted`,
+
+  /** Counts deliveries by their state now, without those of synthetic tests. How many were counted. */
+  deliveries: (pass: Pass, { from, slot, until }: Stretch) => sql<{ readonly counted: number }>`
+    WITH counted AS MATERIALIZED (
+      SELECT w.organization_id, w.environment, d.endpoint_id,
+        count(*) FILTER (WHERE d.state = 'delivered') AS delivered,
+        count(*) FILTER (WHERE d.state = 'failed') AS failed,
+        count(*) FILTER (WHERE d.state = 'queued') AS queued
+      FROM payments.workspaces w CROSS JOIN LATERAL (
+        SELECT d.endpoint_id, d.state FROM payments.deliveries d
+        WHERE d.organization_id = w.organization_id AND d.environment = w.environment
+          AND d.id >= ${boundaryAt(from)}::uuid AND d.id < ${boundaryAt(until)}::uuid AND NOT d.test
+        ORDER BY d.id OFFSET 0
+      ) d GROUP BY w.organization_id, w.environment, d.endpoint_id
+    ), stored AS (
+      INSERT INTO payments.delivery_counts AS k
+        (organization_id, environment, day, pass, slot, endpoint_id, delivered, failed, queued)
+      SELECT organization_id, environment, ${dayOf(slot)}::date, ${pass}::smallint, ${iso(slot)}::timestamptz,
+        endpoint_id, delivered, failed, queued
+      FROM counted
+      ON CONFLICT (organization_id, environment, day, pass, slot, endpoint_id)
+      DO UPDATE SET delivered = k.delivered + EXCLUDED.delivered, failed = k.failed + EXCLUDED.failed,
+        queued = k.queued + EXCLUDED.queued
+    )
+    SELECT COALESCE(sum(delivered + failed + queued), 0)::float8 AS counted FROM counted`,
+
+  /** Adds the second count of a slot to its day, in place of the first. */
+  settlePayments: (slot: number) => sql`
+    WITH closed AS (
+      DELETE FROM payments.payment_counts k USING payments.workspaces w
+      WHERE k.slot = ${iso(slot)}::timestamptz AND k.pass > 0
+        AND k.organization_id = w.organization_id AND k.environment = w.environment
+      RETURNING k.*
+    )
+    INSERT INTO payments.payment_counts AS k
+      (organization_id, environment, day, pass, slot, currency, kind, count, amount)
+    SELECT organization_id, environment, day, 0, day::timestamp AT TIME ZONE 'UTC', currency, kind, count, amount
+    FROM closed WHERE pass = 2
+    ON CONFLICT (organization_id, environment, day, pass, slot, currency, kind)
+    DO UPDATE SET count = k.count + EXCLUDED.count, amount = k.amount + EXCLUDED.amount`,
+
+  /** The same of deliveries. What may still change is noted: see `Unsettled.ts`. */
+  settleDeliveries: (slot: number) => sql`
+    WITH closed AS (
+      DELETE FROM payments.delivery_counts k USING payments.workspaces w
+      WHERE k.slot = ${iso(slot)}::timestamptz AND k.pass > 0
+        AND k.organization_id = w.organization_id AND k.environment = w.environment
+      RETURNING k.*
+    ), replayed AS (
+      -- A replay's deliveries have the time of the replay in their ids, however long it takes
+      SELECT r.organization_id, r.environment, r.endpoint_id FROM payments.workspaces w CROSS JOIN LATERAL (
+        SELECT * FROM payments.event_replays r
+        WHERE r.organization_id = w.organization_id AND r.environment = w.environment
+          AND r.id >= ${boundaryAt(slot)}::uuid AND r.id < ${boundaryAt(slot + slotMillis)}::uuid
+        OFFSET 0
+      ) r
+    ), settled AS MATERIALIZED (
+      SELECT organization_id, environment, endpoint_id, sum(delivered) AS delivered, sum(failed) AS failed,
+        sum(queued) AS queued, bool_or(changes) AS changes
+      FROM (
+        SELECT organization_id, environment, endpoint_id, delivered, failed, queued, failed + queued > 0 AS changes
+        FROM closed WHERE pass = 2
+        UNION ALL SELECT organization_id, environment, endpoint_id, 0, 0, 0, true FROM replayed
+      ) AS both_kinds GROUP BY organization_id, environment, endpoint_id
+    ), noted AS (
+      INSERT INTO payments.unsettled_deliveries (organization_id, environment, endpoint_id, after_id, until_id, slot,
+        delivered, failed, queued, look_at)
+      SELECT organization_id, environment, endpoint_id, ${boundaryAt(slot)}::uuid, ${boundaryAt(slot + slotMillis)}::uuid,
+        ${iso(slot)}::timestamptz, delivered, failed, queued, now()
+      FROM settled WHERE changes
+    )
+    INSERT INTO payments.delivery_counts AS k
+      (organization_id, environment, day, pass, slot, endpoint_id, delivered, failed, queued)
+    SELECT organization_id, environment, ${dayOf(slot)}::date, 0, ${dayOf(slot)}::timestamp AT TIME ZONE 'UTC',
+      endpoint_id, delivered, failed, queued
+    FROM settled
+    ON CONFLICT (organization_id, environment, day, pass, slot, endpoint_id)
+    DO UPDATE SET delivered = k.delivered + EXCLUDED.delivered, failed = k.failed + EXCLUDED.failed,
+      queued = k.queued + EXCLUDED.queued`
+})

@@ -1,0 +1,156 @@
+import { SqlClient } from "@effect/sql"
+import { Clock, Context, Effect, Layer } from "effect"
+import type { ServiceUnavailable } from "../../errors/Errors.ts"
+import { housekeepingLayer } from "../../kit/Housekeeping.ts"
+import type { EndpointId } from "../../kit/Ids.ts"
+import type { Tenant } from "../../kit/Tenant.ts"
+import { batchSize, inBatches } from "../../storage/Batches.ts"
+import { timedRead } from "../../storage/BoundedReads.ts"
+import { orUnavailable } from "../../storage/Database.ts"
+import type { DeliveryDay, PaymentDay, Statistics } from "./Api.ts"
+import { makeCounting } from "./Counting.ts"
+import { countedUntil, keptDays } from "./Slots.ts"
+
+const millisPerDay = 24 * 60 * 60 * 1000
+
+const dayOf = (millis: number): string => new Date(millis).toISOString().slice(0, 10)
+
+/** How often is counted: so far the counts are behind, and some seconds more. */
+const interval = "15 seconds"
+
+interface PaymentRow {
+  readonly date: string
+  readonly currency: string
+  readonly kind: "succeeded" | "failed" | "refunded"
+  readonly count: number
+  readonly amount: string
+}
+
+const none = { count: 0, amount: "0" }
+
+/** The rows of a day and currency, which come one after another, as one. */
+const toPaymentDays = (rows: ReadonlyArray<PaymentRow>): ReadonlyArray<PaymentDay> => {
+  const days = new Map<string, PaymentDay>()
+  for (const { amount, count, currency, date, kind } of rows) {
+    const key = `${date} ${currency}`
+    const day = days.get(key) ?? { date, currency, succeeded: none, failed: none, refunded: none }
+    days.set(key, { ...day, [kind]: { count, amount } })
+  }
+  return [...days.values()]
+}
+
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const counting = yield* makeCounting
+
+  const ofTenant = (tenant: Tenant, from: string) =>
+    sql`k.organization_id = ${tenant.organizationId} AND k.environment = ${tenant.environment} AND k.day >= ${from}::date`
+
+  /** Of a slot that is not settled, the first count is shown. */
+  const shown = sql.literal("k.pass < 2")
+
+  const outcomes = sql.literal(`
+    to_char(k.day, 'YYYY-MM-DD') AS date, GREATEST(0, sum(k.delivered))::float8 AS delivered,
+    GREATEST(0, sum(k.failed))::float8 AS failed, GREATEST(0, sum(k.queued))::float8 AS queued`)
+
+  const payments = (tenant: Tenant, from: string) =>
+    Effect.map(
+      sql<PaymentRow>`
+        SELECT to_char(k.day, 'YYYY-MM-DD') AS date, k.currency, k.kind, sum(k.count)::float8 AS count,
+          sum(k.amount)::text AS amount
+        FROM payments.payment_counts k WHERE ${ofTenant(tenant, from)} AND ${shown}
+        GROUP BY k.day, k.currency, k.kind ORDER BY k.day, k.currency, k.kind`,
+      toPaymentDays
+    )
+
+  const deliveries = (tenant: Tenant, from: string) => sql<DeliveryDay>`
+    SELECT ${outcomes} FROM payments.delivery_counts k WHERE ${ofTenant(tenant, from)} AND ${shown}
+    GROUP BY k.day HAVING sum(k.delivered + k.failed + k.queued) > 0 ORDER BY k.day`
+
+  const endpoints = (tenant: Tenant, from: string) =>
+    Effect.gen(function* () {
+      const existing = yield* sql<{ readonly id: EndpointId }>`
+        SELECT id FROM payments.endpoints
+        WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND deleted_at IS NULL
+        ORDER BY id`
+      const ids = existing.map(({ id }) => id)
+      const counted = yield* sql<DeliveryDay & { readonly id: EndpointId }>`
+        SELECT k.endpoint_id AS id, ${outcomes} FROM payments.delivery_counts k
+        WHERE ${ofTenant(tenant, from)} AND ${shown} AND k.endpoint_id = ANY (${ids}::uuid[])
+        GROUP BY k.endpoint_id, k.day HAVING sum(k.delivered + k.failed + k.queued) > 0 ORDER BY k.day`
+      return ids.map((id) => ({
+        id,
+        days: counted.filter((day) => day.id === id).map(({ id: _, ...day }) => day)
+      }))
+    })
+
+  const read = Effect.fn("DailyCounts.read")(function* (tenant: Tenant, days: number) {
+    const now = yield* Clock.currentTimeMillis
+    const from = dayOf(now - (days - 1) * millisPerDay)
+    return yield* timedRead(sql)(
+      Effect.gen(function* () {
+        const { first, second } = yield* counting.progress
+        return {
+          from,
+          until: dayOf(now),
+          countedUntil: new Date(countedUntil(first, second)),
+          payments: yield* payments(tenant, from),
+          deliveries: yield* deliveries(tenant, from),
+          endpoints: yield* endpoints(tenant, from)
+        }
+      })
+    )
+  }, orUnavailable)
+
+  const removeOld = (table: "payment_counts" | "delivery_counts", key: string) => {
+    const columns = sql.literal(`organization_id, environment, day, pass, slot, ${key}`)
+    return inBatches(
+      Effect.map(
+        sql`
+          WITH old AS MATERIALIZED (
+            SELECT ${columns} FROM payments.${sql.literal(table)}
+            WHERE day < (now() AT TIME ZONE 'UTC')::date - ${keptDays}::int ORDER BY day LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
+          )
+          DELETE FROM payments.${sql.literal(table)} k USING old
+          WHERE (${sql.literal(`k.organization_id, k.environment, k.day, k.pass, k.slot, k.${key.replace(", ", ", k.")}`)})
+            = (${sql.literal(`old.organization_id, old.environment, old.day, old.pass, old.slot, old.${key.replace(", ", ", old.")}`)})
+          RETURNING 1`,
+        (rows) => rows.length
+      )
+    )
+  }
+
+  return {
+    read,
+    count: counting.run.pipe(orUnavailable),
+    clean: Effect.all([
+      removeOld("payment_counts", "currency, kind"),
+      removeOld("delivery_counts", "endpoint_id")
+    ]).pipe(Effect.asVoid, orUnavailable)
+  }
+})
+
+/**
+ * Counts of payments and deliveries by day. They are made in the background, from what is stored: nothing is added to the
+ * statements that store and move deliveries.
+ */
+export class DailyCounts extends Context.Tag("connected-payments/deliveries/DailyCounts")<
+  DailyCounts,
+  {
+    /** The counts of the last days, 1 to 90, the current UTC day included. */
+    readonly read: (tenant: Tenant, days: number) => Effect.Effect<Statistics, ServiceUnavailable>
+    /** Counts all that is due, in small steps: see `Slots.ts`. Any number of processes may run it at the same time. */
+    readonly count: Effect.Effect<void, ServiceUnavailable>
+    /** Removes the counts of days that can't be asked for any more. */
+    readonly clean: Effect.Effect<void, ServiceUnavailable>
+  }
+>() {
+  static readonly layer: Layer.Layer<DailyCounts, never, SqlClient.SqlClient> = Layer.effect(DailyCounts, make)
+}
+
+/** Counts in every process; where workers run, one of them does it for all. */
+export const dailyCountsLayer: Layer.Layer<never, never, DailyCounts> = housekeepingLayer(
+  "statistics",
+  Effect.map(DailyCounts, ({ count }) => ({ statistics: count })),
+  interval
+)

@@ -1,0 +1,38 @@
+import { Option } from "effect"
+import { operations } from "../contract/Api.ts"
+
+/**
+ * The operations that the console can call, as its own module: the contract's declarations with their schemas would be
+ * several times as large as the console itself.
+ */
+
+/** The path of the generated module from `src`. */
+export const consoleOperationsPath = "console/api/operations.ts"
+
+/** Groups whose operations are not for people's browsers, or are pages themselves. */
+const otherGroups: ReadonlySet<string> = new Set([
+  "accountPages",
+  "currentKey",
+  "eventStream",
+  "health",
+  "inbound",
+  "payPages",
+  "publicImages"
+])
+
+/** The module's text. */
+export const consoleOperations = (): string => {
+  const lines = operations
+    .filter(({ group, name }) => !otherGroups.has(group) && name !== "page")
+    .map(({ endpoint, group, method, name, path }) => {
+      const takesKey = Option.isSome(endpoint.headersSchema)
+      return `  "${group}.${name}": ["${method}", "${path}", ${takesKey}]`
+    })
+  return `/** Generated from the contract by \`npm run docs\`: the method and path of each operation, and whether it takes an idempotency key. */
+export const operations = {
+${lines.join(",\n")}
+} as const satisfies Readonly<Record<string, readonly [method: string, path: string, takesKey: boolean]>>
+
+export type OperationKey = keyof typeof operations
+`
+}

@@ -1,0 +1,227 @@
+import { Effect, Schema } from "effect"
+import { authenticate } from "./Authentication.ts"
+import { connectedAccount, isConnected } from "./Connections.ts"
+import type { EmulatorError } from "./EmulatorError.ts"
+import { type FormInput, parseForm } from "./Form.ts"
+import { type HttpReply, type HttpRequest, jsonReply } from "./Http.ts"
+import { newId, platformApplicationId } from "./Ids.ts"
+import { newestFirst } from "./Lists.ts"
+import { consentPage } from "./OwnerPages.ts"
+import { htmlReply, messageReply, redirect } from "./PageReplies.ts"
+import * as Params from "./Params.ts"
+import type { ProviderError } from "./ProviderError.ts"
+import type { Account, Authorization } from "./Records.ts"
+import { requestContext } from "./Route.ts"
+import { makeAccount } from "./resources/Accounts.ts"
+import { type Service, unixSeconds } from "./Service.ts"
+import type { Transaction } from "./Store.ts"
+import { deauthorize } from "./triggers/AccountTriggers.ts"
+
+/** Seconds for which a code works. */
+const lifetime = 5 * 60
+
+/** How many accounts the page offers. */
+const mostOffered = 20
+
+const authorizeParams = Schema.Struct({
+  client_id: Params.text(100),
+  redirect_uri: Params.url,
+  response_type: Params.oneOf("code"),
+  scope: Params.optional(Params.oneOf("read_only", "read_write")),
+  state: Params.optional(Params.text(1_000))
+})
+
+type Asked = typeof authorizeParams.Type
+
+const decisionParams = Schema.Struct({
+  account: Params.text(100),
+  action: Params.oneOf("connect", "decline")
+})
+
+/** An account that its owner may offer: any but the platform's own, the newest first. */
+const offered = (service: Service, transaction: Transaction): ReadonlyArray<Account> =>
+  newestFirst(transaction.in(service.platformId).all("account"))
+    .filter(({ id }) => id !== service.platformId)
+    .slice(0, mostOffered)
+
+const backTo = ({ redirect_uri, state }: Asked, answer: Readonly<Record<string, string>>): HttpReply => {
+  const url = new URL(redirect_uri)
+  for (const [name, value] of Object.entries({ ...answer, ...(state === undefined ? {} : { state }) })) {
+    url.searchParams.set(name, value)
+  }
+  return redirect(url.href, "Thank you", "Back to the platform.")
+}
+
+/** The account is the platform's to act for from now on. */
+const grant = (
+  service: Service,
+  transaction: Transaction,
+  asked: Asked,
+  chosen: string,
+  now: number
+): HttpReply | undefined => {
+  const platform = transaction.in(service.platformId)
+  const account = chosen === "new" ? newId("acct_") : chosen
+  if (chosen === "new") {
+    platform.put("account", account, { ...makeAccount(account, now), controller: { type: "account" } })
+  } else if (account === service.platformId || platform.get("account", account) === undefined) {
+    return undefined
+  }
+  const code = newId("ac_")
+  const scope = asked.scope ?? "read_only"
+  platform.put("authorization", code, { code, account, scope, expires: now + lifetime, redeemed: false })
+  return backTo(asked, { scope, code })
+}
+
+const consent = (accounts: ReadonlyArray<Account>, { scope }: Asked, refusal?: string) =>
+  consentPage({ accounts, mayWrite: scope === "read_write", refusal })
+
+const decide = (
+  service: Service,
+  transaction: Transaction,
+  asked: Asked,
+  body: string,
+  now: number
+): Effect.Effect<HttpReply> =>
+  Effect.flatMap(parseForm(body), (fields) => Params.decodeParams(decisionParams, fields)).pipe(
+    Effect.map(({ account, action }) =>
+      action === "decline"
+        ? backTo(asked, { error: "access_denied", error_description: "The user denied your request" })
+        : (grant(service, transaction, asked, account, now) ??
+          htmlReply(422, consent(offered(service, transaction), asked, "Choose one of the accounts.")))
+    ),
+    Effect.catchTag("ProviderError", (error) =>
+      Effect.succeed(htmlReply(error.status, consent(offered(service, transaction), asked, error.message)))
+    )
+  )
+
+/**
+ * The page on which the owner of an account lets the platform act for it: `GET /oauth/authorize` shows it, `POST` does
+ * what its buttons do. Both lead back to `redirect_uri`, with a code or with `error=access_denied`. At the provider, that
+ * URL has to be registered; here every http and https URL is accepted.
+ */
+const authorizePage = (service: Service, request: HttpRequest): Effect.Effect<HttpReply, EmulatorError> => {
+  const asked = Effect.flatMap(parseForm(request.query), (query) => Params.decodeParams(authorizeParams, query))
+  const answer = (params: Asked) =>
+    params.client_id === platformApplicationId
+      ? Effect.flatMap(unixSeconds, (now) =>
+          service.store.transact((transaction) =>
+            request.method === "POST"
+              ? decide(service, transaction, params, request.body, now)
+              : Effect.sync(() => htmlReply(200, consent(offered(service, transaction), params)))
+          )
+        )
+      : Effect.succeed(messageReply(400, "Unknown platform", `No application matches client_id '${params.client_id}'.`))
+  return Effect.flatMap(asked, answer).pipe(
+    Effect.catchTag("ProviderError", (error) =>
+      Effect.succeed(messageReply(error.status, "This can't be opened", error.message))
+    )
+  )
+}
+
+/** A refusal in the form of OAuth, which is not that of the provider's API. */
+const refused = (status: number, error: string, description: string): HttpReply =>
+  jsonReply(status, JSON.stringify({ error, error_description: description }))
+
+const revoke = (service: Service, transaction: Transaction, account: string, now: number, requestId: string) => {
+  const origin = { account, connected: true, now, request: { id: requestId, idempotency_key: null } }
+  return deauthorize(requestContext(transaction, origin, service.platformId, service.baseUrl), {
+    snapshot: true,
+    thin: false
+  })
+}
+
+const tokenOf = ({ account, scope }: Authorization): HttpReply =>
+  jsonReply(
+    200,
+    JSON.stringify({
+      access_token: `sk_test_${newId("ac_").slice(3)}`,
+      livemode: false,
+      refresh_token: `rt_${newId("ac_").slice(3)}`,
+      scope,
+      stripe_publishable_key: `pk_test_${newId("ac_").slice(3)}`,
+      stripe_user_id: account,
+      token_type: "bearer"
+    })
+  )
+
+const tokenParams = Schema.Struct({
+  code: Params.optional(Params.text()),
+  grant_type: Params.text(100)
+})
+
+/** Exchanges a code. One that is used a second time was stolen, so that the access ends. */
+const token = (service: Service, request: HttpRequest, input: FormInput) =>
+  Effect.gen(function* () {
+    const { code = "", grant_type } = yield* Params.decodeParams(tokenParams, input)
+    if (grant_type !== "authorization_code") {
+      return refused(400, "unsupported_grant_type", `Grant type not supported: ${grant_type}`)
+    }
+    const now = yield* unixSeconds
+    return yield* service.store.transact((transaction) =>
+      Effect.gen(function* () {
+        const platform = transaction.in(service.platformId)
+        const found = platform.get("authorization", code)
+        if (found === undefined || found.expires <= now) {
+          return refused(400, "invalid_grant", `Authorization code does not exist: ${code.slice(0, 100)}`)
+        }
+        if (found.redeemed) {
+          if (isConnected(platform, found.account)) yield* revoke(service, transaction, found.account, now, request.id)
+          return refused(400, "invalid_grant", "This authorization code has already been used. Its tokens are revoked.")
+        }
+        platform.put("authorization", code, { ...found, redeemed: true })
+        platform.put("connection", found.account, { account: found.account, revoked: false })
+        return tokenOf(found)
+      })
+    )
+  })
+
+const deauthorizeParams = Schema.Struct({ client_id: Params.text(100), stripe_user_id: Params.text(100) })
+
+/** Ends the access to an account, with its `account.application.deauthorized`. */
+const endAccess = (service: Service, request: HttpRequest, input: FormInput) =>
+  Effect.gen(function* () {
+    const { client_id, stripe_user_id: account } = yield* Params.decodeParams(deauthorizeParams, input)
+    if (client_id !== platformApplicationId) {
+      return refused(401, "invalid_client", `No such application: '${client_id}'`)
+    }
+    const now = yield* unixSeconds
+    return yield* service.store.transact((transaction) =>
+      Effect.gen(function* () {
+        const known = connectedAccount(transaction.in(service.platformId), account)
+        if (known === undefined || account === service.platformId) {
+          return refused(
+            401,
+            "invalid_client",
+            `This application is not connected to stripe account ${account}, or that account does not exist.`
+          )
+        }
+        yield* revoke(service, transaction, account, now, request.id)
+        return jsonReply(200, JSON.stringify({ stripe_user_id: account }))
+      })
+    )
+  })
+
+const operations = { token, deauthorize: endAccess } as const
+
+/**
+ * The provider's OAuth: `/oauth/authorize` for an account's owner; `POST /oauth/token` and `POST /oauth/deauthorize` for
+ * the platform, with its key, whose refusals have the form of OAuth.
+ */
+export const oauth =
+  (service: Service) =>
+  (request: HttpRequest, name: string): Effect.Effect<HttpReply, ProviderError | EmulatorError> => {
+    if (name === "authorize" && (request.method === "GET" || request.method === "POST")) {
+      return authorizePage(service, request)
+    }
+    if (request.method !== "POST" || (name !== "token" && name !== "deauthorize")) {
+      return Effect.succeed(refused(404, "invalid_request", "Unrecognized request URL."))
+    }
+    return authenticate(request, service.secretKey).pipe(
+      Effect.zipRight(parseForm(request.body)),
+      Effect.flatMap((input) => operations[name](service, request, input)),
+      Effect.catchTag("ProviderError", ({ message, status }) =>
+        Effect.succeed(refused(status, status === 401 ? "invalid_client" : "invalid_request", message))
+      )
+    )
+  }

@@ -1,0 +1,105 @@
+/** HTML that is safe to put into a page: only {@link html} creates it. */
+export class Html {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+const escapes: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;"
+}
+
+const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => escapes[character] ?? "")
+
+/** Escapes every value except {@link Html} itself. */
+export const html = (
+  parts: TemplateStringsArray,
+  ...values: ReadonlyArray<string | Html | ReadonlyArray<Html>>
+): Html =>
+  new Html(
+    parts
+      .map((part, index) => {
+        const value = values[index]
+        if (value === undefined) return part
+        if (typeof value === "string") return part + escaped(value)
+        return part + (value instanceof Html ? value.text : value.map(({ text }) => text).join(""))
+      })
+      .join("")
+  )
+
+export const nothing = html``
+
+/** One scale of type and of spaces; every colour in a light and a dark form, with a contrast of 4.5 to 1 or more. */
+const style = html`<style>
+:root { color-scheme: light dark; --page: #f3f4f8; --card: #fff; --text: #1c1f2b; --quiet: #555b6e; --line: #d9dce6; --field: #868c9e; --accent: #4b32c3; --on-accent: #fff; --alert: #a3001c; --alert-back: #fdecee; --test: #3d2c00; --test-back: #ffd666 }
+@media (prefers-color-scheme: dark) {
+:root { --page: #12141b; --card: #1c1f2a; --text: #eceef5; --quiet: #a9afc2; --line: #343949; --field: #737a90; --accent: #a898ff; --on-accent: #17122e; --alert: #ff9aa8; --alert-back: #3a1a21; --test: #3d2c00; --test-back: #f5c542 }
+}
+* { box-sizing: border-box }
+body { margin: 0; font: 1rem/1.5 system-ui, sans-serif; color: var(--text); background: var(--page) }
+header { padding: .5rem 1rem; text-align: center; font-size: .875rem; color: var(--test); background: var(--test-back) }
+main { width: min(30rem, 100% - 1.5rem); margin: clamp(.75rem, 6vh, 4rem) auto; padding: clamp(1rem, 5vw, 2rem); background: var(--card); border: 1px solid var(--line); border-radius: .75rem }
+h1 { margin: 0 0 1rem; font-size: 1.5rem; line-height: 1.25; overflow-wrap: anywhere }
+h2 { margin: 1.5rem 0 .5rem; font-size: 1rem }
+p { margin: 0 0 1rem; overflow-wrap: anywhere }
+a { color: var(--accent) }
+.quiet { color: var(--quiet); font-size: .875rem }
+.terms { display: block; color: var(--quiet); font-size: .875rem }
+label + .quiet { margin-top: -.75rem }
+.total + .quiet { margin: -1rem 0 1.5rem }
+.total { margin: 0 0 1.5rem; font-size: 2rem; line-height: 1.25; font-weight: 600; font-variant-numeric: tabular-nums }
+table { width: 100%; border-collapse: collapse; margin: 0 0 1.5rem; font-variant-numeric: tabular-nums }
+th, td { text-align: left; padding: .5rem .5rem .5rem 0; border-bottom: 1px solid var(--line); vertical-align: baseline; overflow-wrap: anywhere }
+thead th { color: var(--quiet); font-size: .875rem; font-weight: 400 }
+th:last-child, td:last-child { text-align: right; padding-right: 0; white-space: nowrap }
+td input { width: 5rem }
+label { display: block; margin: 0 0 1rem; font-weight: 500 }
+input, select { display: block; width: 100%; margin-top: .25rem; padding: .625rem .75rem; font: inherit; color: inherit; background: var(--card); border: 1px solid var(--field); border-radius: .375rem }
+label.choice { display: flex; gap: .75rem; align-items: baseline; padding: .625rem .75rem; margin: 0 0 .5rem; border: 1px solid var(--line); border-radius: .375rem; font-weight: 400; overflow-wrap: anywhere }
+label.choice input { width: auto; margin: 0; flex: none }
+button { display: block; width: 100%; min-height: 2.75rem; margin: 0 0 .5rem; padding: .625rem 1rem; font: inherit; cursor: pointer; color: inherit; background: var(--card); border: 1px solid var(--field); border-radius: .375rem }
+button.main, button[value=pay] { font-weight: 600; color: var(--on-accent); background: var(--accent); border-color: var(--accent) }
+button:hover { filter: brightness(.94) }
+:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px }
+fieldset { margin: 1.5rem 0 0; padding: .5rem 1rem .5rem; border: 1px dashed var(--field); border-radius: .5rem }
+fieldset p { font-size: .875rem; margin: 0 0 .75rem }
+fieldset.choices { margin: 0 0 1rem; padding: 0; border: 0 }
+legend { padding: 0 .4rem; font-weight: 600; font-size: .875rem }
+.choices legend { margin: 0 0 .5rem; padding: 0; font-size: 1rem }
+.back { margin: 1.5rem 0 0 }
+.refusal { padding: .75rem 1rem; color: var(--alert); background: var(--alert-back); border-radius: .375rem }
+</style>`
+
+/** A page of the emulator: in light and dark, from 360 px of width, and with "test mode" before everything else. */
+export const page = (title: string, content: Html): string =>
+  html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>${title} (test mode)</title>
+${style}
+</head>
+<body>
+<header><strong>Test mode.</strong> This is the local provider emulator. No money moves.</header>
+<main>
+<h1>${title}</h1>
+${content}
+</main>
+</body>
+</html>
+`.text
+
+/** Why the last submission was refused. */
+export const refusalOf = (refusal: string | undefined): Html =>
+  refusal === undefined ? nothing : html`<p class="refusal" role="alert">${refusal}</p>`
+
+/** A page that only shows a message. */
+export const messagePage = (title: string, message: string): string =>
+  page(title, html`<p role="status">${message}</p>`)

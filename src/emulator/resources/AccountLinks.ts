@@ -1,0 +1,81 @@
+import { Effect, Schema } from "effect"
+import { connectedAccount } from "../Connections.ts"
+import { newUrlToken } from "../Ids.ts"
+import * as Params from "../Params.ts"
+import { accountInvalid, refuse } from "../ProviderError.ts"
+import { type RequestContext, type Route, route } from "../Route.ts"
+
+/** Seconds for which a link works. */
+const lifetime = 5 * 60
+
+/** Seconds for which a link that no longer works still leads back to the platform. */
+const remembered = 24 * 60 * 60
+
+const createParams = Schema.Struct({
+  account: Params.text(),
+  collect: Params.optional(Params.oneOf("currently_due", "eventually_due")),
+  collection_options: Params.optional(
+    Schema.Struct({
+      fields: Params.optional(Params.oneOf("currently_due", "eventually_due")),
+      future_requirements: Params.optional(Params.oneOf("include", "omit"))
+    })
+  ),
+  refresh_url: Params.url,
+  return_url: Params.url,
+  type: Params.oneOf("account_onboarding", "account_update")
+})
+
+/** The path of a link: the account, and a random part. */
+export const accountLinkPath = (account: string, token: string): string => `/setup/s/${account}/${token}`
+
+/** Removes what nobody opens any more. */
+const forgetOld = ({ now, platform: { objects } }: RequestContext): void => {
+  for (const { expires, id } of objects.all("account_link")) {
+    if (expires + remembered < now) objects.remove("account_link", id)
+  }
+  for (const { created, id } of objects.all("onboarding_visit")) {
+    if (created + remembered < now) objects.remove("onboarding_visit", id)
+  }
+}
+
+const create = Effect.fnUntraced(function* (context: RequestContext, params: typeof createParams.Type) {
+  const { now, platform } = context
+  const account = connectedAccount(platform.objects, params.account)
+  if (account === undefined) {
+    return yield* accountInvalid(params.account)
+  }
+  if (account.controller?.is_controller !== true) {
+    return yield* refuse({
+      param: "account",
+      message: "You cannot create account links for an account that your platform does not control."
+    })
+  }
+  forgetOld(context)
+  const id = newUrlToken()
+  const expires = now + lifetime
+  platform.objects.put("account_link", id, {
+    id,
+    account: account.id,
+    expires,
+    opened: false,
+    refreshUrl: params.refresh_url,
+    returnUrl: params.return_url
+  })
+  return {
+    object: "account_link",
+    created: now,
+    expires_at: expires,
+    url: `${context.baseUrl}${accountLinkPath(account.id, id)}`
+  }
+})
+
+/** `/v1/account_links`: single-use links to the onboarding of accounts that the platform controls. */
+export const accountLinkRoutes: ReadonlyArray<Route> = [
+  route({
+    method: "POST",
+    path: "/v1/account_links",
+    answers: { object: "account_link" },
+    params: createParams,
+    run: create
+  })
+]

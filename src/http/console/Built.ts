@@ -1,0 +1,90 @@
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises"
+import { brotliCompressSync, constants, gzipSync } from "node:zlib"
+import { Data, Effect, Schema } from "effect"
+import type { Bundle } from "./Bundle.ts"
+
+/** The console as the package and the image hold it: files with names of their content, each compressed beforehand. */
+
+/** What the built console's list says of it. */
+export const BuiltList = Schema.parseJson(
+  Schema.Struct({
+    script: Schema.String,
+    imports: Schema.Array(Schema.String),
+    style: Schema.String,
+    files: Schema.Array(Schema.Struct({ name: Schema.String, contentType: Schema.String }))
+  }),
+  { space: 2 }
+)
+export type BuiltList = typeof BuiltList.Type
+
+/** The codings that each file is kept in, by the ending of its name. */
+const endings = { br: ".br", gzip: ".gz" } as const
+
+const listName = "console.json"
+
+export const builtList = (folder: URL): URL => new URL(listName, folder)
+
+const assets = (folder: URL): URL => new URL("assets/", folder)
+
+/** A file as it is served. */
+export interface ServedFile {
+  readonly name: string
+  readonly contentType: string
+  readonly body: Buffer
+  /** Compressed beforehand; otherwise it is when it is first asked for. */
+  readonly compressed?: Readonly<Record<"br" | "gzip", Buffer>>
+}
+
+/** The console as it is served. */
+export interface ServedConsole extends Pick<Bundle, "script" | "imports" | "style"> {
+  readonly files: ReadonlyArray<ServedFile>
+}
+
+/** The built console is not complete. */
+export class BuiltConsoleUnreadable extends Data.TaggedError("BuiltConsoleUnreadable")<{ readonly cause: unknown }> {}
+
+/** Compresses as small as it gets: this is done once per version. */
+export const compressed = (body: Uint8Array): Readonly<Record<"br" | "gzip", Buffer>> => ({
+  br: brotliCompressSync(body, {
+    params: {
+      [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY,
+      [constants.BROTLI_PARAM_SIZE_HINT]: body.byteLength
+    }
+  }),
+  gzip: gzipSync(body, { level: constants.Z_BEST_COMPRESSION })
+})
+
+/** Writes a bundle into a folder, in place of what is there. */
+export const writeBuilt = async (bundle: Bundle, folder: URL): Promise<void> => {
+  await rm(folder, { recursive: true, force: true })
+  await mkdir(assets(folder), { recursive: true })
+  for (const { body, name } of bundle.files) {
+    const { br, gzip } = compressed(body)
+    await writeFile(new URL(name, assets(folder)), body)
+    await writeFile(new URL(`${name}${endings.br}`, assets(folder)), br)
+    await writeFile(new URL(`${name}${endings.gzip}`, assets(folder)), gzip)
+  }
+  const { imports, script, style } = bundle
+  const files = bundle.files.map(({ contentType, name }) => ({ name, contentType }))
+  await writeFile(builtList(folder), `${Schema.encodeSync(BuiltList)({ script, imports, style, files })}\n`)
+}
+
+const readAll = async (folder: URL): Promise<ServedConsole> => {
+  const list = Schema.decodeUnknownSync(BuiltList)(await readFile(builtList(folder), "utf8"))
+  const files = await Promise.all(
+    list.files.map(async ({ contentType, name }): Promise<ServedFile> => {
+      const file = new URL(name, assets(folder))
+      const [body, br, gzip] = await Promise.all([
+        readFile(file),
+        readFile(new URL(`${file.href}${endings.br}`)),
+        readFile(new URL(`${file.href}${endings.gzip}`))
+      ])
+      return { name, contentType, body, compressed: { br, gzip } }
+    })
+  )
+  return { ...list, files }
+}
+
+/** Reads the console that `writeBuilt` has written. */
+export const readBuilt = (folder: URL): Effect.Effect<ServedConsole, BuiltConsoleUnreadable> =>
+  Effect.tryPromise({ try: () => readAll(folder), catch: (cause) => new BuiltConsoleUnreadable({ cause }) })

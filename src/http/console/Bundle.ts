@@ -1,0 +1,140 @@
+import { readdir } from "node:fs/promises"
+import { basename } from "node:path"
+import { fileURLToPath } from "node:url"
+import { Data, Effect } from "effect"
+
+/** Bundles the console's sources for browsers. The bundler is a development dependency, loaded only if it is needed. */
+
+/** A file of the console, named by its content. */
+export interface BundledFile {
+  readonly name: string
+  readonly contentType: string
+  readonly body: Uint8Array
+}
+
+/** The console as browsers get it. */
+export interface Bundle {
+  /** The script that the page loads. */
+  readonly script: string
+  /** The scripts that it imports at once, so that the page can ask for them in the same breath. */
+  readonly imports: ReadonlyArray<string>
+  readonly style: string
+  readonly files: ReadonlyArray<BundledFile>
+  /** The scripts that each page loads besides, by its module's path in the console. */
+  readonly pages: Readonly<Record<string, ReadonlyArray<string>>>
+}
+
+/** The console's sources could not be bundled; `cause` holds what the bundler said. */
+export class BundleFailed extends Data.TaggedError("BundleFailed")<{ readonly cause: unknown }> {}
+
+/** Browsers of the last three years. */
+const target = ["es2022", "chrome109", "firefox115", "safari16.4"]
+
+const contentTypes: Readonly<Record<string, string>> = {
+  js: "text/javascript; charset=utf-8",
+  css: "text/css; charset=utf-8"
+}
+
+const contentTypeOf = (name: string): string =>
+  contentTypes[name.slice(name.lastIndexOf(".") + 1)] ?? "application/octet-stream"
+
+/** The stylesheets that all others build on, in their order; the others follow by name. */
+const firstStyles = ["tokens.css", "base.css", "components.css", "shell.css"]
+
+const stylesIn = async (folder: URL): Promise<string> => {
+  const names = (await readdir(folder)).filter((name) => name.endsWith(".css"))
+  const others = names.filter((name) => !firstStyles.includes(name)).toSorted()
+  return [...firstStyles, ...others].map((name) => `@import "./${name}";`).join("\n")
+}
+
+/** What the bundler says of a file that it has made, as far as it is read here. */
+interface Output {
+  readonly entryPoint?: string
+  readonly imports: ReadonlyArray<{ readonly path: string; readonly kind: string }>
+}
+
+/** The scripts that an output imports at once, directly or through others, without itself. */
+const importsOf = (outputs: Readonly<Record<string, Output>>, start: string): ReadonlyArray<string> => {
+  const found = new Set([start])
+  for (const path of found) {
+    for (const { kind, path: next } of outputs[path]?.imports ?? []) {
+      if (kind === "import-statement") found.add(next)
+    }
+  }
+  found.delete(start)
+  return [...found]
+}
+
+const bundleAt = async (sources: URL): Promise<Bundle> => {
+  const { build, stop } = await import("esbuild")
+  const styles = new URL("styles/", sources)
+  const root = fileURLToPath(sources)
+  try {
+    const { metafile, outputFiles } = await build({
+      absWorkingDir: root,
+      entryPoints: [
+        { in: "main.tsx", out: "main" },
+        { in: "all-styles", out: "app" }
+      ],
+      plugins: [
+        {
+          name: "all-styles",
+          setup: ({ onLoad, onResolve }) => {
+            onResolve({ filter: /^all-styles$/ }, () => ({ path: "all-styles", namespace: "all-styles" }))
+            onLoad({ filter: /.*/, namespace: "all-styles" }, async () => ({
+              contents: await stylesIn(styles),
+              loader: "css",
+              resolveDir: fileURLToPath(styles)
+            }))
+          }
+        }
+      ],
+      outdir: "assets",
+      entryNames: "[name]-[hash]",
+      chunkNames: "part-[hash]",
+      bundle: true,
+      splitting: true,
+      format: "esm",
+      platform: "browser",
+      target,
+      minify: true,
+      legalComments: "none",
+      jsx: "automatic",
+      jsxImportSource: "preact",
+      metafile: true,
+      write: false,
+      logLevel: "silent"
+    })
+    const outputs: Readonly<Record<string, Output>> = metafile.outputs
+    const made = (entryPoint: string): string => {
+      const [path] = Object.entries(outputs).find(([, output]) => output.entryPoint === entryPoint) ?? []
+      if (path === undefined) throw new Error(`The bundler made nothing of ${entryPoint}`)
+      return path
+    }
+    const script = made("main.tsx")
+    return {
+      script: basename(script),
+      imports: importsOf(outputs, script).map((path) => basename(path)),
+      style: basename(made("all-styles:all-styles")),
+      files: outputFiles.map(({ contents, path }) => ({
+        name: basename(path),
+        contentType: contentTypeOf(path),
+        body: contents
+      })),
+      pages: Object.fromEntries(
+        Object.entries(outputs).flatMap(([path, { entryPoint }]) =>
+          entryPoint?.startsWith("pages/") === true
+            ? [[entryPoint, [path, ...importsOf(outputs, path)].map((name) => basename(name))]]
+            : []
+        )
+      )
+    }
+  } finally {
+    // Its process would stay for as long as this one
+    await stop()
+  }
+}
+
+/** Bundles the console's sources in a folder. */
+export const bundle = (sources: URL): Effect.Effect<Bundle, BundleFailed> =>
+  Effect.tryPromise({ try: () => bundleAt(sources), catch: (cause) => new BundleFailed({ cause }) })

@@ -1,0 +1,110 @@
+import { HttpApiBuilder, HttpRouter, type HttpServerRequest, type HttpServerResponse } from "@effect/platform"
+import { Effect, Layer } from "effect"
+import { publishedDocument } from "../../docs/PublishedDocument.ts"
+import { InternalError, MethodNotAllowed, ResourceNotFound } from "../../errors/Errors.ts"
+import { escaped, icon } from "../../kit/Html.ts"
+import type { ServedConsole } from "./Built.ts"
+import { consolePath } from "./Paths.ts"
+import { findConsole } from "./Source.ts"
+
+/** Serves the console at `/console`: one page for all of its addresses, and the files that it loads. */
+
+const assetsPath = `${consolePath}/assets` as const
+
+/** Nothing from another host, nothing inline. */
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self' data:",
+  "base-uri 'self'",
+  "form-action 'self'",
+  "frame-ancestors 'none'"
+].join("; ")
+
+/** @param base the console's path with a slash at the end: a proxy may serve the service below a path */
+const pageOf = ({ imports, script, style }: ServedConsole, base: string): string => `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<meta name="color-scheme" content="light dark">
+<title>connected-payments</title>
+<base href="${escaped(base)}">
+<link rel="icon" href="${icon}">
+<link rel="stylesheet" href="assets/${style}">
+${imports.map((name) => `<link rel="modulepreload" href="assets/${name}">\n`).join("")}<script type="module" src="assets/${script}"></script>
+</head>
+<body>
+<div id="console"></div>
+<noscript><p>The console needs JavaScript. Everything that it does, the API does too: see <a href="../docs">the guides</a>.</p></noscript>
+</body>
+</html>
+`
+
+type Answer = Effect.Effect<HttpServerResponse.HttpServerResponse, never, HttpServerRequest.HttpServerRequest>
+
+interface Answers {
+  readonly page: Answer
+  readonly files: ReadonlyMap<string, Answer>
+}
+
+const answersOf = (console: ServedConsole, base: string): Answers => ({
+  page: publishedDocument({
+    body: pageOf(console, base),
+    contentType: "text/html; charset=utf-8",
+    // Asked for each time: it names the files of the current version
+    cacheControl: "no-cache",
+    headers: { "content-security-policy": policy, "referrer-policy": "no-referrer" }
+  }),
+  files: new Map(
+    console.files.map(({ name, ...file }) => [
+      name,
+      // Another content has another name
+      publishedDocument({ ...file, cacheControl: "public, max-age=31536000, immutable" })
+    ])
+  )
+})
+
+/** The answer to other methods, which the edge gives by itself only for pages of one path. */
+const unchangeable = Effect.suspend(() => new MethodNotAllowed({ allow: ["GET", "HEAD"] }))
+
+/**
+ * Serves the console, which is read or bundled when it is first asked for.
+ *
+ * @param consoleUrl the console's public URL; null if the operator leaves it out
+ */
+export const consolePages = ({ consoleUrl = null }: { readonly consoleUrl?: string | null }) => {
+  const found = consoleUrl === null ? undefined : findConsole()
+  if (consoleUrl === null || found === undefined) return Layer.empty
+  const base = `${new URL(consoleUrl).pathname}/`
+  return HttpApiBuilder.Router.use((router) =>
+    Effect.gen(function* () {
+      const answers = yield* Effect.cached(
+        Effect.mapBoth(found, {
+          onFailure: (cause) => new InternalError({ message: "The console could not be prepared.", cause }),
+          onSuccess: (console) => answersOf(console, base)
+        })
+      )
+      const page = Effect.flatMap(answers, (made) => made.page)
+      const file = Effect.gen(function* () {
+        const { params } = yield* HttpRouter.RouteContext
+        const made = yield* answers
+        const answer = made.files.get(params["*"] ?? "")
+        return yield* answer ?? new ResourceNotFound({ message: "The console has no such file." })
+      })
+      yield* router.get(consolePath, page)
+      yield* router.get(`${consolePath}/*`, page)
+      yield* router.get(`${assetsPath}/*`, file)
+      for (const path of [consolePath, `${consolePath}/*`] as const) {
+        yield* router.post(path, unchangeable)
+        yield* router.put(path, unchangeable)
+        yield* router.patch(path, unchangeable)
+        yield* router.del(path, unchangeable)
+        yield* router.options(path, unchangeable)
+      }
+    })
+  )
+}

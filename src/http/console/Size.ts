@@ -1,0 +1,23 @@
+import { compressed } from "./Built.ts"
+import type { Bundle } from "./Bundle.ts"
+
+/** How much script the first page may load, compressed, in bytes. */
+export const maxFirstPageBytes = 120_000
+
+/** The pages that a visit can begin with most often: the sign-in, and what is behind it. */
+const firstPages = ["pages/sign-in/SignIn.tsx", "pages/overview/Overview.tsx"]
+
+/** The larger of the first pages: the scripts that it loads, and their size with Brotli. */
+export const firstPageSize = ({
+  files,
+  imports,
+  pages,
+  script
+}: Bundle): { readonly page: string; readonly scripts: ReadonlyArray<string>; readonly bytes: number } => {
+  const sizes = new Map(files.map(({ body, name }) => [name, compressed(body).br.byteLength]))
+  const measured = firstPages.map((page) => {
+    const scripts = [...new Set([script, ...imports, ...(pages[page] ?? [])])]
+    return { page, scripts, bytes: scripts.reduce((sum, name) => sum + (sizes.get(name) ?? 0), 0) }
+  })
+  return measured.reduce((largest, one) => (one.bytes > largest.bytes ? one : largest))
+}

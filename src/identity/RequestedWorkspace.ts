@@ -1,0 +1,44 @@
+import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
+import { Effect } from "effect"
+import { ValidationFailed } from "../errors/Errors.ts"
+import type { Environment } from "../events/Environment.ts"
+import { workspaceHeader } from "./Authentication.ts"
+import type { Session } from "./sign-in/Sessions.ts"
+
+/**
+ * The workspace that one request names (contract 2.8): a person may work in both at once, each in a tab of its own, while
+ * a session has only one that is selected.
+ */
+
+const refused = (message: string) =>
+  new ValidationFailed({ message: `\`${workspaceHeader}\` ${message}`, fields: [workspaceHeader] })
+
+/** The environment that the request names; undefined if it names none. A header that is sent twice names no environment. */
+const requested: Effect.Effect<Environment | undefined, ValidationFailed, HttpServerRequest.HttpServerRequest> =
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) => {
+    const named = headers[workspaceHeader]
+    return named === undefined || named === "sandbox" || named === "production"
+      ? Effect.succeed(named)
+      : refused("in the headers must be sandbox or production, once.")
+  })
+
+/**
+ * The session in the workspace that the request names, for this request alone; without the header, in the selected one.
+ * Access is not checked: see `requireWorkspace`.
+ */
+export const inRequestedWorkspace = (
+  session: Session
+): Effect.Effect<Session, ValidationFailed, HttpServerRequest.HttpServerRequest> =>
+  Effect.map(requested, (environment) => (environment === undefined ? session : { ...session, environment }))
+
+/** Requires that the request names the environment of its key, if it names one: the key decides. */
+export const requireWorkspaceOfKey = ({
+  environment
+}: {
+  readonly environment: Environment
+}): Effect.Effect<void, ValidationFailed, HttpServerRequest.HttpServerRequest> =>
+  Effect.flatMap(requested, (named) =>
+    named === undefined || named === environment
+      ? Effect.void
+      : refused(`in the headers must be ${environment}, the environment of the API key; leave it out.`)
+  )

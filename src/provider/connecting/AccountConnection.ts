@@ -1,0 +1,171 @@
+import { SqlClient } from "@effect/sql"
+import { Context, Effect, Either, Layer, Option } from "effect"
+import {
+  type AccountAlreadyConnected,
+  type AccountOauthUnavailable,
+  type AccountOnboardingUnavailable,
+  type PermissionDenied,
+  type ProviderAccountNotConnected,
+  ProviderUnavailable,
+  type RateLimitExceeded,
+  type ResourceNotFound,
+  type ServiceUnavailable
+} from "../../errors/Errors.ts"
+import type { Session } from "../../identity/sign-in/Sessions.ts"
+import type { RateLimits } from "../../kit/RateLimit.ts"
+import type { Author, Tenant } from "../../kit/Tenant.ts"
+import { orUnavailable, transaction } from "../../storage/Database.ts"
+import { Accounts, type LinkedAccount } from "../Accounts.ts"
+import { type AccountStatus, accountStatus } from "../account/AccountStatus.ts"
+import { Provider } from "../Provider.ts"
+import type { ProviderFailure } from "../ProviderErrors.ts"
+import { makeAdmittance } from "./Admittance.ts"
+import { type FinishedAuthorization, makeAuthorizations, type ReturnedAuthorization } from "./Authorizations.ts"
+import { type Dependents, makeConnectingRepo } from "./ConnectingRepo.ts"
+import { makeOnboarding } from "./Onboarding.ts"
+import type { OnboardingUrl } from "./Port.ts"
+
+/** The connection of an environment to its provider account. */
+export interface Connection {
+  /** Null if none was ever linked. */
+  readonly account: LinkedAccount | null
+  /** Null if the account is not connected, or has never been readable. */
+  readonly status: AccountStatus | null
+  /** Whether the provider was asked just now if it has to be; else the status is its last report. */
+  readonly current: boolean
+  /** Whether an existing account can be connected. */
+  readonly canUseExisting: boolean
+  /** What depends on the connected account; null if none is connected. */
+  readonly dependents: Dependents | null
+}
+
+const make = Effect.fnUntraced(function* (publicUrl: string) {
+  const sql = yield* SqlClient.SqlClient
+  const provider = yield* Provider
+  const accounts = yield* Accounts
+  const admittance = yield* makeAdmittance
+  const repo = yield* makeConnectingRepo
+  const authorizations = yield* makeAuthorizations(publicUrl)
+  const onboarding = yield* makeOnboarding(publicUrl, authorizations.endPending)
+
+  /** The account's status at the provider; if it can't be read there, as it was reported last. */
+  const readStatus = Effect.fnUntraced(function* (tenant: Tenant, accountId: string) {
+    const read = yield* accounts.use(tenant, provider.retrieveAccount).pipe(
+      Effect.flatMap((account) =>
+        Either.mapLeft(
+          accountStatus(tenant.environment, account),
+          (malformed) => new ProviderUnavailable({ cause: malformed })
+        )
+      ),
+      Effect.asSome,
+      Effect.catchAll((error) =>
+        error._tag === "ProviderAccountNotConnected" || error._tag === "ServiceUnavailable"
+          ? Effect.fail(error)
+          : Effect.as(Effect.logWarning("The account's status could not be read", error.cause), Option.none())
+      )
+    )
+    return Option.isSome(read)
+      ? { status: read.value, current: true }
+      : { status: Option.getOrNull(yield* repo.reportedStatus(tenant, accountId)), current: false }
+  })
+
+  const show = Effect.fn("AccountConnection.show")(function* (tenant: Tenant) {
+    const canUseExisting = authorizations.isPossible(tenant.environment)
+    const unread = (account: Option.Option<LinkedAccount>): Connection => ({
+      account: Option.getOrNull(account),
+      status: null,
+      current: true,
+      canUseExisting,
+      dependents: null
+    })
+    const account = yield* accounts.show(tenant)
+    if (Option.isNone(account) || account.value.status === "disconnected") {
+      return unread(account)
+    }
+    return yield* Effect.zipWith(
+      readStatus(tenant, account.value.accountId),
+      repo.dependents(tenant),
+      (read, dependents): Connection => ({ ...unread(account), ...read, dependents })
+    ).pipe(
+      // The provider said just now that the access was revoked, which is recorded
+      Effect.catchTag("ProviderAccountNotConnected", () => Effect.map(accounts.show(tenant), unread))
+    )
+  }, orUnavailable)
+
+  const disconnect = Effect.fn("AccountConnection.disconnect")(function* (
+    tenant: Tenant,
+    accountId: string,
+    author: Author
+  ) {
+    const { endsAtProvider } = yield* transaction(sql)(
+      Effect.zipRight(admittance.requireOwner(tenant, author), accounts.disconnect(tenant, accountId, author))
+    )
+    if (endsAtProvider) {
+      yield* authorizations.end(tenant, accountId)
+    }
+  }, orUnavailable)
+
+  return {
+    show,
+    startOnboarding: onboarding.start,
+    startAuthorization: authorizations.start,
+    finishAuthorization: authorizations.finish,
+    disconnect,
+    clean: orUnavailable(repo.clean)
+  }
+})
+
+/** Why an operation did not begin. */
+type Refused = PermissionDenied | RateLimitExceeded | ServiceUnavailable
+
+/** How an organization connects its provider account itself, by environment (contract 1.5). */
+export class AccountConnection extends Context.Tag("connected-payments/provider/AccountConnection")<
+  AccountConnection,
+  {
+    /** The environment's account, as the provider shows it now; if that can't be read, as it was reported last. */
+    readonly show: (tenant: Tenant) => Effect.Effect<Connection, ServiceUnavailable>
+    /**
+     * Begins or continues the onboarding of the environment's account: the connected one, the former one if the platform
+     * still has access to it, or a new one. It is linked before its owner has finished. Owners and admins only, within
+     * `connectingLimits`. Audited.
+     */
+    readonly startOnboarding: (
+      tenant: Tenant,
+      author: Author
+    ) => Effect.Effect<
+      OnboardingUrl,
+      Refused | AccountAlreadyConnected | AccountOnboardingUnavailable | ProviderAccountNotConnected | ProviderFailure
+    >
+    /**
+     * Begins to connect an existing account by its owner's consent, to be finished in the same session within 10 minutes.
+     * Owners and admins only, within `connectingLimits`.
+     */
+    readonly startAuthorization: (
+      tenant: Tenant,
+      author: Author,
+      sessionId: string
+    ) => Effect.Effect<OnboardingUrl, Refused | AccountAlreadyConnected | AccountOauthUnavailable | ProviderFailure>
+    /** Finishes that, in the environment that it was begun for. The state works once. Audited if it links the account. */
+    readonly finishAuthorization: (
+      session: Session,
+      returned: ReturnedAuthorization
+    ) => Effect.Effect<FinishedAuthorization>
+    /**
+     * Disconnects the environment's account; at the provider, too, if its owner had granted access. If that fails, the
+     * account is disconnected here, and a repeat, or the next connection, completes it. Owners only. Audited.
+     */
+    readonly disconnect: (
+      tenant: Tenant,
+      accountId: string,
+      author: Author
+    ) => Effect.Effect<void, PermissionDenied | ResourceNotFound | ProviderFailure | ServiceUnavailable>
+    /** Removes authorizations that were not finished in time. */
+    readonly clean: Effect.Effect<void, ServiceUnavailable>
+  }
+>() {
+  static readonly layer = (options: {
+    /** The public URL of the service, without a trailing slash. */
+    readonly publicUrl: string
+  }): Layer.Layer<AccountConnection, never, SqlClient.SqlClient | Provider | Accounts | RateLimits> =>
+    Layer.effect(AccountConnection, make(options.publicUrl))
+}

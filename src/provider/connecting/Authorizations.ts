@@ -1,0 +1,173 @@
+import { Effect, Either, Option, Redacted } from "effect"
+import { AccountAlreadyConnected, AccountOauthUnavailable } from "../../errors/Errors.ts"
+import type { Environment } from "../../events/Environment.ts"
+import { isToken, newToken, type Session, tokenHash } from "../../identity/sign-in/Sessions.ts"
+import type { Author, Tenant } from "../../kit/Tenant.ts"
+import { orUnavailable } from "../../storage/Database.ts"
+import { Accounts } from "../Accounts.ts"
+import { Provider } from "../Provider.ts"
+import { makeAdmittance } from "./Admittance.ts"
+import { makeConnectingRepo } from "./ConnectingRepo.ts"
+import { connectingPaths } from "./Paths.ts"
+import type { Authorization } from "./Port.ts"
+
+/**
+ * Connecting an existing account by its owner's consent at the provider. The session that began it must finish it, in the
+ * organization and environment that it was begun for: so neither can another site make a person link an account that is
+ * not theirs, nor a person be led to grant access to somebody else's organization.
+ */
+
+/** How an authorization ended. */
+export type AuthorizationOutcome =
+  | "connected"
+  /** The account's owner declined. */
+  | "denied"
+  /** The state is unknown, was used, is too old, or is another session's. */
+  | "expired"
+  /** The account is another organization's, or another one is connected. */
+  | "taken"
+  /** The wrong mode or scope, or the person may not connect accounts any more. */
+  | "refused"
+  /** Neither provider nor service could complete it. */
+  | "failed"
+
+/** A finished authorization; the environment is null if it is not known which it was. */
+export interface FinishedAuthorization {
+  readonly outcome: AuthorizationOutcome
+  readonly environment: Environment | null
+}
+
+/** What the provider sends the browser back with; nothing of it is trusted. */
+export interface ReturnedAuthorization {
+  readonly state: string | undefined
+  readonly code: Redacted.Redacted | undefined
+  readonly error: string | undefined
+}
+
+/** The provider's own codes are shorter. */
+const maxCodeLength = 512
+
+/** The provider's words for errors; anything else came from elsewhere and is not logged. */
+const errorWord = /^[a-z_]{1,64}$/
+
+export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string) {
+  const provider = yield* Provider
+  const accounts = yield* Accounts
+  const admittance = yield* makeAdmittance
+  const repo = yield* makeConnectingRepo
+
+  const urlOf = (environment: Environment, state: Redacted.Redacted) =>
+    provider.authorizationUrl(environment, { state, redirectUrl: `${publicUrl}${connectingPaths.authorized}` })
+
+  /** Ends the platform's access at the provider; if it has ended already, that is as good. */
+  const end = Effect.fnUntraced(function* (tenant: Tenant, accountId: string) {
+    const account = { environment: tenant.environment, accountId }
+    yield* provider.endAuthorization(account).pipe(
+      Effect.catchAll((failure) =>
+        failure._tag === "AccountAccessRevoked"
+          ? Effect.void
+          : Effect.matchEffect(provider.retrieveAccount(account), {
+              onSuccess: () => Effect.fail(failure),
+              onFailure: (reading) => (reading._tag === "AccountAccessRevoked" ? Effect.void : Effect.fail(failure))
+            })
+      )
+    )
+    yield* accounts.accessEnded(tenant, accountId)
+  })
+
+  /** Completes a disconnection at the provider, before another account takes its place here. */
+  const endPending = Effect.fnUntraced(function* (tenant: Tenant) {
+    const accountId = yield* repo.accessToEnd(tenant)
+    if (Option.isSome(accountId)) {
+      yield* end(tenant, accountId.value)
+    }
+  }, orUnavailable)
+
+  const start = Effect.fn("AccountConnection.startAuthorization")(function* (
+    tenant: Tenant,
+    author: Author,
+    sessionId: string
+  ) {
+    yield* admittance.requireManagerNow(tenant, author)
+    const state = newToken()
+    const url = urlOf(tenant.environment, state)
+    if (Option.isNone(url)) {
+      return yield* new AccountOauthUnavailable()
+    }
+    if (Option.exists(yield* accounts.show(tenant), ({ status }) => status === "connected")) {
+      return yield* new AccountAlreadyConnected({
+        message: "An account is connected in this environment already; disconnect it first."
+      })
+    }
+    yield* admittance.takeTurn(tenant)
+    yield* endPending(tenant)
+    const expiresAt = yield* repo.authorize(tenant, sessionId, tokenHash(state))
+    return { url: url.value, expiresAt }
+  }, orUnavailable)
+
+  /** Links the account whose owner has consented. */
+  const accept = (tenant: Tenant, author: Author, { accountId, environment, mayWrite }: Authorization) =>
+    environment !== tenant.environment || !mayWrite
+      ? Effect.succeed("refused" as const)
+      : accounts.link(tenant, accountId, author, "oauth").pipe(
+          Effect.as("connected" as const),
+          Effect.catchTag("AccountTaken", () => Effect.succeed("taken" as const))
+        )
+
+  const redeem = Effect.fnUntraced(function* (tenant: Tenant, author: Author, { code, error }: ReturnedAuthorization) {
+    if (error === "access_denied") {
+      return "denied" as const
+    }
+    if (error !== undefined || code === undefined || Redacted.value(code).length > maxCodeLength) {
+      yield* Effect.logWarning("The provider returned no usable authorization").pipe(
+        Effect.annotateLogs({ error: error !== undefined && errorWord.test(error) ? error : "none or unknown" })
+      )
+      return "failed" as const
+    }
+    yield* admittance.requireManagerNow(tenant, author)
+    return yield* accept(tenant, author, yield* provider.redeemAuthorization(tenant.environment, code))
+  })
+
+  const finish = Effect.fn("AccountConnection.finishAuthorization")(function* (
+    { id, membership, personId }: Session,
+    returned: ReturnedAuthorization
+  ): Effect.fn.Return<FinishedAuthorization> {
+    const state = returned.state ?? ""
+    if (membership === null || !isToken(state)) {
+      return { outcome: "expired", environment: null }
+    }
+    const { organizationId } = membership
+    const taken = yield* repo
+      .takeAuthorization(organizationId, id, tokenHash(Redacted.make(state)))
+      .pipe(orUnavailable, Effect.either)
+    if (Either.isLeft(taken)) {
+      yield* Effect.logWarning("An authorization could not be finished", taken.left.cause)
+      return { outcome: "failed", environment: null }
+    }
+    if (Option.isNone(taken.right)) {
+      return { outcome: "expired", environment: null }
+    }
+    const environment = taken.right.value
+    const outcome = yield* redeem({ organizationId, environment }, { kind: "person", id: personId }, returned).pipe(
+      Effect.catchTag("PermissionDenied", () => Effect.succeed("refused" as const)),
+      Effect.catchAll((error) =>
+        Effect.as(
+          Effect.logWarning(`An authorized account could not be linked: ${error._tag}`, error.cause).pipe(
+            Effect.annotateLogs({ organizationId, environment })
+          ),
+          "failed" as const
+        )
+      )
+    )
+    return { outcome, environment }
+  })
+
+  return {
+    /** Whether the platform is set up for it in this environment. */
+    isPossible: (environment: Environment): boolean => Option.isSome(urlOf(environment, Redacted.make(""))),
+    start,
+    finish,
+    end,
+    endPending
+  }
+})

@@ -1,0 +1,118 @@
+import { createHash } from "node:crypto"
+import { HttpServerResponse } from "@effect/platform"
+import type { Environment } from "../../events/Environment.ts"
+import { escaped, icon } from "../../kit/Html.ts"
+import type { AuthorizationOutcome } from "./Authorizations.ts"
+
+/** How a visit to the provider ended, as far as the address says. */
+export type Visit =
+  | { readonly of: "onboarding"; readonly ended: "returned" | "expired" }
+  | { readonly of: "oauth"; readonly ended: AuthorizationOutcome | "signed_out" }
+
+/** What a page says, and with which status. */
+interface Words {
+  readonly status: number
+  readonly title: string
+  readonly text: string
+}
+
+const onboardingWords: Readonly<Record<"returned" | "expired", Words>> = {
+  returned: {
+    status: 200,
+    title: "Back from the payment provider",
+    text: "Whether everything was handed in is shown with the account's status. If something is left to do, start the onboarding again: it goes on where you were."
+  },
+  expired: {
+    status: 200,
+    title: "This link no longer works",
+    text: "An onboarding link works once and for a few minutes. Start the onboarding again from your account: it goes on where you were."
+  }
+}
+
+const oauthWords: Readonly<Record<AuthorizationOutcome | "signed_out", Words>> = {
+  connected: { status: 200, title: "The account is connected", text: "You can close this page." },
+  denied: { status: 200, title: "Nothing was connected", text: "The access was declined at the payment provider." },
+  expired: {
+    status: 403,
+    title: "This can't be finished here",
+    text: "The request is too old, was used already, or was begun in another browser. Nothing was connected. Begin again from your account."
+  },
+  taken: {
+    status: 409,
+    title: "The account can't be connected",
+    text: "It is linked to another organization, or another account is connected here. Disconnect that one first."
+  },
+  refused: {
+    status: 403,
+    title: "The account was not connected",
+    text: "The access that was granted is not the one that was asked for, or you may not connect accounts any more. Nothing was connected."
+  },
+  failed: {
+    status: 502,
+    title: "The account was not connected",
+    text: "The payment provider did not answer as expected. Nothing was connected. Begin again from your account."
+  },
+  signed_out: {
+    status: 401,
+    title: "You are signed out",
+    text: "Nothing was connected. Sign in again, and begin again from your account."
+  }
+}
+
+const wordsOf = (visit: Visit): Words =>
+  visit.of === "onboarding" ? onboardingWords[visit.ended] : oauthWords[visit.ended]
+
+const style =
+  ":root{color-scheme:light dark}body{font:1.1rem/1.5 system-ui,sans-serif;max-width:34rem;margin:15vh auto;padding:0 1rem;color:#1a1a1a;background:#fff}.mode{display:inline-block;margin:0;padding:.1rem .6rem;border-radius:1rem;font-size:.875rem;font-weight:600;color:#3d2c00;background:#ffd666}@media (prefers-color-scheme:dark){body{color:#ececec;background:#16181d}}"
+
+const policy = `default-src 'none'; style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+
+const headers = {
+  "cache-control": "no-store",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff"
+} as const
+
+const page = (environment: Environment | null, { status, text, title }: Words) =>
+  HttpServerResponse.raw(
+    `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>${escaped(title)}</title>
+<link rel="icon" href="${icon}">
+<style>${style}</style>
+</head>
+<body>
+<main>
+${environment === "sandbox" ? '<p class="mode">Test mode</p>\n' : ""}<h1>${escaped(title)}</h1>
+<p>${escaped(text)}</p>
+</main>
+</body>
+</html>
+`,
+    { status, headers: { ...headers, "content-type": "text/html; charset=utf-8", "content-security-policy": policy } }
+  )
+
+/** Where the console shows an environment's account. */
+const accountPage = (consoleUrl: string, environment: Environment): string => `${consoleUrl}/${environment}/account`
+
+/**
+ * Where a browser goes on after a visit to the provider: to the console's page of the account, which says how it ended by
+ * a word in its address, or to a small page where there is no console or no known environment.
+ *
+ * @param consoleUrl the URL of the console; null if none is served
+ */
+export const afterVisit = (
+  consoleUrl: string | null,
+  environment: Environment | null,
+  visit: Visit
+): HttpServerResponse.HttpServerResponse =>
+  consoleUrl === null || environment === null || visit.ended === "signed_out"
+    ? page(environment, wordsOf(visit))
+    : HttpServerResponse.empty({
+        status: 303,
+        headers: { ...headers, location: `${accountPage(consoleUrl, environment)}?${visit.of}=${visit.ended}` }
+      })

@@ -1,0 +1,171 @@
+import { timingSafeEqual } from "node:crypto"
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Effect, Option } from "effect"
+import type { Environment } from "../../events/Environment.ts"
+import type { OrganizationId } from "../../kit/Ids.ts"
+import type { Tenant } from "../../kit/Tenant.ts"
+import type { AccountStatus } from "../account/AccountStatus.ts"
+
+/** An account that is being created for a tenant, or was. */
+export interface Onboarding {
+  /** Part of the idempotency key of its creation. */
+  readonly generation: number
+  /** Null until the provider has answered. */
+  readonly accountId: string | null
+  readonly begunAt: Date
+  /** Whether the provider may have forgotten the key: then an account that it created is looked for. */
+  readonly outlivesKey: boolean
+}
+
+/** What depends on a connected account, as counts. */
+export interface Dependents {
+  readonly endpointCount: number
+  readonly checkoutPageCount: number
+  /** At most `mostDeliveriesCounted`. */
+  readonly pendingDeliveryCount: number
+}
+
+/** How long the provider certainly keeps idempotency keys: 24 hours, less some room. */
+const keyLifetime = "23 hours"
+
+/** Pending deliveries are counted up to this number. */
+export const mostDeliveriesCounted = 1000
+
+/** How long an authorization may take, in minutes. */
+export const authorizationMinutes = 10
+
+/** The SQL of connecting accounts; nothing outside the slice imports this. */
+export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
+  const ofTenant = ({ environment, organizationId }: Tenant) =>
+    sql`organization_id = ${organizationId} AND environment = ${environment}`
+
+  const columns = sql`
+    generation, account_id AS "accountId", begun_at AS "begunAt",
+    begun_at < now() - ${keyLifetime}::interval AS "outlivesKey"`
+
+  return {
+    /** The status that was last reported of the tenant's account; none if it was never readable. */
+    reportedStatus: (
+      tenant: Tenant,
+      accountId: string
+    ): Effect.Effect<Option.Option<AccountStatus>, SqlError.SqlError> =>
+      Effect.map(
+        sql<{ status: AccountStatus | null }>`
+          SELECT reported_status AS status FROM payments.provider_accounts
+          WHERE ${ofTenant(tenant)} AND account_id = ${accountId}`,
+        ([row]) => Option.fromNullable(row?.status)
+      ),
+
+    /** The account that is disconnected here, while the platform's access has not yet ended at the provider. */
+    accessToEnd: (tenant: Tenant): Effect.Effect<Option.Option<string>, SqlError.SqlError> =>
+      Effect.map(
+        sql<{ accountId: string }>`
+          SELECT account_id AS "accountId" FROM payments.provider_accounts
+          WHERE ${ofTenant(tenant)} AND status = 'disconnected' AND ends_at_provider`,
+        ([row]) => Option.map(Option.fromNullable(row), ({ accountId }) => accountId)
+      ),
+
+    dependents: (tenant: Tenant): Effect.Effect<Dependents, SqlError.SqlError> =>
+      Effect.flatMap(
+        sql<Dependents>`
+          SELECT
+            (SELECT count(*)::int FROM payments.endpoints
+              WHERE ${ofTenant(tenant)} AND active AND deleted_at IS NULL) AS "endpointCount",
+            (SELECT count(*)::int FROM payments.checkout_pages
+              WHERE ${ofTenant(tenant)} AND active AND deleted_at IS NULL) AS "checkoutPageCount",
+            (SELECT count(*)::int FROM (
+              SELECT 1 FROM payments.delivery_queue WHERE ${ofTenant(tenant)} LIMIT ${mostDeliveriesCounted}
+            ) AS pending) AS "pendingDeliveryCount"`,
+        ([row]) =>
+          row === undefined ? Effect.dieMessage("A SELECT without FROM answers one row") : Effect.succeed(row)
+      ),
+
+    onboarding: (tenant: Tenant): Effect.Effect<Option.Option<Onboarding>, SqlError.SqlError> =>
+      Effect.map(
+        sql<Onboarding>`
+          SELECT ${columns} FROM payments.account_onboardings WHERE ${ofTenant(tenant)}`,
+        ([row]) => Option.fromNullable(row)
+      ),
+
+    /**
+     * Begins the creation of an account, or continues one whose answer is missing. Nothing if another request has changed
+     * meanwhile what was seen: its account is to be used.
+     *
+     * @param seen the account that can't be used any more; null if there was none
+     */
+    begin: (tenant: Tenant, seen: string | null): Effect.Effect<Option.Option<Onboarding>, SqlError.SqlError> =>
+      Effect.map(
+        sql<Onboarding>`
+          INSERT INTO payments.account_onboardings AS o (organization_id, environment)
+          VALUES (${tenant.organizationId}, ${tenant.environment})
+          ON CONFLICT (organization_id, environment) DO UPDATE SET
+            generation = CASE WHEN o.account_id IS NULL THEN o.generation ELSE o.generation + 1 END,
+            begun_at = CASE WHEN o.account_id IS NULL THEN o.begun_at ELSE now() END,
+            account_id = NULL
+          WHERE o.account_id IS NOT DISTINCT FROM ${seen}::text
+          RETURNING ${columns}`,
+        ([row]) => Option.fromNullable(row)
+      ),
+
+    /** Remembers the account that was created; false if its creation was given up meanwhile. */
+    remember: (
+      tenant: Tenant,
+      { generation }: Onboarding,
+      accountId: string
+    ): Effect.Effect<boolean, SqlError.SqlError> =>
+      Effect.map(
+        sql`
+          UPDATE payments.account_onboardings SET account_id = ${accountId}
+          WHERE ${ofTenant(tenant)} AND generation = ${generation}
+            AND (account_id IS NULL OR account_id = ${accountId})
+          RETURNING 1`,
+        (rows) => rows.length > 0
+      ),
+
+    /** Gives up a creation that the provider refused: the next one is a new one there, too. */
+    giveUp: (tenant: Tenant, { generation }: Onboarding): Effect.Effect<void, SqlError.SqlError> =>
+      Effect.asVoid(sql`
+        UPDATE payments.account_onboardings SET generation = generation + 1, begun_at = now()
+        WHERE ${ofTenant(tenant)} AND generation = ${generation} AND account_id IS NULL`),
+
+    /** Begins an authorization in a session, in place of an earlier one. Returns when it ends. */
+    authorize: (tenant: Tenant, sessionId: string, stateHash: Buffer): Effect.Effect<Date, SqlError.SqlError> =>
+      Effect.flatMap(
+        sql<{ expiresAt: Date }>`
+          INSERT INTO payments.account_authorizations AS a (organization_id, environment, session_id, state_hash)
+          VALUES (${tenant.organizationId}, ${tenant.environment}, ${sessionId}, ${stateHash})
+          ON CONFLICT (organization_id, environment, session_id) DO UPDATE SET
+            state_hash = excluded.state_hash, created_at = now()
+          RETURNING a.created_at + ${authorizationMinutes} * interval '1 minute' AS "expiresAt"`,
+        ([row]) =>
+          row === undefined ? Effect.dieMessage("INSERT … RETURNING answered no row") : Effect.succeed(row.expiresAt)
+      ),
+
+    /** Uses up the session's authorization with this state; returns the environment that it was begun for. */
+    takeAuthorization: Effect.fnUntraced(function* (
+      organizationId: OrganizationId,
+      sessionId: string,
+      stateHash: Buffer
+    ): Effect.fn.Return<Option.Option<Environment>, SqlError.SqlError> {
+      const open = yield* sql<{ environment: Environment; stateHash: Buffer }>`
+        SELECT environment, state_hash AS "stateHash" FROM payments.account_authorizations
+        WHERE organization_id = ${organizationId} AND environment IN ('sandbox', 'production')
+          AND session_id = ${sessionId} AND created_at > now() - ${authorizationMinutes} * interval '1 minute'`
+      const found = open.find((one) => timingSafeEqual(one.stateHash, stateHash))
+      if (found === undefined) {
+        return Option.none()
+      }
+      const taken = yield* sql`
+        DELETE FROM payments.account_authorizations
+        WHERE organization_id = ${organizationId} AND environment = ${found.environment}
+          AND session_id = ${sessionId} AND state_hash = ${stateHash}
+        RETURNING 1`
+      return taken.length === 0 ? Option.none() : Option.some(found.environment)
+    }),
+
+    /** Removes authorizations that were not finished in time. */
+    clean: sql`
+      DELETE FROM payments.account_authorizations
+      WHERE created_at < now() - ${authorizationMinutes} * interval '1 minute'`.pipe(Effect.asVoid)
+  }
+})

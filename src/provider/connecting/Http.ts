@@ -1,0 +1,104 @@
+import { HttpApiBuilder, HttpApp, HttpServerResponse } from "@effect/platform"
+import { Effect, Redacted } from "effect"
+import { refusal } from "../../bounds/Refusals.ts"
+import { ValidationFailed } from "../../errors/Errors.ts"
+import type { Environment } from "../../events/Environment.ts"
+import { requireWorkspace } from "../../identity/Access.ts"
+import { CurrentSession } from "../../identity/Authentication.ts"
+import { currentMember } from "../../identity/members/CurrentMember.ts"
+import { BaseApi } from "../../kit/BaseApi.ts"
+import { AccountConnection, type Connection } from "./AccountConnection.ts"
+import { AccountConnectionApi, type AccountConnectionRecord } from "./Api.ts"
+import type { OnboardingUrl } from "./Port.ts"
+
+/** The signed-in person in the selected workspace. */
+const memberInWorkspace = Effect.zipLeft(currentMember, Effect.flatMap(CurrentSession, requireWorkspace))
+
+/** The person in the workspace that the request means: another tab may have selected another one meanwhile. */
+const memberIn = (environment: Environment) =>
+  Effect.filterOrFail(
+    memberInWorkspace,
+    (member) => member.environment === environment,
+    () => new ValidationFailed(refusal(new Map([["environment", "must be the selected workspace's environment"]])))
+  )
+
+const statusOf = ({ account, status }: Connection): (typeof AccountConnectionRecord.Type)["status"] => {
+  if (account === null) return "not_connected"
+  if (account.status === "disconnected") return "disconnected"
+  return status?.details_submitted === true ? "connected" : "onboarding"
+}
+
+const dateOf = (seconds: number | null | undefined): Date | null =>
+  seconds === null || seconds === undefined ? null : new Date(seconds * 1000)
+
+const shown = (environment: Environment, connection: Connection): typeof AccountConnectionRecord.Type => {
+  const { account, canUseExisting, current, dependents, status } = connection
+  const requirements = status?.requirements
+  return {
+    environment,
+    status: statusOf(connection),
+    accountId: account?.accountId ?? null,
+    chargesEnabled: status?.charges_enabled ?? false,
+    payoutsEnabled: status?.payouts_enabled ?? false,
+    detailsSubmitted: status?.details_submitted ?? false,
+    requirements: {
+      currentlyDueCount: requirements?.currently_due_count ?? 0,
+      pastDueCount: requirements?.past_due_count ?? 0,
+      pendingVerificationCount: requirements?.pending_verification_count ?? 0,
+      disabledReason: requirements?.disabled_reason ?? null,
+      currentDeadline: dateOf(requirements?.current_deadline)
+    },
+    current,
+    linkedBy: account?.linkedBy ?? null,
+    linkedAt: account?.linkedAt ?? null,
+    disconnectedAt: account?.disconnectedAt ?? null,
+    canUseExisting,
+    disconnecting: {
+      endsProviderAccess: dependents !== null && account?.linkedBy === "oauth",
+      endpointCount: dependents?.endpointCount ?? 0,
+      checkoutPageCount: dependents?.checkoutPageCount ?? 0,
+      pendingDeliveryCount: dependents?.pendingDeliveryCount ?? 0
+    }
+  }
+}
+
+/** No cache keeps the answer. */
+const unstored = HttpApp.appendPreResponseHandler((_request, response) =>
+  Effect.succeed(HttpServerResponse.setHeader(response, "cache-control", "no-store"))
+)
+
+/** The URL leaves its wrapping only here, in the answer to the person who asked for it. */
+const revealed = ({ expiresAt, url }: OnboardingUrl) => Effect.as(unstored, { url: Redacted.value(url), expiresAt })
+
+/** Serves `AccountConnectionApi`. */
+export const accountConnectionHttp = HttpApiBuilder.group(
+  BaseApi.add(AccountConnectionApi),
+  "accountConnection",
+  (handlers) =>
+    Effect.map(AccountConnection, (connection) =>
+      handlers
+        .handle("get", () =>
+          Effect.flatMap(memberInWorkspace, (member) =>
+            Effect.map(connection.show(member), (found) => shown(member.environment, found))
+          )
+        )
+        .handle("startOnboarding", ({ payload }) =>
+          memberIn(payload.environment).pipe(
+            Effect.flatMap((member) => connection.startOnboarding(member, member.author)),
+            Effect.flatMap(revealed)
+          )
+        )
+        .handle("startOauth", ({ payload }) =>
+          Effect.gen(function* () {
+            const member = yield* memberIn(payload.environment)
+            const { id } = yield* CurrentSession
+            return yield* revealed(yield* connection.startAuthorization(member, member.author, id))
+          })
+        )
+        .handle("disconnect", ({ urlParams }) =>
+          Effect.flatMap(memberInWorkspace, (member) =>
+            connection.disconnect(member, urlParams.accountId, member.author)
+          )
+        )
+    )
+)

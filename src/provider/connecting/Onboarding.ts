@@ -1,0 +1,157 @@
+import { SqlClient } from "@effect/sql"
+import { Effect, Option } from "effect"
+import {
+  AccountAlreadyConnected,
+  AccountOnboardingUnavailable,
+  IdempotencyRequestInProgress,
+  ProviderUnavailable,
+  type ServiceUnavailable
+} from "../../errors/Errors.ts"
+import { makeAudit } from "../../kit/Audit.ts"
+import type { Author, Tenant } from "../../kit/Tenant.ts"
+import { orUnavailable, transaction } from "../../storage/Database.ts"
+import { Accounts } from "../Accounts.ts"
+import { Provider } from "../Provider.ts"
+import { isRefusal, type ProviderFailure } from "../ProviderErrors.ts"
+import { providerIdempotencyKey } from "../ProviderIdempotencyKey.ts"
+import { makeAdmittance } from "./Admittance.ts"
+import { makeConnectingRepo, type Onboarding } from "./ConnectingRepo.ts"
+import { connectingPaths } from "./Paths.ts"
+
+/**
+ * Creating an account for an organization, and onboarding it. However often and however many at once ask for it, and
+ * whenever a process dies, a tenant has at most one created account at a time: what was begun is stored before the
+ * provider is asked, its number is part of the idempotency key there, and the answer is stored before it is used.
+ */
+
+const connectingAtOnce = () =>
+  new IdempotencyRequestInProgress({
+    message: "Another request is connecting an account for this organization; try again shortly."
+  })
+
+/**
+ * The calls of onboarding.
+ *
+ * @param endPending completes a disconnection at the provider, before another account takes its place
+ */
+export const makeOnboarding = Effect.fnUntraced(function* (
+  publicUrl: string,
+  endPending: (tenant: Tenant) => Effect.Effect<void, ProviderFailure | ServiceUnavailable>
+) {
+  const sql = yield* SqlClient.SqlClient
+  const provider = yield* Provider
+  const accounts = yield* Accounts
+  const audit = yield* makeAudit
+  const admittance = yield* makeAdmittance
+  const repo = yield* makeConnectingRepo
+
+  /** Creates the account at the provider, or finds the one that an earlier try created. */
+  const create = Effect.fnUntraced(function* (tenant: Tenant, begun: Onboarding) {
+    const { environment } = tenant
+    const idempotencyKey = providerIdempotencyKey({
+      tenant,
+      // There is none yet
+      account: { environment, accountId: "" },
+      operation: "accounts.create",
+      effectKey: String(begun.generation)
+    })
+    const account = { environment, marker: idempotencyKey }
+    const find = provider.findCreatedAccount(account, begun.begunAt)
+    const earlier = begun.outlivesKey ? yield* find : Option.none()
+    if (Option.isSome(earlier)) {
+      return earlier.value
+    }
+    return yield* provider.createAccount(account, { idempotencyKey }).pipe(
+      // A version with other parameters asked first
+      Effect.catchTag("IdempotencyKeyReused", () =>
+        Effect.flatMap(
+          find,
+          Option.match({
+            onSome: Effect.succeed,
+            onNone: () => Effect.zipRight(repo.giveUp(tenant, begun), connectingAtOnce())
+          })
+        )
+      ),
+      // The provider keeps a refusal under its key, even when its cause is mended
+      Effect.tapError((failure) =>
+        failure._tag !== "SqlError" && isRefusal(failure) ? repo.giveUp(tenant, begun) : Effect.void
+      )
+    )
+  })
+
+  const createFor = Effect.fnUntraced(function* (tenant: Tenant, seen: string | null, author: Author) {
+    const begun = yield* transaction(sql)(
+      Effect.zipRight(admittance.requireManager(tenant, author), repo.begin(tenant, seen))
+    )
+    if (Option.isNone(begun)) {
+      return yield* connectingAtOnce()
+    }
+    const accountId = yield* Effect.catchTag(
+      create(tenant, begun.value),
+      "AccountAccessRevoked",
+      ({ cause }) => new ProviderUnavailable({ cause })
+    )
+    return (yield* repo.remember(tenant, begun.value, accountId)) ? accountId : yield* connectingAtOnce()
+  })
+
+  /** Links an account that the organization had before; false if it can't be used any more. */
+  const relink = (tenant: Tenant, accountId: string, author: Author) =>
+    accounts.link(tenant, accountId, author, "onboarding").pipe(
+      Effect.as(true),
+      Effect.catchTags({
+        AccountAccessRevoked: () => Effect.succeed(false),
+        AccountTaken: ({ message, reason }) =>
+          reason === "another_organization" ? Effect.succeed(false) : new AccountAlreadyConnected({ message })
+      })
+    )
+
+  /** Ensures that an account is connected: the present one, the one before, or a new one. */
+  const ensureConnected = Effect.fnUntraced(function* (tenant: Tenant, author: Author) {
+    const known = Option.getOrUndefined(yield* accounts.show(tenant))
+    if (known?.status === "connected") {
+      return known.linkedBy === "oauth" ? yield* new AccountOnboardingUnavailable() : known.accountId
+    }
+    const created = Option.getOrUndefined(yield* repo.onboarding(tenant))?.accountId ?? null
+    // An account whose owner had granted access takes the owner's consent again
+    const former = known === undefined || known.linkedBy === "oauth" ? null : known.accountId
+    for (const accountId of new Set([former, created])) {
+      if (accountId !== null && (yield* relink(tenant, accountId, author))) {
+        return accountId
+      }
+    }
+    const accountId = yield* createFor(tenant, created, author)
+    // At once, not when its owner has finished: its notifications must have an owner from the first on, and the provider
+    // refuses charges until it has enabled them
+    yield* accounts.link(tenant, accountId, author, "onboarding").pipe(
+      Effect.catchTags({
+        AccountTaken: ({ message }) => new AccountAlreadyConnected({ message }),
+        AccountAccessRevoked: ({ cause }) => new ProviderUnavailable({ cause })
+      })
+    )
+    return accountId
+  })
+
+  const pagesOf = ({ environment }: Tenant) => ({
+    returnUrl: `${publicUrl}${connectingPaths.returned}?environment=${environment}`,
+    refreshUrl: `${publicUrl}${connectingPaths.refresh}?environment=${environment}`
+  })
+
+  const start = Effect.fn("AccountConnection.startOnboarding")(function* (tenant: Tenant, author: Author) {
+    yield* admittance.requireManagerNow(tenant, author)
+    yield* admittance.takeTurn(tenant)
+    yield* endPending(tenant)
+    const accountId = yield* ensureConnected(tenant, author)
+    const link = yield* accounts.use(tenant, (account) => provider.createOnboardingUrl(account, pagesOf(tenant)))
+    yield* audit({
+      organizationId: tenant.organizationId,
+      environment: tenant.environment,
+      author,
+      action: "account.onboarding_started",
+      targetType: "account",
+      targetId: accountId
+    })
+    return link
+  }, orUnavailable)
+
+  return { start }
+})

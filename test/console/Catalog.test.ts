@@ -1,0 +1,331 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Page } from "playwright-core"
+import { browserNote, hasBrowser } from "../harness/Browser.ts"
+import { TestService } from "../harness/TestService.ts"
+import { png } from "../images/Pictures.ts"
+import { makeCatalog, makeOffer, provider } from "./CatalogData.ts"
+import {
+  appearances,
+  expectAccessible,
+  expectNoSidewaysScroll,
+  memberVisit,
+  onConsole,
+  open,
+  settled
+} from "./ConsoleBed.ts"
+
+/** Much happens in one test, in a browser, on a machine that may be crowded. */
+const limit = 240_000
+
+const dialogOf = (page: Page) => page.getByRole("dialog")
+
+const closed = (page: Page) => dialogOf(page).waitFor({ state: "detached" })
+
+const file = (name: string, mimeType: string, bytes: Uint8Array) => ({ name, mimeType, buffer: Buffer.from(bytes) })
+
+onConsole()(`the catalog of the console${browserNote}`, (it) => {
+  it.scoped.skipIf(!hasBrowser)(
+    "a developer creates a product with an image and a price, adds another price, and takes the product off sale",
+    () =>
+      Effect.gen(function* () {
+        const { complaints, page } = yield* memberVisit({ role: "developer" })
+        yield* Effect.promise(async () => {
+          await open(page, "/sandbox/products/new")
+          const images = page.locator("input[type=file]")
+          await images.setInputFiles(file("notes.txt", "text/plain", new Uint8Array([1])))
+          await page.getByText("notes.txt is not a JPEG, PNG or WebP image.").waitFor()
+          // What it claims to be is believed by the page, and not by the service
+          await images.setInputFiles(file("broken.png", "image/png", new Uint8Array([1, 2, 3])))
+          await page.getByText(/req_[0-9a-f]/).waitFor()
+          await images.setInputFiles(file("cup.png", "image/png", png({ width: 40 })))
+          const shown = page.getByAltText("Image 1")
+          await shown.waitFor()
+          await expect
+            .poll(() => shown.evaluate((image) => Number(Reflect.get(image, "naturalWidth"))), { timeout: 30_000 })
+            .toBe(40)
+
+          await page.getByLabel("Currency", { exact: true }).selectOption("brl")
+          await page.getByRole("button", { name: "Create product" }).click()
+          await page.getByText("Write an amount.").waitFor()
+          await page.getByLabel("Price", { exact: true }).fill("45")
+          await page.getByText("= R$45.00").waitFor()
+          await page.getByRole("button", { name: "Create product" }).click()
+          // The name is missing, which the service says
+          await expect
+            .poll(() => page.getByLabel("Name", { exact: true }).getAttribute("aria-invalid"), { timeout: 30_000 })
+            .toBe("true")
+          await page.getByLabel("Name", { exact: true }).fill("Coffee beans")
+          await expectAccessible(page)
+          await page.getByRole("button", { name: "Create product" }).click()
+          await page.getByRole("heading", { level: 1, name: "Coffee beans" }).waitFor()
+          await settled(page)
+          await page.getByRole("cell", { name: "R$45.00", exact: true }).waitFor()
+          await page.getByAltText("Image 1 of Coffee beans").waitFor()
+
+          await page.getByRole("button", { name: "Add a price" }).first().click()
+          const dialog = dialogOf(page)
+          await dialog.getByLabel("Again and again, as a subscription").check()
+          await dialog.getByLabel("Every", { exact: true }).fill("3")
+          await dialog.getByLabel("Free days at first").fill("7")
+          await dialog.getByLabel("In tiers").check()
+          await dialog.getByLabel("For each unit").first().fill("40")
+          await dialog.getByLabel("For each unit").last().fill("35,5")
+          await dialog.getByLabel("Lookup key").fill("beans")
+          await expectAccessible(page)
+          await dialog.getByRole("button", { name: "Add price" }).click()
+          await closed(page)
+          await page.getByText("From R$40.00 each, in tiers, every 3 months", { exact: true }).waitFor()
+          await page.getByText("11 and more").waitFor()
+          await page.getByText("R$35.50 each").waitFor()
+          await page.getByText("7 days free first").waitFor()
+
+          await page.getByRole("button", { name: "Edit" }).click()
+          await dialog.getByLabel("Name", { exact: true }).fill("Coffee beans, 1 kg")
+          await dialog.getByRole("button", { name: "Save" }).click()
+          await closed(page)
+          await page.getByRole("heading", { level: 1, name: "Coffee beans, 1 kg" }).waitFor()
+
+          await page.getByRole("button", { name: /^Take off sale/ }).click()
+          await page.getByText("Off sale", { exact: true }).waitFor()
+          await page.getByRole("link", { name: "Products" }).first().click()
+          await settled(page)
+          await page.getByLabel("Show").selectOption("inactive")
+          await page.getByRole("link", { name: "Coffee beans, 1 kg" }).waitFor()
+        })
+        expect(complaints).toEqual([])
+      }),
+    limit
+  )
+
+  it.scoped.skipIf(!hasBrowser)(
+    "a price is renamed, gets a lookup key that another has only if it takes it, and becomes the default",
+    () =>
+      Effect.gen(function* () {
+        const { get, post } = yield* provider
+        const { price, product } = yield* makeOffer("Tea", { currency: "jpy", unit_amount: 900, lookup_key: "tea" })
+        yield* post("/prices", { product, currency: "jpy", unit_amount: 800 })
+        const { complaints, page } = yield* memberVisit({ role: "admin" })
+        yield* Effect.promise(async () => {
+          await open(page, `/sandbox/products/${product}`)
+          await page.getByRole("button", { name: "Rename ¥800" }).click()
+          const dialog = dialogOf(page)
+          await dialog.getByLabel("Nickname").fill("Cheaper")
+          await dialog.getByLabel("Lookup key").fill("tea")
+          await dialog.getByRole("button", { name: "Save" }).click()
+          await expect
+            .poll(() => dialog.getByLabel("Lookup key").getAttribute("aria-invalid"), { timeout: 30_000 })
+            .toBe("true")
+          await dialog.getByLabel("Take the key from the price that has it").check()
+          await dialog.getByRole("button", { name: "Save" }).click()
+          await closed(page)
+          await page.getByText("Cheaper", { exact: true }).waitFor()
+          await page.getByRole("button", { name: "Make default: ¥800" }).click()
+          await page.getByText("Default", { exact: true }).waitFor()
+          await page.getByRole("button", { name: "Deactivate ¥900" }).click()
+          await page.getByText("Inactive", { exact: true }).waitFor()
+          // The default price stays on sale until another takes its place
+          expect(await page.getByRole("button", { name: "Deactivate ¥800" }).count()).toBe(0)
+        })
+        expect(yield* get(`/prices/${price}`)).toMatchObject({ active: false, lookup_key: null })
+        expect(complaints).toEqual([])
+      }),
+    limit
+  )
+
+  it.scoped.skipIf(!hasBrowser)(
+    "a promotion code is created, its double is refused at the code, and it is deactivated",
+    () =>
+      Effect.gen(function* () {
+        yield* makeOffer("Filter papers", { currency: "brl", unit_amount: 900 })
+        const { complaints, page } = yield* memberVisit({ role: "developer" })
+        const create = async (code: string) => {
+          await page.getByRole("button", { name: "New promotion code" }).first().click()
+          const dialog = dialogOf(page)
+          await dialog.getByLabel("Code", { exact: true }).fill(code)
+          await dialog.getByLabel("Percent off").fill("12,5")
+          await dialog.getByLabel("Some months").check()
+          await dialog.getByLabel("Limit").fill("100")
+          await dialog.getByLabel("Filter papers").first().check()
+          await expectAccessible(page)
+          await dialog.getByRole("button", { name: "Create code" }).click()
+        }
+        yield* Effect.promise(async () => {
+          await open(page, "/sandbox/promotion-codes")
+          await create("AUTUMN")
+          await closed(page)
+          await page.getByText("12.5% off").waitFor()
+          await page.getByText("the payments of 3 months").waitFor()
+          await page.getByRole("cell", { name: "0 of 100" }).waitFor()
+
+          await create("autumn")
+          const code = dialogOf(page).getByLabel("Code", { exact: true })
+          await expect.poll(() => code.getAttribute("aria-invalid"), { timeout: 30_000 }).toBe("true")
+          await dialogOf(page)
+            .getByText(/taken already/)
+            .first()
+            .waitFor()
+          await dialogOf(page)
+            .getByText(/req_[0-9a-f]/)
+            .waitFor()
+          await dialogOf(page).getByRole("button", { name: "Cancel" }).click()
+          await closed(page)
+
+          await page.getByRole("button", { name: "Deactivate AUTUMN" }).click()
+          await page.getByRole("button", { name: "Activate AUTUMN" }).waitFor()
+          await page.getByLabel("Show").selectOption("active")
+          await page.getByText("No active codes").waitFor()
+        })
+        expect(complaints).toEqual([])
+      }),
+    limit
+  )
+
+  it.scoped.skipIf(!hasBrowser)(
+    "a payment link is created, paid at on the provider's page, and closed",
+    () =>
+      Effect.gen(function* () {
+        yield* makeOffer("Gift card", { currency: "brl", unit_amount: 5000 })
+        const { complaints, context, page } = yield* memberVisit({ role: "owner" })
+        yield* Effect.promise(async () => {
+          await open(page, "/sandbox/payment-links")
+          await page.getByRole("button", { name: "New payment link" }).first().click()
+          const dialog = dialogOf(page)
+          await dialog.getByRole("button", { name: "Create link" }).click()
+          await dialog.getByText("Choose what is sold.").waitFor()
+          await dialog.getByLabel("Price", { exact: true }).selectOption({ label: "Gift card · R$50.00" })
+          await dialog.getByLabel("The payer chooses how many").check()
+          await dialog.getByLabel("Limit").fill("1")
+          await dialog.getByLabel("Message after payment").fill("Thank you, see you soon!")
+          await expectAccessible(page)
+          await dialog.getByRole("button", { name: "Create link" }).click()
+          const payer = context.waitForEvent("page")
+          await dialog.getByRole("link", { name: "Open the payment link" }).click()
+          const shop = await payer
+          await shop.getByLabel("Quantity").fill("2")
+          await shop
+            .getByRole("button", { name: /^Pay\b/ })
+            .first()
+            .click()
+          await shop.getByText("Thank you, see you soon!").waitFor()
+          await shop.close()
+          await dialog.getByRole("button", { name: "Done" }).click()
+          await closed(page)
+
+          await open(page, "/sandbox/payment-links")
+          await page.getByRole("cell", { name: "1 of 1" }).waitFor()
+          await page.getByRole("cell", { name: /Gift card/ }).waitFor()
+        })
+        expect(complaints).toEqual([])
+      }),
+    limit
+  )
+
+  it.scoped.skipIf(!hasBrowser)(
+    "a checkout page is created with questions of its own, opened, closed and deleted",
+    () =>
+      Effect.gen(function* () {
+        const { baseUrl } = yield* TestService
+        const offer = yield* makeOffer("Roasting course", { currency: "kwd", unit_amount: 15_500 })
+        const { complaints, context, page } = yield* memberVisit({ role: "developer" })
+        yield* Effect.promise(async () => {
+          await open(page, "/sandbox/payment-links?tab=pages")
+          await page.getByRole("button", { name: "New checkout page" }).first().click()
+          const dialog = dialogOf(page)
+          await dialog.getByLabel("Title").fill("Learn to roast")
+          await dialog.locator("input[type=file]").setInputFiles(file("roast.png", "image/png", png({ shade: 40 })))
+          await dialog.getByLabel("What the image shows").fill("A roaster")
+          // A price that is named by its id
+          await dialog.getByLabel("Price", { exact: true }).selectOption({ label: "Another price, by its id" })
+          await dialog.getByLabel("Id of the price").fill(offer.price)
+          await dialog.locator(".field-hint", { hasText: "Roasting course · KWD" }).waitFor()
+          await dialog.getByRole("button", { name: "Ask a question of your own" }).click()
+          await dialog.getByLabel("What the payer is asked", { exact: true }).fill("Which day?")
+          await dialog.getByLabel("Answer", { exact: true }).selectOption("dropdown")
+          await dialog.getByLabel("To choose from, one a line").fill("Monday\nTuesday")
+          await expectAccessible(page)
+          await dialog.getByRole("button", { name: "Create page" }).click()
+          const opened = context.waitForEvent("page")
+          await dialog.getByRole("link", { name: "Open the checkout page" }).click()
+          const shop = await opened
+          await shop.getByRole("heading", { name: "Learn to roast" }).waitFor()
+          const address = shop.url()
+          expect(address.startsWith(`${baseUrl}/pay/`)).toBe(true)
+          await dialog.getByRole("button", { name: "Done" }).click()
+          await closed(page)
+
+          await page.getByText("KWD 15.500").waitFor()
+          await page.getByRole("button", { name: "Close Learn to roast" }).click()
+          await page.getByRole("button", { name: "Open Learn to roast" }).waitFor()
+          expect((await shop.goto(address))?.status()).toBe(404)
+          await page.getByRole("button", { name: "Delete Learn to roast" }).click()
+          await dialog.getByRole("button", { name: "Delete page" }).click()
+          await closed(page)
+          await page.getByText("No checkout pages yet").waitFor()
+          expect((await shop.goto(address))?.status()).toBe(410)
+        })
+        expect(complaints).toEqual([])
+      }),
+    limit
+  )
+
+  it.scoped.skipIf(!hasBrowser)(
+    "a viewer sees the catalog, and no button that would change it",
+    () =>
+      Effect.gen(function* () {
+        const { product } = yield* makeCatalog
+        const { complaints, page } = yield* memberVisit({ role: "viewer" })
+        const changes = /new|create|add|edit|rename|default|sale|activate|close|delete|refund|end session/i
+        yield* Effect.promise(async () => {
+          for (const path of [
+            "/sandbox/products",
+            `/sandbox/products/${product}`,
+            "/sandbox/promotion-codes",
+            "/sandbox/payment-links",
+            "/sandbox/payment-links?tab=pages"
+          ]) {
+            await open(page, path)
+            await page.getByRole("table").first().waitFor()
+            const named = await page
+              .getByRole("main")
+              .locator("button, a.button")
+              .evaluateAll((all) => all.map((one) => one.getAttribute("aria-label") ?? one.textContent ?? ""))
+            expect([path, named.filter((name) => !/^copy/i.test(name) && changes.test(name))]).toEqual([path, []])
+          }
+          await open(page, "/sandbox/products/new")
+          await page.getByText("Your role does not create products.").waitFor()
+        })
+        expect(complaints).toEqual([])
+      }),
+    limit
+  )
+
+  for (const { browser, name } of appearances) {
+    it.scoped.skipIf(!hasBrowser)(
+      `each page is accessible and does not scroll sideways: ${name}`,
+      () =>
+        Effect.gen(function* () {
+          const { product } = yield* makeOffer(`Sold at ${name}`, { currency: "brl", unit_amount: 100 })
+          const { complaints, page } = yield* memberVisit({ role: "owner", browser })
+          yield* Effect.promise(async () => {
+            for (const path of [
+              "/sandbox/products",
+              "/sandbox/products/new",
+              `/sandbox/products/${product}`,
+              "/sandbox/promotion-codes",
+              "/sandbox/payment-links",
+              "/sandbox/payment-links?tab=pages",
+              // Where there is nothing yet
+              "/production/products"
+            ]) {
+              await open(page, path)
+              await expectAccessible(page)
+              await expectNoSidewaysScroll(page)
+            }
+          })
+          expect(complaints).toEqual([])
+        }),
+      limit
+    )
+  }
+})

@@ -1,0 +1,243 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Page } from "playwright-core"
+import { verifyWebhook } from "../../src/webhooks/index.ts"
+import { browserNote, hasBrowser } from "../harness/Browser.ts"
+import { makeConsumer } from "../harness/Consumer.ts"
+import { expectAccessible, memberVisit, onConsole, open, settled } from "./ConsoleBed.ts"
+import { makeDestination, patientDelivery, sendTest } from "./EventPagesData.ts"
+
+/** Much happens in one test, in a browser, on a machine that may be crowded. */
+const limit = 240_000
+
+/** Answers the dialog that asks whether to go on. */
+const confirm = async (page: Page, label: string) => {
+  const dialog = page.getByRole("dialog")
+  await dialog.getByRole("button", { name: label, exact: true }).click()
+  await dialog.waitFor({ state: "detached" })
+}
+
+/** The text of a block of code. */
+const codeIn = (page: Page, label: string) => page.locator(".code").filter({ hasText: label }).locator("pre")
+
+onConsole(patientDelivery)(`the destinations of the console${browserNote}`, (it) => {
+  it.scoped.skipIf(!hasBrowser)(
+    "a developer creates one, sees its secret once and a test event arrive, breaks the receiver, mends it and re-sends",
+    () =>
+      Effect.gen(function* () {
+        const consumer = yield* makeConsumer
+        const { complaints, page } = yield* memberVisit({ role: "developer" })
+        const secret = yield* Effect.promise(async () => {
+          await open(page, "/sandbox/destinations/new")
+          await page.getByLabel("URL", { exact: true }).fill(consumer.url)
+          await page.getByLabel("Name (optional)").fill("Shop")
+          await page.getByLabel("payment.succeeded").check()
+          await page.getByRole("button", { name: "Create destination" }).click()
+          await page.getByText("it is shown only this once").waitFor()
+          await expectAccessible(page)
+          const shown = (await page.locator(".secret code").first().textContent()) ?? ""
+          // The receiver's code has the organization filled in, and the secret only in the environment
+          const code = codeIn(page, "A receiver in Node")
+          expect(await code.textContent()).toMatch(/organizationId: "[0-9a-f-]{36}"/)
+          await page.getByRole("tab", { name: "Python" }).click()
+          expect(await codeIn(page, "A receiver in Python").textContent()).not.toContain(shown)
+          expect(await codeIn(page, "The receiver's environment").textContent()).toContain(shown)
+          await page.getByRole("link", { name: "Go on: send a test event" }).click()
+          await settled(page)
+          expect(await page.content()).not.toContain(shown)
+          return shown
+        })
+        yield* Effect.promise(async () => {
+          await page.getByRole("button", { name: "Send a test event" }).click()
+          await page.getByText("It arrived: the receiver answered 2xx.").waitFor()
+        })
+        const [first] = consumer.received
+        const event = verifyWebhook({
+          body: first?.body ?? "",
+          header: String(first?.headers["service-signature"]),
+          secret
+        })
+        expect(event).toMatchObject({ type: "payment.succeeded", test: true })
+
+        consumer.answer(400)
+        yield* Effect.promise(async () => {
+          await page.getByRole("button", { name: "Send another" }).click()
+          await page.getByText("It did not arrive.").waitFor()
+          await page.getByRole("link", { name: "Open this delivery" }).click()
+          await settled(page)
+          await page.getByText("HTTP 400").first().waitFor()
+          await page.getByText("11 of 12 attempts left").waitFor()
+          await expectAccessible(page)
+        })
+        consumer.answer(204)
+        yield* Effect.promise(async () => {
+          await page.getByRole("button", { name: "Re-send" }).click()
+          await confirm(page, "Re-send")
+          await page.locator(".timeline-end").getByText("Delivered").waitFor()
+          expect(await page.locator(".timeline").textContent()).toContain("re-sent by hand")
+          expect(await page.getByRole("button", { name: "Re-send" }).count()).toBe(0)
+        })
+        expect(consumer.received).toHaveLength(3)
+        expect(complaints).toEqual([])
+      }),
+    limit
+  )
+
+  it.scoped.skipIf(!hasBrowser)(
+    "what is wrong is said at its field, by the page while it is typed and by the service afterwards",
+    () =>
+      Effect.gen(function* () {
+        const { complaints, page } = yield* memberVisit({ role: "admin" })
+        yield* Effect.promise(async () => {
+          await open(page, "/sandbox/destinations/new")
+          await page.getByRole("button", { name: "Create destination" }).click()
+          await page.getByText("Write the receiver’s URL").waitFor()
+          await page.getByText("Choose at least one event type").waitFor()
+
+          await page.getByLabel("URL", { exact: true }).fill("https://shop.example/hook?token=1")
+          await page.getByText("Leave the query out").waitFor()
+          await page.getByRole("button", { name: "All payments" }).click()
+          expect(await page.getByLabel("payment.refunded").isChecked()).toBe(true)
+          await page.getByLabel("Products (optional)").fill("coffee")
+          await page.getByText("is not a product's id").waitFor()
+          await page.getByLabel("Products (optional)").fill("prod_1")
+          await page.getByText("3 chosen types would never be sent").waitFor()
+          await page.getByLabel("Least amount (optional)").fill("10")
+          await page.getByLabel("Greatest amount (optional)").fill("5")
+          await page.getByText("must not be greater").waitFor()
+          await page.getByLabel("Greatest amount (optional)").fill("")
+          await page.getByRole("button", { name: "Add a pair" }).click()
+          await page.getByLabel("Key 1").fill("a b")
+          await page.getByText("without spaces").waitFor()
+          await page.getByRole("button", { name: "Remove pair 1" }).click()
+          await expectAccessible(page)
+
+          // Nobody knows this name: only the service can tell
+          await page.getByLabel("URL", { exact: true }).fill("https://nowhere.invalid/hook")
+          await page.getByRole("button", { name: "Create destination" }).click()
+          await page
+            .getByText(/could not be resolved/)
+            .first()
+            .waitFor()
+          expect(await page.getByLabel("URL", { exact: true }).getAttribute("aria-invalid")).toBe("true")
+          await page.getByText(/req_/).first().waitFor()
+        })
+        expect(complaints).toEqual([])
+      }),
+    limit
+  )
+
+  it.scoped.skipIf(!hasBrowser)(
+    "one is paused, activated, renamed, gets a new secret, is recovered and replayed, and is deleted",
+    () =>
+      Effect.gen(function* () {
+        const consumer = yield* makeConsumer
+        consumer.answer(400)
+        const id = yield* makeDestination("Shop", consumer.url, ["payment.succeeded", "payment.refunded"])
+        yield* sendTest(id, "payment.succeeded")
+        const { complaints, page } = yield* memberVisit({ role: "owner" })
+        yield* Effect.promise(async () => {
+          await open(page, `/sandbox/destinations/${id}`)
+          await page.getByRole("button", { name: "Pause" }).click()
+          await confirm(page, "Pause")
+          await page.getByText("A paused destination gets no test events").waitFor()
+          await page.getByRole("button", { name: "Activate" }).click()
+          await confirm(page, "Activate")
+          await page.getByRole("button", { name: "Send a test event" }).waitFor()
+
+          await page.getByRole("link", { name: "Skipped while paused" }).click()
+          await page.getByText("Nothing was skipped").waitFor()
+
+          await page.getByRole("link", { name: "Send again" }).click()
+          await page.getByRole("button", { name: "Recover" }).click()
+          // Synthetic tests are not recovered
+          await page.getByText("Nothing had failed").waitFor()
+          await page.getByRole("button", { name: "Replay" }).click()
+          await page
+            .getByText(/^\d+ queued, \d+ left out/)
+            .first()
+            .waitFor()
+          await expectAccessible(page)
+
+          await page.getByRole("link", { name: "Settings" }).click()
+          await page.getByLabel("Name", { exact: true }).fill("New shop")
+          await page.getByLabel("payment.refunded").uncheck()
+          await page.getByLabel("Currencies (optional)").fill("brl")
+          await page.getByRole("button", { name: "Save changes" }).click()
+          await page.getByRole("heading", { level: 1, name: "New shop" }).waitFor()
+          await expectAccessible(page)
+
+          await page.getByRole("button", { name: "Rotate the secret" }).click()
+          const dialog = page.getByRole("dialog")
+          await dialog.getByText("two signatures").waitFor()
+          await dialog.getByLabel("Type ROTATE to confirm").fill("rotate")
+          await dialog.getByRole("button", { name: "Rotate" }).click()
+          await dialog.getByText("Type ROTATE, as it is written here.").waitFor()
+          await dialog.getByLabel("Type ROTATE to confirm").fill("ROTATE")
+          await dialog.getByRole("button", { name: "Rotate" }).click()
+          await page.getByRole("heading", { name: "The new signing secret" }).waitFor()
+          const secret = (await dialog.locator(".secret code").first().textContent()) ?? ""
+          expect(secret).toMatch(/^whsec_/)
+          await expectAccessible(page)
+          await dialog.getByRole("button", { name: "I have stored it" }).click()
+          await dialog.waitFor({ state: "detached" })
+          expect(await page.content()).not.toContain(secret)
+
+          await page.getByRole("link", { name: "Activity" }).click()
+          await page.getByText("Also signs new events until").waitFor()
+          await page.getByText("in BRL").waitFor()
+
+          await page.getByRole("link", { name: "Settings" }).click()
+          await page.getByRole("button", { name: "Delete this destination" }).click()
+          await confirm(page, "Delete for good")
+          await page.getByRole("heading", { level: 1, name: "Destinations" }).waitFor()
+          await settled(page)
+          await page.getByText("New shop", { exact: true }).waitFor({ state: "detached" })
+          // Its history stays
+          await open(page, `/sandbox/deliveries?destination=${id}`)
+          await page
+            .getByRole("cell", { name: /Deleted destination/ })
+            .first()
+            .waitFor()
+        })
+        expect(complaints).toEqual([])
+      }),
+    limit
+  )
+
+  it.scoped.skipIf(!hasBrowser)(
+    "a viewer sees destinations and deliveries, and no button that would change something",
+    () =>
+      Effect.gen(function* () {
+        const consumer = yield* makeConsumer
+        consumer.answer(400)
+        const id = yield* makeDestination("For viewers", consumer.url, ["payment.succeeded"])
+        const failed = yield* sendTest(id, "payment.succeeded")
+        const { complaints, page } = yield* memberVisit({ role: "viewer" })
+        const changes =
+          /create|new destination|pause|activate|send a test|send another|recover|^replay$|rotate|delete|re-send|save/i
+        yield* Effect.promise(async () => {
+          const own = `/sandbox/destinations/${id}`
+          for (const path of [
+            "/sandbox/destinations",
+            own,
+            `${own}?tab=again`,
+            `${own}?tab=settings`,
+            `/sandbox/deliveries/${failed}`
+          ]) {
+            await open(page, path)
+            const main = page.getByRole("main")
+            const named = await main
+              .locator("button, a.button")
+              .evaluateAll((all) => all.map((one) => one.getAttribute("aria-label") ?? one.textContent ?? ""))
+            expect([path, named.filter((name) => changes.test(name))]).toEqual([path, []])
+          }
+          await page.getByText("HTTP 400").first().waitFor()
+          await open(page, "/sandbox/destinations/new")
+          await page.getByText("Your role may look at destinations").waitFor()
+        })
+        expect(complaints).toEqual([])
+      }),
+    limit
+  )
+})

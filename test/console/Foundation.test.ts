@@ -1,0 +1,343 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Page } from "playwright-core"
+import { browserNote, hasBrowser } from "../harness/Browser.ts"
+import { TestMailbox } from "../harness/Mailbox.ts"
+import { newEmail } from "../harness/SignIn.ts"
+import { TestService } from "../harness/TestService.ts"
+import {
+  appearances,
+  expectAccessible,
+  expectNoSidewaysScroll,
+  mailedLink,
+  memberVisit,
+  onConsole,
+  open,
+  settled,
+  visit
+} from "./ConsoleBed.ts"
+
+onConsole()(`the console in a browser${browserNote}`, (it) => {
+  const inBrowser = it.scoped.skipIf(!hasBrowser)
+
+  inBrowser("signs a newcomer in by the mailed link, who comes to the page that was asked for, as an owner", () =>
+    Effect.gen(function* () {
+      const email = newEmail()
+      const { complaints, context, page } = yield* visit()
+      yield* Effect.promise(async () => {
+        await page.goto("/console/sandbox/people")
+        await page.getByRole("heading", { name: "Sign in" }).waitFor()
+        await expectAccessible(page)
+        await page.getByRole("textbox", { name: "E-mail address" }).fill("nobody")
+        await page.getByRole("button", { name: "Send me a link" }).click()
+        await page.getByText("Must be an e-mail address").waitFor()
+        expect(await page.evaluate("document.activeElement.name")).toBe("email")
+        await page.getByRole("textbox", { name: "E-mail address" }).fill(email)
+        await page.keyboard.press("Enter")
+        await page.getByRole("heading", { name: "Look into your mailbox" }).waitFor()
+      })
+      const link = yield* mailedLink(email)
+      yield* Effect.promise(async () => {
+        // Mail programs open links in a tab of their own
+        const other = await context.newPage()
+        await other.goto(link)
+        await other.getByText(`Sign in in this browser as ${email}`).waitFor()
+        await expectAccessible(other)
+        await other.getByRole("button", { name: "Sign in" }).click()
+        await other.getByRole("heading", { name: "Create your organization" }).waitFor()
+        await expectAccessible(other)
+        await other.getByRole("textbox", { name: "Name" }).fill("Corner bakery")
+        await other.getByRole("button", { name: "Create the organization" }).click()
+        await other.getByRole("heading", { name: "People", exact: true }).waitFor()
+        expect(new URL(other.url()).pathname).toBe("/console/sandbox/people")
+        // The tab that waited notices by itself
+        await page.bringToFront()
+        await page.getByText("Corner bakery").first().waitFor()
+        await other.goto(link)
+        await other
+          .getByText(/not valid|was used/)
+          .first()
+          .waitFor()
+      })
+      expect(complaints).toEqual([])
+    })
+  )
+
+  inBrowser("takes an invited person in", () =>
+    Effect.gen(function* () {
+      const owner = yield* memberVisit({ role: "owner" })
+      const email = newEmail()
+      yield* Effect.promise(async () => {
+        await open(owner.page, "/sandbox/people")
+        await owner.page.getByRole("button", { name: "Invite a person" }).first().click()
+        await expectAccessible(owner.page)
+        await owner.page.getByRole("textbox", { name: "E-mail address" }).fill(email)
+        await owner.page.getByRole("radio", { name: "Viewer" }).check()
+        await owner.page.getByRole("button", { name: "Send the invitation" }).click()
+        await owner.page.getByRole("row", { name: new RegExp(email) }).waitFor()
+      })
+      const link = yield* mailedLink(email)
+      const invited = yield* visit()
+      yield* Effect.promise(async () => {
+        await invited.page.goto(link)
+        await invited.page.getByText("You are invited to the organization").waitFor()
+        await expectAccessible(invited.page)
+        await invited.page.getByRole("button", { name: "Accept the invitation" }).click()
+        await invited.page.getByRole("navigation", { name: "Pages" }).waitFor()
+        expect(new URL(invited.page.url()).pathname).toBe("/console/sandbox")
+      })
+      expect([...owner.complaints, ...invited.complaints]).toEqual([])
+    })
+  )
+
+  inBrowser("shows each role what it may do, and no more", () =>
+    Effect.gen(function* () {
+      const navigation = (names: ReadonlyArray<string>, links: ReadonlyArray<string>) =>
+        names.map((name) => [name, links.includes(name)] as const)
+      const seen = (role: "owner" | "developer" | "viewer") =>
+        Effect.gen(function* () {
+          const { page } = yield* memberVisit({ role })
+          return yield* Effect.promise(async () => {
+            await open(page, "/sandbox/people")
+            const links = await linksOf(page)
+            const invites = await page.getByRole("button", { name: "Invite a person" }).count()
+            await open(page, "/sandbox/keys")
+            const creates = await page.getByRole("button", { name: "Create a key" }).count()
+            const workspaces = await page
+              .getByRole("navigation", { name: "Workspace" })
+              .getByRole("link")
+              .allInnerTexts()
+            await open(page, "/sandbox/audit-log")
+            const reads = await page.getByRole("combobox", { name: "Action" }).count()
+            return {
+              pages: navigation(["API keys", "Audit log", "Destinations"], links),
+              invites: invites > 0,
+              creates: creates > 0,
+              reads: reads > 0,
+              workspaces
+            }
+          })
+        })
+      expect(yield* seen("owner")).toEqual({
+        pages: [
+          ["API keys", true],
+          ["Audit log", true],
+          ["Destinations", true]
+        ],
+        invites: true,
+        creates: true,
+        reads: true,
+        workspaces: ["Sandbox", "Production"]
+      })
+      expect(yield* seen("developer")).toEqual({
+        pages: [
+          ["API keys", true],
+          ["Audit log", false],
+          ["Destinations", true]
+        ],
+        invites: false,
+        creates: true,
+        reads: false,
+        workspaces: ["Sandbox"]
+      })
+      expect(yield* seen("viewer")).toEqual({
+        pages: [
+          ["API keys", true],
+          ["Audit log", false],
+          ["Destinations", true]
+        ],
+        invites: false,
+        creates: false,
+        reads: false,
+        workspaces: ["Sandbox"]
+      })
+    })
+  )
+
+  inBrowser("refuses a workspace that the person may not enter, and an address that leads nowhere", () =>
+    Effect.gen(function* () {
+      const { page } = yield* memberVisit({ role: "developer" })
+      yield* Effect.promise(async () => {
+        await open(page, "/production/keys")
+        await page.getByText("You have no access to the production workspace").waitFor()
+        await expectAccessible(page)
+        await page.getByRole("link", { name: "Go to sandbox" }).click()
+        await page.waitForURL("**/console/sandbox")
+        await open(page, "/sandbox/nowhere")
+        await page.getByRole("heading", { name: "Page not found" }).waitFor()
+        await expectAccessible(page)
+      })
+    })
+  )
+
+  inBrowser("keeps the workspaces of two tabs apart", () =>
+    Effect.gen(function* () {
+      const { organization, request } = yield* TestService
+      const { context, page } = yield* memberVisit({ role: "owner" })
+      const created = yield* Effect.promise(async () => {
+        const production = await context.newPage()
+        await open(page, "/sandbox/keys")
+        await open(production, "/production/keys")
+        expect(await page.title()).toContain("Sandbox")
+        expect(await production.title()).not.toContain("Sandbox")
+        expect(await page.getByText("Test data. No real money moves here.").count()).toBe(1)
+        expect(await production.getByText("Test data. No real money moves here.").count()).toBe(0)
+        // The session's selected workspace is production now; this tab still works in the sandbox
+        await page.bringToFront()
+        await page.getByRole("button", { name: "Create a key" }).first().click()
+        await page.getByRole("textbox", { name: "Name" }).fill("From the sandbox's tab")
+        await page.getByRole("checkbox", { name: /Read the catalog/ }).check()
+        await page.getByRole("button", { name: "Create the key" }).click()
+        const key = (await page.locator(".secret code").innerText()).trim()
+        await page.getByRole("button", { name: "I have stored it" }).click()
+        await page.getByRole("row", { name: /From the sandbox's tab/ }).waitFor()
+        await open(production, "/production/keys")
+        expect(await production.getByRole("row", { name: /From the sandbox's tab/ }).count()).toBe(0)
+        return key
+      })
+      expect(created).toMatch(/^pk_test_/)
+      const used = yield* request("GET", `/v2/organizations/${organization.id}/provider/products`, { key: created })
+      expect(used.status, used.text).toBe(200)
+      const refused = yield* request("GET", `/v2/organizations/${organization.id}/integrations/endpoints`, {
+        key: created
+      })
+      expect(refused.status).toBe(403)
+    })
+  )
+
+  inBrowser("returns, after a session has ended, to the page with its filters", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const mailbox = yield* TestMailbox
+      const { complaints, context, email, page } = yield* memberVisit({ role: "owner" })
+      const where = "/console/sandbox/audit-log?action=api_key.created"
+      yield* Effect.promise(() => open(page, "/sandbox/audit-log?action=api_key.created"))
+      yield* sql`DELETE FROM payments.sessions s USING payments.people p WHERE p.id = s.person_id AND p.email = ${email}`
+      const before = mailbox.mails.filter(({ to }) => to.includes(email)).length
+      yield* Effect.promise(async () => {
+        await page.getByRole("link", { name: "People" }).click()
+        await page.getByText("Your session has ended").waitFor()
+        expect(new URL(page.url()).searchParams.get("to")).toBe("/sandbox/people")
+        await page.goto(where)
+        await page.getByRole("heading", { name: "Sign in" }).waitFor()
+        await page.getByRole("textbox", { name: "E-mail address" }).fill(email)
+        await page.getByRole("button", { name: "Send me a link" }).click()
+        await page.getByRole("heading", { name: "Look into your mailbox" }).waitFor()
+      })
+      const link = yield* mailedLink(email, before + 1)
+      yield* Effect.promise(async () => {
+        const other = await context.newPage()
+        await other.goto(link)
+        await other.getByRole("button", { name: "Sign in" }).click()
+        await other.getByRole("heading", { name: "Audit log" }).waitFor()
+        const { pathname, search } = new URL(other.url())
+        expect(`${pathname}${search}`).toBe(where)
+        expect(await other.getByRole("combobox", { name: "Action" }).inputValue()).toBe("api_key.created")
+      })
+      expect(complaints).toEqual([])
+    })
+  )
+
+  inBrowser("is used with the keyboard alone: skip link, navigation, dialogs and the account menu", () =>
+    Effect.gen(function* () {
+      const { page } = yield* memberVisit({ role: "owner" })
+      yield* Effect.promise(async () => {
+        const focused = () => page.evaluate("document.activeElement.textContent.trim()")
+        await open(page, "/sandbox/people")
+        await page.keyboard.press("Tab")
+        expect(await focused()).toBe("Skip to the content")
+        await page.keyboard.press("Enter")
+        expect(await page.evaluate("document.activeElement.id")).toBe("main")
+        // A navigation moves the focus to the new page's heading
+        await page.getByRole("link", { name: "API keys" }).focus()
+        await page.keyboard.press("Enter")
+        await page.getByRole("heading", { name: "API keys" }).waitFor()
+        await page.locator("h1:focus").waitFor()
+        // A dialog holds the focus, closes with Escape, and gives the focus back
+        await page.getByRole("button", { name: "Create a key" }).first().focus()
+        await page.keyboard.press("Enter")
+        await page.getByRole("dialog").waitFor()
+        for (let steps = 0; steps < 40; steps++) {
+          await page.keyboard.press("Tab")
+          expect(
+            await page.evaluate(
+              "document.activeElement === document.body || document.activeElement.closest('dialog') !== null"
+            )
+          ).toBe(true)
+        }
+        await page.keyboard.press("Escape")
+        await page.getByRole("dialog").waitFor({ state: "detached" })
+        expect(await focused()).toBe("Create a key")
+        const menu = page.locator(".side .account-button")
+        await menu.focus()
+        await page.keyboard.press("Enter")
+        await page.getByRole("link", { name: "Your sessions" }).waitFor()
+        await page.keyboard.press("Escape")
+        expect(await menu.getAttribute("aria-expanded")).toBe("false")
+        expect(await page.evaluate("document.activeElement.className")).toBe("account-button")
+      })
+    })
+  )
+
+  inBrowser("keeps the chosen appearance, and signs out in every tab", () =>
+    Effect.gen(function* () {
+      const { context, page } = yield* memberVisit({ role: "viewer", browser: { colorScheme: "light" } })
+      yield* Effect.promise(async () => {
+        const background = () => page.evaluate("getComputedStyle(document.body).backgroundColor")
+        await open(page, "/sandbox/people")
+        const light = await background()
+        await page.locator(".side .account-button").click()
+        await page.getByRole("button", { name: "Dark" }).click()
+        const dark = await background()
+        expect(dark).not.toBe(light)
+        await page.reload()
+        await settled(page)
+        expect(await background()).toBe(dark)
+        const other = await context.newPage()
+        await open(other, "/sandbox/sessions")
+        await page.bringToFront()
+        await page.locator(".side .account-button").click()
+        await page.getByRole("button", { name: "Sign out" }).click()
+        await page.getByRole("heading", { name: "Sign in" }).waitFor()
+        await other.bringToFront()
+        await other.getByRole("heading", { name: "Sign in" }).waitFor()
+      })
+    })
+  )
+
+  for (const { browser, name } of appearances) {
+    inBrowser(`has no finding of axe and nothing beyond its edge: ${name}`, () =>
+      Effect.gen(function* () {
+        const { complaints, page } = yield* memberVisit({ role: "owner", browser })
+        yield* Effect.promise(async () => {
+          for (const path of ["start", "keys", "people", "audit-log", "account", "sessions"]) {
+            await open(page, `/sandbox/${path}`)
+            await expectAccessible(page)
+            await expectNoSidewaysScroll(page)
+          }
+          await open(page, "/production/account")
+          await expectAccessible(page)
+          await open(page, "/sandbox/keys")
+          await page.getByRole("button", { name: "Create a key" }).first().click()
+          await expectAccessible(page)
+          await page.keyboard.press("Escape")
+          if (name === "375px") {
+            await page.getByRole("button", { name: "Open the navigation" }).click()
+            await expectAccessible(page)
+            await page.getByRole("dialog").getByRole("link", { name: "People" }).click()
+            await page.getByRole("heading", { name: "People", exact: true }).waitFor()
+            expect(await page.getByRole("dialog").count()).toBe(0)
+          } else {
+            await page.locator(".side .account-button").click()
+            await expectAccessible(page)
+          }
+        })
+        expect(complaints).toEqual([])
+      })
+    )
+  }
+})
+
+/** The names of the pages that the navigation leads to. */
+const linksOf = (page: Page): Promise<ReadonlyArray<string>> =>
+  page.getByRole("navigation", { name: "Pages" }).getByRole("link").allInnerTexts()

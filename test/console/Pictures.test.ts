@@ -1,0 +1,126 @@
+import { mkdirSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { Effect } from "effect"
+import type { Page } from "playwright-core"
+import { hasBrowser } from "../harness/Browser.ts"
+import { makeConsumer } from "../harness/Consumer.ts"
+import { eventuallyTrue } from "../harness/Eventually.ts"
+import { TestService } from "../harness/TestService.ts"
+import { pay } from "../http/Payments.ts"
+import { appearances, memberVisit, onConsole, open, settled, visit } from "./ConsoleBed.ts"
+
+/**
+ * Pictures of every page, to look at: `npm run console:pictures` writes them to `console-pictures/`, which Git ignores.
+ * Nothing is compared, so an ordinary run skips this.
+ */
+
+const wanted = process.env["CONSOLE_PICTURES"] !== undefined && hasBrowser
+
+const folder = fileURLToPath(new URL("../../console-pictures/", import.meta.url))
+
+/** Something to see: a catalog, payments, a destination that works and one that does not. */
+const seeded = Effect.gen(function* () {
+  const service = yield* TestService
+  const { organization, request } = service
+  const works = yield* makeConsumer
+  const tenant = { organizationId: organization.id, key: organization.testKey }
+  const post = (path: string, body: unknown) =>
+    request("POST", `/v2/organizations/${organization.id}${path}`, {
+      key: organization.testKey,
+      headers: { "idempotency-key": crypto.randomUUID() },
+      body
+    }).pipe(Effect.map((answer) => answer.json))
+  const events = ["payment.succeeded", "checkout.completed"]
+  const endpoint = yield* post("/integrations/endpoints", { name: "Shop", url: works.url, events })
+  yield* post("/integrations/endpoints", { name: "Accounting", url: "http://localhost:1/hook", events })
+  for (const [name, amount] of [
+    ["Coffee beans, 1 kg", 4500],
+    ["Filter papers", 900]
+  ] as const) {
+    const product = yield* post("/provider/products", { name, description: "Roasted on Tuesdays" })
+    const price = yield* post("/provider/prices", { product: product["id"], currency: "brl", unit_amount: amount })
+    yield* pay(service, { ...tenant, priceId: String(price["id"]) })
+  }
+  yield* eventuallyTrue("the shop's events", () => works.received.length >= 4)
+  const first = (path: string) =>
+    Effect.map(
+      request("GET", `/v2/organizations/${organization.id}${path}`, { key: organization.testKey }),
+      ({ json }): string => {
+        const [item] = Array.isArray(json["data"]) ? json["data"] : []
+        return String(Object(item)["id"])
+      }
+    )
+  return {
+    endpoint: String(endpoint["id"]),
+    delivery: yield* first("/integrations/deliveries?limit=1"),
+    event: yield* first("/integrations/events?limit=1"),
+    product: yield* first("/provider/products?limit=1"),
+    payment: yield* first("/provider/payment-intents?limit=1")
+  }
+})
+
+onConsole()("pictures of the console", (it) => {
+  it.scoped.skipIf(!wanted)(
+    "are made of every page",
+    () =>
+      Effect.gen(function* () {
+        const ids = yield* seeded
+        mkdirSync(folder, { recursive: true })
+        const pages: ReadonlyArray<readonly [name: string, path: string]> = [
+          ["overview", "/sandbox"],
+          ["start", "/sandbox/start"],
+          ["payments", "/sandbox/payments"],
+          ["payment", `/sandbox/payments/${ids.payment}`],
+          ["products", "/sandbox/products"],
+          ["product-new", "/sandbox/products/new"],
+          ["product", `/sandbox/products/${ids.product}`],
+          ["promotion-codes", "/sandbox/promotion-codes"],
+          ["payment-links", "/sandbox/payment-links"],
+          ["destinations", "/sandbox/destinations"],
+          ["destination-new", "/sandbox/destinations/new"],
+          ["destination", `/sandbox/destinations/${ids.endpoint}`],
+          ["deliveries", "/sandbox/deliveries"],
+          ["delivery", `/sandbox/deliveries/${ids.delivery}`],
+          ["events", "/sandbox/events"],
+          ["event", `/sandbox/events/${ids.event}`],
+          ["keys", "/sandbox/keys"],
+          ["people", "/sandbox/people"],
+          ["audit-log", "/sandbox/audit-log"],
+          ["account", "/sandbox/account"],
+          ["account-production", "/production/account"],
+          ["sessions", "/sandbox/sessions"],
+          ["not-found", "/sandbox/nowhere"]
+        ]
+        const only = process.env["CONSOLE_PICTURES"] ?? ""
+        for (const { browser, name } of appearances) {
+          const picture = (page: Page, what: string) =>
+            page.screenshot({ path: `${folder}${what}-${name}.png`, fullPage: true })
+          const opened = yield* memberVisit({ role: "owner", browser })
+          const newcomer = yield* visit(browser)
+          yield* Effect.promise(async () => {
+            for (const [what, path] of pages) {
+              if (only.length > 1 && !only.split(",").includes(what)) continue
+              await open(opened.page, path)
+              await picture(opened.page, what)
+            }
+            if (only.length > 1 && !only.includes("dialogs")) return
+            await open(opened.page, "/sandbox/keys")
+            await opened.page.getByRole("button", { name: "Create a key" }).first().click()
+            await opened.page.screenshot({ path: `${folder}key-new-${name}.png` })
+            await opened.page.keyboard.press("Escape")
+            if (name === "375px") {
+              await opened.page.getByRole("button", { name: "Open the navigation" }).click()
+              await opened.page.screenshot({ path: `${folder}drawer-${name}.png` })
+            } else {
+              await opened.page.locator(".side .account-button").click()
+              await opened.page.screenshot({ path: `${folder}account-menu-${name}.png` })
+            }
+            await newcomer.page.goto("/console/sign-in")
+            await settled(newcomer.page)
+            await picture(newcomer.page, "sign-in")
+          })
+        }
+      }),
+    600_000
+  )
+})

@@ -1,0 +1,202 @@
+import { spawn, spawnSync } from "node:child_process"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, describe, expect, it } from "@effect/vitest"
+import { Redacted } from "effect"
+import { environmentFile, snippetsFor, verifiers } from "../../src/console/pages/destinations/snippets.ts"
+import { signatureHeaders } from "../../src/deliveries/sending/Signature.ts"
+import { signatureHeaderName } from "../../src/events/DeliveryHeaders.ts"
+
+const organizationId = "0199c0de-0000-7000-8000-000000000001"
+const secret = `whsec_${"A".repeat(43)}`
+const folder = mkdtempSync(join(tmpdir(), "connected-payments-snippets-"))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const example = (file: string): string => readFileSync(new URL(`../examples/webhooks/${file}`, import.meta.url), "utf8")
+
+const snippet = (id: string, livemode = false): string =>
+  snippetsFor({ organizationId, livemode }).find((one) => one.id === id)?.code ?? ""
+
+const header = (body: string, key = secret): string =>
+  signatureHeaders({
+    eventId: "svc_evt_1",
+    timestamp: Math.floor(Date.now() / 1000),
+    body,
+    secrets: [Redacted.make(key)]
+  })[signatureHeaderName]
+
+/** What each receiver must answer. */
+const cases = () => {
+  const event = {
+    id: "svc_evt_1",
+    type: "payment.succeeded",
+    version: 1,
+    livemode: false,
+    organization_id: organizationId
+  }
+  const of = (changes: object, status: number) => {
+    const body = JSON.stringify({ ...event, ...changes, data: {} })
+    return { body, header: header(body), status }
+  }
+  const genuine = of({}, 204)
+  return [
+    genuine,
+    of({ test: true }, 204),
+    of({ version: 2 }, 400),
+    of({ livemode: true }, 400),
+    of({ organization_id: "0199c0de-0000-7000-8000-000000000009" }, 400),
+    { ...genuine, body: `${genuine.body} `, status: 400 },
+    { ...genuine, header: header(genuine.body, "whsec_another"), status: 400 }
+  ]
+}
+
+interface Language {
+  readonly id: string
+  readonly name: string
+  readonly probe: readonly [string, string]
+  /** Writes a program around the snippet that answers the cases; returns how to run it. */
+  readonly program: () => readonly [string, ...ReadonlyArray<string>]
+}
+
+const written = (file: string, text: string): string => {
+  const path = join(folder, file)
+  writeFileSync(path, text)
+  return path
+}
+
+const languages: ReadonlyArray<Language> = [
+  {
+    id: "python",
+    name: "Python",
+    probe: ["python3", "--version"],
+    program: () => {
+      const loop = `
+import sys
+for line in sys.stdin:
+    case = json.loads(line)
+    print(receive(case["body"].encode(), case["header"]))
+`
+      return ["python3", "-B", written("receiver.py", `${snippet("python")}${loop}`)]
+    }
+  },
+  {
+    id: "go",
+    name: "Go",
+    probe: ["go", "version"],
+    program: () => {
+      const main = written(
+        "main.go",
+        `package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+func main() {
+	lines := json.NewDecoder(os.Stdin)
+	for lines.More() {
+		var given struct{ Body, Header string }
+		if err := lines.Decode(&given); err != nil {
+			panic(err)
+		}
+		fmt.Println(Receive([]byte(given.Body), given.Header))
+	}
+}
+`
+      )
+      return ["go", "run", main, written("receiver.go", snippet("go"))]
+    }
+  },
+  {
+    id: "ruby",
+    name: "Ruby",
+    probe: ["ruby", "--version"],
+    program: () => {
+      const loop = `
+$stdin.each_line do |line|
+  given = JSON.parse(line)
+  puts receive(given["body"], given["header"])
+end
+`
+      return ["ruby", written("receiver.rb", `${snippet("ruby")}${loop}`)]
+    }
+  },
+  {
+    id: "php",
+    name: "PHP",
+    probe: ["php", "--version"],
+    program: () => {
+      const loop = `
+while (($line = fgets(STDIN)) !== false) {
+    $given = json_decode($line, true);
+    echo receive($given['body'], $given['header']), "\\n";
+}
+`
+      return ["php", written("receiver.php", `${snippet("php")}${loop}`)]
+    }
+  }
+]
+
+const isInstalled = ({ probe: [command, argument] }: Language): boolean => spawnSync(command, [argument]).status === 0
+
+/** Runs a program to its end; the test's worker must stay responsive meanwhile. */
+const run = ([command, ...args]: ReturnType<Language["program"]>, input: string) =>
+  new Promise<{ readonly status: number | null; readonly stdout: string; readonly stderr: string }>(
+    (resolve, reject) => {
+      const child = spawn(command, args, { timeout: 240_000, env: { ...process.env, WEBHOOK_SECRET: secret } })
+      const output = { stdout: "", stderr: "" }
+      child.stdout.setEncoding("utf8").on("data", (text: string) => {
+        output.stdout += text
+      })
+      child.stderr.setEncoding("utf8").on("data", (text: string) => {
+        output.stderr += text
+      })
+      child.on("error", reject).on("close", (status) => resolve({ status, ...output }))
+      child.stdin.on("error", () => {}).end(input)
+    }
+  )
+
+describe("the receivers that a new destination shows", () => {
+  it("verify with the guide's own functions", () => {
+    expect(example("python/verify_webhook.py")).toBe(verifiers.python)
+    expect(example("ruby/verify_webhook.rb")).toBe(verifiers.ruby)
+    expect(example("php/verify_webhook.php")).toContain(verifiers.php)
+    expect(example("go/verify_webhook.go")).toContain(verifiers.go)
+    for (const [language, verifier] of Object.entries(verifiers)) expect(snippet(language)).toContain(verifier)
+  })
+
+  it("are, on Node, the guide's receiver with the facts filled in", () => {
+    const code = snippet("node", true)
+    expect(code).toContain(`organizationId: "${organizationId}"`)
+    expect(code).toContain("livemode: true,")
+    // All that is taken from the kit is what the guide's receiver takes
+    const kit = /import \{.*\} from "connected-payments-webhooks"/
+    expect(kit.exec(code)?.[0]).toBe(kit.exec(example("node/receiver.mjs"))?.[0])
+  })
+
+  it("have the secret in the environment alone", () => {
+    expect(environmentFile(secret)).toBe(`WEBHOOK_SECRET=${secret}\n`)
+    for (const { code } of snippetsFor({ organizationId, livemode: false })) {
+      expect(code).toContain("WEBHOOK_SECRET")
+      expect(code).not.toContain("whsec_")
+    }
+  })
+
+  for (const language of languages) {
+    const here = isInstalled(language)
+    it.skipIf(!here)(
+      `answer as they should in ${language.name}${here ? "" : " (skipped: not installed)"}`,
+      { timeout: 240_000 },
+      async () => {
+        const all = cases()
+        const lines = all.map(({ body, header }) => `${JSON.stringify({ body, header })}\n`)
+        const { status, stderr, stdout } = await run(language.program(), lines.join(""))
+        expect([stderr, status]).toEqual(["", 0])
+        expect(stdout.trim().split("\n").map(Number)).toEqual(all.map((one) => one.status))
+      }
+    )
+  }
+})

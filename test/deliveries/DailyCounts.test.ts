@@ -1,0 +1,509 @@
+import { randomBytes, randomUUID } from "node:crypto"
+import { SqlClient } from "@effect/sql"
+import { expect, layer } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { v7 } from "uuid"
+import { DailyCounts } from "../../src/deliveries/statistics/DailyCounts.ts"
+import { slotOf } from "../../src/deliveries/statistics/Slots.ts"
+import { countSoon, lookAgain } from "../../src/deliveries/statistics/Unsettled.ts"
+import type { Environment } from "../../src/events/Environment.ts"
+import { EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
+import { eventKey } from "../../src/publishing/EventKey.ts"
+import { databaseLayer } from "../../src/storage/Database.ts"
+import { createMigratedDatabase } from "../harness/TestDatabase.ts"
+import { backdatePartitions } from "../storage/AgedDays.ts"
+
+const minute = 60_000
+const hour = 60 * minute
+
+type State = "queued" | "delivered" | "failed"
+
+/** What a test stores, and the database's clock, which it can set forward. */
+class Bench extends Context.Tag("test/DailyCounts/Bench")<
+  Bench,
+  { readonly sql: SqlClient.SqlClient; readonly processes: readonly [DailyCounts["Type"], DailyCounts["Type"]] }
+>() {
+  static readonly layer = Layer.scoped(
+    Bench,
+    Effect.gen(function* () {
+      const { name, url } = yield* createMigratedDatabase
+      const own = { url, poolSize: 4 }
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const first = Context.get(yield* Layer.build(databaseLayer(own)), SqlClient.SqlClient)
+          for (const statement of backdatePartitions(100)) yield* first.unsafe(statement)
+          yield* first`CREATE SCHEMA clock`
+          yield* first`CREATE TABLE clock.ahead (millis float8)`
+          yield* first`INSERT INTO clock.ahead VALUES (0)`
+          yield* first.unsafe(`
+            CREATE FUNCTION clock.now() RETURNS timestamptz LANGUAGE sql STABLE AS $$
+              SELECT pg_catalog.now() + (SELECT millis FROM clock.ahead) * interval '1 millisecond'
+            $$`)
+          yield* first.unsafe(`ALTER DATABASE "${name}" SET search_path = clock, pg_catalog`)
+        })
+      )
+      const database = yield* Layer.build(databaseLayer(own))
+      const sql = Context.get(database, SqlClient.SqlClient)
+      const process = Effect.map(
+        Layer.build(Layer.fresh(DailyCounts.layer)).pipe(Effect.provide(database)),
+        Context.get(DailyCounts)
+      )
+      return { sql, processes: [yield* process, yield* process] as const }
+    })
+  ).pipe(Layer.orDie)
+}
+
+/** Sets the database's clock forward. */
+const forward = (millis: number) =>
+  Effect.flatMap(Bench, ({ sql }) => sql`UPDATE clock.ahead SET millis = millis + ${millis}`)
+
+/** The database's time, in Unix milliseconds. */
+const timeNow = Effect.flatMap(Bench, ({ sql }) =>
+  Effect.map(sql<{ now: Date }>`SELECT clock.now() AS now`, ([row]) => row?.now.getTime() ?? 0)
+)
+
+/** Nothing is stored, and nothing is counted. */
+const empty = Effect.flatMap(Bench, ({ sql }) =>
+  Effect.forEach(["deliveries", "events", "payment_counts", "delivery_counts", "unsettled_deliveries"], (table) =>
+    sql.unsafe(`DELETE FROM payments.${table}`)
+  )
+)
+
+/** The counts begin at a time, as if nothing had been stored before. */
+const beginAt = (millis: number) =>
+  Effect.flatMap(Bench, ({ sql }) => {
+    const time = new Date(slotOf(millis)).toISOString()
+    return sql`UPDATE payments.count_passes SET since = ${time}::timestamptz, until = ${time}::timestamptz`
+  })
+
+const count = Effect.flatMap(Bench, ({ processes }) => processes[0].count)
+
+interface Shop {
+  readonly organizationId: OrganizationId
+  readonly environment: Environment
+}
+
+/** A tenant with both workspaces, and no endpoints. */
+const makeShop = Effect.gen(function* () {
+  const { sql } = yield* Bench
+  const organizationId = OrganizationId.make(randomUUID())
+  yield* sql`INSERT INTO payments.organizations (id, name) VALUES (${organizationId}, 'Bakery')`
+  yield* sql`
+    INSERT INTO payments.workspaces (organization_id, environment)
+    VALUES (${organizationId}, 'sandbox'), (${organizationId}, 'production')`
+  return {
+    sandbox: { organizationId, environment: "sandbox" } satisfies Shop,
+    production: { organizationId, environment: "production" } satisfies Shop
+  }
+})
+
+const makeEndpoint = Effect.fnUntraced(function* ({ environment, organizationId }: Shop) {
+  const { sql } = yield* Bench
+  const id = EndpointId.make(v7())
+  yield* sql`
+    INSERT INTO payments.endpoints (organization_id, environment, id, name, url)
+    VALUES (${organizationId}, ${environment}, ${id}, 'Shop', 'https://shop.example/hook')`
+  return id
+})
+
+const deliver = Effect.fnUntraced(function* (
+  { environment, organizationId }: Shop,
+  endpointId: EndpointId,
+  options: {
+    readonly at: number
+    readonly state?: State
+    readonly count?: number
+    readonly test?: boolean
+    readonly ids?: ReadonlyArray<string>
+  }
+) {
+  const { sql } = yield* Bench
+  const { at, state = "delivered", test = false } = options
+  const ids = options.ids ?? Array.from({ length: options.count ?? 1 }, () => v7({ msecs: at }))
+  yield* sql`SELECT payments.add_day(payments.day_of(id)) FROM unnest(${ids.slice(0, 1)}::uuid[]) AS id`
+  yield* sql`
+    INSERT INTO payments.deliveries (organization_id, environment, id, endpoint_id, event_id, secret_ids, state, test,
+      attempts, finished_at)
+    SELECT ${organizationId}, ${environment}, id, ${endpointId}, 'e', ARRAY[id], ${state}, ${test}, '{}',
+      CASE WHEN ${state !== "queued"} THEN to_timestamp(${at / 1000}::float8) END
+    FROM unnest(${ids}::uuid[]) AS id`
+  return ids
+})
+
+const setState = (ids: ReadonlyArray<string>, state: State) =>
+  Effect.flatMap(
+    Bench,
+    ({ sql }) => sql`
+      UPDATE payments.deliveries SET state = ${state}, finished_at = CASE WHEN ${state !== "queued"} THEN pg_catalog.now() END
+      WHERE id = ANY (${ids}::uuid[])`
+  )
+
+const report = Effect.fnUntraced(function* (
+  { environment, organizationId }: Shop,
+  at: number,
+  type: string,
+  data: object,
+  id = `svc_evt_${randomBytes(32).toString("hex")}`
+) {
+  const { sql } = yield* Bench
+  const key = eventKey(id, new Date(at))
+  yield* sql`SELECT payments.add_day(payments.day_of(${key}::uuid))`
+  yield* sql`
+    INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload)
+    VALUES (${organizationId}, ${environment}, ${key}, ${id}, ${type},
+      ${JSON.stringify({ id, type, version: 1, source: { provider: "stripe", event_id: "evt_1" }, data })})`
+})
+
+const paid = (amount: number, currency = "brl") => ({ payment_id: "pi_1", amount_received: amount, currency })
+
+const read = (shop: Shop, days = 90) => Effect.flatMap(Bench, ({ processes }) => processes[0].read(shop, days))
+
+/** What is read, summed over days. */
+const sums = (shop: Shop) =>
+  Effect.map(read(shop), ({ deliveries, payments }) => ({
+    delivered: deliveries.reduce((sum, day) => sum + day.delivered, 0),
+    failed: deliveries.reduce((sum, day) => sum + day.failed, 0),
+    queued: deliveries.reduce((sum, day) => sum + day.queued, 0),
+    succeeded: payments.reduce((sum, day) => sum + day.succeeded.count, 0)
+  }))
+
+const dateOf = (millis: number) => new Date(millis).toISOString().slice(0, 10)
+
+/** How much of a shop is looked at again. */
+const unsettled = ({ organizationId }: Shop) =>
+  Effect.flatMap(Bench, ({ sql }) =>
+    Effect.map(
+      sql<{ count: number }>`
+        SELECT count(*)::int AS count FROM payments.unsettled_deliveries WHERE organization_id = ${organizationId}`,
+      ([row]) => row?.count
+    )
+  )
+
+layer(Bench.layer, { excludeTestServices: true, timeout: "60 seconds" })("the counts by day", (it) => {
+  it.effect("are those of what is stored, by tenant, environment, day, currency and endpoint", () =>
+    Effect.gen(function* () {
+      yield* empty
+      const now = yield* timeNow
+      const [mine, other] = [yield* makeShop, yield* makeShop]
+      const [first, second] = [yield* makeEndpoint(mine.sandbox), yield* makeEndpoint(mine.sandbox)]
+      const live = yield* makeEndpoint(mine.production)
+      yield* beginAt(now - 8 * hour)
+      // Long ago, so that it is settled; and just now
+      for (const at of [now - 7 * hour, now - 2 * hour, now - minute]) {
+        yield* deliver(mine.sandbox, first, { at, count: 3 })
+        yield* deliver(mine.sandbox, first, { at, state: "failed" })
+        yield* deliver(mine.sandbox, second, { at, state: "queued", count: 2 })
+        yield* deliver(mine.sandbox, first, { at, count: 5, test: true })
+        yield* deliver(mine.production, live, { at })
+        yield* report(mine.sandbox, at, "payment.succeeded", paid(1500))
+        yield* report(mine.sandbox, at, "payment.succeeded", paid(Number.MAX_SAFE_INTEGER, "idr"))
+        yield* report(mine.sandbox, at, "payment.succeeded", paid(Number.MAX_SAFE_INTEGER, "idr"))
+        yield* report(mine.sandbox, at, "payment.failed", {
+          payment_id: "pi_2",
+          amount: 700,
+          currency: "brl",
+          failure_code: null
+        })
+        yield* report(mine.production, at, "payment.succeeded", paid(99, "usd"))
+        // Not payments, or of a team's own catalog, or nothing that counts
+        yield* report(mine.sandbox, at, "payout.paid", { amount: 1, currency: "brl" })
+        yield* report(mine.sandbox, at, "payment.succeeded", { amount_received: "much", currency: "brl" })
+        yield* report(mine.sandbox, at, "payment.succeeded", { amount_received: 1, currency: "BRL'; --" })
+        yield* report(mine.sandbox, at, "payment.succeeded", paid(5), `svc_test_evt_${randomUUID()}`)
+      }
+      yield* count
+      const days = new Map<string, number>()
+      for (const at of [now - 7 * hour, now - 2 * hour, now - minute]) {
+        days.set(dateOf(at), (days.get(dateOf(at)) ?? 0) + 1)
+      }
+      const expected = [...days].map(([date, times]) => ({ date, times }))
+      const statistics = yield* read(mine.sandbox)
+      expect(statistics.deliveries).toEqual(
+        expected.map(({ date, times }) => ({ date, delivered: 3 * times, failed: times, queued: 2 * times }))
+      )
+      expect(statistics.endpoints).toEqual([
+        {
+          id: first,
+          days: expected.map(({ date, times }) => ({ date, delivered: 3 * times, failed: times, queued: 0 }))
+        },
+        { id: second, days: expected.map(({ date, times }) => ({ date, delivered: 0, failed: 0, queued: 2 * times })) }
+      ])
+      const nothing = { count: 0, amount: "0" }
+      expect(statistics.payments).toEqual(
+        expected.flatMap(({ date, times }) => [
+          {
+            date,
+            currency: "brl",
+            succeeded: { count: times, amount: String(1500 * times) },
+            failed: { count: times, amount: String(700 * times) },
+            refunded: nothing
+          },
+          {
+            date,
+            currency: "idr",
+            succeeded: { count: 2 * times, amount: String(2n * BigInt(times) * BigInt(Number.MAX_SAFE_INTEGER)) },
+            failed: nothing,
+            refunded: nothing
+          }
+        ])
+      )
+      expect(yield* sums(mine.production)).toEqual({ delivered: 3, failed: 0, queued: 0, succeeded: 3 })
+      expect(yield* sums(other.sandbox)).toEqual({ delivered: 0, failed: 0, queued: 0, succeeded: 0 })
+      const shortly = yield* timeNow
+      expect(statistics.countedUntil.getTime()).toBeGreaterThan(now - minute)
+      expect(statistics.countedUntil.getTime()).toBeLessThan(shortly)
+      // Once more adds nothing, by another process neither
+      const { processes } = yield* Bench
+      yield* Effect.all([count, processes[1].count], { concurrency: "unbounded" })
+      expect((yield* read(mine.sandbox)).deliveries).toEqual(statistics.deliveries)
+    })
+  )
+
+  it.effect("count nothing twice while several processes count at once", () =>
+    Effect.gen(function* () {
+      yield* empty
+      const now = yield* timeNow
+      const { sandbox } = yield* makeShop
+      const endpoint = yield* makeEndpoint(sandbox)
+      yield* beginAt(now - 3 * hour)
+      for (let at = now - 3 * hour + 20 * minute; at < now - minute; at += 3 * minute) {
+        yield* deliver(sandbox, endpoint, {
+          at,
+          state: Math.floor(at / (3 * minute)) % 2 === 0 ? "failed" : "delivered"
+        })
+        yield* report(sandbox, at, "payment.succeeded", paid(1))
+      }
+      const { processes, sql } = yield* Bench
+      yield* Effect.all(
+        [...processes, ...processes].map((process) => process.count),
+        { concurrency: "unbounded" }
+      )
+      const [stored] = yield* sql<{ count: number }>`
+        SELECT count(*)::int AS count FROM payments.deliveries WHERE organization_id = ${sandbox.organizationId}`
+      const { delivered, failed, succeeded } = yield* sums(sandbox)
+      expect([delivered + failed, succeeded]).toEqual([stored?.count, stored?.count])
+    })
+  )
+
+  it.effect("include what is committed late, and repeat nothing of a step that fails", () =>
+    Effect.gen(function* () {
+      yield* empty
+      const { sql } = yield* Bench
+      const now = yield* timeNow
+      const { sandbox } = yield* makeShop
+      const endpoint = yield* makeEndpoint(sandbox)
+      yield* beginAt(now - 10 * minute)
+      const at = now - 5 * minute
+      yield* deliver(sandbox, endpoint, { at, count: 2 })
+      yield* report(sandbox, at, "payment.succeeded", paid(10))
+      yield* count
+      expect(yield* sums(sandbox)).toMatchObject({ delivered: 2, succeeded: 1 })
+      // As by a transaction that took so long, or by a process whose clock is behind
+      yield* deliver(sandbox, endpoint, { at })
+      yield* report(sandbox, at, "payment.succeeded", paid(10))
+      yield* count
+      expect(yield* sums(sandbox)).toMatchObject({ delivered: 2, succeeded: 1 })
+      yield* forward(30 * minute)
+      // It counts, and then can't write that it has
+      yield* sql`ALTER TABLE payments.count_passes ADD CONSTRAINT stands CHECK (pass = 1) NOT VALID`
+      const failed = yield* Effect.exit(count)
+      expect(failed._tag).toBe("Failure")
+      expect(yield* sums(sandbox)).toMatchObject({ delivered: 2, succeeded: 1 })
+      yield* sql`ALTER TABLE payments.count_passes DROP CONSTRAINT stands`
+      yield* count
+      expect(yield* sums(sandbox)).toMatchObject({ delivered: 3, succeeded: 2 })
+    })
+  )
+
+  it.effect("follow a delivery from waiting to failed, and to delivered by a re-send, until its time is over", () =>
+    Effect.gen(function* () {
+      yield* empty
+      const { sandbox } = yield* makeShop
+      const endpoint = yield* makeEndpoint(sandbox)
+      const now = yield* timeNow
+      yield* beginAt(now - hour)
+      const at = slotOf(now - 40 * minute) + 1000
+      const waits = yield* deliver(sandbox, endpoint, { at, state: "queued", count: 3 })
+      yield* deliver(sandbox, endpoint, { at, count: 5 })
+      yield* count
+      expect(yield* sums(sandbox)).toMatchObject({ delivered: 5, failed: 0, queued: 3 })
+      yield* setState(waits.slice(0, 2), "failed")
+      yield* forward(hour)
+      yield* count
+      expect(yield* sums(sandbox)).toMatchObject({ delivered: 5, failed: 2, queued: 1 })
+      yield* setState(waits, "delivered")
+      yield* forward(2 * hour)
+      yield* count
+      expect(yield* sums(sandbox)).toMatchObject({ delivered: 8, failed: 0, queued: 0 })
+      expect(yield* unsettled(sandbox)).toBe(0)
+
+      // One that stays failed is looked at for as long as it can be re-sent
+      const later = yield* timeNow
+      const [failing = ""] = yield* deliver(sandbox, endpoint, { at: later - 40 * minute, state: "failed" })
+      yield* beginAt(later - hour)
+      yield* count
+      expect(yield* unsettled(sandbox)).toBe(1)
+      yield* forward(70 * hour)
+      yield* beginAt((yield* timeNow) - minute)
+      yield* count
+      expect(yield* unsettled(sandbox)).toBe(1)
+      yield* setState([failing], "queued")
+      yield* forward(20 * hour)
+      yield* beginAt((yield* timeNow) - minute)
+      yield* count
+      expect(yield* sums(sandbox)).toMatchObject({ delivered: 8, failed: 0, queued: 1 })
+      yield* setState([failing], "failed")
+      yield* forward(20 * hour)
+      yield* beginAt((yield* timeNow) - minute)
+      yield* count
+      expect(yield* sums(sandbox)).toMatchObject({ delivered: 8, failed: 1, queued: 0 })
+      expect(yield* unsettled(sandbox)).toBe(0)
+    })
+  )
+
+  it.effect("follow a re-send soon, however old the delivery is", () =>
+    Effect.gen(function* () {
+      yield* empty
+      const { sql } = yield* Bench
+      const { sandbox } = yield* makeShop
+      const endpoint = yield* makeEndpoint(sandbox)
+      const now = yield* timeNow
+      yield* beginAt(now - hour)
+      const at = slotOf(now - 40 * minute)
+      const [failed = ""] = yield* deliver(sandbox, endpoint, { at, state: "failed" })
+      yield* deliver(sandbox, endpoint, { at: at - 10 * minute, state: "failed" })
+      yield* count
+      yield* forward(20 * hour)
+      yield* beginAt((yield* timeNow) - minute)
+      yield* count
+      yield* setState([failed], "delivered")
+      yield* sql`
+        WITH requeued AS (SELECT * FROM payments.deliveries WHERE id = ${failed}::uuid), soon AS (${countSoon(sql, "requeued")})
+        SELECT 1`
+      yield* count
+      expect(yield* sums(sandbox)).toMatchObject({ delivered: 0, failed: 2 })
+      yield* forward(minute)
+      yield* count
+      expect(yield* sums(sandbox)).toMatchObject({ delivered: 1, failed: 1 })
+    })
+  )
+
+  it.effect("include what a replay adds, however long it takes", () =>
+    Effect.gen(function* () {
+      yield* empty
+      const { sql } = yield* Bench
+      const { sandbox } = yield* makeShop
+      const endpoint = yield* makeEndpoint(sandbox)
+      const now = yield* timeNow
+      yield* beginAt(now - hour)
+      const at = slotOf(now - 40 * minute) + 1000
+      const replayId = v7({ msecs: at })
+      yield* sql`SELECT payments.add_day(payments.day_of(${replayId}::uuid))`
+      yield* sql`
+        INSERT INTO payments.event_replays (organization_id, environment, id, endpoint_id, since, until, reached)
+        VALUES (${sandbox.organizationId}, 'sandbox', ${replayId}, ${endpoint}, '2026-01-01', '2026-01-02', '0')`
+      yield* count
+      expect(yield* sums(sandbox)).toMatchObject({ delivered: 0 })
+      expect(yield* unsettled(sandbox)).toBe(1)
+      yield* deliver(sandbox, endpoint, { at, count: 7 })
+      yield* forward(5 * minute)
+      yield* count
+      expect(yield* sums(sandbox)).toMatchObject({ delivered: 7 })
+      yield* deliver(sandbox, endpoint, { at, count: 4, state: "failed" })
+      yield* sql`
+        UPDATE payments.event_replays SET state = 'finished', finished_at = clock.now() WHERE id = ${replayId}`
+      yield* forward(3 * minute)
+      yield* count
+      expect(yield* sums(sandbox)).toMatchObject({ delivered: 7, failed: 4 })
+      expect(yield* unsettled(sandbox)).toBe(1)
+    })
+  )
+
+  it.effect("are made in parts of what one endpoint got very much of", () =>
+    Effect.gen(function* () {
+      yield* empty
+      const { sql } = yield* Bench
+      const { sandbox } = yield* makeShop
+      const endpoint = yield* makeEndpoint(sandbox)
+      const now = yield* timeNow
+      yield* beginAt(now - hour)
+      const ids = yield* deliver(sandbox, endpoint, { at: slotOf(now - 40 * minute), state: "failed", count: 10 })
+      yield* count
+      yield* forward(12 * hour)
+      const looks = Effect.repeat(lookAgain(sql, 3), { while: ([row]) => (row?.looked ?? 0) > 0 })
+      yield* looks
+      expect(yield* unsettled(sandbox)).toBe(4)
+      expect(yield* sums(sandbox)).toMatchObject({ delivered: 0, failed: 10 })
+      yield* setState(ids.slice(0, 6), "delivered")
+      yield* forward(12 * hour)
+      yield* looks
+      expect(yield* sums(sandbox)).toMatchObject({ delivered: 6, failed: 4 })
+    })
+  )
+
+  it.effect("count of a charge that is refunded in parts what each part adds", () =>
+    Effect.gen(function* () {
+      yield* empty
+      const { sandbox } = yield* makeShop
+      const now = yield* timeNow
+      yield* beginAt(now - hour)
+      const at = slotOf(now - 50 * minute)
+      const refunded = (millis: number, amount: number, charge = "ch_1", payment: string | null = "pi_9") =>
+        report(sandbox, at + millis, "payment.refunded", {
+          charge_id: charge,
+          payment_id: payment,
+          amount_refunded: amount,
+          currency: "brl",
+          fully_refunded: false
+        })
+      yield* refunded(1, 500)
+      yield* refunded(2, 1500)
+      // Repeated, out of order, and much later
+      yield* refunded(3, 1500)
+      yield* refunded(4, 700)
+      yield* refunded(20 * minute, 2000)
+      yield* refunded(5, 300, "ch_2")
+      yield* refunded(6, 40, "ch_3", null)
+      yield* count
+      const { payments } = yield* read(sandbox)
+      expect(payments.reduce((sum, day) => sum + day.refunded.count, 0)).toBe(7)
+      expect(payments.reduce((sum, day) => sum + Number(day.refunded.amount), 0)).toBe(2000 + 300 + 40)
+    })
+  )
+
+  it.effect("end with their time, and stay when the deliveries of a day are removed", () =>
+    Effect.gen(function* () {
+      yield* empty
+      const { processes, sql } = yield* Bench
+      const { sandbox } = yield* makeShop
+      const endpoint = yield* makeEndpoint(sandbox)
+      const now = yield* timeNow
+      yield* beginAt(now - hour)
+      const at = now - 40 * minute
+      yield* deliver(sandbox, endpoint, { at, state: "failed" })
+      yield* count
+      expect(yield* unsettled(sandbox)).toBeGreaterThan(0)
+      // As if retention had removed the day
+      yield* sql`DELETE FROM payments.deliveries WHERE organization_id = ${sandbox.organizationId}`
+      const removed = yield* sql`DELETE FROM payments.days RETURNING day::text`
+      yield* forward(24 * hour)
+      yield* beginAt((yield* timeNow) - minute)
+      yield* count
+      expect(yield* unsettled(sandbox)).toBe(0)
+      expect(yield* sums(sandbox)).toMatchObject({ failed: 1 })
+      yield* sql`INSERT INTO payments.days (day) SELECT unnest(${removed.map((row) => String(Object(row).day))}::date[])`
+      const kept = () =>
+        Effect.map(
+          sql<{ count: number }>`
+            SELECT count(*)::int AS count FROM payments.delivery_counts WHERE organization_id = ${sandbox.organizationId}`,
+          ([row]) => row?.count
+        )
+      yield* processes[0].clean
+      expect(yield* kept()).toBe(1)
+      yield* forward(91 * 24 * hour)
+      yield* processes[0].clean
+      expect(yield* kept()).toBe(0)
+      expect(yield* sums(sandbox)).toMatchObject({ failed: 0 })
+    })
+  )
+})

@@ -1,0 +1,117 @@
+import { readFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Page } from "playwright-core"
+import { browserNote, hasBrowser, openBrowser } from "../harness/Browser.ts"
+import { call, connected, raw, sdk, somePrice, someSession, submit } from "./Harness.ts"
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
+
+/** What is wrong with a page for people who can't see it, or not well. */
+const violations = async (page: Page): Promise<ReadonlyArray<string>> => {
+  await page.evaluate(axe)
+  return await page.evaluate(
+    "axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ')))"
+  )
+}
+
+/** One URL of each of the emulator's pages. */
+const pages = Effect.gen(function* () {
+  const { emulator, stripe } = yield* connected()
+  const price = yield* somePrice(stripe, { product_data: { name: `Coffee, ${"very".repeat(20)} strong` } })
+  const session = yield* someSession(stripe, {
+    line_items: [{ price: price.id, quantity: 2 }],
+    allow_promotion_codes: true,
+    cancel_url: "https://shop.example/cart",
+    phone_number_collection: { enabled: true },
+    custom_fields: [
+      { key: "grind", label: { type: "custom", custom: "Grind" }, type: "text" },
+      {
+        key: "size",
+        label: { type: "custom", custom: "Size" },
+        type: "dropdown",
+        dropdown: { options: [{ label: "Large", value: "large" }] }
+      }
+    ]
+  })
+  const declined = yield* someSession(stripe)
+  yield* submit(declined.url, { action: "decline" })
+  const paid = yield* someSession(stripe)
+  yield* submit(paid.url, { action: "pay" })
+  const platform = sdk(emulator.url)
+  const account = yield* call(() => platform.accounts.create({ business_profile: { name: "Bakery" } }))
+  const link = yield* call(() =>
+    platform.accountLinks.create({
+      account: account.id,
+      type: "account_onboarding",
+      refresh_url: "https://shop.example/again",
+      // A page that there is
+      return_url: emulator.url
+    })
+  )
+  const consent = new URLSearchParams({
+    client_id: emulator.oauthClientId,
+    redirect_uri: "https://shop.example/back",
+    response_type: "code",
+    scope: "read_write"
+  })
+  return {
+    checkout: session.url ?? "",
+    "a plain checkout": declined.url ?? "",
+    "a finished checkout": paid.url ?? "",
+    onboarding: (yield* raw("", link.url)).headers.get("location") ?? "",
+    consent: `${emulator.url}/oauth/authorize?${consent}`,
+    back: `${emulator.url}/`,
+    "no such page": `${emulator.url}/b/plink_unknown`
+  }
+})
+
+describe(`the emulator's pages${browserNote}`, () => {
+  it.scopedLive.skipIf(!hasBrowser)(
+    "can be read by everybody, on a small screen, in light and dark, and say that they are in test mode",
+    () =>
+      Effect.gen(function* () {
+        const { back: _, ...all } = yield* pages
+        const browser = yield* openBrowser
+        for (const [name, url] of Object.entries(all)) {
+          for (const colorScheme of ["light", "dark"] as const) {
+            const what = `${name}, ${colorScheme}`
+            yield* Effect.promise(async () => {
+              const page = await browser.newPage()
+              await page.setViewportSize({ width: 360, height: 740 })
+              await page.emulateMedia({ colorScheme })
+              await page.goto(url)
+              expect([what, await violations(page)]).toEqual([what, []])
+              const widths = await page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+              expect([what, widths]).toEqual([what, [360, 360]])
+              expect(await page.getByRole("banner").innerText()).toMatch(/^Test mode/)
+              await page.close()
+            })
+          }
+        }
+      }),
+    120_000
+  )
+
+  it.scopedLive.skipIf(!hasBrowser)(
+    "take an account's owner through onboarding, by the keyboard alone",
+    () =>
+      Effect.gen(function* () {
+        const { back, onboarding } = yield* pages
+        const browser = yield* openBrowser
+        yield* Effect.promise(async () => {
+          const page = await browser.newPage()
+          await page.goto(onboarding)
+          await page.getByLabel("Name of your business").focus()
+          await page.keyboard.press("ControlOrMeta+A")
+          await page.keyboard.type("Corner bakery")
+          await page.keyboard.press("Tab")
+          expect(await page.evaluate("document.activeElement.textContent")).toBe("Submit everything")
+          await page.keyboard.press("Enter")
+          await page.waitForURL(back)
+        })
+      }),
+    120_000
+  )
+})
