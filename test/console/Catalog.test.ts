@@ -37,7 +37,7 @@ onConsole()(`the catalog of the console${browserNote}`, (it) => {
           await page.getByText("notes.txt is not a JPEG, PNG or WebP image.").waitFor()
           // What it claims to be is believed by the page, and not by the service
           await images.setInputFiles(file("broken.png", "image/png", new Uint8Array([1, 2, 3])))
-          await page.getByText(/req_[0-9a-f]/).waitFor()
+          await page.locator(".notice-request", { hasText: "req_" }).waitFor()
           await images.setInputFiles(file("cup.png", "image/png", png({ width: 40 })))
           const shown = page.getByAltText("Image 1")
           await shown.waitFor()

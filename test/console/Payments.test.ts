@@ -134,7 +134,7 @@ onConsole()(`the payments of the console${browserNote}`, (it) => {
           // What there is not is said with the request to quote
           await open(page, "/sandbox/payments/pi_nowhere")
           await page.getByText(/names no object of the connected account/).waitFor()
-          await page.getByText(/req_[0-9a-f]/).waitFor()
+          await page.locator(".notice-request", { hasText: "req_" }).waitFor()
         })
         expect(complaints).toEqual([])
       }),

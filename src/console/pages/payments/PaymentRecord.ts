@@ -35,17 +35,17 @@ const ofCharge = async (charge: Charge, signal: AbortSignal): Promise<PaymentRec
 }
 
 const ofIntent = async (id: string, signal: AbortSignal): Promise<PaymentRecord> => {
+  // First, so that an unknown id is refused as what it is, and not as a filter of one of the lists
+  const intent = await call("paymentIntents", "get", { path: { id } }, { signal })
   const urlParams = { payment_intent: id, limit: shown }
-  const [intent, sessions, refunds, disputes] = await Promise.all([
-    call("paymentIntents", "get", { path: { id } }, { signal }),
+  const [charge, sessions, refunds, disputes] = await Promise.all([
+    typeof intent.latest_charge === "string"
+      ? call("charges", "get", { path: { id: intent.latest_charge } }, { signal })
+      : undefined,
     call("checkoutSessions", "list", { urlParams: { payment_intent: id, limit: 1 } }, { signal }),
     call("refunds", "list", { urlParams }, { signal }),
     call("disputes", "list", { urlParams }, { signal })
   ])
-  const charge =
-    typeof intent.latest_charge === "string"
-      ? await call("charges", "get", { path: { id: intent.latest_charge } }, { signal })
-      : undefined
   return { intent, charge, session: sessions.data[0], refunds: refunds.data, disputes: disputes.data }
 }
 
