@@ -18,6 +18,8 @@ const slow = [
   "test/process/",
   "test/package/",
   "test/deliveries/Queue",
+  "test/console/Foundation.test.ts",
+  "test/console/",
   "test/http/Browser.test.ts",
   "test/provider/StripeCall.test.ts",
   "test/http/IdempotentRequests.test.ts",
