@@ -48,7 +48,8 @@ export const text = ({ max, min = 0, pattern, rule: words }: TextBounds): Schema
 /** Control characters, as part of a pattern's class: Unicode's `Cc`, for which JSON Schema has no portable name. */
 export const controls = "\\u0000-\\u001f\\u007f-\\u009f"
 
-const withoutControls = new RegExp(`^[^${controls}]*$`)
+/** Text without control characters. */
+export const withoutControls = new RegExp(`^[^${controls}]*$`)
 
 /**
  * Text that people read: 1 to `max` characters without control characters, which PostgreSQL (NUL) and logs do not

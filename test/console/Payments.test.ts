@@ -126,7 +126,7 @@ onConsole()(`the payments of the console${browserNote}`, (it) => {
           await settled(page)
           expect(await page.getByLabel("Status").inputValue()).toBe("Failed")
           expect(await page.getByRole("cell", { name: "Succeeded" }).count()).toBe(0)
-          await page.getByLabel("To").fill("2020-01-31")
+          await page.getByLabel("To", { exact: true }).fill("2020-01-31")
           await page.getByText("No payments in this time").waitFor()
           await page.getByRole("button", { name: "Clear filters" }).click()
           await page.getByRole("cell", { name: "Succeeded" }).first().waitFor()

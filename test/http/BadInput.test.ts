@@ -407,6 +407,10 @@ const badQuery: Readonly<Record<string, ReadonlyArray<string>>> = {
   type: ["", "payment", "payment_intent.succeeded"],
   endpoint_id: ["", "ab", "0199c0de-0000-7000-8000", "0199c0de-0000-7000-8000-00000000000g"],
   event_id: ["", "evt_1", `svc_evt_${"0".repeat(63)}`, `svc_evt_${"g".repeat(64)}`, "a".repeat(129)],
+  action: ["", "Created", "endpoint.", "endpoint created", "a".repeat(65)],
+  author_id: ["", "\u0000", "a\nb", "a".repeat(256)],
+  target_type: ["", "Endpoint", "a b", "a".repeat(65)],
+  target_id: ["", "\u0000", "\u007f", "a".repeat(256)],
   days: ["", "0", "91", "-1", "1.5", "ten", "1e1", " 5"],
   created_gte: ["", "-1", "4102444801", "1.5", "yesterday", "2024-01-01"],
   created_lte: ["", "-1", "4102444801", "1.5", "1e9"]

@@ -4,7 +4,7 @@ import { migrations } from "../../src/storage/Migrations.ts"
 import { backdatePartitions } from "./AgedDays.ts"
 import { databaseBeforeMigration, on } from "./PartitionBed.ts"
 
-const name = "0022_statistics"
+const name = "0023_statistics"
 const minute = 60_000
 
 describe("the migration of the statistics", () => {

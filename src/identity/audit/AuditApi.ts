@@ -1,6 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { PrintableText, text, Uuid } from "../../bounds/Text.ts"
+import { text, Uuid, withoutControls } from "../../bounds/Text.ts"
 import { errorSchema, ServiceUnavailable } from "../../errors/Errors.ts"
 import { OrganizationPath, optional, pageFields, strict, UnixSecondsFromQuery } from "../../kit/Request.ts"
 import { Authentication } from "../Authentication.ts"
@@ -35,7 +35,12 @@ const OwnName = text({
 })
 
 /** An id of a person, a key or an object, or an operator's name. */
-const AnyId = PrintableText(255)
+const AnyId = text({
+  min: 1,
+  max: 255,
+  pattern: withoutControls,
+  rule: "must be 1 to 255 characters, without control characters"
+})
 
 export const ListAudit = strict(
   Schema.Struct({

@@ -42,7 +42,7 @@ const hasAccess = (accountId: string) =>
     )
   )
 
-onServiceWithMail({ roles: { api: true, worker: false } })("an existing account", (it) => {
+onServiceWithMail({ roles: { api: true, worker: false }, console: false })("an existing account", (it) => {
   it.effect("is linked when its owner consents, and then serves like any other", () =>
     Effect.gen(function* () {
       const { emulator, makeKey, request } = yield* TestService
@@ -276,7 +276,7 @@ onServiceWithMail({ roles: { api: true, worker: false } })("an existing account"
   )
 })
 
-onServiceWithMail({ roles: { api: true, worker: false } })("the consent page of the emulator", (it) => {
+onServiceWithMail({ roles: { api: true, worker: false }, console: false })("the consent page of the emulator", (it) => {
   it.effect("refuses other platforms and made-up accounts", () =>
     Effect.gen(function* () {
       const owner = yield* newOwner

@@ -49,7 +49,7 @@ const connect = (owner: Effect.Effect.Success<typeof newOwner>) =>
     return String((yield* read(owner))["accountId"])
   })
 
-onServiceWithMail({ roles: { api: true, worker: false } })("onboarding", (it) => {
+onServiceWithMail({ roles: { api: true, worker: false }, console: false })("onboarding", (it) => {
   it.effect("creates an account, links it at once, and shows what the provider says until it is connected", () =>
     Effect.gen(function* () {
       const { request, sql } = yield* TestService
@@ -269,7 +269,7 @@ onServiceWithMail({ roles: { api: true, worker: false } })("onboarding", (it) =>
   )
 })
 
-onServiceWithMail({ roles: { api: true, worker: false } })("a connected account", (it) => {
+onServiceWithMail({ roles: { api: true, worker: false }, console: false })("a connected account", (it) => {
   it.effect("is disconnected by an owner, with what that means said before, and only a new link reverses it", () =>
     Effect.gen(function* () {
       const { emulator, makeKey, request } = yield* TestService
