@@ -72,7 +72,12 @@ const reading = `new Promise((resolve) => {
 })`
 
 /** Opens a page as a browser does that has never been there. */
-const load = (engine: Browser, baseUrl: string, cookie: { readonly name: string; readonly value: string }, to: Opened) =>
+const load = (
+  engine: Browser,
+  baseUrl: string,
+  cookie: { readonly name: string; readonly value: string },
+  to: Opened
+) =>
   Effect.acquireUseRelease(
     Effect.promise(() => engine.newContext({ viewport: { width: 1280, height: 900 } })),
     (context) =>
