@@ -32,6 +32,14 @@ describe("the console's bundle", () => {
     expect(text).not.toMatch(/effect\/Schema|ParseError|@effect\//)
   })
 
+  it("shows the chosen appearance by a small classic script, which needs no other", () => {
+    const script = made.files.find(({ name }) => name === made.theme)
+    const text = Buffer.from(script?.body ?? []).toString("utf8")
+    expect(text).toContain("data-theme")
+    expect(text).not.toMatch(/\b(?:import|export)\b/)
+    expect(text.length).toBeLessThan(1000)
+  })
+
   it("names files by their content, and asks no other host for anything", () => {
     for (const { body, name } of made.files) {
       expect(name).toMatch(/^(?:[\w]+)-[A-Z0-9]{8}\.(?:js|css)$/)
@@ -47,8 +55,13 @@ describe("the console's bundle", () => {
     it("is the same, and smaller in every coding", async () => {
       const folder = pathToFileURL(`${join(directory, "console")}/`)
       await writeBuilt(made, folder)
-      const { files, imports, script, style } = await Effect.runPromise(readBuilt(folder))
-      expect({ script, style, imports }).toEqual({ script: made.script, style: made.style, imports: made.imports })
+      const { files, imports, script, style, theme } = await Effect.runPromise(readBuilt(folder))
+      expect({ theme, script, style, imports }).toEqual({
+        theme: made.theme,
+        script: made.script,
+        style: made.style,
+        imports: made.imports
+      })
       expect(files.map(({ body, contentType, name }) => [name, contentType, body.toString("utf8")])).toEqual(
         made.files.map(({ body, contentType, name }) => [name, contentType, Buffer.from(body).toString("utf8")])
       )

@@ -1,7 +1,8 @@
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import type { Page } from "playwright-core"
 import { browserNote, hasBrowser } from "../harness/Browser.ts"
+import { eventually } from "../harness/Eventually.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
 import { newEmail } from "../harness/SignIn.ts"
 import { TestService } from "../harness/TestService.ts"
@@ -301,6 +302,33 @@ onConsole()(`the console in a browser${browserNote}`, (it) => {
         await page.getByRole("heading", { name: "Sign in" }).waitFor()
         await other.bringToFront()
         await other.getByRole("heading", { name: "Sign in" }).waitFor()
+      })
+    })
+  )
+
+  inBrowser("never flashes the system's appearance at who has chosen the other", () =>
+    Effect.gen(function* () {
+      const { page } = yield* memberVisit({ role: "viewer", browser: { colorScheme: "light" } })
+      const background = () => page.evaluate("getComputedStyle(document.body).backgroundColor")
+      const dark = yield* Effect.promise(async () => {
+        await open(page, "/sandbox/people")
+        await page.locator(".side .account-button").click()
+        await page.getByRole("button", { name: "Dark" }).click()
+        const dark = await background()
+        // Of the page's scripts only the one in its head arrives
+        await page.route(/\/assets\/(?!theme-)[^/]+\.js$/, () => {})
+        await page.reload({ waitUntil: "commit" })
+        await page.locator("#console").waitFor({ state: "attached" })
+        return dark
+      })
+      yield* eventually(
+        "the chosen background",
+        Effect.promise(async () => ((await background()) === dark ? Option.some(dark) : Option.none())),
+        60_000
+      )
+      yield* Effect.promise(async () => {
+        expect(await page.evaluate("document.querySelector('meta[name=color-scheme]').content")).toBe("dark")
+        expect(await page.locator("#console").innerHTML()).toBe("")
       })
     })
   )

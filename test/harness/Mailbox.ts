@@ -123,7 +123,8 @@ export const makeMailbox = (
         Effect.orDie(
           eventually(
             `mail ${nth} to ${address}`,
-            Effect.sync(() => Option.fromNullable(mails.filter(({ to }) => to.includes(address))[nth - 1]))
+            Effect.sync(() => Option.fromNullable(mails.filter(({ to }) => to.includes(address))[nth - 1])),
+            60_000
           )
         )
     }

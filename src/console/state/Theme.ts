@@ -1,37 +1,13 @@
 import { signal } from "@preact/signals"
+import { showTheme, storedTheme, storeTheme, type Theme } from "./StoredTheme.ts"
 
-/** Light, dark, or as the system says. Kept in this browser. */
+export type { Theme } from "./StoredTheme.ts"
 
-export type Theme = "light" | "dark" | "system"
-
-const storageKey = "connected-payments.theme"
-
-const stored = (): Theme => {
-  try {
-    const value = localStorage.getItem(storageKey)
-    return value === "light" || value === "dark" ? value : "system"
-  } catch {
-    return "system"
-  }
-}
-
-const show = (theme: Theme): void => {
-  if (theme === "system") document.documentElement.removeAttribute("data-theme")
-  else document.documentElement.setAttribute("data-theme", theme)
-}
-
-export const theme = signal<Theme>(stored())
-
-/** Shows the stored choice; called before the first page is drawn. */
-export const applyTheme = (): void => show(theme.value)
+/** The chosen appearance. The page's head has shown it already. */
+export const theme = signal<Theme>(storedTheme())
 
 export const chooseTheme = (chosen: Theme): void => {
   theme.value = chosen
-  show(chosen)
-  try {
-    if (chosen === "system") localStorage.removeItem(storageKey)
-    else localStorage.setItem(storageKey, chosen)
-  } catch {
-    // A browser that stores nothing keeps the choice until the page is closed
-  }
+  showTheme(chosen)
+  storeTheme(chosen)
 }

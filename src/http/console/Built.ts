@@ -8,6 +8,7 @@ import type { Bundle } from "./Bundle.ts"
 /** What the built console's list says of it. */
 export const BuiltList = Schema.parseJson(
   Schema.Struct({
+    theme: Schema.String,
     script: Schema.String,
     imports: Schema.Array(Schema.String),
     style: Schema.String,
@@ -36,7 +37,7 @@ export interface ServedFile {
 }
 
 /** The console as it is served. */
-export interface ServedConsole extends Pick<Bundle, "script" | "imports" | "style"> {
+export interface ServedConsole extends Pick<Bundle, "theme" | "script" | "imports" | "style"> {
   readonly files: ReadonlyArray<ServedFile>
 }
 
@@ -64,9 +65,9 @@ export const writeBuilt = async (bundle: Bundle, folder: URL): Promise<void> => 
     await writeFile(new URL(`${name}${endings.br}`, assets(folder)), br)
     await writeFile(new URL(`${name}${endings.gzip}`, assets(folder)), gzip)
   }
-  const { imports, script, style } = bundle
+  const { imports, script, style, theme } = bundle
   const files = bundle.files.map(({ contentType, name }) => ({ name, contentType }))
-  await writeFile(builtList(folder), `${Schema.encodeSync(BuiltList)({ script, imports, style, files })}\n`)
+  await writeFile(builtList(folder), `${Schema.encodeSync(BuiltList)({ theme, script, imports, style, files })}\n`)
 }
 
 const readAll = async (folder: URL): Promise<ServedConsole> => {

@@ -14,6 +14,8 @@ export interface BundledFile {
 
 /** The console as browsers get it. */
 export interface Bundle {
+  /** The small script that runs before anything is drawn: it shows the chosen appearance. */
+  readonly theme: string
   /** The script that the page loads. */
   readonly script: string
   /** The scripts that it imports at once, so that the page can ask for them in the same breath. */
@@ -68,10 +70,22 @@ const importsOf = (outputs: Readonly<Record<string, Output>>, start: string): Re
 const bundleAt = async (sources: URL): Promise<Bundle> => {
   const { build, stop } = await import("esbuild")
   const styles = new URL("styles/", sources)
-  const root = fileURLToPath(sources)
+  const common = {
+    absWorkingDir: fileURLToPath(sources),
+    outdir: "assets",
+    entryNames: "[name]-[hash]",
+    bundle: true,
+    platform: "browser",
+    target,
+    minify: true,
+    legalComments: "none",
+    metafile: true,
+    write: false,
+    logLevel: "silent"
+  } as const
   try {
     const { metafile, outputFiles } = await build({
-      absWorkingDir: root,
+      ...common,
       entryPoints: [
         { in: "main.tsx", out: "main" },
         { in: "all-styles", out: "app" }
@@ -89,23 +103,15 @@ const bundleAt = async (sources: URL): Promise<Bundle> => {
           }
         }
       ],
-      outdir: "assets",
-      entryNames: "[name]-[hash]",
       chunkNames: "part-[hash]",
-      bundle: true,
       splitting: true,
       format: "esm",
-      platform: "browser",
-      target,
-      minify: true,
-      legalComments: "none",
       jsx: "automatic",
-      jsxImportSource: "preact",
-      metafile: true,
-      write: false,
-      logLevel: "silent"
+      jsxImportSource: "preact"
     })
-    const outputs: Readonly<Record<string, Output>> = metafile.outputs
+    // A classic script, which a page waits for, shares no parts with the modules
+    const classic = await build({ ...common, entryPoints: ["theme.ts"], format: "iife" })
+    const outputs: Readonly<Record<string, Output>> = { ...metafile.outputs, ...classic.metafile.outputs }
     const made = (entryPoint: string): string => {
       const [path] = Object.entries(outputs).find(([, output]) => output.entryPoint === entryPoint) ?? []
       if (path === undefined) throw new Error(`The bundler made nothing of ${entryPoint}`)
@@ -113,10 +119,11 @@ const bundleAt = async (sources: URL): Promise<Bundle> => {
     }
     const script = made("main.tsx")
     return {
+      theme: basename(made("theme.ts")),
       script: basename(script),
       imports: importsOf(outputs, script).map((path) => basename(path)),
       style: basename(made("all-styles:all-styles")),
-      files: outputFiles.map(({ contents, path }) => ({
+      files: [...outputFiles, ...classic.outputFiles].map(({ contents, path }) => ({
         name: basename(path),
         contentType: contentTypeOf(path),
         body: contents

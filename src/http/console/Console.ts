@@ -24,7 +24,7 @@ const policy = [
 ].join("; ")
 
 /** @param base the console's path with a slash at the end: a proxy may serve the service below a path */
-const pageOf = ({ imports, script, style }: ServedConsole, base: string): string => `<!doctype html>
+const pageOf = ({ imports, script, style, theme }: ServedConsole, base: string): string => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -34,6 +34,7 @@ const pageOf = ({ imports, script, style }: ServedConsole, base: string): string
 <title>connected-payments</title>
 <base href="${escaped(base)}">
 <link rel="icon" href="${icon}">
+<script src="assets/${theme}"></script>
 <link rel="stylesheet" href="assets/${style}">
 ${imports.map((name) => `<link rel="modulepreload" href="assets/${name}">\n`).join("")}<script type="module" src="assets/${script}"></script>
 </head>

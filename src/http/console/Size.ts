@@ -12,11 +12,12 @@ export const firstPageSize = ({
   files,
   imports,
   pages,
-  script
+  script,
+  theme
 }: Bundle): { readonly page: string; readonly scripts: ReadonlyArray<string>; readonly bytes: number } => {
   const sizes = new Map(files.map(({ body, name }) => [name, compressed(body).br.byteLength]))
   const measured = firstPages.map((page) => {
-    const scripts = [...new Set([script, ...imports, ...(pages[page] ?? [])])]
+    const scripts = [...new Set([theme, script, ...imports, ...(pages[page] ?? [])])]
     return { page, scripts, bytes: scripts.reduce((sum, name) => sum + (sizes.get(name) ?? 0), 0) }
   })
   return measured.reduce((largest, one) => (one.bytes > largest.bytes ? one : largest))

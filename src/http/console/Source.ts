@@ -26,7 +26,8 @@ export const findConsole = (
 ): Effect.Effect<ServedConsole, BuiltConsoleUnreadable | BundleFailed> | undefined => {
   if (existsSync(builtList(at))) return readBuilt(at)
   if (!existsSync(new URL("main.tsx", at))) return undefined
-  return Effect.map(bundle(at), ({ files, imports, script, style }) => ({
+  return Effect.map(bundle(at), ({ files, imports, script, style, theme }) => ({
+    theme,
     script,
     imports,
     style,

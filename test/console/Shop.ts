@@ -1,0 +1,62 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { Effect, type Scope } from "effect"
+import { nodeWebhookHandler, type WebhookEvent } from "../../src/webhooks/index.ts"
+
+/** A shop's receiver as its developers write one: with the kit, and with what the console shows of the destination. */
+export interface Shop {
+  readonly url: string
+  /** The events that it took, each verified, oldest first. */
+  readonly events: ReadonlyArray<WebhookEvent>
+  /** How many requests it has answered with 500. */
+  readonly failures: () => number
+  /** Gives it the destination's secret and the organization. Before, it answers 500. */
+  readonly setUp: (secret: string, organizationId: string) => void
+  /** From now on answers 500 to everything, or works again. */
+  readonly setBroken: (broken: boolean) => void
+}
+
+/** Starts a shop; it ends with the scope. */
+export const makeShop: Effect.Effect<Shop, never, Scope.Scope> = Effect.acquireRelease(
+  Effect.async<{ readonly shop: Shop; readonly close: () => void }>((resume) => {
+    const events: Array<WebhookEvent> = []
+    let receive: ((request: IncomingMessage, response: ServerResponse) => Promise<void>) | undefined
+    let isBroken = false
+    let failures = 0
+    const server = createServer((request, response) => {
+      if (receive !== undefined && !isBroken) {
+        void receive(request, response)
+        return
+      }
+      failures += 1
+      request.resume().on("end", () => response.writeHead(500).end())
+    })
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      const port = typeof address === "object" && address !== null ? address.port : 0
+      const shop: Shop = {
+        url: `http://127.0.0.1:${port}/webhooks`,
+        events,
+        failures: () => failures,
+        setUp: (secret, organizationId) => {
+          receive = nodeWebhookHandler({
+            secret,
+            organizationId,
+            livemode: false,
+            onEvent: (event) => {
+              events.push(event)
+            }
+          })
+        },
+        setBroken: (broken) => {
+          isBroken = broken
+        }
+      }
+      const close = () => {
+        server.closeAllConnections()
+        server.close()
+      }
+      resume(Effect.succeed({ shop, close }))
+    })
+  }),
+  ({ close }) => Effect.sync(close)
+).pipe(Effect.map(({ shop }) => shop))
