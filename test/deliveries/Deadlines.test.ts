@@ -1,3 +1,4 @@
+import { connect, createServer } from "node:net"
 import { performance } from "node:perf_hooks"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -52,6 +53,33 @@ describe("deadlines", () => {
       deadlines.add({ expire: () => passed.push("after a pause") })
       yield* until(() => passed.length === 4)
     })
+  )
+
+  it.live("do not pass for what was answered in time, while the process itself was held up", () =>
+    Effect.gen(function* () {
+      const deadlines = new Deadlines(30)
+      const passed: Array<string> = []
+      const answered: Array<string> = []
+      const held = { expire: () => passed.push("held up") }
+      const server = createServer((socket) => {
+        deadlines.add(held)
+        socket.write("answer")
+        const until = performance.now() + 100
+        while (performance.now() < until);
+      }).listen(0, "127.0.0.1")
+      yield* Effect.addFinalizer(() => Effect.sync(() => server.close()))
+      yield* until(() => server.listening)
+      const address = server.address()
+      const client = connect(typeof address === "object" ? (address?.port ?? 0) : 0, "127.0.0.1")
+      client.on("data", () => {
+        deadlines.delete(held)
+        answered.push("answered")
+      })
+      yield* until(() => answered.length === 1)
+      client.destroy()
+      yield* until(() => deadlines.size === 0)
+      expect(passed).toEqual([])
+    }).pipe(Effect.scoped)
   )
 
   it.live("cost one timer, however many there are", () =>

@@ -39,7 +39,8 @@ export class Deadlines {
   }
 
   #arm(millis: number): void {
-    this.#timer = setTimeout(() => this.#sweep(), Math.ceil(millis))
+    // Timers run before what has arrived is read: after a pause of this process, answers that came in time would be late
+    this.#timer = setTimeout(() => setImmediate(() => this.#sweep()), Math.ceil(millis))
     this.#timer.unref()
   }
 
