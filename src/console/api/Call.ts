@@ -9,7 +9,7 @@ export type { AnswerOf, GroupName, OperationName, RequestOf } from "./Types.ts"
 /** Names the workspace of a request, so that two tabs of one session never mix their environments. */
 const workspaceHeader = "service-workspace"
 
-/** What the session module tells this one: whose organization fills the paths, and whom to tell that it has ended. */
+/** Set by the session module: the organization that fills in the paths, and the listener for the end of the session. */
 const session: { organizationId: string | undefined; onEnd: () => void } = {
   organizationId: undefined,
   onEnd: () => {}
@@ -53,7 +53,7 @@ const queryOf = (urlParams: Readonly<Record<string, unknown>>): string => {
   return text === "" ? "" : `?${text}`
 }
 
-/** Whether a refusal means that there is no session any more: a mailed link that is refused has a 401 of its own. */
+/** Whether a refusal means that the session has ended; a refused link from a mail is answered 401 as well. */
 const endsSession = (error: ApiError, key: string): boolean =>
   error.status === 401 && !/^(?:signIn|invitation)\./.test(key)
 

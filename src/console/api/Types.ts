@@ -109,12 +109,12 @@ type AnswerPart<G, Endpoint> =
       : Json<Answer<G, Name, Success>>
     : never
 
-/** What a call of an operation takes: `path`, `urlParams` and `payload` as JSON carries them. */
+/** The request of an operation: `path`, `urlParams` and `payload` as JSON carries them. */
 export type RequestOf<G extends GroupName, N extends OperationName<G>> = Parts<
   HttpApiEndpoint.HttpApiEndpoint.WithName<EndpointsOf<G>, N>
 >
 
-/** What a call of an operation answers, as JSON carries it. */
+/** The answer of an operation, as JSON carries it. */
 export type AnswerOf<G extends GroupName, N extends OperationName<G>> = AnswerPart<
   G,
   HttpApiEndpoint.HttpApiEndpoint.WithName<EndpointsOf<G>, N>
