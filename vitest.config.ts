@@ -15,6 +15,8 @@ export default defineConfig({
     minWorkers: 2,
     // To load Effect and the service anew for each file would take a third of the run: a worker's files share them
     isolate: false,
+    // As the service's own start: what a request leaves behind is collected young, less often in a larger space
+    poolOptions: { forks: { execArgv: ["--max-semi-space-size=64"] } },
     setupFiles: ["test/harness/freshTestMethods.ts", "test/harness/sameProperties.ts"],
     sequence: { sequencer: SlowFirst },
     // See SecondTries: what passes only when repeated is named at the end

@@ -1,10 +1,10 @@
 import { currentRedactedNames } from "@effect/platform/Headers"
-import { Cause, Data, Effect, Layer, Option, Predicate } from "effect"
+import { Cause, Data, Effect, Layer, Option, Predicate, type Redacted } from "effect"
 import { checkMasterKeys } from "./endpoints/MasterKeyCheck.ts"
 import { completeSettings, localSecretsPath } from "./local/Local.ts"
 import { ensureLocalOrganization, welcome, writeLocalFile } from "./local/LocalOrganization.ts"
 import { rolesLayer, servicesLayer, storageLayer } from "./Service.ts"
-import { readSettings } from "./settings/Settings.ts"
+import { readSettings, type SettingsShape } from "./settings/Settings.ts"
 import { loggingLayer } from "./telemetry/Logging.ts"
 import { telemetryLayer } from "./telemetry/Telemetry.ts"
 
@@ -26,9 +26,20 @@ const cannotListen = (settings: { readonly host: string; readonly port: number }
   })
 }
 
-/** The process: reads the settings, starts local defaults and services, then serves until it is stopped. */
-const service = Effect.gen(function* () {
-  const settings = yield* readSettings
+const untilStopped = Effect.onInterrupt(Effect.never, () => Effect.logInfo("Shutdown: begun"))
+
+/** A router: it needs the directory and nothing else of an installation. */
+const router = (settings: SettingsShape, directoryUrl: Redacted.Redacted) =>
+  Effect.gen(function* () {
+    const { routerLayer } = yield* Effect.promise(() => import("./cells/router/RouterService.ts"))
+    yield* Layer.build(routerLayer({ ...settings, ...settings.http, directoryUrl })).pipe(
+      Effect.catchTag("ServeError", ({ cause }) => cannotListen(settings, cause))
+    )
+    yield* untilStopped
+  })
+
+/** An installation: starts local defaults and services, then serves until it is stopped. */
+const installation = Effect.fnUntraced(function* (settings: SettingsShape) {
   const completed = yield* completeSettings(settings)
   const storage = yield* Layer.build(storageLayer(completed.service))
   yield* checkMasterKeys({
@@ -55,9 +66,16 @@ const service = Effect.gen(function* () {
       yield* writeLocalFile(local.file, local.content)
       yield* Effect.sync(() => process.stdout.write(welcome(local.content, settings)))
     }
-    yield* Effect.onInterrupt(Effect.never, () => Effect.logInfo("Shutdown: begun"))
+    yield* untilStopped
   }).pipe(Effect.provide(services), Effect.provide(storage))
-}).pipe(
+})
+
+/** The process: reads the settings, and is what they say until it is stopped. */
+const service = Effect.flatMap(readSettings, (settings) =>
+  settings.roles.router === true && Option.isSome(settings.directoryUrl)
+    ? router(settings, settings.directoryUrl.value)
+    : installation(settings)
+).pipe(
   Effect.scoped,
   Effect.onInterrupt(() => Effect.logInfo("Shutdown: done"))
 )

@@ -2,6 +2,8 @@ import type { SqlClient, SqlError } from "@effect/sql"
 import type { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Layer, type Redacted } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
+import { Claims } from "./cells/Claims.ts"
+import type { CellUnknown } from "./cells/DirectoryConnection.ts"
 import { Deliveries } from "./deliveries/api/Deliveries.ts"
 import { EventReplays, eventReplaysLayer } from "./deliveries/api/EventReplays.ts"
 import { Events } from "./deliveries/api/Events.ts"
@@ -12,11 +14,13 @@ import { Queue } from "./deliveries/sending/Queue.ts"
 import { observeQueue } from "./deliveries/sending/QueueMetrics.ts"
 import { Transport } from "./deliveries/sending/Transport.ts"
 import { workerLayer } from "./deliveries/sending/Worker.ts"
+import { WorkerLife } from "./deliveries/sending/WorkerLife.ts"
 import { DailyCounts, dailyCountsLayer } from "./deliveries/statistics/DailyCounts.ts"
 import { EventStreams } from "./deliveries/stream/EventStreams.ts"
 import { EventTriggers } from "./deliveries/stream/EventTriggers.ts"
 import { DnsResolver } from "./endpoints/DestinationUrl.ts"
 import { Endpoints } from "./endpoints/Endpoints.ts"
+import { workerHealthLayer } from "./http/WorkerHealth.ts"
 import { AuditRetention } from "./identity/audit/AuditRetention.ts"
 import { Keys } from "./identity/keys/Keys.ts"
 import { Invitations } from "./identity/members/Invitations.ts"
@@ -48,6 +52,7 @@ import { version } from "./settings/Version.ts"
 import { Cluster } from "./storage/Cluster.ts"
 import { databaseLayer } from "./storage/Database.ts"
 import { type MigrationFailed, migrationsLayer } from "./storage/Migrations.ts"
+import { replicaOf } from "./storage/ReadReplica.ts"
 
 /** Everything that the service needs to run: the completed settings. */
 export interface ServiceOptions {
@@ -80,14 +85,40 @@ export interface ServiceOptions {
   /** The URL at which integrators reach the service, without a trailing slash; its origin is trusted. */
   readonly publicUrl: string
   readonly databaseUrl: Redacted.Redacted
+  /** The database's own address, if there is a connection pooler in `databaseUrl`. */
+  readonly databaseDirectUrl?: Redacted.Redacted
+  /** A replica that may answer lists and history. Default: none. */
+  readonly databaseReadUrl?: Redacted.Redacted
   readonly masterKeys: NonEmptyReadonlyArray<MasterKey>
   readonly provider: StripeProviderOptions
   /** Where product images are kept. Default: in the database. */
   readonly imageStore?: S3ImageStoreOptions
+  /** The directory of cells, and which of them this is. Default: this installation is the only one. */
+  readonly cell?: CellOptions
 }
 
+/** The part of an installation among others. */
+export interface CellOptions {
+  readonly name: string
+  readonly directoryUrl: Redacted.Redacted
+}
+
+/** What this cell has in the directory. Without one, nothing of it is loaded. */
+export const cellClaimsLayer = (cell: CellOptions | undefined): Layer.Layer<Claims, CellUnknown | MigrationFailed> =>
+  cell === undefined
+    ? Claims.none
+    : Layer.unwrapEffect(
+        Effect.map(
+          Effect.promise(() =>
+            Promise.all([import("./cells/ClaimsLive.ts"), import("./cells/DirectoryConnection.ts")])
+          ),
+          ([{ claimsLayer }, { connectedDirectoryLayer }]) =>
+            Layer.provide(claimsLayer(cell.name), connectedDirectoryLayer({ url: cell.directoryUrl, cell: cell.name }))
+        )
+      )
+
 /** The options of a service whose database and provider are layers of an embedding team. */
-export type EmbeddedOptions = Omit<ServiceOptions, "databaseUrl" | "provider">
+export type EmbeddedOptions = Omit<ServiceOptions, "databaseUrl" | "databaseDirectUrl" | "databaseReadUrl" | "provider">
 
 /** The services behind the HTTP surface and the worker. */
 export type Services =
@@ -130,15 +161,20 @@ export type Services =
 export const storageLayer = (
   options: ServiceOptions
 ): Layer.Layer<PgClient.PgClient | SqlClient.SqlClient, SqlError.SqlError | MigrationFailed> =>
-  Layer.provideMerge(
-    migrationsLayer,
-    databaseLayer({ url: options.databaseUrl, poolSize: options.settings.databasePoolSize })
+  Layer.merge(migrationsLayer, replicaOf(options.databaseReadUrl, options.settings.databasePoolSize)).pipe(
+    Layer.provideMerge(
+      databaseLayer({
+        url: options.databaseUrl,
+        ...(options.databaseDirectUrl === undefined ? {} : { directUrl: options.databaseDirectUrl }),
+        poolSize: options.settings.databasePoolSize
+      })
+    )
   )
 
 /** All services, on a database. */
 export const servicesLayer = (
   options: ServiceOptions
-): Layer.Layer<Services, never, PgClient.PgClient | SqlClient.SqlClient> =>
+): Layer.Layer<Services, CellUnknown | MigrationFailed, PgClient.PgClient | SqlClient.SqlClient> =>
   servicesWithProviderLayer(options, stripeProviderLayer(options.provider)).pipe(
     Layer.provide(ProviderTriggers.layer(options.provider))
   )
@@ -147,7 +183,7 @@ export const servicesLayer = (
 export const servicesWithProviderLayer = <E, R>(
   options: EmbeddedOptions,
   provider: Layer.Layer<Provider, E, R>
-): Layer.Layer<Services, E, PgClient.PgClient | SqlClient.SqlClient | R> => {
+): Layer.Layer<Services, E | CellUnknown | MigrationFailed, PgClient.PgClient | SqlClient.SqlClient | R> => {
   const { allowLocalDestinations, destinationNetworks, endpointLimit, imageMegabytesPerHour, mailFrom, mode, smtpUrl } =
     options.settings
   const foundations = Layer.mergeAll(
@@ -190,7 +226,7 @@ export const servicesWithProviderLayer = <E, R>(
     AuditRetention.layer(options.settings),
     Inbound.layer,
     Receipts.layer(options.settings)
-  ).pipe(Layer.provideMerge(foundations))
+  ).pipe(Layer.provideMerge(foundations), Layer.provide(cellClaimsLayer(options.cell)))
 }
 
 /**
@@ -296,7 +332,13 @@ export const rolesLayer = (options: EmbeddedOptions) =>
     eventReplaysLayer,
     warningsLayer,
     options.settings.roles.api ? apiLayer(options) : Layer.empty,
-    options.settings.roles.worker ? deliveryLayer(options) : Layer.empty,
+    options.settings.roles.worker
+      ? // Built before the worker, it ends after it: it answers until the last attempt has ended
+        Layer.provideMerge(
+          deliveryLayer(options),
+          options.settings.roles.api ? Layer.empty : workerHealthLayer(options.settings)
+        )
+      : Layer.empty,
     // In every process: late deliveries must be noticed even if no worker runs at all
     Layer.scopedDiscard(observeQueue)
-  )
+  ).pipe(Layer.provide(WorkerLife.layer))

@@ -109,8 +109,8 @@ const queriesIn = (value: unknown): ReadonlyArray<string> =>
     : []
 
 describe("what operators look at", () => {
-  const dashboard: unknown = JSON.parse(text("src/monitoring/dashboard.json"))
-  const alerts: unknown = parse(text("src/monitoring/alerts.yaml"))
+  const dashboard: unknown = JSON.parse(text("src/operating/monitoring/dashboard.json"))
+  const alerts: unknown = parse(text("src/operating/monitoring/alerts.yaml"))
 
   it("asks for metrics and labels that the service has", () => {
     const onMetrics = queriesIn(dashboard).filter((query) => !query.includes("count_over_time"))

@@ -119,6 +119,13 @@ describe("settings", () => {
     ],
     ["SMTP_URL", "smtp://localhost:1025", (s: SettingsShape) => Option.isSome(s.smtpUrl), true],
     ["DATABASE_URL", "postgres:///payments?host=/run", (s: SettingsShape) => Option.isSome(s.databaseUrl), true],
+    [
+      "DATABASE_URL",
+      "postgres://u:p@h1:5432,h2:5433/payments?target_session_attrs=read-write",
+      (s: SettingsShape) => Option.isSome(s.databaseUrl),
+      true
+    ],
+    ["DATABASE_READ_URL", "postgres://u:p@h1,h2/db", (s: SettingsShape) => Option.isSome(s.databaseReadUrl), true],
     ["LOCAL_ACCOUNT_ID", "acct_1", (s: SettingsShape) => Option.getOrNull(s.provider.localAccountId), "acct_1"]
   ])("%s may be %s", (name, value, from, expected) => {
     expect(from(good({ [name]: value }))).toEqual(expected)
@@ -147,7 +154,21 @@ describe("settings", () => {
       ]
     ],
     ["DATA_DIR", ["", " "]],
-    ["DATABASE_URL", ["", "payments", "mysql://user:s3cr3t@host/db", "postgresql:payments"]],
+    [
+      "DATABASE_URL",
+      [
+        "",
+        "payments",
+        "mysql://u:s3cr3t@host/db",
+        "postgresql:payments",
+        "postgres://u:s3cr3t@h1,,h2/db",
+        "postgres://u:s3cr3t@h1,h2/db?target_session_attrs=standby"
+      ]
+    ],
+    [
+      "DATABASE_READ_URL",
+      ["", "mysql://u:s3cr3t@host/db", "postgres://u:s3cr3t@h1/db?target_session_attrs=read-write"]
+    ],
     ["DATABASE_POOL_SIZE", ["", "1", "501"]],
     ["PROVIDER_API_URL", ["", "localhost:12111"]],
     ["LOCAL_ACCOUNT_ID", ["", "acct_", "cus_123", "acct_a/b"]],

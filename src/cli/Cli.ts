@@ -3,6 +3,7 @@ import { NodeContext } from "@effect/platform-node"
 import { Cause, Console, Effect, Layer, Logger, LogLevel, Option } from "effect"
 import { version } from "../settings/Version.ts"
 import { accountCommands, accounts } from "./Accounts.ts"
+import { cellCommands, cells } from "./Cells.ts"
 import { asksForHelp, commandWords, normalize, understand } from "./CommandLine.ts"
 import { emulator, emulatorCommands } from "./Emulator.ts"
 import { exitCodes, explain, explainDefect, WrongUsage } from "./Failure.ts"
@@ -29,6 +30,7 @@ const root = Command.make(programName).pipe(
     accounts,
     imagesCommand,
     receipts,
+    cells,
     emulator,
     mcp.command,
     listenCommand,
@@ -45,6 +47,7 @@ export const commands: ReadonlyArray<KnownCommand> = [
   ...accountCommands,
   ...imageCommands,
   ...receiptCommands,
+  ...cellCommands,
   ...emulatorCommands,
   ...mcpCommands,
   ...listenCommands

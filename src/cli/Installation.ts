@@ -1,12 +1,16 @@
 import type { SqlClient, SqlError } from "@effect/sql"
 import type { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Option, type Redacted, type Scope } from "effect"
+import type { Claims } from "../cells/Claims.ts"
+import type { CellUnknown } from "../cells/DirectoryConnection.ts"
 import { completeSettings, type LocalDefaultsFailed } from "../local/Local.ts"
 import type { Provider } from "../provider/Provider.ts"
 import { type StripeProviderOptions, stripeProviderLayer } from "../provider/stripe/StripeProvider.ts"
+import { type CellOptions, cellClaimsLayer } from "../Service.ts"
 import { type ImageStoreSettings, readSettings, type SettingsError, type SettingsShape } from "../settings/Settings.ts"
 import { databaseLayer } from "../storage/Database.ts"
 import type { MigrationFailed } from "../storage/Migrations.ts"
+import { replicaOf } from "../storage/ReadReplica.ts"
 import type { CommandFailed } from "./Failure.ts"
 import { findLocalService, type LocalService } from "./LocalService.ts"
 import { applyMigrations, requireCurrentSchema } from "./Schema.ts"
@@ -14,18 +18,25 @@ import { applyMigrations, requireCurrentSchema } from "./Schema.ts"
 const make = Effect.gen(function* () {
   const settings = yield* readSettings
   const local = yield* findLocalService(settings)
+  const cell = Option.all({ name: settings.cellName, directoryUrl: settings.directoryUrl })
   const known = Option.orElse(settings.databaseUrl, () => Option.map(local, ({ databaseUrl }) => databaseUrl))
   if (Option.isNone(known)) {
     const { service } = yield* completeSettings(settings)
     return {
       databaseUrl: service.databaseUrl,
+      databaseDirectUrl: settings.databaseDirectUrl,
+      databaseReadUrl: settings.databaseReadUrl,
       startedDatabase: true,
       provider: Effect.succeed(service.provider),
-      imageStore: settings.imageStore
+      imageStore: settings.imageStore,
+      cell
     }
   }
   return {
+    cell,
     databaseUrl: known.value,
+    databaseDirectUrl: settings.databaseDirectUrl,
+    databaseReadUrl: settings.databaseReadUrl,
     startedDatabase: false,
     imageStore: settings.imageStore,
     provider: Effect.map(
@@ -44,10 +55,16 @@ export class Installation extends Context.Tag("connected-payments/cli/Installati
   Installation,
   {
     readonly databaseUrl: Redacted.Redacted
+    /** The database's own address, if `databaseUrl` leads to a connection pooler. */
+    readonly databaseDirectUrl: Option.Option<Redacted.Redacted>
+    /** A replica that may answer lists. */
+    readonly databaseReadUrl: Option.Option<Redacted.Redacted>
     /** Whether the database was started for this command, which then has to update its schema. */
     readonly startedDatabase: boolean
     /** The provider that the service uses: if no key is set, the running service's emulator, or a new one. */
     readonly provider: Effect.Effect<StripeProviderOptions, LocalDefaultsFailed, Scope.Scope>
+    /** The cell that it is, and the directory of all of them; none if it is the only installation. */
+    readonly cell: Option.Option<CellOptions>
     /** The bucket of product images; none if they are in the database. */
     readonly imageStore: Option.Option<ImageStoreSettings>
   }
@@ -82,25 +99,38 @@ export const databaseAsFound: Layer.Layer<
   SettingsError | LocalDefaultsFailed | SqlError.SqlError,
   Installation
 > = Layer.unwrapEffect(
-  Effect.map(Installation, ({ databaseUrl }) =>
-    databaseLayer({ url: databaseUrl, poolSize, applicationName: "connected-payments cli" })
+  Effect.map(Installation, ({ databaseDirectUrl, databaseUrl }) =>
+    databaseLayer({
+      url: databaseUrl,
+      ...(Option.isSome(databaseDirectUrl) ? { directUrl: databaseDirectUrl.value } : {}),
+      poolSize,
+      applicationName: "connected-payments cli"
+    })
   )
 )
 
-/** The database, with its schema up to date. */
-export const database: Layer.Layer<
-  PgClient.PgClient | SqlClient.SqlClient,
-  SettingsError | LocalDefaultsFailed | SqlError.SqlError | MigrationFailed | CommandFailed,
-  Installation
-> = Layer.provideMerge(
-  Layer.effectDiscard(
-    Effect.gen(function* () {
-      const { startedDatabase } = yield* Installation
-      yield* startedDatabase ? applyMigrations : requireCurrentSchema
-    })
-  ),
-  databaseAsFound
+/** What the installation has in the directory of cells, if there is one. */
+const claims: Layer.Layer<Claims, CellUnknown | MigrationFailed, Installation> = Layer.unwrapEffect(
+  Effect.map(Installation, ({ cell }) => cellClaimsLayer(Option.getOrUndefined(cell)))
 )
+
+/** The database, with its schema up to date, and what its cell has in the directory. */
+export const database: Layer.Layer<
+  PgClient.PgClient | SqlClient.SqlClient | Claims,
+  SettingsError | LocalDefaultsFailed | SqlError.SqlError | MigrationFailed | CellUnknown | CommandFailed,
+  Installation
+> = Layer.unwrapEffect(
+  Effect.map(Installation, ({ databaseReadUrl, startedDatabase }) =>
+    Layer.merge(
+      Layer.effectDiscard(
+        Effect.gen(function* () {
+          yield* startedDatabase ? applyMigrations : requireCurrentSchema
+        })
+      ),
+      replicaOf(Option.getOrUndefined(databaseReadUrl), poolSize)
+    )
+  )
+).pipe(Layer.provideMerge(Layer.merge(databaseAsFound, claims)))
 
 /** The provider of the installation. */
 export const provider: Layer.Layer<Provider, LocalDefaultsFailed, Installation> = Layer.unwrapScoped(

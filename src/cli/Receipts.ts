@@ -75,16 +75,18 @@ const timeAgo = (text: string, now: number): Option.Option<Date> =>
     (duration) => new Date(now - Duration.toMillis(duration))
   )
 
-const sinceOption = Options.text("since").pipe(
-  Options.withPseudoName(durationOrTime),
-  Options.withDescription("Only those received since then: '2 hours' ago, 2030-01-31 or 2030-01-31T12:00:00Z."),
-  parsedOption(
-    "since",
-    (text) => Option.orElse(moment(text), () => timeAgo(text, Date.now())),
-    "must be a duration ('2 hours'), a date or a time (2030-01-31T12:00:00Z)"
-  ),
-  Options.optional
-)
+const timeOption = (name: "since" | "until", meaning: string) =>
+  Options.text(name).pipe(
+    Options.withPseudoName(durationOrTime),
+    Options.withDescription(`${meaning}: '2 hours' ago, 2030-01-31 or 2030-01-31T12:00:00Z.`),
+    parsedOption(
+      name,
+      (text) => Option.orElse(moment(text), () => timeAgo(text, Date.now())),
+      "must be a duration ('2 hours'), a date or a time (2030-01-31T12:00:00Z)"
+    )
+  )
+
+const sinceOption = Options.optional(timeOption("since", "Only those received since then"))
 
 const limitOption = Options.integer("limit").pipe(
   Options.withPseudoName("<1 to 100>"),
@@ -211,14 +213,72 @@ const replayText = ({ deliveriesMade, events, outcome }: Replay) =>
         )
       ].join("\n\n")
 
+const missing = described(
+  Command.make(
+    "missing",
+    {
+      environment: environmentOption,
+      organization: Options.optional(organizationOption),
+      since: timeOption("since", "Only events that the provider created since then"),
+      until: Options.optional(timeOption("until", "Only events that the provider created before then")),
+      json: jsonOption
+    },
+    ({ environment, json, organization, since, until }) =>
+      Effect.gen(function* () {
+        const receipts = yield* Receipts
+        yield* Effect.transposeMapOption(organization, requireOrganization)
+        const data = yield* receipts.missing({
+          environment,
+          since,
+          ...Option.match(organization, { onNone: () => ({}), onSome: (organizationId) => ({ organizationId }) }),
+          ...Option.match(until, { onNone: () => ({}), onSome: (until) => ({ until }) })
+        })
+        yield* show(json, {
+          json: { data },
+          text: table(
+            ["CREATED AT", "EVENT", "TYPE", "ORGANIZATION"],
+            data.map(({ organizationId, providerCreatedAt, providerEventId, type }) => [
+              time(providerCreatedAt),
+              providerEventId,
+              type,
+              organizationId
+            ]),
+            "Every event of that time has its receipt."
+          )
+        })
+      })
+  ).pipe(Command.provide(servicesWithProvider)),
+  {
+    command: "receipts missing",
+    summary: "List the provider's events that left no receipt: their notifications never came, or were lost.",
+    example: "--environment sandbox --since '2 hours'"
+  }
+)
+
 const replay = described(
   Command.make(
     "replay",
-    { environment: environmentOption, json: jsonOption, event: eventArgument },
-    ({ environment, event, json }) =>
+    {
+      environment: environmentOption,
+      organization: organizationOption.pipe(
+        Options.withDescription("Whose event it is. If it has no receipt, it is stored as if it were reported now."),
+        Options.optional
+      ),
+      json: jsonOption,
+      event: eventArgument
+    },
+    ({ environment, event, json, organization }) =>
       Effect.gen(function* () {
         const receipts = yield* Receipts
-        const replayed = yield* receipts.replay({ environment, providerEventId: event }, yield* operator)
+        yield* Effect.transposeMapOption(organization, requireOrganization)
+        const replayed = yield* receipts.replay(
+          {
+            environment,
+            providerEventId: event,
+            ...Option.match(organization, { onNone: () => ({}), onSome: (organizationId) => ({ organizationId }) })
+          },
+          yield* operator
+        )
         yield* show(json, {
           json: { environment, providerEventId: event, ...replayed },
           text: replayText(replayed)
@@ -235,8 +295,8 @@ const replay = described(
 /** The command with its subcommands. */
 export const receipts = Command.make("receipts").pipe(
   Command.withDescription("Show the provider's notifications, and replay what was missed."),
-  Command.withSubcommands([list.command, showOne.command, replay.command])
+  Command.withSubcommands([list.command, showOne.command, missing.command, replay.command])
 )
 
 /** The commands, for the help. */
-export const receiptCommands: ReadonlyArray<KnownCommand> = [list.known, showOne.known, replay.known]
+export const receiptCommands: ReadonlyArray<KnownCommand> = [list.known, showOne.known, missing.known, replay.known]

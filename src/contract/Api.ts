@@ -36,7 +36,8 @@ export class HealthApi extends HttpApiGroup.make("health")
   .add(
     HttpApiEndpoint.get("live", "/health/live")
       .addSuccess(Schema.Struct({ status: Schema.Literal("live") }))
-      .annotate(OpenApi.Summary, "Is the process alive?")
+      .addError(errorSchema(ServiceUnavailable))
+      .annotate(OpenApi.Summary, "Is the process alive, and does its worker go on? Asks nobody")
   )
   .add(
     HttpApiEndpoint.get("ready", "/health/ready")

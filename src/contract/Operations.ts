@@ -3,6 +3,7 @@ import { Array as Arr, Context, Option, Predicate } from "effect"
 import { publishedSchema } from "../bounds/PublishedSchema.ts"
 import { sessionCookie, workspaceHeader } from "../identity/Authentication.ts"
 import { type Permission, RequiredPermission } from "../identity/keys/Permissions.ts"
+import { isApiPath } from "../kit/ApiPaths.ts"
 import { resourceOf, resourcePage } from "./ProviderResources.ts"
 
 /** The operations of an API as a list, for authentication, the documents and tests that cover all of them. */
@@ -106,6 +107,28 @@ const responseHeaders = {
   "request-id": { description: "The request's id, also in error bodies", schema: { type: "string" } }
 }
 
+/** The headers of an answer that can be asked for again. */
+const taggedHeaders = {
+  ...responseHeaders,
+  etag: {
+    description: "The answer's tag, for `If-None-Match`; absent from an answer of more than 256 KiB",
+    schema: { type: "string" }
+  }
+}
+
+/** The header with which a client asks again. */
+const ifNoneMatch = {
+  name: "If-None-Match",
+  in: "header",
+  required: false,
+  description: "The `ETag` of an earlier answer: if the answer is still the same, it is 304 without a body",
+  schema: { type: "string", minLength: 1, maxLength: 8192 }
+}
+
+/** Whether an operation's answers have tags: readings of the API that answer JSON. */
+const isTagged = ({ method, path }: Operation, responses: Record<string, unknown>): boolean =>
+  method === "GET" && isApiPath(path) && at(responses, "200", "content", "application/json") !== undefined
+
 /** The headers of every error. */
 const errorHeaders = {
   ...responseHeaders,
@@ -116,15 +139,16 @@ const errorHeaders = {
 }
 
 /**
- * Completes the OpenAPI document: adds the permission of each operation and the request id of every response, and
- * removes the platform's own decode error, which the edge never returns. Schemas are closed for requests and open for
+ * Completes the OpenAPI document: adds the permission of each operation, the request id of every response and the tags
+ * of readings, and removes the platform's own decode error, which the edge never returns. Schemas are closed for requests and open for
  * answers.
  */
 export const documentOperations =
   (operations: ReadonlyArray<Operation>) =>
   (spec: Record<string, unknown>): Record<string, unknown> => {
     const described = structuredClone(spec)
-    for (const { method, path, permission } of operations) {
+    for (const declared of operations) {
+      const { method, path, permission } = declared
       const operation = at(described, ...placeOf(method, path))
       if (operation === undefined) {
         continue
@@ -147,6 +171,12 @@ export const documentOperations =
       }
       for (const [status, response] of Object.entries(responses)) {
         if (isObject(response)) response["headers"] = Number(status) < 400 ? responseHeaders : errorHeaders
+      }
+      if (isTagged(declared, responses)) {
+        Object.assign(at(responses, "200") ?? {}, { headers: taggedHeaders })
+        responses["304"] = { description: "The answer with this tag is still the same", headers: taggedHeaders }
+        const parameters: unknown = operation["parameters"]
+        operation["parameters"] = [...(Array.isArray(parameters) ? parameters : []), structuredClone(ifNoneMatch)]
       }
     }
     const components = at(described, "components") ?? {}

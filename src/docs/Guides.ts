@@ -33,9 +33,20 @@ export const contents = [
   { reader: "Embed it", names: ["embedding", "client"] },
   {
     reader: "Operate it",
-    names: ["running", "settings", "accounts-and-people", "operating", "telemetry", "local-provider"]
+    names: [
+      "running",
+      "settings",
+      "deploying",
+      "accounts-and-people",
+      "operating",
+      "failover",
+      "cells",
+      "cells-move",
+      "telemetry",
+      "local-provider"
+    ]
   },
-  { reader: "Change it", names: ["contributing", "contract", "decisions", "performance"] }
+  { reader: "Change it", names: ["contributing", "contract", "decisions", "decisions-api", "performance"] }
 ] as const
 
 export type GuideName = (typeof contents)[number]["names"][number]

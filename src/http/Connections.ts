@@ -2,7 +2,7 @@ import { type RequestListener, type Server, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
 import { Duration } from "effect"
 import { isEventStream } from "../deliveries/stream/Api.ts"
-import { errorBody, RequestTimeout, retrySeconds, ServiceUnavailable } from "../errors/Errors.ts"
+import { type ApiError, errorBody, RequestTimeout, retrySeconds, ServiceUnavailable } from "../errors/Errors.ts"
 import { bodyRefused, type UnreadableRequest } from "../kit/Body.ts"
 import { errorLink } from "../kit/ErrorLink.ts"
 import { newRequestId } from "../kit/Request.ts"
@@ -45,8 +45,8 @@ const drainInterval = 20
 /** How long a client has to read the refusal of a request that a drain did not wait for, in milliseconds. */
 const lastWords = 200
 
-/** A refusal in the API's documented form, or the tool server's, as the last answer of a connection. */
-const refusalOf = (error: UnreadableRequest, target: string) => {
+/** A refusal in the API's documented form, or the tool server's, for what no handler answers. */
+export const refusalTo = (error: ApiError, target: string) => {
   const requestId = newRequestId()
   const body = JSON.stringify((isToolServer(target) ? rpcError : errorBody)(error, requestId))
   return {
@@ -56,10 +56,15 @@ const refusalOf = (error: UnreadableRequest, target: string) => {
       "content-length": String(Buffer.byteLength(body)),
       "request-id": requestId,
       link: errorLink(error),
-      ...(error.retryAfter === null ? {} : { "retry-after": String(retrySeconds(error.retryAfter)) }),
-      connection: "close"
+      ...(error.retryAfter === null ? {} : { "retry-after": String(retrySeconds(error.retryAfter)) })
     }
   }
+}
+
+/** A refusal as the last answer of a connection. */
+const refusalOf = (error: UnreadableRequest, target: string) => {
+  const { body, headers } = refusalTo(error, target)
+  return { body, headers: { ...headers, connection: "close" } }
 }
 
 /** Answers a request that no handler sees; closes the connection if the client has left. */

@@ -1,5 +1,6 @@
 import { type HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { workspaceHeader } from "../identity/Authentication.ts"
+import { isApiPath } from "../kit/ApiPaths.ts"
 
 /**
  * CORS (<https://fetch.spec.whatwg.org/#http-cors-protocol>): lets pages of exactly the origins that the operator
@@ -7,19 +8,22 @@ import { workspaceHeader } from "../identity/Authentication.ts"
  */
 
 /**
- * The paths that accept a session: the API and the identity routes, not the tool server and the service's own pages.
- */
-const shared = /^\/(?:v2|identity)\//
-
-/**
  * Headers that a page may send beyond the standard ones: the body's type, and those that operations and traces read.
  * Not `x-api-key`: keys are for servers only (contract 2.1).
  */
-const requestHeaders = ["content-type", "idempotency-key", workspaceHeader, "traceparent", "x-request-id"]
+const requestHeaders = [
+  "content-type",
+  "idempotency-key",
+  "if-none-match",
+  workspaceHeader,
+  "traceparent",
+  "x-request-id"
+]
 
 /** Headers of an answer that a page may read, beyond the standard ones. */
 const responseHeaders = [
   "allow",
+  "etag",
   "idempotent-replayed",
   "link",
   "ratelimit-limit",
@@ -62,7 +66,7 @@ export const makeCrossOrigin = (
     origin !== undefined && trustedOrigins.has(origin) ? origin : undefined
   return {
     headersOf: (request, path) => {
-      if (!shared.test(path)) return {}
+      if (!isApiPath(path)) return {}
       const origin = trustedOrigin(request)
       // A cache must not give one page the answer to another
       const vary = { vary: "origin" }
@@ -77,7 +81,7 @@ export const makeCrossOrigin = (
     },
     preflight: (request, path) => {
       const asks = request.method === "OPTIONS" && request.headers["access-control-request-method"] !== undefined
-      if (!asks || !shared.test(path) || trustedOrigin(request) === undefined) return undefined
+      if (!asks || !isApiPath(path) || trustedOrigin(request) === undefined) return undefined
       const methods = methodsAt(path)
       return HttpServerResponse.empty({
         status: 204,

@@ -50,6 +50,7 @@ import { Metrics } from "../telemetry/Metrics.ts"
 import { annotateSpan, RequestFacts } from "../telemetry/Spans.ts"
 import { makeCrossOrigin } from "./CrossOrigin.ts"
 import { consolePath, isConsolePath } from "./console/Paths.ts"
+import { withCaching } from "./EntityTags.ts"
 import { frontPagePath } from "./FrontPage.ts"
 import { requestTelemetry } from "./RequestSpan.ts"
 
@@ -315,6 +316,8 @@ export const edge = (options: EdgeOptions) => {
             "request-id": requestId,
             ...crossOrigin.headersOf(original, path)
           }
+          const complete = (response: HttpServerResponse.HttpServerResponse) =>
+            HttpServerResponse.setHeaders(withCaching(original, path, response), headers)
           const preflight = crossOrigin.preflight(original, path)
           const served: Effect.Effect<
             HttpServerResponse.HttpServerResponse,
@@ -337,9 +340,9 @@ export const edge = (options: EdgeOptions) => {
                       : yield* toApiError(Cause.squash(cause), request)
                     yield* report(error, cause)
                     yield* annotateSpan(errorAttributes(error))
-                    return HttpServerResponse.setHeaders(responseTo(request)(error, requestId), headers)
+                    return complete(responseTo(request)(error, requestId))
                   }),
-            onSuccess: (response) => Effect.succeed(HttpServerResponse.setHeaders(response, headers))
+            onSuccess: (response) => Effect.succeed(complete(response))
           })
           const facts: RequestFacts["Type"] = { span: null, attributes: {} }
           return Effect.zipRight(

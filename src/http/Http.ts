@@ -8,13 +8,14 @@ import {
   HttpServer,
   Path
 } from "@effect/platform"
-import { Context, Effect, Layer, Scope } from "effect"
+import { Context, Effect, Layer, Option, Scope } from "effect"
 import { Api, operations } from "../contract/Api.ts"
 import { operationKey, takesBody } from "../contract/Operations.ts"
 import { eventReplaysHttp } from "../deliveries/api/EventReplaysHttp.ts"
 import { eventsHttp } from "../deliveries/api/EventsHttp.ts"
 import { deliveriesHttp } from "../deliveries/api/Http.ts"
 import { recoveriesHttp } from "../deliveries/api/RecoveriesHttp.ts"
+import { WorkerLife } from "../deliveries/sending/WorkerLife.ts"
 import { statisticsHttp } from "../deliveries/statistics/Http.ts"
 import { eventStreamHttp } from "../deliveries/stream/Http.ts"
 import { eventTriggersHttp } from "../deliveries/stream/TriggersHttp.ts"
@@ -56,9 +57,16 @@ import { frontPage } from "./FrontPage.ts"
 import { servingUntraced } from "./RequestSpan.ts"
 
 const healthHttp = HttpApiBuilder.group(Api, "health", (handlers) =>
-  Effect.map(Effect.zip(makeReadiness, Stopping), ([ready, stopping]) =>
+  Effect.map(Effect.all([makeReadiness(), Stopping, Effect.serviceOption(WorkerLife)]), ([ready, stopping, worker]) =>
     handlers
-      .handle("live", () => Effect.succeed({ status: "live" as const }))
+      .handle("live", () =>
+        Effect.suspend(() => {
+          const state = Option.getOrUndefined(worker)?.state()
+          return state?.isStuck === true
+            ? new ServiceUnavailable({ message: `The worker of this process ${state.doing}.` })
+            : Effect.succeed({ status: "live" as const })
+        })
+      )
       .handle("ready", () =>
         stopping.begun
           ? new ServiceUnavailable({ message: "This process is stopping." })

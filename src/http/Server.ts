@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server } from "node:http"
+import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http"
 import { Server as NetServer, Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { setTimeout as passed } from "node:timers/promises"
@@ -112,9 +112,17 @@ const warnOfUnknownProxy = (server: Server, proxies: TrustedProxies, runtime: Ru
   server.on("request", look)
 }
 
-const listen = (
+/** A server that listens, within its bounds. */
+export interface BoundServer {
+  readonly address: HttpServer.Address
+  /** Serves requests until the scope closes; then drains the server. */
+  readonly serve: (listener: RequestListener) => Effect.Effect<void, never, Scope.Scope>
+}
+
+/** Listens within the bounds; nothing is answered until `serve` is run. */
+export const listen = (
   options: ServerOptions
-): Effect.Effect<HttpServer.HttpServer, HttpServerError.ServeError, Scope.Scope> =>
+): Effect.Effect<BoundServer, HttpServerError.ServeError, Scope.Scope | Stopping> =>
   Effect.gen(function* () {
     const server = createServer({
       maxHeaderSize: maxHeadBytes,
@@ -132,24 +140,32 @@ const listen = (
     const { address } = yield* makeNodeServer(() => server, { host: options.host, port: options.port })
     warnOfUnknownProxy(server, options.trustedProxies, logFrom)
     yield* closeEventually(server, options.shutdownTimeout)
-    return HttpServer.make({
+    return {
+      address,
+      serve: (handler) => {
+        const listener = connections.serve(handler)
+        return Effect.acquireRelease(
+          Effect.sync(() => void server.on("request", listener)),
+          () =>
+            Effect.zipRight(
+              Effect.promise(() => drain(server, connections, stopping, options, logFrom)),
+              Effect.sync(() => server.off("request", listener))
+            )
+        )
+      }
+    }
+  })
+
+const httpServer = (options: ServerOptions) =>
+  Effect.map(listen(options), ({ address, serve }) =>
+    HttpServer.make({
       address,
       // The platform would also accept upgrades, whose connections escape every bound; treated as ordinary requests,
       // they don't
       serve: (app, middleware): Effect.Effect<void, never, Scope.Scope> =>
-        Effect.flatMap(makeHandler(middleware === undefined ? app : middleware(app)), (handler) => {
-          const listener = connections.serve(handler)
-          return Effect.acquireRelease(
-            Effect.sync(() => void server.on("request", listener)),
-            () =>
-              Effect.zipRight(
-                Effect.promise(() => drain(server, connections, stopping, options, logFrom)),
-                Effect.sync(() => server.off("request", listener))
-              )
-          )
-        })
+        Effect.flatMap(makeHandler(middleware === undefined ? app : middleware(app)), serve)
     })
-  })
+  )
 
 /** Only stops listening: Node's own `close` would also end connections, while requests are on their way. */
 const stopListening = (server: Server): void => {
@@ -203,6 +219,9 @@ const closeEventually = (server: Server, after: Duration.Duration) =>
  * hangs must not block the process.
  */
 export const serverLayer = (options: ServerOptions) =>
-  Layer.merge(Layer.scoped(HttpServer.HttpServer, listen(options)), layerContext).pipe(
-    Layer.provideMerge(Layer.sync(Stopping, () => ({ begun: false })))
+  Layer.merge(Layer.scoped(HttpServer.HttpServer, httpServer(options)), layerContext).pipe(
+    Layer.provideMerge(stoppingLayer)
   )
+
+/** Whether the process has begun to stop. */
+export const stoppingLayer: Layer.Layer<Stopping> = Layer.sync(Stopping, () => ({ begun: false }))

@@ -98,6 +98,26 @@ export interface Replay {
   readonly events: ReadonlyArray<{ readonly id: string; readonly type: EventType; readonly deliveriesMade: number }>
 }
 
+/** Where to look for events without a receipt. */
+export interface FindMissing {
+  readonly environment: Environment
+  /** Absent: the accounts of all organizations. */
+  readonly organizationId?: OrganizationId
+  /** Created at the provider at this time or later: at most 30 days ago. */
+  readonly since: Date
+  /** Created at the provider before this time. */
+  readonly until?: Date
+}
+
+/** An event of the provider's that left no receipt, of a type that integrators may be told of. */
+export interface MissingEvent {
+  readonly organizationId: OrganizationId
+  readonly providerEventId: string
+  /** The provider's own event type. */
+  readonly type: string
+  readonly providerCreatedAt: Date
+}
+
 /** No receipt under this provider event id in this environment. For operators. */
 export class ReceiptNotFound extends Data.TaggedError("ReceiptNotFound")<
   ReceiptKey & {

@@ -186,10 +186,11 @@ export const makeReceiptRecordsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       { discard: true }
     )
 
-  const clean = (retention: Duration.Duration) =>
+  /** `session`: the client that removes tables, see `sessionClient`. */
+  const clean = (retention: Duration.Duration, session: SqlClient.SqlClient = sql) =>
     Effect.all([
       addReceiptMonths,
-      removeReceiptMonths(retention),
+      Effect.provideService(removeReceiptMonths(retention), SqlClient.SqlClient, session),
       cleanTable(retention, "receipts"),
       cleanTable(retention, "receipts_undated")
     ]).pipe(Effect.asVoid, Effect.provideService(SqlClient.SqlClient, sql))

@@ -1,15 +1,20 @@
 import type { SqlClient } from "@effect/sql"
 import { Context, type Duration, Effect, Layer } from "effect"
 import type { ProviderAccountNotConnected, ServiceUnavailable } from "../errors/Errors.ts"
+import type { OrganizationId } from "../kit/Ids.ts"
 import type { Author } from "../kit/Tenant.ts"
 import type { Accounts } from "../provider/Accounts.ts"
 import type { CheckoutSessions } from "../provider/checkout/CheckoutSessions.ts"
 import type { Provider } from "../provider/Provider.ts"
 import type { ProviderFailure } from "../provider/ProviderErrors.ts"
 import { WakeUp } from "../publishing/WakeUp.ts"
-import { orUnavailable } from "../storage/Database.ts"
+import { orUnavailable, sessionClient } from "../storage/Database.ts"
+import { preferReplica } from "../storage/ReadReplica.ts"
+import { makeMissing } from "./Missing.ts"
 import {
+  type FindMissing,
   type ListReceipts,
+  type MissingEvent,
   type ReceiptDetail,
   type ReceiptKey,
   ReceiptNotFound,
@@ -21,7 +26,9 @@ import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
 import { makeReplay } from "./Replay.ts"
 
 export {
+  type FindMissing,
   type ListReceipts,
+  type MissingEvent,
   type Receipt,
   type ReceiptDetail,
   type ReceiptEvent,
@@ -48,6 +55,14 @@ export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")
     readonly list: (query: ListReceipts) => Effect.Effect<ReceiptPage, ReceiptNotFound | ServiceUnavailable>
     readonly get: (key: ReceiptKey) => Effect.Effect<ReceiptDetail, ReceiptNotFound | ServiceUnavailable>
     /**
+     * Asks the provider for the events of connected accounts, and answers those that left no receipt, newest first: a
+     * notification may never have come, or the database may have lost what it had stored. Fails if an account has more
+     * than 5,000 events in that time.
+     */
+    readonly missing: (
+      query: FindMissing
+    ) => Effect.Effect<ReadonlyArray<MissingEvent>, ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable>
+    /**
      * Makes the deliveries that are missing of a notification's events, and nothing else: those to endpoints that are
      * active, subscribed and let the event pass their filters now. The event is fetched again from the provider, which
      * keeps it for 30 days; that of an account's status is never made anew, since it reported a moment that is over.
@@ -56,9 +71,11 @@ export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")
      *
      * One that could not be read (`malformed`) becomes what it would have become, once this version can read it: its
      * events, their deliveries, and what paused endpoints missed; for an account, its status as it is now.
+     *
+     * If there is no receipt, but the organization is known, its event is stored as if its notification came now.
      */
     readonly replay: (
-      key: ReceiptKey,
+      key: ReceiptKey & { readonly organizationId?: OrganizationId },
       author?: Author
     ) => Effect.Effect<
       Replay,
@@ -75,12 +92,15 @@ export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")
   static readonly layer = (options: {
     readonly receiptRetention: Duration.Duration
   }): Layer.Layer<Receipts, never, SqlClient.SqlClient | Provider | Accounts | CheckoutSessions | WakeUp> =>
-    Layer.effect(
+    Layer.scoped(
       Receipts,
       Effect.gen(function* () {
         const records = yield* makeReceiptRecordsRepo
+        const session = yield* sessionClient
         const wakeUp = yield* WakeUp
         const replayStored = yield* makeReplay
+        const missing = yield* makeMissing
+        const onReplica = yield* preferReplica
 
         const find = Effect.fnUntraced(function* (key: ReceiptKey) {
           const receipt = yield* records.find(key)
@@ -92,29 +112,51 @@ export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")
             : receipt
         })
 
-        const list = Effect.fn("Receipts.list")(function* (query: ListReceipts) {
-          const { before, environment } = query
-          if (before !== undefined) {
-            yield* find({ environment, providerEventId: before })
-          }
-          return yield* records.list(query)
-        }, orUnavailable)
+        const list = Effect.fn("Receipts.list")(
+          function* (query: ListReceipts) {
+            const { before, environment } = query
+            if (before !== undefined) {
+              yield* find({ environment, providerEventId: before })
+            }
+            return yield* records.list(query)
+          },
+          onReplica,
+          orUnavailable
+        )
 
-        const get = Effect.fn("Receipts.get")(function* (key: ReceiptKey) {
-          const receipt = yield* find(key)
-          return { ...receipt, events: yield* records.eventsOf(receipt) }
-        }, orUnavailable)
+        const get = Effect.fn("Receipts.get")(
+          function* (key: ReceiptKey) {
+            const receipt = yield* find(key)
+            return { ...receipt, events: yield* records.eventsOf(receipt) }
+          },
+          onReplica,
+          orUnavailable
+        )
 
-        const replay = Effect.fn("Receipts.replay")(function* (key: ReceiptKey, author: Author = localOperator) {
-          const receipt = yield* find(key)
-          const replayed = yield* replayStored(receipt, author)
+        const replay = Effect.fn("Receipts.replay")(function* (
+          { organizationId, ...key }: ReceiptKey & { readonly organizationId?: OrganizationId },
+          author: Author = localOperator
+        ) {
+          const receipt = organizationId === undefined ? yield* find(key) : yield* records.find(key)
+          const replayed =
+            receipt === undefined && organizationId !== undefined
+              ? yield* missing.takeIn({ organizationId, environment: key.environment }, key.providerEventId, author)
+              : yield* replayStored(receipt ?? (yield* find(key)), author)
           if (replayed.deliveriesMade > 0) {
             yield* wakeUp.announce
           }
           return replayed
         }, orUnavailable)
 
-        return { list, get, replay, clean: orUnavailable(records.clean(options.receiptRetention)) }
+        const findMissing = Effect.fn("Receipts.missing")(missing.find, orUnavailable)
+
+        return {
+          list,
+          get,
+          missing: findMissing,
+          replay,
+          clean: orUnavailable(records.clean(options.receiptRetention, session))
+        }
       })
     )
 }

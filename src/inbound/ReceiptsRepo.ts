@@ -5,7 +5,7 @@ import { newId } from "../kit/Ids.ts"
 import { RequestId } from "../kit/Request.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import type { Handing, HandOver } from "../publishing/HandOver.ts"
-import { isUnavailable } from "../storage/Database.ts"
+import { isMoving, isUnavailable } from "../storage/Database.ts"
 import { makePreparing, type PreparedStatement } from "../storage/Statements.ts"
 import {
   type ContextQuery,
@@ -39,7 +39,7 @@ const gathering = {
     millis: 5000,
     error: () => new SqlError.SqlError({ cause: undefined, message: "The database is too slow for what arrives" })
   },
-  isOfOne: (error: SqlError.SqlError) => !isUnavailable(error)
+  isOfOne: (error: SqlError.SqlError) => isMoving(error) || !isUnavailable(error)
 } as const
 
 /**
@@ -135,14 +135,18 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
   const insertOne = (receipt: VersionedReceipt, begin: Begin) =>
     Effect.map(insertAll([receipt], begin), ([stored]) => stored)
 
+  /** Nobody's account may be one that has moved to another cell: its notifications must not be taken for nobody's. */
+  const refuseMoved = ({ accountId, environment }: ContextQuery) =>
+    sql`SELECT payments.refuse_moved_account(${environment}, ${accountId})`
+
   const remembered = new RememberedContexts()
   const lookUp = (query: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> =>
     Effect.flatMap(way, (way) =>
-      Effect.map(way === "gathered" ? contexts.submit(query) : findOne(query), (found) => {
-        if (found === undefined) return undefined
+      Effect.flatMap(way === "gathered" ? contexts.submit(query) : findOne(query), (found) => {
+        if (found === undefined) return Effect.as(refuseMoved(query), undefined)
         // What a transaction sees is not yet for others to see
         if (way !== "inTransaction") remembered.put(accountKey(query), found)
-        return { ...found, version: null }
+        return Effect.succeed({ ...found, version: null })
       })
     )
 

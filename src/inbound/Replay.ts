@@ -1,45 +1,21 @@
 import { SqlClient } from "@effect/sql"
-import { Effect, Either, Predicate } from "effect"
-import {
-  type ProviderEvent,
-  parseProviderEvent,
-  type SoldItemsReference,
-  soldItemsReference
-} from "../events/stripe/Translate.ts"
+import { Effect, Predicate } from "effect"
+import { type ProviderEvent, type SoldItemsReference, soldItemsReference } from "../events/stripe/Translate.ts"
 import { makeAudit } from "../kit/Audit.ts"
 import type { Author, Tenant } from "../kit/Tenant.ts"
-import { Accounts } from "../provider/Accounts.ts"
-import { Provider } from "../provider/Provider.ts"
 import { matchEvent } from "../publishing/Publication.ts"
 import { transaction } from "../storage/Database.ts"
 import { makeAccountReports } from "./AccountReports.ts"
 import { makeCompletion, untilConcluded } from "./Completion.ts"
 import { type Consequence, dataOnly, nothing } from "./Consequences.ts"
 import type { InboundContext } from "./ContextStatement.ts"
-import { type Receipt, type Replay, ReplayRefused } from "./Receipt.ts"
+import { makeFetchEvent } from "./FetchEvent.ts"
+import type { Receipt, Replay } from "./Receipt.ts"
 import { makeReceiptRecordsRepo } from "./ReceiptRecordsRepo.ts"
 import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
+import { refuse, requireReadable } from "./ReplayRefusals.ts"
 import { makeReplayRepo } from "./ReplayRepo.ts"
 import type { Notification } from "./ThinNotification.ts"
-
-const refusals = {
-  wrong_mode: "The event is of the provider's other mode: nothing may be made of it",
-  account_not_linked: "The event's account is not linked and connected in this environment",
-  another_organization: "The event's account is linked to another organization by now",
-  event_expired: "The provider does not have the event any more; it keeps events for 30 days"
-} as const
-
-const refuse = (reason: keyof typeof refusals, cause?: unknown) =>
-  new ReplayRefused({ reason, message: refusals[reason], ...(cause === undefined ? {} : { cause }) })
-
-/** Nothing is stored of what can't be read: a later version may be able to read it. */
-const refuseUnreadable = (why: string) =>
-  new ReplayRefused({ reason: "malformed", message: `This version can't read the event either: ${why}` })
-
-const requireReadable = (consequence: Consequence): Effect.Effect<Consequence, ReplayRefused> =>
-  consequence.outcome === "malformed"
-    ? Effect.fail(refuseUnreadable(consequence.unreadable?.reason ?? "its object"))
-    : Effect.succeed(consequence)
 
 /** Thin notifications and an account's status: what they became was reported at one moment, and is stored or gone. */
 const isOfAMoment = ({ type }: Receipt): boolean => type === "account.updated" || /^v\d+\./.test(type)
@@ -60,14 +36,13 @@ const notificationOf = (receipt: Receipt): Notification => ({
 /** Makes the deliveries that are missing of a receipt's events; see `Receipts.replay`. */
 export const makeReplay = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const provider = yield* Provider
-  const accounts = yield* Accounts
   const audit = yield* makeAudit
   const receipts = yield* makeReceiptsRepo(null)
   const records = yield* makeReceiptRecordsRepo
   const repo = yield* makeReplayRepo
   const { conclude } = yield* makeCompletion
   const accountReports = yield* makeAccountReports
+  const fetchEvent = yield* makeFetchEvent
 
   const contextOf = Effect.fnUntraced(function* (receipt: Receipt, sold: SoldItemsReference | null) {
     const { accountId, environment, organizationId, providerEventId } = receipt
@@ -110,13 +85,6 @@ export const makeReplay = Effect.gen(function* () {
     return replayed
   })
 
-  const fetchEvent = Effect.fnUntraced(function* (receipt: Receipt, tenant: Tenant) {
-    const fetched = yield* accounts
-      .use(tenant, (account) => provider.retrieveEvent(account, receipt.providerEventId))
-      .pipe(Effect.catchTag("ProviderObjectNotFound", (cause) => refuse("event_expired", cause)))
-    return yield* Either.mapLeft(parseProviderEvent(fetched), ({ reason }) => refuseUnreadable(reason))
-  })
-
   /** In a transaction: what the event leads to now, not what it led to when the provider was asked. */
   const concludeAndStore = Effect.fnUntraced(function* (
     receipt: Receipt,
@@ -136,7 +104,7 @@ export const makeReplay = Effect.gen(function* () {
 
   /** The events of a snapshot, translated from what the provider has of it. */
   const replaySnapshot = Effect.fnUntraced(function* (receipt: Receipt, tenant: Tenant, author: Author) {
-    const event = yield* fetchEvent(receipt, tenant)
+    const event = yield* fetchEvent(tenant, receipt.providerEventId)
     return yield* untilConcluded((fetched) => transaction(sql)(concludeAndStore(receipt, event, author, fetched)))
   })
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http"
 import { HttpMethod, HttpServerError, type HttpServerRequest } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
-import { Effect, Predicate } from "effect"
+import { Data, Effect, Predicate } from "effect"
 import { type BoundBroken, brokenBound, jsonBounds } from "../bounds/JsonBounds.ts"
 import { boundedFields, fieldName, maxRefusedFields, type Reasons, refusal } from "../bounds/Refusals.ts"
 import { enumerated } from "../bounds/Rules.ts"
@@ -51,13 +51,15 @@ export const isIncompleteBody = (failure: unknown): boolean =>
 /** A body with JSON's content type that is not JSON, or not UTF-8. */
 export class MalformedJson extends ValidationFailed {}
 
-/** The exact bytes of a request's body, at most `limit`. May be run once. */
-export const readBytes = (
-  request: HttpServerRequest.HttpServerRequest,
+/** The sender left before the end of the body. */
+export class BodyLost extends Data.TaggedError("BodyLost")<{ readonly cause: unknown }> {}
+
+/** The exact bytes of a message's body, at most `limit`. May be run once. */
+export const readMessage = (
+  source: IncomingMessage,
   limit: number
-): Effect.Effect<Buffer, UnreadableRequest | HttpServerError.RequestError> =>
+): Effect.Effect<Buffer, UnreadableRequest | BodyLost> =>
   Effect.async((resume) => {
-    const source: IncomingMessage = NodeHttpServerRequest.toIncomingMessage(request)
     const chunks: Array<Buffer> = []
     let length = 0
     const tooLarge = () => new PayloadTooLarge({ message: `The request body is larger than ${limit} bytes.` })
@@ -70,17 +72,25 @@ export const readBytes = (
       }
     }
     const onEnd = () => finish(length > limit ? tooLarge() : Effect.succeed(Buffer.concat(chunks)))
-    const onLost = (cause?: unknown) =>
-      finish(
-        Effect.fail(new HttpServerError.RequestError({ request, reason: "Decode", description: incomplete, cause }))
-      )
+    const onLost = (cause?: unknown) => finish(new BodyLost({ cause }))
     const onRefused = (error: UnreadableRequest) => finish(Effect.fail(error))
-    const finish = (result: Effect.Effect<Buffer, UnreadableRequest | HttpServerError.RequestError>) => {
+    const finish = (result: Effect.Effect<Buffer, UnreadableRequest | BodyLost>) => {
       source.off("data", onData).off("end", onEnd).off("error", onLost).off("close", onLost).off(bodyRefused, onRefused)
       resume(result)
     }
     source.on("data", onData).on("end", onEnd).on("error", onLost).on("close", onLost).on(bodyRefused, onRefused)
   })
+
+/** The exact bytes of a request's body, at most `limit`. May be run once. */
+export const readBytes = (
+  request: HttpServerRequest.HttpServerRequest,
+  limit: number
+): Effect.Effect<Buffer, UnreadableRequest | HttpServerError.RequestError> =>
+  Effect.catchTag(
+    readMessage(NodeHttpServerRequest.toIncomingMessage(request), limit),
+    "BodyLost",
+    ({ cause }) => new HttpServerError.RequestError({ request, reason: "Decode", description: incomplete, cause })
+  )
 
 /** Strict, since a replacement character would be signed, stored and passed on as if the caller had sent it. */
 const utf8 = new TextDecoder("utf-8", { fatal: true })

@@ -32,9 +32,18 @@ export const clientAddress = (
 const connectionOf = (request: HttpServerRequest.HttpServerRequest): string =>
   unmapped(Option.getOrElse(request.remoteAddress, () => "unknown"))
 
-const addressOf = (request: HttpServerRequest.HttpServerRequest, proxies: TrustedProxies): string => {
-  let address = connectionOf(request)
-  const forwarded = (request.headers["x-forwarded-for"] ?? "").split(",").map((part) => forwardedAddress(part.trim()))
+const addressOf = (request: HttpServerRequest.HttpServerRequest, proxies: TrustedProxies): string =>
+  addressBehind(proxies, connectionOf(request), request.headers["x-forwarded-for"])
+
+/**
+ * The client's address behind a connection.
+ *
+ * @param connection the address of the connection
+ * @param header the request's `X-Forwarded-For`
+ */
+export const addressBehind = (proxies: TrustedProxies, connection: string, header: string | undefined): string => {
+  let address = unmapped(connection)
+  const forwarded = (header ?? "").split(",").map((part) => forwardedAddress(part.trim()))
   while (isTrusted(address, proxies)) {
     const next = forwarded.pop()
     if (next === undefined || isIP(next) === 0) {

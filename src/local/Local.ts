@@ -201,8 +201,14 @@ export const completeSettings = (
         settings: { ...settings, port },
         publicUrl: baseUrl,
         databaseUrl,
+        ...(Option.isSome(settings.databaseDirectUrl) ? { databaseDirectUrl: settings.databaseDirectUrl.value } : {}),
+        ...(Option.isSome(settings.databaseReadUrl) ? { databaseReadUrl: settings.databaseReadUrl.value } : {}),
         masterKeys: masterKeys.value,
         ...(Option.isSome(settings.imageStore) ? { imageStore: settings.imageStore.value } : {}),
+        ...Option.match(Option.all({ name: settings.cellName, directoryUrl: settings.directoryUrl }), {
+          onNone: () => ({}),
+          onSome: (cell) => ({ cell })
+        }),
         provider: {
           timeout: settings.provider.timeout,
           concurrencyPerAccount: settings.provider.concurrencyPerAccount,

@@ -1,5 +1,6 @@
 import { SqlClient, type Statement } from "@effect/sql"
 import { Context, Data, Effect, Either, Layer, Option } from "effect"
+import { Claims } from "../cells/Claims.ts"
 import {
   ProviderAccountNotConnected,
   ProviderPermissionDenied,
@@ -19,6 +20,7 @@ export class AccountTaken extends Data.TaggedError("AccountTaken")<{
   /** Another organization has the account, or the organization has another connected account. */
   readonly reason: "another_organization" | "another_account"
   readonly message: string
+  readonly cause?: unknown
 }> {}
 
 /** How an account was linked: by the operator, created for its owner, or by its owner's consent at the provider. */
@@ -77,6 +79,7 @@ const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const provider = yield* Provider
   const audit = yield* makeAudit
+  const claims = yield* Claims
   const columns = sql.literal(`
     account_id AS "accountId", status, COALESCE(linked_by, 'operator') AS "linkedBy",
     had_payments_before AS "hadPaymentsBefore", linked_at AS "linkedAt", disconnected_at AS "disconnectedAt"`)
@@ -151,7 +154,10 @@ const make = Effect.gen(function* () {
       Effect.catchTag(call(account), "AccountAccessRevoked", (revoked) => confirmRevoked(tenant, account, revoked))
     )
 
-  /** Stores a link, in a transaction. The statement itself checks the condition, so that concurrent links can't replace each other. */
+  /**
+   * Stores a link, in a transaction. One link of an organization after the other: of several at once one is recorded, and
+   * the others find it done.
+   */
   const store = Effect.fnUntraced(function* (
     tenant: Tenant,
     accountId: string,
@@ -160,8 +166,10 @@ const make = Effect.gen(function* () {
     author: Author,
     linkedBy: LinkedBy
   ) {
-    const [before] = yield* sql<{ accountId: string }>`
-      SELECT account_id AS "accountId" FROM payments.provider_accounts
+    // The account's own row can't be locked before it is there
+    yield* sql`SELECT 1 FROM payments.organizations WHERE id = ${tenant.organizationId} FOR NO KEY UPDATE`
+    const [before] = yield* sql<{ accountId: string; connected: boolean }>`
+      SELECT account_id AS "accountId", status = 'connected' AS connected FROM payments.provider_accounts
       WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} FOR UPDATE`
     const [linked] = yield* sql<LinkedAccount>`
       INSERT INTO payments.provider_accounts AS known
@@ -171,7 +179,8 @@ const make = Effect.gen(function* () {
         ${reported.status === null ? null : JSON.stringify(reported.status)}::jsonb, ${reported.reading}::bigint,
         ${linkedBy})
       ON CONFLICT (organization_id, environment) DO UPDATE SET
-        account_id = excluded.account_id, status = 'connected', disconnected_at = NULL, linked_at = now(),
+        account_id = excluded.account_id, status = 'connected', disconnected_at = NULL,
+        linked_at = CASE WHEN known.status = 'connected' THEN known.linked_at ELSE now() END,
         linked_by = CASE WHEN known.status = 'connected' THEN known.linked_by ELSE excluded.linked_by END,
         ends_at_provider = false,
         had_payments_before =
@@ -191,12 +200,32 @@ const make = Effect.gen(function* () {
         message: "Another account is connected in this environment: unlink it first"
       })
     }
-    if (before !== undefined && before.accountId !== accountId) {
-      yield* record(tenant, author, "unlinked", before.accountId)
+    const replaced = before === undefined || before.accountId === accountId ? null : before.accountId
+    if (replaced !== null) {
+      yield* record(tenant, author, "unlinked", replaced)
     }
-    yield* record(tenant, author, "linked", accountId)
-    return linked
+    if (before?.connected !== true) {
+      yield* record(tenant, author, "linked", accountId)
+    }
+    return { linked, replaced }
   })
+
+  /** Whether the tenant has an account, connected or not. */
+  const isLinked = (tenant: Tenant, accountId: string) =>
+    Effect.map(
+      sql`
+        SELECT 1 FROM payments.provider_accounts
+        WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
+          AND account_id = ${accountId}`,
+      (rows) => rows.length > 0
+    )
+
+  const takenByAnother = (cause: unknown) =>
+    new AccountTaken({
+      reason: "another_organization",
+      message: "This account is linked to another organization already",
+      cause
+    })
 
   /** Reads the status, numbered before the reading starts: one that started before the link never counts after it. */
   const readStatus = Effect.fnUntraced(function* (account: ConnectedAccount) {
@@ -216,17 +245,21 @@ const make = Effect.gen(function* () {
     const account = { environment: tenant.environment, accountId }
     const reported = yield* readStatus(account)
     const hadPayments = yield* provider.hasCharges(account)
-    return yield* transaction(sql)(store(tenant, accountId, hadPayments, reported, author, linkedBy)).pipe(
+    const { linked, replaced } = yield* transaction(sql)(
+      store(tenant, accountId, hadPayments, reported, author, linkedBy)
+    ).pipe(
       Effect.catchIf(
         (error) => error._tag === "SqlError" && violates(error, "provider_accounts_account"),
-        () =>
-          new AccountTaken({
-            reason: "another_organization",
-            message: "This account is linked to another organization already"
-          })
+        takenByAnother
       ),
+      claims.account(tenant, accountId, isLinked(tenant, accountId)),
+      Effect.catchTag("TakenElsewhere", takenByAnother),
       orUnavailable
     )
+    if (replaced !== null) {
+      yield* claims.accountEnded(tenant, replaced, isLinked(tenant, replaced))
+    }
+    return linked
   })
 
   const disconnect = Effect.fn("Accounts.disconnect")(function* (tenant: Tenant, accountId: string, author: Author) {
@@ -260,7 +293,7 @@ const make = Effect.gen(function* () {
   }, orUnavailable)
 
   const unlink = Effect.fn("Accounts.unlink")(function* (tenant: Tenant, author: Author) {
-    return yield* transaction(sql)(
+    const unlinked = yield* transaction(sql)(
       Effect.gen(function* () {
         const [unlinked] = yield* sql<LinkedAccount>`
           DELETE FROM payments.provider_accounts
@@ -272,6 +305,11 @@ const make = Effect.gen(function* () {
         return Option.fromNullable(unlinked)
       })
     )
+    if (Option.isSome(unlinked)) {
+      const { accountId } = unlinked.value
+      yield* claims.accountEnded(tenant, accountId, isLinked(tenant, accountId))
+    }
+    return unlinked
   }, orUnavailable)
 
   const show = Effect.fn("Accounts.show")(function* (tenant: Tenant) {
@@ -302,7 +340,8 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
      *
      * If the account is connected already, the record stays: a payment whose notification is on its way still counts as
      * the first, and a change of status is still reported. Linking reports no status itself; later ones are compared with
-     * the one it finds. How it was linked stays, too. Audited. The organization must exist.
+     * the one it finds. How and when it was linked stays, too. Audited if it connects the account, once if several
+     * requests do so at once. The organization must exist.
      */
     readonly link: (
       tenant: Tenant,
@@ -330,5 +369,8 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
     readonly show: (tenant: Tenant) => Effect.Effect<Option.Option<LinkedAccount>, ServiceUnavailable>
   }
 >() {
-  static readonly layer: Layer.Layer<Accounts, never, SqlClient.SqlClient | Provider> = Layer.effect(Accounts, make)
+  static readonly layer: Layer.Layer<Accounts, never, SqlClient.SqlClient | Provider | Claims> = Layer.effect(
+    Accounts,
+    make
+  )
 }

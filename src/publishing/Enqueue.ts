@@ -12,7 +12,8 @@ export interface EnqueueLease {
 /**
  * The part of a statement that puts new deliveries in the queue. Each is due at once, or is put there under the lease,
  * with its first attempt already under way. `deliveries` is as for `enqueue`; `leased` names the part whose column
- * `leased` says, by `id`, which deliveries are leased. Returns `id` and `leased`.
+ * `leased` says, by `id`, which deliveries are leased. Returns `id` and `leased`, which is false for a delivery that
+ * somebody else has leased: see `payments.park_moving()`.
  */
 export const enqueueLeased = (
   sql: SqlClient.SqlClient,
@@ -27,7 +28,7 @@ export const enqueueLeased = (
       CASE WHEN l.leased THEN ${lease.id}::uuid END, CASE WHEN l.leased THEN now() END,
       CASE WHEN l.leased THEN now() + ${lease.millis}::float8 * interval '1 millisecond' END
     FROM ${sql.literal(deliveries)} d JOIN ${sql.literal(leased)} l ON l.id = d.id
-    RETURNING id, lease IS NOT NULL AS leased`
+    RETURNING id, COALESCE(lease = ${lease.id}::uuid, false) AS leased`
 
 /**
  * The part of a statement that puts deliveries in the queue, due at once. Every statement that stores deliveries, or

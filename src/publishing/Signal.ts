@@ -23,6 +23,11 @@ export class Signal {
     }
   }
 
+  /** Forgets that it was raised. */
+  reset(): void {
+    this.#raised = false
+  }
+
   /** Waits until the signal has been raised since the last wait, or this many milliseconds have passed. */
   wait(millis?: number): Effect.Effect<void> {
     return Effect.async((resume) => {

@@ -1,7 +1,8 @@
 import { SqlClient } from "@effect/sql"
 import { PgClient } from "@effect/sql-pg"
-import { Context, Effect, Layer, Queue as Mailbox, Schedule } from "effect"
-import { listenOn } from "./Listener.ts"
+import { Context, Effect, Layer, Queue as Mailbox, Option, Schedule } from "effect"
+import { ownClients, SessionOptions } from "../storage/Database.ts"
+import { addressOf, listenOn, settingsOf } from "../storage/Listener.ts"
 import { Signal } from "./Signal.ts"
 
 /** The channel on which processes tell each other that deliveries are due. */
@@ -44,6 +45,7 @@ export class WakeUp extends Context.Tag("connected-payments/publishing/WakeUp")<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const pg = yield* PgClient.PgClient
+      const sessions = yield* Effect.serviceOption(SessionOptions)
       const ownName = crypto.randomUUID()
       const outgoing = yield* Mailbox.sliding<void>(1)
       const incoming = new Signal()
@@ -56,7 +58,8 @@ export class WakeUp extends Context.Tag("connected-payments/publishing/WakeUp")<
         Effect.forever,
         Effect.forkScoped
       )
-      yield* listenOn(pg.config, channel, {
+      const address = Option.match(sessions, { onNone: () => settingsOf(pg.config), onSome: addressOf })
+      yield* listenOn(address, yield* ownClients, channel, {
         onListening: () => incoming.raise(),
         onNotification: (sender) => {
           if (sender !== ownName) incoming.raise()

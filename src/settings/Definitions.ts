@@ -1,7 +1,9 @@
 import { BlockList } from "node:net"
-import { Config, Option } from "effect"
+import { Config, Either, Option, Redacted } from "effect"
 import { writtenReturnUrl } from "../bounds/ReturnUrl.ts"
+import { type Purpose, readDatabaseUrl } from "./DatabaseUrl.ts"
 import {
+  anySecret,
   duration,
   flag,
   httpUrl,
@@ -10,6 +12,7 @@ import {
   networks,
   oneOf,
   origins,
+  parsed,
   port,
   privateNetworks,
   secret,
@@ -27,10 +30,22 @@ import { group, optional, setting } from "./Setting.ts"
  * reader, the type and the table of settings derive from it. Secrets are `Redacted`.
  */
 
-const isPostgresUrl = (url: string): boolean => /^postgres(ql)?:\/\//.test(url) && URL.canParse(url)
+/** The URL of a database; the bounds of its hosts are libpq's. */
+const databaseUrlFor = (purpose: Purpose) =>
+  parsed(anySecret, (url) => Either.map(readDatabaseUrl(Redacted.value(url), purpose), () => url))
 
 /** A page that payers return to. */
 const returnUrl = mapped(httpUrl, writtenReturnUrl)
+
+/** What a process does. A router does nothing else. */
+export interface Roles {
+  readonly api: boolean
+  readonly worker: boolean
+  readonly router?: true
+}
+
+/** As in the directory. */
+const cellNameForm = /^[a-z][a-z0-9-]{0,31}$/
 
 const noNetworks = () => ({ unset: "none", value: new BlockList() })
 
@@ -50,22 +65,53 @@ export const definitions = {
   ),
   roles: setting(
     "ROLES",
-    mapped(oneOf("all", "api", "worker"), (role) => ({ api: role !== "worker", worker: role !== "api" })),
+    mapped(
+      oneOf("all", "api", "worker", "router"),
+      (role): Roles => ({
+        api: role === "all" || role === "api",
+        worker: role === "all" || role === "worker",
+        ...(role === "router" ? { router: true } : {})
+      })
+    ),
     {
       default: "all",
-      about: "`api` serves HTTP, `worker` delivers, `all` does both; any number of processes share one database"
+      about:
+        "`api` serves HTTP, `worker` delivers, `all` does both; any number of processes share one database. `router` forwards requests to cells, and needs no database but the directory"
     }
+  ),
+  directoryUrl: optional("DIRECTORY_URL", databaseUrlFor("write"), {
+    unset: "none: this installation is the only one",
+    about:
+      "PostgreSQL of the directory, in which [cells](cells.md) claim what only one of them may have; the schema `payments_directory` is created and kept up to date"
+  }),
+  cellName: optional(
+    "CELL_NAME",
+    validated(text, "must be 1 to 32 lower-case letters, digits and hyphens, the first a letter", (name) =>
+      cellNameForm.test(name)
+    ),
+    { unset: "none", about: "which of the directory's cells this installation is; required with `DIRECTORY_URL`" }
   ),
   databaseUrl: optional(
     "DATABASE_URL",
     // With an empty one, the client would fall back to any server that it finds on this machine
-    secret("must be a postgresql:// URL", isPostgresUrl),
+    databaseUrlFor("write"),
     {
       unset: "an embedded PostgreSQL in `DATA_DIR`",
-      about: "PostgreSQL 15 or newer; the schema `payments` is created and kept up to date",
+      about:
+        "PostgreSQL 15 or newer, of one or more hosts (`h1:5432,h2:5432`), of which the primary is used; the schema `payments` is created and kept up to date",
       production: "required"
     }
   ),
+  databaseDirectUrl: optional("DATABASE_DIRECT_URL", databaseUrlFor("write"), {
+    unset: "that of `DATABASE_URL`",
+    about:
+      "the same database without a connection pooler in between: required if the one in `DATABASE_URL` gives each transaction another connection (`pool_mode = transaction`)"
+  }),
+  /** Absent: everything is read from the primary. */
+  databaseReadUrl: optional("DATABASE_READ_URL", databaseUrlFor("read"), {
+    unset: "none",
+    about: "a streaming replica that answers lists and history while it is as far as the primary"
+  }),
   databasePoolSize: setting("DATABASE_POOL_SIZE", whole({ min: 2, max: 500 }), {
     default: 10,
     about: "connections per process"

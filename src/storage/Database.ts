@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto"
 import { SqlClient, SqlError } from "@effect/sql"
 import { PgClient } from "@effect/sql-pg"
 import {
@@ -16,12 +15,22 @@ import {
 } from "effect"
 import pg from "pg"
 import { ServiceUnavailable } from "../errors/Errors.ts"
+import { type DatabaseTarget, hostsOf, readDatabaseUrl } from "../settings/DatabaseUrl.ts"
 import { observePool } from "../telemetry/ProcessMetrics.ts"
-import { removeValues, sqlState } from "../telemetry/ServerErrors.ts"
+import { sqlState } from "../telemetry/ServerErrors.ts"
+import { DiscreetClient, PreparingClient } from "./Clients.ts"
+import { dropUnfit, Hosts } from "./Hosts.ts"
+import { examine, type Line, noTimeLimit, refusalOf, refusesStartSettings, startSettingsRefused } from "./Pooler.ts"
 
 /** The options of the connection to PostgreSQL. */
 export interface DatabaseOptions {
+  /** May name several hosts, as libpq has it: connections go to the one that accepts writes. */
   readonly url: Redacted.Redacted
+  /**
+   * The server's own address, if `url` leads to a pooler that gives each transaction another connection. Used for what
+   * needs a session: see `SessionOptions`.
+   */
+  readonly directUrl?: Redacted.Redacted
   /** Connections of this process. Default 10. */
   readonly poolSize?: number
   /** Longest wait for a free or new connection. Default 5 s. */
@@ -29,48 +38,22 @@ export interface DatabaseOptions {
   /** Longest time for one statement, on the server and, slightly longer, on our side. Default 15 s. */
   readonly statementTimeout?: Duration.DurationInput
   readonly applicationName?: string
+  /** The setting that the URL is from, for messages. Default `DATABASE_URL`. */
+  readonly setting?: string
+  /** Does not fail if the database can't be reached at the start: statements do, until it can. Default false. */
+  readonly mayBeAway?: boolean
 }
 
-/** Statement texts are constants and few; the bound only guards against a text that is built by mistake. */
-const maxStatementNames = 2000
-const statementNames = new Map<string, string>()
+const applicationNameOf = (options: DatabaseOptions): string => options.applicationName ?? "connected-payments"
 
-const statementName = (text: string): string | undefined => {
-  const known = statementNames.get(text)
-  if (known !== undefined || statementNames.size >= maxStatementNames) {
-    return known
-  }
-  const name = createHash("sha1").update(text).digest("base64url")
-  statementNames.set(text, name)
-  return name
-}
+// pg's type asks for the static side of its own class
+const forPool = (Client: typeof pg.Client) => Client as unknown as NonNullable<pg.PoolConfig["Client"]>
 
-/**
- * A client that names every parameterised statement, so that PostgreSQL parses and plans each text once per connection.
- * Its errors hold no values of rows, since they are logged and traced unchanged.
- */
-class PreparingClient extends pg.Client {
-  constructor(config?: string | pg.ClientConfig) {
-    super(config)
-    this.connection.prependListener("errorMessage", removeValues)
-  }
-
-  // `pg.Client#query` has a dozen overloads; only the one that `@effect/sql-pg` calls (text, values, callback) is changed
-  override query: pg.Client["query"] = ((...args: ReadonlyArray<unknown>) => {
-    const [text, values, callback] = args
-    const name =
-      typeof text === "string" && Array.isArray(values) && values.length > 0 ? statementName(text) : undefined
-    const forwarded = name === undefined ? args : [{ name, text, values }, callback]
-    return Reflect.apply(super.query, this, forwarded)
-  }) as pg.Client["query"]
-}
-
-const makePool = (options: DatabaseOptions): pg.Pool => {
+const poolConfig = (options: DatabaseOptions, hosts: Hosts, url: string): pg.PoolConfig => {
   const statementTimeout = Duration.toMillis(options.statementTimeout ?? "15 seconds")
-  return openPool({
-    connectionString: Redacted.value(options.url),
-    // pg's type asks for the static side of its own class
-    Client: PreparingClient as unknown as NonNullable<pg.PoolConfig["Client"]>,
+  return {
+    connectionString: url,
+    Client: forPool(hosts.clientsOf(PreparingClient)),
     max: options.poolSize ?? 10,
     connectionTimeoutMillis: Duration.toMillis(options.connectTimeout ?? "5 seconds"),
     idleTimeoutMillis: 30_000,
@@ -79,23 +62,38 @@ const makePool = (options: DatabaseOptions): pg.Pool => {
     query_timeout: statementTimeout + 2000,
     idle_in_transaction_session_timeout: statementTimeout * 2,
     keepAlive: true,
-    application_name: options.applicationName ?? "connected-payments"
-  })
-}
-
-const withoutTimeouts = { statement_timeout: false, query_timeout: 0, idle_in_transaction_session_timeout: 0 } as const
-
-/** Keeps the first plan of each statement; the pool waits for this before it uses a connection. */
-const keepPlans = {
-  onConnect: async (client: pg.ClientBase): Promise<void> => {
-    await client.query("SET plan_cache_mode = force_generic_plan")
+    application_name: applicationNameOf(options)
   }
 }
+
+/** Time limits that a connection does not begin with: a pooler refuses them. */
+const withoutServerTimeouts = { statement_timeout: false, idle_in_transaction_session_timeout: 0 } as const
+
+const withoutTimeouts = { ...withoutServerTimeouts, query_timeout: 0 } as const
+
+/** Connections that begin with settings; the pool waits for these before it uses one. */
+const beginningWith = (config: pg.PoolConfig, settings: ReadonlyArray<string>): pg.PoolConfig =>
+  settings.length === 0
+    ? config
+    : {
+        ...config,
+        onConnect: async (client: pg.ClientBase): Promise<void> => {
+          await config.onConnect?.(client)
+          for (const setting of settings) await client.query(`SET ${setting}`)
+        }
+      }
+
+/** The role may have time limits of its own. */
+const noTimeouts = ["statement_timeout = 0", "idle_in_transaction_session_timeout = 0"]
+
+/** For `planOnce`. */
+const firstPlans = ["plan_cache_mode = force_generic_plan", "enable_seqscan = off"]
 
 const openPool = (config: pg.PoolConfig): pg.Pool => {
   const pool = new pg.Pool(config)
   // The pool drops an idle connection that breaks; without a listener its error would end the process
   pool.on("error", () => {})
+  dropUnfit(pool)
   return pool
 }
 
@@ -105,69 +103,180 @@ const closePool = (pool: pg.Pool) =>
 /** The connections of this process; absent if an embedding team brings its own `PgClient`. */
 export class DatabasePool extends Context.Tag("connected-payments/storage/DatabasePool")<DatabasePool, pg.Pool>() {}
 
-/** The host of a URL; never what could be part of a password with an unescaped character. */
-const hostOf = (text: string): string => {
-  if (!URL.canParse(text)) return "its host"
-  const { host, pathname, search, searchParams } = new URL(text)
-  return `${pathname}${search}`.includes("@")
-    ? "its host"
-    : (searchParams.get("host") ?? (host === "" ? "localhost" : host))
-}
-
-const notReached = (url: Redacted.Redacted, cause: unknown): string => {
+const notReached = (name: string, url: Redacted.Redacted, cause: unknown): string => {
+  if (refusesStartSettings(cause)) return startSettingsRefused
   const first = cause instanceof AggregateError && cause.message === "" ? cause.errors[0] : cause
   const reason = first instanceof Error ? first.message : String(first)
-  return `The database cannot be reached. DATABASE_URL points to ${hostOf(Redacted.value(url))}: ${reason}`
+  return `The database cannot be reached. ${name} points to ${hostsOf(Redacted.value(url))}: ${reason}`
 }
 
-const poolLayer = (options: DatabaseOptions): Layer.Layer<DatabasePool, SqlError.SqlError> =>
-  Layer.scoped(
-    DatabasePool,
-    Effect.acquireRelease(
-      Effect.tryPromise({
-        try: async () => {
-          const pool = makePool(options)
-          await pool.query("SELECT 1").catch(async (error: unknown) => {
-            await pool.end()
-            throw error
-          })
-          return pool
-        },
-        catch: (cause) => new SqlError.SqlError({ cause, message: notReached(options.url, cause) })
-      }),
-      closePool
-    ).pipe(Effect.tap(observePool))
+/** A pool that connects when it is used, to the servers of a URL. */
+export const openedOnDemand = (
+  target: DatabaseTarget,
+  options: DatabaseOptions
+): Effect.Effect<pg.Pool, never, Scope.Scope> => {
+  const hosts = new Hosts(target, applicationNameOf(options))
+  return opened(poolConfig(options, hosts, target.url))
+}
+
+const opened = (config: pg.PoolConfig): Effect.Effect<pg.Pool, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => openPool(config)),
+    closePool
   )
+
+/**
+ * How connections are opened that need a session for longer than a transaction: to listen, to hold a session's lock, to
+ * keep plans. Straight to the server, whatever is in front of the others. Absent if an embedding team brings its own
+ * `PgClient`.
+ */
+export class SessionOptions extends Context.Tag("connected-payments/storage/SessionOptions")<
+  SessionOptions,
+  pg.PoolConfig
+>() {}
+
+const clientsOf = ({ Client }: pg.PoolConfig): typeof pg.Client =>
+  // What `poolConfig` has put there
+  Client === undefined ? pg.Client : (Client as unknown as typeof pg.Client)
+
+/** What a pool's connections lead to. */
+const examined = async (pool: pg.Pool): Promise<Line> => {
+  const client = await pool.connect()
+  // A broken connection fails the statement under way
+  const ignore = () => {}
+  client.on("error", ignore)
+  try {
+    return await examine(client, async () => {
+      const another = new (clientsOf(pool.options))(pool.options)
+      another.on("error", ignore)
+      await another.connect()
+      return another
+    })
+  } finally {
+    client.off("error", ignore)
+    client.release()
+  }
+}
+
+const refused = (message: string) => new SqlError.SqlError({ cause: new Error(message), message })
+
+interface Address {
+  /** The setting. */
+  readonly name: string
+  readonly url: Redacted.Redacted
+  /** Whether the other address is the server's own. */
+  readonly hasDirect: boolean
+}
+
+/** How connections to an address are opened, and the watch over its server if that may move. */
+const configOf = ({ name, url }: Address, options: DatabaseOptions) =>
+  Effect.gen(function* () {
+    const target = yield* Effect.mapError(readDatabaseUrl(Redacted.value(url), "write"), (reason) =>
+      refused(`${name} ${reason}`)
+    )
+    const hosts = new Hosts(target, applicationNameOf(options))
+    if (hosts.mayMove) yield* Effect.forkScoped(hosts.watch(PreparingClient))
+    const config = poolConfig(options, hosts, target.url)
+    return { config, plain: { ...config, Client: forPool(hosts.clientsOf(DiscreetClient)) } }
+  })
+
+/** What is taken for granted of a database that may be away at the start: that nothing is in between. */
+const assumed: Line = {
+  keepsSessions: true,
+  keepsTransactions: true,
+  prepares: true,
+  database: "",
+  hasTimeLimit: true
+}
+
+/** A pool, unless the service can't work with what it leads to. */
+const usable = ({ hasDirect, name, url }: Address, config: pg.PoolConfig, mayBeAway = false) =>
+  Effect.gen(function* () {
+    const pool = yield* opened(config)
+    if (mayBeAway) return { line: assumed, pool }
+    const line = yield* Effect.tryPromise({
+      try: () => examined(pool),
+      catch: (cause) => new SqlError.SqlError({ cause, message: notReached(name, url, cause) })
+    })
+    const refusal = refusalOf(name, line, hasDirect)
+    return refusal === undefined ? { line, pool } : yield* refused(refusal)
+  })
+
+const connectionsLayer = (options: DatabaseOptions): Layer.Layer<DatabasePool | SessionOptions, SqlError.SqlError> =>
+  Layer.scopedContext(
+    Effect.gen(function* () {
+      const { directUrl, url } = options
+      const hasDirect = directUrl !== undefined
+      const address: Address = { name: options.setting ?? "DATABASE_URL", url, hasDirect }
+      const { config, plain } = yield* configOf(address, options)
+      const limits = hasDirect ? withoutServerTimeouts : {}
+      const { line, pool: first } = yield* usable(address, { ...config, ...limits }, options.mayBeAway)
+      const pool = line.prepares ? first : yield* opened({ ...plain, ...limits })
+      yield* observePool(pool)
+      let sessions: pg.PoolConfig = pool.options
+      if (hasDirect) {
+        const own: Address = { name: "DATABASE_DIRECT_URL", url: directUrl, hasDirect }
+        sessions = (yield* configOf(own, options)).config
+        const direct = yield* Effect.scoped(usable(own, { ...sessions, max: 1 }))
+        if (direct.line.database !== line.database) {
+          return yield* refused("DATABASE_DIRECT_URL leads to another database than DATABASE_URL.")
+        }
+      }
+      if (!line.hasTimeLimit) yield* Effect.logWarning(noTimeLimit)
+      return Context.make(DatabasePool, pool).pipe(Context.add(SessionOptions, sessions))
+    })
+  )
+
+/** The class of the process's clients, for a session outside of a pool: it finds the same server as they do. */
+export const ownClients: Effect.Effect<typeof pg.Client> = Effect.map(
+  Effect.serviceOption(SessionOptions),
+  Option.match({ onNone: () => pg.Client, onSome: clientsOf })
+)
 
 /**
  * At most `count` separate connections, for work that must not queue behind requests; opened on demand. If an embedding
  * team brings its own `PgClient`, that is used instead.
  *
- * @param options.unbounded for statements that may take as long as they need
- * @param options.planOnce for statements whose plan never depends on their values: PostgreSQL then keeps the first
- *   plan, while it might otherwise plan each time because it can't estimate a limit
+ * @param options.session for statements that need a session: see `SessionOptions`
+ * @param options.unbounded for statements that may take as long as they need, in a session
+ * @param options.planOnce for statements whose plan never depends on their values and always follows indexes, in a session:
+ *   PostgreSQL then keeps the first plan, while it might otherwise plan each time because it can't estimate a limit. And
+ *   that plan reads no table from end to end, which is cheapest only for as long as the table is as empty as when it was
+ *   planned
  */
 export const reservedConnections = (
   count: number,
-  { planOnce = false, unbounded = false }: { readonly unbounded?: boolean; readonly planOnce?: boolean } = {}
+  {
+    planOnce = false,
+    unbounded = false,
+    session = planOnce || unbounded
+  }: { readonly session?: boolean; readonly unbounded?: boolean; readonly planOnce?: boolean } = {}
 ): Effect.Effect<SqlClient.SqlClient, never, SqlClient.SqlClient | Scope.Scope> =>
   Effect.gen(function* () {
     const shared = yield* Effect.serviceOption(DatabasePool)
     if (Option.isNone(shared)) return yield* SqlClient.SqlClient
+    const sessions = yield* Effect.serviceOption(SessionOptions)
+    const config = session ? Option.getOrElse(sessions, () => shared.value.options) : shared.value.options
+    const bounded = { ...config, max: count, ...(unbounded ? withoutTimeouts : {}) }
+    const settings = [...(unbounded ? noTimeouts : []), ...(planOnce ? firstPlans : [])]
     const acquire = Effect.acquireRelease(
-      Effect.sync(() =>
-        openPool({
-          ...shared.value.options,
-          max: count,
-          ...(unbounded ? withoutTimeouts : {}),
-          ...(planOnce ? keepPlans : {})
-        })
-      ),
+      Effect.sync(() => openPool(beginningWith(bounded, settings))),
       closePool
     )
     // It fails only if acquiring fails
     return Context.get(yield* Effect.orDie(Layer.build(PgClient.layerFromPool({ acquire }))), SqlClient.SqlClient)
   })
+
+/** The shared client, or one with a connection of its own if the shared one keeps no session. */
+export const sessionClient: Effect.Effect<SqlClient.SqlClient, never, SqlClient.SqlClient | Scope.Scope> = Effect.gen(
+  function* () {
+    const shared = yield* Effect.serviceOption(DatabasePool)
+    const sessions = yield* Effect.serviceOption(SessionOptions)
+    return Option.isSome(shared) && Option.isSome(sessions) && sessions.value !== shared.value.options
+      ? yield* reservedConnections(1, { session: true })
+      : yield* SqlClient.SqlClient
+  }
+)
 
 /**
  * A pool with bounded waits and prepared statements, as `PgClient` and `SqlClient`.
@@ -177,22 +286,28 @@ export const reservedConnections = (
  */
 export const databaseLayer = (
   options: DatabaseOptions
-): Layer.Layer<PgClient.PgClient | SqlClient.SqlClient | DatabasePool, SqlError.SqlError> =>
+): Layer.Layer<PgClient.PgClient | SqlClient.SqlClient | DatabasePool | SessionOptions, SqlError.SqlError> =>
   Layer.unwrapEffect(
     Effect.map(DatabasePool, (pool) => PgClient.layerFromPool({ acquire: Effect.succeed(pool) }))
-  ).pipe(Layer.provideMerge(poolLayer(options)))
+  ).pipe(Layer.provideMerge(connectionsLayer(options)))
 
 /** Whether PostgreSQL refused a row because of this unique or other constraint. */
 export const violates = (error: SqlError.SqlError, constraint: string): boolean =>
   Predicate.hasProperty(error.cause, "constraint") && error.cause.constraint === constraint
 
+/** The SQLSTATE with which the database refuses what concerns an organization that is moving to another cell. */
+const movingState = "CPM01"
+
+/** Whether a statement was refused because of one organization that is moving, or has moved, to another cell. */
+export const isMoving = (error: SqlError.SqlError): boolean => sqlState(error) === movingState
+
 /**
  * SQLSTATEs of a database that is temporarily unable to work: lost connections (08), a read-only standby (25006),
  * time-outs (25P03, 57014), a refused login (28), a database that is gone or accepts no connections (3D000, 55000),
  * conflicts between transactions (40), a lock (55P03), no connections, memory or disk (53), shutting down (57), I/O
- * (58).
+ * (58); and of an organization that is moving.
  */
-const unavailableStates = /^(08|25006|25P03|28|3D000|40|53|55000|55P03|57|58)/
+const unavailableStates = new RegExp(`^(08|25006|25P03|28|3D000|40|53|55000|55P03|57|58|${movingState})`)
 
 /**
  * Whether the database is temporarily unable to work: unreachable, shutting down, out of connections, memory or disk,
@@ -228,13 +343,9 @@ const retryBackoff = Schedule.exponential("10 millis").pipe(Schedule.jittered, S
 
 /**
  * Runs an effect in a transaction in which every database failure is a `SqlError`, also at COMMIT and on a lost
- * connection (`withTransaction` alone turns those into defects), and repeats it on a serialization failure or a
- * deadlock.
- *
- * The effect may run more than once: it must not do anything outside the database. Inside another transaction it is a
- * savepoint.
+ * connection: `withTransaction` alone turns those into defects.
  */
-export const transaction =
+export const withSqlErrors =
   (sql: SqlClient.SqlClient) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
     sql.withTransaction(effect).pipe(
@@ -248,6 +359,16 @@ export const transaction =
               : Effect.failCause(rest)
           }
         })
-      ),
-      Effect.retry({ while: isRetryable, schedule: retryBackoff })
+      )
     )
+
+/**
+ * The same, and repeats it on a serialization failure or a deadlock.
+ *
+ * The effect may run more than once: it must not do anything outside the database. Inside another transaction it is a
+ * savepoint.
+ */
+export const transaction =
+  (sql: SqlClient.SqlClient) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
+    Effect.retry(withSqlErrors(sql)(effect), { while: isRetryable, schedule: retryBackoff })

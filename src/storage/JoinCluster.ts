@@ -7,7 +7,20 @@ import * as Sharding from "@effect/cluster/Sharding"
 import * as ShardingConfig from "@effect/cluster/ShardingConfig"
 import * as SqlRunnerStorage from "@effect/cluster/SqlRunnerStorage"
 import { SqlClient, type SqlConnection, type SqlError } from "@effect/sql"
-import { Context, Duration, Effect, Layer, Option, type Scope } from "effect"
+import {
+  Cause,
+  Context,
+  Duration,
+  Effect,
+  FiberRef,
+  FiberRefs,
+  HashSet,
+  Layer,
+  Logger,
+  LogLevel,
+  Option,
+  type Scope
+} from "effect"
 import { type Shards, shardCount } from "./Shards.ts"
 
 /** The cluster's tables, of the migration `0021_cluster`. */
@@ -36,6 +49,25 @@ const withoutReserving = (sql: SqlClient.SqlClient): SqlClient.SqlClient => {
   })
   return client
 }
+
+/**
+ * Writes the library's errors as warnings, without a trace: it says `error` when the database has not answered a heartbeat
+ * in time, which costs nothing here, since a worker that does not know its shards looks after all.
+ */
+const asWarning = (logger: Logger.Logger<unknown, unknown>): Logger.Logger<unknown, unknown> =>
+  Logger.make((line) => {
+    if (LogLevel.lessThan(line.logLevel, LogLevel.Error)) return logger.log(line)
+    // It was asked for as an error
+    const least = FiberRefs.getOrDefault(line.context, FiberRef.currentMinimumLogLevel)
+    if (LogLevel.lessThan(LogLevel.Warning, least)) return
+    const why = Cause.isEmpty(line.cause) ? [] : [String(Cause.squash(line.cause))]
+    return logger.log({
+      ...line,
+      logLevel: LogLevel.Warning,
+      message: [line.message, ...why].flat(),
+      cause: Cause.empty
+    })
+  })
 
 interface JoinClusterOptions {
   /** Another one for each process. */
@@ -78,7 +110,7 @@ export const joinCluster = (
         ),
         Layer.provide(Layer.succeed(SqlClient.SqlClient, withoutReserving(sql)))
       )
-    )
+    ).pipe(Effect.locallyWith(FiberRef.currentLoggers, HashSet.map(asWarning)))
     const { hasShardId } = Context.get(sharding, Sharding.Sharding)
     const ids = Array.from({ length: shardCount }, (_, index) => ShardId.make(group, index + 1))
     return () => ids.reduce((held, id, index) => (hasShardId(id) ? held | (1 << index) : held), 0)

@@ -33,6 +33,7 @@ import eventsByPaymentIndex from "./migrations/0020_events_by_payment.ts"
 import cluster from "./migrations/0021_cluster.ts"
 import accountConnecting from "./migrations/0022_account_connecting.ts"
 import statistics from "./migrations/0023_statistics.ts"
+import moves from "./migrations/0024_moves.ts"
 import { abandonReceiptMonths, addReceiptMonths, prepareReceiptMonths } from "./ReceiptMonths.ts"
 
 /**
@@ -62,7 +63,8 @@ export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.Sq
   "0020_events_by_payment": eventsByPaymentIndex,
   "0021_cluster": cluster,
   "0022_account_connecting": accountConnecting,
-  "0023_statistics": statistics
+  "0023_statistics": statistics,
+  "0024_moves": moves
 }
 
 /** What comes before a migration that would take long on large tables. */
@@ -153,7 +155,9 @@ export const migrate: Effect.Effect<void, MigrationFailed | SqlError.SqlError, S
       // Closing the session releases the lock as well, so a failure here may be ignored
       () => Effect.ignore(connection.execute(`SELECT pg_advisory_unlock(${migrationLock})`, [], undefined))
     )
-    yield* sql`CREATE SCHEMA IF NOT EXISTS payments`
+    // Even if it exists, "IF NOT EXISTS" asks for the right to create one, which is needed only once
+    const [schema] = yield* sql`SELECT 1 FROM pg_namespace WHERE nspname = 'payments'`
+    if (schema === undefined) yield* sql`CREATE SCHEMA payments`
     yield* Effect.provideService(applyAll, SqlClient.SqlClient, sql)
   })
 ).pipe(Effect.withSpan("Migrations.migrate"))

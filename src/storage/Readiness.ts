@@ -9,13 +9,15 @@ const patience = "2 seconds"
 /**
  * Whether the database answers, over a separate connection, so that a full pool does not look like an unreachable
  * database. Only one query runs at a time, and all concurrent callers share its answer.
+ *
+ * @param options.session whether to ask past a connection pooler, as a worker's claims go
  */
-export const makeReadiness: Effect.Effect<
-  Effect.Effect<void, ServiceUnavailable>,
-  never,
-  SqlClient.SqlClient | Scope.Scope
-> = Effect.gen(function* () {
-  const sql = yield* reservedConnections(1)
+export const makeReadiness = Effect.fnUntraced(function* ({
+  session = false
+}: {
+  readonly session?: boolean
+} = {}): Effect.fn.Return<Effect.Effect<void, ServiceUnavailable>, never, SqlClient.SqlClient | Scope.Scope> {
+  const sql = yield* reservedConnections(1, { session })
   const scope = yield* Effect.scope
   const question = Effect.timeout(sql`SELECT 1`, patience)
   let asking: Fiber.RuntimeFiber<unknown, SqlError.SqlError | Cause.TimeoutException> | undefined

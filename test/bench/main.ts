@@ -12,6 +12,8 @@ import { memoryBench } from "./memory/Memory.ts"
 import { neighbourBench } from "./neighbour/Neighbour.ts"
 import { peersBench } from "./peers/Peers.ts"
 import { providerBench } from "./provider/Provider.ts"
+import { routerBench } from "./router/Router.ts"
+import { scaleBench } from "./scale/Scale.ts"
 import { soakBench } from "./soak/Soak.ts"
 import { workersBench } from "./workers/Workers.ts"
 
@@ -27,12 +29,14 @@ const benches: ReadonlyArray<Bench> = [
   inboundBench,
   deliveriesBench,
   workersBench,
+  scaleBench,
   latencyBench,
   growthBench,
   neighbourBench,
   memoryBench,
   consoleBench,
-  peersBench
+  peersBench,
+  routerBench
 ]
 
 /** Those that take longer than all others together; `all` leaves them out. */

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { expect } from "@effect/vitest"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { eventually } from "../harness/Eventually.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedService, TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../http/Payments.ts"
 import { makeTenant, subscribe, type Tenant } from "../inbound/Notifications.ts"
 import { temporaryDirectory } from "../storage/fixtures/temporaryDirectory.ts"
@@ -69,7 +69,7 @@ const sandbox = ["--environment", "sandbox"]
 /** A process starts in a second or two, and in several where the machine is busy. */
 const processes = { timeout: 90_000 }
 
-onService({ roles: { api: true, worker: false } })("connected-payments receipts", (it) => {
+onSharedService("connected-payments receipts", (it) => {
   it.scoped(
     "list: what the provider reported, newest first, in pages, by organization, outcome, type and time",
     () =>
@@ -165,6 +165,60 @@ onService({ roles: { api: true, worker: false } })("connected-payments receipts"
   )
 
   it.scoped(
+    "missing: what the provider reported and is not on record, which replay stores for its organization",
+    () =>
+      Effect.gen(function* () {
+        const { sql } = yield* TestService
+        const { run, runHere } = yield* operator
+        const { event, tenant } = yield* unheardPayment
+        const { id: endpointId } = yield* subscribe(tenant)
+        const missing = (...more: ReadonlyArray<string>) =>
+          runHere("missing", ...sandbox, "--organization", tenant.id, "--since", "1 hour", ...more)
+        const idsOf = (ended: Ended) =>
+          Schema.decodeUnknownSync(
+            Schema.Struct({
+              data: Schema.Array(Schema.Struct({ providerEventId: Schema.String, type: Schema.String }))
+            })
+          )(expectDone(ended).json).data
+        expect(expectDone(yield* missing()).stdout).toBe("Every event of that time has its receipt.\n")
+
+        // As a database that has lost its last moments
+        yield* sql`DELETE FROM payments.receipts_by_month WHERE organization_id = ${tenant.id} AND provider_event_id = ${event}`
+        yield* sql`DELETE FROM payments.events WHERE organization_id = ${tenant.id} AND provider_event_id = ${event}`
+        const lost = [{ providerEventId: event, type: "payment_intent.succeeded" }]
+        expect(idsOf(yield* missing("--json"))).toEqual(lost)
+        expect(idsOf(yield* run("missing", ...sandbox, "--since", "1 hour", "--json"))).toEqual(
+          expect.arrayContaining(lost)
+        )
+        expect(idsOf(yield* missing("--until", "30 minutes", "--json"))).toEqual([])
+        expectRefused(yield* runHere("replay", ...sandbox, event), 1, "There is no receipt")
+
+        const replay = runHere("replay", ...sandbox, "--organization", tenant.id, event, "--json")
+        const both = yield* Effect.all([replay, replay], { concurrency: 2 })
+        const made = both.map((ended) =>
+          Schema.decodeUnknownSync(Schema.Struct({ deliveriesMade: Schema.Number }))(expectDone(ended).json)
+        )
+        expect(made.map(({ deliveriesMade }) => deliveriesMade).sort()).toEqual([0, 1])
+        const deliveries = yield* sql<{ endpointId: string; state: string }>`
+          SELECT endpoint_id AS "endpointId", state FROM payments.deliveries WHERE organization_id = ${tenant.id}`
+        expect(deliveries).toEqual([{ endpointId, state: "queued" }])
+        expect(expectDone(yield* missing()).stdout).toBe("Every event of that time has its receipt.\n")
+        const audit = yield* sql`
+          SELECT 1 FROM payments.audit_log WHERE organization_id = ${tenant.id} AND action = 'receipt.replayed'`
+        expect(audit).toHaveLength(1)
+
+        // Another organization's account does not have it, and the provider does not know others
+        const { tenant: stranger } = yield* unheardPayment
+        const unknown = (organization: string, id: string) =>
+          runHere("replay", ...sandbox, "--organization", organization, id)
+        expectRefused(yield* unknown(stranger.id, "evt_none"), 1, "The provider does not have the event any more")
+        yield* sql`DELETE FROM payments.receipts_by_month WHERE organization_id = ${tenant.id} AND provider_event_id = ${event}`
+        expectRefused(yield* unknown(stranger.id, event), 1, "The provider does not have the event any more")
+      }),
+    processes
+  )
+
+  it.scoped(
     "answers with exit code 1 and a sentence where there is no such receipt, or it can't be replayed",
     () =>
       Effect.gen(function* () {
@@ -210,6 +264,10 @@ onService({ roles: { api: true, worker: false } })("connected-payments receipts"
           [["list", ...sandbox, "--limit", "101"], "--limit must be 1 to 100"],
           [["list", ...sandbox, "--limit", "ten"], /integer/],
           [["list", ...sandbox, "--before", ""], "--before must be"],
+          [["missing", ...sandbox], "--since"],
+          [["missing", ...sandbox, "--since", "soon"], "--since must be"],
+          [["missing", ...sandbox, "--since", "1 hour", "--until", "soon"], "--until must be"],
+          [["replay", ...sandbox, "--organization", "acme", "evt_1"], "--organization must be"],
           [["show", ...sandbox], /event/i],
           [["show", ...sandbox, "evt 1"], "An event's id at the provider"],
           [["replay", ...sandbox, "e".repeat(256)], "An event's id at the provider"],
@@ -218,7 +276,7 @@ onService({ roles: { api: true, worker: false } })("connected-payments receipts"
         for (const [args, words] of cases) expectRefused(yield* runHere(...args), 2, words)
 
         const all = expectDone(yield* runHere("--help")).stdout
-        for (const verb of ["list", "show", "replay"]) {
+        for (const verb of ["list", "show", "missing", "replay"]) {
           expect(all).toMatch(new RegExp(`^  receipts ${verb} +[A-Z]`, "m"))
           const help = expectDone(yield* runHere(verb, "--help")).stdout
           expect(help).toContain(`$ connected-payments receipts ${verb} --environment sandbox`)

@@ -2,6 +2,8 @@ import { describe, expect, it } from "@effect/vitest"
 import { Arbitrary, FastCheck, Schema } from "effect"
 import { ListBalanceTransactions } from "../../src/provider/balance-transactions/Api.ts"
 import { balanceTransactionsParams } from "../../src/provider/balance-transactions/StripeBalanceTransactions.ts"
+import { ListCheckoutSessions } from "../../src/provider/checkout/Api.ts"
+import { sessionsParams } from "../../src/provider/checkout/StripeCheckout.ts"
 import { ListCustomers } from "../../src/provider/customers/Api.ts"
 import { customersParams } from "../../src/provider/customers/StripeCustomers.ts"
 import { ListDisputes } from "../../src/provider/disputes/Api.ts"
@@ -20,6 +22,7 @@ const check = providerChecks({
   charges: { file: "Charges", name: "ChargeListParams" },
   customers: { file: "Customers", name: "CustomerListParams" },
   disputes: { file: "Disputes", name: "DisputeListParams" },
+  checkoutSessions: { file: "Checkout/Sessions", name: "Checkout.SessionListParams" },
   paymentIntents: { file: "PaymentIntents", name: "PaymentIntentListParams" },
   payouts: { file: "Payouts", name: "PayoutListParams" },
   refund: { file: "Refunds", name: "RefundCreateParams" },
@@ -36,6 +39,7 @@ const admitted = <A, I>(schema: Schema.Schema<A, I>) => Arbitrary.make(Schema.ty
 
 const kinds: ReadonlyArray<{ readonly kind: Kind; readonly request: FastCheck.Arbitrary<object> }> = [
   { kind: "charges", request: admitted(ListPayments).map(paymentsParams) },
+  { kind: "checkoutSessions", request: admitted(ListCheckoutSessions).map(sessionsParams) },
   { kind: "paymentIntents", request: admitted(ListPayments).map(paymentsParams) },
   { kind: "customers", request: admitted(ListCustomers).map(customersParams) },
   { kind: "disputes", request: admitted(ListDisputes).map(disputesParams) },

@@ -1,8 +1,9 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
+import { expectAccessible } from "../harness/Accessibility.ts"
 import { browserNote, hasBrowser } from "../harness/Browser.ts"
 import { newEmail } from "../harness/SignIn.ts"
-import { expectAccessible, memberVisit, onConsole, open, settled, signInBrowser, visit } from "./ConsoleBed.ts"
+import { memberVisit, onConsole, open, settled, signInBrowser, visit } from "./ConsoleBed.ts"
 
 /** A newcomer with an organization of their own, in a browser. */
 const newcomer = Effect.gen(function* () {
@@ -18,7 +19,7 @@ const newcomer = Effect.gen(function* () {
   return opened
 })
 
-onConsole()(`connecting an account in a browser${browserNote}`, (it) => {
+onConsole(`connecting an account in a browser${browserNote}`, (it) => {
   const inBrowser = it.scoped.skipIf(!hasBrowser)
 
   inBrowser("goes to the provider and comes back, ticks the first steps, and can be ended", () =>

@@ -1,19 +1,12 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
+import { expectAccessible, expectAccessibleInAllAppearances } from "../harness/Accessibility.ts"
 import { browserNote, hasBrowser } from "../harness/Browser.ts"
 import { TestService } from "../harness/TestService.ts"
 import { png } from "../images/Pictures.ts"
 import { makeCatalog, makeOffer, provider } from "./CatalogData.ts"
-import {
-  appearances,
-  expectAccessible,
-  expectNoSidewaysScroll,
-  memberVisit,
-  onConsole,
-  open,
-  settled
-} from "./ConsoleBed.ts"
+import { memberVisit, onConsole, open, settled } from "./ConsoleBed.ts"
 
 /** Much happens in one test, in a browser, on a machine that may be crowded. */
 const limit = 240_000
@@ -24,7 +17,7 @@ const closed = (page: Page) => dialogOf(page).waitFor({ state: "detached" })
 
 const file = (name: string, mimeType: string, bytes: Uint8Array) => ({ name, mimeType, buffer: Buffer.from(bytes) })
 
-onConsole()(`the catalog of the console${browserNote}`, (it) => {
+onConsole(`the catalog of the console${browserNote}`, (it) => {
   it.scoped.skipIf(!hasBrowser)(
     "a developer creates a product with an image and a price, adds another price, and takes the product off sale",
     () =>
@@ -222,7 +215,7 @@ onConsole()(`the catalog of the console${browserNote}`, (it) => {
   )
 
   it.scoped.skipIf(!hasBrowser)(
-    "a checkout page is created with questions of its own, opened, closed and deleted",
+    "a checkout page is created with questions of its own, opened, edited, closed and deleted",
     () =>
       Effect.gen(function* () {
         const { baseUrl } = yield* TestService
@@ -255,10 +248,24 @@ onConsole()(`the catalog of the console${browserNote}`, (it) => {
           await closed(page)
 
           await page.getByText("KWD 15.500").waitFor()
-          await page.getByRole("button", { name: "Close Learn to roast" }).click()
-          await page.getByRole("button", { name: "Open Learn to roast" }).waitFor()
+          await page.getByRole("button", { name: "Edit Learn to roast" }).click()
+          await dialog.getByLabel("Title").fill("Learn to brew")
+          await dialog.getByLabel("Text", { exact: false }).first().fill("Bring a cup.")
+          await dialog.getByRole("button", { name: "Remove image 1" }).click()
+          await dialog.getByLabel("Quantity", { exact: true }).fill("2")
+          await dialog.getByLabel("To choose from, one a line").fill("Tuesday\nFriday")
+          await expectAccessible(page)
+          await dialog.getByRole("button", { name: "Save" }).click()
+          await closed(page)
+          await page.getByRole("link", { name: "Learn to brew" }).waitFor()
+          await shop.goto(address)
+          await shop.getByRole("heading", { name: "Learn to brew" }).waitFor()
+          await shop.getByText("Bring a cup.").waitFor()
+          expect(await shop.getByRole("img", { name: "A roaster" }).count()).toBe(0)
+          await page.getByRole("button", { name: "Close Learn to brew" }).click()
+          await page.getByRole("button", { name: "Open Learn to brew" }).waitFor()
           expect((await shop.goto(address))?.status()).toBe(404)
-          await page.getByRole("button", { name: "Delete Learn to roast" }).click()
+          await page.getByRole("button", { name: "Delete Learn to brew" }).click()
           await dialog.getByRole("button", { name: "Delete page" }).click()
           await closed(page)
           await page.getByText("No checkout pages yet").waitFor()
@@ -300,32 +307,29 @@ onConsole()(`the catalog of the console${browserNote}`, (it) => {
     limit
   )
 
-  for (const { browser, name } of appearances) {
-    it.scoped.skipIf(!hasBrowser)(
-      `each page is accessible and does not scroll sideways: ${name}`,
-      () =>
-        Effect.gen(function* () {
-          const { product } = yield* makeOffer(`Sold at ${name}`, { currency: "brl", unit_amount: 100 })
-          const { complaints, page } = yield* memberVisit({ role: "owner", browser })
-          yield* Effect.promise(async () => {
-            for (const path of [
-              "/sandbox/products",
-              "/sandbox/products/new",
-              `/sandbox/products/${product}`,
-              "/sandbox/promotion-codes",
-              "/sandbox/payment-links",
-              "/sandbox/payment-links?tab=pages",
-              // Where there is nothing yet
-              "/production/products"
-            ]) {
-              await open(page, path)
-              await expectAccessible(page)
-              await expectNoSidewaysScroll(page)
-            }
-          })
-          expect(complaints).toEqual([])
-        }),
-      limit
-    )
-  }
+  it.scoped.skipIf(!hasBrowser)(
+    "each page is accessible and does not scroll sideways, in light, in the dark and on a phone",
+    () =>
+      Effect.gen(function* () {
+        const { product } = yield* makeOffer("Sold to everybody", { currency: "brl", unit_amount: 100 })
+        const { complaints, page } = yield* memberVisit({ role: "owner" })
+        yield* Effect.promise(async () => {
+          for (const path of [
+            "/sandbox/products",
+            "/sandbox/products/new",
+            `/sandbox/products/${product}`,
+            "/sandbox/promotion-codes",
+            "/sandbox/payment-links",
+            "/sandbox/payment-links?tab=pages",
+            // Where there is nothing yet
+            "/production/products"
+          ]) {
+            await open(page, path)
+            await expectAccessibleInAllAppearances(page)
+          }
+        })
+        expect(complaints).toEqual([])
+      }),
+    limit
+  )
 })

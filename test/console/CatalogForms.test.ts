@@ -1,4 +1,11 @@
 import { describe, expect, it } from "@effect/vitest"
+import {
+  type CheckoutPage,
+  draftOfPage,
+  emptyCheckoutPage,
+  newPage,
+  pageChanges
+} from "../../src/console/pages/catalog/CheckoutPageDraft.ts"
 import { emptyItem, readItems } from "../../src/console/pages/catalog/ItemDraft.ts"
 import { emptyPrice, type PriceDraft, readPrice } from "../../src/console/pages/catalog/PriceDraft.ts"
 import { draftOf, emptyProduct, newProduct, productChanges } from "../../src/console/pages/catalog/ProductDraft.ts"
@@ -204,6 +211,113 @@ describe("questions to payers", () => {
         "collect.customFields.0.label": expect.any(String),
         "collect.customFields.1.key": expect.any(String),
         "collect.customFields.2.options": expect.any(String)
+      }
+    })
+  })
+})
+
+describe("a checkout page that is written in a form", () => {
+  const page: CheckoutPage = {
+    id: "01a1fcfb-855f-758a-8a83-c113f9e1051b",
+    url: "https://payments.example/pay/abc",
+    slug: "abc",
+    environment: "sandbox",
+    active: true,
+    title: "Coffee",
+    text: "Fresh",
+    imageUrl: "https://payments.example/product-images/a.png",
+    imageAlt: "A cup",
+    items: [
+      {
+        price: "price_1",
+        quantity: 2,
+        adjustableQuantity: { minimum: 1, maximum: 5 },
+        product: "prod_1",
+        name: "Beans",
+        currency: "brl",
+        unitAmount: 1500,
+        recurring: null
+      }
+    ],
+    collect: {
+      billingAddress: true,
+      phoneNumber: false,
+      customFields: [
+        {
+          key: "grind",
+          label: "Grind",
+          type: "dropdown",
+          options: [
+            { label: "Fine", value: "g1" },
+            { label: "Coarse", value: "g2" }
+          ]
+        }
+      ]
+    },
+    allowPromotionCodes: false,
+    successText: "Thank you",
+    createdAt: "2026-11-23T05:00:00.000Z",
+    updatedAt: "2026-11-23T05:00:00.000Z"
+  }
+  const before = draftOfPage(page)
+
+  it("has only what was filled in, with a title and items", () => {
+    const items = [{ ...emptyItem(0), price: "price_1" }]
+    expect(newPage({ ...emptyCheckoutPage, title: " Coffee ", items })).toEqual({
+      kind: "ready",
+      value: {
+        title: "Coffee",
+        items: [{ price: "price_1", quantity: 1 }],
+        collect: { billingAddress: false, phoneNumber: false, customFields: [] },
+        allowPromotionCodes: false
+      }
+    })
+    expect(newPage(emptyCheckoutPage)).toMatchObject({ problems: { "items.0.price": expect.any(String) } })
+  })
+
+  it("sends only what was changed, and removes what was emptied", () => {
+    expect(pageChanges(page, before)).toEqual({ kind: "ready", value: {} })
+    expect(pageChanges(page, { ...before, title: "Tea", text: " ", images: [], thanks: "" })).toEqual({
+      kind: "ready",
+      value: { title: "Tea", text: "", imageUrl: "", imageAlt: "", successText: "" }
+    })
+    expect(pageChanges(page, { ...before, items: before.items.map((item) => ({ ...item, maximum: "9" })) })).toEqual({
+      kind: "ready",
+      value: { items: [{ price: "price_1", quantity: 2, adjustableQuantity: { minimum: 1, maximum: 9 } }] }
+    })
+    expect(pageChanges(page, { ...before, items: [emptyItem(0)] })).toMatchObject({ kind: "problems" })
+  })
+
+  it("keeps the values of answers whose words stay, and gives none of them to another answer", () => {
+    const questions = before.questions.map((question) => ({ ...question, options: "g1\nCoarse\nWhole" }))
+    expect(pageChanges(page, { ...before, questions })).toMatchObject({
+      value: {
+        collect: {
+          customFields: [
+            {
+              options: [
+                { label: "g1", value: "g1" },
+                { label: "Coarse", value: "g2" },
+                { label: "Whole", value: "whole" }
+              ]
+            }
+          ]
+        }
+      }
+    })
+    const taken = before.questions.map((question) => ({ ...question, options: "Fine\ng1" }))
+    expect(pageChanges(page, { ...before, questions: taken })).toMatchObject({
+      value: {
+        collect: {
+          customFields: [
+            {
+              options: [
+                { label: "Fine", value: "g1" },
+                { label: "g1", value: "g12" }
+              ]
+            }
+          ]
+        }
       }
     })
   })

@@ -1,17 +1,14 @@
-import { readFileSync } from "node:fs"
-import { createRequire } from "node:module"
 import { createServer } from "node:net"
 import { expect, layer } from "@effect/vitest"
-import { Context, Effect, Layer, Option, type Scope } from "effect"
+import { Context, Duration, Effect, Layer, Option, type Scope } from "effect"
 import type { BrowserContext, BrowserContextOptions, Page } from "playwright-core"
 import type { Environment } from "../../src/events/Environment.ts"
 import { Members } from "../../src/identity/members/Members.ts"
 import type { Role } from "../../src/identity/Principal.ts"
-import type { ServiceOptions } from "../../src/Service.ts"
 import { Chromium } from "../harness/Browser.ts"
-import { TestMailbox } from "../harness/Mailbox.ts"
+import { sharedMailbox, TestMailbox } from "../harness/Mailbox.ts"
 import { newEmail } from "../harness/SignIn.ts"
-import { TestService } from "../harness/TestService.ts"
+import { type RunningService, startForWorker, TestService, testSettings } from "../harness/TestService.ts"
 
 /** What tests of the console share: the real service at its own address, the emulator, a mail server and a browser. */
 
@@ -24,23 +21,37 @@ const freePort = Effect.async<number>((resume) => {
   })
 })
 
-/** The service at an address that browsers can open, which its mails and the provider name, too. */
-const service = (overrides: Partial<ServiceOptions["settings"]>) =>
-  Layer.unwrapEffect(
-    Effect.gen(function* () {
-      const { url } = yield* TestMailbox
-      const port = yield* freePort
-      return TestService.layer({ ...overrides, port, smtpUrl: Option.some(url) }, `http://127.0.0.1:${port}`)
-    })
-  )
+const startConsole = Effect.gen(function* () {
+  const { url } = yield* sharedMailbox
+  const port = yield* freePort
+  const settings = {
+    port,
+    smtpUrl: Option.some(url),
+    // An attempt that is late on a crowded machine would be repeated half a minute later, and not end as a test says.
+    // What is stored wakes the worker; a poll finds what tests have made due
+    delivery: { ...testSettings.delivery, timeout: Duration.seconds(60), pollInterval: Duration.millis(500) }
+  }
+  // Its mails and the provider name that address, too
+  return yield* Effect.promise(() => startForWorker(settings, `http://127.0.0.1:${port}`))
+})
 
-/** Declares a suite on the console: the service with a worker, a mail server, and a browser. Skip it without `hasBrowser`. */
-export const onConsole = (overrides: Partial<ServiceOptions["settings"]> = {}) =>
-  layer(
-    Layer.merge(service(overrides), Chromium.layer).pipe(Layer.provideMerge(TestMailbox.layer)),
-    // Opening a browser takes long on a crowded machine
-    { excludeTestServices: true, timeout: "120 seconds" }
-  )
+let running: Promise<RunningService> | undefined
+
+/** The service at an address that browsers can open. Started by the first suite of a worker that asks for it, it ends with the worker. */
+const sharedConsole = Effect.promise(() => {
+  running ??= Effect.runPromise(startConsole)
+  return running
+})
+
+/**
+ * Declares a suite on the console: the service with a worker, a mail server, and a browser, which the suites of a test worker
+ * share; the organizations are its own. Skip it without `hasBrowser`.
+ */
+export const onConsole = layer(
+  Layer.mergeAll(TestService.sharing(sharedConsole), TestMailbox.shared, Chromium.shared),
+  // Opening a browser takes long on a crowded machine
+  { excludeTestServices: true, timeout: "120 seconds" }
+)
 
 /** How long a test waits for what a page shows: a bound for a crowded machine, never a measure. */
 const patience = 30_000
@@ -159,43 +170,4 @@ export const open = async (page: Page, path: string): Promise<void> => {
 export const settled = async (page: Page): Promise<void> => {
   await page.locator("h1").first().waitFor()
   await page.locator(".skeleton, .splash").first().waitFor({ state: "detached" })
-}
-
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
-
-interface Violation {
-  readonly id: string
-  readonly help: string
-  readonly nodes: ReadonlyArray<{ readonly target: ReadonlyArray<string>; readonly failureSummary?: string }>
-}
-
-/** Requires that axe finds nothing against WCAG 2.2 AA, nor against its best practices, on a page as it is now. */
-export const expectAccessible = async (page: Page): Promise<void> => {
-  // Past the page's policy, as a developer's tools are
-  await page.evaluate(axe)
-  const violations = (await page.evaluate(
-    `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] })
-      .then(({ violations }) => violations)`
-  )) as ReadonlyArray<Violation>
-  expect(
-    violations.map(({ help, id, nodes }) => ({
-      id,
-      help,
-      nodes: nodes.slice(0, 5).map(({ failureSummary, target }) => `${target.join(" ")}: ${failureSummary ?? ""}`)
-    })),
-    page.url()
-  ).toEqual([])
-}
-
-/** Light, dark, and the width of a phone: what every page is looked at in. */
-export const appearances = [
-  { name: "light", browser: { colorScheme: "light" } },
-  { name: "dark", browser: { colorScheme: "dark" } },
-  { name: "375px", browser: { colorScheme: "light", viewport: { width: 375, height: 800 } } }
-] as const satisfies ReadonlyArray<{ readonly name: string; readonly browser: BrowserContextOptions }>
-
-/** Requires that a page does not scroll sideways. */
-export const expectNoSidewaysScroll = async (page: Page): Promise<void> => {
-  const beyond = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-  expect(beyond, page.url()).toBe(0)
 }

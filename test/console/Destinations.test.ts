@@ -1,11 +1,16 @@
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import type { Page } from "playwright-core"
 import { verifyWebhook } from "../../src/webhooks/index.ts"
+import { expectAccessible } from "../harness/Accessibility.ts"
 import { browserNote, hasBrowser } from "../harness/Browser.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
-import { expectAccessible, memberVisit, onConsole, open, settled } from "./ConsoleBed.ts"
-import { makeDestination, patientDelivery, sendTest } from "./EventPagesData.ts"
+
+import { eventually } from "../harness/Eventually.ts"
+import { TestService } from "../harness/TestService.ts"
+import { makePrice, pay } from "../http/Payments.ts"
+import { memberVisit, onConsole, open, settled } from "./ConsoleBed.ts"
+import { integrations, makeDestination, sendTest } from "./EventPagesData.ts"
 
 /** Much happens in one test, in a browser, on a machine that may be crowded. */
 const limit = 240_000
@@ -20,7 +25,7 @@ const confirm = async (page: Page, label: string) => {
 /** The text of a block of code. */
 const codeIn = (page: Page, label: string) => page.locator(".code").filter({ hasText: label }).locator("pre")
 
-onConsole(patientDelivery)(`the destinations of the console${browserNote}`, (it) => {
+onConsole(`the destinations of the console${browserNote}`, (it) => {
   it.scoped.skipIf(!hasBrowser)(
     "a developer creates one, sees its secret once and a test event arrive, breaks the receiver, mends it and re-sends",
     () =>
@@ -200,6 +205,50 @@ onConsole(patientDelivery)(`the destinations of the console${browserNote}`, (it)
             .first()
             .waitFor()
         })
+        expect(complaints).toEqual([])
+      }),
+    limit
+  )
+
+  it.scoped.skipIf(!hasBrowser)(
+    "what happens while one is paused is listed there, and a replay of that time sends it",
+    () =>
+      Effect.gen(function* () {
+        const service = yield* TestService
+        const consumer = yield* makeConsumer
+        const { get, patch } = yield* integrations
+        const id = yield* makeDestination("Paused shop", consumer.url, ["checkout.completed"])
+        yield* patch(`/endpoints/${id}`, { active: false })
+        const tenant = { organizationId: service.organization.id, key: service.organization.testKey }
+        yield* pay(service, { ...tenant, priceId: yield* makePrice(service, tenant) })
+        const skipped = yield* eventually(
+          "the skipped event",
+          Effect.map(get(`/endpoints/${id}/skipped`), ({ data }) =>
+            Option.fromNullable(Array.isArray(data) ? data.at(0) : undefined)
+          )
+        )
+        const { complaints, page } = yield* memberVisit({ role: "developer" })
+        yield* Effect.promise(async () => {
+          await open(page, `/sandbox/destinations/${id}?tab=skipped`)
+          const row = page.getByRole("row").filter({ hasText: "checkout.completed" })
+          await row.waitFor()
+          expect(await row.count()).toBe(1)
+          expect(await row.getByRole("link").first().getAttribute("href")).toContain(
+            `/sandbox/events/${skipped.eventId}`
+          )
+          expect(await page.getByRole("link", { name: "Replay their time" }).count()).toBe(0)
+          await expectAccessible(page)
+          await page.getByRole("button", { name: "Activate" }).click()
+          await confirm(page, "Activate")
+          await page.getByRole("link", { name: "Replay their time" }).click()
+          await page.getByRole("button", { name: "Replay" }).click()
+          const replay = page.getByRole("row").filter({ hasText: "1 queued, 0 left out" })
+          await replay.getByText("Finished").waitFor()
+          await expectAccessible(page)
+          await page.getByRole("link", { name: "Activity" }).click()
+          await page.getByRole("cell", { name: "Delivered" }).first().waitFor()
+        })
+        expect(consumer.received.map(({ body }) => Object(JSON.parse(body.toString())).id)).toEqual([skipped.eventId])
         expect(complaints).toEqual([])
       }),
     limit

@@ -1,147 +1,148 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
+import { expectAccessibleInAllAppearances } from "../harness/Accessibility.ts"
 import { browserNote, hasBrowser } from "../harness/Browser.ts"
-import {
-  appearances,
-  expectAccessible,
-  expectNoSidewaysScroll,
-  memberVisit,
-  onConsole,
-  open,
-  settled
-} from "./ConsoleBed.ts"
-import { busyWorkspace, patientDelivery } from "./EventPagesData.ts"
+import { memberVisit, onConsole, open, settled } from "./ConsoleBed.ts"
+import { BusyWorkspace } from "./EventPagesData.ts"
 
 const limit = 240_000
 
-onConsole(patientDelivery)(`the pages of events in the console${browserNote}`, (it) => {
-  it.scoped.skipIf(!hasBrowser)(
-    "are accessible and fit, in light, in dark and on a phone",
-    () =>
-      Effect.gen(function* () {
-        const { delivered, event, failed, shop, waiting } = yield* busyWorkspace
-        const own = `/sandbox/destinations/${shop}`
-        const paths = [
-          "/sandbox",
-          "/sandbox/destinations",
-          "/sandbox/destinations/new",
-          own,
-          `${own}?tab=again`,
-          `${own}?tab=skipped`,
-          `${own}?tab=verify`,
-          `${own}?tab=settings`,
-          "/sandbox/deliveries",
-          "/sandbox/deliveries?state=delivered&type=dispute.closed",
-          `/sandbox/deliveries/${delivered}`,
-          `/sandbox/deliveries/${failed}`,
-          `/sandbox/deliveries/${waiting}`,
-          "/sandbox/events",
-          `/sandbox/events/${event}`
-        ]
-        for (const { browser } of appearances) {
-          const { complaints, page } = yield* memberVisit({ role: "owner", browser })
+onConsole(`the pages of events in the console${browserNote}`, (it) => {
+  it.layer(BusyWorkspace.layer, { timeout: "120 seconds" })((it) => {
+    it.scoped.skipIf(!hasBrowser)(
+      "are accessible and fit, in light, in dark and on a phone",
+      () =>
+        Effect.gen(function* () {
+          const { delivered, event, failed, shop, waiting } = yield* BusyWorkspace
+          const own = `/sandbox/destinations/${shop}`
+          const paths = [
+            "/sandbox",
+            "/sandbox/destinations",
+            "/sandbox/destinations/new",
+            own,
+            `${own}?tab=again`,
+            `${own}?tab=skipped`,
+            `${own}?tab=verify`,
+            `${own}?tab=settings`,
+            "/sandbox/deliveries",
+            "/sandbox/deliveries?state=delivered&type=dispute.closed",
+            `/sandbox/deliveries/${delivered}`,
+            `/sandbox/deliveries/${failed}`,
+            `/sandbox/deliveries/${waiting}`,
+            "/sandbox/events",
+            `/sandbox/events/${event}`
+          ]
+          const { complaints, page } = yield* memberVisit({ role: "owner" })
           yield* Effect.promise(async () => {
             for (const path of paths) {
               await open(page, path)
-              await expectAccessible(page)
-              await expectNoSidewaysScroll(page)
+              await expectAccessibleInAllAppearances(page)
             }
           })
           expect(complaints).toEqual([])
-        }
-      }),
-    2 * limit
-  )
+        }),
+      2 * limit
+    )
 
-  it.scoped.skipIf(!hasBrowser)(
-    "the history's filters live in the address, and a delivery says what happened and what comes next",
-    () =>
-      Effect.gen(function* () {
-        const { failed, shop, waiting } = yield* busyWorkspace
-        const { complaints, page } = yield* memberVisit({ role: "developer" })
-        yield* Effect.promise(async () => {
-          await open(page, "/sandbox/deliveries")
-          await page.getByLabel("State").selectOption("failed")
-          await page.waitForURL(/state=failed/)
-          await page.getByLabel("Destination").selectOption(shop)
-          await page.getByRole("row").filter({ hasText: "payment.refunded" }).getByText("HTTP 404").first().waitFor()
-          await page.getByLabel("From").fill("2099-01-01T00:00")
-          await page.getByText("No delivery matches").waitFor()
-          await page.reload()
-          await page.getByText("No delivery matches").waitFor()
-          expect(await page.getByLabel("State").inputValue()).toBe("failed")
-          expect(await page.getByLabel("From").inputValue()).toBe("2099-01-01T00:00")
-          await page.getByRole("button", { name: "Clear filters" }).click()
-          await page.waitForURL((url) => url.search === "")
-          expect(await page.getByLabel("From").inputValue()).toBe("")
+    it.scoped.skipIf(!hasBrowser)(
+      "the history's filters live in the address, and a delivery says what happened and what comes next",
+      () =>
+        Effect.gen(function* () {
+          const { failed, shop, waiting } = yield* BusyWorkspace
+          const { complaints, page } = yield* memberVisit({ role: "developer" })
+          yield* Effect.promise(async () => {
+            await open(page, "/sandbox/deliveries")
+            await page.getByLabel("State").selectOption("failed")
+            await page.waitForURL(/state=failed/)
+            await page.getByLabel("Destination").selectOption(shop)
+            await page.getByRole("row").filter({ hasText: "payment.refunded" }).getByText("HTTP 404").first().waitFor()
+            await page.getByLabel("From").fill("2099-01-01T00:00")
+            await page.getByText("No delivery matches").waitFor()
+            await page.reload()
+            await page.getByText("No delivery matches").waitFor()
+            expect(await page.getByLabel("State").inputValue()).toBe("failed")
+            expect(await page.getByLabel("From").inputValue()).toBe("2099-01-01T00:00")
+            await page.getByRole("button", { name: "Clear filters" }).click()
+            await page.waitForURL((url) => url.search === "")
+            expect(await page.getByLabel("From").inputValue()).toBe("")
 
-          await open(page, `/sandbox/deliveries/${failed}`)
-          await page.getByText("The receiver has nothing at this path.").first().waitFor()
-          await page.locator(".code pre").getByText('"type": "payment.refunded"').waitFor()
+            await open(page, `/sandbox/deliveries/${failed}`)
+            await page.getByText("The receiver has nothing at this path.").first().waitFor()
+            await page.locator(".code pre").getByText('"type": "payment.refunded"').waitFor()
 
-          await open(page, `/sandbox/deliveries/${waiting}`)
-          await page
-            .locator(".timeline-next")
-            .getByText(/Attempt \d is made (in|any)/)
-            .waitFor()
-        })
-        expect(complaints).toEqual([])
-      }),
-    limit
-  )
+            await open(page, `/sandbox/deliveries/${waiting}`)
+            await page
+              .locator(".timeline-next")
+              .getByText(/Attempt \d is made (in|any)/)
+              .waitFor()
+          })
+          expect(complaints).toEqual([])
+        }),
+      limit
+    )
 
-  it.scoped.skipIf(!hasBrowser)(
-    "an event is found by its id and by its payment, and shows where it went",
-    () =>
-      Effect.gen(function* () {
-        const { event } = yield* busyWorkspace
-        const { complaints, page } = yield* memberVisit({ role: "viewer" })
-        yield* Effect.promise(async () => {
-          await open(page, "/sandbox/events")
-          await page.getByLabel("Event or payment id").fill("nonsense")
-          await page.getByRole("button", { name: "Find" }).click()
-          await page.getByText("Write an event’s id").waitFor()
-          await page.getByLabel("Event or payment id").fill(event)
-          await page.getByRole("button", { name: "Find" }).click()
-          await page.getByRole("heading", { name: "Where it went" }).waitFor()
-          await settled(page)
-          await page.getByRole("row").filter({ hasText: "Shop" }).getByText("Delivered").first().waitFor()
-          const payment = (await page.getByRole("link", { name: /^pi_/ }).first().textContent()) ?? ""
-          await page.getByRole("link", { name: "All its events" }).click()
-          await page.waitForURL(new RegExp(`payment=${payment}`))
-          await page.getByText(`Only events of the payment ${payment}`).waitFor()
-          await page.getByRole("row").filter({ hasText: "payment.succeeded" }).first().waitFor()
-        })
-        expect(complaints).toEqual([])
-      }),
-    limit
-  )
+    it.scoped.skipIf(!hasBrowser)(
+      "an event is found by its id and by its payment, and shows where it went",
+      () =>
+        Effect.gen(function* () {
+          const { event } = yield* BusyWorkspace
+          const { complaints, page } = yield* memberVisit({ role: "viewer" })
+          yield* Effect.promise(async () => {
+            await open(page, "/sandbox/events")
+            await page.getByLabel("Event or payment id").fill("nonsense")
+            await page.getByRole("button", { name: "Find" }).click()
+            await page.getByText("Write an event’s id").waitFor()
+            await page.getByLabel("Event or payment id").fill(event)
+            await page.getByRole("button", { name: "Find" }).click()
+            await page.getByRole("heading", { name: "Where it went" }).waitFor()
+            await settled(page)
+            await page.getByRole("row").filter({ hasText: "Shop" }).getByText("Delivered").first().waitFor()
+            const payment = (await page.getByRole("link", { name: /^pi_/ }).first().textContent()) ?? ""
+            await page.getByRole("link", { name: "All its events" }).click()
+            await page.waitForURL(new RegExp(`payment=${payment}`))
+            await page.getByText(`Only events of the payment ${payment}`).waitFor()
+            await page.getByRole("row").filter({ hasText: "payment.succeeded" }).first().waitFor()
+          })
+          expect(complaints).toEqual([])
+        }),
+      limit
+    )
 
-  it.scoped.skipIf(!hasBrowser)(
-    "the overview draws the last 30 days, each value also by the arrow keys and in a table",
-    () =>
-      Effect.gen(function* () {
-        yield* busyWorkspace
-        const { complaints, page } = yield* memberVisit({ role: "viewer" })
-        yield* Effect.promise(async () => {
-          await open(page, "/sandbox")
-          const chart = page.getByRole("group", { name: /^Volume by day in BRL/ })
-          await chart.focus()
-          await page.keyboard.press("Home")
-          await page.keyboard.press("ArrowRight")
-          const table = page.getByRole("table", { name: "Volume by day in BRL" })
-          const [day, value] = await table.getByRole("row").nth(2).locator("th, td").allTextContents()
-          const legend = await page.locator(".bars").first().getByRole("status").textContent()
-          expect(legend).toBe(`${day}Received ${value}`)
-          expect(value).toMatch(/^R\$[\d,]+\.\d\d$/)
-          // Yen have no decimals
-          await page.getByRole("link", { name: "JPY" }).click()
-          await page.getByRole("table", { name: "Volume by day in JPY" }).waitFor({ state: "attached" })
-          expect(await page.locator(".bars").first().getByRole("status").textContent()).toMatch(/Received ¥[\d,]+$/)
-          await page.getByText("Failing destinations").first().waitFor()
-        })
-        expect(complaints).toEqual([])
-      }),
-    limit
-  )
+    it.scoped.skipIf(!hasBrowser)(
+      "the overview draws the last 30 days, each value also by the arrow keys and in a table",
+      () =>
+        Effect.gen(function* () {
+          yield* BusyWorkspace
+          const { complaints, page } = yield* memberVisit({ role: "viewer" })
+          yield* Effect.promise(async () => {
+            await open(page, "/sandbox")
+            const chart = page.getByRole("group", { name: /^Volume by day in BRL/ })
+            await chart.focus()
+            await page.keyboard.press("Home")
+            await page.keyboard.press("ArrowRight")
+            const table = page.getByRole("table", { name: "Volume by day in BRL" })
+            const [day, value] = await table.getByRole("row").nth(2).locator("th, td").allTextContents()
+            const legend = await page.locator(".bars").first().getByRole("status").textContent()
+            expect(legend).toBe(`${day}Received ${value}`)
+            expect(value).toMatch(/^R\$[\d,]+\.\d\d$/)
+            // Yen have no decimals
+            await page.getByRole("link", { name: "JPY" }).click()
+            await page.getByRole("table", { name: "Volume by day in JPY" }).waitFor({ state: "attached" })
+            expect(await page.locator(".bars").first().getByRole("status").textContent()).toMatch(/Received ¥[\d,]+$/)
+            // Its receiver is down, though nothing has failed for good yet
+            const failing = page.getByRole("table", { name: "Destinations with failures in the last 24 hours" })
+            await failing.getByRole("link", { name: "Accounting" }).first().waitFor()
+            await open(page, "/sandbox/destinations")
+            await page
+              .getByRole("row")
+              .filter({ hasText: "Accounting" })
+              .getByText("waiting to retry")
+              .first()
+              .waitFor()
+          })
+          expect(complaints).toEqual([])
+        }),
+      limit
+    )
+  })
 })

@@ -1,16 +1,10 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
-import { Duration, Effect, Option } from "effect"
+import { Context, Effect, Layer, Option } from "effect"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually } from "../harness/Eventually.ts"
-import { TestService, testSettings } from "../harness/TestService.ts"
+import { TestService } from "../harness/TestService.ts"
 import { makePrice, pay } from "../http/Payments.ts"
-
-/**
- * Attempts with more time than the tests of deliveries give them: on a crowded machine, one that is late would be repeated
- * half a minute later, and not end as the test says.
- */
-export const patientDelivery = { delivery: { ...testSettings.delivery, timeout: Duration.seconds(60) } }
 
 /** What the pages of destinations, deliveries, events and the overview have to show. */
 
@@ -92,8 +86,8 @@ const countDays = (endpointId: string) =>
     }
   })
 
-/** A workspace in which something of everything has happened. */
-export const busyWorkspace = Effect.gen(function* () {
+/** Something of everything happens. */
+const busyWorkspace = Effect.gen(function* () {
   const service = yield* TestService
   const { organization } = service
   const { get, patch } = yield* integrations
@@ -133,3 +127,11 @@ export const busyWorkspace = Effect.gen(function* () {
   yield* countDays(shop)
   return { consumer, shop, accounting, paused, delivered, failed, waiting, event }
 })
+
+/** A workspace in which something of everything has happened. */
+export class BusyWorkspace extends Context.Tag("test/console/BusyWorkspace")<
+  BusyWorkspace,
+  Effect.Effect.Success<typeof busyWorkspace>
+>() {
+  static readonly layer = Layer.scoped(BusyWorkspace, Effect.orDie(busyWorkspace))
+}

@@ -1,24 +1,20 @@
 import { expect } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import type { Page } from "playwright-core"
+import {
+  expectAccessible,
+  expectAccessibleInAllAppearances,
+  expectNoSidewaysScroll,
+  phone
+} from "../harness/Accessibility.ts"
 import { browserNote, hasBrowser } from "../harness/Browser.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
 import { newEmail } from "../harness/SignIn.ts"
 import { TestService } from "../harness/TestService.ts"
-import {
-  appearances,
-  expectAccessible,
-  expectNoSidewaysScroll,
-  mailedLink,
-  memberVisit,
-  onConsole,
-  open,
-  settled,
-  visit
-} from "./ConsoleBed.ts"
+import { mailedLink, memberVisit, onConsole, open, settled, visit } from "./ConsoleBed.ts"
 
-onConsole()(`the console in a browser${browserNote}`, (it) => {
+onConsole(`the console in a browser${browserNote}`, (it) => {
   const inBrowser = it.scoped.skipIf(!hasBrowser)
 
   inBrowser("signs a newcomer in by the mailed link, who comes to the page that was asked for, as an owner", () =>
@@ -333,37 +329,106 @@ onConsole()(`the console in a browser${browserNote}`, (it) => {
     })
   )
 
-  for (const { browser, name } of appearances) {
-    inBrowser(`has no finding of axe and nothing beyond its edge: ${name}`, () =>
-      Effect.gen(function* () {
-        const { complaints, page } = yield* memberVisit({ role: "owner", browser })
-        yield* Effect.promise(async () => {
-          for (const path of ["start", "keys", "people", "audit-log", "account", "sessions"]) {
-            await open(page, `/sandbox/${path}`)
-            await expectAccessible(page)
-            await expectNoSidewaysScroll(page)
-          }
-          await open(page, "/production/account")
-          await expectAccessible(page)
-          await open(page, "/sandbox/keys")
-          await page.getByRole("button", { name: "Create a key" }).first().click()
-          await expectAccessible(page)
-          await page.keyboard.press("Escape")
-          if (name === "375px") {
-            await page.getByRole("button", { name: "Open the navigation" }).click()
-            await expectAccessible(page)
-            await page.getByRole("dialog").getByRole("link", { name: "People" }).click()
-            await page.getByRole("heading", { name: "People", exact: true }).waitFor()
-            expect(await page.getByRole("dialog").count()).toBe(0)
-          } else {
-            await page.locator(".side .account-button").click()
-            await expectAccessible(page)
-          }
-        })
-        expect(complaints).toEqual([])
+  inBrowser("reads the same thing again for a 304, in its own workspace alone, and shows it", () =>
+    Effect.gen(function* () {
+      const { page } = yield* memberVisit({ role: "owner" })
+      yield* Effect.promise(async () => {
+        const read = (environment: string) =>
+          page.waitForResponse(
+            (response) =>
+              /\/integrations\/deliveries\?/.test(response.url()) &&
+              response.request().headers()["service-workspace"] === environment
+          )
+        await open(page, "/sandbox/deliveries")
+        await page.getByRole("link", { name: "Events", exact: true }).click()
+        await settled(page)
+        const again = read("sandbox")
+        await page.getByRole("link", { name: "Deliveries", exact: true }).click()
+        expect((await again).status()).toBe(304)
+        await settled(page)
+        await page.getByText("No deliveries yet").waitFor()
+        const other = read("production")
+        await page.getByRole("navigation", { name: "Workspace" }).getByRole("link", { name: "Production" }).click()
+        await page.getByRole("link", { name: "Deliveries", exact: true }).click()
+        const answer = await other
+        expect([answer.status(), await answer.request().headerValue("if-none-match")]).toEqual([200, null])
       })
-    )
-  }
+    })
+  )
+
+  inBrowser("has the filters of a list behind a button on a phone, which says whether any is on", () =>
+    Effect.gen(function* () {
+      const { page } = yield* memberVisit({ role: "owner", browser: { viewport: { width: 360, height: 740 } } })
+      yield* Effect.promise(async () => {
+        await open(page, "/sandbox/deliveries?state=failed")
+        const state = page.getByLabel("State")
+        expect(await state.isVisible()).toBe(false)
+        await page.getByRole("button", { name: "Filters On" }).click()
+        expect(await state.inputValue()).toBe("failed")
+        await page.getByRole("button", { name: "Clear filters" }).click()
+        await page.getByRole("button", { name: "Filters", exact: true }).click()
+        await state.waitFor({ state: "hidden" })
+        await expectNoSidewaysScroll(page)
+      })
+    })
+  )
+
+  inBrowser("follows the system's appearance while nothing is chosen", () =>
+    Effect.gen(function* () {
+      const { page } = yield* memberVisit({ role: "owner", browser: { colorScheme: "light" } })
+      yield* Effect.promise(async () => {
+        await open(page, "/sandbox/people")
+        const background = () => page.evaluate<string>("getComputedStyle(document.body).backgroundColor")
+        const light = await background()
+        await page.emulateMedia({ colorScheme: "dark" })
+        await page.locator("html[data-theme=dark]").waitFor()
+        expect(await background()).not.toBe(light)
+      })
+    })
+  )
+
+  inBrowser("has no finding of axe and nothing beyond its edge, in light, in the dark and on a phone", () =>
+    Effect.gen(function* () {
+      const { complaints, page } = yield* memberVisit({ role: "owner" })
+      yield* Effect.promise(async () => {
+        for (const path of ["start", "keys", "people", "audit-log", "account", "sessions"]) {
+          await open(page, `/sandbox/${path}`)
+          await expectAccessibleInAllAppearances(page)
+        }
+        await open(page, "/production/account")
+        await expectAccessibleInAllAppearances(page)
+        await page.getByRole("link", { name: "API keys" }).click()
+        await page.getByRole("heading", { name: "API keys" }).waitFor()
+        await settled(page)
+        await page.locator(".side .account-button").click()
+        await expectAccessible(page)
+        await page.emulateMedia({ colorScheme: "dark" })
+        await page.locator("html[data-theme=dark]").waitFor()
+        await expectAccessible(page)
+        await page.keyboard.press("Escape")
+        await page.emulateMedia({ colorScheme: "light" })
+        await page.getByRole("button", { name: "Create a key" }).first().click()
+        await expectAccessibleInAllAppearances(page)
+      })
+      expect(complaints).toEqual([])
+    })
+  )
+
+  inBrowser("has its navigation in a drawer on a phone", () =>
+    Effect.gen(function* () {
+      const { complaints, page } = yield* memberVisit({ role: "owner", browser: { viewport: phone } })
+      yield* Effect.promise(async () => {
+        await open(page, "/sandbox/keys")
+        await expectAccessible(page)
+        await page.getByRole("button", { name: "Open the navigation" }).click()
+        await expectAccessible(page)
+        await page.getByRole("dialog").getByRole("link", { name: "People" }).click()
+        await page.getByRole("heading", { name: "People", exact: true }).waitFor()
+        expect(await page.getByRole("dialog").count()).toBe(0)
+      })
+      expect(complaints).toEqual([])
+    })
+  )
 })
 
 /** The names of the pages that the navigation leads to. */

@@ -122,7 +122,7 @@ describe("words of payments", () => {
 
   it("tell a delivery that is tried again from a new one", () => {
     expect(deliveryStatus({ state: "queued", attemptCount: 0 }).words).toBe("Queued")
-    expect(deliveryStatus({ state: "queued", attemptCount: 2 }).words).toBe("Tried again")
+    expect(deliveryStatus({ state: "queued", attemptCount: 2 }).words).toBe("Waiting to retry")
     expect(deliveryStatus({ state: "delivered", attemptCount: 1 }).words).toBe("Delivered")
   })
 

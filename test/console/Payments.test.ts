@@ -1,19 +1,12 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
+import { expectAccessible, expectAccessibleInAllAppearances } from "../harness/Accessibility.ts"
 import { browserNote, hasBrowser } from "../harness/Browser.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { TestService } from "../harness/TestService.ts"
 import { pay } from "../http/Payments.ts"
 import { makeOffer, provider } from "./CatalogData.ts"
-import {
-  appearances,
-  expectAccessible,
-  expectNoSidewaysScroll,
-  memberVisit,
-  onConsole,
-  open,
-  settled
-} from "./ConsoleBed.ts"
+import { memberVisit, onConsole, open, settled } from "./ConsoleBed.ts"
 import { makeDestination } from "./EventPagesData.ts"
 
 /** Much happens in one test, in a browser, on a machine that may be crowded. */
@@ -28,7 +21,7 @@ const paid = (price: string) =>
     return { payment: String(session.json["payment_intent"]), session: String(session.json["id"]) }
   })
 
-onConsole()(`the payments of the console${browserNote}`, (it) => {
+onConsole(`the payments of the console${browserNote}`, (it) => {
   it.scoped.skipIf(!hasBrowser)(
     "an owner creates a checkout session, pays it, sees the payment's event arrive, and refunds a part and the rest",
     () =>
@@ -211,38 +204,32 @@ onConsole()(`the payments of the console${browserNote}`, (it) => {
     limit
   )
 
-  for (const { browser, name } of appearances) {
-    it.scoped.skipIf(!hasBrowser)(
-      `each page is accessible and does not scroll sideways: ${name}`,
-      () =>
-        Effect.gen(function* () {
-          const { emulator, organization } = yield* TestService
-          const { price } = yield* makeOffer(`Sold at ${name}`, { currency: "brl", unit_amount: 1000 })
-          const { payment } = yield* paid(price)
-          const dispute = yield* emulator.trigger({
-            type: "charge.dispute.created",
-            account: organization.accountId
-          })
-          const { get } = yield* provider
-          const disputed = String((yield* get(`/disputes/${dispute.object}`))["payment_intent"])
-          const { complaints, page } = yield* memberVisit({ role: "owner", browser })
-          yield* Effect.promise(async () => {
-            for (const path of [
-              "/sandbox/payments",
-              "/sandbox/payments?tab=charges",
-              "/sandbox/payments?tab=sessions",
-              `/sandbox/payments/${payment}`,
-              `/sandbox/payments/${disputed}`
-            ]) {
-              await open(page, path)
-              await expectAccessible(page)
-              await expectNoSidewaysScroll(page)
-            }
-            await page.getByText("The payer's bank asks for evidence").waitFor()
-          })
-          expect(complaints).toEqual([])
-        }),
-      limit
-    )
-  }
+  it.scoped.skipIf(!hasBrowser)(
+    "each page is accessible and does not scroll sideways, in light, in the dark and on a phone",
+    () =>
+      Effect.gen(function* () {
+        const { emulator, organization } = yield* TestService
+        const { price } = yield* makeOffer("Sold to everybody", { currency: "brl", unit_amount: 1000 })
+        const { payment } = yield* paid(price)
+        const dispute = yield* emulator.trigger({ type: "charge.dispute.created", account: organization.accountId })
+        const { get } = yield* provider
+        const disputed = String((yield* get(`/disputes/${dispute.object}`))["payment_intent"])
+        const { complaints, page } = yield* memberVisit({ role: "owner" })
+        yield* Effect.promise(async () => {
+          for (const path of [
+            "/sandbox/payments",
+            "/sandbox/payments?tab=charges",
+            "/sandbox/payments?tab=sessions",
+            `/sandbox/payments/${payment}`,
+            `/sandbox/payments/${disputed}`
+          ]) {
+            await open(page, path)
+            await expectAccessibleInAllAppearances(page)
+          }
+          await page.getByText("The payer's bank asks for evidence").waitFor()
+        })
+        expect(complaints).toEqual([])
+      }),
+    limit
+  )
 })

@@ -1,13 +1,14 @@
 import { mkdirSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
-import type { Page } from "playwright-core"
+import type { BrowserContextOptions, Page } from "playwright-core"
+import { phone } from "../harness/Accessibility.ts"
 import { hasBrowser } from "../harness/Browser.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { TestService } from "../harness/TestService.ts"
 import { pay } from "../http/Payments.ts"
-import { appearances, memberVisit, onConsole, open, settled, visit } from "./ConsoleBed.ts"
+import { memberVisit, onConsole, open, settled, visit } from "./ConsoleBed.ts"
 
 /**
  * Pictures of every page, to look at: `npm run console:pictures` writes them to `console-pictures/`, which Git ignores.
@@ -17,6 +18,13 @@ import { appearances, memberVisit, onConsole, open, settled, visit } from "./Con
 const wanted = process.env["CONSOLE_PICTURES"] !== undefined && hasBrowser
 
 const folder = fileURLToPath(new URL("../../console-pictures/", import.meta.url))
+
+/** Light, dark, and the width of a phone. */
+const appearances = [
+  { name: "light", browser: { colorScheme: "light" } },
+  { name: "dark", browser: { colorScheme: "dark" } },
+  { name: "375px", browser: { colorScheme: "light", viewport: phone } }
+] as const satisfies ReadonlyArray<{ readonly name: string; readonly browser: BrowserContextOptions }>
 
 /** Something to see: a catalog, payments, a destination that works and one that does not. */
 const seeded = Effect.gen(function* () {
@@ -30,6 +38,7 @@ const seeded = Effect.gen(function* () {
       headers: { "idempotency-key": crypto.randomUUID() },
       body
     }).pipe(Effect.map((answer) => answer.json))
+  const prices: Array<string> = []
   const events = ["payment.succeeded", "checkout.completed"]
   const endpoint = yield* post("/integrations/endpoints", { name: "Shop", url: works.url, events })
   yield* post("/integrations/endpoints", { name: "Accounting", url: "http://localhost:1/hook", events })
@@ -40,7 +49,13 @@ const seeded = Effect.gen(function* () {
     const product = yield* post("/provider/products", { name, description: "Roasted on Tuesdays" })
     const price = yield* post("/provider/prices", { product: product["id"], currency: "brl", unit_amount: amount })
     yield* pay(service, { ...tenant, priceId: String(price["id"]) })
+    prices.push(String(price["id"]))
   }
+  const items = prices.map((price) => ({ price, quantity: 1 }))
+  const link = yield* post("/provider/payment-links", { line_items: items })
+  const page = yield* post("/provider/checkout-pages", { title: "Fresh coffee", text: "Roasted on Tuesdays.", items })
+  const session = yield* post("/provider/checkout/sessions", { mode: "payment", line_items: items })
+  yield* post("/provider/promotion-codes", { code: "SUMMER25", discount: { percent_off: 25 }, duration: "once" })
   yield* eventuallyTrue("the shop's events", () => works.received.length >= 4)
   const first = (path: string) =>
     Effect.map(
@@ -51,6 +66,11 @@ const seeded = Effect.gen(function* () {
       }
     )
   return {
+    payerPages: [
+      ["payer-checkout", String(session["url"])],
+      ["payer-link", String(link["url"])],
+      ["payer-page", String(page["url"])]
+    ] as const,
     endpoint: String(endpoint["id"]),
     delivery: yield* first("/integrations/deliveries?limit=1"),
     event: yield* first("/integrations/events?limit=1"),
@@ -59,7 +79,7 @@ const seeded = Effect.gen(function* () {
   }
 })
 
-onConsole()("pictures of the console", (it) => {
+onConsole("pictures of the console", (it) => {
   it.scoped.skipIf(!wanted)(
     "are made of every page",
     () =>
@@ -70,15 +90,21 @@ onConsole()("pictures of the console", (it) => {
           ["overview", "/sandbox"],
           ["start", "/sandbox/start"],
           ["payments", "/sandbox/payments"],
+          ["charges", "/sandbox/payments?tab=charges"],
+          ["checkout-sessions", "/sandbox/payments?tab=sessions&status=Open"],
           ["payment", `/sandbox/payments/${ids.payment}`],
           ["products", "/sandbox/products"],
           ["product-new", "/sandbox/products/new"],
           ["product", `/sandbox/products/${ids.product}`],
           ["promotion-codes", "/sandbox/promotion-codes"],
           ["payment-links", "/sandbox/payment-links"],
+          ["checkout-pages", "/sandbox/payment-links?tab=pages"],
           ["destinations", "/sandbox/destinations"],
           ["destination-new", "/sandbox/destinations/new"],
           ["destination", `/sandbox/destinations/${ids.endpoint}`],
+          ...["again", "skipped", "verify", "settings"].map(
+            (tab) => [`destination-${tab}`, `/sandbox/destinations/${ids.endpoint}?tab=${tab}`] as const
+          ),
           ["deliveries", "/sandbox/deliveries"],
           ["delivery", `/sandbox/deliveries/${ids.delivery}`],
           ["events", "/sandbox/events"],
@@ -92,7 +118,8 @@ onConsole()("pictures of the console", (it) => {
           ["not-found", "/sandbox/nowhere"]
         ]
         const only = process.env["CONSOLE_PICTURES"] ?? ""
-        for (const { browser, name } of appearances) {
+        const narrowest = { name: "360px", browser: { viewport: { width: 360, height: 800 } } } as const
+        for (const { browser, name } of [...appearances, narrowest]) {
           const picture = (page: Page, what: string) =>
             page.screenshot({ path: `${folder}${what}-${name}.png`, fullPage: true })
           const opened = yield* memberVisit({ role: "owner", browser })
@@ -104,11 +131,19 @@ onConsole()("pictures of the console", (it) => {
               await picture(opened.page, what)
             }
             if (only.length > 1 && !only.includes("dialogs")) return
+            for (const [what, address] of ids.payerPages) {
+              await newcomer.page.goto(address)
+              await picture(newcomer.page, what)
+            }
+            await open(opened.page, "/sandbox/payment-links?tab=pages")
+            await opened.page.getByRole("button", { name: "Edit Fresh coffee" }).click()
+            await opened.page.screenshot({ path: `${folder}checkout-page-edit-${name}.png` })
+            await opened.page.keyboard.press("Escape")
             await open(opened.page, "/sandbox/keys")
             await opened.page.getByRole("button", { name: "Create a key" }).first().click()
             await opened.page.screenshot({ path: `${folder}key-new-${name}.png` })
             await opened.page.keyboard.press("Escape")
-            if (name === "375px") {
+            if (name.endsWith("px")) {
               await opened.page.getByRole("button", { name: "Open the navigation" }).click()
               await opened.page.screenshot({ path: `${folder}drawer-${name}.png` })
             } else {
@@ -121,6 +156,6 @@ onConsole()("pictures of the console", (it) => {
           })
         }
       }),
-    600_000
+    1_200_000
   )
 })

@@ -7,7 +7,6 @@ import { eventually } from "../harness/Eventually.ts"
 import { newEmail } from "../harness/SignIn.ts"
 import { TestService } from "../harness/TestService.ts"
 import { mailedLink, onConsole, settled, visit } from "./ConsoleBed.ts"
-import { patientDelivery } from "./EventPagesData.ts"
 import { makeShop } from "./Shop.ts"
 
 /** The whole way through the console, as a newcomer goes it: nothing is there but the service. */
@@ -73,7 +72,7 @@ const payAt = (url: string, label: RegExp) =>
     expect(complaints).toEqual([])
   }).pipe(Effect.scoped)
 
-onConsole(patientDelivery)(`the console from a bare start${browserNote}`, (it) => {
+onConsole(`the console from a bare start${browserNote}`, (it) => {
   it.scoped.skipIf(!hasBrowser)(
     "leads an owner from the first mail to paid events that arrive, fail, and arrive after all",
     () =>

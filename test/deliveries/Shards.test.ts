@@ -1,5 +1,6 @@
+import { SqlClient } from "@effect/sql"
 import { expect, layer } from "@effect/vitest"
-import { Context, Duration, Effect, Exit, Layer, Option, Scope } from "effect"
+import { Cause, Context, Duration, Effect, Exit, Layer, Logger, LogLevel, Option, Scope } from "effect"
 import { type ClaimedDelivery, queueStart } from "../../src/deliveries/sending/Claim.ts"
 import { ClaimingForOthers } from "../../src/deliveries/sending/ClaimingForOthers.ts"
 import { Cluster, type Membership } from "../../src/storage/Cluster.ts"
@@ -187,6 +188,46 @@ layer(Layer.empty, { excludeTestServices: true, timeout: "60 seconds" })("worker
       yield* two.end
       yield* sharedBy(three)
       expect(yield* three.cluster.keepHouse("house")).toBe(false)
+    })
+  )
+
+  it.scoped("warn that the database does not answer, look after everything meanwhile, and share again afterwards", () =>
+    Effect.gen(function* () {
+      const { url } = yield* createMigratedDatabase
+      const lines: Array<{ readonly level: LogLevel.LogLevel; readonly text: string; readonly trace: string }> = []
+      const log = Logger.make(({ cause, logLevel, message }) => {
+        lines.push({ level: logLevel, text: JSON.stringify(message), trace: Cause.isEmpty(cause) ? "" : "trace" })
+      })
+      const sql = yield* Effect.map(Layer.build(databaseLayer({ url, poolSize: 1 })), Context.get(SqlClient.SqlClient))
+      const cluster = yield* Effect.map(
+        Layer.build(Layer.provide(Cluster.layer, databaseLayer({ url, poolSize: 1 }))),
+        Context.get(Cluster)
+      )
+      const changes: Array<Shards> = []
+      const membership: Membership = yield* cluster
+        .join({ lease: Duration.seconds(6), onChange: () => void changes.push(membership.shards()) })
+        .pipe(Effect.provide(Logger.replace(Logger.defaultLogger, log)))
+      const said = (text: string) =>
+        eventually(
+          text,
+          Effect.sync(() => Option.fromNullable(lines.find((line) => line.text.includes(text)))),
+          60_000
+        )
+      yield* eventually(
+        "its shards",
+        Effect.sync(() => (changes.length > 0 ? Option.some(true) : Option.none()))
+      )
+      const unhealthy = yield* sql.withTransaction(
+        Effect.zipRight(
+          sql`LOCK TABLE payments.cluster_locks IN ACCESS EXCLUSIVE MODE`,
+          said("Shard lock storage is unhealthy")
+        )
+      )
+      expect(unhealthy).toMatchObject({ level: LogLevel.Warning, trace: "" })
+      expect(unhealthy.text).toContain("timed out")
+      expect(membership.shards()).toBe(allShards)
+      yield* said("Shard lock storage has recovered")
+      expect(lines.filter(({ level }) => LogLevel.greaterThan(level, LogLevel.Warning))).toEqual([])
     })
   )
 })

@@ -1,20 +1,8 @@
-import { readFileSync } from "node:fs"
-import { createRequire } from "node:module"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Page } from "playwright-core"
+import { colourRules, expectAccessible, expectNoSidewaysScroll } from "../harness/Accessibility.ts"
 import { browserNote, hasBrowser, openBrowser } from "../harness/Browser.ts"
 import { call, connected, raw, sdk, somePrice, someSession, submit } from "./Harness.ts"
-
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
-
-/** What is wrong with a page for people who can't see it, or not well. */
-const violations = async (page: Page): Promise<ReadonlyArray<string>> => {
-  await page.evaluate(axe)
-  return await page.evaluate(
-    "axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ')))"
-  )
-}
 
 /** One URL of each of the emulator's pages. */
 const pages = Effect.gen(function* () {
@@ -74,22 +62,22 @@ describe(`the emulator's pages${browserNote}`, () => {
       Effect.gen(function* () {
         const { back: _, ...all } = yield* pages
         const browser = yield* openBrowser
-        for (const [name, url] of Object.entries(all)) {
-          for (const colorScheme of ["light", "dark"] as const) {
-            const what = `${name}, ${colorScheme}`
-            yield* Effect.promise(async () => {
-              const page = await browser.newPage()
-              await page.setViewportSize({ width: 360, height: 740 })
-              await page.emulateMedia({ colorScheme })
-              await page.goto(url)
-              expect([what, await violations(page)]).toEqual([what, []])
-              const widths = await page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-              expect([what, widths]).toEqual([what, [360, 360]])
-              expect(await page.getByRole("banner").innerText()).toMatch(/^Test mode/)
-              await page.close()
-            })
+        yield* Effect.promise(async () => {
+          const page = await browser.newPage()
+          await page.setViewportSize({ width: 360, height: 740 })
+          for (const [name, url] of Object.entries(all)) {
+            await page.emulateMedia({ colorScheme: "light" })
+            await page.goto(url)
+            await expectAccessible(page)
+            await expectNoSidewaysScroll(page)
+            expect([name, await page.getByRole("banner").innerText()]).toEqual([
+              name,
+              expect.stringMatching(/^Test mode/)
+            ])
+            await page.emulateMedia({ colorScheme: "dark" })
+            await expectAccessible(page, colourRules)
           }
-        }
+        })
       }),
     120_000
   )

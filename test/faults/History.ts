@@ -25,7 +25,7 @@ export interface StoredDelivery {
 }
 
 /** All deliveries that are stored. */
-export const storedDeliveries = ({ query }: Installation) =>
+export const storedDeliveries = ({ query }: Pick<Installation, "query">) =>
   query<StoredDelivery>(`
     SELECT d.id, d.endpoint_id AS "endpointId", e.provider_event_id AS "providerEventId", d.state,
       d.attempt_count AS "attemptCount", COALESCE((
@@ -38,7 +38,7 @@ export const storedDeliveries = ({ query }: Installation) =>
       ON e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id`)
 
 /** Waits until nothing is queued any more. */
-export const allDelivered = ({ query }: Installation, limitMillis = 60_000) =>
+export const allDelivered = ({ query }: Pick<Installation, "query">, limitMillis = 60_000) =>
   eventuallyDone(
     "all deliveries",
     Effect.map(
@@ -108,7 +108,7 @@ const isNotNegative = (number: number): boolean => number >= 0
  * and the history is true of what the consumer saw.
  */
 export const expectNothingLost = Effect.fnUntraced(function* (
-  service: Installation,
+  service: Pick<Installation, "query">,
   provider: Provider,
   receiver: Receiver,
   endpointIds: ReadonlyArray<string>

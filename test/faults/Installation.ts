@@ -1,13 +1,14 @@
 import { randomBytes } from "node:crypto"
 import { Effect, Option, Scope } from "effect"
-import { Client } from "pg"
 import { makeEmulator } from "../../src/emulator/Emulator.ts"
+import type { EmbeddedPostgresError } from "../../src/storage/EmbeddedPostgres.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { requestTo } from "../harness/TestService.ts"
 import { integrator } from "../process/Integrator.ts"
 import { dataDirectory, type LocalFile, type ServiceProcess, spawnService, stop } from "../process/ServiceProcess.ts"
 import { type CuttingProxy, cuttingProxy } from "./CuttingProxy.ts"
 import { type DatabaseServer, startDatabaseServer } from "./DatabaseServer.ts"
+import { ask } from "./ReplicatedServers.ts"
 
 /** A process of the service that serves. */
 export interface Running extends ServiceProcess {
@@ -67,44 +68,47 @@ const startProcess = Effect.fnUntraced(function* (
         ? Effect.succeed(Option.fromNullable(/Base URL +(\S+)/.exec(service.output.stdout)?.[1]))
         : Effect.dieMessage(`It ended: ${service.output.stderr}`)
     ),
-    60_000
+    // On a machine that does much else, a start from the sources takes more than a minute
+    150_000
   )
   const key = /API key +(\S+)/.exec(service.output.stdout)?.[1] ?? ""
   const organizationId = /Organization +(\S+)/.exec(service.output.stdout)?.[1] ?? ""
   return { process: { ...service, role, baseUrl }, key, organizationId }
 })
 
-/** A connection of the question's own: whatever was done to the server, it is a new one. */
-const queryOn =
-  (url: string): Installation["query"] =>
-  <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
-    Effect.promise(async () => {
-      const client = new Client({ connectionString: url })
-      client.on("error", () => {})
-      await client.connect()
-      try {
-        return (await client.query<Row>(text, [...values])).rows
-      } finally {
-        await client.end()
-      }
-    })
+/** The database of an installation. */
+interface Database {
+  readonly server: DatabaseServer
+  readonly proxy: CuttingProxy
+  /** As the processes have it. */
+  readonly url: string
+  readonly query: Installation["query"]
+}
+
+/** One server, behind a proxy. */
+const singleDatabase = Effect.fnUntraced(function* (directory: string) {
+  const server = yield* startDatabaseServer(directory)
+  const proxy = yield* cuttingProxy(server.port)
+  const throughProxy = new URL(server.url)
+  throughProxy.port = String(proxy.port)
+  const database: Database = { server, proxy, url: throughProxy.href, query: (...asked) => ask(server.url, ...asked) }
+  return database
+})
 
 /** Starts the first process, which makes the organization, and then the others at once. All ends with the scope. */
 export const installation = Effect.fnUntraced(function* (
   [first, ...others]: readonly [Start & { readonly role: "api" }, ...ReadonlyArray<Start>],
-  shared: Readonly<Record<string, string>> = {}
+  shared: Readonly<Record<string, string>> = {},
+  startDatabase: (directory: string) => Effect.Effect<Database, EmbeddedPostgresError, Scope.Scope> = singleDatabase
 ) {
   const directory = yield* dataDirectory
-  const server = yield* startDatabaseServer(directory)
-  const proxy = yield* cuttingProxy(server.port)
+  const { proxy, query, server, url } = yield* startDatabase(directory)
   const providerKey = "sk_test_underfaults"
   const webhookSecret = "whsec_underfaults"
   const emulator = yield* makeEmulator({ secretKey: providerKey, webhookSecret })
   const accountId = yield* emulator.ensureAccount()
-  const throughProxy = new URL(server.url)
-  throughProxy.port = String(proxy.port)
   const environment = {
-    DATABASE_URL: throughProxy.href,
+    DATABASE_URL: url,
     MASTER_KEYS: `test:${randomBytes(32).toString("base64")}`,
     PROVIDER_SANDBOX_SECRET_KEY: providerKey,
     PROVIDER_SANDBOX_WEBHOOK_SECRETS: webhookSecret,
@@ -123,7 +127,7 @@ export const installation = Effect.fnUntraced(function* (
   const { key, organizationId, process } = yield* startWith(first)
   yield* Effect.forEach(others, startWith, { concurrency: "unbounded", discard: true })
   // As an account that had payments before: the milestone of a first one is a matter of its own test
-  yield* queryOn(server.url)("UPDATE payments.provider_accounts SET had_payments_before = true")
+  yield* query("UPDATE payments.provider_accounts SET had_payments_before = true")
   const local: LocalFile = {
     baseUrl: process.baseUrl,
     emulatorUrl: emulator.url,
@@ -146,7 +150,7 @@ export const installation = Effect.fnUntraced(function* (
         Effect.zipRight(Effect.orDie(stop(process, "SIGKILL"))),
         Effect.asVoid
       ),
-    query: queryOn(server.url),
+    query,
     subscribe: (url, events) => Effect.map(integrator(local).subscribe(url, events), ({ id }) => id)
   }
   return running

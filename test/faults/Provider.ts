@@ -1,6 +1,6 @@
 import { Effect, Fiber } from "effect"
 import { newEventId, notification, signature } from "../inbound/Notifications.ts"
-import { type Installation, ofRole } from "./Installation.ts"
+import type { Installation, Running } from "./Installation.ts"
 import type { Randomness } from "./Randomness.ts"
 
 /** What one notification was answered, or 0 where the connection broke. */
@@ -43,13 +43,18 @@ export const postOnce = (
     )
   )
 
-export const makeProvider = (service: Installation, random: Randomness): Provider => {
+/** What the provider has to know of a service. */
+type Notified = Pick<Installation, "accountId" | "webhookSecret"> & {
+  readonly processes: ReadonlyArray<Pick<Running, "role" | "baseUrl">>
+}
+
+export const makeProvider = (service: Notified, random: Randomness): Provider => {
   const confirmed = new Set<string>()
   const answers = new Map<Answered, number>()
 
   const once = (body: string) =>
     Effect.suspend(() => {
-      const [first, ...others] = ofRole(service, "api")
+      const [first, ...others] = service.processes.filter(({ role }) => role === "api")
       return first === undefined
         ? Effect.succeed(0)
         : postOnce(random.oneOf([first, ...others]).baseUrl, body, service.webhookSecret)

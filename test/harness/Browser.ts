@@ -1,6 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { existsSync } from "node:fs"
 import { Context, Effect, Layer, type Scope } from "effect"
 import { type BrowserContext, chromium, type Browser as Engine } from "playwright-core"
 
@@ -19,12 +17,35 @@ const executable = candidates.find((path) => path !== undefined && existsSync(pa
 export const hasBrowser = executable !== undefined
 export const browserNote = hasBrowser ? "" : " (skipped: no Chromium found; install it or set CHROMIUM)"
 
+/**
+ * What the browser does without. The first two are pages of its own that every window loads, hidden: to start and draw them
+ * takes five times as long as the rest of a window. The others are those that Playwright turns off, whose list this replaces.
+ */
+const disabledFeatures = [
+  "WebUIOmniboxPopup",
+  "WebUIOmniboxAimPopup",
+  "AimEnabled",
+  "AvoidCorsURLLoaderRestartOnRedirect",
+  "AvoidUnnecessaryBeforeUnloadCheckSync",
+  "DestroyProfileOnBrowserClose",
+  "HttpsFirstBalancedModeAutoEnable",
+  "HttpsUpgrades",
+  "LensOverlay",
+  "MediaRouter",
+  "NetworkTimeServiceQuerying",
+  "OptimizationHints",
+  "PaintHolding",
+  "PreconnectToSearch",
+  "ThirdPartyStoragePartitioning"
+]
+
 const options = {
   ...(executable === undefined ? {} : { executablePath: executable }),
   headless: true,
   args: [
     // The browser's own sandbox does not work for root; the pages are the tests' own
     ...(process.getuid?.() === 0 ? ["--no-sandbox"] : []),
+    `--disable-features=${disabledFeatures.join(",")}`,
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
@@ -34,19 +55,21 @@ const options = {
   ]
 }
 
-/** A headless browser with a profile of its own, for the length of the scope. */
+const launch = Effect.promise(() => chromium.launch(options))
+
+let running: Promise<Engine> | undefined
+
+/** Started by the first suite of a worker that asks for it, it ends with the worker: a start takes as long as several tests. */
+const sharedEngine = Effect.promise(() => {
+  running ??= Effect.runPromise(launch)
+  return running
+})
+
+/** A headless browser with cookies, storage and a cache of its own, for the length of the scope. */
 export const openBrowser: Effect.Effect<BrowserContext, never, Scope.Scope> = Effect.acquireRelease(
-  Effect.promise(async () => {
-    const profile = mkdtempSync(join(tmpdir(), "connected-payments-browser-"))
-    const context = await chromium.launchPersistentContext(profile, options)
-    return { context, profile }
-  }),
-  ({ context, profile }) =>
-    Effect.promise(async () => {
-      await context.close()
-      rmSync(profile, { recursive: true, force: true })
-    })
-).pipe(Effect.map(({ context }) => context))
+  Effect.flatMap(sharedEngine, (engine) => Effect.promise(() => engine.newContext())),
+  (context) => Effect.promise(() => context.close())
+)
 
 /** A headless browser that the tests of a suite share. */
 export class Browser extends Context.Tag("test/Browser")<Browser, BrowserContext>() {
@@ -57,9 +80,9 @@ export class Browser extends Context.Tag("test/Browser")<Browser, BrowserContext
 export class Chromium extends Context.Tag("test/Chromium")<Chromium, Engine>() {
   static readonly layer = Layer.scoped(
     Chromium,
-    Effect.acquireRelease(
-      Effect.promise(() => chromium.launch(options)),
-      (engine) => Effect.promise(() => engine.close())
-    )
+    Effect.acquireRelease(launch, (engine) => Effect.promise(() => engine.close()))
   )
+
+  /** The worker's browser, which its suites share. */
+  static readonly shared = Layer.effect(Chromium, sharedEngine)
 }

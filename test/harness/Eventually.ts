@@ -3,9 +3,14 @@ import { Clock, Data, Effect, Option } from "effect"
 /** What was waited for did not come in time. */
 export class NeverHappened extends Data.TaggedError("NeverHappened")<{ readonly message: string }> {}
 
+/** The pauses between looks, in milliseconds: short at first, and longer when it takes long anyway, since looks cost too. */
+const firstPause = 20
+const longestPause = 250
+const growth = 1.15
+
 /**
- * Looks again, every 20 ms of real time, until a look finds something. Fails after the limit (default 20 s): that is
- * the only thing that time decides in a test.
+ * Looks again, in real time, until a look finds something. Fails after the limit (default 20 s): that is the only thing
+ * that time decides in a test.
  */
 export const eventually = <A, E, R>(
   what: string,
@@ -14,12 +19,12 @@ export const eventually = <A, E, R>(
 ): Effect.Effect<A, E | NeverHappened, R> =>
   Effect.gen(function* () {
     const startedAt = Date.now()
-    while (Date.now() - startedAt < limitMillis) {
+    for (let pause = firstPause; Date.now() - startedAt < limitMillis; pause = Math.min(growth * pause, longestPause)) {
       const found = yield* look
       if (Option.isSome(found)) {
         return found.value
       }
-      yield* Effect.sleep("20 millis")
+      yield* Effect.sleep(pause)
     }
     return yield* new NeverHappened({ message: `${what}: not within ${limitMillis} ms` })
   }).pipe(Effect.withClock(Clock.make()))

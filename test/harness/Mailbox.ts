@@ -1,5 +1,5 @@
 import type { Socket } from "node:net"
-import { Context, Effect, Layer, Option, Redacted, type Scope } from "effect"
+import { Context, Effect, Layer, Option, Redacted, Scope } from "effect"
 import { SMTPServer } from "smtp-server"
 import { eventually } from "./Eventually.ts"
 
@@ -130,7 +130,18 @@ export const makeMailbox = (
     }
   })
 
+let running: Promise<Mailbox> | undefined
+
+/** Started by the first suite of a worker that asks for it, it ends with the worker. */
+export const sharedMailbox: Effect.Effect<Mailbox> = Effect.promise(() => {
+  running ??= makeMailbox().pipe(Scope.extend(Effect.runSync(Scope.make())), Effect.runPromise)
+  return running
+})
+
 /** The mail server of a suite. */
 export class TestMailbox extends Context.Tag("test/Mailbox")<TestMailbox, Mailbox>() {
   static readonly layer = Layer.scoped(TestMailbox, makeMailbox())
+
+  /** The worker's mail server, for suites that look at addresses of their own alone. */
+  static readonly shared = Layer.effect(TestMailbox, sharedMailbox)
 }

@@ -5,8 +5,8 @@ import type { Environment } from "../../src/events/Environment.ts"
 import { Members } from "../../src/identity/members/Members.ts"
 import type { Role } from "../../src/identity/Principal.ts"
 import type { OrganizationId } from "../../src/kit/Ids.ts"
-import { type ReceivedMail, TestMailbox } from "./Mailbox.ts"
-import { type Answer, TestService, testPublicUrl } from "./TestService.ts"
+import { type ReceivedMail, sharedMailbox, TestMailbox } from "./Mailbox.ts"
+import { type Answer, type RunningService, startForWorker, TestService, testPublicUrl } from "./TestService.ts"
 
 /** `onService` with a real mail server behind it. */
 export const onServiceWithMail = (overrides: Parameters<typeof TestService.layer>[0] = {}) =>
@@ -16,6 +16,24 @@ export const onServiceWithMail = (overrides: Parameters<typeof TestService.layer
     ).pipe(Layer.provideMerge(TestMailbox.layer)),
     { excludeTestServices: true, timeout: "60 seconds" }
   )
+
+/** `onOneService` with a real mail server behind it, for suites that look at addresses of their own alone. */
+export const onOneServiceWithMail = (overrides: Parameters<typeof TestService.layer>[0]) => {
+  let running: Promise<RunningService> | undefined
+  const service = Effect.flatMap(sharedMailbox, ({ url }) =>
+    Effect.promise(() => {
+      running ??= startForWorker({ ...overrides, smtpUrl: Option.some(url) })
+      return running
+    })
+  )
+  return layer(Layer.merge(TestService.sharing(service), TestMailbox.shared), {
+    excludeTestServices: true,
+    timeout: "60 seconds"
+  })
+}
+
+/** `onSharedService` with a real mail server behind it. */
+export const onSharedServiceWithMail = onOneServiceWithMail({ roles: { api: true, worker: false } })
 
 /** An address that no other test has. */
 export const newEmail = (): string => `person-${randomUUID()}@example.com`

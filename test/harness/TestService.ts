@@ -80,11 +80,9 @@ export class TestService extends Context.Tag("test/TestService")<
       })
     ).pipe(Layer.orDie, Layer.provide(Logger.minimumLogLevel(LogLevel.Error)))
 
-  /** The worker's shared service (see {@link onSharedService}), with organizations of the suite's own. */
-  static readonly shared: Layer.Layer<TestService> = Layer.effect(
-    TestService,
-    Effect.suspend(() => Effect.promise(sharedService).pipe(Effect.flatMap(withOrganizations), Effect.orDie))
-  )
+  /** A service that the suites of a worker share (see {@link startForWorker}), with organizations of the suite's own. */
+  static readonly sharing = (service: Effect.Effect<RunningService>): Layer.Layer<TestService> =>
+    Layer.effect(TestService, Effect.flatMap(service, withOrganizations).pipe(Effect.orDie))
 }
 
 /** The settings of a service under test: quick to retry a poll, small bounds, local destinations. */
@@ -253,7 +251,7 @@ const startTestService = Effect.fnUntraced(function* (
 })
 
 /** A service that was started, before anybody has an account with it. */
-type RunningService = Omit<TestService["Type"], "organization" | "stranger">
+export type RunningService = Omit<TestService["Type"], "organization" | "stranger">
 
 const withOrganizations = Effect.fnUntraced(function* (service: RunningService) {
   const { emulator, makeKey, services, sql } = service
@@ -277,18 +275,18 @@ const withOrganizations = Effect.fnUntraced(function* (service: RunningService) 
   }
 })
 
-let running: Promise<RunningService> | undefined
-
-/** Started by the first suite of a worker that asks for it, it ends with the worker, and its database with the run's. */
-const sharedService = (): Promise<RunningService> => {
+/** Starts a service that ends with the test worker, and its database with the run's. */
+export const startForWorker = (
+  overrides: Partial<ServiceOptions["settings"]>,
+  publicUrl = testPublicUrl
+): Promise<RunningService> => {
   const clock = makeMovableClock()
-  running ??= startTestService({ roles: { api: true, worker: false } }, clock).pipe(
+  return startTestService(overrides, clock, publicUrl).pipe(
     Scope.extend(Effect.runSync(Scope.make())),
     Effect.withClock(clock),
     Effect.provide(Logger.minimumLogLevel(LogLevel.Error)),
     Effect.runPromise
   )
-  return running
 }
 
 /**
@@ -299,7 +297,17 @@ export const onService = (overrides?: Partial<ServiceOptions["settings"]>) =>
   layer(TestService.layer(overrides), { excludeTestServices: true, timeout: "60 seconds" })
 
 /**
- * Declares a suite on a service without a worker that the suites of a test worker share, since starting one takes as long
- * as a dozen tests. For suites that look at organizations of their own alone, and leave clock and schema as they are.
+ * Declares suites on one service, which the first of them in a test worker starts: starting one takes as long as a dozen
+ * tests. For suites that look at organizations of their own alone, and leave the schema as it is.
  */
-export const onSharedService = layer(TestService.shared, { excludeTestServices: true, timeout: "60 seconds" })
+export const onOneService = (overrides: Partial<ServiceOptions["settings"]>) => {
+  let running: Promise<RunningService> | undefined
+  const service = Effect.promise(() => {
+    running ??= startForWorker(overrides)
+    return running
+  })
+  return layer(TestService.sharing(service), { excludeTestServices: true, timeout: "60 seconds" })
+}
+
+/** Declares a suite on the service without a worker that all files of a test worker share. It leaves the clock as it is, too. */
+export const onSharedService = onOneService({ roles: { api: true, worker: false } })

@@ -5,6 +5,7 @@ import { type Operation, operationKey, takesBody } from "../../src/contract/Oper
 import { onSharedService, TestService } from "../harness/TestService.ts"
 import { expectFailure, sendBytes } from "./Refusals.ts"
 import {
+  attemptsThatChangeNothing,
   authenticatedOperations,
   changesNothing,
   isProviderOperation,
@@ -448,12 +449,13 @@ onSharedService("bad input", (it) => {
   it.layer(Fixture.layer, { timeout: "60 seconds" })("to every operation", (it) => {
     for (const operation of authenticatedOperations) {
       const name = operationKey(operation.method, operation.path)
+      const { attempt, expectNoChange } = attemptsThatChangeNothing()
       const payload = Option.getOrUndefined(operation.endpoint.payloadSchema)
       const goodBody = Effect.map(Fixture, ({ things }) => sampleOf(operation).body?.(things) ?? {})
 
       if (payload !== undefined) {
         it.effect(`${name} refuses every field of the wrong kind, or null or missing where it may not be`, () =>
-          changesNothing(
+          attempt(
             Effect.gen(function* () {
               const good = yield* goodBody
               const fields = fieldsOf(payload)
@@ -476,7 +478,7 @@ onSharedService("bad input", (it) => {
         )
 
         it.effect(`${name} refuses values out of bounds`, () =>
-          changesNothing(
+          attempt(
             Effect.gen(function* () {
               const cases = outOfBounds[name]
               expect(cases, `${name} has no values out of bounds: add them`).toBeDefined()
@@ -493,7 +495,7 @@ onSharedService("bad input", (it) => {
 
       if (!takesBody(operation)) {
         it.effect(`${name} refuses a body, which it would not read, and changes nothing`, () =>
-          changesNothing(
+          attempt(
             Effect.gen(function* () {
               const { organization } = yield* TestService
               const { things } = yield* Fixture
@@ -564,7 +566,7 @@ onSharedService("bad input", (it) => {
 
       if (sampleOf(operation).id !== undefined) {
         it.effect(`${name} refuses an id of the wrong form`, () =>
-          changesNothing(
+          attempt(
             Effect.gen(function* () {
               const { organization, request } = yield* TestService
               const { things } = yield* Fixture
@@ -586,6 +588,10 @@ onSharedService("bad input", (it) => {
             })
           )
         )
+      }
+
+      if (payload !== undefined || !takesBody(operation) || sampleOf(operation).id !== undefined) {
+        it.effect(`${name} changes nothing by any of these refusals`, () => expectNoChange)
       }
     }
 

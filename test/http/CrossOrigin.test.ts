@@ -40,7 +40,7 @@ const permissions = ({ headers }: Answer): Record<string, string> =>
 const granted = { "allow-origin": dashboard.origin, "allow-credentials": "true" }
 
 const exposed =
-  "allow, idempotent-replayed, link, ratelimit-limit, ratelimit-remaining, ratelimit-reset, ratelimit-scope, request-id, retry-after"
+  "allow, etag, idempotent-replayed, link, ratelimit-limit, ratelimit-remaining, ratelimit-reset, ratelimit-scope, request-id, retry-after"
 
 /** A browser's question whether a page may send a request. */
 const ask = (path: string, origin: string, method = "POST") =>
@@ -68,7 +68,8 @@ onServiceWithMail({ roles: { api: true, worker: false }, trustedOrigins: [dashbo
           expect([path, new Set(allowed.split(", "))]).toEqual([path, methods])
           expect(rest).toEqual({
             ...granted,
-            "allow-headers": "content-type, idempotency-key, service-workspace, traceparent, x-request-id",
+            "allow-headers":
+              "content-type, idempotency-key, if-none-match, service-workspace, traceparent, x-request-id",
             "max-age": "600"
           })
         }

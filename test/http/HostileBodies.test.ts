@@ -7,7 +7,7 @@ import { operationKey } from "../../src/contract/Operations.ts"
 import { maxJsonBytes } from "../../src/kit/Body.ts"
 import { makeTools } from "../../src/mcp/Tools.ts"
 import { unrefined } from "../contract/RequestParts.ts"
-import { onServiceWithMail, signInOwner } from "../harness/SignIn.ts"
+import { onSharedServiceWithMail, signInOwner } from "../harness/SignIn.ts"
 import { TestService, testPublicUrl } from "../harness/TestService.ts"
 
 /**
@@ -42,7 +42,6 @@ const halves = (count: number): string => `${'"\\ud800",'.repeat(count - 1)}"\\u
 
 const manyKeys = JSON.stringify(Object.fromEntries(Array.from({ length: 15_000 }, (_, n) => [`k${n}`, n])))
 
-/** Bodies for an object of these fields, put where the arguments are. */
 /** A value, or if it is too long as JSON, its parts by themselves, and of a list as much as fits. */
 const inRoom = (value: unknown, room: number): ReadonlyArray<unknown> => {
   const length = JSON.stringify(value).length
@@ -53,10 +52,21 @@ const inRoom = (value: unknown, room: number): ReadonlyArray<unknown> => {
     : [value]
 }
 
-const bodiesFor = (schema: Schema.Schema.All, wrap: (json: string) => string): ReadonlyArray<Body> => {
+/**
+ * Bodies for an object of these fields, put where the arguments are.
+ *
+ * @param known the schemas of fields that others had before: what is read by the same schema is attacked once
+ */
+const bodiesFor = (
+  schema: Schema.Schema.All,
+  known: Set<SchemaAST.AST>,
+  wrap: (json: string) => string = (json) => json
+): ReadonlyArray<Body> => {
   const ast = SchemaAST.encodedAST(schema.ast)
   const base = unrefined(ast)
-  const fields = SchemaAST.isTypeLiteral(base) ? base.propertySignatures.map(({ name }) => String(name)) : []
+  const signatures = SchemaAST.isTypeLiteral(base) ? base.propertySignatures : []
+  const fields = signatures.filter(({ type }) => !known.has(type)).map(({ name }) => String(name))
+  for (const { type } of signatures) known.add(type)
   const room = maxJsonBytes - wrap("").length - 64
   return [
     ["a long key around half characters", wrap(`{"${"k".repeat(room / 2)}":[${halves(12_000)}]}`)],
@@ -107,7 +117,7 @@ const attack = (send: Effect.Effect<{ readonly status: number; readonly text: st
     return { status, text }
   })
 
-onServiceWithMail({ roles: { api: true, worker: false } })("a body made to cost much", (it) => {
+onSharedServiceWithMail("a body made to cost much", (it) => {
   const withBody = operations.filter(
     ({ endpoint, path }) => Option.isSome(endpoint.payloadSchema) && !path.startsWith("/webhooks/")
   )
@@ -116,12 +126,13 @@ onServiceWithMail({ roles: { api: true, worker: false } })("a body made to cost 
     Effect.gen(function* () {
       const { organization, request } = yield* TestService
       const { cookie } = yield* signInOwner
+      const known = new Set<SchemaAST.AST>()
       for (const { endpoint, method, path } of withBody) {
         const id = path.includes("/provider/") ? "prod_nothing" : randomUUID()
         const url = path.replace(":organizationId", organization.id).replaceAll(/:\w+/g, id)
         const identity = path.startsWith("/identity")
         const schema = Option.getOrThrow(endpoint.payloadSchema)
-        for (const [name, raw] of bodiesFor(schema, (json) => json)) {
+        for (const [name, raw] of bodiesFor(schema, known)) {
           const what = `${operationKey(method, path)}: ${name}`
           expect(raw.length, what).toBeLessThanOrEqual(maxJsonBytes)
           const { status, text } = yield* attack(
@@ -151,10 +162,11 @@ onServiceWithMail({ roles: { api: true, worker: false } })("a body made to cost 
         ({ listed, name }) => listed.annotations?.readOnlyHint !== true || name === "list_prices"
       )
       expect(attacked.length).toBeGreaterThan(20)
+      const known = new Set<SchemaAST.AST>()
       for (const { input, listed } of attacked) {
         const wrap = (json: string) =>
           `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${listed.name}","arguments":${json}}}`
-        for (const [name, raw] of bodiesFor(input, wrap)) {
+        for (const [name, raw] of bodiesFor(input, known, wrap)) {
           const what = `${listed.name}: ${name}`
           yield* attack(
             request("POST", "/mcp", {

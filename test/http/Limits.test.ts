@@ -10,7 +10,14 @@ import { Admissions } from "../../src/identity/Admissions.ts"
 import { Keys } from "../../src/identity/keys/Keys.ts"
 import type { Grant } from "../../src/identity/keys/Permissions.ts"
 import { Sessions } from "../../src/identity/sign-in/Sessions.ts"
-import { type Answer, onService, type RequestOptions, TestService, testPublicUrl } from "../harness/TestService.ts"
+import {
+  type Answer,
+  onOneService,
+  onService,
+  type RequestOptions,
+  TestService,
+  testPublicUrl
+} from "../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
 
 /** A new key of the first organization: its bucket is full. */
@@ -52,7 +59,9 @@ const withStatus = (answers: ReadonlyArray<Answer>, status: number) =>
 
 const api = { roles: { api: true, worker: false }, failedAuthenticationsPerMinute: 5 } as const
 
-onService({ ...api, rateLimitPerMinute: 600 })("the request rate of a credential", (it) => {
+const onLimited = onOneService({ ...api, rateLimitPerMinute: 600 })
+
+onLimited("the request rate of a credential", (it) => {
   it.effect("is 600 per minute: that many pass at once, and ten a second after them", () =>
     Effect.gen(function* () {
       const options = { key: yield* newKey() }
@@ -269,7 +278,7 @@ onService(api)("failed authentications", (it) => {
   )
 })
 
-onService({ ...api, rateLimitPerMinute: 600 })("the request rate of an organization", (it) => {
+onLimited("the request rate of an organization", (it) => {
   /** What a process took ahead of need is gone after a second. */
   const empty = Effect.zipRight(passSeconds(2), leave(-2000, "organization"))
 
@@ -355,7 +364,7 @@ const statementsDuring = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     return { answer, sent }
   })
 
-onService({ ...api, rateLimitPerMinute: 600 })("the tokens of a busy key", (it) => {
+onLimited("the tokens of a busy key", (it) => {
   it.effect("are taken several at a time, so that most of its requests write nothing, and each is counted", () =>
     Effect.gen(function* () {
       const options = { key: yield* newKey() }
@@ -429,7 +438,7 @@ onService({ ...api, rateLimitPerMinute: 600 })("the tokens of a busy key", (it) 
   )
 })
 
-onService({ ...api, rateLimitPerMinute: 600 })("a refusal", (it) => {
+onLimited("a refusal", (it) => {
   it.effect("of a key at its limit asks the database once, and not again before a token can be there", () =>
     Effect.gen(function* () {
       const options = { key: yield* newKey() }

@@ -19,7 +19,7 @@ interface Tenant {
 
 /** Pays for a price in a checkout session of this mode; answers the session as it is then. */
 export const pay = Effect.fnUntraced(function* (
-  { request }: TestService["Type"],
+  { request }: Pick<TestService["Type"], "request">,
   tenant: Tenant & { readonly priceId: string },
   mode: "payment" | "subscription" = "payment"
 ) {
@@ -42,7 +42,7 @@ export const pay = Effect.fnUntraced(function* (
 
 /** A product and a price in the tenant's catalog, by the service; recurring where it says so. */
 export const makePrice = Effect.fnUntraced(function* (
-  { request }: TestService["Type"],
+  { request }: Pick<TestService["Type"], "request">,
   { key, organizationId }: Tenant,
   more: Readonly<Record<string, unknown>> = {}
 ) {

@@ -273,18 +273,61 @@ export const settled = ({ journal, organization, stranger }: TestService["Type"]
   return Effect.orDie(eventuallyTrue("all notifications", () => !journal.isPending(accounts)))
 }
 
-/** Holds attempts to have changed nothing: no row of the tenants' tables, no object at the provider. */
-export const changesNothing = <E, R>(attempts: Effect.Effect<unknown, E, R>) =>
+/** What there is at a moment: the rows of the tenants' tables, and how often something has changed at the provider. */
+interface State {
+  readonly rows: Effect.Effect.Success<ReturnType<typeof tenantData>>
+  readonly changes: number
+}
+
+/** What there is now. */
+const currentState: Effect.Effect<State, never, TestService> = Effect.gen(function* () {
+  const service = yield* TestService
+  // What happened before may still be on its way from the provider
+  yield* settled(service)
+  return { rows: yield* tenantData(service), changes: service.journal.changes().length }
+})
+
+/** Requires that nothing has changed since: no row of the tenants' tables, no object at the provider. */
+const expectUnchanged = (before: State): Effect.Effect<void, never, TestService> =>
   Effect.gen(function* () {
     const service = yield* TestService
-    // What happened before may still be on its way from the provider
-    yield* settled(service)
-    const rows = yield* tenantData(service)
-    const changes = service.journal.changes().length
-    yield* attempts
-    expect(service.journal.changes().slice(changes)).toEqual([])
-    expect(yield* tenantData(service)).toEqual(rows)
+    expect(service.journal.changes().slice(before.changes)).toEqual([])
+    expect(yield* tenantData(service)).toEqual(before.rows)
   })
+
+/** Holds attempts to have changed nothing. */
+export const changesNothing = <E, R>(attempts: Effect.Effect<unknown, E, R>) =>
+  Effect.gen(function* () {
+    const before = yield* currentState
+    yield* attempts
+    yield* expectUnchanged(before)
+  })
+
+/**
+ * Attempts of several tests that must not change anything. That is looked at once, by the last test of them: a look takes
+ * longer than most attempts.
+ *
+ * @param preparation what changes something before the first attempt
+ */
+export const attemptsThatChangeNothing = <R0 = never>(preparation: Effect.Effect<unknown, never, R0> = Effect.void) => {
+  let before: State | undefined
+  return {
+    /** Makes attempts. */
+    attempt: <E, R>(attempts: Effect.Effect<unknown, E, R>): Effect.Effect<void, E, R | R0 | TestService> =>
+      Effect.gen(function* () {
+        if (before === undefined) {
+          yield* preparation
+          before = yield* currentState
+        }
+        yield* attempts
+      }),
+    /** Holds all of them to have changed nothing. */
+    expectNoChange: Effect.suspend(() => {
+      if (before === undefined) throw new Error("Nothing was attempted: the tests of the attempts run first")
+      return expectUnchanged(before)
+    })
+  }
+}
 
 /** The statement that fingerprints them, by the database: the tables stay the same while a service runs. */
 const fingerprints = new WeakMap<SqlClient.SqlClient, string>()

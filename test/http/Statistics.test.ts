@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { eventually } from "../harness/Eventually.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedService, TestService } from "../harness/TestService.ts"
 import { accepted, makeTenant, notification, notify, subscribe, type Tenant } from "../inbound/Notifications.ts"
 import { expectFailure } from "./Refusals.ts"
 
@@ -15,7 +15,7 @@ const millisPerDay = 86_400_000
 
 const dateOf = (millis: number) => new Date(millis).toISOString().slice(0, 10)
 
-onService({ roles: { api: true, worker: false } })("the statistics", (it) => {
+onSharedService("the statistics", (it) => {
   it.effect(
     "count in the background what is stored",
     () =>

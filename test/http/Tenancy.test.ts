@@ -7,6 +7,7 @@ import { permissions as allPermissions, type Grant } from "../../src/identity/ke
 import { onSharedService, type RequestOptions, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
 import {
+  attemptsThatChangeNothing,
   authenticatedOperations,
   changesNothing,
   isProviderOperation,
@@ -187,9 +188,15 @@ onSharedService("tenancy", (it) => {
 
     for (const operation of authenticatedOperations) {
       const name = operationKey(operation.method, operation.path)
+      const needed = sampleOf(operation).permission
+      const others = allPermissions.filter((permission) => permission !== needed)
+      /** Keys with every permission but the operation's own, and with none. */
+      const keysWithout = Effect.flatMap(Fixture, ({ keyWith }) => Effect.all([keyWith(others), keyWith([])]))
+      // Making a key is a change
+      const { attempt, expectNoChange } = attemptsThatChangeNothing(keysWithout)
 
       it.effect(`${name} refuses every credential that is not good`, () =>
-        changesNothing(
+        attempt(
           Effect.gen(function* () {
             const { organization } = yield* TestService
             const { keys } = yield* Fixture
@@ -218,7 +225,7 @@ onSharedService("tenancy", (it) => {
       )
 
       it.effect(`${name} takes no credential from the query or the body`, () =>
-        changesNothing(
+        attempt(
           Effect.gen(function* () {
             const { organization, request } = yield* TestService
             const { mine } = yield* Fixture
@@ -236,7 +243,7 @@ onSharedService("tenancy", (it) => {
       )
 
       it.effect(`${name} is closed to other organizations' keys, whether the organization exists or not`, () =>
-        changesNothing(
+        attempt(
           Effect.gen(function* () {
             const { organization, stranger } = yield* TestService
             const denied = (organizationId: string, key: string) =>
@@ -285,14 +292,11 @@ onSharedService("tenancy", (it) => {
 
       it.effect(`${name} refuses a key that has every permission but its own`, () =>
         Effect.gen(function* () {
-          const { keyWith, keys } = yield* Fixture
-          const needed = sampleOf(operation).permission
-          const others = allPermissions.filter((permission) => permission !== needed)
+          const { keys } = yield* Fixture
           const isWebhook = needed.startsWith("webhook-endpoints:")
           const code = isWebhook ? "endpoint_management_forbidden" : "permission_denied"
-          const without = yield* keyWith(others)
-          const nothing = yield* keyWith([])
-          yield* changesNothing(
+          const [without, nothing] = yield* keysWithout
+          yield* attempt(
             Effect.forEach(
               [without, nothing, isWebhook ? keys.star : keys.webhooks],
               (key) =>
@@ -306,18 +310,9 @@ onSharedService("tenancy", (it) => {
         })
       )
 
-      it.effect(`${name} passes with exactly its permission, in sandbox`, () =>
-        Effect.gen(function* () {
-          const { keyWith } = yield* Fixture
-          const key = yield* keyWith([sampleOf(operation).permission])
-          const answer = yield* send(operation, { credential: { key } })
-          expect(answer.status, answer.text).toBe(sampleOf(operation).status ?? 200)
-        })
-      )
-
       if (sampleOf(operation).id !== undefined) {
         it.effect(`${name} knows nothing of another tenant's or another environment's things`, () =>
-          changesNothing(
+          attempt(
             Effect.gen(function* () {
               const { organization } = yield* TestService
               const { production, strangers, mine } = yield* Fixture
@@ -342,7 +337,7 @@ onSharedService("tenancy", (it) => {
 
       if (isProviderOperation(operation)) {
         it.effect(`${name} does not reach the sandbox account with a live key`, () =>
-          changesNothing(
+          attempt(
             Effect.gen(function* () {
               const { organization } = yield* TestService
               const answer = yield* send(operation, { credential: { key: organization.liveKey } })
@@ -351,6 +346,17 @@ onSharedService("tenancy", (it) => {
           )
         )
       }
+
+      it.effect(`${name} changes nothing by any of these refusals`, () => expectNoChange)
+
+      it.effect(`${name} passes with exactly its permission, in sandbox`, () =>
+        Effect.gen(function* () {
+          const { keyWith } = yield* Fixture
+          const key = yield* keyWith([sampleOf(operation).permission])
+          const answer = yield* send(operation, { credential: { key } })
+          expect(answer.status, answer.text).toBe(sampleOf(operation).status ?? 200)
+        })
+      )
     }
 
     it.effect("keeps a stranger's objects out of bodies and cursors too", () =>

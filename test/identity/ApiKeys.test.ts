@@ -2,11 +2,10 @@ import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { OrganizationId } from "../../src/kit/Ids.ts"
-import { newEmail, onServiceWithMail, type Person, signIn, signInMember, signInOwner } from "../harness/SignIn.ts"
+import { newEmail, onSharedServiceWithMail, type Person, signIn, signInMember, signInOwner } from "../harness/SignIn.ts"
 import { TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 
-const api = { roles: { api: true, worker: false } } as const
 const path = "/identity/api-keys"
 const denied = { status: 403, code: "permission_denied", fields: [] }
 const workspace = { status: 403, code: "workspace_access_required", fields: [] }
@@ -29,7 +28,7 @@ const use = (organizationId: string, key: unknown) =>
     request("GET", `/v2/organizations/${organizationId}/integrations/endpoints`, { key: String(key) })
   )
 
-onServiceWithMail(api)("API keys", (it) => {
+onSharedServiceWithMail("API keys", (it) => {
   it.effect("are made as test keys without a mode, shown once, and work at once", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestService

@@ -3,13 +3,19 @@ import { Context, Effect } from "effect"
 import { Members } from "../../src/identity/members/Members.ts"
 import { OrganizationId } from "../../src/kit/Ids.ts"
 import { TestMailbox } from "../harness/Mailbox.ts"
-import { newEmail, onServiceWithMail, type Person, signInMember, signInOwner, tokenIn } from "../harness/SignIn.ts"
+import {
+  newEmail,
+  onSharedServiceWithMail,
+  type Person,
+  signInMember,
+  signInOwner,
+  tokenIn
+} from "../harness/SignIn.ts"
 import { type Answer, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 
 /** What members give to others and to programs, keys and invitations, ends with their right to give it. */
 
-const api = { roles: { api: true, worker: false } } as const
 const invalid = { status: 401, code: "session_invalid", fields: [] }
 const denied = { status: 403, code: "permission_denied", fields: [] }
 
@@ -74,7 +80,7 @@ const audited = (organizationId: string, action: string) =>
       WHERE organization_id = ${organizationId} AND action = ${action} ORDER BY audit_log.id`
   )
 
-onServiceWithMail(api)("what a member gave", (it) => {
+onSharedServiceWithMail("what a member gave", (it) => {
   it.effect("says who created it; what is older than the record of it names nobody", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestService

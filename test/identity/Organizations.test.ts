@@ -2,15 +2,14 @@ import { expect } from "@effect/vitest"
 import { Context, Effect, Either } from "effect"
 import { permissions } from "../../src/identity/keys/Permissions.ts"
 import { Organizations } from "../../src/identity/organizations/Organizations.ts"
-import { newEmail, onServiceWithMail, signIn, signInOwner } from "../harness/SignIn.ts"
+import { newEmail, onSharedServiceWithMail, signIn, signInOwner } from "../harness/SignIn.ts"
 import { TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 
-const api = { roles: { api: true, worker: false } } as const
 const path = "/identity/organizations"
 const exists = { status: 409, code: "organization_already_exists", fields: [] }
 
-onServiceWithMail(api)("an organization", (it) => {
+onSharedServiceWithMail("an organization", (it) => {
   it.effect("is made by a signed-in person, who owns it, with both of its workspaces", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestService

@@ -2,17 +2,16 @@ import { createHash } from "node:crypto"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestMailbox } from "../harness/Mailbox.ts"
-import { cookieOf, onServiceWithMail, type Person, personOf, signInOwner, tokenIn } from "../harness/SignIn.ts"
+import { cookieOf, onSharedServiceWithMail, type Person, personOf, signInOwner, tokenIn } from "../harness/SignIn.ts"
 import { TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 
-const api = { roles: { api: true, worker: false } } as const
 const invalid = { status: 401, code: "session_invalid", fields: [] }
 const untrusted = { status: 403, code: "origin_not_trusted", fields: [] }
 
 const hashOf = (person: Person) => createHash("sha256").update(person.cookie.replace("svc_session=", "")).digest()
 
-onServiceWithMail(api)("the sessions of a person", (it) => {
+onSharedServiceWithMail("the sessions of a person", (it) => {
   const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
   /** Signs in with a browser of this name. */

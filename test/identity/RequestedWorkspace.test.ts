@@ -3,7 +3,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Environment } from "../../src/events/Environment.ts"
 import { OrganizationId } from "../../src/kit/Ids.ts"
-import { onServiceWithMail, type Person, signInMember, signInOwner } from "../harness/SignIn.ts"
+import { onSharedServiceWithMail, type Person, signInMember, signInOwner } from "../harness/SignIn.ts"
 import { TestService } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 
@@ -19,7 +19,7 @@ const tabOf = (person: Person, environment: string) => ({
 
 const namesIn = (data: unknown): ReadonlyArray<string> => Array.from(Object(data), (one) => String(Object(one).name))
 
-onServiceWithMail({ roles: { api: true, worker: false } })("a workspace that a request names", (it) => {
+onSharedServiceWithMail("a workspace that a request names", (it) => {
   const management = (organizationId: string) => `/v2/organizations/${organizationId}/integrations`
 
   it.effect("is that of this request alone: two tabs never mix environments", () =>

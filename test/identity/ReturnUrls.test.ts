@@ -5,12 +5,11 @@ import type { Environment } from "../../src/events/Environment.ts"
 import { ReturnUrls } from "../../src/identity/return-urls/ReturnUrls.ts"
 import { OrganizationId } from "../../src/kit/Ids.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
-import { newEmail, onServiceWithMail, type Person, signIn, signInMember, signInOwner } from "../harness/SignIn.ts"
+import { newEmail, onSharedServiceWithMail, type Person, signIn, signInMember, signInOwner } from "../harness/SignIn.ts"
 import { TestService, testReturnUrls } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { idOf } from "../http/Samples.ts"
 
-const api = { roles: { api: true, worker: false } } as const
 const path = "/identity/return-urls"
 const denied = { status: 403, code: "permission_denied", fields: [] }
 const workspace = { status: 403, code: "workspace_access_required", fields: [] }
@@ -60,7 +59,7 @@ const pagesOf = (successUrl: string | null, cancelUrl: string | null) => ({
   cancel_url: cancelUrl ?? testReturnUrls.checkoutCancelUrl
 })
 
-onServiceWithMail(api)("return URLs", (it) => {
+onSharedServiceWithMail("return URLs", (it) => {
   it.effect("are the operator's until an owner sets the organization's own, and again when they are given up", () =>
     Effect.gen(function* () {
       const { services, sql } = yield* TestService

@@ -3,7 +3,7 @@ import { Cause, Context, Effect, Exit, FastCheck as fc, Option } from "effect"
 import { SignatureInvalid } from "../../src/errors/Errors.ts"
 import { Inbound } from "../../src/inbound/Inbound.ts"
 import { charge, checkoutSession, paymentIntent, subscription } from "../events/ProviderEvents.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedService, TestService } from "../harness/TestService.ts"
 import {
   makeTenant,
   newEventId,
@@ -147,7 +147,7 @@ const expectReceiptsOfGenuine = (arrivals: ReadonlyArray<Arrival>) =>
     return new Set(receipts.map(({ outcome }) => outcome))
   })
 
-onService({ roles: { api: true, worker: false } })("bad notifications", (it) => {
+onSharedService("bad notifications", (it) => {
   it.effect("are refused where they are not signed, and leave no receipt; what is genuine among them leaves one", () =>
     Effect.gen(function* () {
       const { services } = yield* TestService

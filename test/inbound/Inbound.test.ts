@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { checkoutSession, failedPaymentIntent, secretMark } from "../events/ProviderEvents.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedService, TestService } from "../harness/TestService.ts"
 import { makeTenant, newEventId, notification, notify, signature, subscribe } from "./Notifications.ts"
 
 /** What is stored of one provider event. */
@@ -42,7 +42,7 @@ const rowCounts = Effect.flatMap(
 
 const tampered = (body: string) => body.replace('"amount": 1500', '"amount": 1501')
 
-onService({ roles: { api: true, worker: false } })("the provider's entry", (it) => {
+onSharedService("the provider's entry", (it) => {
   it.effect("stores a notification once, whatever time it says, even if its copies say another one", () =>
     Effect.gen(function* () {
       const tenant = yield* makeTenant

@@ -7,7 +7,7 @@ import { RememberedContexts } from "../../src/inbound/RememberedContexts.ts"
 import type { EndpointId } from "../../src/kit/Ids.ts"
 import { OrganizationId } from "../../src/kit/Ids.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
-import { onService, TestService } from "../harness/TestService.ts"
+import { onSharedService, TestService } from "../harness/TestService.ts"
 import {
   atEndpoints,
   makeNewTenant,
@@ -39,7 +39,7 @@ const secretCounts = (endpointId: string) =>
     )
   )
 
-onService({ roles: { api: true, worker: false } })("a payment of an account that had one just before", (it) => {
+onSharedService("a payment of an account that had one just before", (it) => {
   /** A tenant with an endpoint, whose context is remembered by now. */
   const remembered = Effect.gen(function* () {
     const tenant = yield* makeTenant
@@ -173,7 +173,7 @@ onService({ roles: { api: true, worker: false } })("a payment of an account that
   )
 })
 
-onService({ roles: { api: true, worker: false } })("the first payment of an account", (it) => {
+onSharedService("the first payment of an account", (it) => {
   it.scoped("makes its milestone, whatever was remembered of the account", () =>
     Effect.gen(function* () {
       const tenant = yield* makeNewTenant

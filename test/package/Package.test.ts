@@ -95,7 +95,7 @@ describe("the package", () => {
   it("holds the compiled service, its types and its papers alone", () => {
     const others = files.filter(
       (path) =>
-        !/^dist\/.+\.(js|d\.ts)$|^dist\/console\/(console\.json$|assets\/[\w-]+\.(js|css)(\.br|\.gz)?$)|^src\/(docs\/(?:[\w-]+\.md|examples\/\w+\.json)$|monitoring\/)|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(
+        !/^dist\/.+\.(js|d\.ts)$|^dist\/console\/(console\.json$|assets\/[\w-]+\.(js|css)(\.br|\.gz)?$)|^src\/(docs\/(?:[\w-]+\.md|examples\/\w+\.json)$|operating\/)|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(
           path
         )
     )

@@ -260,4 +260,21 @@ onService()("accounts", (it) => {
       expect(yield* audited).toHaveLength(1)
     })
   )
+
+  it.effect("linked by several requests at once are linked, and on record, once", () =>
+    Effect.gen(function* () {
+      const accounts = yield* provide
+      const { emulator } = yield* TestService
+      const { audited, disconnect, tenant } = yield* makeTenant
+      const id = yield* emulator.ensureAccount()
+      const linkAtOnce = Effect.replicateEffect(accounts.link(tenant, id, operator), 6, { concurrency: "unbounded" })
+      const entry = `account.linked ${id} operator root sandbox`
+      const [first, ...others] = yield* linkAtOnce
+      expect(others.filter(({ linkedAt }) => linkedAt.getTime() !== first?.linkedAt.getTime())).toEqual([])
+      expect(yield* audited).toEqual([entry])
+      yield* disconnect
+      yield* linkAtOnce
+      expect(yield* audited).toEqual([entry, entry])
+    })
+  )
 })

@@ -188,6 +188,39 @@ onSharedService("checkout sessions", (it) => {
     })
   )
 
+  it.effect("are listed by their status and the time of their creation, page by page", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { price } = yield* priceOf(tenant)
+      const make = () => Effect.map(tenant.post("/checkout/sessions", session("payment", price)), ({ json }) => json)
+      const [open, paid, expired, later] = [yield* make(), yield* make(), yield* make(), yield* make()]
+      yield* pay(String(paid["url"]))
+      yield* tenant.post(`/checkout/sessions/${expired["id"]}/expire`, undefined)
+      const found = (query: string) =>
+        Effect.map(tenant.get(`/checkout/sessions?${query}`), ({ json, status, text }) => {
+          expect(status, text).toBe(200)
+          return dataOf(json).map(({ id }) => id)
+        })
+      expect(yield* found("status=complete")).toEqual([paid["id"]])
+      expect(yield* found("status=expired")).toEqual([expired["id"]])
+      expect(yield* found("status=open")).toEqual([later["id"], open["id"]])
+      expect(yield* found(`status=open&starting_after=${later["id"]}`)).toEqual([open["id"]])
+      const [first, last] = [Number(open["created"]), Number(later["created"])]
+      expect(yield* found(`created_gte=${first}&created_lte=${last}`)).toHaveLength(4)
+      expect(yield* found(`status=open&created_gte=${last + 1}`)).toEqual([])
+      expect(yield* found(`created_lte=${first - 1}`)).toEqual([])
+      for (const [query, field] of [
+        ["status=paid", "status"],
+        ["status=", "status"],
+        ["status=open&status=expired", "status"],
+        ["created_gte=-1", "created_gte"]
+      ] as const) {
+        const refused = yield* tenant.get(`/checkout/sessions?${query}`)
+        expectFailure(refused, { status: 422, code: "validation_failed", fields: [field] }, query)
+      }
+    })
+  )
+
   it.effect("expire, after which nobody can pay them; a second expiry changes nothing", () =>
     Effect.gen(function* () {
       const tenant = yield* newTenant

@@ -213,6 +213,7 @@ describe("a call to the provider", () => {
       for (const list of [
         provider.listCharges(account, query),
         provider.listPaymentIntents(account, query),
+        provider.listCheckoutSessions(account, query),
         provider.listPayouts(account, query),
         provider.listRefunds(account, query),
         provider.listDisputes(account, query),

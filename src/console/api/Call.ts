@@ -1,5 +1,6 @@
 import { ApiError, refusalOf, unreachable } from "./ApiError.ts"
 import { currentPath, environmentIn, servicePath } from "./Base.ts"
+import { forgetAnswers, keepAnswer, knownAnswer } from "./KnownAnswers.ts"
 import { type OperationKey, operations } from "./operations.ts"
 import type { AnswerOf, GroupName, OperationName, RequestOf } from "./Types.ts"
 
@@ -15,8 +16,9 @@ const session: { organizationId: string | undefined; onEnd: () => void } = {
   onEnd: () => {}
 }
 
-/** Sets the organization that fills in the paths of later calls. */
+/** Sets the organization that fills in the paths of later calls; what was answered before is forgotten. */
 export const setOrganization = (organizationId: string | undefined): void => {
+  forgetAnswers()
   session.organizationId = organizationId
 }
 
@@ -68,22 +70,28 @@ const send = async (key: OperationKey, request: AnyRequest, options: CallOptions
   if (takesKey) headers.set("idempotency-key", options.idempotencyKey ?? crypto.randomUUID())
   if (request.payload !== undefined && form === undefined) headers.set("content-type", "application/json")
   const url = `${servicePath}${pathOf(template, request.path ?? {})}${queryOf(request.urlParams ?? {})}`
+  // Two workspaces have the same addresses
+  const asked = `${environment} ${url}`
+  const known = method === "GET" ? knownAnswer(asked) : undefined
+  if (known !== undefined) headers.set("if-none-match", known.etag)
   const response = await fetch(url, {
     method,
     headers,
     credentials: "same-origin",
+    cache: "no-store",
     ...(request.payload === undefined ? {} : { body: form ?? JSON.stringify(request.payload) }),
     ...(options.signal === undefined ? {} : { signal: options.signal })
   }).catch((failure: unknown) => {
     throw isAbort(failure) ? failure : unreachable()
   })
+  if (response.status === 304 && known !== undefined) return known.value
   if (!response.ok) {
     const error = await refusalOf(response)
     if (endsSession(error, key)) session.onEnd()
     throw error
   }
   if (response.status === 204) return undefined
-  return response.json().catch((failure: unknown) => {
+  const value: unknown = await response.json().catch((failure: unknown) => {
     throw isAbort(failure)
       ? failure
       : new ApiError({
@@ -93,6 +101,9 @@ const send = async (key: OperationKey, request: AnyRequest, options: CallOptions
           requestId: response.headers.get("request-id")
         })
   })
+  const etag = response.headers.get("etag")
+  if (method === "GET" && etag !== null) keepAnswer(asked, { etag, value })
+  return value
 }
 
 /**

@@ -51,7 +51,7 @@ export const Table = (props: {
           <tr key={key} role="row" class={href === undefined ? undefined : "row-link"}>
             {cells.map((cell, at) => (
               // biome-ignore lint/a11y/noRedundantRoles: as above
-              <td key={at} role="cell" class={classOf(props.head[at])}>
+              <td key={at} role="cell" class={cell === null ? "cell-empty" : classOf(props.head[at])}>
                 <span class="cell-label" aria-hidden="true">
                   {labelOf(props.head[at])}
                 </span>

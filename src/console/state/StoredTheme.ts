@@ -27,10 +27,16 @@ export const storeTheme = (theme: Theme): void => {
   }
 }
 
-/** Shows the page so. The browser's own blank page, before there are styles, follows the scheme in the head. */
+/** What the system says. */
+export const systemIsDark = matchMedia("(prefers-color-scheme: dark)")
+
+/**
+ * Shows the page so: the styles know light and dark alone. The browser's own blank page, before there are styles, follows
+ * the scheme in the head.
+ */
 export const showTheme = (theme: Theme): void => {
-  if (theme === "system") document.documentElement.removeAttribute("data-theme")
-  else document.documentElement.setAttribute("data-theme", theme)
+  const shown = theme === "system" ? (systemIsDark.matches ? "dark" : "light") : theme
+  document.documentElement.setAttribute("data-theme", shown)
   document
     .querySelector('meta[name="color-scheme"]')
     ?.setAttribute("content", theme === "system" ? "light dark" : theme)

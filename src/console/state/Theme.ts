@@ -1,10 +1,12 @@
 import { signal } from "@preact/signals"
-import { showTheme, storedTheme, storeTheme, type Theme } from "./StoredTheme.ts"
+import { showTheme, storedTheme, storeTheme, systemIsDark, type Theme } from "./StoredTheme.ts"
 
 export type { Theme } from "./StoredTheme.ts"
 
 /** The chosen appearance. The page's head has shown it already. */
 export const theme = signal<Theme>(storedTheme())
+
+systemIsDark.addEventListener("change", () => showTheme(theme.value))
 
 export const chooseTheme = (chosen: Theme): void => {
   theme.value = chosen

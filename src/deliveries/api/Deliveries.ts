@@ -8,6 +8,7 @@ import { defaultPageSize, pageOf } from "../../kit/Request.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { WakeUp } from "../../publishing/WakeUp.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
+import { preferReplica } from "../../storage/ReadReplica.ts"
 import { type ResendRefusal, resendRefusal } from "../StateMachine.ts"
 import { makeAllDeliveriesRepo } from "./AllDeliveriesRepo.ts"
 import type { Delivery, DeliveryDetail, DeliveryList, ListAllDeliveries, ListDeliveries } from "./Api.ts"
@@ -23,33 +24,42 @@ const make = Effect.gen(function* () {
   const all = yield* makeAllDeliveriesRepo
   const events = yield* makeEventsRepo
   const audit = yield* makeAudit
+  const onReplica = yield* preferReplica
 
-  const list = Effect.fn("Deliveries.list")(function* (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries) {
-    if (!(yield* repo.hasEndpoint(tenant, endpointId))) {
-      return yield* new ResourceNotFound({ message: "There is no such endpoint here." })
-    }
-    // A cursor from another endpoint's history is not valid in this one
-    if (query.starting_after !== undefined && !(yield* repo.hasDelivery(tenant, endpointId, query.starting_after))) {
-      return yield* unknownCursor()
-    }
-    const limit = query.limit ?? defaultPageSize
-    const rows = yield* repo.list(tenant, endpointId, query, limit + 1)
-    return pageOf(rows, limit)
-  }, orUnavailable)
+  const list = Effect.fn("Deliveries.list")(
+    function* (tenant: Tenant, endpointId: EndpointId, query: ListDeliveries) {
+      if (!(yield* repo.hasEndpoint(tenant, endpointId))) {
+        return yield* new ResourceNotFound({ message: "There is no such endpoint here." })
+      }
+      // A cursor from another endpoint's history is not valid in this one
+      if (query.starting_after !== undefined && !(yield* repo.hasDelivery(tenant, endpointId, query.starting_after))) {
+        return yield* unknownCursor()
+      }
+      const limit = query.limit ?? defaultPageSize
+      const rows = yield* repo.list(tenant, endpointId, query, limit + 1)
+      return pageOf(rows, limit)
+    },
+    onReplica,
+    orUnavailable
+  )
 
-  const listAll = Effect.fn("Deliveries.listAll")(function* (tenant: Tenant, query: ListAllDeliveries) {
-    if (query.starting_after !== undefined && !(yield* all.hasDelivery(tenant, query.starting_after))) {
-      return yield* unknownCursor()
-    }
-    const limit = query.limit ?? defaultPageSize
-    if (query.event_id === undefined) {
-      return pageOf(yield* all.list(tenant, query, limit + 1), limit)
-    }
-    const event = yield* events.find(tenant, query.event_id)
-    return Option.isNone(event)
-      ? pageOf<Delivery>([], limit)
-      : pageOf(yield* all.listOfEvent(tenant, event.value, query, limit + 1), limit)
-  }, orUnavailable)
+  const listAll = Effect.fn("Deliveries.listAll")(
+    function* (tenant: Tenant, query: ListAllDeliveries) {
+      if (query.starting_after !== undefined && !(yield* all.hasDelivery(tenant, query.starting_after))) {
+        return yield* unknownCursor()
+      }
+      const limit = query.limit ?? defaultPageSize
+      if (query.event_id === undefined) {
+        return pageOf(yield* all.list(tenant, query, limit + 1), limit)
+      }
+      const event = yield* events.find(tenant, query.event_id)
+      return Option.isNone(event)
+        ? pageOf<Delivery>([], limit)
+        : pageOf(yield* all.listOfEvent(tenant, event.value, query, limit + 1), limit)
+    },
+    onReplica,
+    orUnavailable
+  )
 
   // Read more often than anything else: no extra span, since the request has one
   const get = Effect.fnUntraced(function* (tenant: Tenant, id: DeliveryId) {

@@ -70,7 +70,7 @@ export const clockDifference = 3600
 export const deliveryColumns = `
   d.id, d.endpoint_id AS "endpointId", COALESCE(e.public_id, e.id) AS "eventId", e.type, d.state, d.test,
   COALESCE(q.attempt_count, d.attempt_count) AS "attemptCount",
-  COALESCE(q.leased_until, q.next_attempt_at) AS "nextAttemptAt", d.created_at AS "createdAt",
+  CASE WHEN isfinite(q.leased_until) THEN q.leased_until ELSE q.next_attempt_at END AS "nextAttemptAt", d.created_at AS "createdAt",
   d.finished_at AS "finishedAt", d.last_http_status AS "lastHttpStatus", d.last_error_code AS "lastErrorCode"`
 
 /** A delivery `d` with its event `e`, and its row in the queue `q` if it waits. */

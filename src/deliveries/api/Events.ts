@@ -4,6 +4,7 @@ import { ResourceNotFound, type ServiceUnavailable, unknownCursor, type Validati
 import { defaultPageSize, pageOf } from "../../kit/Request.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { orUnavailable } from "../../storage/Database.ts"
+import { preferReplica } from "../../storage/ReadReplica.ts"
 import { isKeyed, makeEventDeliveries, receivedAtOf } from "./EventDeliveries.ts"
 import type { ListEvents, StoredEvent, StoredEventDetail, StoredEventList } from "./EventsApi.ts"
 import { type EventRow, makeEventsRepo } from "./EventsRepo.ts"
@@ -23,27 +24,36 @@ const toStoredEvent = (row: EventRow): StoredEvent => {
 const make = Effect.gen(function* () {
   const repo = yield* makeEventsRepo
   const deliveriesOf = yield* makeEventDeliveries
+  const onReplica = yield* preferReplica
 
-  const list = Effect.fn("Events.list")(function* (tenant: Tenant, query: ListEvents) {
-    const after = query.starting_after === undefined ? undefined : yield* repo.find(tenant, query.starting_after)
-    // One from before there were tables by day has no place in the order
-    if (after !== undefined && (Option.isNone(after) || !isKeyed(after.value))) {
-      return yield* unknownCursor()
-    }
-    const limit = query.limit ?? defaultPageSize
-    const rows = yield* repo.list(tenant, query, after?.value.key, limit + 1)
-    const { data, has_more } = pageOf(rows, limit)
-    return { data: data.map(toStoredEvent), has_more }
-  }, orUnavailable)
+  const list = Effect.fn("Events.list")(
+    function* (tenant: Tenant, query: ListEvents) {
+      const after = query.starting_after === undefined ? undefined : yield* repo.find(tenant, query.starting_after)
+      // One from before there were tables by day has no place in the order
+      if (after !== undefined && (Option.isNone(after) || !isKeyed(after.value))) {
+        return yield* unknownCursor()
+      }
+      const limit = query.limit ?? defaultPageSize
+      const rows = yield* repo.list(tenant, query, after?.value.key, limit + 1)
+      const { data, has_more } = pageOf(rows, limit)
+      return { data: data.map(toStoredEvent), has_more }
+    },
+    onReplica,
+    orUnavailable
+  )
 
-  const get = Effect.fn("Events.get")(function* (tenant: Tenant, id: string) {
-    const row = yield* Effect.flatMap(
-      repo.find(tenant, id),
-      Effect.mapError(() => new ResourceNotFound({ message: "There is no such event here." }))
-    )
-    const its = yield* repo.bounded(deliveriesOf(tenant, row, shownDeliveries))
-    return { ...toStoredEvent(row), deliveries: its }
-  }, orUnavailable)
+  const get = Effect.fn("Events.get")(
+    function* (tenant: Tenant, id: string) {
+      const row = yield* Effect.flatMap(
+        repo.find(tenant, id),
+        Effect.mapError(() => new ResourceNotFound({ message: "There is no such event here." }))
+      )
+      const its = yield* repo.bounded(deliveriesOf(tenant, row, shownDeliveries))
+      return { ...toStoredEvent(row), deliveries: its }
+    },
+    onReplica,
+    orUnavailable
+  )
 
   return { list, get }
 })

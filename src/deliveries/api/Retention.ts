@@ -2,7 +2,7 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Duration, Effect, Layer } from "effect"
 import type { ServiceUnavailable } from "../../errors/Errors.ts"
 import { firstIdAt } from "../../kit/Ids.ts"
-import { orUnavailable } from "../../storage/Database.ts"
+import { orUnavailable, sessionClient } from "../../storage/Database.ts"
 import { addDays, noteWaitingDays, removeDays, storedBefore } from "../../storage/DayPartitions.ts"
 import { makeEventReplaysRepo } from "./EventReplaysRepo.ts"
 import { makeRecoveriesRepo } from "./RecoveriesRepo.ts"
@@ -41,7 +41,7 @@ export class Retention extends Context.Tag("connected-payments/deliveries/Retent
   }
 >() {
   static readonly layer = (options: RetentionOptions): Layer.Layer<Retention, never, SqlClient.SqlClient> =>
-    Layer.effect(Retention, make(options))
+    Layer.scoped(Retention, make(options))
 }
 
 /** A cursor: the last workspace on a page. */
@@ -52,6 +52,7 @@ interface Place {
 
 const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
   const sql = yield* SqlClient.SqlClient
+  const session = yield* sessionClient
   const recoveries = yield* makeRecoveriesRepo
   const replays = yield* makeEventReplaysRepo
   const keepForMillis = Duration.toMillis(keepFor)
@@ -147,7 +148,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
     clean: Effect.all([
       addDays,
       noteWaitingDays,
-      removeDays(keepFor),
+      Effect.provideService(removeDays(keepFor), SqlClient.SqlClient, session),
       cleanDeliveries,
       inBatches(removeSkipped),
       // After the rows that refer to them

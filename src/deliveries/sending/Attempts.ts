@@ -78,6 +78,12 @@ interface Lane {
 /** How many more of an endpoint's deliveries than its cap may be held, as a multiple of the cap. */
 const maxAhead = 4
 
+/**
+ * An endpoint that keeps up gets this many times as many ahead as were delivered since the previous claim: more than once,
+ * so that claims become larger and fewer while there is enough for them.
+ */
+const aheadFactor = 2
+
 /** The attempts of one worker that are in flight or wait until their endpoint has room. */
 export class Attempts {
   readonly #lanes = new Map<EndpointId, Lane>()
@@ -175,16 +181,16 @@ export class Attempts {
   }
 
   /**
-   * How many a claim has to count, by endpoint: those that are held, less those delivered since the previous call. So
-   * an endpoint that keeps up gets as many ahead as it takes while a claim is under way, and is not held up by the
-   * database; one that hangs gets none.
+   * How many a claim has to count, by endpoint: those that are held, less a multiple of those delivered since the previous
+   * call. So an endpoint that keeps up gets more ahead than it takes while a claim is under way, and is not held up by
+   * the database; one that hangs gets none.
    */
   takeCounts(): ReadonlyMap<EndpointId, number> {
     const counts = new Map<EndpointId, number>()
     this.#deliveredBefore = this.#delivered
     this.#delivered = 0
     for (const [endpointId, lane] of this.#lanes) {
-      const ahead = Math.min(lane.delivered, maxAhead * this.#options.concurrencyPerEndpoint)
+      const ahead = Math.min(aheadFactor * lane.delivered, maxAhead * this.#options.concurrencyPerEndpoint)
       lane.delivered = 0
       if (lane.held > 0 || ahead > 0) counts.set(endpointId, lane.held - ahead)
       if (lane.held === 0) this.#lanes.delete(endpointId)

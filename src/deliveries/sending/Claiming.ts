@@ -9,14 +9,18 @@ import type { Attempts } from "./Attempts.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
 import { ClaimingForOthers } from "./ClaimingForOthers.ts"
 import type { Begin, Held } from "./Held.ts"
+import type { Pulse } from "./Pulse.ts"
 import type { Queue } from "./Queue.ts"
 import { firstAttempts } from "./Shares.ts"
 import { type Known, Turns } from "./Turns.ts"
 import { Walk } from "./Walk.ts"
 import { maxClaim, type WorkerOptions } from "./WorkerOptions.ts"
 
-/** While the queue is full, a claim waits until it is worthwhile, but no longer than this, in milliseconds. */
+/** While more is due than there is room for, a claim waits until it is worthwhile, but no longer than this, in milliseconds. */
 const gatherRoomFor = 15
+
+/** A claim for endpoints at their caps is worthwhile once this share of what waits for them here has been sent. */
+const worthwhileShare = 0.5
 
 /** How long claiming rests after a claim that found everything it looked at held by other workers, in milliseconds. */
 const passedOver = 5
@@ -30,6 +34,9 @@ const maxIdleFactor = 4
 /** The longest sleep of a worker that has only a part of the shards, in milliseconds. */
 const idleBesideOthers = 1000
 
+/** How often it is looked again whether there is room, in milliseconds, although each change is told. */
+const roomAgain = 5000
+
 /** How often, at most, other processes are notified that this one has no room for what is due, in milliseconds. */
 const passOnEvery = 100
 
@@ -41,10 +48,19 @@ interface Claimed {
   /** How long it took if it read as much as it may, and has to go on; otherwise 0. */
   readonly inVainMillis: number
   readonly nextDueInMillis: number | null
+  readonly failed: boolean
 }
 
 /** A claim that found nothing. */
-const nothing: Claimed = { found: 0, full: false, more: false, inVainMillis: 0, nextDueInMillis: null }
+const nothing: Claimed = {
+  found: 0,
+  full: false,
+  more: false,
+  inVainMillis: 0,
+  nextDueInMillis: null,
+  failed: false
+}
+const nothingAsFailed: Claimed = { ...nothing, failed: true }
 
 interface ClaimingParts {
   readonly options: WorkerOptions
@@ -53,11 +69,14 @@ interface ClaimingParts {
   readonly attempts: Attempts
   readonly held: Held
   readonly begin: Begin
+  readonly pulse: Pulse
   /** The shards of the endpoints that it looks after. */
   readonly shards: () => Shards
   /** Called if slow endpoints may have something due, or if more is due than claims have reached. */
   readonly onNewsAside: () => void
 }
+
+const unanswered = "can't claim: the database does not answer"
 
 /** What a claim that failed is taken for, after a rest. */
 export const orRest =
@@ -78,10 +97,14 @@ export class Claiming {
   readonly #forOthers: ClaimingForOthers
   /** Raised when something may be due or there may be room for it. */
   readonly #news = new Signal()
+  /** Raised when a claim need not wait for more room: there is enough, or something other than room is new. */
+  readonly #worthwhile = new Signal()
   readonly #known: Known
   readonly #perNewcomer: number
   /** Whether the last claim left something that was due: for lack of room, or because of an endpoint's cap. */
   #leftSome = false
+  /** How many attempts have to end before a claim for what was left is worthwhile, if all of it was left because of caps. */
+  #toEnd = 0
   #behind = false
   /** The room that is waited for; null while other news is waited for. */
   #roomWanted: number | null = null
@@ -117,13 +140,26 @@ export class Claiming {
     if (this.#roomWanted === null ? this.#leftSome : this.room >= this.#roomWanted) this.#news.raise()
   }
 
+  /** An attempt has ended. May be called from anywhere; returns at once. */
+  noteEnded(): void {
+    this.#toEnd -= 1
+    if (this.#toEnd === 0) this.#worthwhile.raise()
+    this.noteRoom()
+  }
+
+  /** Something other than room is new. */
+  #raise(): void {
+    this.#news.raise()
+    this.#worthwhile.raise()
+  }
+
   /**
    * An endpoint is no longer slow, or other endpoints are to be looked after: what was left out so far is looked for
    * again.
    */
   noteLeftOutBefore(): void {
     this.#turns.startAfresh()
-    this.#news.raise()
+    this.#raise()
   }
 
   /** How many more may be held, given the places for attempts and for records: recording must not hold up sending. */
@@ -142,8 +178,11 @@ export class Claiming {
       const rest = Math.max(claimed.found === 0 ? passedOver : 0, Math.min(restsAtMost, claimed.inVainMillis))
       if (rest > 0) yield* Effect.sleep(rest)
     } else if ((yield* this.#claimForOthers) === 0) {
-      yield* this.#news.wait(this.#idleMillis(claimed))
+      const idleMillis = this.#idleMillis(claimed)
+      this.#parts.pulse.begin(claimed.failed ? unanswered : "waits for deliveries that come due", idleMillis)
+      yield* this.#news.wait(idleMillis)
       if (this.room < 1) yield* this.#waitForRoom
+      else if (this.#toEnd > 0) yield* this.#worthwhile.wait(gatherRoomFor)
     }
   })
 
@@ -153,13 +192,14 @@ export class Claiming {
       ? Effect.sleep("10 millis")
       : Effect.zipRight(
           this.#parts.wakeUp.await,
-          Effect.sync(() => this.#news.raise())
+          Effect.sync(() => this.#raise())
         )
   )
 
   // One step: a claim that is not followed by its attempts would have to wait for its lease to run out
   readonly #claim: Effect.Effect<Claimed> = Effect.suspend(() => {
-    const { attempts, begin, options, queue } = this.#parts
+    const { attempts, begin, options, pulse, queue } = this.#parts
+    pulse.begin("claims")
     const limit = this.room
     const claimedAt = performance.now()
     const inFlight = attempts.takeCounts()
@@ -184,13 +224,17 @@ export class Claiming {
         const mayHaveMore = more || reached !== null
         this.#noteLeft(this.#atCap(inFlight, caps, deliveries), full, mayHaveMore)
         const inVainMillis = reached === null || full ? 0 : performance.now() - claimedAt
-        return { found: deliveries.length, full, more: mayHaveMore, inVainMillis, nextDueInMillis }
-      })
+        return { ...nothing, found: deliveries.length, full, more: mayHaveMore, inVainMillis, nextDueInMillis }
+      }),
+      Effect.tapError(() => Effect.sync(() => pulse.begin(unanswered)))
     )
-  }).pipe(Effect.uninterruptible, orRest(nothing))
+  }).pipe(Effect.uninterruptible, orRest(nothingAsFailed))
 
   // One step as well
-  readonly #claimForOthers = Effect.suspend(() => this.#forOthers.claim).pipe(Effect.uninterruptible, orRest(0))
+  readonly #claimForOthers = Effect.suspend(() => {
+    this.#parts.pulse.begin("claims what others have left")
+    return this.#forOthers.claim
+  }).pipe(Effect.uninterruptible, orRest(0))
 
   /** The endpoints a claim may have left some of: those that it and what was in flight before bring to the cap. */
   #atCap(
@@ -212,6 +256,9 @@ export class Claiming {
     const hasRoom = (endpointId: EndpointId) =>
       attempts.held(endpointId) < attempts.capOf(endpointId) && !this.#turns.apart.has(endpointId)
     if (capped.some(hasRoom)) this.#news.raise()
+    const waiting = capped.reduce((sum, id) => sum + Math.max(0, attempts.held(id) - attempts.capOf(id)), 0)
+    this.#toEnd = Math.floor(waiting * worthwhileShare)
+    this.#worthwhile.reset()
     this.#behind = full || more
     if (this.#behind || attempts.pace.slow.size > 0) onNewsAside()
   }
@@ -244,7 +291,9 @@ export class Claiming {
     const waitedSince = performance.now()
     while (this.room < 1 || (this.room < enough && performance.now() - waitedSince < gatherRoomFor)) {
       this.#roomWanted = this.room < 1 ? 1 : enough
-      yield* this.#news.wait(this.room < 1 ? undefined : gatherRoomFor)
+      const millis = this.room < 1 ? roomAgain : gatherRoomFor
+      this.#parts.pulse.begin("waits for room: as many attempts are under way as there may be", millis)
+      yield* this.#news.wait(millis)
     }
     this.#roomWanted = null
   })

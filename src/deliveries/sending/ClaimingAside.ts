@@ -7,6 +7,7 @@ import type { Attempts } from "./Attempts.ts"
 import type { ClaimOptions } from "./Claim.ts"
 import { orRest } from "./Claiming.ts"
 import type { Begin } from "./Held.ts"
+import type { Pulse } from "./Pulse.ts"
 import type { Queue } from "./Queue.ts"
 import { newestPerEndpoint, newestRoom, slowRooms } from "./Shares.ts"
 import { maxClaim, type WorkerOptions } from "./WorkerOptions.ts"
@@ -19,6 +20,7 @@ interface ClaimingAsideParts {
   readonly queue: Context.Tag.Service<Queue>
   readonly attempts: Attempts
   readonly begin: Begin
+  readonly pulse: Pulse
   /** The shards whose newest deliveries it takes. */
   readonly shards: () => Shards
   /** Whether more may be due than the worker's other claims have reached. */
@@ -44,6 +46,7 @@ export class ClaimingAside {
 
   /** Waits for news, claims, and rests. */
   readonly round: Effect.Effect<void> = Effect.gen(this, function* () {
+    this.#parts.pulse.rest("has nothing to claim aside")
     yield* this.#news.wait()
     const startedAt = performance.now()
     // One step: a claim that is not followed by its attempts would have to wait for its lease to run out
@@ -52,7 +55,9 @@ export class ClaimingAside {
       orRest(0)
     )
     if (this.#parts.isBehind() || claimed > 0) this.#news.raise()
-    yield* Effect.sleep(Math.max(every.millis, every.cost * (performance.now() - startedAt)))
+    const rest = Math.max(every.millis, every.cost * (performance.now() - startedAt))
+    this.#parts.pulse.begin("rests between claims aside", rest)
+    yield* Effect.sleep(rest)
   })
 
   readonly #claimSlow = Effect.suspend(() => {
@@ -76,8 +81,9 @@ export class ClaimingAside {
     wanted: Pick<ClaimOptions, "look" | "limit" | "askedFor">,
     mostPerEndpoint: number
   ): Effect.Effect<number, SqlError.SqlError> {
-    const { attempts, begin, options, queue } = this.#parts
+    const { attempts, begin, options, pulse, queue } = this.#parts
     if (wanted.limit < 1) return Effect.succeed(0)
+    pulse.begin("claims aside")
     const claimedAt = performance.now()
     const claimed = queue.claim({
       lease: options.lease,

@@ -1,3 +1,4 @@
+import { performance } from "node:perf_hooks"
 import { type Context, Duration, Effect } from "effect"
 import type { Attempts } from "./Attempts.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
@@ -12,6 +13,7 @@ export class Held {
   readonly #queue: Context.Tag.Service<Queue>
   readonly #onSettled: () => void
   #count = 0
+  #movedAt = 0
 
   /** `onSettled`: called when some have been written back. */
   constructor(queue: Context.Tag.Service<Queue>, onSettled: () => void) {
@@ -24,14 +26,21 @@ export class Held {
     return this.#count
   }
 
+  /** When one was last added or removed, by `performance.now()`. */
+  get movedAt(): number {
+    return this.#movedAt
+  }
+
   /** Adds deliveries that were claimed. */
   add(count: number): void {
     this.#count += count
+    this.#movedAt = performance.now()
   }
 
   /** Removes deliveries that were written back, or are left until their leases run out. */
   settle(count: number): void {
     this.#count -= count
+    this.#movedAt = performance.now()
     this.#onSettled()
   }
 

@@ -2,6 +2,7 @@ import { type Context, Effect, Schedule } from "effect"
 import { Signal } from "../../publishing/Signal.ts"
 import type { FinishedAttempt } from "./FinishedAttempt.ts"
 import type { Held } from "./Held.ts"
+import type { Pulse } from "./Pulse.ts"
 import type { Queue } from "./Queue.ts"
 
 /** The most attempts that one flush records. */
@@ -23,15 +24,17 @@ const reconnect = Schedule.exponential("100 millis").pipe(
 export class Recording {
   readonly #queue: Context.Tag.Service<Queue>
   readonly #held: Held
+  readonly #pulse: Pulse
   readonly #finished: Array<FinishedAttempt> = []
   readonly #news = new Signal()
   readonly #enough = new Signal()
   #lastFlushed = 0
   #closing = false
 
-  constructor(queue: Context.Tag.Service<Queue>, held: Held) {
+  constructor(queue: Context.Tag.Service<Queue>, held: Held, pulse: Pulse) {
     this.#queue = queue
     this.#held = held
+    this.#pulse = pulse
   }
 
   /** An attempt was made. May be called from anywhere; returns at once. */
@@ -48,7 +51,10 @@ export class Recording {
 
   /** Waits for attempts that were made and records a batch of them. */
   readonly round: Effect.Effect<void> = Effect.suspend(() => {
-    if (this.#finished.length === 0) return this.#news.wait()
+    if (this.#finished.length === 0) {
+      this.#pulse.rest("has nothing to record")
+      return this.#news.wait()
+    }
     const gathers = this.#lastFlushed >= gather.whileFlushedAtLeast && this.#finished.length < gather.enough
     return Effect.zipRight(
       gathers ? this.#enough.wait(gather.forMillis) : Effect.void,
@@ -59,7 +65,11 @@ export class Recording {
   readonly #flush = Effect.suspend(() => {
     const batch = this.#finished.splice(0, maxFlush)
     this.#lastFlushed = batch.length
-    return this.#queue.finish(batch).pipe(
+    const record = Effect.suspend(() => {
+      this.#pulse.begin("records attempts")
+      return this.#queue.finish(batch)
+    })
+    return record.pipe(
       Effect.tapError((error) => Effect.logWarning("Attempts could not be recorded yet", error)),
       Effect.retry({ schedule: reconnect, while: () => !this.#closing }),
       Effect.catchAll((error) => Effect.logError("Attempts were not recorded; their leases will end", error)),

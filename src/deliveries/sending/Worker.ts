@@ -11,11 +11,13 @@ import { Claiming } from "./Claiming.ts"
 import { ClaimingAside } from "./ClaimingAside.ts"
 import { Destinations } from "./Destinations.ts"
 import { Held, makeBegin } from "./Held.ts"
+import { Pulse, patience } from "./Pulse.ts"
 import { Queue } from "./Queue.ts"
 import { Recording } from "./Recording.ts"
 import { drain } from "./Shutdown.ts"
 import { takingOver } from "./TakingOver.ts"
 import { Transport } from "./Transport.ts"
+import { WorkerLife, type WorkerState } from "./WorkerLife.ts"
 import type { WorkerOptions } from "./WorkerOptions.ts"
 
 export type { WorkerOptions } from "./WorkerOptions.ts"
@@ -47,12 +49,13 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   const destinations = new Destinations(queue, yield* Cipher)
   const runFork = Runtime.runFork(yield* Effect.runtime<never>())
   const held = new Held(queue, () => claiming.noteRoom())
-  const recording = new Recording(queue, held)
+  const pulses = { recording: new Pulse("starts"), aside: new Pulse("starts"), claiming: new Pulse("starts") }
+  const recording = new Recording(queue, held, pulses.recording)
   const listener: AttemptsListener = {
     onFinished: (attempt) => {
       recording.add(attempt)
       if (attempts.pace.isSlow(attempt.delivery.endpointId)) aside.noteNews()
-      claiming.noteRoom()
+      claiming.noteEnded()
     },
     onSlow: (waiting) => {
       if (waiting.length > 0) runFork(held.giveBack(waiting, Duration.zero))
@@ -79,15 +82,25 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
     onNone: () => Effect.succeed(aloneForEver),
     onSome: ({ join }) => join({ lease: options.lease, onChange: () => claiming.noteLeftOutBefore() })
   })
-  const aside = new ClaimingAside({ options, queue, attempts, begin, shards, isBehind: () => claiming.isBehind })
+  const isBehind = () => claiming.isBehind
+  const aside = new ClaimingAside({ options, queue, attempts, begin, pulse: pulses.aside, shards, isBehind })
   const onNewsAside = () => aside.noteNews()
-  const claiming = new Claiming({ options, queue, wakeUp, attempts, held, begin, shards, onNewsAside })
+  const parts = { options, queue, wakeUp, attempts, held, begin, shards, onNewsAside }
+  const claiming = new Claiming({ ...parts, pulse: pulses.claiming })
   const recipient = takingOver({ options, attempts, claiming, held, begin, run: (effect) => void runFork(effect) })
 
   yield* observeMetrics((metrics) =>
     Effect.sync(() => {
       metrics.set("connected_payments.delivery.attempt.active", attempts.size, [])
       metrics.set("connected_payments.delivery.shard.count", sizeOf(shards()), [])
+    })
+  )
+  let isStopping = false
+  yield* Effect.flatMap(
+    Effect.serviceOption(WorkerLife),
+    Option.match({
+      onNone: () => Effect.void,
+      onSome: ({ register }) => register((now) => (isStopping ? stopping : stateOf(now, pulses, held, options.lease)))
     })
   )
   // Finalizers run in reverse: claiming stops first, then attempts in flight end, then their records are written. What
@@ -101,9 +114,33 @@ const makeWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
       fiber.interruptAsFork(fiber.id()).pipe(Effect.zipRight(fiber.await))
     )
   }
-  // First of all: others go on with what this worker no longer claims
+  // Before that: others go on with what this worker no longer claims
   yield* Effect.addFinalizer(() => leave)
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      isStopping = true
+    })
+  )
 })
+
+/** What the worker does; attempts that neither end nor are recorded long after their lease are stuck like a loop. */
+const stateOf = (
+  now: number,
+  { aside, claiming, recording }: Readonly<Record<"recording" | "aside" | "claiming", Pulse>>,
+  held: Held,
+  lease: Duration.Duration
+): WorkerState => {
+  const isStopping = false
+  const stuck = [claiming, recording, aside].find((pulse) => pulse.isStuck(now))
+  if (stuck !== undefined) return { doing: `does not go on: it ${stuck.doing}`, isStuck: true, isStopping }
+  const endedBy = held.movedAt + Duration.toMillis(lease) + patience
+  return recording.isResting && held.count > 0 && now > endedBy
+    ? { doing: "does not go on: attempts do not end", isStuck: true, isStopping }
+    : { doing: claiming.doing, isStuck: false, isStopping }
+}
+
+/** Its loops have ended, and attempts may take as long as the shutdown allows. */
+const stopping: WorkerState = { doing: "is stopping", isStuck: false, isStopping: true }
 
 /** Without a cluster. */
 const aloneForEver: Membership = { shards: () => allShards, leave: Effect.void }

@@ -50,8 +50,8 @@ const iso = (millis: number): string => new Date(millis).toISOString()
 
 const dayOf = (slot: number): string => iso(slot).slice(0, 10)
 
-/** Makes the statements. */
-export const makeCountStatements = (sql: SqlClient.SqlClient) => ({
+/** Makes the statements; for the tenants of these workspaces, a table expression, or for all. */
+export const makeCountStatements = (sql: SqlClient.SqlClient, workspaces = sql.literal("payments.workspaces")) => ({
   /** Counts payments; synthetic tests prove nothing about any. How many events were counted. */
   payments: (pass: Pass, { from, slot, until }: Stretch) => sql<{ readonly counted: number }>`
     WITH said AS (
@@ -60,7 +60,7 @@ export const makeCountStatements = (sql: SqlClient.SqlClient) => ({
           WHEN 'payment.failed' THEN ${sql.literal(numberIn("e.data", "amount"))}
           ELSE ${sql.literal(numberIn("e.data", "amount_refunded"))} END AS amount,
         ${sql.literal(textIn("e.data", "currency"))} AS currency
-      FROM payments.workspaces w CROSS JOIN LATERAL (
+      FROM ${workspaces} w CROSS JOIN LATERAL (
         SELECT e.id, e.type, e.payload, split_part(e.payload, '"data":', 2) AS data FROM payments.events e
         WHERE e.organization_id = w.organization_id AND e.environment = w.environment
           AND e.id >= ${boundaryAt(from)} AND e.id < ${boundaryAt(until)}
@@ -93,7 +93,7 @@ export const makeCountStatements = (sql: SqlClient.SqlClient) => ({
         count(*) FILTER (WHERE d.state = 'delivered') AS delivered,
         count(*) FILTER (WHERE d.state = 'failed') AS failed,
         count(*) FILTER (WHERE d.state = 'queued') AS queued
-      FROM payments.workspaces w CROSS JOIN LATERAL (
+      FROM ${workspaces} w CROSS JOIN LATERAL (
         SELECT d.endpoint_id, d.state FROM payments.deliveries d
         WHERE d.organization_id = w.organization_id AND d.environment = w.environment
           AND d.id >= ${boundaryAt(from)}::uuid AND d.id < ${boundaryAt(until)}::uuid AND NOT d.test
@@ -114,7 +114,7 @@ export const makeCountStatements = (sql: SqlClient.SqlClient) => ({
   /** Adds the second count of a slot to its day, in place of the first. */
   settlePayments: (slot: number) => sql`
     WITH closed AS (
-      DELETE FROM payments.payment_counts k USING payments.workspaces w
+      DELETE FROM payments.payment_counts k USING ${workspaces} w
       WHERE k.slot = ${iso(slot)}::timestamptz AND k.pass > 0
         AND k.organization_id = w.organization_id AND k.environment = w.environment
       RETURNING k.*
@@ -129,13 +129,13 @@ export const makeCountStatements = (sql: SqlClient.SqlClient) => ({
   /** The same of deliveries. What may still change is noted: see `Unsettled.ts`. */
   settleDeliveries: (slot: number) => sql`
     WITH closed AS (
-      DELETE FROM payments.delivery_counts k USING payments.workspaces w
+      DELETE FROM payments.delivery_counts k USING ${workspaces} w
       WHERE k.slot = ${iso(slot)}::timestamptz AND k.pass > 0
         AND k.organization_id = w.organization_id AND k.environment = w.environment
       RETURNING k.*
     ), replayed AS (
       -- A replay's deliveries have the time of the replay in their ids, however long it takes
-      SELECT r.organization_id, r.environment, r.endpoint_id FROM payments.workspaces w CROSS JOIN LATERAL (
+      SELECT r.organization_id, r.environment, r.endpoint_id FROM ${workspaces} w CROSS JOIN LATERAL (
         SELECT * FROM payments.event_replays r
         WHERE r.organization_id = w.organization_id AND r.environment = w.environment
           AND r.id >= ${boundaryAt(slot)}::uuid AND r.id < ${boundaryAt(slot + slotMillis)}::uuid

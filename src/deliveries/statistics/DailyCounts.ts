@@ -7,6 +7,7 @@ import type { Tenant } from "../../kit/Tenant.ts"
 import { batchSize, inBatches } from "../../storage/Batches.ts"
 import { timedRead } from "../../storage/BoundedReads.ts"
 import { orUnavailable } from "../../storage/Database.ts"
+import { preferReplica } from "../../storage/ReadReplica.ts"
 import type { DeliveryDay, PaymentDay, Statistics } from "./Api.ts"
 import { makeCounting } from "./Counting.ts"
 import { countedUntil, keptDays } from "./Slots.ts"
@@ -42,6 +43,7 @@ const toPaymentDays = (rows: ReadonlyArray<PaymentRow>): ReadonlyArray<PaymentDa
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const counting = yield* makeCounting
+  const onReplica = yield* preferReplica
 
   const ofTenant = (tenant: Tenant, from: string) =>
     sql`k.organization_id = ${tenant.organizationId} AND k.environment = ${tenant.environment} AND k.day >= ${from}::date`
@@ -84,23 +86,27 @@ const make = Effect.gen(function* () {
       }))
     })
 
-  const read = Effect.fn("DailyCounts.read")(function* (tenant: Tenant, days: number) {
-    const now = yield* Clock.currentTimeMillis
-    const from = dayOf(now - (days - 1) * millisPerDay)
-    return yield* timedRead(sql)(
-      Effect.gen(function* () {
-        const { first, second } = yield* counting.progress
-        return {
-          from,
-          until: dayOf(now),
-          countedUntil: new Date(countedUntil(first, second)),
-          payments: yield* payments(tenant, from),
-          deliveries: yield* deliveries(tenant, from),
-          endpoints: yield* endpoints(tenant, from)
-        }
-      })
-    )
-  }, orUnavailable)
+  const read = Effect.fn("DailyCounts.read")(
+    function* (tenant: Tenant, days: number) {
+      const now = yield* Clock.currentTimeMillis
+      const from = dayOf(now - (days - 1) * millisPerDay)
+      return yield* timedRead(sql)(
+        Effect.gen(function* () {
+          const { first, second } = yield* counting.progress
+          return {
+            from,
+            until: dayOf(now),
+            countedUntil: new Date(countedUntil(first, second)),
+            payments: yield* payments(tenant, from),
+            deliveries: yield* deliveries(tenant, from),
+            endpoints: yield* endpoints(tenant, from)
+          }
+        })
+      )
+    },
+    onReplica,
+    orUnavailable
+  )
 
   const removeOld = (table: "payment_counts" | "delivery_counts", key: string) => {
     const columns = sql.literal(`organization_id, environment, day, pass, slot, ${key}`)

@@ -7,6 +7,7 @@ import { firstIdAt } from "../../kit/Ids.ts"
 import { defaultPageSize, pageOf } from "../../kit/Request.ts"
 import { boundedRead } from "../../storage/BoundedReads.ts"
 import { orUnavailable } from "../../storage/Database.ts"
+import { preferReplica } from "../../storage/ReadReplica.ts"
 import { Principal } from "../Principal.ts"
 import type { AuditRecord } from "./AuditApi.ts"
 import { AuditApi } from "./AuditApi.ts"
@@ -19,59 +20,61 @@ const clockDifference = 3600
 
 /** Serves `AuditApi`. */
 export const auditHttp = HttpApiBuilder.group(BaseApi.add(AuditApi), "audit", (handlers) =>
-  Effect.map(SqlClient.SqlClient, (sql) =>
+  Effect.map(Effect.all([SqlClient.SqlClient, preferReplica]), ([sql, onReplica]) =>
     handlers.handle(
       "list",
-      Effect.fnUntraced(function* ({ urlParams }) {
-        const principal = yield* Principal
-        const { action, author_id, created_gte, created_lte, starting_after, target_id, target_type } = urlParams
-        const limit = urlParams.limit ?? defaultPageSize
-        const after = starting_after ?? null
-        const conditions = [
-          sql`id < ${after ?? afterAll}::uuid`,
-          ...(action === undefined ? [] : [sql`action = ${action}`]),
-          ...(author_id === undefined ? [] : [sql`author_id = ${author_id}`]),
-          ...(target_type === undefined ? [] : [sql`target_type = ${target_type}`]),
-          ...(target_id === undefined ? [] : [sql`target_id = ${target_id}`]),
-          ...(created_gte === undefined
-            ? []
-            : [
-                sql`at >= to_timestamp(${created_gte})`,
-                sql`id >= ${firstIdAt((created_gte - clockDifference) * 1000)}::uuid`
-              ]),
-          // Includes the whole second
-          ...(created_lte === undefined
-            ? []
-            : [
-                sql`at < to_timestamp(${created_lte}::bigint + 1)`,
-                sql`id < ${firstIdAt((created_lte + clockDifference) * 1000)}::uuid`
-              ])
-        ]
-        const visible = sql`organization_id = ${principal.organizationId}
+      Effect.fnUntraced(
+        function* ({ urlParams }) {
+          const principal = yield* Principal
+          const { action, author_id, created_gte, created_lte, starting_after, target_id, target_type } = urlParams
+          const limit = urlParams.limit ?? defaultPageSize
+          const after = starting_after ?? null
+          const conditions = [
+            sql`id < ${after ?? afterAll}::uuid`,
+            ...(action === undefined ? [] : [sql`action = ${action}`]),
+            ...(author_id === undefined ? [] : [sql`author_id = ${author_id}`]),
+            ...(target_type === undefined ? [] : [sql`target_type = ${target_type}`]),
+            ...(target_id === undefined ? [] : [sql`target_id = ${target_id}`]),
+            ...(created_gte === undefined
+              ? []
+              : [
+                  sql`at >= to_timestamp(${created_gte})`,
+                  sql`id >= ${firstIdAt((created_gte - clockDifference) * 1000)}::uuid`
+                ]),
+            // Includes the whole second
+            ...(created_lte === undefined
+              ? []
+              : [
+                  sql`at < to_timestamp(${created_lte}::bigint + 1)`,
+                  sql`id < ${firstIdAt((created_lte + clockDifference) * 1000)}::uuid`
+                ])
+          ]
+          const visible = sql`organization_id = ${principal.organizationId}
             AND (environment = ${principal.environment} OR environment IS NULL)`
-        // A page of each, along an index of its own: in one search, the other environment's records would be read as well
-        const pageOfEach = [sql`environment = ${principal.environment}`, sql`environment IS NULL`].map(
-          (environment) => sql`(
+          // A page of each, along an index of its own: in one search, the other environment's records would be read as well
+          const pageOfEach = [sql`environment = ${principal.environment}`, sql`environment IS NULL`].map(
+            (environment) => sql`(
             SELECT * FROM payments.audit_log
             WHERE organization_id = ${principal.organizationId} AND ${environment} AND ${sql.and(conditions)}
             ORDER BY id DESC LIMIT ${limit + 1})`
-        )
-        if (after !== null) {
-          const [known] = yield* sql`SELECT 1 FROM payments.audit_log WHERE ${visible} AND id = ${after}`.pipe(
-            orUnavailable
           )
-          if (known === undefined) {
-            return yield* unknownCursor()
+          if (after !== null) {
+            const [known] = yield* sql`SELECT 1 FROM payments.audit_log WHERE ${visible} AND id = ${after}`
+            if (known === undefined) {
+              return yield* unknownCursor()
+            }
           }
-        }
-        const page = sql<AuditRecord>`
+          const page = sql<AuditRecord>`
           SELECT id, environment, json_build_object('kind', author_kind, 'id', author_id) AS author, action,
             json_build_object('type', target_type, 'id', target_id) AS target, request_id AS "requestId", at
           FROM (${sql.join(" UNION ALL ", false)(pageOfEach)}) AS records
           ORDER BY id DESC LIMIT ${limit + 1}`
-        const rows = yield* orUnavailable(conditions.length === 1 ? page : boundedRead(sql)(page))
-        return pageOf(rows, limit)
-      })
+          const rows = yield* conditions.length === 1 ? page : boundedRead(sql)(page)
+          return pageOf(rows, limit)
+        },
+        onReplica,
+        orUnavailable
+      )
     )
   )
 )

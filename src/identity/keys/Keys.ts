@@ -1,6 +1,8 @@
 import { createHash, randomBytes } from "node:crypto"
 import { SqlClient, type Statement } from "@effect/sql"
 import { Context, Effect, Layer, Redacted } from "effect"
+import { Claims } from "../../cells/Claims.ts"
+import { withTag } from "../../cells/RoutingTag.ts"
 import {
   ApiKeyInvalid,
   ApiKeyLimitReached,
@@ -15,6 +17,7 @@ import { orUnavailable, transaction } from "../../storage/Database.ts"
 import { makePreparing, parametersOf } from "../../storage/Statements.ts"
 import { makeMemberships } from "../members/MembershipsRepo.ts"
 import type { Author, PrincipalShape, Tenant } from "../Principal.ts"
+import { makeRefuseUnknownCredential } from "../UnknownCredential.ts"
 import {
   type CredentialLimits,
   type CredentialLimitsRow,
@@ -87,8 +90,8 @@ interface KeyRow {
 }
 
 /** The caller of a key's row. The row has the environment; a key whose form says another is refused. */
-const toPrincipal = (key: Redacted.Redacted, row: KeyRow | undefined): Effect.Effect<PrincipalShape, ApiKeyInvalid> =>
-  row === undefined || row.environment !== keyEnvironment(Redacted.value(key))
+const toPrincipal = (key: Redacted.Redacted, row: KeyRow): Effect.Effect<PrincipalShape, ApiKeyInvalid> =>
+  row.environment !== keyEnvironment(Redacted.value(key))
     ? new ApiKeyInvalid()
     : Effect.succeed({
         organizationId: row.organizationId,
@@ -100,8 +103,10 @@ const toPrincipal = (key: Redacted.Redacted, row: KeyRow | undefined): Effect.Ef
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const prepare = yield* makePreparing
+  const refuseUnknown = yield* makeRefuseUnknownCredential
   const audit = yield* makeAudit
   const memberships = yield* makeMemberships
+  const claims = yield* Claims
 
   const columns = sql.literal(`
     id, organization_id AS "organizationId", environment, name, key_prefix AS prefix, last_four AS "lastFour",
@@ -138,7 +143,8 @@ const make = Effect.gen(function* () {
 
   const create = Effect.fn("Keys.create")(function* (options: NewKey) {
     const prefix = prefixes[options.mode ?? "test"]
-    const text = `${prefix}${randomBytes(32).toString("base64url")}`
+    const tag = claims.tagOf(options.organizationId)
+    const text = `${prefix}${withTag(tag, randomBytes(32).toString("base64url"))}`
     const key = Redacted.make(text)
     const id = yield* newId
     const tenant = { organizationId: options.organizationId, environment: keyEnvironment(text) }
@@ -175,6 +181,9 @@ const make = Effect.gen(function* () {
       return yield* new ApiKeyInvalid()
     }
     const [row] = yield* sql<KeyRow>`${usable(keyHash(key))}`
+    if (row === undefined) {
+      return yield* refuseUnknown(keyHash(key), () => new ApiKeyInvalid())
+    }
     return yield* toPrincipal(key, row)
   }, orUnavailable)
 
@@ -215,7 +224,7 @@ const make = Effect.gen(function* () {
     }
     const [row] = yield* admissionUnder(policies)(key, tokens)
     if (row === undefined) {
-      return yield* new ApiKeyInvalid()
+      return yield* refuseUnknown(keyHash(key), () => new ApiKeyInvalid())
     }
     return { principal: yield* toPrincipal(key, row), ...toCredentialLimits(row) }
   }, orUnavailable)
@@ -267,7 +276,7 @@ export class Keys extends Context.Tag("connected-payments/identity/Keys")<
   Keys,
   {
     /**
-     * Creates a key: its prefix, then 32 random bytes as base64url. Only this answer has the key itself. An
+     * Creates a key: its prefix, the routing tag if there is a directory, and 32 random bytes as base64url. Only this answer has the key itself. An
      * organization has at most `maxKeys` that were not revoked, also under concurrency. What its creator may do is
      * checked in the transaction, so that none is created after their removal.
      */
@@ -296,5 +305,5 @@ export class Keys extends Context.Tag("connected-payments/identity/Keys")<
     readonly touch: (ids: ReadonlyArray<string>) => Effect.Effect<void, ServiceUnavailable>
   }
 >() {
-  static readonly layer: Layer.Layer<Keys, never, SqlClient.SqlClient> = Layer.effect(Keys, make)
+  static readonly layer: Layer.Layer<Keys, never, SqlClient.SqlClient | Claims> = Layer.effect(Keys, make)
 }

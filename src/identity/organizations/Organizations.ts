@@ -1,6 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Option } from "effect"
-import { type OrganizationAlreadyExists, ResourceNotFound, type ServiceUnavailable } from "../../errors/Errors.ts"
+import { Claims } from "../../cells/Claims.ts"
+import { OrganizationAlreadyExists, ResourceNotFound, ServiceUnavailable } from "../../errors/Errors.ts"
 import { makeAudit } from "../../kit/Audit.ts"
 import { newId, OrganizationId } from "../../kit/Ids.ts"
 import type { Author } from "../../kit/Tenant.ts"
@@ -26,10 +27,14 @@ const make = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const audit = yield* makeAudit
   const memberships = yield* makeMemberships
+  const claims = yield* Claims
+
+  const isThere = (id: OrganizationId) =>
+    Effect.map(sql`SELECT 1 FROM payments.organizations WHERE id = ${id}`, (rows) => rows.length > 0)
 
   const create = Effect.fn("Organizations.create")(function* ({ author, name, ownerEmail }: NewOrganization) {
     const id = OrganizationId.make(yield* newId)
-    yield* transaction(sql)(
+    const write = transaction(sql)(
       Effect.gen(function* () {
         yield* sql`INSERT INTO payments.organizations (id, name) VALUES (${id}, ${name})`
         yield* sql`
@@ -47,6 +52,11 @@ const make = Effect.gen(function* () {
         })
       })
     )
+    yield* write.pipe(
+      claims.person(ownerEmail, id, memberships.isMember(id, ownerEmail)),
+      claims.organization(id, isThere(id)),
+      Effect.catchTag("TakenElsewhere", (cause) => new OrganizationAlreadyExists({ cause }))
+    )
     return { id, name }
   }, orUnavailable)
 
@@ -55,7 +65,7 @@ const make = Effect.gen(function* () {
     id,
     name
   }: Organization & { readonly author: Author }) {
-    yield* transaction(sql)(
+    const write = transaction(sql)(
       Effect.gen(function* () {
         const made = yield* sql`
           INSERT INTO payments.organizations (id, name) VALUES (${id}, ${name})
@@ -70,6 +80,11 @@ const make = Effect.gen(function* () {
         yield* audit({ organizationId: id, environment: null, author, action: "organization.created", ...target })
       })
     )
+    yield* write.pipe(
+      claims.organization(id, isThere(id)),
+      // Another cell's: it was moved there
+      Effect.catchTag("TakenElsewhere", (cause) => new ServiceUnavailable({ cause }))
+    )
   }, orUnavailable)
 
   const get = Effect.fn("Organizations.get")(function* (id: OrganizationId) {
@@ -82,8 +97,7 @@ const make = Effect.gen(function* () {
   )
 
   const exists = Effect.fn("Organizations.exists")(function* (id: OrganizationId) {
-    const rows = yield* sql`SELECT 1 FROM payments.organizations WHERE id = ${id}`
-    return rows.length > 0
+    return yield* isThere(id)
   }, orUnavailable)
 
   const ofMember = Effect.fn("Organizations.ofMember")(function* (email: string) {
@@ -122,5 +136,8 @@ export class Organizations extends Context.Tag("connected-payments/identity/Orga
     readonly ofMember: (email: string) => Effect.Effect<Option.Option<OrganizationId>, ServiceUnavailable>
   }
 >() {
-  static readonly layer: Layer.Layer<Organizations, never, SqlClient.SqlClient> = Layer.effect(Organizations, make)
+  static readonly layer: Layer.Layer<Organizations, never, SqlClient.SqlClient | Claims> = Layer.effect(
+    Organizations,
+    make
+  )
 }

@@ -13,7 +13,16 @@ import {
   strict
 } from "../../kit/Request.ts"
 import { providerErrors } from "../ProviderErrors.ts"
-import { ProviderObject, ProviderPage, ProviderText, payerOf, Quantity, Reference } from "../Schemas.ts"
+import {
+  createdFields,
+  ofPaymentFields,
+  ProviderObject,
+  ProviderPage,
+  ProviderText,
+  payerOf,
+  Quantity,
+  Reference
+} from "../Schemas.ts"
 import { CheckoutMetadata } from "./Metadata.ts"
 
 const LineItem = Schema.Struct({ price: Reference, quantity: Quantity })
@@ -35,7 +44,18 @@ export const ListLineItems = strict(Schema.Struct(pageFields))
 export type ListLineItems = typeof ListLineItems.Type
 
 /** Query of `GET P/checkout/sessions`. */
-export const ListCheckoutSessions = strict(Schema.Struct({ ...pageFields, payment_intent: optional(Reference) }))
+export const ListCheckoutSessions = strict(
+  Schema.Struct({
+    ...pageFields,
+    ...createdFields,
+    payment_intent: ofPaymentFields.payment_intent,
+    status: optional(
+      Schema.Literal("open", "complete", "expired").annotations({
+        description: "Only these; a complete one may still wait for its payment"
+      })
+    )
+  })
+)
 export type ListCheckoutSessions = typeof ListCheckoutSessions.Type
 
 /** Checkout sessions on the organization's connected account. */

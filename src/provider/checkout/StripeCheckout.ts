@@ -12,6 +12,8 @@ import {
   toJson,
   withoutSecrets
 } from "../stripe/StripeCall.ts"
+import { timeRangeNames, withTimeRange } from "../stripe/StripeTimeRange.ts"
+import type { ListCheckoutSessions } from "./Api.ts"
 import type { SessionCollection } from "./Collection.ts"
 import { checkoutMarker, pageKey } from "./Metadata.ts"
 import type { CheckoutSessionsPort, NewCheckoutSession } from "./Port.ts"
@@ -80,6 +82,9 @@ export const checkoutFieldNames = {
   cancel_url: null
 } as const
 
+/** The parameters of a list of sessions. */
+export const sessionsParams = (params: ListCheckoutSessions): Stripe.Checkout.SessionListParams => withTimeRange(params)
+
 /** A session as it is wherever it is answered: without its lines, of which Stripe shows the first ten when asked. */
 const withoutLines = ({ line_items: _, ...session }: ProviderObject): ProviderObject => session
 
@@ -128,7 +133,11 @@ export const stripeCheckoutSessions = (call: StripeCall, defaults: DefaultReturn
         )
       ),
     listCheckoutSessions: (account, params) =>
-      page(call("checkout.sessions.list", account, (client, scope) => client.checkout.sessions.list(params, scope))),
+      page(
+        call("checkout.sessions.list", account, (client, scope) =>
+          client.checkout.sessions.list(sessionsParams(params), scope)
+        )
+      ).pipe(Effect.mapError(inOurNames(timeRangeNames))),
     listSessionItems: (account, id) => Effect.map(linesOf(account, id), ({ data }) => soldItemsOf(data))
   }
 }

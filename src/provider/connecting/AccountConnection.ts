@@ -1,5 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Either, Layer, Option } from "effect"
+import type { Claims } from "../../cells/Claims.ts"
 import {
   type AccountAlreadyConnected,
   type AccountOauthUnavailable,
@@ -166,6 +167,6 @@ export class AccountConnection extends Context.Tag("connected-payments/provider/
   static readonly layer = (options: {
     /** The public URL of the service, without a trailing slash. */
     readonly publicUrl: string
-  }): Layer.Layer<AccountConnection, never, SqlClient.SqlClient | Provider | Accounts | RateLimits> =>
+  }): Layer.Layer<AccountConnection, never, SqlClient.SqlClient | Provider | Accounts | RateLimits | Claims> =>
     Layer.effect(AccountConnection, make(options.publicUrl))
 }

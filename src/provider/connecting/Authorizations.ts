@@ -1,4 +1,5 @@
 import { Effect, Either, Option, Redacted } from "effect"
+import { Claims } from "../../cells/Claims.ts"
 import { AccountAlreadyConnected, AccountOauthUnavailable } from "../../errors/Errors.ts"
 import type { Environment } from "../../events/Environment.ts"
 import { isToken, newToken, type Session, tokenHash } from "../../identity/sign-in/Sessions.ts"
@@ -47,12 +48,16 @@ export interface ReturnedAuthorization {
 /** The provider's own codes are shorter. */
 const maxCodeLength = 512
 
+/** How long a refusal waits for the access to end. */
+const patienceOfRefusals = "5 seconds"
+
 /** The provider's words for errors; anything else came from elsewhere and is not logged. */
 const errorWord = /^[a-z_]{1,64}$/
 
 export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string) {
   const provider = yield* Provider
   const accounts = yield* Accounts
+  const claims = yield* Claims
   const admittance = yield* makeAdmittance
   const repo = yield* makeConnectingRepo
 
@@ -105,14 +110,46 @@ export const makeAuthorizations = Effect.fnUntraced(function* (publicUrl: string
     return { url: url.value, expiresAt }
   }, orUnavailable)
 
+  /**
+   * Ends the access that was granted for nothing, so that no consent stays behind without an account here. But access is
+   * the platform's and not an organization's: where the account serves anybody, ending it would disconnect them, so it
+   * stays. Whatever becomes of it, the refusal is the answer.
+   */
+  const giveBack = Effect.fnUntraced(function* (tenant: Tenant, accountId: string) {
+    const { environment, organizationId } = tenant
+    yield* Effect.zipWith(
+      repo.isUsed(tenant, accountId),
+      claims.isAnothersAccount(tenant, accountId),
+      (here, elsewhere) => here || elsewhere
+    ).pipe(
+      Effect.flatMap((used) =>
+        used ? Effect.void : provider.endAuthorization({ environment, accountId }).pipe(Effect.asVoid)
+      ),
+      Effect.timeout(patienceOfRefusals),
+      Effect.catchTag("AccountAccessRevoked", () => Effect.void),
+      Effect.catchAll((failure) =>
+        Effect.logWarning("Access that was granted to an account that is not connected could not be ended", failure)
+      ),
+      Effect.annotateLogs({ organizationId, environment, accountId })
+    )
+  })
+
   /** Links the account whose owner has consented. */
-  const accept = (tenant: Tenant, author: Author, { accountId, environment, mayWrite }: Authorization) =>
-    environment !== tenant.environment || !mayWrite
-      ? Effect.succeed("refused" as const)
-      : accounts.link(tenant, accountId, author, "oauth").pipe(
-          Effect.as("connected" as const),
-          Effect.catchTag("AccountTaken", () => Effect.succeed("taken" as const))
-        )
+  const accept = Effect.fnUntraced(function* (
+    tenant: Tenant,
+    author: Author,
+    { accountId, environment, mayWrite }: Authorization
+  ) {
+    if (environment !== tenant.environment || !mayWrite) {
+      return yield* Effect.as(giveBack(tenant, accountId), "refused" as const)
+    }
+    return yield* accounts.link(tenant, accountId, author, "oauth").pipe(
+      Effect.as("connected" as const),
+      Effect.catchTag("AccountTaken", ({ reason }) =>
+        Effect.as(reason === "another_organization" ? Effect.void : giveBack(tenant, accountId), "taken" as const)
+      )
+    )
+  })
 
   const redeem = Effect.fnUntraced(function* (tenant: Tenant, author: Author, { code, error }: ReturnedAuthorization) {
     if (error === "access_denied") {

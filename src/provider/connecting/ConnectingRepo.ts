@@ -65,6 +65,21 @@ export const makeConnectingRepo = Effect.map(SqlClient.SqlClient, (sql) => {
         ([row]) => Option.map(Option.fromNullable(row), ({ accountId }) => accountId)
       ),
 
+    /**
+     * Whether an account serves an organization here, or was created for one, in any environment: the access to it is the
+     * platform's, so ending it would end it for all of them. The tenant's own disconnected account serves nobody.
+     */
+    isUsed: (tenant: Tenant, accountId: string): Effect.Effect<boolean, SqlError.SqlError> =>
+      Effect.map(
+        sql`
+          SELECT 1 FROM payments.provider_accounts
+          WHERE account_id = ${accountId} AND environment IN ('sandbox', 'production')
+            AND NOT (${ofTenant(tenant)} AND status = 'disconnected')
+          UNION ALL SELECT 1 FROM payments.account_onboardings WHERE account_id = ${accountId}
+          LIMIT 1`,
+        (rows) => rows.length > 0
+      ),
+
     dependents: (tenant: Tenant): Effect.Effect<Dependents, SqlError.SqlError> =>
       Effect.flatMap(
         sql<Dependents>`

@@ -11,6 +11,20 @@ export interface VerifiedNotification {
   readonly event: unknown
 }
 
+/** A time in which events were created, `until` excluded. */
+export interface TimeOfEvents {
+  readonly since: Date
+  readonly until?: Date | undefined
+}
+
+/** An event, without what it is about. */
+export interface ListedEvent {
+  readonly id: string
+  readonly type: string
+  /** Unix seconds. */
+  readonly created: number
+}
+
 /** The provider's notifications, and what completes or repeats them. */
 export interface NotificationsPort {
   /** Verifies the signature over the exact bytes, and the time: at most 5 minutes off in either direction. */
@@ -26,6 +40,11 @@ export interface NotificationsPort {
 
   /** A snapshot event as it was sent; the provider keeps it for 30 days. */
   readonly retrieveEvent: (account: ConnectedAccount, id: string) => ProviderCall<ProviderObject>
+  /**
+   * The account's snapshot events that were created within a time, newest first: the provider keeps them for 30 days.
+   * Fails if there are more than 5,000.
+   */
+  readonly listEvents: (account: ConnectedAccount, within: TimeOfEvents) => ProviderCall<ReadonlyArray<ListedEvent>>
   /** All items of a subscription; the subscription in an event may list only some of them. */
   readonly listSubscriptionItems: (
     account: ConnectedAccount,

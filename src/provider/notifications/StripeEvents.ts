@@ -6,12 +6,24 @@ import type { NotificationsPort } from "./Port.ts"
 /** Events at Stripe, and the lists that they carry only in part. */
 export const stripeEvents = (
   call: StripeCall
-): Pick<NotificationsPort, "retrieveEvent" | "listSubscriptionItems" | "listInvoiceLines"> => ({
+): Pick<NotificationsPort, "retrieveEvent" | "listEvents" | "listSubscriptionItems" | "listInvoiceLines"> => ({
   retrieveEvent: (account, id) =>
     Effect.map(
       call("events.retrieve", account, (client, scope) => client.events.retrieve(id, {}, scope)),
       toJson
     ),
+  listEvents: (account, { since, until }) => {
+    const created = {
+      gte: Math.floor(since.getTime() / 1000),
+      ...(until === undefined ? {} : { lt: Math.ceil(until.getTime() / 1000) })
+    }
+    return Effect.map(
+      everyPage((params) =>
+        call("events.list", account, (client, scope) => client.events.list({ created, ...params }, scope))
+      ),
+      (events) => events.map(({ created, id, type }) => ({ id, type, created }))
+    )
+  },
   listSubscriptionItems: (account, subscription) =>
     Effect.map(
       everyPage((params) =>

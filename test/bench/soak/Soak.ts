@@ -57,6 +57,8 @@ const addOldDays = (database: Database, organizationId: string, ...daysAgo: Read
         [organizationId, ago, eventsOfOldDay]
       )
     }
+    // Where there are such days, autovacuum has been there long ago
+    yield* database.query("VACUUM ANALYZE payments.events, payments.deliveries")
     // Not yet: each is let go in its minute
     yield* database.query("UPDATE payments.days SET used_at = now()")
   })

@@ -1,19 +1,16 @@
-import { setTimeout as sleep } from "node:timers/promises"
 import { Console, Effect } from "effect"
-import { shardCount } from "../../../src/storage/Shards.ts"
-import { BenchFailed, directoryOfItsOwn } from "../api/Processes.ts"
+import { directoryOfItsOwn } from "../api/Processes.ts"
 import { type Bench, figuresOf } from "../Bench.ts"
 import {
-  addDeliveries,
   type BenchEndpoint,
   type Database,
-  emptyQueue,
   makeEndpoints,
   processorTimes,
   startDatabaseIn,
   startReceiver,
   startService
 } from "../deliveries/Bed.ts"
+import { prepareBacklog, queueBacklog, untilReceived, untilShared } from "./Backlog.ts"
 
 /**
  * One, two and four workers that empty a backlog on one database, and four that do not share the endpoints: in turns in
@@ -72,19 +69,6 @@ const claimCosts = (database: Database) =>
     })
   )
 
-/** Waits until so many workers hold all shards. */
-const untilShared = (database: Database, workers: number) =>
-  Effect.gen(function* () {
-    for (let tries = 0; tries < 300; tries++) {
-      const [row] = yield* database.query(
-        "SELECT count(*)::int AS shards, count(DISTINCT address)::int AS workers FROM payments.cluster_locks"
-      )
-      if (row?.["shards"] === shardCount && row["workers"] === workers) return
-      yield* Effect.promise(() => sleep(100))
-    }
-    return yield* new BenchFailed({ message: `${workers} workers don't share the endpoints` })
-  })
-
 /** Nobody can take part: as if there were no cluster. */
 const withoutSharing = <A, E, R>(database: Database, effect: Effect.Effect<A, E, R>) =>
   Effect.acquireUseRelease(
@@ -100,31 +84,7 @@ const withoutSharing = <A, E, R>(database: Database, effect: Effect.Effect<A, E,
       )
   )
 
-/** A backlog that stands ready beside the queue. */
-const prepare = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>) =>
-  Effect.gen(function* () {
-    yield* emptyQueue(database)
-    yield* database.query("TRUNCATE payments.cluster_runners, payments.cluster_locks")
-    yield* addDeliveries(database, endpoints, backlog)
-    yield* database.query("DROP TABLE IF EXISTS backlog")
-    yield* database.query("CREATE TABLE backlog AS SELECT * FROM payments.delivery_queue")
-    yield* database.query("TRUNCATE payments.delivery_queue")
-    yield* database.query("VACUUM ANALYZE payments.deliveries, payments.events")
-    yield* database.query("CHECKPOINT")
-  })
-
 type Look = Effect.Effect.Success<ReturnType<typeof startReceiver>>["look"]
-
-/** Waits until so many were received; answers how many there were then. */
-const untilReceived = (look: Look, least: number): Effect.Effect<number> =>
-  Effect.flatMap(look, ({ received }) =>
-    received >= least
-      ? Effect.succeed(received)
-      : Effect.zipRight(
-          Effect.promise(() => sleep(50)),
-          untilReceived(look, least)
-        )
-  )
 
 const measure = (
   database: Database,
@@ -133,13 +93,12 @@ const measure = (
   { name, shared, workers }: Case
 ) =>
   Effect.gen(function* () {
-    yield* prepare(database, endpoints)
+    yield* prepareBacklog(database, endpoints, backlog)
     const run = Effect.gen(function* () {
       const services = yield* Effect.replicateEffect(startService(database, "worker"), workers)
       if (shared) yield* untilShared(database, workers)
       const { received } = yield* look
-      yield* database.query("INSERT INTO payments.delivery_queue SELECT * FROM backlog")
-      yield* database.query("SELECT pg_notify('connected_payments_deliveries', 'bench')")
+      yield* queueBacklog(database)
       const processors = () => services.map(({ pid }) => processorTimes(pid, database))
       const seenBefore = yield* untilReceived(look, received + warmUp)
       const [costsBefore, before, startedAt] = [yield* claimCosts(database), processors(), performance.now()]

@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { onServiceWithMail, signIn, signInMember } from "../../harness/SignIn.ts"
+import { onOneServiceWithMail, signIn, signInMember } from "../../harness/SignIn.ts"
 import { TestService } from "../../harness/TestService.ts"
 import { expectFailure } from "../../http/Refusals.ts"
 import {
@@ -42,7 +42,9 @@ const hasAccess = (accountId: string) =>
     )
   )
 
-onServiceWithMail({ roles: { api: true, worker: false }, console: false })("an existing account", (it) => {
+const onServiceOfFile = onOneServiceWithMail({ roles: { api: true, worker: false }, console: false })
+
+onServiceOfFile("an existing account", (it) => {
   it.effect("is linked when its owner consents, and then serves like any other", () =>
     Effect.gen(function* () {
       const { emulator, makeKey, request } = yield* TestService
@@ -155,6 +157,59 @@ onServiceWithMail({ roles: { api: true, worker: false }, console: false })("an e
       expect(yield* owner.audited).toEqual([])
       // The other organization's account is as it was
       expect(yield* hasAccess(organization.accountId)).toBe(true)
+    })
+  )
+
+  it.effect(
+    "that is refused loses the access that was granted for nothing, and never one that serves an organization",
+    () =>
+      Effect.gen(function* () {
+        const { emulator, organization } = yield* TestService
+        const owner = yield* newOwner
+        const readOnly = Effect.gen(function* () {
+          const url = urlIn(yield* authorize(owner))
+          url.searchParams.set("scope", "read_only")
+          return url
+        })
+        const mine = yield* emulator.ensureAccount()
+        const tooLittle = yield* consent(yield* readOnly, { account: mine })
+        expect(titleOf(yield* comeBack(tooLittle, owner))).toBe(ended.unusable)
+        expect(yield* hasAccess(mine)).toBe(false)
+        // The other organization's owner, or an impostor, grants too little of an account that is linked here
+        const others = yield* consent(yield* readOnly, { account: organization.accountId })
+        expect(titleOf(yield* comeBack(others, owner))).toBe(ended.unusable)
+        expect(yield* hasAccess(organization.accountId)).toBe(true)
+
+        // Another account is connected while the owner is at the provider
+        const admin = yield* signInMember(owner.organizationId, "admin")
+        const [spare, linked] = [yield* emulator.ensureAccount(), yield* emulator.ensureAccount()]
+        const started = [
+          yield* consent(urlIn(yield* authorize(owner)), { account: spare }),
+          yield* consent(urlIn(yield* authorize(admin)), { account: linked })
+        ] as const
+        const late = yield* signInMember(owner.organizationId, "admin")
+        const foreign = yield* consent(urlIn(yield* authorize(late)), { account: organization.accountId })
+        expect(titleOf(yield* comeBack(started[1], admin))).toBe(ended.connected)
+        expect(titleOf(yield* comeBack(started[0], owner))).toBe(ended.taken)
+        expect(titleOf(yield* comeBack(foreign, late))).toBe(ended.taken)
+        expect(yield* Effect.forEach([spare, linked, organization.accountId], hasAccess)).toEqual([false, true, true])
+        expect(yield* read(owner)).toMatchObject({ status: "connected", accountId: linked })
+      })
+  )
+
+  it.effect("is refused all the same if the provider does not end that access", () =>
+    Effect.gen(function* () {
+      const { emulator } = yield* TestService
+      const owner = yield* newOwner
+      const account = yield* emulator.ensureAccount()
+      for (const fault of ["html_502", "timeout"] as const) {
+        const url = urlIn(yield* authorize(owner))
+        url.searchParams.set("scope", "read_only")
+        const back = yield* consent(url, { account })
+        yield* emulator.addFault({ fault, path: "/oauth/deauthorize", times: 1_000 })
+        const page = yield* comeBack(back, owner).pipe(Effect.ensuring(emulator.clearFaults))
+        expect([page.status, titleOf(page)], fault).toEqual([403, ended.unusable])
+      }
     })
   )
 
@@ -276,7 +331,7 @@ onServiceWithMail({ roles: { api: true, worker: false }, console: false })("an e
   )
 })
 
-onServiceWithMail({ roles: { api: true, worker: false }, console: false })("the consent page of the emulator", (it) => {
+onServiceOfFile("the consent page of the emulator", (it) => {
   it.effect("refuses other platforms and made-up accounts", () =>
     Effect.gen(function* () {
       const owner = yield* newOwner

@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { eventually } from "../../harness/Eventually.ts"
-import { onServiceWithMail, signInMember } from "../../harness/SignIn.ts"
+import { onOneServiceWithMail, signInMember } from "../../harness/SignIn.ts"
 import { TestService } from "../../harness/TestService.ts"
 import { expectFailure } from "../../http/Refusals.ts"
 import {
@@ -49,7 +49,9 @@ const connect = (owner: Effect.Effect.Success<typeof newOwner>) =>
     return String((yield* read(owner))["accountId"])
   })
 
-onServiceWithMail({ roles: { api: true, worker: false }, console: false })("onboarding", (it) => {
+const onServiceOfFile = onOneServiceWithMail({ roles: { api: true, worker: false }, console: false })
+
+onServiceOfFile("onboarding", (it) => {
   it.effect("creates an account, links it at once, and shows what the provider says until it is connected", () =>
     Effect.gen(function* () {
       const { request, sql } = yield* TestService
@@ -269,7 +271,7 @@ onServiceWithMail({ roles: { api: true, worker: false }, console: false })("onbo
   )
 })
 
-onServiceWithMail({ roles: { api: true, worker: false }, console: false })("a connected account", (it) => {
+onServiceOfFile("a connected account", (it) => {
   it.effect("is disconnected by an owner, with what that means said before, and only a new link reverses it", () =>
     Effect.gen(function* () {
       const { emulator, makeKey, request } = yield* TestService

@@ -5,6 +5,7 @@ import { Facts, Section } from "../../components/Page.tsx"
 import { Table } from "../../components/Table.tsx"
 import { useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
+import { capitalized } from "../payments/Reading.ts"
 
 /** The provider's object, read with care: a field that is not as documented is shown as unknown. */
 type Fields = Readonly<Record<string, unknown>>
@@ -57,10 +58,10 @@ export const Payouts = () => {
                   [
                     "Status",
                     <Badge key="status" tone={status === "enabled" ? "ok" : "warning"}>
-                      {text(status) ?? "unknown"}
+                      {capitalized(text(status) ?? "unknown")}
                     </Badge>
                   ],
-                  ["Schedule", scheduleInWords(schedule)],
+                  ["Schedule", capitalized(scheduleInWords(schedule))],
                   ["Funds are held for", text(delay) === undefined ? "an unknown time" : `${text(delay)} days`]
                 ]}
               />

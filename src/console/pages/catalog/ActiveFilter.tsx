@@ -1,5 +1,5 @@
 import { SelectField } from "../../components/Field.tsx"
-import { Filters } from "../../components/Tabs.tsx"
+import { Filters } from "../../components/Filters.tsx"
 import { useUrlState } from "../../state/UrlState.ts"
 
 /** Whether a list shows what is on sale, what is not, or both: the address has it. */

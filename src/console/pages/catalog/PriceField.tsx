@@ -26,6 +26,8 @@ export const PriceField = ({ chosen, label, name, onChange, problem }: PriceFiel
   const query = useQuery(`${environment}/catalog/offers`, readOffers)
   const [isAnother, setAnother] = useState(false)
   const offers = query.data?.offers ?? []
+  // One that is sold already may be off sale, or beyond what fits into the list
+  const isUnlisted = !isAnother && chosen !== "" && offers.every(({ id }) => id !== chosen)
   const hint =
     query.data !== undefined && offers.length === 0 ? (
       <>
@@ -52,6 +54,7 @@ export const PriceField = ({ chosen, label, name, onChange, problem }: PriceFiel
                 {offer.label}
               </option>
             ))}
+            {isUnlisted ? <option value={chosen}>{chosen}</option> : null}
             <option value={another}>Another price, by its id</option>
           </select>
         )}

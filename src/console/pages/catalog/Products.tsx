@@ -73,7 +73,7 @@ export default function Products() {
                 <NameCell key="name" product={product} />,
                 product.default_price === null || product.default_price === undefined ? (
                   <span key="price" class="quiet">
-                    No price yet
+                    No default price
                   </span>
                 ) : (
                   priceWords(product.default_price)

@@ -15,6 +15,8 @@ export interface QuestionDraft {
   readonly isOptional: boolean
   /** What a dropdown offers, one a line. */
   readonly options: string
+  /** What a dropdown offered before: a line that is still there keeps its value, by which answers are found. */
+  readonly offered?: Question["options"]
 }
 
 export const emptyQuestion = (listKey: number): QuestionDraft => ({
@@ -24,6 +26,17 @@ export const emptyQuestion = (listKey: number): QuestionDraft => ({
   type: "text",
   isOptional: false,
   options: ""
+})
+
+/** A question that is asked already, as the form shows it. */
+export const draftOfQuestion = (question: Question, listKey: number): QuestionDraft => ({
+  listKey,
+  label: question.label,
+  key: question.key,
+  type: question.type,
+  isOptional: question.optional === true,
+  options: (question.options ?? []).map(({ label }) => label).join("\n"),
+  ...(question.options === undefined ? {} : { offered: question.options })
 })
 
 /** Letters and digits alone, as the provider wants keys and values: `Ground or whole?` is `groundorwhole`. */
@@ -50,9 +63,13 @@ const linesOf = (text: string): ReadonlyArray<string> =>
     .filter((line) => line !== "")
 
 /** What a dropdown offers; lines whose letters and digits are the same, or none, are told apart by their number. */
-const optionsOf = (text: string): NonNullable<Question["options"]> => {
-  const taken = new Set<string>()
-  return linesOf(text).map((label, index) => {
+const optionsOf = (text: string, offered: Question["options"] = []): NonNullable<Question["options"]> => {
+  const labels = linesOf(text)
+  const kept = offered.filter(({ label }) => labels.includes(label))
+  const taken = new Set(kept.map(({ value }) => value))
+  return labels.map((label, index) => {
+    const known = kept.find((option) => option.label === label && labels.indexOf(label) === index)
+    if (known !== undefined) return known
     const own = keyOf(label)
     const value = own === "" || taken.has(own) ? `${own.slice(0, 30)}${index + 1}` : own
     taken.add(value)
@@ -63,7 +80,7 @@ const optionsOf = (text: string): NonNullable<Question["options"]> => {
 /** The API's fields of the written questions, or what is wrong with them; bounds are left to the API. */
 export const readQuestions = (questions: ReadonlyArray<QuestionDraft>): Written<ReadonlyArray<Question>> => {
   const problems: Record<string, string> = {}
-  const value = questions.map(({ isOptional, key, label, options, type }, index): Question => {
+  const value = questions.map(({ isOptional, key, label, offered, options, type }, index): Question => {
     const path = `collect.customFields.${index}`
     const name = key.trim() === "" ? keyOf(label) : key.trim()
     if (label.trim() === "") problems[`${path}.label`] = "Write what the payer is asked."
@@ -76,7 +93,7 @@ export const readQuestions = (questions: ReadonlyArray<QuestionDraft>): Written<
       label: label.trim(),
       type,
       ...(isOptional ? { optional: true } : {}),
-      ...(type === "dropdown" ? { options: optionsOf(options) } : {})
+      ...(type === "dropdown" ? { options: optionsOf(options, offered) } : {})
     }
   })
   return Object.keys(problems).length === 0 ? { kind: "ready", value } : { kind: "problems", problems }

@@ -1,14 +1,14 @@
 import { call } from "../../api/Call.ts"
 import { ButtonLink } from "../../components/Button.tsx"
 import { SelectField } from "../../components/Field.tsx"
+import { Filters } from "../../components/Filters.tsx"
 import { Empty, Pages } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
-import { Filters } from "../../components/Tabs.tsx"
 import { usePages } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { useUrlState } from "../../state/UrlState.ts"
 import { namesOf, useDestinations } from "../destinations/useDestinations.ts"
-import { eventTypes } from "../events/eventTypes.ts"
+import { EventTypeField } from "../events/EventTypeField.tsx"
 import { DeliveryTable } from "./DeliveryTable.tsx"
 import { deliveryStates, hasFilters, historyFilterNames, historyQuery, noFilters } from "./historyFilters.ts"
 import { TimeFields } from "./TimeFields.tsx"
@@ -66,13 +66,7 @@ export default function Deliveries() {
             ...deliveryStates.map((value) => ({ value, label: stateLabels[value] }))
           ]}
         />
-        <SelectField
-          name="type"
-          label="Event type"
-          value={filters.type}
-          onChange={(type) => setFilters({ type })}
-          options={[{ value: "", label: "All" }, ...eventTypes.map((value) => ({ value, label: value }))]}
-        />
+        <EventTypeField value={filters.type} onChange={(type) => setFilters({ type })} />
         <TimeFields from={filters.from} to={filters.to} onChange={setFilters} />
       </Filters>
       {filters.event === "" ? null : (

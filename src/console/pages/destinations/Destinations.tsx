@@ -9,6 +9,7 @@ import { useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { endpointDays, type Statistics } from "../overview/figures.ts"
 import { type DestinationList, useDestinations } from "./useDestinations.ts"
+import { useRetrying } from "./useRetrying.ts"
 
 const sparkDays = 30
 
@@ -20,14 +21,24 @@ const Recent = ({ id, statistics }: { readonly id: string; readonly statistics: 
   return <Sparkline values={totals} label={`${sum} deliveries in ${sparkDays} days, ${failed} of them failed`} />
 }
 
-const failuresCell = (recentFailures: number) =>
-  recentFailures === 0 ? <span class="quiet">None</span> : <Badge tone="problem">{recentFailures} failed</Badge>
+/** What has failed for good, and what waits after an attempt that failed. */
+const failuresCell = (recentFailures: number, retrying: number) =>
+  recentFailures + retrying === 0 ? (
+    <span class="quiet">None</span>
+  ) : (
+    <span class="row">
+      {recentFailures === 0 ? null : <Badge tone="problem">{recentFailures} failed</Badge>}
+      {retrying === 0 ? null : <Badge tone="warning">{retrying} waiting to retry</Badge>}
+    </span>
+  )
 
 const Listed = ({
   list,
+  retrying,
   statistics
 }: {
   readonly list: DestinationList
+  readonly retrying: ReadonlyMap<string, number> | undefined
   readonly statistics: Statistics | undefined
 }) => {
   const { can, path } = useWorkspace()
@@ -51,7 +62,7 @@ const Listed = ({
   return (
     <Table
       caption="Destinations"
-      head={["Destination", "State", "Event types", "Failed in 24 hours", `Last ${sparkDays} days`]}
+      head={["Destination", "State", "Event types", "Failures in 24 hours", `Last ${sparkDays} days`]}
       rows={list.data.map(({ active, events, id, name, recentFailures, url }) => ({
         key: id,
         href: path(`/destinations/${id}`),
@@ -61,7 +72,7 @@ const Listed = ({
           </span>,
           active ? <Badge tone="ok">Active</Badge> : <Badge tone="warning">Paused</Badge>,
           events.length === 1 ? events[0] : `${events.length} types`,
-          failuresCell(recentFailures),
+          <span key="failures">{failuresCell(recentFailures, retrying?.get(id) ?? 0)}</span>,
           <Recent id={id} statistics={statistics} key="recent" />
         ]
       }))}
@@ -78,6 +89,7 @@ export default function Destinations() {
     (signal) => call("statistics", "get", { urlParams: { days: sparkDays } }, { signal }),
     { pollMillis: 60_000 }
   )
+  const retrying = useRetrying()
   const some = (query.data?.data.length ?? 0) > 0
   return (
     <Page
@@ -91,7 +103,7 @@ export default function Destinations() {
         ) : null
       }
     >
-      <Loaded query={query}>{(list) => <Listed list={list} statistics={statistics.data} />}</Loaded>
+      <Loaded query={query}>{(list) => <Listed list={list} retrying={retrying} statistics={statistics.data} />}</Loaded>
     </Page>
   )
 }

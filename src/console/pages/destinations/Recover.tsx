@@ -7,12 +7,12 @@ import { Form } from "../../components/Form.tsx"
 import { Pages } from "../../components/Loaded.tsx"
 import { Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, usePages, useSubmit } from "../../state/Query.ts"
+import { invalidate, useSubmit } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { instant, localAgo } from "../deliveries/times.ts"
 import type { Destination } from "./useDestinations.ts"
-import { useMoving } from "./useMoving.ts"
+import { useRuns } from "./useRuns.ts"
 
 type Recovery = AnswerOf<"recoveries", "get">
 
@@ -66,24 +66,8 @@ const progressOf = ({ queued, skipped, total }: Recovery): string =>
 
 export const Recoveries = ({ destination }: { readonly destination: Destination }) => {
   const { environment } = useWorkspace()
-  const { note, pollMillis } = useMoving()
-  const list = usePages(
-    `${environment}/recoveries/${destination.id}`,
-    (after, signal) =>
-      call(
-        "recoveries",
-        "list",
-        {
-          path: { id: destination.id },
-          urlParams: { limit: 5, ...(after === undefined ? {} : { starting_after: after }) }
-        },
-        { signal }
-      ).then((page) => {
-        note(page.data.some(({ state }) => state === "running"))
-        return page
-      }),
-    ({ id }) => id,
-    { pollMillis }
+  const list = useRuns(`${environment}/recoveries/${destination.id}`, (urlParams, signal) =>
+    call("recoveries", "list", { path: { id: destination.id }, urlParams }, { signal })
   )
   return (
     <Pages list={list} empty={<p class="quiet">Nothing was recovered yet.</p>}>

@@ -7,14 +7,14 @@ import { Form } from "../../components/Form.tsx"
 import { Pages } from "../../components/Loaded.tsx"
 import { Table } from "../../components/Table.tsx"
 import { Time } from "../../components/Time.tsx"
-import { invalidate, usePages, useSubmit } from "../../state/Query.ts"
+import { invalidate, useSubmit } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
 import { instant, localAgo } from "../deliveries/times.ts"
 import { type EventType, isEventType } from "../events/eventTypes.ts"
 import { replayPercent } from "./progress.ts"
 import type { Destination } from "./useDestinations.ts"
-import { useMoving } from "./useMoving.ts"
+import { useRuns } from "./useRuns.ts"
 
 type EventReplay = AnswerOf<"eventReplays", "get">
 
@@ -148,24 +148,8 @@ const Cancel = ({ replay }: { readonly replay: EventReplay }) => {
 
 export const Replays = ({ destination }: { readonly destination: Destination }) => {
   const { can, environment } = useWorkspace()
-  const { note, pollMillis } = useMoving()
-  const list = usePages(
-    `${environment}/replays/${destination.id}`,
-    (after, signal) =>
-      call(
-        "eventReplays",
-        "list",
-        {
-          path: { id: destination.id },
-          urlParams: { limit: 5, ...(after === undefined ? {} : { starting_after: after }) }
-        },
-        { signal }
-      ).then((page) => {
-        note(page.data.some(({ state }) => state === "running"))
-        return page
-      }),
-    ({ id }) => id,
-    { pollMillis }
+  const list = useRuns(`${environment}/replays/${destination.id}`, (urlParams, signal) =>
+    call("eventReplays", "list", { path: { id: destination.id }, urlParams }, { signal })
   )
   return (
     <Pages list={list} empty={<p class="quiet">Nothing was replayed yet.</p>}>

@@ -3,19 +3,19 @@ import { useLocation } from "wouter-preact"
 import { call } from "../../api/Call.ts"
 import { Badge } from "../../components/Badge.tsx"
 import { Button } from "../../components/Button.tsx"
-import { SelectField, TextField } from "../../components/Field.tsx"
+import { TextField } from "../../components/Field.tsx"
+import { Filters } from "../../components/Filters.tsx"
 import { Empty, Pages } from "../../components/Loaded.tsx"
 import { Page } from "../../components/Page.tsx"
 import { Table } from "../../components/Table.tsx"
-import { Filters } from "../../components/Tabs.tsx"
 import { Time } from "../../components/Time.tsx"
 import { usePages } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
 import { useUrlState } from "../../state/UrlState.ts"
 import { TimeFields } from "../deliveries/TimeFields.tsx"
 import { EventSummary } from "./EventSummary.tsx"
+import { EventTypeField } from "./EventTypeField.tsx"
 import { eventFilterNames, eventQuery, find, noEventFilters } from "./eventFilters.ts"
-import { eventTypes } from "./eventTypes.ts"
 
 /** Finds by id: an event's leads to its page, a payment's filters the list. */
 const Find = ({ onPayment }: { readonly onPayment: (id: string) => void }) => {
@@ -79,13 +79,7 @@ export default function Events() {
     >
       <Find onPayment={(payment) => setFilters({ payment })} />
       <Filters onClear={filtered ? () => setFilters(noEventFilters) : undefined}>
-        <SelectField
-          name="type"
-          label="Event type"
-          value={filters.type}
-          onChange={(type) => setFilters({ type })}
-          options={[{ value: "", label: "All" }, ...eventTypes.map((value) => ({ value, label: value }))]}
-        />
+        <EventTypeField value={filters.type} onChange={(type) => setFilters({ type })} />
         <TimeFields from={filters.from} to={filters.to} onChange={setFilters} />
       </Filters>
       {filters.payment === "" ? null : (

@@ -15,6 +15,7 @@ import { useWorkspace } from "../../state/Session.ts"
 import { useUrlState } from "../../state/UrlState.ts"
 import { historyPath } from "../deliveries/historyFilters.ts"
 import { type DestinationList, useDestinations } from "../destinations/useDestinations.ts"
+import { useRetrying } from "../destinations/useRetrying.ts"
 import {
   type CurrencyFigures,
   currenciesOf,
@@ -171,29 +172,45 @@ const Deliveries = ({ statistics }: { readonly statistics: Statistics }) => {
   )
 }
 
-const Failing = ({ list }: { readonly list: DestinationList }) => {
-  const { path } = useWorkspace()
-  const failing = list.data
-    .filter(({ recentFailures }) => recentFailures > 0)
-    .sort((a, b) => b.recentFailures - a.recentFailures)
+/** The destinations at which something fails now, or has failed for good lately. */
+const failingOf = (list: DestinationList, retrying: ReadonlyMap<string, number>) =>
+  list.data
+    .map(({ id, name, recentFailures }) => ({ id, name, failed: recentFailures, waiting: retrying.get(id) ?? 0 }))
+    .filter(({ failed, waiting }) => failed + waiting > 0)
+    .sort((a, b) => b.failed - a.failed || b.waiting - a.waiting)
+
+const Failing = ({
+  list,
+  retrying
+}: {
+  readonly list: DestinationList
+  readonly retrying: ReadonlyMap<string, number>
+}) => {
+  const { can, path } = useWorkspace()
+  const failing = failingOf(list, retrying)
   return failing.length === 0 ? (
     <p class="quiet">
       {list.data.length === 0 ? (
         <>
-          There is no destination yet. <Link href={path("/destinations")}>Create one</Link> to get events.
+          There is no destination yet.{" "}
+          {can("webhook-endpoints:write") ? (
+            <>
+              <Link href={path("/destinations/new")}>Create one</Link> to get events.
+            </>
+          ) : null}
         </>
       ) : (
-        "Nothing has failed for good in the last 24 hours."
+        "Nothing has failed for good in the last 24 hours, and nothing waits for another attempt."
       )}
     </p>
   ) : (
     <Table
       caption="Destinations with failures in the last 24 hours"
-      head={["Destination", { label: "Failed for good", align: "end" }]}
-      rows={failing.map(({ id, name, recentFailures }) => ({
+      head={["Destination", { label: "Failed for good", align: "end" }, { label: "Waiting to retry", align: "end" }]}
+      rows={failing.map(({ failed, id, name, waiting }) => ({
         key: id,
-        href: path(historyPath({ destination: id, state: "failed" })),
-        cells: [name, count(recentFailures)]
+        href: path(historyPath({ destination: id, state: failed > 0 ? "failed" : "queued" })),
+        cells: [name, count(failed), count(waiting)]
       }))}
     />
   )
@@ -214,7 +231,7 @@ const Amounts = ({ entries, label }: { readonly label: string; readonly entries:
 )
 
 const BalanceCard = () => {
-  const { environment, path } = useWorkspace()
+  const { environment, mayManageOrganization, path } = useWorkspace()
   const query = useQuery(`${environment}/balance`, (signal) => call("account", "balance", {}, { signal }), {
     pollMillis: 60_000
   })
@@ -224,12 +241,15 @@ const BalanceCard = () => {
         <Empty
           title="No account is connected"
           action={
-            <ButtonLink href={path("/account")} kind="primary">
-              Connect the account
-            </ButtonLink>
+            mayManageOrganization ? (
+              <ButtonLink href={path("/account")} kind="primary">
+                Connect the account
+              </ButtonLink>
+            ) : null
           }
         >
           Payments are received by a connected account.
+          {mayManageOrganization ? null : " An owner or admin connects it."}
         </Empty>
       ) : (
         <Loaded query={query} lines={2}>
@@ -254,7 +274,11 @@ const EventsOverview = () => {
     { pollMillis: 30_000 }
   )
   const destinations = useDestinations(15_000)
-  const failing = destinations.data?.data.filter(({ recentFailures }) => recentFailures > 0).length
+  const retrying = useRetrying()
+  const failing =
+    destinations.data === undefined || retrying === undefined
+      ? undefined
+      : failingOf(destinations.data, retrying).length
   return (
     <Loaded query={statistics} lines={8}>
       {(numbers) => {
@@ -285,10 +309,11 @@ const EventsOverview = () => {
 
 const FailingCard = () => {
   const destinations = useDestinations(15_000)
+  const retrying = useRetrying()
   return (
     <Section title="Failing destinations">
       <Loaded query={destinations} lines={2}>
-        {(list) => <Failing list={list} />}
+        {(list) => <Failing list={list} retrying={retrying ?? new Map()} />}
       </Loaded>
     </Section>
   )

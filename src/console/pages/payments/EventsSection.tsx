@@ -8,6 +8,7 @@ import { Section } from "../../components/Page.tsx"
 import { Time } from "../../components/Time.tsx"
 import { usePages, useQuery } from "../../state/Query.ts"
 import { useWorkspace } from "../../state/Session.ts"
+import { useDestinationNames } from "../destinations/useDestinations.ts"
 import { StatusBadge } from "./StatusBadge.tsx"
 import { deliveryStatus } from "./Statuses.ts"
 
@@ -78,6 +79,7 @@ export const EventsSection = ({ onNews, paymentId }: EventsSectionProps) => {
 
 const PaymentEvent = ({ event }: { readonly event: StoredEvent }) => {
   const { environment, path } = useWorkspace()
+  const names = useDestinationNames()
   const [isMoving, setMoving] = useState(true)
   const query = useQuery(
     `${environment}/events/one/${event.id}`,
@@ -106,7 +108,7 @@ const PaymentEvent = ({ event }: { readonly event: StoredEvent }) => {
           {deliveries.map((delivery) => (
             <li key={delivery.id}>
               <Link href={path(`/deliveries/${delivery.id}`)}>
-                Delivery <Time at={delivery.createdAt} />
+                {names?.get(delivery.endpointId) ?? (names === undefined ? "Delivery" : "Deleted destination")}
               </Link>
               <StatusBadge status={deliveryStatus(delivery)} />
               <span class="quiet">{attemptsOf(delivery)}</span>

@@ -33,18 +33,22 @@ interface MatchingProps<A> {
   readonly statusOf: (item: A) => Status
   /** The state that is asked for, in words; `""` for all. */
   readonly status: string
+  readonly hasMore: boolean
   readonly children: (matching: ReadonlyArray<A>) => ComponentChildren
 }
 
-/** Those of the items that are in the state which is asked for. The API does not filter by state, so this page does. */
-const Matching = <A,>({ children, items, status, statusOf }: MatchingProps<A>) => {
+/**
+ * Those of the items that are in the state which is asked for. The provider lists payments and charges by time alone, so
+ * this page looks through them.
+ */
+const Matching = <A,>({ children, hasMore, items, status, statusOf }: MatchingProps<A>) => {
   if (status === "") return <>{children(items)}</>
   const matching = items.filter((item) => statusOf(item).words === status)
   return (
     <>
       <p class="quiet" role="status">
         {matching.length === 0 ? "None" : matching.length} of the {items.length} newest{" "}
-        {matching.length === 1 ? "is" : "are"} “{status}”.
+        {matching.length === 1 ? "is" : "are"} “{status}”.{hasMore ? " Load more to look further back." : ""}
       </p>
       {matching.length > 0 && children(matching)}
     </>
@@ -94,10 +98,10 @@ export const Intents = () => {
   const isFiltered = from !== "" || to !== ""
   return (
     <>
-      <PaymentFilters byTime statuses={intentStatuses} />
+      <PaymentFilters statuses={intentStatuses} />
       <Pages list={list} empty={<NoPayments isFiltered={isFiltered} />}>
         {(items) => (
-          <Matching items={items} status={status} statusOf={intentStatus}>
+          <Matching items={items} status={status} statusOf={intentStatus} hasMore={list.hasMore}>
             {(matching) => (
               <Table
                 caption="Payments, newest first"
@@ -146,10 +150,10 @@ export const Charges = () => {
   )
   return (
     <>
-      <PaymentFilters byTime statuses={chargeStatuses} />
+      <PaymentFilters statuses={chargeStatuses} />
       <Pages list={list} empty={<NoPayments isFiltered={from !== "" || to !== ""} />}>
         {(items) => (
-          <Matching items={items} status={status} statusOf={chargeStatus}>
+          <Matching items={items} status={status} statusOf={chargeStatus} hasMore={list.hasMore}>
             {(matching) => (
               <Table
                 caption="Charges, newest first"
@@ -179,31 +183,47 @@ export const Charges = () => {
   )
 }
 
-const sessionStatuses = ["Open", "Paid", "Waits for payment", "Complete", "Expired"]
+/** What the API can be asked for, by the state in words; what is complete is told apart here. */
+const sessionStatuses = {
+  Open: { asked: "open", apart: "" },
+  Paid: { asked: "complete", apart: "Paid" },
+  "Waits for payment": { asked: "complete", apart: "Waits for payment" },
+  Complete: { asked: "complete", apart: "Complete" },
+  Expired: { asked: "expired", apart: "" }
+} as const
+
+const isSessionStatus = (words: string): words is keyof typeof sessionStatuses => Object.hasOwn(sessionStatuses, words)
 
 /** The checkout sessions: what payers were asked to pay at the provider's page. */
 export const Sessions = ({ action }: { readonly action: ComponentChildren }) => {
   const { environment, path } = useWorkspace()
-  const [{ status }] = usePaymentFilters()
+  const [{ from, status, to }] = usePaymentFilters()
+  const { apart, asked } = isSessionStatus(status) ? sessionStatuses[status] : { asked: undefined, apart: "" }
+  const query = { ...(asked === undefined ? {} : { status: asked }), ...createdWithin(from, to) }
   const list = usePages<CheckoutSession>(
-    `${environment}/payments/sessions?${pageSizeFor(status)}`,
-    (after, signal) => call("checkoutSessions", "list", { urlParams: pageQuery(status, after) }, { signal }),
+    `${environment}/payments/sessions?${JSON.stringify(query)}&${pageSizeFor(apart)}`,
+    (after, signal) =>
+      call("checkoutSessions", "list", { urlParams: { ...pageQuery(apart, after), ...query } }, { signal }),
     idOf
   )
   return (
     <>
-      <PaymentFilters byTime={false} statuses={sessionStatuses} />
+      <PaymentFilters statuses={Object.keys(sessionStatuses)} />
       <Pages
         list={list}
         empty={
-          <Empty title="No checkout sessions yet" action={action}>
-            A checkout session is a page of the provider at which one payer pays for one order. Your integration creates
-            them, and so do payment links and checkout pages.
-          </Empty>
+          Object.keys(query).length > 0 ? (
+            <Empty title="No checkout session matches">Choose another status or time, or clear the filters.</Empty>
+          ) : (
+            <Empty title="No checkout sessions yet" action={action}>
+              A checkout session is a page of the provider at which one payer pays for one order. Your integration
+              creates them, and so do payment links and checkout pages.
+            </Empty>
+          )
         }
       >
         {(items) => (
-          <Matching items={items} status={status} statusOf={sessionStatus}>
+          <Matching items={items} status={apart} statusOf={sessionStatus} hasMore={list.hasMore}>
             {(matching) => (
               <Table
                 caption="Checkout sessions, newest first"

@@ -135,10 +135,10 @@ const deliveryStatuses: Readonly<Record<string, Status>> = {
   failed: { words: "Failed", tone: "problem" }
 }
 
-/** The state of a delivery; one that failed before and is tried again says so. */
+/** The state of a delivery; one that waits after an attempt that failed says so. */
 export const deliveryStatus = (delivery: { readonly state: string; readonly attemptCount: number }): Status =>
   delivery.state === "queued" && delivery.attemptCount > 0
-    ? { words: "Tried again", tone: "warning" }
+    ? { words: "Waiting to retry", tone: "warning" }
     : known(deliveryStatuses, delivery.state)
 
 const refundReasons: Readonly<Record<string, string>> = {

@@ -92,14 +92,18 @@ export default function Start() {
           ? undefined
           : { href: path("/account"), label: accountStatus === "onboarding" ? "Go on" : "Connect" }
     },
-    {
-      id: "key",
-      title: "Create your first API key",
-      words: "Your program uses it to create checkouts and read payments.",
-      done: (keys.data?.data.length ?? 0) > 0,
-      action:
-        (keys.data?.data.length ?? 0) > 0 || !readsKeys ? undefined : { href: path("/keys"), label: "Create a key" }
-    },
+    // A viewer does not see whether there is one
+    ...(readsKeys
+      ? [
+          {
+            id: "key",
+            title: "Create your first API key",
+            words: "Your program uses it to create checkouts and read payments.",
+            done: (keys.data?.data.length ?? 0) > 0,
+            action: (keys.data?.data.length ?? 0) > 0 ? undefined : { href: path("/keys"), label: "Create a key" }
+          }
+        ]
+      : []),
     {
       id: "destination",
       title: "Add your first destination",
@@ -128,7 +132,7 @@ export default function Start() {
       title="Start"
       lead={
         environment === "sandbox"
-          ? "Five steps to your first event, without real money."
+          ? "The way to your first event, without real money."
           : "The same steps as in the sandbox, now for real payments."
       }
     >

@@ -16,7 +16,16 @@ export interface ListenerCallbacks {
   readonly onNotification: (payload: string) => void
 }
 
-const settingsOf = ({ database, host, password, port, ssl, url, username }: PgClient.PgClientConfig) => ({
+/** The address that a `PgClient` connects to. */
+export const settingsOf = ({
+  database,
+  host,
+  password,
+  port,
+  ssl,
+  url,
+  username
+}: PgClient.PgClientConfig): pg.ClientConfig => ({
   ...(url === undefined ? {} : { connectionString: Redacted.value(url) }),
   ...(host === undefined ? {} : { host }),
   ...(port === undefined ? {} : { port }),
@@ -26,18 +35,23 @@ const settingsOf = ({ database, host, password, port, ssl, url, username }: PgCl
   ...(ssl === undefined ? {} : { ssl })
 })
 
+/** The address alone of connections that are opened with more. */
+export const addressOf = ({ connectionString }: pg.ClientConfig): pg.ClientConfig =>
+  connectionString === undefined ? {} : { connectionString }
+
 /**
  * Listens to a channel on a separate connection and fails when that is lost, whereas `PgClient.listen` neither fails
- * nor reconnects. A connection that is silently dead is found within 15 seconds.
+ * nor reconnects. `Client` is the class that finds the server. A connection that is silently dead is found within 15 seconds.
  */
 export const listenOn = (
-  config: PgClient.PgClientConfig,
+  address: pg.ClientConfig,
+  Client: typeof pg.Client,
   channel: string,
   { onListening, onNotification }: ListenerCallbacks
 ): Effect.Effect<never, SqlError.SqlError> =>
   Effect.async<never, SqlError.SqlError>((resume) => {
-    const client = new pg.Client({
-      ...settingsOf(config),
+    const client = new Client({
+      ...address,
       application_name: "connected-payments listener",
       connectionTimeoutMillis: patience,
       query_timeout: patience,

@@ -1,0 +1,148 @@
+import type { Cell } from "./Directory.ts"
+
+/**
+ * The directory's map for a reverse proxy that is there already. A proxy routes by path, cookie and key; what only a body
+ * says (the provider's notifications, sign-in by e-mail, one-time tokens) goes to a router, and so does what it does not
+ * know, such as pages that one cell has.
+ */
+
+/** The cells and organizations of the directory, and the router for everything else. */
+export interface RouteMap {
+  readonly cells: ReadonlyArray<Cell>
+  readonly organizations: ReadonlyArray<{ readonly id: string; readonly cell: string }>
+  /** The base URL of a router. */
+  readonly router: string
+}
+
+const uuid = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+
+const addressOf = (url: string): { readonly host: string; readonly port: number; readonly isTls: boolean } => {
+  const { hostname, port, protocol } = new URL(url)
+  const isTls = protocol === "https:"
+  return { host: hostname.replace(/^\[|\]$/g, ""), port: port === "" ? (isTls ? 443 : 80) : Number(port), isTls }
+}
+
+const quoted = (host: string): string => (host.includes(":") ? `[${host}]` : host)
+
+/** For the `http` context of nginx: includes `proxy_pass $payments_scheme$payments_upstream` as its one location. */
+export const nginxRoutes = ({ cells, organizations, router }: RouteMap): string => {
+  const upstream = (name: string, url: string) => {
+    const { host, port } = addressOf(url)
+    return [`upstream payments_${name} {`, `  server ${quoted(host)}:${port};`, "  keepalive 64;", "}"].join("\n")
+  }
+  const scheme = (url: string) => (addressOf(url).isTls ? "https" : "http")
+  return [
+    "# Written by `connected-payments cells routes`; write it anew after each change of the directory.",
+    "# For the http context. Keys of a map are compared without case, so UUIDs may be in either.",
+    upstream("router", router),
+    ...cells.map(({ name, url }) => upstream(`cell_${name}`, url)),
+    "",
+    "# The organization of a path, or of the routing tag in a key or cookie",
+    "map $uri $payments_path_organization {",
+    '  default "";',
+    `  "~*^/v2/organizations/(?<payments_id>${uuid})(?:/|$)" $payments_id;`,
+    "}",
+    "map $uri $payments_path_kind {",
+    "  default router;",
+    "  /mcp key;",
+    "  /identity/api-key key;",
+    ...["session", "sign-in-links", "sign-in/preview", "invitation", "invitation/preview"].map(
+      (path) => `  /identity/${path} router;`
+    ),
+    "  ~^/identity/ cookie;",
+    "}",
+    "map $http_x_api_key $payments_key_organization {",
+    '  default "";',
+    `  "~*^[a-z]+_[a-z]+_(?<payments_key_id>${uuid})\\." $payments_key_id;`,
+    "}",
+    "map $cookie_svc_session $payments_cookie_organization {",
+    '  default "";',
+    `  "~*^(?<payments_cookie_id>${uuid})\\." $payments_cookie_id;`,
+    "}",
+    "map $payments_path_kind $payments_tag_organization {",
+    '  default "";',
+    "  key $payments_key_organization;",
+    "  cookie $payments_cookie_organization;",
+    "}",
+    'map "$payments_path_organization$payments_tag_organization" $payments_upstream {',
+    "  default payments_router;",
+    ...organizations.map(({ cell, id }) => `  ${id} payments_cell_${cell};`),
+    "}",
+    "map $payments_upstream $payments_scheme {",
+    `  default ${scheme(router)};`,
+    ...cells.map(({ name, url }) => `  payments_cell_${name} ${scheme(url)};`),
+    "}",
+    "# In the server:",
+    "#   location / {",
+    "#     proxy_pass $payments_scheme://$payments_upstream;",
+    "#     proxy_http_version 1.1;",
+    '#     proxy_set_header Connection "";',
+    "#     proxy_set_header X-Forwarded-For $remote_addr;",
+    "#     proxy_buffering off;",
+    "#     proxy_request_buffering off;",
+    "#     client_max_body_size 5m;",
+    "#   }",
+    ""
+  ].join("\n")
+}
+
+const cluster = (name: string, url: string) => {
+  const { host, isTls, port } = addressOf(url)
+  return {
+    name,
+    type: "STRICT_DNS",
+    connect_timeout: "2s",
+    load_assignment: {
+      cluster_name: name,
+      endpoints: [
+        { lb_endpoints: [{ endpoint: { address: { socket_address: { address: host, port_value: port } } } }] }
+      ]
+    },
+    ...(isTls
+      ? {
+          transport_socket: {
+            name: "envoy.transport_sockets.tls",
+            typed_config: {
+              "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
+              sni: host
+            }
+          }
+        }
+      : {})
+  }
+}
+
+/** A route that streams both ways, for as long as the other sides do. */
+const route = (match: object, name: string) => ({ match, route: { cluster: name, timeout: "0s" } })
+
+/**
+ * For Envoy: `route_config` for an HTTP connection manager, and its `clusters`, as JSON, which is YAML. By path alone:
+ * what is told by a key or a cookie goes to a router.
+ */
+export const envoyRoutes = ({ cells, organizations, router }: RouteMap): string =>
+  JSON.stringify(
+    {
+      route_config: {
+        name: "payments",
+        virtual_hosts: [
+          {
+            name: "payments",
+            domains: ["*"],
+            routes: [
+              ...organizations.map(({ cell, id }) =>
+                // One of each kind: a prefix that ends in a slash, so that no other path begins like it
+                route({ prefix: `/v2/organizations/${id}/` }, `payments_cell_${cell}`)
+              ),
+              route({ prefix: "/" }, "payments_router")
+            ]
+          }
+        ]
+      },
+      clusters: [
+        cluster("payments_router", router),
+        ...cells.map(({ name, url }) => cluster(`payments_cell_${name}`, url))
+      ]
+    },
+    undefined,
+    2
+  )

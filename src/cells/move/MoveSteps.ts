@@ -1,0 +1,119 @@
+import { Clock, Effect, Option } from "effect"
+import { compareCopied } from "./Comparison.ts"
+import { awaitCounts } from "./Counts.ts"
+import { renewFence } from "./Fence.ts"
+import { copyImages, copyLast } from "./LastCopy.ts"
+import { findMove, forgetMove, type Move, recordMove, setPhase } from "./MoveState.ts"
+import { parkDeliveries, releaseDeliveries } from "./Parking.ts"
+import { addPartitions } from "./Partitions.ts"
+import { removeOrganization } from "./Removal.ts"
+import {
+  awaitCaughtUp,
+  awaitCopy,
+  beginReplication,
+  type Ends,
+  endReplication,
+  findReplication
+} from "./Replication.ts"
+
+/** The steps of a move until the target has all: see `Move.ts`. Up to there, each can be undone. */
+
+interface Told extends Ends {
+  readonly onProgress: (text: string) => Effect.Effect<void>
+}
+
+/** Tells each text once. */
+const onNews = (tell: Told["onProgress"]) => {
+  let told = ""
+  return (text: string): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      if (text === told) return Effect.void
+      told = text
+      return tell(text)
+    })
+}
+
+/** 1. Copies ahead, or goes on with it. */
+export const copyAhead = (parts: Told, move: Move) =>
+  Effect.gen(function* () {
+    const { onProgress, source, target } = parts
+    const { organizationId } = move
+    yield* recordMove(target, move, "arriving")
+    yield* renewFence(target)
+    yield* renewFence(source)
+    yield* addPartitions(parts, organizationId)
+    const found = yield* findReplication(parts, move)
+    yield* onProgress(`Copying from "${source.name}" to "${target.name}" while the organization works`)
+    if (!(found.publication && found.slot && found.subscription)) {
+      // What a killed attempt has left
+      yield* endReplication(parts, move)
+      yield* removeOrganization(target, organizationId)
+      yield* beginReplication(parts, move)
+    }
+    yield* copyImages(parts, organizationId)
+    const tell = onNews(onProgress)
+    yield* awaitCopy(parts, move, ({ copied, rows, tables }) =>
+      tell(`${copied} of ${tables} tables copied${rows > 0 ? `, and ${rows} rows of others` : ""}`)
+    )
+    yield* awaitCounts(parts)
+  })
+
+/** Gives the organization its writes at the source back. The target has not all yet, and the copy goes on. */
+export const retreat = ({ source, target }: Ends, move: Move) =>
+  Effect.gen(function* () {
+    yield* setPhase(target, move, "copying")
+    yield* setPhase(source, move, "copying")
+    yield* releaseDeliveries(source, move.organizationId)
+  })
+
+/** Retreats after a failure, unless the target has all: then the same command goes on. */
+const retreatIfPossible = (parts: Told, move: Move) =>
+  Effect.flatMap(findMove(parts.target, move.organizationId), (there) =>
+    Option.exists(there, ({ phase }) => phase === "moved")
+      ? Effect.void
+      : Effect.zipRight(retreat(parts, move), parts.onProgress("Writes are accepted again where they were before"))
+  ).pipe(
+    Effect.catchAll((error) =>
+      Effect.logError("Writes are still refused: run the same command again, or give the move up with --abort", error)
+    )
+  )
+
+const behindTheFence = (parts: Told, move: Move) =>
+  Effect.gen(function* () {
+    const { onProgress, source } = parts
+    const { organizationId } = move
+    yield* setPhase(source, move, "parking")
+    const tell = onNews(onProgress)
+    yield* parkDeliveries(source, organizationId, (underWay) => tell(`Attempts under way: ${underWay}`))
+    const fencedAt = yield* Clock.currentTimeMillis
+    yield* onProgress("Writes are refused from now on")
+    yield* setPhase(source, move, "fenced")
+    yield* addPartitions(parts, organizationId)
+    yield* awaitCaughtUp(parts, move)
+    const rows = yield* compareCopied(parts, organizationId, (table, count) =>
+      count === 0 ? Effect.void : onProgress(`${table}: ${count} rows, the same at both ends`)
+    )
+    yield* copyImages(parts, organizationId)
+    yield* awaitCounts(parts)
+    yield* copyLast(parts, move)
+    return { fencedAt, rows }
+  })
+
+/** 2 to 4. Parks, fences, compares and copies the rest; gives all writes back if that fails. */
+export const fenceAndCopy = (parts: Told, move: Move) =>
+  behindTheFence(parts, move).pipe(Effect.onError(() => retreatIfPossible(parts, move)))
+
+/** Undoes all of these steps. Repeating it goes on; after it, a move begins anew. */
+export const undoTarget = (parts: Ends, move: Move) =>
+  Effect.gen(function* () {
+    const { source, target } = parts
+    const { organizationId } = move
+    // First, so that what is left of the copy is never taken for all
+    yield* setPhase(target, move, "copying")
+    yield* endReplication(parts, move)
+    yield* setPhase(source, move, "copying")
+    yield* releaseDeliveries(source, organizationId)
+    yield* removeOrganization(target, organizationId)
+    yield* forgetMove(target, move)
+    yield* renewFence(target)
+  })

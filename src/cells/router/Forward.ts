@@ -1,0 +1,184 @@
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http"
+import { PassThrough } from "node:stream"
+import { Predicate } from "effect"
+import type { Dispatcher } from "undici"
+import type { TrustedProxies } from "../../settings/Forms.ts"
+import { requestHeaders, responseHeaders } from "./Headers.ts"
+import type { Upstream } from "./Upstreams.ts"
+
+/**
+ * Passes a request to a cell and its answer back, both as they come: what one side does not take, the other side does
+ * not send. The request line is passed on byte for byte; lengths are declared anew, so that no two readers can disagree
+ * about where a body ends.
+ */
+
+/** How an exchange with a cell ended before anything was answered. */
+export type Unanswered =
+  /** It could not be connected to: it has not seen the request. */
+  | "unreached"
+  /** The connection was lost, or the answer did not begin in time. */
+  | "lost"
+  /** The request can't be sent on. */
+  | "unsendable"
+  /** The client left. */
+  | "left"
+
+/** A request to pass on. */
+export interface Passing {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  /** The body, if it was read already; null for none. Otherwise it is passed on as it comes. */
+  readonly body?: Buffer | null
+  readonly trustedProxies: TrustedProxies
+  /** Whether an answer of this status is kept from the client: another cell is asked. */
+  readonly isDeclined?: (status: number) => boolean
+}
+
+const unreachedCodes: ReadonlySet<unknown> = new Set([
+  "ECONNREFUSED",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "UND_ERR_CONNECT_TIMEOUT"
+])
+
+const codeOf = (error: unknown): unknown => (Predicate.hasProperty(error, "code") ? error.code : undefined)
+
+const isUnreached = (error: unknown): boolean =>
+  unreachedCodes.has(codeOf(error)) ||
+  (error instanceof AggregateError && error.errors.every((one) => unreachedCodes.has(codeOf(one))))
+
+/** Whether a request announces a body. */
+export const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0"
+
+/** Writes a cell's answer to the client as it comes. */
+class Answering implements Dispatcher.DispatchHandler {
+  readonly #passing: Passing
+  readonly #finish: (ended: Unanswered | number) => void
+  readonly #onClosed: () => void
+  #controller: Dispatcher.DispatchController | undefined
+  #status = 0
+  #isDeclined = false
+
+  constructor(passing: Passing, finish: (ended: Unanswered | number) => void) {
+    this.#passing = passing
+    this.#finish = finish
+    this.#onClosed = () => {
+      if (!passing.response.writableFinished) this.#controller?.abort(new Error("The client has left"))
+    }
+    passing.response.once("close", this.#onClosed)
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    if (this.#passing.response.destroyed) controller.abort(new Error("The client has left"))
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+    statusMessage?: string
+  ): void {
+    // The server has confirmed an expectation itself, and nothing here uses the other interim answers
+    if (status < 200) return
+    const { isDeclined, request, response } = this.#passing
+    this.#status = status
+    this.#isDeclined = isDeclined?.(status) === true
+    if (this.#isDeclined || response.destroyed) return
+    const passed = responseHeaders(headers)
+    // What the client still sends would be taken for its next request
+    if (!request.complete && !response.hasHeader("connection")) passed["connection"] = "close"
+    response.writeHead(status, statusMessage ?? "", passed)
+    // An answer without a length may pause before its first part, as a stream of events does
+    if (headers["content-length"] === undefined) response.flushHeaders()
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    const { response } = this.#passing
+    if (this.#isDeclined || response.destroyed) return
+    if (!response.write(chunk)) {
+      controller.pause()
+      response.once("drain", () => controller.resume())
+    }
+  }
+
+  onResponseEnd(): void {
+    this.#end(this.#status)
+    if (!this.#isDeclined) this.#passing.response.end()
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
+    const { response } = this.#passing
+    if (response.headersSent) {
+      // The client must see that the answer is not complete
+      response.destroy()
+      this.#end(this.#status)
+    } else if (response.destroyed) {
+      this.#end("left")
+    } else if (isUnreached(error)) {
+      this.#end("unreached")
+    } else {
+      this.#end(codeOf(error) === "UND_ERR_INVALID_ARG" ? "unsendable" : "lost")
+    }
+  }
+
+  #end(ended: Unanswered | number): void {
+    this.#passing.response.off("close", this.#onClosed)
+    this.#finish(ended)
+  }
+}
+
+/** The body as it comes. Apart from the request, so that a failure towards the cell leaves the client's connection open. */
+const streamOf = (request: IncomingMessage): PassThrough => {
+  const stream = new PassThrough()
+  request.pipe(stream)
+  // A client that leaves in the middle ends the exchange: what it has sent is not a whole request
+  request.once("close", () => {
+    if (!request.complete) stream.destroy(new Error("The client has left"))
+  })
+  stream.once("close", () => {
+    if (request.complete) return
+    request.unpipe(stream)
+    request.resume()
+  })
+  // The exchange reports it
+  stream.on("error", () => {})
+  return stream
+}
+
+/**
+ * Passes a request on. Resolves when the cell's answer has ended, with its status, or with the reason why there is none;
+ * then nothing has been answered. Never rejects.
+ */
+export const forward = (upstream: Upstream, passing: Passing): Promise<Unanswered | number> =>
+  new Promise((resolve) => {
+    const { body, request, trustedProxies } = passing
+    const ended = upstream.begin()
+    const handler = new Answering(passing, (result) => {
+      ended()
+      if (result === "unreached") upstream.noteAway()
+      resolve(result)
+    })
+    const headers = requestHeaders(request, trustedProxies)
+    const length = request.headers["content-length"]
+    const isStreamed = body === undefined && hasBody(request)
+    if (isStreamed && length !== undefined) headers.push("content-length", length)
+    const target = request.url ?? "/"
+    try {
+      upstream.pool.dispatch(
+        {
+          path: target.startsWith("/") ? target : target.replace(/^https?:\/\/.*?\//, "/"),
+          // Any method that Node's parser knows; undici's type lists a few
+          method: (request.method ?? "GET") as Dispatcher.HttpMethod,
+          headers,
+          body: isStreamed ? streamOf(request) : (body ?? null)
+        },
+        handler
+      )
+    } catch (error) {
+      handler.onResponseError(undefined, error instanceof Error ? error : new Error(String(error)))
+    }
+  })

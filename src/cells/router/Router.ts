@@ -1,0 +1,296 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http"
+import { Effect, Either, Runtime, type Scope } from "effect"
+import { type ApiError, ServiceUnavailable, ValidationFailed } from "../../errors/Errors.ts"
+import { refusalTo } from "../../http/Connections.ts"
+import { readMessage } from "../../kit/Body.ts"
+import { addressBehind, networkOf } from "../../kit/ClientAddress.ts"
+import type { Stopping } from "../../kit/Stopping.ts"
+import type { TrustedProxies } from "../../settings/Forms.ts"
+import type { RoutingTag } from "../RoutingTag.ts"
+import { BodyBudget } from "./BodyBudget.ts"
+import { maxBytesOf, readBodyTarget } from "./BodyTarget.ts"
+import { forward, hasBody, type Passing, type Unanswered } from "./Forward.ts"
+import { Locations } from "./Locations.ts"
+import { directoryAway, type Found, keyOf, type Routes } from "./Routes.ts"
+import { type BodyPart, type Target, targetOf } from "./Target.ts"
+import type { Upstream, Upstreams } from "./Upstreams.ts"
+
+/**
+ * The router: passes each request to the cell that it belongs to. It decides nothing but that; every cell authenticates,
+ * limits and answers as if it were the only one.
+ */
+
+export interface RouterOptions {
+  readonly routes: Routes
+  readonly upstreams: Upstreams
+  readonly stopping: Stopping["Type"]
+  readonly trustedProxies: TrustedProxies
+}
+
+const cellAway = () =>
+  new ServiceUnavailable({
+    message: "The part of the service that has this organization can't be reached at the moment; try again shortly.",
+    retryAfter: "5 seconds"
+  })
+
+const routeUnknown = () =>
+  new ServiceUnavailable({
+    message: "The service can't find out at the moment where this belongs; try again shortly.",
+    retryAfter: "5 seconds"
+  })
+
+const tooManyBodies = () => new ServiceUnavailable({ retryAfter: "1 second" })
+
+/** Answers with an error of the router's own, in the form in which cells answer theirs. */
+const refuse = (request: IncomingMessage, response: ServerResponse, error: ApiError): void => {
+  if (response.headersSent || response.destroyed) return
+  const { body, headers } = refusalTo(error, request.url ?? "")
+  // The unread rest of a body would be taken for the next request
+  if (!request.complete) response.setHeader("connection", "close")
+  response.writeHead(error.status, headers)
+  response.end(request.method === "HEAD" ? undefined : body)
+}
+
+const answerHealth = (response: ServerResponse, status: "live" | "ready"): void => {
+  response.writeHead(200, { "content-type": "application/json", "cache-control": "no-store" })
+  response.end(JSON.stringify({ status }))
+}
+
+class Router {
+  readonly #options: RouterOptions
+  readonly #locations = new Locations()
+  readonly #budget = new BodyBudget()
+  readonly #read: (request: IncomingMessage, limit: number) => Promise<Either.Either<Buffer, ApiError | null>>
+
+  constructor(options: RouterOptions, runtime: Runtime.Runtime<never>) {
+    this.#options = options
+    this.#read = (request, limit) =>
+      Runtime.runPromise(runtime)(
+        Effect.either(
+          Effect.mapError(readMessage(request, limit), (error) => (error._tag === "BodyLost" ? null : error))
+        )
+      )
+  }
+
+  readonly handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const target = targetOf(request.method ?? "", request.url ?? "", request.headers)
+    switch (target.by) {
+      case "organization":
+        return this.#pass(await this.#options.routes.find(keyOf.organization(target.id)), request, response)
+      case "tag":
+        return this.#pass(await this.#cellOfTag(target.tag), request, response)
+      case "body":
+        return this.#passByBody(target.part, request, response)
+      case "search":
+        return this.#search(target.path, request, response)
+      case "anything":
+        return this.#passAnywhere(target.tag, request, response)
+      case "health":
+        return this.#answerHealth(target, request, response)
+      case "home":
+        return this.#pass(null, request, response)
+    }
+  }
+
+  get #home(): string | undefined {
+    return this.#options.routes.cells().find(({ home }) => home)?.name
+  }
+
+  #upstream(name: string | undefined): Upstream | undefined {
+    return name === undefined ? undefined : this.#options.upstreams.get(this.#options.routes.cells(), name)
+  }
+
+  #cellOfTag(tag: RoutingTag): Found | Promise<Found> {
+    if (tag.kind === "organization") return this.#options.routes.find(keyOf.organization(tag.id))
+    return this.#options.routes.cells().some(({ name }) => name === tag.name) ? tag.name : null
+  }
+
+  #passing(request: IncomingMessage, response: ServerResponse): Passing {
+    return { request, response, trustedProxies: this.#options.trustedProxies }
+  }
+
+  /** Passes a request to a cell, or to the home if the directory knows none. */
+  async #pass(found: Found, request: IncomingMessage, response: ServerResponse, body?: Buffer): Promise<void> {
+    const upstream = found === directoryAway ? undefined : this.#upstream(found ?? this.#home)
+    if (upstream === undefined) return refuse(request, response, routeUnknown())
+    if (!upstream.isOpen()) return refuse(request, response, cellAway())
+    const passing = this.#passing(request, response)
+    this.#conclude(await forward(upstream, body === undefined ? passing : { ...passing, body }), request, response)
+  }
+
+  #conclude(ended: Unanswered | number, request: IncomingMessage, response: ServerResponse): void {
+    if (ended === "unsendable") {
+      refuse(request, response, new ValidationFailed({ message: "The request is not valid HTTP." }))
+    } else if (ended === "unreached" || ended === "lost") {
+      refuse(request, response, cellAway())
+    }
+  }
+
+  async #passByBody(part: BodyPart, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const limit = maxBytesOf(part)
+    const declared = Number(request.headers["content-length"] ?? limit)
+    const giveBack = this.#budget.take(this.#networkOf(request), Math.min(declared, limit))
+    if (giveBack === undefined) return refuse(request, response, tooManyBodies())
+    try {
+      const read = await this.#read(request, limit)
+      if (Either.isLeft(read)) {
+        if (read.left !== null) refuse(request, response, read.left)
+        return
+      }
+      const said = readBodyTarget(part, read.right)
+      const found =
+        said === undefined
+          ? null
+          : said.by === "tag"
+            ? await this.#cellOfTag(said.tag)
+            : await this.#options.routes.find(
+                said.by === "account" ? keyOf.account(said.environment, said.accountId) : keyOf.person(said.emailHash)
+              )
+      await this.#pass(found, request, response, read.right)
+    } finally {
+      giveBack()
+    }
+  }
+
+  #networkOf({ headers, socket }: IncomingMessage): string {
+    const forwarded = [headers["x-forwarded-for"] ?? []].flat().join(",")
+    return networkOf(addressBehind(this.#options.trustedProxies, socket.remoteAddress ?? "unknown", forwarded))
+  }
+
+  /** The cells in the order in which they are asked: a preferred one, the home, then all others. */
+  #inOrder(preferred: string | undefined): ReadonlyArray<string> {
+    const names = this.#options.routes.cells().map(({ name }) => name)
+    const first = [preferred, this.#home].filter((name) => name !== undefined)
+    return [...new Set([...first, ...names])]
+  }
+
+  /**
+   * Asks cells in turn until one has answered. Returns how the last one ended, and whether one could not be asked.
+   *
+   * @param isDeclined the statuses after which the next one is asked
+   */
+  async #ask(
+    names: ReadonlyArray<string>,
+    request: IncomingMessage,
+    response: ServerResponse,
+    isDeclined: (status: number) => boolean
+  ): Promise<{ readonly answeredBy: string | undefined; readonly isAway: boolean }> {
+    let isAway = names.length === 0
+    for (const name of names) {
+      const upstream = this.#upstream(name)
+      if (upstream?.isOpen() !== true) {
+        isAway = true
+        continue
+      }
+      const ended = await forward(upstream, { ...this.#passing(request, response), body: null, isDeclined })
+      if (ended === "unreached" || ended === "lost") {
+        isAway = true
+      } else if (typeof ended !== "number" || !isDeclined(ended)) {
+        this.#conclude(ended, request, response)
+        return { answeredBy: name, isAway }
+      }
+    }
+    return { answeredBy: undefined, isAway }
+  }
+
+  /** What every cell answers alike: one that is away is replaced by another. */
+  async #passAnywhere(tag: RoutingTag | undefined, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (hasBody(request)) return this.#pass(null, request, response)
+    const found = tag === undefined ? null : await this.#cellOfTag(tag)
+    const preferred = typeof found === "string" ? found : undefined
+    const { answeredBy } = await this.#ask(this.#inOrder(preferred), request, response, () => false)
+    if (answeredBy === undefined) refuse(request, response, cellAway())
+  }
+
+  /** Looks for the cell that has a public page or image. */
+  async #search(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const isRead = request.method === "GET" || request.method === "HEAD"
+    if (!isRead || hasBody(request)) return this.#pass(await this.#locate(path, request), request, response)
+    const located = this.#locations.get(path)
+    const { answeredBy, isAway } = await this.#ask(
+      this.#inOrder(located),
+      request,
+      response,
+      (status) => status === 404
+    )
+    if (answeredBy !== undefined) return this.#locations.set(path, answeredBy)
+    // The one that is away may have it
+    if (isAway) return refuse(request, response, cellAway())
+    // None has it, or it is closed: what the cell says that had it
+    await this.#pass(located ?? null, request, response)
+  }
+
+  /** The cell that has a page; asks without sending it what the request does. */
+  async #locate(path: string, request: IncomingMessage): Promise<Found> {
+    const located = this.#locations.get(path)
+    if (located !== undefined) return located
+    const address = addressBehind(
+      this.#options.trustedProxies,
+      request.socket.remoteAddress ?? "unknown",
+      [request.headers["x-forwarded-for"] ?? []].flat().join(",")
+    )
+    let isAway = false
+    for (const name of this.#inOrder(undefined)) {
+      const upstream = this.#upstream(name)
+      const status = upstream?.isOpen() === true ? await this.#headOf(upstream, path, address) : undefined
+      if (status === undefined) {
+        isAway = true
+      } else if (status !== 404) {
+        this.#locations.set(path, name)
+        return name
+      }
+    }
+    return isAway ? directoryAway : null
+  }
+
+  /** The status of a page; undefined if the cell did not answer. */
+  async #headOf(upstream: Upstream, path: string, address: string): Promise<number | undefined> {
+    const end = upstream.begin()
+    try {
+      const { body, statusCode } = await upstream.pool.request({
+        method: "HEAD",
+        path: encodeURI(path),
+        headers: { "x-forwarded-for": address }
+      })
+      await body.dump()
+      return statusCode
+    } catch {
+      // The caller treats it like a cell that is away
+      return undefined
+    } finally {
+      end()
+    }
+  }
+
+  #answerHealth(
+    { probe }: Extract<Target, { readonly by: "health" }>,
+    request: IncomingMessage,
+    response: ServerResponse
+  ): void {
+    const { routes, stopping } = this.#options
+    if (probe === "live") {
+      answerHealth(response, probe)
+    } else if (stopping.begun) {
+      refuse(request, response, new ServiceUnavailable({ message: "This process is stopping." }))
+    } else if (routes.cells().length === 0) {
+      refuse(request, response, routeUnknown())
+    } else {
+      answerHealth(response, probe)
+    }
+  }
+}
+
+/** The listener of a router. */
+export const makeRouter = (options: RouterOptions): Effect.Effect<RequestListener, never, Scope.Scope> =>
+  Effect.map(Effect.runtime<never>(), (runtime) => {
+    const router = new Router(options, runtime)
+    const report = (error: unknown): void => {
+      Runtime.runFork(runtime)(Effect.logError("A request failed in the router by a defect", error))
+    }
+    return (request, response) => {
+      router.handle(request, response).catch((error: unknown) => {
+        report(error)
+        response.destroy()
+      })
+    }
+  })

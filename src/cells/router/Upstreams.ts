@@ -1,0 +1,152 @@
+import { performance } from "node:perf_hooks"
+import { Duration, Effect, Schedule, type Scope } from "effect"
+import { request as get, Pool } from "undici"
+import type { Cell } from "../Directory.ts"
+
+/** The connections of a router to its cells. */
+
+/** How long connecting to a cell may take, in milliseconds. */
+const connectMillis = 2000
+
+/** How long a cell may take to begin an answer, and how long an answer may pause: longer than a call to the provider. */
+const answerMillis = 150_000
+
+/** A connection is reused within this time: a cell closes idle ones after 5 seconds by default. */
+const keepAliveMillis = 3000
+
+/** After a connection failed, how long requests are refused without trying, in milliseconds. */
+const awayMillis = 500
+
+/** How often a cell is asked whether it lives, how long it may take, and how many failures in turn say that it does not. */
+const probing = { interval: Duration.seconds(2), millis: 5000, failures: 2 }
+
+/** How a router treats its cells. */
+export interface UpstreamOptions {
+  /** Requests under way to one cell, so that one that hangs does not use up what all share. */
+  readonly mostAtOnce: number
+  /** Called if a cell no longer lives, and if it does again. */
+  readonly onChange: (cell: Cell, lives: boolean) => void
+}
+
+/** A cell, as a router reaches it. */
+export interface Upstream {
+  readonly cell: Cell
+  readonly pool: Pool
+  /** Whether requests should be tried: not while it is away, nor if it has too many under way. */
+  readonly isOpen: () => boolean
+  /** Counts a request; the function that it returns counts its end. */
+  readonly begin: () => () => void
+  /** The cell could not be reached just now. */
+  readonly noteAway: () => void
+}
+
+class ConnectedCell implements Upstream {
+  readonly cell: Cell
+  readonly pool: Pool
+  readonly #mostAtOnce: number
+  readonly #onChange: UpstreamOptions["onChange"]
+  #underWay = 0
+  #awayUntil = Number.NEGATIVE_INFINITY
+  #failures = 0
+
+  constructor(cell: Cell, { mostAtOnce, onChange }: UpstreamOptions) {
+    this.cell = cell
+    this.#mostAtOnce = mostAtOnce
+    this.#onChange = onChange
+    this.pool = new Pool(new URL(cell.url).origin, {
+      connections: mostAtOnce,
+      pipelining: 1,
+      allowH2: false,
+      connect: { timeout: connectMillis },
+      headersTimeout: answerMillis,
+      bodyTimeout: answerMillis,
+      keepAliveTimeout: keepAliveMillis,
+      keepAliveMaxTimeout: keepAliveMillis
+    })
+  }
+
+  readonly isOpen = (): boolean =>
+    this.#failures < probing.failures && this.#underWay < this.#mostAtOnce && performance.now() >= this.#awayUntil
+
+  readonly begin = (): (() => void) => {
+    let ended = false
+    this.#underWay += 1
+    return () => {
+      if (!ended) this.#underWay -= 1
+      ended = true
+    }
+  }
+
+  readonly noteAway = (): void => {
+    this.#awayUntil = performance.now() + awayMillis
+  }
+
+  /** Asks the cell whether it lives, on a connection of its own: a full pool must not look like a cell that is away. */
+  readonly probe = async (): Promise<void> => {
+    try {
+      const { body, statusCode } = await get(new URL("/health/live", this.cell.url), {
+        headersTimeout: probing.millis,
+        bodyTimeout: probing.millis,
+        reset: true
+      })
+      await body.dump()
+      this.#count(statusCode === 200)
+    } catch {
+      // Why it does not answer makes no difference: it is away until it does
+      this.#count(false)
+    }
+  }
+
+  #count(lives: boolean): void {
+    const before = this.#failures
+    this.#failures = lives ? 0 : before + 1
+    if (!lives && this.#failures === probing.failures) this.#onChange(this.cell, false)
+    if (lives && before >= probing.failures) this.#onChange(this.cell, true)
+  }
+}
+
+/** The cells of a router. */
+export interface Upstreams {
+  /** A cell by name, as the directory last listed it; undefined if it lists none of this name. */
+  readonly get: (cells: ReadonlyArray<Cell>, name: string) => Upstream | undefined
+}
+
+/**
+ * The connections to cells, until the scope closes.
+ *
+ * @param cells the cells that the directory lists
+ */
+export const makeUpstreams = (
+  cells: () => ReadonlyArray<Cell>,
+  options: UpstreamOptions
+): Effect.Effect<Upstreams, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const connected = new Map<string, ConnectedCell>()
+    yield* Effect.addFinalizer(() =>
+      Effect.promise(() => Promise.all([...connected.values()].map(({ pool }) => pool.destroy())))
+    )
+    const connect = (cell: Cell): ConnectedCell => {
+      const made = new ConnectedCell(cell, options)
+      connected.set(cell.name, made)
+      return made
+    }
+    const upstreamOf = (cell: Cell): ConnectedCell => {
+      const known = connected.get(cell.name)
+      if (known === undefined) return connect(cell)
+      if (known.cell.url === cell.url) return known
+      // What is under way there is still answered
+      void known.pool.close().catch(() => {})
+      return connect(cell)
+    }
+    yield* Effect.promise(() => Promise.all(cells().map((cell) => upstreamOf(cell).probe()))).pipe(
+      Effect.repeat(Schedule.spaced(probing.interval)),
+      Effect.withTracerEnabled(false),
+      Effect.forkScoped
+    )
+    return {
+      get: (listed, name) => {
+        const cell = listed.find((one) => one.name === name)
+        return cell === undefined ? undefined : upstreamOf(cell)
+      }
+    }
+  })

@@ -1,0 +1,24 @@
+import { Effect, Either } from "effect"
+import { parseProviderEvent } from "../events/stripe/Translate.ts"
+import type { Tenant } from "../kit/Tenant.ts"
+import { Accounts } from "../provider/Accounts.ts"
+import { Provider } from "../provider/Provider.ts"
+import { refuse, refuseUnreadable } from "./ReplayRefusals.ts"
+
+/** Fetches a snapshot event of a tenant's account from the provider, which keeps it for 30 days. */
+export const makeFetchEvent = Effect.gen(function* () {
+  const provider = yield* Provider
+  const accounts = yield* Accounts
+  return Effect.fnUntraced(function* (tenant: Tenant, providerEventId: string) {
+    const fetched = yield* accounts
+      .use(tenant, (account) =>
+        // Asked for by the account itself, it need not say whose it is
+        Effect.map(provider.retrieveEvent(account, providerEventId), (event) => ({
+          ...event,
+          account: account.accountId
+        }))
+      )
+      .pipe(Effect.catchTag("ProviderObjectNotFound", (cause) => refuse("event_expired", cause)))
+    return yield* Either.mapLeft(parseProviderEvent(fetched), ({ reason }) => refuseUnreadable(reason))
+  })
+})

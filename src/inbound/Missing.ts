@@ -1,0 +1,133 @@
+import { SqlClient } from "@effect/sql"
+import { Clock, Effect } from "effect"
+import type { Environment } from "../events/Environment.ts"
+import { type ProviderEvent, soldItemsReference, translatedProviderTypes } from "../events/stripe/Translate.ts"
+import { makeAudit } from "../kit/Audit.ts"
+import type { OrganizationId } from "../kit/Ids.ts"
+import type { Author, Tenant } from "../kit/Tenant.ts"
+import { Accounts } from "../provider/Accounts.ts"
+import { Provider } from "../provider/Provider.ts"
+import { transaction } from "../storage/Database.ts"
+import { makeCompletion, untilConcluded } from "./Completion.ts"
+import { judge } from "./Consequences.ts"
+import { makeFetchEvent } from "./FetchEvent.ts"
+import type { FindMissing, MissingEvent, Replay } from "./Receipt.ts"
+import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
+import { refuse, requireReadable } from "./ReplayRefusals.ts"
+
+/** Events that the provider has and that left no receipt: those that were lost with a database, for example. */
+export const makeMissing = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const provider = yield* Provider
+  const accounts = yield* Accounts
+  const audit = yield* makeAudit
+  const receipts = yield* makeReceiptsRepo(null)
+  const { conclude } = yield* makeCompletion
+  const fetchEvent = yield* makeFetchEvent
+
+  /** Of one organization, or of all. */
+  const tenantsOf = (environment: Environment, organizationId: OrganizationId | undefined) =>
+    sql<Pick<Tenant, "organizationId">>`
+      SELECT organization_id AS "organizationId" FROM payments.provider_accounts
+      WHERE environment = ${environment} AND status = 'connected'
+        AND ${organizationId === undefined ? sql`true` : sql`organization_id = ${organizationId}`}
+      ORDER BY organization_id`
+
+  const withoutReceipt = (environment: Environment, ids: ReadonlyArray<string>) =>
+    Effect.map(
+      sql<{ readonly id: string }>`
+        SELECT id FROM unnest(${ids}::text[]) AS known (id)
+        WHERE NOT EXISTS (
+          SELECT 1 FROM payments.all_receipts r WHERE r.environment = ${environment} AND r.provider_event_id = known.id
+        )`,
+      (rows) => new Set(rows.map(({ id }) => id))
+    )
+
+  const find = Effect.fnUntraced(function* ({ environment, organizationId, since, until }: FindMissing) {
+    const tenants = yield* tenantsOf(environment, organizationId)
+    const found = yield* Effect.forEach(tenants, (tenant) =>
+      Effect.gen(function* () {
+        const listed = yield* accounts.use({ ...tenant, environment }, (account) =>
+          provider.listEvents(account, { since, until })
+        )
+        const translated = listed.filter(({ type }) => translatedProviderTypes.includes(type))
+        const missing = yield* withoutReceipt(
+          environment,
+          translated.map(({ id }) => id)
+        )
+        return translated
+          .filter(({ id }) => missing.has(id))
+          .map(
+            ({ created, id, type }): MissingEvent => ({
+              organizationId: tenant.organizationId,
+              providerEventId: id,
+              type,
+              providerCreatedAt: new Date(created * 1000)
+            })
+          )
+      })
+    )
+    return found.flat()
+  })
+
+  /** In a transaction. */
+  const store = Effect.fnUntraced(function* (
+    tenant: Tenant,
+    event: ProviderEvent,
+    author: Author,
+    fetched: Parameters<typeof conclude>[3]
+  ) {
+    const { environment } = tenant
+    yield* receipts.lockAccount(tenant)
+    const context =
+      event.account === null
+        ? undefined
+        : yield* receipts.findContext({
+            environment,
+            providerEventId: event.id,
+            accountId: event.account,
+            sold: soldItemsReference(event)
+          })
+    const judged = judge(environment, event, context)
+    if (judged._tag === "NoConcern") {
+      return yield* refuse(judged.consequence.outcome === "wrong_mode" ? "wrong_mode" : "account_not_linked")
+    }
+    const attempt = conclude(environment, event, judged.context, fetched)
+    if (attempt._tag === "Lacking") return attempt
+    const consequence = yield* requireReadable(attempt.value)
+    const { first, outcome } = yield* receipts.insert({
+      environment,
+      providerEventId: event.id,
+      accountId: event.account,
+      type: event.type,
+      livemode: event.livemode,
+      providerCreatedAt: new Date(event.created * 1000),
+      receivedAt: new Date(yield* Clock.currentTimeMillis),
+      deauthorizes: false,
+      traceparent: null,
+      ...consequence
+    })
+    if (first) {
+      yield* audit({ ...tenant, author, action: "receipt.replayed", targetType: "receipt", targetId: event.id })
+    }
+    const events = consequence.events.map(({ id, matching, type }) => ({
+      id,
+      type,
+      deliveriesMade: first ? matching.filter(({ active }) => active).length : 0
+    }))
+    const value: Replay = {
+      outcome,
+      deliveriesMade: events.reduce((sum, { deliveriesMade }) => sum + deliveriesMade, 0),
+      events
+    }
+    return { _tag: "Concluded", value } as const
+  })
+
+  /** Stores an event as its notification would have been. If that comes as well, it counts as a copy. */
+  const takeIn = Effect.fnUntraced(function* (tenant: Tenant, providerEventId: string, author: Author) {
+    const event = yield* fetchEvent(tenant, providerEventId)
+    return yield* untilConcluded((fetched) => transaction(sql)(store(tenant, event, author, fetched)))
+  })
+
+  return { find, takeIn }
+})

@@ -1,0 +1,24 @@
+import { Effect } from "effect"
+import type { Consequence } from "./Consequences.ts"
+import { ReplayRefused } from "./Receipt.ts"
+
+/** Why an event can't be replayed. */
+
+const refusals = {
+  wrong_mode: "The event is of the provider's other mode: nothing may be made of it",
+  account_not_linked: "The event's account is not linked and connected in this environment",
+  another_organization: "The event's account is linked to another organization by now",
+  event_expired: "The provider does not have the event any more; it keeps events for 30 days"
+} as const
+
+export const refuse = (reason: keyof typeof refusals, cause?: unknown) =>
+  new ReplayRefused({ reason, message: refusals[reason], ...(cause === undefined ? {} : { cause }) })
+
+/** Nothing is stored of what can't be read: a later version may be able to read it. */
+export const refuseUnreadable = (why: string) =>
+  new ReplayRefused({ reason: "malformed", message: `This version can't read the event either: ${why}` })
+
+export const requireReadable = (consequence: Consequence): Effect.Effect<Consequence, ReplayRefused> =>
+  consequence.outcome === "malformed"
+    ? Effect.fail(refuseUnreadable(consequence.unreadable?.reason ?? "its object"))
+    : Effect.succeed(consequence)

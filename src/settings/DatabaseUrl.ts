@@ -1,0 +1,123 @@
+import { Either } from "effect"
+import type { NonEmptyReadonlyArray } from "effect/Array"
+
+/** A server that a URL names. `name` is a host name, an address, or the directory of a Unix socket. */
+export interface Host {
+  readonly name: string
+  readonly port: number
+}
+
+/**
+ * Which servers are accepted: `primary` those that are not a standby, `read-write` those of them whose sessions may write
+ * (a managed database whose disk is full refuses that), `standby` replicas, `any` all.
+ */
+export type SessionKind = "any" | "read-write" | "primary" | "standby"
+
+/** What a URL says about where to connect. */
+export interface DatabaseTarget {
+  /** The URL with at most one host, as `pg` reads it. */
+  readonly url: string
+  /** Two or more hosts; none if the URL names one, which `pg` finds by itself. */
+  readonly hosts: ReadonlyArray<Host>
+  readonly kind: SessionKind
+  /** Whether the URL says itself which servers are accepted. */
+  readonly saysKind: boolean
+}
+
+/** What a connection is for. */
+export type Purpose = "write" | "read"
+
+/** The values of `target_session_attrs`, as libpq has them, that make sense for a purpose; the first is the default. */
+const kinds: Readonly<Record<Purpose, ReadonlyMap<string, SessionKind>>> = {
+  write: new Map([
+    ["read-write", "read-write"],
+    ["primary", "primary"],
+    ["any", "any"]
+  ]),
+  read: new Map([
+    ["standby", "standby"],
+    ["prefer-standby", "standby"],
+    ["read-only", "standby"],
+    ["any", "any"]
+  ])
+}
+
+const defaultPort = 5432
+
+/** Scheme, user and password, hosts, and the rest. */
+const parts = /^(postgres(?:ql)?:\/\/)((?:[^/?#]*@)?)([^/?#]*)(.*)$/s
+
+const hostAndPort = /^(\[[0-9a-f:.]+\]|[^:[\],@\s]+)(?::(\d{1,5}))?$/i
+
+const isPort = (port: number): boolean => Number.isInteger(port) && port > 0 && port < 65_536
+
+const hostFrom = (text: string): Host | undefined => {
+  const [, name, port] = hostAndPort.exec(text) ?? []
+  const host = { name: name?.replace(/^\[|\]$/g, "") ?? "", port: port === undefined ? defaultPort : Number(port) }
+  return name !== undefined && isPort(host.port) ? host : undefined
+}
+
+/** From the parameters `host` and `port`: as many ports as hosts, one for all, or none. */
+const hostsFrom = (names: string, ports: string): ReadonlyArray<Host | undefined> => {
+  const numbers =
+    ports === "" ? [defaultPort] : ports.split(",").map((port) => Number(port === "" ? defaultPort : port))
+  const hosts = names.split(",")
+  return hosts.map((name, index) => {
+    const port = numbers.length === 1 ? numbers[0] : numbers[index]
+    const isWhole = numbers.length === 1 || numbers.length === hosts.length
+    return name !== "" && port !== undefined && isPort(port) && isWhole ? { name, port } : undefined
+  })
+}
+
+const areHosts = (hosts: ReadonlyArray<Host | undefined>): hosts is NonEmptyReadonlyArray<Host> =>
+  hosts.length > 0 && hosts.every((host) => host !== undefined)
+
+/**
+ * Reads a URL that may name several hosts, as libpq does: `postgresql://user:password@h1:5432,h2:5432/database`, or as
+ * `?host=h1,h2&port=5432,5432`; `target_session_attrs` says which servers are accepted. The answer on the left says what
+ * is wrong with it, without repeating any part of it.
+ */
+export const readDatabaseUrl = (text: string, purpose: Purpose): Either.Either<DatabaseTarget, string> => {
+  const [, scheme, user = "", authority = "", rest = ""] = parts.exec(text) ?? []
+  if (scheme === undefined) return Either.left("must be a postgresql:// URL")
+  const query = rest.indexOf("?")
+  const parameters = new URLSearchParams(query === -1 ? "" : rest.slice(query + 1).replace(/#.*$/s, ""))
+  const written = parameters.get("target_session_attrs")
+  const [usual = "any"] = kinds[purpose].values()
+  const kind = written === null ? usual : kinds[purpose].get(written)
+  if (kind === undefined) {
+    return Either.left(`must have a target_session_attrs of ${[...kinds[purpose].keys()].join(", ")}, or none`)
+  }
+  const names = parameters.get("host") ?? ""
+  const listed = names === "" ? authority.split(",").map(hostFrom) : hostsFrom(names, parameters.get("port") ?? "")
+  if (listed.length < 2) {
+    return URL.canParse(text)
+      ? Either.right({ url: text, hosts: [], kind, saysKind: written !== null })
+      : Either.left("must be a postgresql:// URL")
+  }
+  if (!areHosts(listed)) return Either.left("must name its hosts as host:port,host:port")
+  const [first] = listed
+  const path = query === -1 ? rest : rest.slice(0, query)
+  // As parameters, since the directory of a Unix socket can't stand before the path; `pg` prefers them
+  parameters.set("host", first.name)
+  parameters.set("port", String(first.port))
+  return Either.right({
+    url: `${scheme}${user}localhost${path}?${parameters}`,
+    hosts: listed,
+    kind,
+    saysKind: written !== null
+  })
+}
+
+/** Where a URL leads, for messages: never what could be part of a password with an unescaped character. */
+export const hostsOf = (text: string): string => {
+  const target = readDatabaseUrl(text, "write").pipe(Either.orElse(() => readDatabaseUrl(text, "read")))
+  if (Either.isRight(target) && target.right.hosts.length > 0) {
+    return target.right.hosts.map(({ name, port }) => `${name}:${port}`).join(", ")
+  }
+  if (!URL.canParse(text)) return "its host"
+  const { host, pathname, search, searchParams } = new URL(text)
+  return `${pathname}${search}`.includes("@")
+    ? "its host"
+    : (searchParams.get("host") ?? (host === "" ? "localhost" : host))
+}

@@ -1,0 +1,150 @@
+import pg from "pg"
+
+/**
+ * What is between the service and PostgreSQL: nothing, or a connection pooler such as PgBouncer. One that assigns its
+ * connections by transaction (`pool_mode = transaction`) keeps no session: what `LISTEN`, `SET`, session-level advisory
+ * locks and, with some, prepared statements leave behind stays with a connection that the next client is given.
+ */
+export interface Line {
+  /** Whether a connection keeps its session from one transaction to the next. */
+  readonly keepsSessions: boolean
+  /** Whether a transaction may have several statements; false with `pool_mode = statement`. */
+  readonly keepsTransactions: boolean
+  /** Whether named statements can be prepared. */
+  readonly prepares: boolean
+  /** Tells one database from another: the server's start and the database's number. */
+  readonly database: string
+  /** Whether the server ends statements that take too long. */
+  readonly hasTimeLimit: boolean
+}
+
+/** How often both connections are asked; a pooler that others use as well may assign them the same twice by chance. */
+const rounds = 6
+
+interface Seen {
+  readonly pid: number
+  readonly database: string
+  readonly hasTimeLimit: boolean
+}
+
+const look = async (client: pg.ClientBase): Promise<Seen> => {
+  const { rows } = await client.query<Seen>({
+    text: `
+      SELECT pg_backend_pid() AS pid, current_setting('statement_timeout') <> '0' AS "hasTimeLimit",
+        pg_postmaster_start_time()::text || '/' || (SELECT oid FROM pg_database WHERE datname = current_database())
+          AS database`,
+    values: []
+  })
+  const [seen] = rows
+  if (seen === undefined) throw new Error("The server answered without a row")
+  return seen
+}
+
+/** The process that a connection was promised at its start: PostgreSQL's own, while a pooler invents one. */
+const promisedPid = (client: pg.ClientBase): unknown => Reflect.get(client, "processID")
+
+/** The server's process behind a connection, asked by a prepared statement. */
+const pidBy = async (client: pg.ClientBase, name: string): Promise<number | undefined> => {
+  const { rows } = await client.query<{ pid: number }>({
+    name,
+    text: "SELECT pg_backend_pid() AS pid WHERE $1::int = 1",
+    values: [1]
+  })
+  return rows[0]?.pid
+}
+
+const stateOf = (error: unknown): unknown => (error instanceof pg.DatabaseError ? error.code : undefined)
+
+/** SQLSTATEs of a prepared statement that is not there any more, or there already. */
+const notPrepared: ReadonlySet<unknown> = new Set(["26000", "42P05"])
+
+/**
+ * Whether two connections that are open at the same time meet in one server process, and whether prepared statements
+ * survive that. Both prepare one of the same name, which a server refuses the second one, and one of their own, which
+ * another server lacks.
+ */
+const meet = async (first: pg.ClientBase, second: pg.ClientBase): Promise<Pick<Line, "keepsSessions" | "prepares">> => {
+  const ofFirst = new Set<number | undefined>()
+  const ofSecond = new Set<number | undefined>()
+  const seen = [
+    { client: first, own: "connected_payments_probe_1", pids: ofFirst },
+    { client: second, own: "connected_payments_probe_2", pids: ofSecond }
+  ]
+  try {
+    for (let round = 0; round < rounds; round++) {
+      for (const { client, own, pids } of seen) {
+        pids.add(await pidBy(client, "connected_payments_probe"))
+        pids.add(await pidBy(client, own))
+      }
+    }
+  } catch (error) {
+    if (notPrepared.has(stateOf(error))) return { keepsSessions: false, prepares: false }
+    throw error
+  }
+  const keepsSessions = ofFirst.size === 1 && ofSecond.size === 1 && [...ofFirst].every((pid) => !ofSecond.has(pid))
+  return { keepsSessions, prepares: true }
+}
+
+const takesTransactions = async (client: pg.ClientBase): Promise<boolean> => {
+  try {
+    await client.query("BEGIN")
+    await client.query("COMMIT")
+    return true
+  } catch (error) {
+    if (error instanceof pg.DatabaseError) return false
+    throw error
+  }
+}
+
+/**
+ * Finds out what a connection leads to. One question to PostgreSQL itself; if a pooler answers, some twenty on a second
+ * connection beside it.
+ *
+ * @param connectAnother connects once more to the same address
+ */
+export const examine = async (first: pg.ClientBase, connectAnother: () => Promise<pg.Client>): Promise<Line> => {
+  const { database, hasTimeLimit, pid } = await look(first)
+  if (promisedPid(first) === pid) {
+    return { keepsSessions: true, keepsTransactions: true, prepares: true, database, hasTimeLimit }
+  }
+  const second = await connectAnother()
+  try {
+    const met = await meet(first, second)
+    return { ...met, keepsTransactions: met.keepsSessions || (await takesTransactions(second)), database, hasTimeLimit }
+  } finally {
+    await second.end().catch(() => {})
+  }
+}
+
+/** Whether a connection was refused because of a setting that it began with, as poolers do. */
+export const refusesStartSettings = (error: unknown): boolean =>
+  error instanceof Error && /unsupported startup parameter/i.test(error.message)
+
+const needsSessions =
+  "Wake-ups (LISTEN), migrations, the queue and the removal of old tables need sessions: set DATABASE_DIRECT_URL to the server's own address, or let the pooler keep sessions (pool_mode = session)."
+
+/** Why the service can't work over this line; undefined if it can. For the operator. */
+export const refusalOf = (
+  name: string,
+  { keepsSessions, keepsTransactions }: Line,
+  hasDirect: boolean
+): string | undefined => {
+  if (!keepsTransactions) {
+    return `${name} leads to a connection pooler that gives each statement another connection, so that there are no transactions: let it keep them (pool_mode = transaction).`
+  }
+  if (keepsSessions) return undefined
+  if (name === "DATABASE_DIRECT_URL") {
+    return "DATABASE_DIRECT_URL leads to a connection pooler that gives each transaction another connection. It has to be the server's own address."
+  }
+  return hasDirect
+    ? undefined
+    : `DATABASE_URL leads to a connection pooler that gives each transaction another connection. ${needsSessions}`
+}
+
+/** The same, of a pooler that refuses the settings which a connection begins with. */
+export const startSettingsRefused =
+  "DATABASE_URL leads to a connection pooler that refuses the time limits which a connection begins with. Set DATABASE_DIRECT_URL to the server's own address; or, if the pooler keeps sessions, let it ignore them (ignore_startup_parameters = statement_timeout, idle_in_transaction_session_timeout)."
+
+/** Logged if the pooler's connections have no limit for a statement. */
+export const noTimeLimit =
+  "Statements through the connection pooler have no time limit: set one for the role, as in ALTER ROLE … SET statement_timeout = '15s', idle_in_transaction_session_timeout = '30s' (one statement each)"

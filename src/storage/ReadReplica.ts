@@ -1,0 +1,219 @@
+import { SqlClient, SqlError } from "@effect/sql"
+import { PgClient } from "@effect/sql-pg"
+import { Clock, Context, Data, Effect, Either, identity, Layer, Option, Redacted, Schedule } from "effect"
+import { readDatabaseUrl } from "../settings/DatabaseUrl.ts"
+import { sqlState } from "../telemetry/ServerErrors.ts"
+import { isUnavailable, openedOnDemand, withSqlErrors } from "./Database.ts"
+
+/**
+ * Lists and history may be read on a replica, and say there what they would say on the primary: everything that was
+ * committed before the request came. The primary is asked how far its log is, and the replica has to be as far. If it is
+ * not there within a moment, is away, or is no standby of that primary, the primary is read.
+ */
+
+/** How long a request waits for the replica to have replayed what the primary has. */
+const waitAtMost = "100 millis"
+
+const askEvery = "5 millis"
+
+/** How long the replica is left alone after it was behind, was away, or can't be used, in milliseconds. */
+const rests = { behind: 1000, away: 5000, unsuitable: 60_000 } as const
+
+/** How far the primary is: what the replica must have replayed. */
+interface Position {
+  /** A position in the log, as PostgreSQL writes it. */
+  readonly lsn: string
+  /** The history that the position belongs to: each promotion begins another. */
+  readonly timeline: number
+}
+
+/** Why the replica can't be read now. */
+class NotOnReplica extends Data.TaggedError("NotOnReplica")<{
+  readonly why: keyof typeof rests
+  readonly reason: unknown
+}> {}
+
+/** A failure of the read itself, apart from the ways in which the replica may fail. */
+class ReadFailed<E> {
+  readonly error: E
+  constructor(error: E) {
+    this.error = error
+  }
+}
+
+/** Reads that a replica may answer. */
+export class ReadReplica extends Context.Tag("connected-payments/storage/ReadReplica")<
+  ReadReplica,
+  {
+    readonly prefer: <A, E, R>(read: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError.SqlError, R>
+  }
+>() {}
+
+/**
+ * Runs a read on the replica if there is one that is as far as the primary, and otherwise on the primary. The read must
+ * be one that may be repeated, changes nothing, and decides nothing: not whether somebody may do something, nor what is
+ * done next. Its statements see all that was committed before it began. Without `DATABASE_READ_URL` it runs as it is.
+ */
+export const preferReplica: Effect.Effect<
+  <A, E, R>(read: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError.SqlError, R>
+> = Effect.map(
+  Effect.serviceOption(ReadReplica),
+  Option.match({ onNone: () => identity, onSome: ({ prefer }) => prefer })
+)
+
+/** What may be flushed later than it is confirmed does not count as on the disk yet. */
+const positionOf = (sql: SqlClient.SqlClient) =>
+  sql<Position>`
+    SELECT lsn::text, ('x' || left(pg_walfile_name(lsn), 8))::bit(32)::int AS timeline
+    FROM (
+      SELECT CASE current_setting('synchronous_commit') WHEN 'off' THEN pg_current_wal_insert_lsn()
+        ELSE pg_current_wal_flush_lsn() END
+    ) AS primary_log (lsn)`
+
+/** If the primary does not answer at all, the read fails as it would without a replica. */
+const askPosition = (primary: SqlClient.SqlClient) =>
+  Effect.mapError(positionOf(primary), (error) =>
+    isUnavailable(error) ? error : new NotOnReplica({ why: "unsuitable", reason: error })
+  )
+
+interface Progress {
+  readonly isStandby: boolean
+  /** Whether it follows the primary's history, as far as it has noted down: minutes late at worst. */
+  readonly isSameTimeline: boolean
+  readonly isFarEnough: boolean | null
+}
+
+/** In the transaction of the read, so that it is asked of the server that is read. The transaction can't write then. */
+const progressOf = (replica: SqlClient.SqlClient, { lsn, timeline }: Position) =>
+  replica<Progress>`
+    SELECT pg_is_in_recovery() AS "isStandby", pg_last_wal_replay_lsn() >= ${lsn}::pg_lsn AS "isFarEnough",
+      greatest(c.timeline_id, r.min_recovery_end_timeline) = ${timeline}::int AS "isSameTimeline",
+      set_config('transaction_read_only', 'on', true)
+    FROM pg_control_checkpoint() c, pg_control_recovery() r`
+
+const requireProgress = ([progress]: ReadonlyArray<Progress>) => {
+  if (progress === undefined || !progress.isStandby || progress.isFarEnough === null) {
+    return new NotOnReplica({ why: "unsuitable", reason: "it is not a standby" })
+  }
+  if (!progress.isSameTimeline) return new NotOnReplica({ why: "away", reason: "it follows another primary" })
+  return progress.isFarEnough ? Effect.void : new NotOnReplica({ why: "behind", reason: "it is behind" })
+}
+
+/** A statement that took too long would do so on the primary, too. */
+const isTooLong = (error: SqlError.SqlError): boolean => sqlState(error) === "57014"
+
+/** Whether the replica could not answer a read, while the primary may: it is away, or replaying came in between. */
+const isReplicas = (error: unknown): error is SqlError.SqlError =>
+  error instanceof SqlError.SqlError && isUnavailable(error) && !isTooLong(error) && sqlState(error) !== "25006"
+
+const askProgress = (replica: SqlClient.SqlClient, position: Position) =>
+  progressOf(replica, position).pipe(
+    Effect.mapError((error) => new NotOnReplica({ why: isUnavailable(error) ? "away" : "unsuitable", reason: error })),
+    Effect.flatMap(requireProgress),
+    Effect.retry({
+      while: ({ why }) => why === "behind",
+      schedule: Schedule.spaced(askEvery).pipe(Schedule.upTo(waitAtMost))
+    })
+  )
+
+const makePreferring = (primary: SqlClient.SqlClient, replica: SqlClient.SqlClient): ReadReplica["Type"] => {
+  /** The replica is used by all while it works, and otherwise tried by one at a time, after a rest. */
+  const state = { works: true, isTried: false, restsUntil: 0 }
+
+  const onReplica = <A, E, R>(read: Effect.Effect<A, E, R>) =>
+    Effect.flatMap(askPosition(primary), ([position]) =>
+      position === undefined
+        ? new NotOnReplica({ why: "unsuitable", reason: "the primary does not say how far it is" })
+        : askProgress(replica, position).pipe(
+            Effect.zipRight(
+              Effect.mapError(read, (error) =>
+                isReplicas(error) ? new NotOnReplica({ why: "away", reason: error }) : new ReadFailed(error)
+              )
+            ),
+            withSqlErrors(replica),
+            Effect.mapError((error) =>
+              error instanceof SqlError.SqlError ? new NotOnReplica({ why: "away", reason: error }) : error
+            )
+          )
+    )
+
+  const rest = ({ reason, why }: NotOnReplica) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const { works } = state
+      state.works = false
+      state.restsUntil = now + rests[why]
+      return works
+        ? Effect.logWarning("The read replica is not used: lists are read from the primary", { why, reason })
+        : Effect.void
+    })
+
+  const back = Effect.suspend(() => {
+    const { works } = state
+    state.works = true
+    return works ? Effect.void : Effect.logInfo("The read replica is used again")
+  })
+
+  const mayTry = Effect.map(Clock.currentTimeMillis, (now) => {
+    if (state.works) return true
+    if (state.isTried || now < state.restsUntil) return false
+    state.isTried = true
+    return true
+  })
+
+  const prefer = <A, E, R>(read: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
+    Effect.withFiberRuntime((fiber) => {
+      // Part of a transaction: it has to see what that has done
+      if (fiber.currentContext.unsafeMap.has(SqlClient.TransactionConnection.key)) return read
+      return Effect.flatMap(mayTry, (may): Effect.Effect<A, E | SqlError.SqlError, R> => {
+        if (!may) return read
+        return onReplica(read).pipe(
+          Effect.tap(() => back),
+          Effect.catchAll((error): Effect.Effect<A, E | SqlError.SqlError, R> => {
+            if (error instanceof ReadFailed) return Effect.zipRight(back, Effect.fail(error.error))
+            return error instanceof NotOnReplica ? Effect.zipRight(rest(error), read) : Effect.fail(error)
+          }),
+          Effect.ensuring(
+            Effect.sync(() => {
+              state.isTried = false
+            })
+          )
+        )
+      })
+    })
+  return { prefer }
+}
+
+/**
+ * The replica behind `DATABASE_READ_URL`, if there is one, with at most so many connections. It is connected to when it
+ * is first read: a start does not need it.
+ */
+export const replicaOf = (
+  url: Redacted.Redacted | undefined,
+  poolSize: number
+): Layer.Layer<ReadReplica, SqlError.SqlError, SqlClient.SqlClient> =>
+  url === undefined ? noReplica : replicaLayer({ url, poolSize })
+
+const noReplica: Layer.Layer<ReadReplica> = Layer.succeed(ReadReplica, { prefer: identity })
+
+const replicaLayer = (options: {
+  readonly url: Redacted.Redacted
+  readonly poolSize: number
+}): Layer.Layer<ReadReplica, SqlError.SqlError, SqlClient.SqlClient> =>
+  Layer.scoped(
+    ReadReplica,
+    Effect.gen(function* () {
+      const target = Either.getOrThrowWith(
+        readDatabaseUrl(Redacted.value(options.url), "read"),
+        (reason) => new Error(`DATABASE_READ_URL ${reason}`)
+      )
+      const pool = openedOnDemand(target, {
+        ...options,
+        // Shorter than the primary's: a list is read there instead
+        connectTimeout: "1 second",
+        statementTimeout: "3 seconds",
+        applicationName: "connected-payments reads"
+      })
+      const replica = Context.get(yield* Layer.build(PgClient.layerFromPool({ acquire: pool })), SqlClient.SqlClient)
+      return makePreferring(yield* SqlClient.SqlClient, replica)
+    })
+  )

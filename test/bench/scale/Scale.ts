@@ -1,0 +1,218 @@
+import { readFile } from "node:fs/promises"
+import { join } from "node:path"
+import { Console, Effect, Schema } from "effect"
+import type { LoadResult } from "../api/Load.ts"
+import { BenchFailed, firstLine, startScript } from "../api/Processes.ts"
+import { type Bench, figuresOf } from "../Bench.ts"
+import {
+  type BenchEndpoint,
+  type Database,
+  makeEndpoint,
+  makeEndpoints,
+  processorTimes,
+  startDatabase,
+  startReceiver,
+  startService
+} from "../deliveries/Bed.ts"
+import { prepareBacklog, queueBacklog, untilReceived, untilShared } from "../workers/Backlog.ts"
+
+/**
+ * What each further process adds on one PostgreSQL: workers that empty a backlog, and API processes that take
+ * notifications for three endpoints, in turns in one run. Processes, database, load and receivers share the machine's
+ * processors: once those are busy, a further process adds nothing to the rate, and what an event costs PostgreSQL says
+ * more. From that, `src/docs/performance.md` computes how far one large server goes.
+ */
+
+/** `BENCH_SCALE=0.1` makes everything a tenth as long, to see that it works. */
+const share = Number(process.env["BENCH_SCALE"] ?? 1)
+const rounds = Number(process.env["BENCH_ROUNDS"] ?? 3)
+
+const destinations = 128
+const warmUp = 10_000 * share
+const measured = 30_000 * share
+const backlog = 60_000 * share
+
+const connections = 32
+const endpointsOfAccount = 3
+const millis = 6000 * share
+
+const workerCases = [1, 2, 4] as const
+const apiCases = [1, 2] as const
+
+const account = "acct_1BenchScale"
+const secret = "whsec_bench0123456789"
+
+/** What PostgreSQL has done so far. */
+interface Work {
+  readonly walBytes: number
+  readonly transactions: number
+  readonly connections: number
+}
+
+const workOf = ({ query }: Database) =>
+  Effect.map(
+    query(`
+      SELECT (SELECT wal_bytes FROM pg_stat_wal)::float8 AS wal, d.xact_commit::float8 AS transactions,
+        (SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'connected-payments%')::float8 AS connections
+      FROM pg_stat_database d WHERE d.datname = current_database()`),
+    ([row]): Work => ({
+      walBytes: Number(row?.["wal"]),
+      transactions: Number(row?.["transactions"]),
+      connections: Number(row?.["connections"])
+    })
+  )
+
+/** What a case costs for each of what it counts. */
+interface Measured extends Work {
+  readonly rate: number
+  /** Microseconds of the service's processes. */
+  readonly processor: number
+  /** Microseconds of PostgreSQL. */
+  readonly postgres: number
+}
+
+/** Measures while `work` runs, which answers how much was done. */
+const measuring = <E, R>(
+  database: Database,
+  services: ReadonlyArray<{ readonly pid: number }>,
+  work: Effect.Effect<number, E, R>
+) =>
+  Effect.gen(function* () {
+    const processors = () => services.map(({ pid }) => processorTimes(pid, database))
+    const [workBefore, before, startedAt] = [yield* workOf(database), processors(), performance.now()]
+    const count = yield* work
+    const [workAfter, after, endedAt] = [yield* workOf(database), processors(), performance.now()]
+    const service = after.reduce((sum, one, index) => sum + one.service - (before[index]?.service ?? Number.NaN), 0)
+    const postgres = (after[0]?.postgres ?? Number.NaN) - (before[0]?.postgres ?? Number.NaN)
+    const result: Measured = {
+      rate: (count / (endedAt - startedAt)) * 1000,
+      processor: service / count,
+      postgres: postgres / count,
+      walBytes: (workAfter.walBytes - workBefore.walBytes) / count,
+      transactions: (workAfter.transactions - workBefore.transactions) / count,
+      connections: workAfter.connections
+    }
+    return result
+  })
+
+type Look = Effect.Effect.Success<ReturnType<typeof startReceiver>>["look"]
+
+const deliver = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>, look: Look, workers: number) =>
+  Effect.gen(function* () {
+    yield* prepareBacklog(database, endpoints, backlog)
+    const services = yield* Effect.replicateEffect(startService(database, "worker"), workers)
+    yield* untilShared(database, workers)
+    const { received } = yield* look
+    yield* queueBacklog(database)
+    const from = yield* untilReceived(look, received + warmUp)
+    return yield* measuring(
+      database,
+      services,
+      Effect.map(untilReceived(look, from + measured), (until) => until - from)
+    )
+  }).pipe(Effect.scoped)
+
+const LocalFile = Schema.parseJson(Schema.Struct({ baseUrl: Schema.String }))
+
+/** An API process with data of its own: each says in its file where it listens. */
+const startApi = Effect.fnUntraced(function* (database: Database, name: string) {
+  const directory = join(database.directory, name)
+  const { pid } = yield* startService(database, "api", {
+    DATA_DIR: directory,
+    // Nobody listens there: a notification of a payment asks the provider nothing
+    PROVIDER_API_URL: "http://127.0.0.1:9",
+    PROVIDER_SANDBOX_SECRET_KEY: "sk_test_bench",
+    PROVIDER_SANDBOX_WEBHOOK_SECRETS: secret
+  })
+  const { baseUrl } = yield* Effect.flatMap(
+    Effect.promise(() => readFile(join(directory, "local.json"), "utf8")),
+    Schema.decode(LocalFile)
+  )
+  return { pid, baseUrl }
+})
+
+const load = Effect.fnUntraced(function* (url: string, prefix: string, processes: number) {
+  const started = yield* startScript("../inbound/Load.ts", {
+    args: [
+      JSON.stringify({ url, prefix, account, secret, connections: connections / processes, warmUpMillis: 0, millis })
+    ]
+  })
+  // Written by our own load generator, in this form
+  const result: LoadResult = JSON.parse(yield* firstLine(started))
+  return result.failures > 0
+    ? yield* new BenchFailed({ message: `${prefix}: ${result.failures} failures: ${result.firstFailure}` })
+    : result.answered
+})
+
+const notify = (database: Database, processes: number, round: number) =>
+  Effect.gen(function* () {
+    yield* database.query("TRUNCATE payments.deliveries, payments.delivery_queue, payments.events")
+    yield* database.query("CHECKPOINT")
+    const services = yield* Effect.forEach(
+      Array.from({ length: processes }, (_, index) => `api-${index}`),
+      (name) => startApi(database, name)
+    )
+    const all = (phase: string) =>
+      Effect.map(
+        Effect.forEach(
+          services,
+          ({ baseUrl }, index) => load(baseUrl, `evt_${phase}${round}x${processes}x${index}x`, processes),
+          { concurrency: "unbounded" }
+        ),
+        (answered) => answered.reduce((sum, one) => sum + one, 0)
+      )
+    // Code that is run for the first time costs several times as much
+    yield* all("warm")
+    return yield* measuring(database, services, all("counted"))
+  }).pipe(Effect.scoped)
+
+/** An account that is linked, and endpoints that want its payments. */
+const seed = Effect.fnUntraced(function* (database: Database) {
+  const [organization] = yield* database.query("SELECT id FROM payments.organizations LIMIT 1")
+  const organizationId = String(organization?.["id"])
+  yield* database.query(
+    `INSERT INTO payments.provider_accounts (organization_id, environment, account_id, status, had_payments_before)
+     VALUES ($1, 'sandbox', $2, 'connected', true)`,
+    [organizationId, account]
+  )
+  yield* Effect.replicateEffect(makeEndpoint(database, organizationId, "https://shop.example/hook"), endpointsOfAccount)
+})
+
+/** `npm run bench -- scale`. */
+export const scaleBench: Bench = {
+  name: "scale",
+  about: "what 1, 2 and 4 workers and 1 and 2 API processes do on one database, and what that costs it",
+  run: Effect.gen(function* () {
+    yield* Console.error("Starting the database and the receiver…")
+    const database = yield* startDatabase
+    const receiver = yield* startReceiver(destinations)
+    const endpoints = yield* makeEndpoints(database, receiver.urls)
+    yield* seed(database)
+    const results = new Map<string, Array<Measured>>()
+    const keep = (name: string, result: Measured) =>
+      Effect.zipRight(
+        Effect.sync(() => results.set(name, [...(results.get(name) ?? []), result])),
+        Console.error(`  ${name}: ${Math.round(result.rate)}/s`)
+      )
+    for (let round = 1; round <= rounds; round++) {
+      yield* Console.error(`Round ${round} of ${rounds}`)
+      for (const workers of workerCases) {
+        yield* keep(`deliveries, ${workers} of workers`, yield* deliver(database, endpoints, receiver.look, workers))
+      }
+      for (const processes of apiCases) {
+        yield* keep(`notifications, ${processes} of API`, yield* notify(database, processes, round))
+      }
+    }
+    return [...results].flatMap(([name, all]) => {
+      const figure = figuresOf("scale", all)
+      return [
+        figure(name, "rate", "1/s", ({ rate }) => rate),
+        figure(name, "processor_time", "µs each", ({ processor }) => processor),
+        figure(name, "postgres_processor_time", "µs each", ({ postgres }) => postgres),
+        figure(name, "wal", "bytes each", ({ walBytes }) => walBytes),
+        figure(name, "transactions", "each", ({ transactions }) => transactions),
+        figure(name, "connections", "", ({ connections }) => connections)
+      ]
+    })
+  })
+}

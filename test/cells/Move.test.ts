@@ -1,0 +1,252 @@
+import { createHmac } from "node:crypto"
+import { expect, layer } from "@effect/vitest"
+import { Effect, Option } from "effect"
+import { makeConsumer } from "../harness/Consumer.ts"
+import { eventually } from "../harness/Eventually.ts"
+import { notification } from "../inbound/Notifications.ts"
+import { runMove, startMove } from "./MoveProcess.ts"
+import { during, lockTable, move, notify, remainders, rowsIn, subscribe } from "./MoveScene.ts"
+import { type Tenant, TwoCells } from "./TwoCells.ts"
+
+const scene = Effect.gen(function* () {
+  const { makeTenant } = yield* TwoCells
+  const tenant = yield* makeTenant("north")
+  const consumer = yield* makeConsumer
+  yield* subscribe(tenant, consumer.url)
+  for (let sent = 0; sent < 5; sent += 1) yield* notify(tenant)
+  return { tenant, consumer }
+})
+
+/** What is delivered when the move is over: each event once, wherever it was stored. */
+const delivered = (tenant: Tenant, received: ReadonlyArray<{ readonly headers: object }>, count: number) =>
+  eventually(
+    `deliveries of ${tenant.id}`,
+    Effect.sync(() => {
+      const ids = new Set(received.map(({ headers }) => (headers as Record<string, string>)["service-delivery-id"]))
+      return ids.size >= count ? Option.some(ids.size) : Option.none()
+    }),
+    60_000
+  )
+
+layer(TwoCells.layer, { excludeTestServices: true, timeout: "300 seconds" })("a move to another cell", (it) => {
+  it.scoped(
+    "under load loses nothing, repeats only what may be repeated, and leaves nothing behind",
+    () =>
+      Effect.gen(function* () {
+        const { cells, cellOf, directory, makeTenant, notifyAt } = yield* TwoCells
+        const { north, south } = cells
+        const moving = yield* makeTenant("north")
+        const neighbours = [yield* makeTenant("north"), yield* makeTenant("south")]
+        const [good, bad, others] = [yield* makeConsumer, yield* makeConsumer, yield* makeConsumer]
+        bad.answer(500)
+        const endpoint = yield* subscribe(moving, good.url)
+        yield* subscribe(moving, bad.url, "Broken")
+        for (const neighbour of neighbours) yield* subscribe(neighbour, others.url)
+
+        const statuses: Array<number> = []
+        const othersStatuses: Array<number> = []
+        const before = yield* Effect.forEach(Array.from({ length: 12 }), () => notify(moving, statuses), {
+          concurrency: 4
+        })
+        // A request under a key, whose answer must still be the answer later
+        const rename = (key: string, name: string) =>
+          Effect.flatMap(cellOf(moving.id), (cell) =>
+            cell.request("PATCH", `/v2/organizations/${moving.id}/integrations/endpoints/${endpoint.id}`, {
+              key: moving.key,
+              headers: { "idempotency-key": key },
+              body: { name }
+            })
+          )
+        const create = Effect.flatMap(cellOf(moving.id), (cell) =>
+          cell.request("POST", `/v2/organizations/${moving.id}/integrations/endpoints`, {
+            key: moving.key,
+            headers: { "idempotency-key": "before-the-move" },
+            body: { name: "Failures", url: others.url, events: ["payment.failed"] }
+          })
+        )
+        const first = yield* create
+        expect(first.status).toBe(200)
+
+        const answers: Array<number> = []
+        let renames = 0
+        const load = Effect.all(
+          [
+            // Another one each time
+            Effect.suspend(() => notify(moving, statuses)),
+            Effect.forEach(neighbours, (one) => notify(one, othersStatuses), { concurrency: 2 }),
+            Effect.suspend(() => rename(`during-${renames++}`, `Name ${renames}`)).pipe(
+              Effect.tap(({ status }) => Effect.sync(() => answers.push(status)))
+            )
+          ],
+          { concurrency: 3 }
+        ).pipe(
+          Effect.map(([id, ids]) => ({ id, ids })),
+          Effect.zipLeft(Effect.sleep("20 millis"))
+        )
+        const { result, results } = yield* during(load, move(moving.id, "north", "south"))
+        expect(result).toMatchObject({ from: "north", to: "south" })
+        expect(Option.getOrThrow(yield* directory.cellOfOrganization(moving.id)).cell).toBe("south")
+        const after = yield* Effect.forEach(Array.from({ length: 5 }), () => notify(moving, statuses), {
+          concurrency: 4
+        })
+
+        // Nothing but "come again" was answered, and to the others not even that
+        expect(statuses.filter((status) => status !== 200 && status !== 503)).toEqual([])
+        expect(answers.filter((status) => status !== 200 && status !== 503)).toEqual([])
+        expect(new Set(othersStatuses)).toEqual(new Set([200]))
+
+        // All events arrive, each with a signature of the endpoint's secret
+        const wanted = [...before, ...results.map(({ id }) => id), ...after]
+        yield* eventually(
+          "all deliveries",
+          Effect.sync(() => {
+            const got = new Set(good.received.map(({ headers }) => String(headers["service-delivery-id"])))
+            return got.size >= wanted.length ? Option.some(true) : Option.none()
+          }),
+          180_000
+        )
+        const byDelivery = new Map<string, number>()
+        for (const { body, headers } of good.received) {
+          const id = String(headers["service-delivery-id"])
+          byDelivery.set(id, (byDelivery.get(id) ?? 0) + 1)
+          const [, time, signature] = /^t=(\d+),v1=([0-9a-f]+)/.exec(String(headers["service-signature"])) ?? []
+          expect(createHmac("sha256", endpoint.secret).update(`${time}.${body.toString()}`).digest("hex")).toBe(
+            signature
+          )
+        }
+        expect(byDelivery.size).toBe(wanted.length)
+        const othersWanted = results.flatMap(({ ids }) => ids).length
+        yield* eventually(
+          "the others' deliveries",
+          Effect.sync(() => (others.received.length >= othersWanted ? Option.some(true) : Option.none()))
+        )
+        expect(others.received.length).toBe(othersWanted)
+
+        // Rows are in one cell alone, and the receipts of all that was confirmed are there
+        expect(yield* rowsIn(north, moving.id)).toEqual({})
+        const [{ receipts } = { receipts: 0 }] = yield* south.query<{ receipts: number }>(
+          "SELECT count(*)::int AS receipts FROM payments.all_receipts WHERE organization_id = $1 AND outcome = 'delivered'",
+          [moving.id]
+        )
+        expect(receipts).toBe(wanted.length)
+        expect(yield* remainders(north)).toEqual([])
+        expect(yield* remainders(south)).toEqual([])
+
+        // The answer under an earlier key, byte for byte; another request under it is refused as before
+        const again = yield* create
+        expect(again.headers.get("idempotent-replayed")).toBe("true")
+        expect(again.text).toBe(first.text)
+
+        // The old cell asks to come again: it neither refuses the key, nor takes notifications for nobody's
+        const stale = yield* north.request("GET", `/v2/organizations/${moving.id}/integrations/endpoints`, {
+          key: moving.key
+        })
+        expect(stale.status).toBe(503)
+        expect(stale.headers.get("retry-after")).not.toBeNull()
+        expect(yield* notifyAt(north, notification(moving.accountId))).toBe(503)
+
+        const log = yield* south.query<{ action: string }>(
+          "SELECT action FROM payments.audit_log WHERE organization_id = $1 AND action = 'organization.moved'",
+          [moving.id]
+        )
+        expect(log).toHaveLength(1)
+
+        // And back
+        const back = yield* move(moving.id, "south", "north")
+        expect(back.to).toBe("north")
+        expect(yield* rowsIn(south, moving.id)).toEqual({})
+        yield* notify(moving)
+        expect((yield* rename("after-all", "Home again")).status).toBe(200)
+        expect(yield* remainders(south)).toEqual([])
+      }),
+    480_000
+  )
+
+  it.scoped(
+    "goes on after it was killed, while copying and behind the fence",
+    () =>
+      Effect.gen(function* () {
+        const { cells, directory } = yield* TwoCells
+        const { consumer, tenant } = yield* scene
+        for (const text of ["Copying from", "Writes are refused"]) {
+          const process = yield* startMove(tenant.id, "south")
+          yield* process.until(text)
+          yield* process.kill
+        }
+        const { code, told } = yield* runMove(tenant.id, "south")
+        expect(code, told).toBe(0)
+        expect(Option.getOrThrow(yield* directory.cellOfOrganization(tenant.id)).cell).toBe("south")
+        yield* notify(tenant)
+        expect(yield* delivered(tenant, consumer.received, 6)).toBe(6)
+        expect(yield* rowsIn(cells.north, tenant.id)).toEqual({})
+        expect(yield* remainders(cells.north)).toEqual([])
+        expect(yield* remainders(cells.south)).toEqual([])
+        const again = yield* runMove(tenant.id, "south")
+        expect(again.told).toContain('is in cell "south"')
+        expect(again.code).toBe(1)
+      }),
+    180_000
+  )
+
+  it.scoped(
+    "is given up behind the fence, and leaves all as it was",
+    () =>
+      Effect.gen(function* () {
+        const { cells, directory } = yield* TwoCells
+        const { consumer, tenant } = yield* scene
+        yield* delivered(tenant, consumer.received, 5)
+        const before = yield* rowsIn(cells.north, tenant.id)
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const process = yield* startMove(tenant.id, "south")
+            yield* process.until("Copying from")
+            // The last copy waits for this, so that the move does not end before it is killed
+            yield* lockTable(cells.south, "organizations")
+            yield* process.until("Writes are refused")
+            yield* process.kill
+          })
+        )
+        const { code, told } = yield* runMove(tenant.id, "south", "--abort")
+        expect(code, told).toBe(0)
+        expect(Option.getOrThrow(yield* directory.cellOfOrganization(tenant.id))).toMatchObject({
+          cell: "north",
+          movingTo: null
+        })
+        expect(yield* rowsIn(cells.north, tenant.id)).toMatchObject(before)
+        expect(yield* rowsIn(cells.south, tenant.id)).toEqual({})
+        expect(yield* remainders(cells.south)).toEqual([])
+        yield* notify(tenant)
+        expect(yield* delivered(tenant, consumer.received, 6)).toBe(6)
+      }),
+    180_000
+  )
+
+  it.scoped(
+    "is refused before it changes anything, if it can't succeed",
+    () =>
+      Effect.gen(function* () {
+        const { cells, directory, makeTenant } = yield* TwoCells
+        const tenant = yield* makeTenant("north")
+        const rehearsed = yield* runMove(tenant.id, "south", "--dry-run")
+        expect(rehearsed.told).toContain("Nothing was changed")
+        // A person of the organization is known to the target
+        const [{ email } = { email: "" }] = yield* cells.north.query<{ email: string }>(
+          `SELECT p.email FROM payments.memberships m JOIN payments.people p ON p.id = m.person_id WHERE m.organization_id = $1`,
+          [tenant.id]
+        )
+        yield* cells.south.query(`INSERT INTO payments.people (id, email) VALUES (gen_random_uuid(), $1)`, [email])
+        const refused = yield* runMove(tenant.id, "south")
+        expect(refused.code).toBe(1)
+        expect(refused.told).toContain(email)
+        yield* cells.south.query(`DELETE FROM payments.people WHERE email = $1`, [email])
+        // Another schema
+        yield* cells.south.query(`INSERT INTO payments.migrations (migration_id, name) VALUES (9999, 'later')`)
+        expect((yield* runMove(tenant.id, "south")).told).toContain("9999_later is newer")
+        yield* cells.south.query(`DELETE FROM payments.migrations WHERE migration_id = 9999`)
+        expect((yield* runMove(tenant.id, "nowhere" as "south")).told).toContain("CELL_DATABASE_URLS does not name")
+        expect(Option.getOrThrow(yield* directory.cellOfOrganization(tenant.id)).movingTo).toBeNull()
+        for (const cell of Object.values(cells)) expect(yield* remainders(cell)).toEqual([])
+      }),
+    180_000
+  )
+})

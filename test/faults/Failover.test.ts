@@ -1,0 +1,242 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { cliHere } from "../cli/CliProcess.ts"
+import { eventuallyTrue } from "../harness/Eventually.ts"
+import { makePrice, pay } from "../http/Payments.ts"
+import { temporaryDirectory } from "../storage/fixtures/temporaryDirectory.ts"
+import { serviceOn } from "../storage/ReplicatedBed.ts"
+import { cuttingProxy } from "./CuttingProxy.ts"
+import { allDelivered, byDelivery, expectNoOverlap, expectNothingLost, millisToDelivery } from "./History.ts"
+import { type Installation, installation, ofRole, requestToProcess } from "./Installation.ts"
+import { makeProvider } from "./Provider.ts"
+import { Randomness, seed } from "./Randomness.ts"
+import { makeReceiver } from "./Receiver.ts"
+import { startReplicatedServers } from "./ReplicatedServers.ts"
+import { eventuallyDone, timed } from "./Waiting.ts"
+
+/** An API and a worker under load, on a primary whose commits wait for a replica. */
+const loaded = Effect.gen(function* () {
+  const random = new Randomness()
+  const servers = yield* startReplicatedServers(yield* temporaryDirectory, { synchronous: true })
+  const service = yield* installation([{ role: "api" }, { role: "worker" }], {}, () =>
+    Effect.map(cuttingProxy(servers.primary.port), (proxy) => ({
+      server: servers.primary,
+      proxy,
+      url: servers.url,
+      query: servers.query
+    }))
+  )
+  const receiver = yield* makeReceiver(random, 60)
+  const endpointIds = yield* Effect.forEach(["a", "b", "c"], (path) => service.subscribe(receiver.url(path)))
+  return { servers, service, receiver, endpointIds, provider: makeProvider(service, random) }
+})
+
+type Loaded = Effect.Effect.Success<typeof loaded>
+
+/** How long it takes until every process of the API serves again, in milliseconds: each request counts for its limit. */
+const untilServed = (service: Installation) =>
+  timed(
+    Effect.forEach(
+      ofRole(service, "api"),
+      (process) =>
+        eventuallyDone(
+          "the API on the new primary",
+          Effect.map(
+            requestToProcess(process)(
+              "GET",
+              `/v2/organizations/${service.local.organizationId}/integrations/endpoints`,
+              {
+                key: service.local.apiKey
+              }
+            ),
+            ({ status }) => status === 200
+          )
+        ),
+      { concurrency: "unbounded" }
+    )
+  )
+
+/** Everything that must hold when the replica has become the primary. */
+const expectWhole = Effect.fnUntraced(function* ({ endpointIds, provider, receiver, servers, service }: Loaded) {
+  expect(yield* millisToDelivery(provider, receiver, endpointIds.length)).toBeLessThan(10_000)
+  yield* allDelivered(servers)
+  yield* expectNothingLost(servers, provider, receiver, endpointIds)
+  expectNoOverlap(receiver)
+  expect([...provider.answers.keys()].filter((status) => ![200, 503, 0].includes(status))).toEqual([])
+  expect(service.processes.every(({ child }) => child.exitCode === null)).toBe(true)
+})
+
+/** Some load before and after the fault; answers how long the API was away. */
+const under = <E, R>({ provider, service }: Loaded, fault: Effect.Effect<unknown, E, R>) =>
+  provider.loading(
+    40,
+    Effect.gen(function* () {
+      yield* eventuallyTrue("some load", () => provider.confirmed.size >= 30, 120_000)
+      yield* fault
+      const lasted = yield* untilServed(service)
+      const before = provider.confirmed.size
+      yield* eventuallyTrue("more load", () => provider.confirmed.size >= before + 30, 120_000)
+      return lasted
+    })
+  )
+
+describe("with synchronous replication", () => {
+  it.scopedLive(
+    `processes find the promoted replica within 5 seconds when the primary is killed, and lose nothing (seed ${seed})`,
+    () =>
+      Effect.gen(function* () {
+        const all = yield* loaded
+        const { servers } = all
+        const lasted = yield* under(all, Effect.zipRight(servers.primary.crash, servers.promote))
+        expect(lasted).toBeLessThan(5000)
+        yield* expectWhole(all)
+      }),
+    400_000
+  )
+
+  it.scopedLive(
+    `the same when the primary falls silent, and every connection to it stays open (seed ${seed})`,
+    () =>
+      Effect.gen(function* () {
+        const all = yield* loaded
+        const { servers } = all
+        yield* servers.primary.frozen(
+          Effect.gen(function* () {
+            const lasted = yield* under(all, servers.promote)
+            expect(lasted).toBeLessThan(5000)
+            // Before it could wake up and believe itself the primary
+            yield* servers.primary.crash
+          })
+        )
+        yield* expectWhole(all)
+      }),
+    400_000
+  )
+})
+
+describe("with asynchronous replication", () => {
+  it.scopedLive(
+    "what was answered 200 in the last moments is lost, and found and stored again as the guide says",
+    () =>
+      Effect.gen(function* () {
+        const directory = yield* temporaryDirectory
+        const servers = yield* startReplicatedServers(directory, { synchronous: false })
+        const service = yield* serviceOn({ url: servers.url })
+        const { emulator, key, organizationId } = service
+        yield* emulator.setWebhookUrl(`${service.baseUrl}/webhooks/provider`)
+        const receiver = yield* makeReceiver(new Randomness(), 1)
+        yield* service.subscribe(receiver.url("orders"))
+        const caller = { organizationId, key }
+        const priceId = yield* makePrice(service, caller)
+        const paid = (count: number) =>
+          Effect.zipRight(
+            Effect.replicateEffect(pay(service, { ...caller, priceId }), count),
+            eventuallyTrue("the events", () => new Set(receiver.exchanges.map(({ eventId }) => eventId)).size >= count)
+          )
+        yield* paid(2)
+        yield* allDelivered(servers)
+        yield* servers.caughtUp
+        yield* servers.fallBehind
+        const before = new Set(receiver.exchanges.map(({ eventId }) => eventId))
+        yield* Effect.replicateEffect(pay(service, { ...caller, priceId }), 3)
+        const lostEvents = () =>
+          new Set(receiver.exchanges.map(({ eventId }) => eventId).filter((id) => !before.has(id)))
+        yield* eventuallyTrue("what will be lost", () => lostEvents().size === 3)
+        yield* allDelivered(servers)
+        const stored = yield* servers.query<{ id: string }>(
+          "SELECT provider_event_id AS id FROM payments.all_receipts WHERE outcome = 'delivered'"
+        )
+        expect(stored).toHaveLength(5)
+
+        yield* servers.primary.crash
+        yield* servers.promote
+        yield* eventuallyDone(
+          "the new primary",
+          Effect.map(service.get("/endpoints"), ({ status }) => status === 200)
+        )
+        const kept = yield* servers.query<{ id: string }>(
+          "SELECT provider_event_id AS id FROM payments.all_receipts WHERE outcome = 'delivered'"
+        )
+        expect(kept).toHaveLength(2)
+        const keptIds = new Set(kept.map(({ id }) => id))
+        const lost = stored.map(({ id }) => id).filter((id) => !keptIds.has(id))
+
+        const run = (...args: ReadonlyArray<string>) =>
+          cliHere(
+            { ...service.providerSettings, DATABASE_URL: servers.url, DATA_DIR: directory },
+            "receipts",
+            ...args,
+            "--environment",
+            "sandbox"
+          )
+        const found = yield* run("missing", "--since", "1 hour", "--json")
+        expect([found.code, found.stderr]).toEqual([0, ""])
+        const { data } = found.json as {
+          readonly data: ReadonlyArray<{ readonly providerEventId: string; readonly type: string }>
+        }
+        const payments = data.filter(({ type }) => type === "payment_intent.succeeded")
+        expect(payments.map(({ providerEventId }) => providerEventId).sort()).toEqual(lost.sort())
+        for (const { providerEventId } of data) {
+          const ended = yield* run("replay", "--organization", organizationId, "--json", providerEventId)
+          expect([ended.code, ended.stderr]).toEqual([0, ""])
+        }
+        yield* allDelivered(servers)
+        const restored = yield* servers.query<{ id: string }>(
+          "SELECT provider_event_id AS id FROM payments.all_receipts WHERE outcome = 'delivered'"
+        )
+        expect(restored.map(({ id }) => id).sort()).toEqual(stored.map(({ id }) => id).sort())
+        // Again, under the ids that consumers know
+        expect(lostEvents().size).toBe(3)
+        const times = [...byDelivery(receiver).values()].flat().filter(({ eventId }) => lostEvents().has(eventId))
+        expect(times.length).toBeGreaterThanOrEqual(6)
+        const nothing = yield* run("missing", "--since", "1 hour")
+        expect([nothing.code, nothing.stdout]).toEqual([0, "Every event of that time has its receipt.\n"])
+      }),
+    400_000
+  )
+})
+
+describe("with a read replica that falls silent and is killed", () => {
+  it.scopedLive(
+    "lists are read from the primary, after one wait",
+    () =>
+      Effect.gen(function* () {
+        const servers = yield* startReplicatedServers(yield* temporaryDirectory, { synchronous: false })
+        const service = yield* serviceOn({ url: servers.url, readUrl: servers.replica.url })
+        const receiver = yield* makeReceiver(new Randomness(), 5)
+        yield* service.subscribe(receiver.url("orders"))
+        const provider = makeProvider(service, new Randomness())
+        const expectOwnWrites = Effect.gen(function* () {
+          yield* provider.notify
+          const { json, status } = yield* service.get("/deliveries?limit=100")
+          expect(status).toBe(200)
+          expect(json["data"]).toHaveLength(provider.confirmed.size)
+        })
+        const news = (text: string) => service.log.filter((line) => line.text.includes(text)).length
+        const isUsedAgain = (times: number) =>
+          eventuallyDone(
+            "reads on the replica",
+            Effect.map(service.get("/events"), () => news("The read replica is used again") === times)
+          )
+        yield* expectOwnWrites
+        expect(news("The read replica is not used")).toBe(0)
+
+        yield* servers.replica.frozen(
+          Effect.gen(function* () {
+            expect(yield* timed(expectOwnWrites)).toBeLessThan(10_000)
+            expect(yield* timed(expectOwnWrites)).toBeLessThan(3000)
+          })
+        )
+        yield* isUsedAgain(1)
+        yield* expectOwnWrites
+
+        yield* servers.replica.crash
+        yield* Effect.repeatN(expectOwnWrites, 2)
+        yield* Effect.orDie(servers.replica.start)
+        yield* isUsedAgain(2)
+        yield* expectOwnWrites
+        expect(news("The read replica is not used")).toBe(2)
+      }),
+    400_000
+  )
+})

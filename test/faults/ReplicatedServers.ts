@@ -1,0 +1,149 @@
+import { appendFile, chmod, mkdir, rm, stat, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { Effect, Logger, LogLevel } from "effect"
+import { Client } from "pg"
+import { copyCluster } from "../harness/Cluster.ts"
+import { placeCluster } from "../harness/TestDatabase.ts"
+import { type DatabaseServer, startDatabaseServer } from "./DatabaseServer.ts"
+import { eventuallyDone } from "./Waiting.ts"
+
+/** A primary and a streaming replica of it. */
+export interface ReplicatedServers {
+  readonly primary: DatabaseServer
+  readonly replica: DatabaseServer
+  /** Names both servers, the replica first: nothing may depend on the order. */
+  readonly url: string
+  /** Makes the replica the primary. The old one has to be gone, or frozen. */
+  readonly promote: Effect.Effect<void>
+  /** Asks whichever server is the primary by now. */
+  readonly query: <Row extends object>(
+    text: string,
+    values?: ReadonlyArray<unknown>
+  ) => Effect.Effect<ReadonlyArray<Row>>
+  /** The replica hears no more of the primary, which goes on. */
+  readonly fallBehind: Effect.Effect<void>
+  /** Starts the old primary again, after it was killed: as a standby that follows nobody, with all that it had. */
+  readonly leftBehind: Effect.Effect<void>
+  /** Waits until the replica has replayed all that the primary has. */
+  readonly caughtUp: Effect.Effect<void>
+}
+
+/** One question, over a connection of its own. */
+export const ask = <Row extends object>(url: string, text: string, values: ReadonlyArray<unknown> = []) =>
+  Effect.promise(async () => {
+    const client = new Client({ connectionString: url })
+    client.on("error", () => {})
+    await client.connect()
+    try {
+      return (await client.query<Row>(text, [...values])).rows
+    } finally {
+      await client.end()
+    }
+  })
+
+/** A cluster with the schema, or an empty one if there is none to copy: stopped, in `directory`/postgres. */
+const clusterIn = Effect.fnUntraced(function* (directory: string) {
+  yield* Effect.promise(async () => {
+    await mkdir(directory)
+    // The server may run under another account, which must be able to pass
+    await chmod(directory, 0o711)
+  })
+  yield* placeCluster(join(directory, "postgres"))
+  const isThere = yield* Effect.promise(() =>
+    stat(join(directory, "postgres", "cluster")).then(
+      () => true,
+      () => false
+    )
+  )
+  if (!isThere) yield* Effect.scoped(startDatabaseServer(directory))
+})
+
+/** What makes a stopped copy of the primary's cluster a standby that follows it. */
+const followPrimary = (cluster: string, primaryUrl: string) =>
+  Effect.promise(async () => {
+    const { hostname, password, port, username } = new URL(primaryUrl)
+    const conninfo = `host=${hostname} port=${port} user=${username} password=${decodeURIComponent(password)} application_name=replica`
+    await appendFile(join(cluster, "postgresql.auto.conf"), `primary_conninfo = '${conninfo}'\n`)
+    await writeFile(join(cluster, "standby.signal"), "")
+    await rm(join(cluster, "postmaster.pid"), { force: true })
+  })
+
+/**
+ * Starts both in `directory`; they end with the scope.
+ *
+ * @param options.synchronous whether a commit waits for the replica to have it on its disk
+ */
+export const startReplicatedServers = Effect.fnUntraced(function* (
+  directory: string,
+  { synchronous }: { readonly synchronous: boolean }
+) {
+  const [one, two] = [join(directory, "one"), join(directory, "two")]
+  yield* clusterIn(one)
+  yield* Effect.promise(async () => {
+    await mkdir(two)
+    await chmod(two, 0o711)
+  })
+  yield* copyCluster(join(one, "postgres"), join(two, "postgres"))
+  const primary = yield* startDatabaseServer(one)
+  yield* followPrimary(join(two, "postgres", "cluster"), primary.url)
+  const replica = yield* startDatabaseServer(two)
+  const onPrimary = ask<{ done: boolean }>
+  const follows = synchronous ? "sync_state = 'sync'" : "true"
+  if (synchronous) {
+    yield* ask(primary.url, "ALTER SYSTEM SET synchronous_standby_names = 'replica'")
+    yield* ask(primary.url, "SELECT pg_reload_conf()")
+  }
+  yield* eventuallyDone(
+    "the replica",
+    Effect.map(
+      onPrimary(
+        primary.url,
+        `SELECT count(*) = 1 AS done FROM pg_stat_replication WHERE state = 'streaming' AND ${follows}`
+      ),
+      ([row]) => row?.done === true
+    )
+  )
+
+  let isPromoted = false
+  const promote = Effect.zipRight(
+    ask(replica.url, "SELECT pg_promote()"),
+    Effect.sync(() => {
+      isPromoted = true
+    })
+  )
+  const caughtUp = Effect.gen(function* () {
+    const [position] = yield* ask<{ lsn: string }>(primary.url, "SELECT pg_current_wal_flush_lsn()::text AS lsn")
+    yield* eventuallyDone(
+      "the replica to catch up",
+      Effect.map(
+        ask<{ done: boolean }>(replica.url, "SELECT pg_last_wal_replay_lsn() >= $1::pg_lsn AS done", [position?.lsn]),
+        ([row]) => row?.done === true
+      )
+    )
+  })
+  const fallBehind = Effect.gen(function* () {
+    yield* ask(replica.url, "ALTER SYSTEM SET primary_conninfo = ''")
+    yield* ask(replica.url, "SELECT pg_reload_conf()")
+    yield* eventuallyDone(
+      "the end of replication",
+      Effect.map(ask(primary.url, "SELECT FROM pg_stat_replication"), (rows) => rows.length === 0)
+    )
+  })
+  const leftBehind = Effect.zipRight(
+    Effect.promise(() => writeFile(join(one, "postgres", "cluster", "standby.signal"), "")),
+    Effect.orDie(primary.start)
+  )
+  const both = new URL(primary.url)
+  const servers: ReplicatedServers = {
+    primary,
+    replica,
+    url: primary.url.replace(both.host, `127.0.0.1:${replica.port},${both.host}`),
+    promote,
+    query: (text, values) => Effect.suspend(() => ask(isPromoted ? replica.url : primary.url, text, values)),
+    fallBehind,
+    leftBehind,
+    caughtUp
+  }
+  return servers
+  // A server that a test kills would say so
+}, Logger.withMinimumLogLevel(LogLevel.None))

@@ -1,0 +1,164 @@
+import { randomBytes } from "node:crypto"
+import { describe, expect, it } from "@effect/vitest"
+import { Effect, Fiber, Option, Redacted } from "effect"
+import { Client, escapeIdentifier, escapeLiteral } from "pg"
+import { makeConsumer } from "../harness/Consumer.ts"
+import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
+import { hasPgBouncer, pgBouncerNote, startPgBouncer } from "../harness/PgBouncer.ts"
+import { createTestDatabase } from "../harness/TestDatabase.ts"
+import { delivered, integrator, payOn } from "./Integrator.ts"
+import { emptyDataDirectory, type LocalFile, startService, stop } from "./ServiceProcess.ts"
+
+// The whole way on databases that are not the developer's own: as a role with few rights, and through a pooler
+
+const connectTo = (url: string) =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const client = new Client({ connectionString: url })
+      client.on("error", () => {})
+      await client.connect()
+      return client
+    }),
+    (client) => Effect.promise(() => client.end().catch(() => {}))
+  )
+
+/** An empty database and a role that may do nothing but create the service's schema in it, as the guide says. */
+const ordinaryRole = Effect.gen(function* () {
+  const { name, url } = yield* createTestDatabase()
+  const role = `role_${randomBytes(8).toString("hex")}`
+  const password = randomBytes(16).toString("hex")
+  const admin = yield* connectTo(Redacted.value(url))
+  const run = (sql: string) => Effect.promise(() => admin.query(sql))
+  const database = escapeIdentifier(name)
+  yield* Effect.acquireRelease(
+    run(
+      `CREATE ROLE ${role} LOGIN PASSWORD ${escapeLiteral(password)}
+       NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS NOINHERIT`
+    ),
+    () => Effect.promise(() => admin.query(`DROP OWNED BY ${role} CASCADE; DROP ROLE ${role}`))
+  )
+  yield* run(`REVOKE ALL ON DATABASE ${database} FROM PUBLIC`)
+  yield* run("REVOKE ALL ON SCHEMA public FROM PUBLIC")
+  yield* run(`GRANT CONNECT, CREATE ON DATABASE ${database} TO ${role}`)
+  const own = new URL(Redacted.value(url))
+  own.username = role
+  own.password = password
+  return { admin, database, role, run, url: own.href }
+})
+
+/** What waits for its retry comes due. */
+const retryNow = (admin: Client) =>
+  eventually(
+    "a delivery that waits for its retry",
+    Effect.map(
+      Effect.promise(() =>
+        admin.query(
+          `UPDATE payments.delivery_queue SET next_attempt_at = now()
+           WHERE leased_until IS NULL AND next_attempt_at > now() RETURNING 1`
+        )
+      ),
+      ({ rowCount }) => (rowCount === 1 ? Option.some(true) : Option.none())
+    )
+  )
+
+/** A payment whose event is refused once, and delivered by the second attempt. */
+const payAndDeliver = (local: LocalFile, admin: Client) =>
+  Effect.gen(function* () {
+    const backend = integrator(local)
+    const consumer = yield* makeConsumer
+    consumer.answer(500)
+    const endpoint = yield* backend.subscribe(consumer.url)
+    yield* payOn((yield* backend.openCheckout).url)
+    yield* eventuallyTrue("the first attempt", () => consumer.received.length === 1)
+    consumer.answer(204)
+    yield* retryNow(admin)
+    expect(yield* delivered(local, endpoint.id)).toMatchObject({
+      attemptCount: 2,
+      attempts: [
+        { number: 1, httpStatus: 500 },
+        { number: 2, httpStatus: 204 }
+      ]
+    })
+    const repeated = { key: local.apiKey, headers: { "idempotency-key": crypto.randomUUID() }, body: { name: "Tea" } }
+    const [once, again] = [
+      yield* backend.call("POST", "/provider/products", undefined, repeated),
+      yield* backend.call("POST", "/provider/products", undefined, repeated)
+    ]
+    expect([once.status, again.status, again.headers.get("idempotent-replayed")]).toEqual([200, 200, "true"])
+    expect(again.text).toBe(once.text)
+  })
+
+describe("the service as an ordinary role", () => {
+  it.scopedLive(
+    "creates its schema, and then needs nothing but that",
+    () =>
+      Effect.gen(function* () {
+        const { admin, database, role, run, url } = yield* ordinaryRole
+        const directory = yield* emptyDataDirectory
+        const first = yield* startService(directory, { DATABASE_URL: url })
+        expect((yield* stop(first, "SIGTERM")).code).toBe(0)
+        yield* run(`REVOKE CREATE ON DATABASE ${database} FROM ${role}`)
+        const { local } = yield* startService(directory, { DATABASE_URL: url })
+        yield* payAndDeliver(local, admin)
+        // All of it belongs to the role, and no extension was needed
+        const owners = yield* run(
+          "SELECT DISTINCT pg_get_userbyid(relowner) AS owner FROM pg_class WHERE relnamespace = 'payments'::regnamespace"
+        )
+        expect(owners.rows).toEqual([{ owner: role }])
+        const extensions = yield* run("SELECT extname FROM pg_extension ORDER BY extname")
+        expect(extensions.rows).toEqual([{ extname: "plpgsql" }])
+      }),
+    120_000
+  )
+})
+
+describe.skipIf(!hasPgBouncer)(
+  `the service behind a pooler that assigns connections by transaction${pgBouncerNote}`,
+  () => {
+    it.scopedLive(
+      "migrates, takes notifications, delivers, retries, shares endpoints, repeats answers and limits requests",
+      () =>
+        Effect.gen(function* () {
+          const { admin, role, url } = yield* ordinaryRole
+          // Fewer connections than two processes have, so that each meets what others leave behind
+          const pooler = yield* startPgBouncer(Redacted.make(url), { pool_mode: "transaction", default_pool_size: 4 })
+          const settings = {
+            DATABASE_URL: pooler.url,
+            DATABASE_DIRECT_URL: url,
+            RATE_LIMIT_PER_MINUTE: "200",
+            MASTER_KEYS: `shared:${randomBytes(32).toString("base64")}`
+          }
+          const homes = yield* Effect.all([emptyDataDirectory, emptyDataDirectory])
+          const { local } = yield* startService(homes[0], settings)
+          const sharing = yield* Effect.forkScoped(startService(homes[1], { ...settings, ROLES: "worker" }))
+          yield* payAndDeliver(local, admin)
+          yield* Fiber.join(sharing)
+          yield* eventually(
+            "two workers that share the endpoints",
+            Effect.map(
+              Effect.promise(() => admin.query("SELECT address FROM payments.cluster_locks GROUP BY address")),
+              ({ rows }) => (rows.length === 2 ? Option.some(true) : Option.none())
+            )
+          )
+          yield* payAndDeliver(local, admin)
+
+          const backend = integrator(local)
+          const answers = yield* Effect.all(
+            Array.from({ length: 300 }, () => backend.call("GET", "/integrations/endpoints")),
+            { concurrency: 16 }
+          )
+          const statuses = new Set(answers.map(({ status }) => status))
+          expect(statuses).toEqual(new Set([200, 429]))
+          // Nothing but a few sessions goes past it
+          const { rows } = yield* Effect.promise(() =>
+            admin.query<{ direct: number }>(
+              `SELECT count(*)::int AS direct FROM pg_stat_activity WHERE usename = '${role}'`
+            )
+          )
+          expect(rows[0]?.direct).toBeLessThanOrEqual(4 + 2 * 5)
+          expect(pooler.log()).not.toMatch(/ERROR|prepared statement/)
+        }),
+      150_000
+    )
+  }
+)
