@@ -5,6 +5,7 @@ import SecondTries from "./test/harness/SecondTries.ts"
 export default defineConfig({
   test: {
     include: ["test/faults/**/*.test.ts"],
+    globalSetup: ["test/harness/globalSetup.ts"],
     fileParallelism: false,
     retry: 1,
     reporters: ["default", new SecondTries()],

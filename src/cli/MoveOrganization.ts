@@ -1,6 +1,6 @@
 import { Command, Options } from "@effect/cli"
 import { SqlClient } from "@effect/sql"
-import { Console, Context, Effect, Layer, Option, type Redacted } from "effect"
+import { Array, Console, Context, Effect, Layer, Option, type Redacted } from "effect"
 import { cellNameForm, Directory } from "../cells/Directory.ts"
 import { directoryLayer } from "../cells/DirectoryLive.ts"
 import { migrateDirectory } from "../cells/DirectoryMigrations.ts"
@@ -47,22 +47,32 @@ const openDirectory = (url: Redacted.Redacted) =>
     (services) => Context.get(services, Directory)
   )
 
-/** The cell that the organization leaves: the directory's, or the one with a move that the directory knows to be done. */
-const sourceOf = (directory: Directory["Type"], id: OrganizationId, to: string, open: (name: string) => OpenCell) =>
+/**
+ * The cell that the organization leaves: the directory's, or the one with a move that the directory knows to be done. None
+ * if the organization is at its target, and no other cell has anything of the move.
+ */
+const sourceOf = (
+  directory: Directory["Type"],
+  id: OrganizationId,
+  to: string,
+  named: ReadonlyMap<string, unknown>,
+  open: (name: string) => OpenCell
+) =>
   Effect.gen(function* () {
     const place = yield* directory.cellOfOrganization(id)
     if (Option.isNone(place)) {
       return yield* new CommandFailed({ message: `The directory does not know organization ${id}.` })
     }
-    if (place.value.cell !== to) return yield* open(place.value.cell)
-    for (const { name } of yield* directory.cells) {
-      if (name === to) continue
-      const cell = yield* Effect.option(open(name))
-      if (Option.isNone(cell)) continue
-      const move = yield* findMove(cell.value, id)
-      if (Option.exists(move, (one) => one.to === to)) return cell.value
+    if (place.value.cell !== to) return Option.some(yield* open(place.value.cell))
+    // Those that can be looked at first: the move was most likely between two of them
+    const others = (yield* directory.cells).filter(({ name }) => name !== to)
+    const [unnamed, reachable] = Array.partition(others, ({ name }) => named.has(name))
+    for (const { name } of [...reachable, ...unnamed]) {
+      const cell = yield* open(name)
+      const move = yield* findMove(cell, id)
+      if (Option.exists(move, (one) => one.to === to)) return Option.some(cell)
     }
-    return yield* new CommandFailed({ message: `Organization ${id} is in cell "${to}".` })
+    return Option.none<CellDatabase>()
   })
 
 type OpenCell = ReturnType<ReturnType<typeof opener>>
@@ -100,7 +110,20 @@ const run = (options: {
     const settings = yield* readMoveSettings
     const directory = yield* openDirectory(settings.directoryUrl)
     const open = opener(settings.cells)
-    const source = yield* sourceOf(directory, id, to, open)
+    const known = yield* sourceOf(directory, id, to, settings.cells, open)
+    if (Option.isNone(known)) {
+      if (abort) {
+        return yield* new CommandFailed({
+          message: `Organization ${id} is in cell "${to}", and no move of it is under way.`
+        })
+      }
+      // Not a failure: who repeats a command that was killed at its very end wants to hear that all is done
+      return yield* show(json, {
+        json: { organizationId: id, cell: to, moved: false },
+        text: `Organization ${id} is in cell "${to}" already, and nothing of a move is left to do.`
+      })
+    }
+    const source = known.value
     const target = yield* open(to)
     const author = yield* operator
     const parts = { source, target, directory, author: author.id, onProgress: (text: string) => Console.error(text) }

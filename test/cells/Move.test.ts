@@ -182,8 +182,11 @@ layer(TwoCells.layer, { excludeTestServices: true, timeout: "300 seconds" })("a 
         expect(yield* remainders(cells.north)).toEqual([])
         expect(yield* remainders(cells.south)).toEqual([])
         const again = yield* runMove(tenant.id, "south")
-        expect(again.told).toContain('is in cell "south"')
-        expect(again.code).toBe(1)
+        expect(again.told).toContain('is in cell "south" already')
+        expect(again.code).toBe(0)
+        const abort = yield* runMove(tenant.id, "south", "--abort")
+        expect(abort.told).toContain("no move of it is under way")
+        expect(abort.code).toBe(1)
       }),
     180_000
   )

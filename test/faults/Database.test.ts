@@ -53,11 +53,11 @@ const expectWhole = Effect.fnUntraced(function* ({ endpointIds, provider, receiv
 const expectWindow = Effect.fnUntraced(function* (all: Loaded) {
   const known = duplicates(all.receiver)
   const window = { from: 0, to: 0 }
-  const freeze = Effect.suspend(() => {
+  const pause = Effect.suspend(() => {
     window.from = performance.now()
     return Effect.sleep(margin + 3000)
   })
-  yield* during(all, all.service.server.frozen(freeze))
+  yield* during(all, Effect.scoped(Effect.zipRight(all.service.server.freeze, pause)))
   window.to = performance.now()
   yield* expectWhole(all)
   for (const [id, moments] of duplicates(all.receiver)) {
@@ -86,7 +86,7 @@ describe("while its database", () => {
         const faults = [
           Effect.zipRight(server.stop, server.start),
           Effect.zipRight(server.crash, server.start),
-          server.frozen(Effect.sleep("2 seconds")),
+          Effect.scoped(Effect.zipRight(server.freeze, Effect.sleep("2 seconds"))),
           Effect.repeatN(Effect.delay(cut, "300 millis"), 4),
           service.proxy.cutting({ probability: 0.02, random }, Effect.sleep("2 seconds"))
         ]

@@ -15,8 +15,8 @@ export interface DatabaseServer {
   readonly stop: Effect.Effect<void>
   /** A crash: the server is killed. The next start recovers from the log. */
   readonly crash: Effect.Effect<void>
-  /** Runs an effect while every process of the server stands still: connections stay open, and nobody answers. */
-  readonly frozen: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  /** Every process of the server stands still until the scope ends: connections stay open, and nobody answers. */
+  readonly freeze: Effect.Effect<void, never, Scope.Scope>
 }
 
 const childrenOf = (pid: number): Promise<ReadonlyArray<number>> =>
@@ -51,24 +51,21 @@ export const startDatabaseServer = Effect.fnUntraced(function* (directory: strin
     yield* close
   })
 
-  const frozen: DatabaseServer["frozen"] = (effect) =>
-    Effect.gen(function* () {
-      const pid = yield* databasePid(directory)
-      return yield* Effect.acquireUseRelease(
-        Effect.promise(async () => {
-          // The parent first: it makes no further ones then
-          signal(pid, "SIGSTOP")
-          const children = await childrenOf(pid)
-          for (const child of children) signal(child, "SIGSTOP")
-          return children
-        }),
-        () => effect,
-        (children) =>
-          Effect.sync(() => {
-            for (const stopped of [...children, pid]) signal(stopped, "SIGCONT")
-          })
-      )
-    })
+  const freeze: DatabaseServer["freeze"] = Effect.flatMap(databasePid(directory), (pid) =>
+    Effect.acquireRelease(
+      Effect.promise(async () => {
+        // The parent first: it starts no further ones then
+        signal(pid, "SIGSTOP")
+        const children = await childrenOf(pid)
+        for (const child of children) signal(child, "SIGSTOP")
+        return children
+      }),
+      (children) =>
+        Effect.sync(() => {
+          for (const stopped of [...children, pid]) signal(stopped, "SIGCONT")
+        })
+    )
+  )
 
   const started: DatabaseServer = {
     url: Redacted.value(url),
@@ -76,7 +73,7 @@ export const startDatabaseServer = Effect.fnUntraced(function* (directory: strin
     start: Effect.asVoid(start),
     stop: close,
     crash,
-    frozen
+    freeze
   }
   return started
 })

@@ -100,14 +100,10 @@ describe("with synchronous replication", () => {
       Effect.gen(function* () {
         const all = yield* loaded
         const { servers } = all
-        yield* servers.primary.frozen(
-          Effect.gen(function* () {
-            const lasted = yield* under(all, servers.promote)
-            expect(lasted).toBeLessThan(5000)
-            // Before it could wake up and believe itself the primary
-            yield* servers.primary.crash
-          })
-        )
+        const lasted = yield* under(all, Effect.zipRight(servers.primary.freeze, servers.promote))
+        expect(lasted).toBeLessThan(5000)
+        // Before it could wake up and believe itself the primary
+        yield* servers.primary.crash
         yield* expectWhole(all)
       }),
     400_000
@@ -221,8 +217,9 @@ describe("with a read replica that falls silent and is killed", () => {
         yield* expectOwnWrites
         expect(news("The read replica is not used")).toBe(0)
 
-        yield* servers.replica.frozen(
+        yield* Effect.scoped(
           Effect.gen(function* () {
+            yield* servers.replica.freeze
             expect(yield* timed(expectOwnWrites)).toBeLessThan(10_000)
             expect(yield* timed(expectOwnWrites)).toBeLessThan(3000)
           })

@@ -22,7 +22,11 @@ layer(TwoCells.layer, { excludeTestServices: true, timeout: "300 seconds" })("a 
         yield* subscribe(tenant, consumer.url)
         const history = yield* Effect.forEach(Array.from({ length: 50 }), () => notify(tenant))
         let to: "north" | "south" = "south"
-        const load = Effect.zipLeft(notify(tenant), Effect.sleep("50 millis"))
+        const load = Effect.zipLeft(
+          // Another one each time
+          Effect.suspend(() => notify(tenant)),
+          Effect.sleep("50 millis")
+        )
         const { results } = yield* during(
           load,
           Effect.gen(function* () {
@@ -42,9 +46,9 @@ layer(TwoCells.layer, { excludeTestServices: true, timeout: "300 seconds" })("a 
                 to = to === "south" ? "north" : "south"
               }
             }
-            // The directory may say the target, while the source is not clean yet
+            // One that was killed just before its end leaves nothing to do
             const last = yield* runMove(tenant.id, to)
-            if (!last.told.includes("is in cell")) expect(last.code, last.told).toBe(0)
+            expect(last.code, last.told).toBe(0)
           })
         )
         const wanted = history.length + results.length

@@ -91,7 +91,11 @@ export const makeProvider = (service: Notified, random: Randomness): Provider =>
         Effect.forever,
         Effect.forkDaemon
       )
-      const result = yield* Effect.ensuring(effect, Fiber.interrupt(load))
+      const result = yield* effect.pipe(
+        Effect.ensuring(Fiber.interrupt(load)),
+        // What nobody confirms any more would come again for as long as the run lasts, beside the tests after this one
+        Effect.onError(() => Effect.suspend(() => Fiber.interruptAll(underWay)))
+      )
       yield* Fiber.joinAll(underWay)
       return result
     })
