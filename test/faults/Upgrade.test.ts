@@ -32,6 +32,8 @@ describe("the step to tables by day and by month", () => {
         const sql = yield* connect
         const running = yield* connect
         const before = Object.fromEntries(Object.entries(migrations).filter(([key]) => key < "0014"))
+        // The copied cluster has today's
+        yield* sql`DROP SCHEMA payments CASCADE`
         yield* sql`CREATE SCHEMA payments`
         yield* Migrator.make({})({ loader: Migrator.fromRecord(before), table: "payments.migrations" }).pipe(
           Effect.provideService(SqlClient.SqlClient, sql)
