@@ -198,13 +198,16 @@ layer(TwoCells.layer, { excludeTestServices: true, timeout: "300 seconds" })("a 
         const { cells, directory } = yield* TwoCells
         const { consumer, tenant } = yield* scene
         yield* delivered(tenant, consumer.received, 5)
-        const before = yield* rowsIn(cells.north, tenant.id)
+        const answer = consumer.hold()
+        yield* notify(tenant)
+        const { delivery_queue: _, ...before } = yield* rowsIn(cells.north, tenant.id)
         yield* Effect.scoped(
           Effect.gen(function* () {
             const process = yield* startMove(tenant.id, "south")
-            yield* process.until("Copying from")
+            yield* process.until("Attempts under way")
             // The last copy waits for this, so that the move does not end before it is killed
             yield* lockTable(cells.south, "organizations")
+            answer()
             yield* process.until("Writes are refused")
             yield* process.kill
           })
@@ -219,7 +222,7 @@ layer(TwoCells.layer, { excludeTestServices: true, timeout: "300 seconds" })("a 
         expect(yield* rowsIn(cells.south, tenant.id)).toEqual({})
         expect(yield* remainders(cells.south)).toEqual([])
         yield* notify(tenant)
-        expect(yield* delivered(tenant, consumer.received, 6)).toBe(6)
+        expect(yield* delivered(tenant, consumer.received, 7)).toBe(7)
       }),
     180_000
   )
