@@ -11,8 +11,17 @@ import { type Cell, type CellName, masterKeys, type Tenant, TwoCells } from "./T
 
 /** What tests of moves share. */
 
-/** Moves in this process. */
-export const move = (id: OrganizationId, from: CellName, to: CellName) =>
+/**
+ * Moves in this process.
+ *
+ * @param onProgress called with what the move tells, before it goes on
+ */
+export const move = (
+  id: OrganizationId,
+  from: CellName,
+  to: CellName,
+  onProgress: (text: string) => Effect.Effect<void> = () => Effect.void
+) =>
   Effect.gen(function* () {
     const { cells, directory } = yield* TwoCells
     const source = yield* openCell(from, cells[from].url)
@@ -25,7 +34,7 @@ export const move = (id: OrganizationId, from: CellName, to: CellName) =>
         directory,
         masterKeys,
         author: "root",
-        onProgress: () => Effect.void
+        onProgress
       },
       id
     ).pipe(Effect.provideService(SqlClient.SqlClient, Context.get(services, SqlClient.SqlClient)))
@@ -54,6 +63,7 @@ export const remainders = (cell: Cell) =>
     UNION ALL SELECT 'slot ' || slot_name FROM pg_replication_slots
     UNION ALL SELECT 'subscription ' || subname FROM pg_subscription
     UNION ALL SELECT 'move ' || phase FROM payments.moves
+    UNION ALL SELECT 'change of ' || table_name FROM payments.move_changed_hours
     UNION ALL SELECT 'parked ' || id FROM payments.delivery_queue WHERE leased_until = 'infinity'`)
 
 /** Keeps a table from being written until the scope ends. */

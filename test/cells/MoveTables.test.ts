@@ -46,6 +46,7 @@ describe("the tables that a move knows", () => {
         // What belongs to an organization stays only if its reason says so
         const kept = Object.keys(cellWideTables).filter((name) => columns.get(name)?.includes("organization_id"))
         expect(kept.toSorted()).toEqual([
+          "move_changed_hours",
           "move_conflicts",
           "moved_accounts",
           "moved_credentials",

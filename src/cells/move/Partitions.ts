@@ -1,7 +1,8 @@
 import type { SqlError } from "@effect/sql"
 import { Effect } from "effect"
 import { isWithoutLock } from "../../storage/Database.ts"
-import { lockPatience, shortLockTimeout, storedBefore } from "../../storage/DayPartitions.ts"
+import { dayRemovalLock, lockPatience, shortLockTimeout, storedBefore } from "../../storage/DayPartitions.ts"
+import { monthRemovalLock } from "../../storage/ReceiptMonths.ts"
 import { MoveRefused } from "./MoveError.ts"
 import type { Ends } from "./Replication.ts"
 
@@ -105,3 +106,31 @@ const beginEarlier = ({ target }: Ends, day: string) =>
       { discard: true }
     )
   )
+
+/**
+ * Keeps both ends from removing days and months while an effect runs: that is not replicated, so the ends would no longer
+ * have the same rows. Removals wait for the effect, and it for one that is under way.
+ */
+export const keepDays = <A, E, R>(
+  { source, target }: Ends,
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | SqlError.SqlError | MoveRefused, R> => {
+  const locks = [source, target].flatMap((cell) => [dayRemovalLock, monthRemovalLock].map((lock) => ({ cell, lock })))
+  const keep = ({ cell, lock }: (typeof locks)[number]) =>
+    cell.query<{ taken: boolean }>(`SELECT pg_try_advisory_lock_shared($1::bigint) AS taken`, [lock]).pipe(
+      Effect.filterOrFail(
+        ([row]) => row?.taken === true,
+        () => new MoveRefused({ message: `Cell "${cell.name}" removes what is past its retention: try again later.` })
+      ),
+      Effect.retry({ while: (error) => error._tag === "MoveRefused", schedule: lockPatience })
+    )
+  return locks.reduceRight<Effect.Effect<A, E | SqlError.SqlError | MoveRefused, R>>(
+    (inner, lock) =>
+      Effect.acquireUseRelease(
+        keep(lock),
+        () => inner,
+        () => Effect.ignore(lock.cell.query(`SELECT pg_advisory_unlock_shared($1::bigint)`, [lock.lock]))
+      ),
+    effect
+  )
+}
