@@ -2,7 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Context, Effect, Fiber, Layer, Redacted } from "effect"
 import { Client } from "pg"
 import { openCell } from "../../src/cells/move/CellDatabase.ts"
-import { moveOrganization } from "../../src/cells/move/Move.ts"
+import { type MoveParts, moveOrganization } from "../../src/cells/move/Move.ts"
 import { isOf, movedTables } from "../../src/cells/move/MoveTables.ts"
 import type { OrganizationId } from "../../src/kit/Ids.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
@@ -20,7 +20,8 @@ export const move = (
   id: OrganizationId,
   from: CellName,
   to: CellName,
-  onProgress: (text: string) => Effect.Effect<void> = () => Effect.void
+  onProgress: (text: string) => Effect.Effect<void> = () => Effect.void,
+  keys: MoveParts["masterKeys"] = masterKeys
 ) =>
   Effect.gen(function* () {
     const { cells, directory } = yield* TwoCells
@@ -32,7 +33,7 @@ export const move = (
         source,
         target,
         directory,
-        masterKeys,
+        masterKeys: keys,
         author: "root",
         onProgress
       },

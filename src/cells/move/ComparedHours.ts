@@ -104,8 +104,12 @@ const allHours = (source: CellDatabase, { name, timed, ...table }: TimedTable, o
 
 const summarizeHours = (cell: CellDatabase, table: TimedTable, which: Which) => {
   const [rows, values] = hashed(table, which, [hourOf(table.timed)])
+  // OFFSET: hashes are sorted by their hour, and not whole rows
   return Effect.map(
-    cell.query<Summary & { hour: number }>(`SELECT hour, ${summaryColumns} FROM (${rows}) AS r GROUP BY hour`, values),
+    cell.query<Summary & { hour: number }>(
+      `SELECT hour, ${summaryColumns} FROM (${rows} OFFSET 0) AS r GROUP BY hour`,
+      values
+    ),
     (found) => new Map(found.map(({ hour, ...summary }) => [hour, summary]))
   )
 }
