@@ -1,11 +1,14 @@
 import { expect, layer } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { firstIdAt } from "../../src/kit/Ids.ts"
+import { dayRemovalLock } from "../../src/storage/DayPartitions.ts"
+import { monthRemovalLock } from "../../src/storage/ReceiptMonths.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { backdatePartitions } from "../storage/AgedDays.ts"
 import { dayBefore, storePastDays } from "./AgedHistory.ts"
-import { move, notify, remainders, rowsIn, subscribe } from "./MoveScene.ts"
+import { startMove } from "./MoveProcess.ts"
+import { lockTable, move, notify, remainders, rowsIn, subscribe } from "./MoveScene.ts"
 import { type Cell, TwoCells } from "./TwoCells.ts"
 
 const days = 4
@@ -152,6 +155,44 @@ layer(TwoCells.layer, { excludeTestServices: true, timeout: "300 seconds" })(
           yield* move(tenant.id, "north", "south")
           expect(Option.getOrThrow(yield* directory.cellOfOrganization(tenant.id)).cell).toBe("south")
           expect((yield* rowsIn(cells.south, tenant.id))["deliveries"]).toBe((before["deliveries"] ?? 0) + 2)
+        }),
+      180_000
+    )
+
+    it.scoped(
+      "keeps its days while it is copied, and loses those that the source has removed before a killed move goes on",
+      () =>
+        Effect.gen(function* () {
+          const { cells } = yield* TwoCells
+          const { before, tenant } = yield* scene
+          yield* Effect.scoped(
+            Effect.gen(function* () {
+              const process = yield* startMove(tenant.id, "south")
+              yield* process.until("Copying from")
+              // The last copy waits for this
+              yield* lockTable(cells.south, "organizations")
+              yield* process.until("Writes are refused")
+              for (const cell of Object.values(cells)) {
+                const locks = yield* cell.query<{ free: boolean }>(
+                  `SELECT pg_try_advisory_xact_lock(lock) AS free FROM unnest(ARRAY[${dayRemovalLock}, ${monthRemovalLock}]::bigint[]) AS lock`
+                )
+                expect(locks).toEqual([{ free: false }, { free: false }])
+              }
+              yield* process.kill
+            })
+          )
+          // As retention does
+          const day = new Date(dayBefore(days)).toISOString().slice(0, 10)
+          yield* cells.north.query("DELETE FROM payments.days WHERE day = $1::date", [day])
+          for (const table of ["events", "deliveries"]) {
+            const partition = `payments.${table}_${day.replaceAll("-", "")}`
+            yield* cells.north.query(`ALTER TABLE payments.${table} DETACH PARTITION ${partition} CONCURRENTLY`)
+            yield* cells.north.query(`DROP TABLE ${partition}`)
+          }
+          yield* move(tenant.id, "north", "south")
+          const after = yield* rowsIn(cells.south, tenant.id)
+          expect(after["deliveries"]).toBe((before["deliveries"] ?? 0) - perDay)
+          expect(after["events"]).toBe((before["events"] ?? 0) - perDay)
         }),
       180_000
     )

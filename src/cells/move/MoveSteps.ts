@@ -5,7 +5,7 @@ import { renewFence } from "./Fence.ts"
 import { copyImages, copyLast } from "./LastCopy.ts"
 import { findMove, forgetMove, type Move, recordMove, setPhase } from "./MoveState.ts"
 import { parkDeliveries, releaseDeliveries } from "./Parking.ts"
-import { addPartitions } from "./Partitions.ts"
+import { addPartitions, removeForgotten } from "./Partitions.ts"
 import { removeOrganization } from "./Removal.ts"
 import {
   awaitCaughtUp,
@@ -55,6 +55,7 @@ export const copyAhead = (parts: Told, move: Move) =>
     yield* awaitCopy(parts, move, ({ copied, rows, tables }) =>
       tell(`${copied} of ${tables} tables copied${rows > 0 ? `, and ${rows} rows of others` : ""}`)
     )
+    yield* removeForgotten(parts, organizationId, awaitCaughtUp(parts, move))
     yield* awaitCounts(parts)
   })
 

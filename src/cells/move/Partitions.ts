@@ -134,3 +134,46 @@ export const keepDays = <A, E, R>(
     effect
   )
 }
+
+/**
+ * Removes at the target what the source has removed since it was copied: days and months past their retention, while no
+ * mover kept them. After the target has caught up, so that nothing of them can come any longer.
+ */
+export const removeForgotten = (
+  { source, target }: Ends,
+  organizationId: string,
+  caughtUp: Effect.Effect<void, SqlError.SqlError | MoveRefused>
+): Effect.Effect<void, SqlError.SqlError | MoveRefused> =>
+  Effect.gen(function* () {
+    const listed = `SELECT day::text AS first, 'day' AS kind FROM payments.days
+      UNION ALL SELECT month::text, 'month' FROM payments.receipt_months`
+    const here = new Set((yield* source.query<Listed>(listed)).map(({ first, kind }) => `${kind} ${first}`))
+    const gone = (yield* target.query<Listed>(listed)).filter(({ first, kind }) => !here.has(`${kind} ${first}`))
+    if (gone.length === 0) return
+    yield* caughtUp
+    for (const { first, kind } of gone) {
+      if (kind === "month") {
+        yield* target.query(`DELETE FROM payments.receipts_by_month WHERE organization_id = $1 AND month = $2::date`, [
+          organizationId,
+          first
+        ])
+        continue
+      }
+      for (const [table, type] of [
+        ["events", "text"],
+        ["deliveries", "uuid"]
+      ]) {
+        yield* target.query(
+          `DELETE FROM payments.${table} WHERE organization_id = $1 AND environment IN ('sandbox', 'production')
+            AND id >= payments.first_id_of($2::date)::${type} AND id < payments.first_id_of($2::date + 1)::${type}`,
+          [organizationId, first]
+        )
+      }
+    }
+  })
+
+/** A day or a month that a cell has tables for. */
+interface Listed {
+  readonly first: string
+  readonly kind: "day" | "month"
+}
