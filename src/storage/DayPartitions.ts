@@ -201,7 +201,7 @@ export const addDays: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient
 )
 
 /** The advisory lock of the removal of days; the function `add_day` waits for it before it adds rows to a past one. */
-const removalLock = 5_190_277_303
+export const dayRemovalLock = 5_190_277_303
 
 /**
  * Removes the days of which nothing was used for this long: see `removePartitions`. Returns how many tables were dropped.
@@ -212,7 +212,7 @@ const removalLock = 5_190_277_303
  */
 export const removeDays = (keepFor: Duration.Duration): Effect.Effect<number, SqlError.SqlError, SqlClient.SqlClient> =>
   removePartitions({
-    lock: removalLock,
+    lock: dayRemovalLock,
     forget: `
       DELETE FROM payments.days d
       WHERE day < (now() AT TIME ZONE 'UTC')::date
@@ -229,7 +229,7 @@ export const removeDays = (keepFor: Duration.Duration): Effect.Effect<number, Sq
  */
 export const holdDays = (sql: SqlClient.SqlClient) =>
   Effect.map(
-    sql<{ readonly held: boolean }>`SELECT pg_try_advisory_xact_lock_shared(${removalLock}::bigint) AS held`,
+    sql<{ readonly held: boolean }>`SELECT pg_try_advisory_xact_lock_shared(${dayRemovalLock}::bigint) AS held`,
     ([row]) => row?.held === true
   )
 

@@ -34,6 +34,7 @@ import cluster from "./migrations/0021_cluster.ts"
 import accountConnecting from "./migrations/0022_account_connecting.ts"
 import statistics from "./migrations/0023_statistics.ts"
 import moves from "./migrations/0024_moves.ts"
+import changedHours from "./migrations/0025_changed_hours.ts"
 import { abandonReceiptMonths, addReceiptMonths, prepareReceiptMonths } from "./ReceiptMonths.ts"
 
 /**
@@ -64,7 +65,8 @@ export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.Sq
   "0021_cluster": cluster,
   "0022_account_connecting": accountConnecting,
   "0023_statistics": statistics,
-  "0024_moves": moves
+  "0024_moves": moves,
+  "0025_changed_hours": changedHours
 }
 
 /** What comes before a migration that would take long on large tables. */

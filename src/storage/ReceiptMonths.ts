@@ -28,7 +28,7 @@ export const addReceiptMonths: Effect.Effect<void, SqlError.SqlError, SqlClient.
 )
 
 /** The advisory lock of the removal of months. */
-const removalLock = 5_190_277_305
+export const monthRemovalLock = 5_190_277_305
 
 /**
  * Removes the months of which nothing was received for this long: see `removePartitions`. Returns how many were dropped.
@@ -39,7 +39,7 @@ export const removeReceiptMonths = (
 ): Effect.Effect<number, SqlError.SqlError, SqlClient.SqlClient> => {
   const keptSince = `now() - ${Duration.toMillis(keepFor)} * interval '1 millisecond'`
   return removePartitions({
-    lock: removalLock,
+    lock: monthRemovalLock,
     // Not EXISTS, which the planner may turn into a join that reads all receipts
     forget: `
       DELETE FROM payments.receipt_months m

@@ -199,17 +199,20 @@ layer(TwoCells.layer, { excludeTestServices: true, timeout: "300 seconds" })("a 
         const { consumer, tenant } = yield* scene
         yield* delivered(tenant, consumer.received, 5)
         const answer = consumer.hold()
-        yield* notify(tenant)
-        const { delivery_queue: _, ...before } = yield* rowsIn(cells.north, tenant.id)
-        yield* Effect.scoped(
+        const before = yield* Effect.scoped(
           Effect.gen(function* () {
             const process = yield* startMove(tenant.id, "south")
+            yield* process.until("Copying from")
+            // Now, so that the attempt does not end by its time-out before the move parks
+            yield* notify(tenant)
+            const { delivery_queue: _, ...rows } = yield* rowsIn(cells.north, tenant.id)
             yield* process.until("Attempts under way")
             // The last copy waits for this, so that the move does not end before it is killed
             yield* lockTable(cells.south, "organizations")
             answer()
             yield* process.until("Writes are refused")
             yield* process.kill
+            return rows
           })
         )
         const { code, told } = yield* runMove(tenant.id, "south", "--abort")

@@ -2,7 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Context, Effect, Fiber, Layer, Redacted } from "effect"
 import { Client } from "pg"
 import { openCell } from "../../src/cells/move/CellDatabase.ts"
-import { moveOrganization } from "../../src/cells/move/Move.ts"
+import { type MoveParts, moveOrganization } from "../../src/cells/move/Move.ts"
 import { isOf, movedTables } from "../../src/cells/move/MoveTables.ts"
 import type { OrganizationId } from "../../src/kit/Ids.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
@@ -11,8 +11,18 @@ import { type Cell, type CellName, masterKeys, type Tenant, TwoCells } from "./T
 
 /** What tests of moves share. */
 
-/** Moves in this process. */
-export const move = (id: OrganizationId, from: CellName, to: CellName) =>
+/**
+ * Moves in this process.
+ *
+ * @param onProgress called with what the move tells, before it goes on
+ */
+export const move = (
+  id: OrganizationId,
+  from: CellName,
+  to: CellName,
+  onProgress: (text: string) => Effect.Effect<void> = () => Effect.void,
+  keys: MoveParts["masterKeys"] = masterKeys
+) =>
   Effect.gen(function* () {
     const { cells, directory } = yield* TwoCells
     const source = yield* openCell(from, cells[from].url)
@@ -23,9 +33,9 @@ export const move = (id: OrganizationId, from: CellName, to: CellName) =>
         source,
         target,
         directory,
-        masterKeys,
+        masterKeys: keys,
         author: "root",
-        onProgress: () => Effect.void
+        onProgress
       },
       id
     ).pipe(Effect.provideService(SqlClient.SqlClient, Context.get(services, SqlClient.SqlClient)))
@@ -54,6 +64,7 @@ export const remainders = (cell: Cell) =>
     UNION ALL SELECT 'slot ' || slot_name FROM pg_replication_slots
     UNION ALL SELECT 'subscription ' || subname FROM pg_subscription
     UNION ALL SELECT 'move ' || phase FROM payments.moves
+    UNION ALL SELECT 'change of ' || table_name FROM payments.move_changed_hours
     UNION ALL SELECT 'parked ' || id FROM payments.delivery_queue WHERE leased_until = 'infinity'`)
 
 /** Keeps a table from being written until the scope ends. */

@@ -46,6 +46,7 @@ describe("the tables that a move knows", () => {
         // What belongs to an organization stays only if its reason says so
         const kept = Object.keys(cellWideTables).filter((name) => columns.get(name)?.includes("organization_id"))
         expect(kept.toSorted()).toEqual([
+          "move_changed_hours",
           "move_conflicts",
           "moved_accounts",
           "moved_credentials",
@@ -73,6 +74,34 @@ describe("the tables that a move knows", () => {
         yield* sql`SELECT payments.add_receipt_month('2001-02-01')`
         const [added] = yield* sql`SELECT relreplident AS identity FROM pg_class WHERE relname = 'receipts_200102'`
         expect(added).toEqual({ identity: "f" })
+      })
+    )
+  )
+
+  it.effect("have the time by which they are compared, and an index to find a part of it", () =>
+    onSchema(
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const columns = yield* sql<{ table: string; name: string; type: string; required: boolean }>`
+          SELECT c.relname AS table, a.attname AS name, a.atttypid::regtype::text AS type, a.attnotnull AS required
+          FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid WHERE c.relnamespace = 'payments'::regnamespace`
+        const indexes = yield* sql<{ table: string; columns: string }>`
+          SELECT c.relname AS table, (SELECT string_agg(attname, ' ' ORDER BY n) FROM unnest(i.indkey) WITH ORDINALITY AS k (num, n)
+            JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.num) AS columns
+          FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+          WHERE c.relnamespace = 'payments'::regnamespace AND i.indpred IS NULL`
+        for (const { name, timed } of copiedAhead) {
+          if (timed === undefined) continue
+          const { after, column, type } = timed
+          const at = columns.find((one) => one.table === name && one.name === column)
+          expect(at, name).toMatchObject({
+            type: type === "timestamptz" ? "timestamp with time zone" : type,
+            required: true
+          })
+          const begins = `organization_id ${after === "environment" ? "environment " : ""}${column}`
+          const found = indexes.some((index) => index.table === name && `${index.columns} `.startsWith(`${begins} `))
+          expect(found, name).toBe(after !== null)
+        }
       })
     )
   )

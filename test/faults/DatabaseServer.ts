@@ -16,7 +16,7 @@ export interface DatabaseServer {
   /** A crash: the server is killed. The next start recovers from the log. */
   readonly crash: Effect.Effect<void>
   /** Every process of the server stands still until the scope ends: connections stay open, and nobody answers. */
-  readonly freeze: Effect.Effect<void, never, Scope.Scope>
+  readonly freeze: Effect.Effect<unknown, never, Scope.Scope>
 }
 
 const childrenOf = (pid: number): Promise<ReadonlyArray<number>> =>
@@ -29,6 +29,22 @@ const signal = (pid: number, name: NodeJS.Signals): void => {
     // One of the server's own has ended in the meantime
   }
 }
+
+/** Every process of a server, by the id of its first one, stands still until the scope ends. */
+export const frozen = (pid: number): Effect.Effect<unknown, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      // The parent first: it starts no further ones then
+      signal(pid, "SIGSTOP")
+      const children = await childrenOf(pid)
+      for (const child of children) signal(child, "SIGSTOP")
+      return children
+    }),
+    (children) =>
+      Effect.sync(() => {
+        for (const stopped of [...children, pid]) signal(stopped, "SIGCONT")
+      })
+  )
 
 /** Starts it in `directory`/postgres; it ends with the scope. */
 export const startDatabaseServer = Effect.fnUntraced(function* (directory: string) {
@@ -51,21 +67,7 @@ export const startDatabaseServer = Effect.fnUntraced(function* (directory: strin
     yield* close
   })
 
-  const freeze: DatabaseServer["freeze"] = Effect.flatMap(databasePid(directory), (pid) =>
-    Effect.acquireRelease(
-      Effect.promise(async () => {
-        // The parent first: it starts no further ones then
-        signal(pid, "SIGSTOP")
-        const children = await childrenOf(pid)
-        for (const child of children) signal(child, "SIGSTOP")
-        return children
-      }),
-      (children) =>
-        Effect.sync(() => {
-          for (const stopped of [...children, pid]) signal(stopped, "SIGCONT")
-        })
-    )
-  )
+  const freeze: DatabaseServer["freeze"] = Effect.flatMap(databasePid(directory), frozen)
 
   const started: DatabaseServer = {
     url: Redacted.value(url),

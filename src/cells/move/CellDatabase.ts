@@ -48,7 +48,7 @@ export const openCell = (
             `SELECT set_config('payments.mover', 'on', false), set_config('timezone', 'UTC', false),
               set_config('datestyle', 'ISO, YMD', false), set_config('intervalstyle', 'postgres', false),
               set_config('bytea_output', 'hex', false), set_config('extra_float_digits', '1', false),
-              set_config('statement_timeout', '0', false)`
+              set_config('statement_timeout', '0', false), set_config('jit', 'off', false)`
           )
           return client
         },

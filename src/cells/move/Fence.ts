@@ -4,7 +4,7 @@ import { Duration, Effect, Schedule } from "effect"
 import { isWithoutLock } from "../../storage/Database.ts"
 import { shortLockTimeout } from "../../storage/DayPartitions.ts"
 import type { CellDatabase } from "./CellDatabase.ts"
-import { type Fencing, movedTables, uuidLiteral } from "./MoveTables.ts"
+import { copiedAhead, type Fencing, movedTables, uuidLiteral } from "./MoveTables.ts"
 
 /**
  * The fence of an organization that moves: triggers that refuse its writes, in the database, so that no process can miss
@@ -21,7 +21,7 @@ const patience = Schedule.spaced("200 millis").pipe(Schedule.upTo(Duration.minut
 
 interface Fenced {
   readonly id: string
-  readonly arrives: boolean
+  readonly role: "leaving" | "arriving" | "gone"
 }
 
 interface Trigger {
@@ -48,7 +48,24 @@ const trigger = (table: string, event: string, when: string, call: string, repli
 const argumentsOf = (fencing: Fencing): ReadonlyArray<string> =>
   typeof fencing === "string" ? [fencing] : ["uses", ...fencing.skipUsesOf]
 
-const triggersOf = ({ arrives, id }: Fenced): ReadonlyArray<Trigger> => {
+/** Note which hours of the history change while the organization is copied. */
+const notesOf = (id: string): ReadonlyArray<Trigger> =>
+  copiedAhead.flatMap(({ name, timed }) =>
+    timed === undefined
+      ? []
+      : ["INSERT", "UPDATE", "DELETE"].map((event) => {
+          const rows = event === "INSERT" ? ["NEW"] : event === "DELETE" ? ["OLD"] : ["OLD", "NEW"]
+          const when = rows.map((row) => `${row}.organization_id = ${uuidLiteral(id)}`).join(" OR ")
+          return trigger(
+            name,
+            event,
+            `WHEN (${when})`,
+            `payments.note_moving_change('${id}', '${name}', '${timed.column}')`
+          )
+        })
+  )
+
+const triggersOf = ({ id, role }: Fenced): ReadonlyArray<Trigger> => {
   const fences = movedTables.flatMap(({ by, fence, name, of }) =>
     (["insert", "update", "delete"] as const).flatMap((event) => {
       const fencing = fence[event]
@@ -62,15 +79,15 @@ const triggersOf = ({ arrives, id }: Fenced): ReadonlyArray<Trigger> => {
   const admits = ["receipts", "receipts_by_month"].map((name) =>
     trigger(name, "INSERT", `WHEN (NEW.organization_id = ${uuidLiteral(id)})`, "payments.admit_moved_receipt()", true)
   )
-  return arrives ? [...fences, ...admits] : fences
+  return [...fences, ...(role === "arriving" ? admits : role === "leaving" ? notesOf(id) : [])]
 }
 
 /** Creates and drops triggers as the moves in the cell's database require. A table at a time; repeating it does nothing. */
 export const renewFence = (cell: CellDatabase): Effect.Effect<void, SqlError.SqlError> =>
   Effect.gen(function* () {
     const fenced = yield* cell.query<Fenced>(`
-      SELECT organization_id::text AS id, role = 'arriving' AS arrives FROM payments.moves
-      UNION ALL SELECT organization_id::text, false FROM payments.moved_organizations o
+      SELECT organization_id::text AS id, role FROM payments.moves
+      UNION ALL SELECT organization_id::text, 'gone' FROM payments.moved_organizations o
       WHERE moved_at > now() - interval '${staysFor}'
         AND NOT EXISTS (SELECT 1 FROM payments.moves m WHERE m.organization_id = o.organization_id)`)
     const triggers = fenced.flatMap(triggersOf)

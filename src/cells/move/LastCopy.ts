@@ -75,8 +75,8 @@ export const copyLast = (
         for (const table of copiedLast.filter((one) => !isCounts(one))) {
           yield* requireSame(
             table.name,
-            yield* summarize(source, table, organizationId),
-            yield* summarize(target, table, organizationId)
+            yield* summarize(source, table, { organizationId }),
+            yield* summarize(target, table, { organizationId })
           )
         }
         yield* bringCountsInLine(target, organizationId, here, there)

@@ -11,8 +11,9 @@ import { cleanSource, cleanTarget, leaveTombstone, startTarget } from "./Handing
 import { checkMove } from "./MoveChecks.ts"
 import { MoveRefused } from "./MoveError.ts"
 import { findMove, forgetMove, type Move, type MoveHere, recordMove } from "./MoveState.ts"
-import { copyAhead, fenceAndCopy, retreat, undoTarget } from "./MoveSteps.ts"
+import { compareCopied, copyAhead, fenceAndCopy, retreat, undoTarget } from "./MoveSteps.ts"
 import { isOf, movedTables } from "./MoveTables.ts"
+import { keepDays } from "./Partitions.ts"
 import { type Ends, endReplication } from "./Replication.ts"
 
 /**
@@ -20,11 +21,12 @@ import { type Ends, endReplication } from "./Replication.ts"
  * kill at any point, the same call goes on.
  *
  * 1. Copy ahead: the history is replicated while the organization works.
- * 2. Park: new deliveries wait, and attempts under way end.
- * 3. Fence: writes are refused with 503. The target catches up, and is compared.
- * 4. Copy last: the organization itself and what is small, in one transaction.
- * 5. Flip: the directory says the target. From here on, the move can only go on.
- * 6. The replication ends, the target begins to work, and the source is cleaned.
+ * 2. Compare ahead: so is what does not change any longer.
+ * 3. Park: new deliveries wait, and attempts under way end.
+ * 4. Fence: writes are refused with 503. The target catches up, and the rest is compared.
+ * 5. Copy last: the organization itself and what is small, in one transaction.
+ * 6. Flip: the directory says the target. From here on, the move can only go on.
+ * 7. The replication ends, the target begins to work, and the source is cleaned.
  */
 export interface MoveParts extends Ends {
   readonly directory: Pick<Context.Tag.Service<Directory>, "cellOfOrganization" | "setMoving" | "flip" | "clearMoving">
@@ -111,14 +113,14 @@ const hasAll = ({ target }: Ends, move: Move) =>
         })
   )
 
-/** 5. The directory says the target from now on. */
+/** 6. The directory says the target from now on. */
 const flip = ({ directory, source, target }: MoveParts, { organizationId }: Move) =>
   Effect.gen(function* () {
     const { version } = yield* directory.setMoving(organizationId, source.name, target.name)
     yield* directory.flip(organizationId, { from: source.name, to: target.name, version })
   }).pipe(Effect.catchTag("PlaceChanged", changed))
 
-/** 6. What follows the flip. */
+/** 7. What follows the flip. */
 const finish = (parts: MoveParts, move: Move) =>
   Effect.gen(function* () {
     const { onProgress, source, target } = parts
@@ -154,8 +156,13 @@ export const moveOrganization = (
     }
     // The copy may take long again: not behind a fence
     if (move.phase !== "copying") yield* retreat(parts, move)
-    yield* copyAhead(parts, move)
-    const { fencedAt, rows } = yield* fenceAndCopy(parts, move)
+    const { fencedAt, rows } = yield* keepDays(
+      parts,
+      Effect.gen(function* () {
+        yield* copyAhead(parts, move)
+        return yield* fenceAndCopy(parts, move, yield* compareCopied(parts, move))
+      })
+    )
     yield* flip(parts, move)
     const startedAt = yield* finish(parts, move)
     return { ...result, rows, fencedMillis: startedAt - fencedAt }

@@ -51,15 +51,20 @@ export const recordMove = (cell: CellDatabase, move: Move, role: MoveHere["role"
 /** How long a change waits for the organization's writes under way, which others wait behind; then it is tried again. */
 const writesEndWithin = "500ms"
 
-/** Changes how far a move is once the organization's writes under way have ended: none is in between. */
-const betweenWrites = (cell: CellDatabase, organizationId: string, statement: string, values: ReadonlyArray<unknown>) =>
+/** Runs a statement once the organization's writes under way have ended: none is in between. */
+export const betweenWrites = <Row extends object>(
+  cell: CellDatabase,
+  organizationId: string,
+  statement: string,
+  values: ReadonlyArray<unknown>
+): Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError> =>
   cell
     .transaction(
       Effect.gen(function* () {
         yield* cell.query(`SET LOCAL lock_timeout = '${writesEndWithin}'`)
         // The writers' lock: see payments.moving_phase()
         yield* cell.query(`SELECT pg_advisory_xact_lock(hashtextextended($1, 5190277307))`, [organizationId])
-        yield* cell.query(statement, values)
+        return yield* cell.query<Row>(statement, values)
       })
     )
     .pipe(
@@ -77,4 +82,10 @@ export const setPhase = (cell: CellDatabase, { organizationId }: Pick<Move, "org
 
 /** Ends a move at one end. */
 export const forgetMove = (cell: CellDatabase, { organizationId }: Pick<Move, "organizationId">) =>
-  betweenWrites(cell, organizationId, `DELETE FROM payments.moves WHERE organization_id = $1`, [organizationId])
+  betweenWrites(
+    cell,
+    organizationId,
+    `WITH changes AS (DELETE FROM payments.move_changed_hours WHERE organization_id = $1)
+    DELETE FROM payments.moves WHERE organization_id = $1`,
+    [organizationId]
+  )

@@ -1,11 +1,11 @@
 import { Clock, Effect, Option } from "effect"
-import { compareCopied } from "./Comparison.ts"
+import { type ComparedHours, compareAhead, compareRest } from "./ComparedHours.ts"
 import { awaitCounts } from "./Counts.ts"
 import { renewFence } from "./Fence.ts"
 import { copyImages, copyLast } from "./LastCopy.ts"
 import { findMove, forgetMove, type Move, recordMove, setPhase } from "./MoveState.ts"
 import { parkDeliveries, releaseDeliveries } from "./Parking.ts"
-import { addPartitions } from "./Partitions.ts"
+import { addPartitions, removeForgotten } from "./Partitions.ts"
 import { removeOrganization } from "./Removal.ts"
 import {
   awaitCaughtUp,
@@ -55,8 +55,21 @@ export const copyAhead = (parts: Told, move: Move) =>
     yield* awaitCopy(parts, move, ({ copied, rows, tables }) =>
       tell(`${copied} of ${tables} tables copied${rows > 0 ? `, and ${rows} rows of others` : ""}`)
     )
+    yield* removeForgotten(parts, organizationId, awaitCaughtUp(parts, move))
     yield* awaitCounts(parts)
   })
+
+const tellSame =
+  ({ onProgress }: Told) =>
+  (table: string, rows: number) =>
+    rows === 0 ? Effect.void : onProgress(`${table}: ${rows} rows, the same at both ends`)
+
+/** 2. Compares what is copied, while the organization works. */
+export const compareCopied = (parts: Told, move: Move) =>
+  Effect.zipRight(
+    parts.onProgress("Comparing what is copied while the organization works"),
+    compareAhead(parts, move, tellSame(parts))
+  )
 
 /** Gives the organization its writes at the source back. The target has not all yet, and the copy goes on. */
 export const retreat = ({ source, target }: Ends, move: Move) =>
@@ -78,7 +91,7 @@ const retreatIfPossible = (parts: Told, move: Move) =>
     )
   )
 
-const behindTheFence = (parts: Told, move: Move) =>
+const behindTheFence = (parts: Told, move: Move, compared: ComparedHours) =>
   Effect.gen(function* () {
     const { onProgress, source } = parts
     const { organizationId } = move
@@ -90,18 +103,16 @@ const behindTheFence = (parts: Told, move: Move) =>
     yield* setPhase(source, move, "fenced")
     yield* addPartitions(parts, organizationId)
     yield* awaitCaughtUp(parts, move)
-    const rows = yield* compareCopied(parts, organizationId, (table, count) =>
-      count === 0 ? Effect.void : onProgress(`${table}: ${count} rows, the same at both ends`)
-    )
+    const rows = yield* compareRest(parts, organizationId, compared, tellSame(parts))
     yield* copyImages(parts, organizationId)
     yield* awaitCounts(parts)
     yield* copyLast(parts, move)
     return { fencedAt, rows }
   })
 
-/** 2 to 4. Parks, fences, compares and copies the rest; gives all writes back if that fails. */
-export const fenceAndCopy = (parts: Told, move: Move) =>
-  behindTheFence(parts, move).pipe(Effect.onError(() => retreatIfPossible(parts, move)))
+/** 3 to 5. Parks, fences, compares and copies the rest; gives all writes back if that fails. */
+export const fenceAndCopy = (parts: Told, move: Move, compared: ComparedHours) =>
+  behindTheFence(parts, move, compared).pipe(Effect.onError(() => retreatIfPossible(parts, move)))
 
 /** Undoes all of these steps. Repeating it goes on; after it, a move begins anew. */
 export const undoTarget = (parts: Ends, move: Move) =>

@@ -32,6 +32,17 @@ export interface MovedTable {
   readonly fence: Fence
   /** Columns that the target has its own values for. */
   readonly ownColumns?: ReadonlyArray<string>
+  /** The time of its rows, by which they are compared hour by hour while the organization works; without, behind the fence. */
+  readonly timed?: Timed
+}
+
+/** Where the time of a table's rows is. */
+export interface Timed {
+  /** A time, or an id that begins with one. */
+  readonly column: "id" | "received_at" | "created_at"
+  readonly type: "uuid" | "text" | "timestamptz"
+  /** What an index has before that column, besides the organization; null without such an index. */
+  readonly after: "environment" | "nothing" | null
 }
 
 /** The fence of tables whose rows are written once and removed by age, in batches that hold other organizations' rows too. */
@@ -46,6 +57,9 @@ const organizations = (
   names: ReadonlyArray<string>
 ): ReadonlyArray<MovedTable> =>
   names.map((name) => ({ name, by: "organization_id", of: "organization", copied, fence }))
+
+const timed = (time: Timed, names: ReadonlyArray<string>): ReadonlyArray<MovedTable> =>
+  organizations("ahead", history, names).map((table) => ({ ...table, timed: time }))
 
 /** Tables of organizations and their people, in an order in which rows can be inserted. */
 export const movedTables: ReadonlyArray<MovedTable> = [
@@ -100,18 +114,13 @@ export const movedTables: ReadonlyArray<MovedTable> = [
     "event_replays"
   ]),
   ...organizations("last", { insert: "skip", update: "skip", delete: "skip" }, ["failure_warnings"]),
-  ...organizations("ahead", history, [
-    "events",
-    "deliveries",
-    "receipts",
-    "receipts_by_month",
-    "skipped_events",
-    "published_events",
-    "audit_log",
-    "idempotency_keys",
-    "sold_items",
-    "product_image_uploads"
-  ]),
+  ...timed({ column: "id", type: "text", after: "environment" }, ["events"]),
+  ...timed({ column: "id", type: "uuid", after: "environment" }, ["deliveries"]),
+  ...timed({ column: "received_at", type: "timestamptz", after: "environment" }, ["receipts", "receipts_by_month"]),
+  ...timed({ column: "created_at", type: "timestamptz", after: null }, ["skipped_events", "published_events"]),
+  ...timed({ column: "id", type: "uuid", after: "nothing" }, ["audit_log"]),
+  ...timed({ column: "created_at", type: "timestamptz", after: null }, ["idempotency_keys", "sold_items"]),
+  ...organizations("ahead", history, ["product_image_uploads"]),
   // All of it is under the mover's lease by then
   ...organizations("last", { insert: "park", update: "skip", delete: "skip" }, ["delivery_queue"]),
   ...organizations("last", counts, ["payment_counts", "delivery_counts", "unsettled_deliveries"])
@@ -132,7 +141,8 @@ export const cellWideTables: Readonly<Record<string, string>> = {
   moved_organizations: "what is left of organizations that have moved",
   moved_accounts: "what is left of organizations that have moved",
   moved_credentials: "what is left of organizations that have moved",
-  move_conflicts: "the moves themselves"
+  move_conflicts: "the moves themselves",
+  move_changed_hours: "the moves themselves"
 }
 
 /** The tables that replication copies. */

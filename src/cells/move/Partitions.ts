@@ -1,7 +1,8 @@
 import type { SqlError } from "@effect/sql"
 import { Effect } from "effect"
 import { isWithoutLock } from "../../storage/Database.ts"
-import { lockPatience, shortLockTimeout, storedBefore } from "../../storage/DayPartitions.ts"
+import { dayRemovalLock, lockPatience, shortLockTimeout, storedBefore } from "../../storage/DayPartitions.ts"
+import { monthRemovalLock } from "../../storage/ReceiptMonths.ts"
 import { MoveRefused } from "./MoveError.ts"
 import type { Ends } from "./Replication.ts"
 
@@ -105,3 +106,74 @@ const beginEarlier = ({ target }: Ends, day: string) =>
       { discard: true }
     )
   )
+
+/**
+ * Keeps both ends from removing days and months while an effect runs: that is not replicated, so the ends would no longer
+ * have the same rows. Removals wait for the effect, and it for one that is under way.
+ */
+export const keepDays = <A, E, R>(
+  { source, target }: Ends,
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | SqlError.SqlError | MoveRefused, R> => {
+  const locks = [source, target].flatMap((cell) => [dayRemovalLock, monthRemovalLock].map((lock) => ({ cell, lock })))
+  const keep = ({ cell, lock }: (typeof locks)[number]) =>
+    cell.query<{ taken: boolean }>(`SELECT pg_try_advisory_lock_shared($1::bigint) AS taken`, [lock]).pipe(
+      Effect.filterOrFail(
+        ([row]) => row?.taken === true,
+        () => new MoveRefused({ message: `Cell "${cell.name}" removes what is past its retention: try again later.` })
+      ),
+      Effect.retry({ while: (error) => error._tag === "MoveRefused", schedule: lockPatience })
+    )
+  return locks.reduceRight<Effect.Effect<A, E | SqlError.SqlError | MoveRefused, R>>(
+    (inner, lock) =>
+      Effect.acquireUseRelease(
+        keep(lock),
+        () => inner,
+        () => Effect.ignore(lock.cell.query(`SELECT pg_advisory_unlock_shared($1::bigint)`, [lock.lock]))
+      ),
+    effect
+  )
+}
+
+/**
+ * Removes at the target what the source has removed since it was copied: days and months past their retention, while no
+ * mover kept them. After the target has caught up, so that nothing of them can come any longer.
+ */
+export const removeForgotten = (
+  { source, target }: Ends,
+  organizationId: string,
+  caughtUp: Effect.Effect<void, SqlError.SqlError | MoveRefused>
+): Effect.Effect<void, SqlError.SqlError | MoveRefused> =>
+  Effect.gen(function* () {
+    const listed = `SELECT day::text AS first, 'day' AS kind FROM payments.days
+      UNION ALL SELECT month::text, 'month' FROM payments.receipt_months`
+    const here = new Set((yield* source.query<Listed>(listed)).map(({ first, kind }) => `${kind} ${first}`))
+    const gone = (yield* target.query<Listed>(listed)).filter(({ first, kind }) => !here.has(`${kind} ${first}`))
+    if (gone.length === 0) return
+    yield* caughtUp
+    for (const { first, kind } of gone) {
+      if (kind === "month") {
+        yield* target.query(`DELETE FROM payments.receipts_by_month WHERE organization_id = $1 AND month = $2::date`, [
+          organizationId,
+          first
+        ])
+        continue
+      }
+      for (const [table, type] of [
+        ["events", "text"],
+        ["deliveries", "uuid"]
+      ]) {
+        yield* target.query(
+          `DELETE FROM payments.${table} WHERE organization_id = $1 AND environment IN ('sandbox', 'production')
+            AND id >= payments.first_id_of($2::date)::${type} AND id < payments.first_id_of($2::date + 1)::${type}`,
+          [organizationId, first]
+        )
+      }
+    }
+  })
+
+/** A day or a month that a cell has tables for. */
+interface Listed {
+  readonly first: string
+  readonly kind: "day" | "month"
+}

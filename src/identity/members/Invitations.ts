@@ -266,7 +266,7 @@ const make = Effect.fnUntraced(function* (publicUrl: string) {
       SELECT email, organization_id AS "organizationId" FROM payments.invitations
       WHERE token_hash = ${tokenHash(token)} AND ${open} AND expires_at > now()`
     if (invited === undefined) {
-      return yield* invalid()
+      return yield* refuseUnknown(tokenHash(token), invalid)
     }
     const { email, organizationId } = invited
     return yield* redeem(token, client).pipe(
