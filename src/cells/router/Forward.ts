@@ -1,9 +1,10 @@
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http"
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http"
 import { PassThrough } from "node:stream"
 import { Predicate } from "effect"
 import type { Dispatcher } from "undici"
 import type { TrustedProxies } from "../../settings/Forms.ts"
 import { requestHeaders, responseHeaders } from "./Headers.ts"
+import type { Routed } from "./RouterTelemetry.ts"
 import type { Upstream } from "./Upstreams.ts"
 
 /**
@@ -25,8 +26,7 @@ export type Unanswered =
 
 /** A request to pass on. */
 export interface Passing {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
+  readonly routed: Routed
   /** The body, if it was read already; null for none. Otherwise it is passed on as it comes. */
   readonly body?: Buffer | null
   readonly trustedProxies: TrustedProxies
@@ -66,14 +66,14 @@ class Answering implements Dispatcher.DispatchHandler {
     this.#passing = passing
     this.#finish = finish
     this.#onClosed = () => {
-      if (!passing.response.writableFinished) this.#controller?.abort(new Error("The client has left"))
+      if (!passing.routed.response.writableFinished) this.#controller?.abort(new Error("The client has left"))
     }
-    passing.response.once("close", this.#onClosed)
+    passing.routed.response.once("close", this.#onClosed)
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
-    if (this.#passing.response.destroyed) controller.abort(new Error("The client has left"))
+    if (this.#passing.routed.response.destroyed) controller.abort(new Error("The client has left"))
   }
 
   onResponseStart(
@@ -84,11 +84,13 @@ class Answering implements Dispatcher.DispatchHandler {
   ): void {
     // The server has confirmed an expectation itself, and nothing here uses the other interim answers
     if (status < 200) return
-    const { isDeclined, request, response } = this.#passing
+    const { isDeclined, routed } = this.#passing
+    const { request, response } = routed
     this.#status = status
     this.#isDeclined = isDeclined?.(status) === true
     if (this.#isDeclined || response.destroyed) return
     const passed = responseHeaders(headers)
+    routed.requestId = [headers["request-id"] ?? []].flat()[0]
     // What the client still sends would be taken for its next request
     if (!request.complete && !response.hasHeader("connection")) passed["connection"] = "close"
     response.writeHead(status, statusMessage ?? "", passed)
@@ -97,7 +99,7 @@ class Answering implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    const { response } = this.#passing
+    const { response } = this.#passing.routed
     if (this.#isDeclined || response.destroyed) return
     if (!response.write(chunk)) {
       controller.pause()
@@ -107,11 +109,11 @@ class Answering implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     this.#end(this.#status)
-    if (!this.#isDeclined) this.#passing.response.end()
+    if (!this.#isDeclined) this.#passing.routed.response.end()
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
-    const { response } = this.#passing
+    const { response } = this.#passing.routed
     if (response.headersSent) {
       // The client must see that the answer is not complete
       response.destroy()
@@ -126,7 +128,7 @@ class Answering implements Dispatcher.DispatchHandler {
   }
 
   #end(ended: Unanswered | number): void {
-    this.#passing.response.off("close", this.#onClosed)
+    this.#passing.routed.response.off("close", this.#onClosed)
     this.#finish(ended)
   }
 }
@@ -155,14 +157,16 @@ const streamOf = (request: IncomingMessage): PassThrough => {
  */
 export const forward = (upstream: Upstream, passing: Passing): Promise<Unanswered | number> =>
   new Promise((resolve) => {
-    const { body, request, trustedProxies } = passing
+    const { body, routed, trustedProxies } = passing
+    const { request } = routed
+    routed.cell = upstream.cell.name
     const ended = upstream.begin()
     const handler = new Answering(passing, (result) => {
       ended()
       if (result === "unreached") upstream.noteAway()
       resolve(result)
     })
-    const headers = requestHeaders(request, trustedProxies)
+    const headers = requestHeaders(request, trustedProxies, routed.traceparent)
     const length = request.headers["content-length"]
     const isStreamed = body === undefined && hasBody(request)
     if (isStreamed && length !== undefined) headers.push("content-length", length)

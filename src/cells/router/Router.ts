@@ -8,9 +8,10 @@ import type { Stopping } from "../../kit/Stopping.ts"
 import type { TrustedProxies } from "../../settings/Forms.ts"
 import type { RoutingTag } from "../RoutingTag.ts"
 import { BodyBudget } from "./BodyBudget.ts"
-import { maxBytesOf, readBodyTarget } from "./BodyTarget.ts"
+import { type BodyTarget, maxBytesOf, readBodyTarget } from "./BodyTarget.ts"
 import { forward, hasBody, type Passing, type Unanswered } from "./Forward.ts"
 import { Locations } from "./Locations.ts"
+import type { RefusalReason, Routed, RouterTelemetry } from "./RouterTelemetry.ts"
 import { directoryAway, type Found, keyOf, type Routes } from "./Routes.ts"
 import { type BodyPart, type Target, targetOf } from "./Target.ts"
 import type { Upstream, Upstreams } from "./Upstreams.ts"
@@ -24,6 +25,7 @@ export interface RouterOptions {
   readonly routes: Routes
   readonly upstreams: Upstreams
   readonly stopping: Stopping["Type"]
+  readonly telemetry: RouterTelemetry
   readonly trustedProxies: TrustedProxies
 }
 
@@ -42,9 +44,12 @@ const routeUnknown = () =>
 const tooManyBodies = () => new ServiceUnavailable({ retryAfter: "1 second" })
 
 /** Answers with an error of the router's own, in the form in which cells answer theirs. */
-const refuse = (request: IncomingMessage, response: ServerResponse, error: ApiError): void => {
+const refuse = (routed: Routed, reason: RefusalReason, error: ApiError): void => {
+  const { request, response } = routed
   if (response.headersSent || response.destroyed) return
+  routed.refusal = reason
   const { body, headers } = refusalTo(error, request.url ?? "")
+  routed.requestId = headers["request-id"]
   // The unread rest of a body would be taken for the next request
   if (!request.complete) response.setHeader("connection", "close")
   response.writeHead(error.status, headers)
@@ -74,21 +79,22 @@ class Router {
 
   readonly handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const target = targetOf(request.method ?? "", request.url ?? "", request.headers)
+    const routed = this.#options.telemetry.begin(request, response, target)
     switch (target.by) {
       case "organization":
-        return this.#pass(await this.#options.routes.find(keyOf.organization(target.id)), request, response)
+        return this.#pass(await this.#options.routes.find(keyOf.organization(target.id)), routed)
       case "tag":
-        return this.#pass(await this.#cellOfTag(target.tag), request, response)
+        return this.#pass(await this.#cellOfTag(target.tag), routed)
       case "body":
-        return this.#passByBody(target.part, request, response)
+        return this.#passByBody(target.part, routed)
       case "search":
-        return this.#search(target.path, request, response)
+        return this.#search(target.path, routed)
       case "anything":
-        return this.#passAnywhere(target.tag, request, response)
+        return this.#passAnywhere(target.tag, routed)
       case "health":
-        return this.#answerHealth(target, request, response)
+        return this.#answerHealth(target, routed)
       case "home":
-        return this.#pass(null, request, response)
+        return this.#pass(null, routed)
     }
   }
 
@@ -105,36 +111,39 @@ class Router {
     return this.#options.routes.cells().some(({ name }) => name === tag.name) ? tag.name : null
   }
 
-  #passing(request: IncomingMessage, response: ServerResponse): Passing {
-    return { request, response, trustedProxies: this.#options.trustedProxies }
+  #passing(routed: Routed): Passing {
+    return { routed, trustedProxies: this.#options.trustedProxies }
   }
 
   /** Passes a request to a cell, or to the home if the directory knows none. */
-  async #pass(found: Found, request: IncomingMessage, response: ServerResponse, body?: Buffer): Promise<void> {
+  async #pass(found: Found, routed: Routed, body?: Buffer): Promise<void> {
     const upstream = found === directoryAway ? undefined : this.#upstream(found ?? this.#home)
-    if (upstream === undefined) return refuse(request, response, routeUnknown())
-    if (!upstream.isOpen()) return refuse(request, response, cellAway())
-    const passing = this.#passing(request, response)
-    this.#conclude(await forward(upstream, body === undefined ? passing : { ...passing, body }), request, response)
+    if (upstream === undefined) return refuse(routed, "route_unknown", routeUnknown())
+    routed.cell = upstream.cell.name
+    const state = upstream.state()
+    if (state !== "open") return refuse(routed, state === "busy" ? "cell_busy" : "cell_away", cellAway())
+    const passing = this.#passing(routed)
+    this.#conclude(await forward(upstream, body === undefined ? passing : { ...passing, body }), routed)
   }
 
-  #conclude(ended: Unanswered | number, request: IncomingMessage, response: ServerResponse): void {
+  #conclude(ended: Unanswered | number, routed: Routed): void {
     if (ended === "unsendable") {
-      refuse(request, response, new ValidationFailed({ message: "The request is not valid HTTP." }))
+      refuse(routed, "request", new ValidationFailed({ message: "The request is not valid HTTP." }))
     } else if (ended === "unreached" || ended === "lost") {
-      refuse(request, response, cellAway())
+      refuse(routed, "cell_away", cellAway())
     }
   }
 
-  async #passByBody(part: BodyPart, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #passByBody(part: BodyPart, routed: Routed): Promise<void> {
     const limit = maxBytesOf(part)
+    const { request } = routed
     const declared = Number(request.headers["content-length"] ?? limit)
     const giveBack = this.#budget.take(this.#networkOf(request), Math.min(declared, limit))
-    if (giveBack === undefined) return refuse(request, response, tooManyBodies())
+    if (giveBack === undefined) return refuse(routed, "no_memory", tooManyBodies())
     try {
       const read = await this.#read(request, limit)
       if (Either.isLeft(read)) {
-        if (read.left !== null) refuse(request, response, read.left)
+        if (read.left !== null) refuse(routed, "request", read.left)
         return
       }
       const said = readBodyTarget(part, read.right)
@@ -146,10 +155,17 @@ class Router {
             : await this.#options.routes.find(
                 said.by === "account" ? keyOf.account(said.environment, said.accountId) : keyOf.person(said.emailHash)
               )
-      await this.#pass(found, request, response, read.right)
+      if (part.endsWith("notification")) this.#countNotification(said, found)
+      await this.#pass(found, routed, read.right)
     } finally {
       giveBack()
     }
+  }
+
+  #countNotification(said: BodyTarget, found: Found): void {
+    const account =
+      said === undefined ? "none" : found === directoryAway ? "unanswered" : found === null ? "unknown" : "known"
+    this.#options.telemetry.metrics?.count("connected_payments.router.notification.count", [account])
   }
 
   #networkOf({ headers, socket }: IncomingMessage): string {
@@ -171,22 +187,21 @@ class Router {
    */
   async #ask(
     names: ReadonlyArray<string>,
-    request: IncomingMessage,
-    response: ServerResponse,
+    routed: Routed,
     isDeclined: (status: number) => boolean
   ): Promise<{ readonly answeredBy: string | undefined; readonly isAway: boolean }> {
     let isAway = names.length === 0
     for (const name of names) {
       const upstream = this.#upstream(name)
-      if (upstream?.isOpen() !== true) {
+      if (upstream?.state() !== "open") {
         isAway = true
         continue
       }
-      const ended = await forward(upstream, { ...this.#passing(request, response), body: null, isDeclined })
+      const ended = await forward(upstream, { ...this.#passing(routed), body: null, isDeclined })
       if (ended === "unreached" || ended === "lost") {
         isAway = true
       } else if (typeof ended !== "number" || !isDeclined(ended)) {
-        this.#conclude(ended, request, response)
+        this.#conclude(ended, routed)
         return { answeredBy: name, isAway }
       }
     }
@@ -194,30 +209,26 @@ class Router {
   }
 
   /** What every cell answers alike: one that is away is replaced by another. */
-  async #passAnywhere(tag: RoutingTag | undefined, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (hasBody(request)) return this.#pass(null, request, response)
+  async #passAnywhere(tag: RoutingTag | undefined, routed: Routed): Promise<void> {
+    if (hasBody(routed.request)) return this.#pass(null, routed)
     const found = tag === undefined ? null : await this.#cellOfTag(tag)
     const preferred = typeof found === "string" ? found : undefined
-    const { answeredBy } = await this.#ask(this.#inOrder(preferred), request, response, () => false)
-    if (answeredBy === undefined) refuse(request, response, cellAway())
+    const { answeredBy } = await this.#ask(this.#inOrder(preferred), routed, () => false)
+    if (answeredBy === undefined) refuse(routed, "cell_away", cellAway())
   }
 
   /** Looks for the cell that has a public page or image. */
-  async #search(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #search(path: string, routed: Routed): Promise<void> {
+    const { request } = routed
     const isRead = request.method === "GET" || request.method === "HEAD"
-    if (!isRead || hasBody(request)) return this.#pass(await this.#locate(path, request), request, response)
+    if (!isRead || hasBody(request)) return this.#pass(await this.#locate(path, request), routed)
     const located = this.#locations.get(path)
-    const { answeredBy, isAway } = await this.#ask(
-      this.#inOrder(located),
-      request,
-      response,
-      (status) => status === 404
-    )
+    const { answeredBy, isAway } = await this.#ask(this.#inOrder(located), routed, (status) => status === 404)
     if (answeredBy !== undefined) return this.#locations.set(path, answeredBy)
     // The one that is away may have it
-    if (isAway) return refuse(request, response, cellAway())
+    if (isAway) return refuse(routed, "cell_away", cellAway())
     // None has it, or it is closed: what the cell says that had it
-    await this.#pass(located ?? null, request, response)
+    await this.#pass(located ?? null, routed)
   }
 
   /** The cell that has a page; asks without sending it what the request does. */
@@ -232,7 +243,7 @@ class Router {
     let isAway = false
     for (const name of this.#inOrder(undefined)) {
       const upstream = this.#upstream(name)
-      const status = upstream?.isOpen() === true ? await this.#headOf(upstream, path, address) : undefined
+      const status = upstream?.state() === "open" ? await this.#headOf(upstream, path, address) : undefined
       if (status === undefined) {
         isAway = true
       } else if (status !== 404) {
@@ -262,18 +273,15 @@ class Router {
     }
   }
 
-  #answerHealth(
-    { probe }: Extract<Target, { readonly by: "health" }>,
-    request: IncomingMessage,
-    response: ServerResponse
-  ): void {
+  #answerHealth({ probe }: Extract<Target, { readonly by: "health" }>, routed: Routed): void {
     const { routes, stopping } = this.#options
+    const { response } = routed
     if (probe === "live") {
       answerHealth(response, probe)
     } else if (stopping.begun) {
-      refuse(request, response, new ServiceUnavailable({ message: "This process is stopping." }))
+      refuse(routed, "route_unknown", new ServiceUnavailable({ message: "This process is stopping." }))
     } else if (routes.cells().length === 0) {
-      refuse(request, response, routeUnknown())
+      refuse(routed, "route_unknown", routeUnknown())
     } else {
       answerHealth(response, probe)
     }

@@ -1,6 +1,7 @@
 import { performance } from "node:perf_hooks"
 import { Duration, Effect, Schedule, type Scope } from "effect"
 import { request as get, Pool } from "undici"
+import { observeMetrics } from "../../telemetry/Metrics.ts"
 import type { Cell } from "../Directory.ts"
 
 /** The connections of a router to its cells. */
@@ -33,7 +34,7 @@ export interface Upstream {
   readonly cell: Cell
   readonly pool: Pool
   /** Whether requests should be tried: not while it is away, nor if it has too many under way. */
-  readonly isOpen: () => boolean
+  readonly state: () => "open" | "away" | "busy"
   /** Counts a request; the function that it returns counts its end. */
   readonly begin: () => () => void
   /** The cell could not be reached just now. */
@@ -65,8 +66,17 @@ class ConnectedCell implements Upstream {
     })
   }
 
-  readonly isOpen = (): boolean =>
-    this.#failures < probing.failures && this.#underWay < this.#mostAtOnce && performance.now() >= this.#awayUntil
+  /** Whether it answers probes. */
+  get lives(): boolean {
+    return this.#failures < probing.failures
+  }
+
+  get underWay(): number {
+    return this.#underWay
+  }
+
+  readonly state = (): "open" | "away" | "busy" =>
+    !this.lives || performance.now() < this.#awayUntil ? "away" : this.#underWay < this.#mostAtOnce ? "open" : "busy"
 
   readonly begin = (): (() => void) => {
     let ended = false
@@ -138,6 +148,16 @@ export const makeUpstreams = (
       void known.pool.close().catch(() => {})
       return connect(cell)
     }
+    yield* observeMetrics((metrics) =>
+      Effect.sync(() => {
+        const listed = new Set(cells().map(({ name }) => name))
+        for (const [name, { lives, underWay }] of connected) {
+          // One that is not listed any more is left out
+          metrics.set("connected_payments.router.cell.up", listed.has(name) ? Number(lives) : Number.NaN, [name])
+          metrics.set("connected_payments.router.request.active", listed.has(name) ? underWay : Number.NaN, [name])
+        }
+      })
+    )
     yield* Effect.promise(() => Promise.all(cells().map((cell) => upstreamOf(cell).probe()))).pipe(
       Effect.repeat(Schedule.spaced(probing.interval)),
       Effect.withTracerEnabled(false),
