@@ -29,8 +29,8 @@ export interface EchoCell {
   /** From now on nothing is answered, connections stay open; `thaw` answers what waits. */
   readonly freeze: () => void
   readonly thaw: () => void
-  /** How many requests wait for an answer. */
-  readonly waiting: () => number
+  /** How many answers were cut off before their end. */
+  readonly cut: () => number
   readonly organization: OrganizationId
 }
 
@@ -62,9 +62,13 @@ const startCell = (name: string) =>
     Effect.async<Omit<EchoCell, "organization"> & { readonly close: () => void }>((resume) => {
       const seen: Array<Seen> = []
       let isFrozen = false
+      let cut = 0
       let waiting: Array<() => void> = []
       const server = createServer((request, response) => {
         const chunks: Array<Buffer> = []
+        response.on("close", () => {
+          if (!response.writableFinished) cut += 1
+        })
         request.on("data", (chunk: Buffer) => chunks.push(chunk))
         request.on("end", () => {
           if (request.url !== "/health/live") {
@@ -96,7 +100,7 @@ const startCell = (name: string) =>
               for (const go of waiting) go()
               waiting = []
             },
-            waiting: () => waiting.length,
+            cut: () => cut,
             close: () => {
               server.closeAllConnections()
               server.close()

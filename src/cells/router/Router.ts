@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import { Effect, Either, Runtime, type Scope } from "effect"
 import { type ApiError, ServiceUnavailable, ValidationFailed } from "../../errors/Errors.ts"
 import { refusalTo } from "../../http/Connections.ts"
-import { readMessage } from "../../kit/Body.ts"
+import { bodyRefused, readMessage } from "../../kit/Body.ts"
 import { addressBehind, networkOf } from "../../kit/ClientAddress.ts"
 import type { Stopping } from "../../kit/Stopping.ts"
 import type { TrustedProxies } from "../../settings/Forms.ts"
@@ -41,7 +41,12 @@ const routeUnknown = () =>
     retryAfter: "5 seconds"
   })
 
-const tooManyBodies = () => new ServiceUnavailable({ retryAfter: "1 second" })
+/** There is no room for more bodies. */
+class NoMemory extends ServiceUnavailable {
+  constructor() {
+    super({ retryAfter: "1 second" })
+  }
+}
 
 /** Answers with an error of the router's own, in the form in which cells answer theirs. */
 const refuse = (routed: Routed, reason: RefusalReason, error: ApiError): void => {
@@ -59,6 +64,11 @@ const refuse = (routed: Routed, reason: RefusalReason, error: ApiError): void =>
 const answerHealth = (response: ServerResponse, status: "live" | "ready"): void => {
   response.writeHead(200, { "content-type": "application/json", "cache-control": "no-store" })
   response.end(JSON.stringify({ status }))
+}
+
+interface Client {
+  readonly address: string
+  readonly network: string
 }
 
 class Router {
@@ -111,8 +121,8 @@ class Router {
     return this.#options.routes.cells().some(({ name }) => name === tag.name) ? tag.name : null
   }
 
-  #passing(routed: Routed): Passing {
-    return { routed, trustedProxies: this.#options.trustedProxies }
+  #passing(routed: Routed, network: string): Passing {
+    return { routed, network, trustedProxies: this.#options.trustedProxies }
   }
 
   /** Passes a request to a cell, or to the home if the directory knows none. */
@@ -120,14 +130,17 @@ class Router {
     const upstream = found === directoryAway ? undefined : this.#upstream(found ?? this.#home)
     if (upstream === undefined) return refuse(routed, "route_unknown", routeUnknown())
     routed.cell = upstream.cell.name
-    const state = upstream.state()
+    const network = this.#networkOf(routed.request)
+    const state = upstream.state(network)
     if (state !== "open") return refuse(routed, state === "busy" ? "cell_busy" : "cell_away", cellAway())
-    const passing = this.#passing(routed)
+    const passing = this.#passing(routed, network)
     this.#conclude(await forward(upstream, body === undefined ? passing : { ...passing, body }), routed)
   }
 
   #conclude(ended: Unanswered | number, routed: Routed): void {
-    if (ended === "unsendable") {
+    if (typeof ended === "object") {
+      refuse(routed, "request", ended)
+    } else if (ended === "unsendable") {
       refuse(routed, "request", new ValidationFailed({ message: "The request is not valid HTTP." }))
     } else if (ended === "unreached" || ended === "lost") {
       refuse(routed, "cell_away", cellAway())
@@ -137,13 +150,18 @@ class Router {
   async #passByBody(part: BodyPart, routed: Routed): Promise<void> {
     const limit = maxBytesOf(part)
     const { request } = routed
-    const declared = Number(request.headers["content-length"] ?? limit)
-    const giveBack = this.#budget.take(this.#networkOf(request), Math.min(declared, limit))
-    if (giveBack === undefined) return refuse(routed, "no_memory", tooManyBodies())
+    const held = this.#budget.begin(this.#networkOf(request))
+    let length = 0
+    const reading = this.#read(request, limit)
+    request.on("data", (chunk: Buffer) => {
+      length += chunk.length
+      // What is beyond the limit is not kept
+      if (length <= limit && !held.add(chunk.length)) request.emit(bodyRefused, new NoMemory())
+    })
     try {
-      const read = await this.#read(request, limit)
+      const read = await reading
       if (Either.isLeft(read)) {
-        if (read.left !== null) refuse(routed, "request", read.left)
+        if (read.left !== null) refuse(routed, read.left instanceof NoMemory ? "no_memory" : "request", read.left)
         return
       }
       const said = readBodyTarget(part, read.right)
@@ -158,7 +176,7 @@ class Router {
       if (part.endsWith("notification")) this.#countNotification(said, found)
       await this.#pass(found, routed, read.right)
     } finally {
-      giveBack()
+      held.giveBack()
     }
   }
 
@@ -190,14 +208,15 @@ class Router {
     routed: Routed,
     isDeclined: (status: number) => boolean
   ): Promise<{ readonly answeredBy: string | undefined; readonly isAway: boolean }> {
+    const network = this.#networkOf(routed.request)
     let isAway = names.length === 0
     for (const name of names) {
       const upstream = this.#upstream(name)
-      if (upstream?.state() !== "open") {
+      if (upstream?.state(network) !== "open") {
         isAway = true
         continue
       }
-      const ended = await forward(upstream, { ...this.#passing(routed), body: null, isDeclined })
+      const ended = await forward(upstream, { ...this.#passing(routed, network), body: null, isDeclined })
       if (ended === "unreached" || ended === "lost") {
         isAway = true
       } else if (typeof ended !== "number" || !isDeclined(ended)) {
@@ -240,10 +259,12 @@ class Router {
       request.socket.remoteAddress ?? "unknown",
       [request.headers["x-forwarded-for"] ?? []].flat().join(",")
     )
+    const network = networkOf(address)
     let isAway = false
     for (const name of this.#inOrder(undefined)) {
       const upstream = this.#upstream(name)
-      const status = upstream?.state() === "open" ? await this.#headOf(upstream, path, address) : undefined
+      const status =
+        upstream?.state(network) === "open" ? await this.#headOf(upstream, path, { address, network }) : undefined
       if (status === undefined) {
         isAway = true
       } else if (status !== 404) {
@@ -255,13 +276,15 @@ class Router {
   }
 
   /** The status of a page; undefined if the cell did not answer. */
-  async #headOf(upstream: Upstream, path: string, address: string): Promise<number | undefined> {
-    const end = upstream.begin()
+  async #headOf(upstream: Upstream, path: string, client: Client): Promise<number | undefined> {
+    const abort = new AbortController()
+    const { ended } = upstream.begin(client.network, () => abort.abort())
     try {
       const { body, statusCode } = await upstream.pool.request({
         method: "HEAD",
         path: encodeURI(path),
-        headers: { "x-forwarded-for": address }
+        headers: { "x-forwarded-for": client.address },
+        signal: abort.signal
       })
       await body.dump()
       return statusCode
@@ -269,7 +292,7 @@ class Router {
       // The caller treats it like a cell that is away
       return undefined
     } finally {
-      end()
+      ended()
     }
   }
 
