@@ -4,7 +4,7 @@ import { listen, type ServerOptions, stoppingLayer } from "../../http/Server.ts"
 import { Stopping } from "../../kit/Stopping.ts"
 import type { MigrationFailed } from "../../storage/Migrations.ts"
 import { observeMetrics } from "../../telemetry/Metrics.ts"
-import { type CellUnknown, connectedDirectoryLayer } from "../DirectoryConnection.ts"
+import { connectedDirectoryLayer, type DirectoryRefusal } from "../DirectoryConnection.ts"
 import { makeRouter } from "./Router.ts"
 import { makeRouterTelemetry, type RouterTelemetryOptions } from "./RouterTelemetry.ts"
 import { makeRoutes } from "./Routes.ts"
@@ -23,7 +23,7 @@ export interface RouterServiceOptions extends ServerOptions, RouterTelemetryOpti
  */
 export const routerLayer = (
   options: RouterServiceOptions
-): Layer.Layer<never, CellUnknown | MigrationFailed | HttpServerError.ServeError> =>
+): Layer.Layer<never, DirectoryRefusal | MigrationFailed | HttpServerError.ServeError> =>
   Layer.scopedDiscard(
     Effect.gen(function* () {
       const runtime = yield* Effect.runtime<never>()
