@@ -3,7 +3,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Layer, type Redacted } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import { Claims } from "./cells/Claims.ts"
-import type { CellUnknown } from "./cells/DirectoryConnection.ts"
+import type { DirectoryRefusal } from "./cells/DirectoryConnection.ts"
 import { Deliveries } from "./deliveries/api/Deliveries.ts"
 import { EventReplays, eventReplaysLayer } from "./deliveries/api/EventReplays.ts"
 import { Events } from "./deliveries/api/Events.ts"
@@ -104,7 +104,9 @@ export interface CellOptions {
 }
 
 /** What this cell has in the directory. Without one, nothing of it is loaded. */
-export const cellClaimsLayer = (cell: CellOptions | undefined): Layer.Layer<Claims, CellUnknown | MigrationFailed> =>
+export const cellClaimsLayer = (
+  cell: CellOptions | undefined
+): Layer.Layer<Claims, DirectoryRefusal | MigrationFailed> =>
   cell === undefined
     ? Claims.none
     : Layer.unwrapEffect(
@@ -174,7 +176,7 @@ export const storageLayer = (
 /** All services, on a database. */
 export const servicesLayer = (
   options: ServiceOptions
-): Layer.Layer<Services, CellUnknown | MigrationFailed, PgClient.PgClient | SqlClient.SqlClient> =>
+): Layer.Layer<Services, DirectoryRefusal | MigrationFailed, PgClient.PgClient | SqlClient.SqlClient> =>
   servicesWithProviderLayer(options, stripeProviderLayer(options.provider)).pipe(
     Layer.provide(ProviderTriggers.layer(options.provider))
   )
@@ -183,7 +185,7 @@ export const servicesLayer = (
 export const servicesWithProviderLayer = <E, R>(
   options: EmbeddedOptions,
   provider: Layer.Layer<Provider, E, R>
-): Layer.Layer<Services, E | CellUnknown | MigrationFailed, PgClient.PgClient | SqlClient.SqlClient | R> => {
+): Layer.Layer<Services, E | DirectoryRefusal | MigrationFailed, PgClient.PgClient | SqlClient.SqlClient | R> => {
   const { allowLocalDestinations, destinationNetworks, endpointLimit, imageMegabytesPerHour, mailFrom, mode, smtpUrl } =
     options.settings
   const foundations = Layer.mergeAll(

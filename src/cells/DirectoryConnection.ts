@@ -21,6 +21,12 @@ export interface DirectoryOptions {
 /** The directory does not know the cell of this process. The message is for the operator. */
 export class CellUnknown extends Data.TaggedError("CellUnknown")<{ readonly message: string }> {}
 
+/** `DIRECTORY_URL` leads to something that the directory can't be used through. The message is for the operator. */
+export class DirectoryUnusable extends Data.TaggedError("DirectoryUnusable")<{ readonly message: string }> {}
+
+/** Why a process can't start with its directory. */
+export type DirectoryRefusal = CellUnknown | DirectoryUnusable
+
 /**
  * The directory's database. Waits are short: what can't be asked soon is better refused, and asked again.
  */
@@ -77,9 +83,12 @@ const prepareNowOrLater = (options: DirectoryOptions) =>
  */
 export const connectedDirectoryLayer = (
   options: DirectoryOptions
-): Layer.Layer<Directory | PgClient.PgClient | SqlClient.SqlClient | SessionOptions, CellUnknown | MigrationFailed> =>
+): Layer.Layer<
+  Directory | PgClient.PgClient | SqlClient.SqlClient | SessionOptions,
+  DirectoryRefusal | MigrationFailed
+> =>
   directoryLayer.pipe(
     Layer.provideMerge(Layer.scopedDiscard(Effect.catchTag(prepareNowOrLater(options), "SqlError", Effect.die))),
-    // It can't fail: it does not connect yet
-    Layer.provideMerge(Layer.orDie(databaseOf(options)))
+    // That it is away is no failure
+    Layer.provideMerge(Layer.mapError(databaseOf(options), ({ message }) => new DirectoryUnusable({ message })))
   )

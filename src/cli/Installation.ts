@@ -2,7 +2,7 @@ import type { SqlClient, SqlError } from "@effect/sql"
 import type { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Option, type Redacted, type Scope } from "effect"
 import type { Claims } from "../cells/Claims.ts"
-import type { CellUnknown } from "../cells/DirectoryConnection.ts"
+import type { DirectoryRefusal } from "../cells/DirectoryConnection.ts"
 import { completeSettings, type LocalDefaultsFailed } from "../local/Local.ts"
 import type { Provider } from "../provider/Provider.ts"
 import { type StripeProviderOptions, stripeProviderLayer } from "../provider/stripe/StripeProvider.ts"
@@ -110,14 +110,14 @@ export const databaseAsFound: Layer.Layer<
 )
 
 /** What the installation has in the directory of cells, if there is one. */
-const claims: Layer.Layer<Claims, CellUnknown | MigrationFailed, Installation> = Layer.unwrapEffect(
+const claims: Layer.Layer<Claims, DirectoryRefusal | MigrationFailed, Installation> = Layer.unwrapEffect(
   Effect.map(Installation, ({ cell }) => cellClaimsLayer(Option.getOrUndefined(cell)))
 )
 
 /** The database, with its schema up to date, and what its cell has in the directory. */
 export const database: Layer.Layer<
   PgClient.PgClient | SqlClient.SqlClient | Claims,
-  SettingsError | LocalDefaultsFailed | SqlError.SqlError | MigrationFailed | CellUnknown | CommandFailed,
+  SettingsError | LocalDefaultsFailed | SqlError.SqlError | MigrationFailed | DirectoryRefusal | CommandFailed,
   Installation
 > = Layer.unwrapEffect(
   Effect.map(Installation, ({ databaseReadUrl, startedDatabase }) =>

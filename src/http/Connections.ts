@@ -110,6 +110,8 @@ export interface Connections {
    * @param target the target of the request line, if known, otherwise empty
    */
   readonly refuse: (socket: Socket, error: UnreadableRequest | null, target: string) => void
+  /** How many connections are open. */
+  readonly open: () => number
   /** How many requests are being answered. */
   readonly underWay: () => number
   /**
@@ -340,6 +342,7 @@ export const boundConnections = (
   return {
     serve: (listener) => serve(table, drain, listener),
     refuse: (socket, error, target) => refuse(table, socket, error, target),
+    open: () => table.size,
     underWay: () => table.busy().length,
     drain: (options) => drainAll(table, drain, options)
   }

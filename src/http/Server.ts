@@ -115,6 +115,8 @@ const warnOfUnknownProxy = (server: Server, proxies: TrustedProxies, runtime: Ru
 /** A server that listens, within its bounds. */
 export interface BoundServer {
   readonly address: HttpServer.Address
+  /** How many connections are open. */
+  readonly connections: () => number
   /** Serves requests until the scope closes; then drains the server. */
   readonly serve: (listener: RequestListener) => Effect.Effect<void, never, Scope.Scope>
 }
@@ -142,6 +144,7 @@ export const listen = (
     yield* closeEventually(server, options.shutdownTimeout)
     return {
       address,
+      connections: connections.open,
       serve: (handler) => {
         const listener = connections.serve(handler)
         return Effect.acquireRelease(

@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Clock, Effect } from "effect"
+import { Array, Clock, Effect } from "effect"
 import type { Environment } from "../events/Environment.ts"
 import { type ProviderEvent, soldItemsReference, translatedProviderTypes } from "../events/stripe/Translate.ts"
 import { makeAudit } from "../kit/Audit.ts"
@@ -33,14 +33,18 @@ export const makeMissing = Effect.gen(function* () {
         AND ${organizationId === undefined ? sql`true` : sql`organization_id = ${organizationId}`}
       ORDER BY organization_id`
 
+  /** Some thousands at a time: a statement's time is limited. */
   const withoutReceipt = (environment: Environment, ids: ReadonlyArray<string>) =>
     Effect.map(
-      sql<{ readonly id: string }>`
-        SELECT id FROM unnest(${ids}::text[]) AS known (id)
+      Effect.forEach(
+        Array.chunksOf(ids, 5000),
+        (some) => sql<{ readonly id: string }>`
+        SELECT id FROM unnest(${some}::text[]) AS known (id)
         WHERE NOT EXISTS (
           SELECT 1 FROM payments.all_receipts r WHERE r.environment = ${environment} AND r.provider_event_id = known.id
-        )`,
-      (rows) => new Set(rows.map(({ id }) => id))
+        )`
+      ),
+      (rows) => new Set(rows.flat().map(({ id }) => id))
     )
 
   const find = Effect.fnUntraced(function* ({ environment, organizationId, since, until }: FindMissing) {

@@ -57,7 +57,7 @@ export class Receipts extends Context.Tag("connected-payments/inbound/Receipts")
     /**
      * Asks the provider for the events of connected accounts, and answers those that left no receipt, newest first: a
      * notification may never have come, or the database may have lost what it had stored. Fails if an account has more
-     * than 5,000 events in that time.
+     * than 100,000 events in that time.
      */
     readonly missing: (
       query: FindMissing

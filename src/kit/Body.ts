@@ -54,24 +54,53 @@ export class MalformedJson extends ValidationFailed {}
 /** The sender left before the end of the body. */
 export class BodyLost extends Data.TaggedError("BodyLost")<{ readonly cause: unknown }> {}
 
+/**
+ * The bytes of a body in one piece of memory, which grows with them: kept as they come, the parts of a body that is sent
+ * byte by byte would take a hundred times its size.
+ */
+class Gathered {
+  #bytes: Buffer = Buffer.alloc(0)
+  #length = 0
+
+  add(chunk: Buffer): void {
+    const length = this.#length + chunk.length
+    if (this.#length === 0) {
+      // Most bodies come at once
+      this.#bytes = chunk
+    } else {
+      if (length > this.#bytes.length || this.#bytes.length < 1024) {
+        const larger = Buffer.allocUnsafe(Math.max(1024, 2 * length))
+        this.#bytes.copy(larger, 0, 0, this.#length)
+        this.#bytes = larger
+      }
+      chunk.copy(this.#bytes, this.#length)
+    }
+    this.#length = length
+  }
+
+  get bytes(): Buffer {
+    return this.#bytes.subarray(0, this.#length)
+  }
+}
+
 /** The exact bytes of a message's body, at most `limit`. May be run once. */
 export const readMessage = (
   source: IncomingMessage,
   limit: number
 ): Effect.Effect<Buffer, UnreadableRequest | BodyLost> =>
   Effect.async((resume) => {
-    const chunks: Array<Buffer> = []
+    const gathered = new Gathered()
     let length = 0
     const tooLarge = () => new PayloadTooLarge({ message: `The request body is larger than ${limit} bytes.` })
     const onData = (chunk: Buffer) => {
       length += chunk.length
       if (length <= limit) {
-        chunks.push(chunk)
+        gathered.add(chunk)
       } else if (length > limit + maxDiscardedBytes) {
         finish(tooLarge())
       }
     }
-    const onEnd = () => finish(length > limit ? tooLarge() : Effect.succeed(Buffer.concat(chunks)))
+    const onEnd = () => finish(length > limit ? tooLarge() : Effect.succeed(gathered.bytes))
     const onLost = (cause?: unknown) => finish(new BodyLost({ cause }))
     const onRefused = (error: UnreadableRequest) => finish(Effect.fail(error))
     const finish = (result: Effect.Effect<Buffer, UnreadableRequest | BodyLost>) => {

@@ -104,7 +104,7 @@ const closePool = (pool: pg.Pool) =>
 export class DatabasePool extends Context.Tag("connected-payments/storage/DatabasePool")<DatabasePool, pg.Pool>() {}
 
 const notReached = (name: string, url: Redacted.Redacted, cause: unknown): string => {
-  if (refusesStartSettings(cause)) return startSettingsRefused
+  if (refusesStartSettings(cause)) return startSettingsRefused(name)
   const first = cause instanceof AggregateError && cause.message === "" ? cause.errors[0] : cause
   const reason = first instanceof Error ? first.message : String(first)
   return `The database cannot be reached. ${name} points to ${hostsOf(Redacted.value(url))}: ${reason}`
@@ -193,11 +193,15 @@ const assumed: Line = {
 const usable = ({ hasDirect, name, url }: Address, config: pg.PoolConfig, mayBeAway = false) =>
   Effect.gen(function* () {
     const pool = yield* opened(config)
-    if (mayBeAway) return { line: assumed, pool }
     const line = yield* Effect.tryPromise({
       try: () => examined(pool),
       catch: (cause) => new SqlError.SqlError({ cause, message: notReached(name, url, cause) })
-    })
+    }).pipe(
+      Effect.catchIf(
+        ({ cause }) => mayBeAway && !refusesStartSettings(cause),
+        () => Effect.succeed(assumed)
+      )
+    )
     const refusal = refusalOf(name, line, hasDirect)
     return refusal === undefined ? { line, pool } : yield* refused(refusal)
   })

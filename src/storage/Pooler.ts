@@ -123,27 +123,35 @@ export const refusesStartSettings = (error: unknown): boolean =>
 const needsSessions =
   "Wake-ups (LISTEN), migrations, the queue and the removal of old tables need sessions: set DATABASE_DIRECT_URL to the server's own address, or let the pooler keep sessions (pool_mode = session)."
 
+const ownAddress = "It has to be the server's own address, or a pooler's that keeps sessions (pool_mode = session)."
+
 /** Why the service can't work over this line; undefined if it can. For the operator. */
 export const refusalOf = (
   name: string,
   { keepsSessions, keepsTransactions }: Line,
   hasDirect: boolean
 ): string | undefined => {
+  // What has no second address for what needs a session
+  if (name !== "DATABASE_URL" && !keepsSessions) {
+    return `${name} leads to a connection pooler that gives each transaction or statement another connection. ${ownAddress}`
+  }
   if (!keepsTransactions) {
     return `${name} leads to a connection pooler that gives each statement another connection, so that there are no transactions: let it keep them (pool_mode = transaction).`
   }
-  if (keepsSessions) return undefined
-  if (name === "DATABASE_DIRECT_URL") {
-    return "DATABASE_DIRECT_URL leads to a connection pooler that gives each transaction another connection. It has to be the server's own address."
-  }
-  return hasDirect
+  return keepsSessions || hasDirect
     ? undefined
     : `DATABASE_URL leads to a connection pooler that gives each transaction another connection. ${needsSessions}`
 }
 
 /** The same, of a pooler that refuses the settings which a connection begins with. */
-export const startSettingsRefused =
-  "DATABASE_URL leads to a connection pooler that refuses the time limits which a connection begins with. Set DATABASE_DIRECT_URL to the server's own address; or, if the pooler keeps sessions, let it ignore them (ignore_startup_parameters = statement_timeout, idle_in_transaction_session_timeout)."
+export const startSettingsRefused = (name: string): string =>
+  [
+    `${name} leads to a connection pooler that refuses the time limits which a connection begins with.`,
+    name === "DATABASE_URL"
+      ? "Set DATABASE_DIRECT_URL to the server's own address;"
+      : "It has to be the server's own address;",
+    "or, if the pooler keeps sessions, let it ignore them (ignore_startup_parameters = statement_timeout, idle_in_transaction_session_timeout)."
+  ].join(" ")
 
 /** Logged if the pooler's connections have no limit for a statement. */
 export const noTimeLimit =

@@ -48,6 +48,38 @@ it.scopedLive("lists are fetched to their end, page by page, on the account", ()
   })
 )
 
+it.scopedLive(
+  "events are listed far beyond the bound of other lists, and refused beyond their own with what to do",
+  () =>
+    Effect.gen(function* () {
+      const named = (index: number) => ({
+        id: `evt_${index}`,
+        object: "event",
+        type: "payment_intent.succeeded",
+        created: 1_700_000_000 - index,
+        data: { object: { id: "pi_1" } }
+      })
+      const since = new Date(0)
+      const { provider, scripted } = yield* withObjects(named, 12_345)
+      const listed = yield* provider.listEvents(account, { since })
+      expect(listed).toHaveLength(12_345)
+      expect(listed.at(-1)).toEqual({
+        id: "evt_12344",
+        type: "payment_intent.succeeded",
+        created: 1_700_000_000 - 12_344
+      })
+      expect(scripted.calls).toHaveLength(124)
+
+      const endless = yield* withObjects(named, 100_001)
+      const refused = yield* Effect.flip(endless.provider.listEvents(account, { since }))
+      expect([refused._tag, refused.message]).toEqual([
+        "ProviderUnavailable",
+        "An account has more than 100,000 events in that time. Ask for a shorter one."
+      ])
+      expect(endless.scripted.calls).toHaveLength(1000)
+    })
+)
+
 it.scopedLive("a list that says it goes on after an empty page has ended", () =>
   Effect.gen(function* () {
     const { provider, scripted } = yield* withList

@@ -1,6 +1,6 @@
 /**
- * The memory for bodies that a router reads before it knows their cell: in all, and of one client's network, so that
- * those who send slowly keep out themselves alone.
+ * The memory for bodies that a router reads before it knows their cell: in all, and of one client's network. It counts
+ * what has arrived, not what was announced, so that those who send slowly keep nobody out.
  */
 
 const megabyte = 1024 * 1024
@@ -8,24 +8,38 @@ const megabyte = 1024 * 1024
 /** What is held at once at most. */
 export const bodyBudget = { bytes: 256 * megabyte, bytesOfNetwork: 64 * megabyte }
 
+/** What one body holds. */
+export interface HeldBody {
+  /** Counts bytes that have arrived; false if there is no room for them. */
+  readonly add: (bytes: number) => boolean
+  /** Gives back what the body holds. */
+  readonly giveBack: () => void
+}
+
 export class BodyBudget {
   readonly #ofNetworks = new Map<string, number>()
   #held = 0
 
-  /** Takes room for a body; the function that it returns gives it back. Undefined if there is none. */
-  take(network: string, bytes: number): (() => void) | undefined {
-    const own = (this.#ofNetworks.get(network) ?? 0) + bytes
-    if (this.#held + bytes > bodyBudget.bytes || own > bodyBudget.bytesOfNetwork) return undefined
-    this.#held += bytes
-    this.#ofNetworks.set(network, own)
-    let given = false
-    return () => {
-      if (given) return
-      given = true
-      this.#held -= bytes
-      const left = (this.#ofNetworks.get(network) ?? bytes) - bytes
-      if (left > 0) this.#ofNetworks.set(network, left)
-      else this.#ofNetworks.delete(network)
+  /** Begins a body of a client's network. */
+  begin(network: string): HeldBody {
+    let own = 0
+    return {
+      add: (bytes) => {
+        const ofNetwork = (this.#ofNetworks.get(network) ?? 0) + bytes
+        if (this.#held + bytes > bodyBudget.bytes || ofNetwork > bodyBudget.bytesOfNetwork) return false
+        own += bytes
+        this.#held += bytes
+        this.#ofNetworks.set(network, ofNetwork)
+        return true
+      },
+      giveBack: () => {
+        if (own === 0) return
+        const left = (this.#ofNetworks.get(network) ?? own) - own
+        this.#held -= own
+        own = 0
+        if (left > 0) this.#ofNetworks.set(network, left)
+        else this.#ofNetworks.delete(network)
+      }
     }
   }
 }

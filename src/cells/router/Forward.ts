@@ -1,10 +1,12 @@
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http"
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http"
 import { PassThrough } from "node:stream"
 import { Predicate } from "effect"
 import type { Dispatcher } from "undici"
+import { bodyRefused, type UnreadableRequest } from "../../kit/Body.ts"
 import type { TrustedProxies } from "../../settings/Forms.ts"
 import { requestHeaders, responseHeaders } from "./Headers.ts"
-import type { Upstream } from "./Upstreams.ts"
+import type { Routed } from "./RouterTelemetry.ts"
+import type { UnderWay, Upstream } from "./Upstreams.ts"
 
 /**
  * Passes a request to a cell and its answer back, both as they come: what one side does not take, the other side does
@@ -22,11 +24,14 @@ export type Unanswered =
   | "unsendable"
   /** The client left. */
   | "left"
+  /** The rest of the client's body will not come. */
+  | UnreadableRequest
 
 /** A request to pass on. */
 export interface Passing {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
+  readonly routed: Routed
+  /** The client's network, for its share of what may be under way to a cell. */
+  readonly network: string
   /** The body, if it was read already; null for none. Otherwise it is passed on as it comes. */
   readonly body?: Buffer | null
   readonly trustedProxies: TrustedProxies
@@ -57,23 +62,39 @@ export const hasBody = ({ headers }: IncomingMessage): boolean =>
 class Answering implements Dispatcher.DispatchHandler {
   readonly #passing: Passing
   readonly #finish: (ended: Unanswered | number) => void
+  readonly #underWay: UnderWay
+  readonly #onRefused: (error: UnreadableRequest) => void
   readonly #onClosed: () => void
   #controller: Dispatcher.DispatchController | undefined
   #status = 0
   #isDeclined = false
+  #isAborted = false
+  #refusal: UnreadableRequest | undefined
 
-  constructor(passing: Passing, finish: (ended: Unanswered | number) => void) {
+  constructor(passing: Passing, upstream: Upstream, finish: (ended: Unanswered | number) => void) {
     this.#passing = passing
     this.#finish = finish
+    this.#underWay = upstream.begin(passing.network, () => this.#abort("The cell stands still"))
     this.#onClosed = () => {
-      if (!passing.response.writableFinished) this.#controller?.abort(new Error("The client has left"))
+      if (!passing.routed.response.writableFinished) this.#abort("The client has left")
     }
-    passing.response.once("close", this.#onClosed)
+    this.#onRefused = (error) => {
+      this.#refusal = error
+      this.#abort("The rest of the body will not come")
+    }
+    passing.routed.response.once("close", this.#onClosed)
+    // A body that was read already has been refused where it was read
+    if (passing.body === undefined) passing.routed.request.once(bodyRefused, this.#onRefused)
+  }
+
+  #abort(reason: string): void {
+    this.#isAborted = true
+    this.#controller?.abort(new Error(reason))
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
-    if (this.#passing.response.destroyed) controller.abort(new Error("The client has left"))
+    if (this.#isAborted || this.#passing.routed.response.destroyed) this.#abort("Nobody waits for it any longer")
   }
 
   onResponseStart(
@@ -84,11 +105,14 @@ class Answering implements Dispatcher.DispatchHandler {
   ): void {
     // The server has confirmed an expectation itself, and nothing here uses the other interim answers
     if (status < 200) return
-    const { isDeclined, request, response } = this.#passing
+    this.#underWay.answered()
+    const { isDeclined, routed } = this.#passing
+    const { request, response } = routed
     this.#status = status
     this.#isDeclined = isDeclined?.(status) === true
     if (this.#isDeclined || response.destroyed) return
     const passed = responseHeaders(headers)
+    routed.requestId = [headers["request-id"] ?? []].flat()[0]
     // What the client still sends would be taken for its next request
     if (!request.complete && !response.hasHeader("connection")) passed["connection"] = "close"
     response.writeHead(status, statusMessage ?? "", passed)
@@ -97,7 +121,7 @@ class Answering implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    const { response } = this.#passing
+    const { response } = this.#passing.routed
     if (this.#isDeclined || response.destroyed) return
     if (!response.write(chunk)) {
       controller.pause()
@@ -107,15 +131,17 @@ class Answering implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     this.#end(this.#status)
-    if (!this.#isDeclined) this.#passing.response.end()
+    if (!this.#isDeclined) this.#passing.routed.response.end()
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
-    const { response } = this.#passing
+    const { response } = this.#passing.routed
     if (response.headersSent) {
       // The client must see that the answer is not complete
       response.destroy()
       this.#end(this.#status)
+    } else if (this.#refusal !== undefined) {
+      this.#end(this.#refusal)
     } else if (response.destroyed) {
       this.#end("left")
     } else if (isUnreached(error)) {
@@ -126,7 +152,10 @@ class Answering implements Dispatcher.DispatchHandler {
   }
 
   #end(ended: Unanswered | number): void {
-    this.#passing.response.off("close", this.#onClosed)
+    const { request, response } = this.#passing.routed
+    response.off("close", this.#onClosed)
+    request.off(bodyRefused, this.#onRefused)
+    this.#underWay.ended()
     this.#finish(ended)
   }
 }
@@ -155,14 +184,14 @@ const streamOf = (request: IncomingMessage): PassThrough => {
  */
 export const forward = (upstream: Upstream, passing: Passing): Promise<Unanswered | number> =>
   new Promise((resolve) => {
-    const { body, request, trustedProxies } = passing
-    const ended = upstream.begin()
-    const handler = new Answering(passing, (result) => {
-      ended()
+    const { body, routed, trustedProxies } = passing
+    const { request } = routed
+    routed.cell = upstream.cell.name
+    const handler = new Answering(passing, upstream, (result) => {
       if (result === "unreached") upstream.noteAway()
       resolve(result)
     })
-    const headers = requestHeaders(request, trustedProxies)
+    const headers = requestHeaders(request, trustedProxies, routed.traceparent)
     const length = request.headers["content-length"]
     const isStreamed = body === undefined && hasBody(request)
     if (isStreamed && length !== undefined) headers.push("content-length", length)

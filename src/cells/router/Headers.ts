@@ -51,11 +51,20 @@ const forwardedFor = ({ headers, socket }: IncomingMessage, proxies: TrustedProx
     : address
 }
 
+/** What names the client's trace. */
+const ofTrace: ReadonlySet<string> = new Set(["traceparent", "tracestate"])
+
 /**
  * The headers of a request to a cell, as names and values in turn; as they came, in their order, but for those of the
  * connection and those that the router sets.
+ *
+ * @param traceparent the router's own, in place of the client's; null if there is none
  */
-export const requestHeaders = (request: IncomingMessage, proxies: TrustedProxies): Array<string> => {
+export const requestHeaders = (
+  request: IncomingMessage,
+  proxies: TrustedProxies,
+  traceparent: string | null
+): Array<string> => {
   const { headers, rawHeaders } = request
   const declared = headers.connection === undefined ? undefined : declaredIn(headers.connection)
   const passed: Array<string> = []
@@ -64,10 +73,11 @@ export const requestHeaders = (request: IncomingMessage, proxies: TrustedProxies
     const lower = name.toLowerCase()
     // A length is the router's own to declare, since it is what bounds the body
     if (ofOneConnection.has(lower) || ownHeaders.has(lower) || lower === "content-length") continue
-    if (declared?.has(lower) === true) continue
+    if (declared?.has(lower) === true || (traceparent !== null && ofTrace.has(lower))) continue
     passed.push(name, rawHeaders[index + 1] ?? "")
   }
   passed.push("x-forwarded-for", forwardedFor(request, proxies))
+  if (traceparent !== null) passed.push("traceparent", traceparent)
   return passed
 }
 

@@ -2,15 +2,16 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import { Effect, Either, Runtime, type Scope } from "effect"
 import { type ApiError, ServiceUnavailable, ValidationFailed } from "../../errors/Errors.ts"
 import { refusalTo } from "../../http/Connections.ts"
-import { readMessage } from "../../kit/Body.ts"
+import { bodyRefused, readMessage } from "../../kit/Body.ts"
 import { addressBehind, networkOf } from "../../kit/ClientAddress.ts"
 import type { Stopping } from "../../kit/Stopping.ts"
 import type { TrustedProxies } from "../../settings/Forms.ts"
 import type { RoutingTag } from "../RoutingTag.ts"
 import { BodyBudget } from "./BodyBudget.ts"
-import { maxBytesOf, readBodyTarget } from "./BodyTarget.ts"
+import { type BodyTarget, maxBytesOf, readBodyTarget } from "./BodyTarget.ts"
 import { forward, hasBody, type Passing, type Unanswered } from "./Forward.ts"
 import { Locations } from "./Locations.ts"
+import type { RefusalReason, Routed, RouterTelemetry } from "./RouterTelemetry.ts"
 import { directoryAway, type Found, keyOf, type Routes } from "./Routes.ts"
 import { type BodyPart, type Target, targetOf } from "./Target.ts"
 import type { Upstream, Upstreams } from "./Upstreams.ts"
@@ -24,6 +25,7 @@ export interface RouterOptions {
   readonly routes: Routes
   readonly upstreams: Upstreams
   readonly stopping: Stopping["Type"]
+  readonly telemetry: RouterTelemetry
   readonly trustedProxies: TrustedProxies
 }
 
@@ -39,12 +41,20 @@ const routeUnknown = () =>
     retryAfter: "5 seconds"
   })
 
-const tooManyBodies = () => new ServiceUnavailable({ retryAfter: "1 second" })
+/** There is no room for more bodies. */
+class NoMemory extends ServiceUnavailable {
+  constructor() {
+    super({ retryAfter: "1 second" })
+  }
+}
 
 /** Answers with an error of the router's own, in the form in which cells answer theirs. */
-const refuse = (request: IncomingMessage, response: ServerResponse, error: ApiError): void => {
+const refuse = (routed: Routed, reason: RefusalReason, error: ApiError): void => {
+  const { request, response } = routed
   if (response.headersSent || response.destroyed) return
+  routed.refusal = reason
   const { body, headers } = refusalTo(error, request.url ?? "")
+  routed.requestId = headers["request-id"]
   // The unread rest of a body would be taken for the next request
   if (!request.complete) response.setHeader("connection", "close")
   response.writeHead(error.status, headers)
@@ -54,6 +64,11 @@ const refuse = (request: IncomingMessage, response: ServerResponse, error: ApiEr
 const answerHealth = (response: ServerResponse, status: "live" | "ready"): void => {
   response.writeHead(200, { "content-type": "application/json", "cache-control": "no-store" })
   response.end(JSON.stringify({ status }))
+}
+
+interface Client {
+  readonly address: string
+  readonly network: string
 }
 
 class Router {
@@ -74,21 +89,22 @@ class Router {
 
   readonly handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const target = targetOf(request.method ?? "", request.url ?? "", request.headers)
+    const routed = this.#options.telemetry.begin(request, response, target)
     switch (target.by) {
       case "organization":
-        return this.#pass(await this.#options.routes.find(keyOf.organization(target.id)), request, response)
+        return this.#pass(await this.#options.routes.find(keyOf.organization(target.id)), routed)
       case "tag":
-        return this.#pass(await this.#cellOfTag(target.tag), request, response)
+        return this.#pass(await this.#cellOfTag(target.tag), routed)
       case "body":
-        return this.#passByBody(target.part, request, response)
+        return this.#passByBody(target.part, routed)
       case "search":
-        return this.#search(target.path, request, response)
+        return this.#search(target.path, routed)
       case "anything":
-        return this.#passAnywhere(target.tag, request, response)
+        return this.#passAnywhere(target.tag, routed)
       case "health":
-        return this.#answerHealth(target, request, response)
+        return this.#answerHealth(target, routed)
       case "home":
-        return this.#pass(null, request, response)
+        return this.#pass(null, routed)
     }
   }
 
@@ -105,36 +121,47 @@ class Router {
     return this.#options.routes.cells().some(({ name }) => name === tag.name) ? tag.name : null
   }
 
-  #passing(request: IncomingMessage, response: ServerResponse): Passing {
-    return { request, response, trustedProxies: this.#options.trustedProxies }
+  #passing(routed: Routed, network: string): Passing {
+    return { routed, network, trustedProxies: this.#options.trustedProxies }
   }
 
   /** Passes a request to a cell, or to the home if the directory knows none. */
-  async #pass(found: Found, request: IncomingMessage, response: ServerResponse, body?: Buffer): Promise<void> {
+  async #pass(found: Found, routed: Routed, body?: Buffer): Promise<void> {
     const upstream = found === directoryAway ? undefined : this.#upstream(found ?? this.#home)
-    if (upstream === undefined) return refuse(request, response, routeUnknown())
-    if (!upstream.isOpen()) return refuse(request, response, cellAway())
-    const passing = this.#passing(request, response)
-    this.#conclude(await forward(upstream, body === undefined ? passing : { ...passing, body }), request, response)
+    if (upstream === undefined) return refuse(routed, "route_unknown", routeUnknown())
+    routed.cell = upstream.cell.name
+    const network = this.#networkOf(routed.request)
+    const state = upstream.state(network)
+    if (state !== "open") return refuse(routed, state === "busy" ? "cell_busy" : "cell_away", cellAway())
+    const passing = this.#passing(routed, network)
+    this.#conclude(await forward(upstream, body === undefined ? passing : { ...passing, body }), routed)
   }
 
-  #conclude(ended: Unanswered | number, request: IncomingMessage, response: ServerResponse): void {
-    if (ended === "unsendable") {
-      refuse(request, response, new ValidationFailed({ message: "The request is not valid HTTP." }))
+  #conclude(ended: Unanswered | number, routed: Routed): void {
+    if (typeof ended === "object") {
+      refuse(routed, "request", ended)
+    } else if (ended === "unsendable") {
+      refuse(routed, "request", new ValidationFailed({ message: "The request is not valid HTTP." }))
     } else if (ended === "unreached" || ended === "lost") {
-      refuse(request, response, cellAway())
+      refuse(routed, "cell_away", cellAway())
     }
   }
 
-  async #passByBody(part: BodyPart, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #passByBody(part: BodyPart, routed: Routed): Promise<void> {
     const limit = maxBytesOf(part)
-    const declared = Number(request.headers["content-length"] ?? limit)
-    const giveBack = this.#budget.take(this.#networkOf(request), Math.min(declared, limit))
-    if (giveBack === undefined) return refuse(request, response, tooManyBodies())
+    const { request } = routed
+    const held = this.#budget.begin(this.#networkOf(request))
+    let length = 0
+    const reading = this.#read(request, limit)
+    request.on("data", (chunk: Buffer) => {
+      length += chunk.length
+      // What is beyond the limit is not kept
+      if (length <= limit && !held.add(chunk.length)) request.emit(bodyRefused, new NoMemory())
+    })
     try {
-      const read = await this.#read(request, limit)
+      const read = await reading
       if (Either.isLeft(read)) {
-        if (read.left !== null) refuse(request, response, read.left)
+        if (read.left !== null) refuse(routed, read.left instanceof NoMemory ? "no_memory" : "request", read.left)
         return
       }
       const said = readBodyTarget(part, read.right)
@@ -146,10 +173,17 @@ class Router {
             : await this.#options.routes.find(
                 said.by === "account" ? keyOf.account(said.environment, said.accountId) : keyOf.person(said.emailHash)
               )
-      await this.#pass(found, request, response, read.right)
+      if (part.endsWith("notification")) this.#countNotification(said, found)
+      await this.#pass(found, routed, read.right)
     } finally {
-      giveBack()
+      held.giveBack()
     }
+  }
+
+  #countNotification(said: BodyTarget, found: Found): void {
+    const account =
+      said === undefined ? "none" : found === directoryAway ? "unanswered" : found === null ? "unknown" : "known"
+    this.#options.telemetry.metrics?.count("connected_payments.router.notification.count", [account])
   }
 
   #networkOf({ headers, socket }: IncomingMessage): string {
@@ -171,22 +205,22 @@ class Router {
    */
   async #ask(
     names: ReadonlyArray<string>,
-    request: IncomingMessage,
-    response: ServerResponse,
+    routed: Routed,
     isDeclined: (status: number) => boolean
   ): Promise<{ readonly answeredBy: string | undefined; readonly isAway: boolean }> {
+    const network = this.#networkOf(routed.request)
     let isAway = names.length === 0
     for (const name of names) {
       const upstream = this.#upstream(name)
-      if (upstream?.isOpen() !== true) {
+      if (upstream?.state(network) !== "open") {
         isAway = true
         continue
       }
-      const ended = await forward(upstream, { ...this.#passing(request, response), body: null, isDeclined })
+      const ended = await forward(upstream, { ...this.#passing(routed, network), body: null, isDeclined })
       if (ended === "unreached" || ended === "lost") {
         isAway = true
       } else if (typeof ended !== "number" || !isDeclined(ended)) {
-        this.#conclude(ended, request, response)
+        this.#conclude(ended, routed)
         return { answeredBy: name, isAway }
       }
     }
@@ -194,30 +228,26 @@ class Router {
   }
 
   /** What every cell answers alike: one that is away is replaced by another. */
-  async #passAnywhere(tag: RoutingTag | undefined, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (hasBody(request)) return this.#pass(null, request, response)
+  async #passAnywhere(tag: RoutingTag | undefined, routed: Routed): Promise<void> {
+    if (hasBody(routed.request)) return this.#pass(null, routed)
     const found = tag === undefined ? null : await this.#cellOfTag(tag)
     const preferred = typeof found === "string" ? found : undefined
-    const { answeredBy } = await this.#ask(this.#inOrder(preferred), request, response, () => false)
-    if (answeredBy === undefined) refuse(request, response, cellAway())
+    const { answeredBy } = await this.#ask(this.#inOrder(preferred), routed, () => false)
+    if (answeredBy === undefined) refuse(routed, "cell_away", cellAway())
   }
 
   /** Looks for the cell that has a public page or image. */
-  async #search(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #search(path: string, routed: Routed): Promise<void> {
+    const { request } = routed
     const isRead = request.method === "GET" || request.method === "HEAD"
-    if (!isRead || hasBody(request)) return this.#pass(await this.#locate(path, request), request, response)
+    if (!isRead || hasBody(request)) return this.#pass(await this.#locate(path, request), routed)
     const located = this.#locations.get(path)
-    const { answeredBy, isAway } = await this.#ask(
-      this.#inOrder(located),
-      request,
-      response,
-      (status) => status === 404
-    )
+    const { answeredBy, isAway } = await this.#ask(this.#inOrder(located), routed, (status) => status === 404)
     if (answeredBy !== undefined) return this.#locations.set(path, answeredBy)
     // The one that is away may have it
-    if (isAway) return refuse(request, response, cellAway())
+    if (isAway) return refuse(routed, "cell_away", cellAway())
     // None has it, or it is closed: what the cell says that had it
-    await this.#pass(located ?? null, request, response)
+    await this.#pass(located ?? null, routed)
   }
 
   /** The cell that has a page; asks without sending it what the request does. */
@@ -229,10 +259,12 @@ class Router {
       request.socket.remoteAddress ?? "unknown",
       [request.headers["x-forwarded-for"] ?? []].flat().join(",")
     )
+    const network = networkOf(address)
     let isAway = false
     for (const name of this.#inOrder(undefined)) {
       const upstream = this.#upstream(name)
-      const status = upstream?.isOpen() === true ? await this.#headOf(upstream, path, address) : undefined
+      const status =
+        upstream?.state(network) === "open" ? await this.#headOf(upstream, path, { address, network }) : undefined
       if (status === undefined) {
         isAway = true
       } else if (status !== 404) {
@@ -244,13 +276,15 @@ class Router {
   }
 
   /** The status of a page; undefined if the cell did not answer. */
-  async #headOf(upstream: Upstream, path: string, address: string): Promise<number | undefined> {
-    const end = upstream.begin()
+  async #headOf(upstream: Upstream, path: string, client: Client): Promise<number | undefined> {
+    const abort = new AbortController()
+    const { ended } = upstream.begin(client.network, () => abort.abort())
     try {
       const { body, statusCode } = await upstream.pool.request({
         method: "HEAD",
         path: encodeURI(path),
-        headers: { "x-forwarded-for": address }
+        headers: { "x-forwarded-for": client.address },
+        signal: abort.signal
       })
       await body.dump()
       return statusCode
@@ -258,22 +292,19 @@ class Router {
       // The caller treats it like a cell that is away
       return undefined
     } finally {
-      end()
+      ended()
     }
   }
 
-  #answerHealth(
-    { probe }: Extract<Target, { readonly by: "health" }>,
-    request: IncomingMessage,
-    response: ServerResponse
-  ): void {
+  #answerHealth({ probe }: Extract<Target, { readonly by: "health" }>, routed: Routed): void {
     const { routes, stopping } = this.#options
+    const { response } = routed
     if (probe === "live") {
       answerHealth(response, probe)
     } else if (stopping.begun) {
-      refuse(request, response, new ServiceUnavailable({ message: "This process is stopping." }))
+      refuse(routed, "route_unknown", new ServiceUnavailable({ message: "This process is stopping." }))
     } else if (routes.cells().length === 0) {
-      refuse(request, response, routeUnknown())
+      refuse(routed, "route_unknown", routeUnknown())
     } else {
       answerHealth(response, probe)
     }

@@ -3,13 +3,15 @@ import { Effect, Layer, type Redacted, Runtime } from "effect"
 import { listen, type ServerOptions, stoppingLayer } from "../../http/Server.ts"
 import { Stopping } from "../../kit/Stopping.ts"
 import type { MigrationFailed } from "../../storage/Migrations.ts"
-import { type CellUnknown, connectedDirectoryLayer } from "../DirectoryConnection.ts"
+import { observeMetrics } from "../../telemetry/Metrics.ts"
+import { connectedDirectoryLayer, type DirectoryRefusal } from "../DirectoryConnection.ts"
 import { makeRouter } from "./Router.ts"
+import { makeRouterTelemetry, type RouterTelemetryOptions } from "./RouterTelemetry.ts"
 import { makeRoutes } from "./Routes.ts"
 import { makeUpstreams } from "./Upstreams.ts"
 
 /** The options of a router. */
-export interface RouterServiceOptions extends ServerOptions {
+export interface RouterServiceOptions extends ServerOptions, RouterTelemetryOptions {
   readonly directoryUrl: Redacted.Redacted
   /** Called with the port once the router listens. */
   readonly onListening?: (port: number) => void
@@ -21,7 +23,7 @@ export interface RouterServiceOptions extends ServerOptions {
  */
 export const routerLayer = (
   options: RouterServiceOptions
-): Layer.Layer<never, CellUnknown | MigrationFailed | HttpServerError.ServeError> =>
+): Layer.Layer<never, DirectoryRefusal | MigrationFailed | HttpServerError.ServeError> =>
   Layer.scopedDiscard(
     Effect.gen(function* () {
       const runtime = yield* Effect.runtime<never>()
@@ -38,8 +40,14 @@ export const routerLayer = (
         }
       })
       const stopping = yield* Stopping
-      const { address, serve } = yield* listen(options)
-      yield* serve(yield* makeRouter({ routes, upstreams, stopping, trustedProxies: options.trustedProxies }))
+      const { address, connections, serve } = yield* listen(options)
+      yield* observeMetrics((metrics) =>
+        Effect.sync(() => metrics.set("connected_payments.router.connection.count", connections(), []))
+      )
+      const telemetry = yield* makeRouterTelemetry(options)
+      yield* serve(
+        yield* makeRouter({ routes, upstreams, stopping, telemetry, trustedProxies: options.trustedProxies })
+      )
       const port = address._tag === "TcpAddress" ? address.port : 0
       yield* Effect.logInfo(`Routing on port ${port}`)
       options.onListening?.(port)

@@ -6,6 +6,7 @@ import { BoundedMap } from "../../kit/BoundedMap.ts"
 import { Gathering } from "../../kit/Gathering.ts"
 import { ownClients, SessionOptions } from "../../storage/Database.ts"
 import { addressOf, listenOn } from "../../storage/Listener.ts"
+import { Metrics, observeMetrics } from "../../telemetry/Metrics.ts"
 import { type Cell, Directory } from "../Directory.ts"
 import {
   isAccountKey,
@@ -91,9 +92,21 @@ export const makeRoutes: Effect.Effect<Routes, never, Directory | SqlClient.SqlC
     let cells: ReadonlyArray<Cell> = []
     /** Before this, what is known may have changed unheard. */
     let heardSince = Number.NEGATIVE_INFINITY
+    /** When the directory last answered; the start, before it has. */
+    let answeredAt = performance.now()
+    const metrics = yield* Metrics
+    yield* observeMetrics((writer) =>
+      Effect.sync(() =>
+        writer.set("connected_payments.router.directory.answer_age", (performance.now() - answeredAt) / 1000, [])
+      )
+    )
+
+    const answered = Effect.sync(() => {
+      answeredAt = performance.now()
+    })
 
     const gathering = yield* Gathering.make<RouteKey, RouteRow | null, SqlError.SqlError | "waited">({
-      run: (keys) => lookUp(sql, keys),
+      run: (keys) => Effect.tap(lookUp(sql, keys), answered),
       keyOf: (key) => key,
       lanes: lookUps.lanes,
       maxBatch: lookUps.maxBatch,
@@ -165,17 +178,33 @@ export const makeRoutes: Effect.Effect<Routes, never, Directory | SqlClient.SqlC
         ? null
         : row.organizationId === null || isOrganizationKey(key)
           ? row.cell
-          : find(keyOf.organization(row.organizationId))
+          : look(keyOf.organization(row.organizationId))
 
-    const find = (key: RouteKey): Found | Promise<Found> => {
+    const look = (key: RouteKey): Found | Promise<Found> => {
       const row = recall(key)
       if (row !== undefined) return cellOf(key, row)
       return ask(key).then((answer) => (answer === directoryAway ? directoryAway : cellOf(key, answer)))
     }
 
+    const count = (lookup: "remembered" | "asked" | "failed"): void =>
+      metrics?.count("connected_payments.router.directory.lookup.count", [lookup])
+
+    const find: Routes["find"] = (key) => {
+      const found = look(key)
+      if (!(found instanceof Promise)) {
+        count("remembered")
+        return found
+      }
+      return found.then((answer) => {
+        count(answer === directoryAway ? "failed" : "asked")
+        return answer
+      })
+    }
+
     const readCells = Effect.tap(directory.cells, (read) =>
       Effect.sync(() => {
         cells = read
+        answeredAt = performance.now()
       })
     ).pipe(Effect.withTracerEnabled(false))
 

@@ -1,6 +1,7 @@
 import { performance } from "node:perf_hooks"
 import { Duration, Effect, Schedule, type Scope } from "effect"
 import { request as get, Pool } from "undici"
+import { observeMetrics } from "../../telemetry/Metrics.ts"
 import type { Cell } from "../Directory.ts"
 
 /** The connections of a router to its cells. */
@@ -28,14 +29,24 @@ export interface UpstreamOptions {
   readonly onChange: (cell: Cell, lives: boolean) => void
 }
 
+/** A request under way to a cell. */
+export interface UnderWay {
+  readonly answered: () => void
+  readonly ended: () => void
+}
+
 /** A cell, as a router reaches it. */
 export interface Upstream {
   readonly cell: Cell
   readonly pool: Pool
-  /** Whether requests should be tried: not while it is away, nor if it has too many under way. */
-  readonly isOpen: () => boolean
-  /** Counts a request; the function that it returns counts its end. */
-  readonly begin: () => () => void
+  /** Whether a network's requests should be tried: not while it is away, nor if too many are under way. */
+  readonly state: (network: string) => "open" | "away" | "busy"
+  /**
+   * Counts a request.
+   *
+   * @param abort called if the cell no longer lives, unless its answer has begun
+   */
+  readonly begin: (network: string, abort: () => void) => UnderWay
   /** The cell could not be reached just now. */
   readonly noteAway: () => void
 }
@@ -45,6 +56,9 @@ class ConnectedCell implements Upstream {
   readonly pool: Pool
   readonly #mostAtOnce: number
   readonly #onChange: UpstreamOptions["onChange"]
+  readonly #ofNetworks = new Map<string, number>()
+  /** Ends those that wait for an answer. */
+  readonly #waiting = new Set<() => void>()
   #underWay = 0
   #awayUntil = Number.NEGATIVE_INFINITY
   #failures = 0
@@ -65,15 +79,38 @@ class ConnectedCell implements Upstream {
     })
   }
 
-  readonly isOpen = (): boolean =>
-    this.#failures < probing.failures && this.#underWay < this.#mostAtOnce && performance.now() >= this.#awayUntil
+  /** Whether it answers probes. */
+  get lives(): boolean {
+    return this.#failures < probing.failures
+  }
 
-  readonly begin = (): (() => void) => {
-    let ended = false
+  get underWay(): number {
+    return this.#underWay
+  }
+
+  readonly state = (network: string): "open" | "away" | "busy" => {
+    if (!this.lives || performance.now() < this.#awayUntil) return "away"
+    // A client that sends slowly, or does not read, uses up half of what the cell has at most
+    const share = Math.ceil(this.#mostAtOnce / 2)
+    return this.#underWay < this.#mostAtOnce && (this.#ofNetworks.get(network) ?? 0) < share ? "open" : "busy"
+  }
+
+  readonly begin = (network: string, abort: () => void): UnderWay => {
+    let isOver = false
     this.#underWay += 1
-    return () => {
-      if (!ended) this.#underWay -= 1
-      ended = true
+    this.#ofNetworks.set(network, (this.#ofNetworks.get(network) ?? 0) + 1)
+    this.#waiting.add(abort)
+    return {
+      answered: () => this.#waiting.delete(abort),
+      ended: () => {
+        if (isOver) return
+        isOver = true
+        this.#waiting.delete(abort)
+        this.#underWay -= 1
+        const left = (this.#ofNetworks.get(network) ?? 1) - 1
+        if (left > 0) this.#ofNetworks.set(network, left)
+        else this.#ofNetworks.delete(network)
+      }
     }
   }
 
@@ -87,6 +124,8 @@ class ConnectedCell implements Upstream {
       const { body, statusCode } = await get(new URL("/health/live", this.cell.url), {
         headersTimeout: probing.millis,
         bodyTimeout: probing.millis,
+        // Connecting included
+        signal: AbortSignal.timeout(probing.millis),
         reset: true
       })
       await body.dump()
@@ -100,7 +139,11 @@ class ConnectedCell implements Upstream {
   #count(lives: boolean): void {
     const before = this.#failures
     this.#failures = lives ? 0 : before + 1
-    if (!lives && this.#failures === probing.failures) this.#onChange(this.cell, false)
+    if (!lives && this.#failures === probing.failures) {
+      this.#onChange(this.cell, false)
+      // What stands still may do so for hours; who waits is told, and may ask again
+      for (const abort of [...this.#waiting]) abort()
+    }
     if (lives && before >= probing.failures) this.#onChange(this.cell, true)
   }
 }
@@ -138,6 +181,16 @@ export const makeUpstreams = (
       void known.pool.close().catch(() => {})
       return connect(cell)
     }
+    yield* observeMetrics((metrics) =>
+      Effect.sync(() => {
+        const listed = new Set(cells().map(({ name }) => name))
+        for (const [name, { lives, underWay }] of connected) {
+          // One that is not listed any more is left out
+          metrics.set("connected_payments.router.cell.up", listed.has(name) ? Number(lives) : Number.NaN, [name])
+          metrics.set("connected_payments.router.request.active", listed.has(name) ? underWay : Number.NaN, [name])
+        }
+      })
+    )
     yield* Effect.promise(() => Promise.all(cells().map((cell) => upstreamOf(cell).probe()))).pipe(
       Effect.repeat(Schedule.spaced(probing.interval)),
       Effect.withTracerEnabled(false),

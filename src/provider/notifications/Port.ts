@@ -42,7 +42,7 @@ export interface NotificationsPort {
   readonly retrieveEvent: (account: ConnectedAccount, id: string) => ProviderCall<ProviderObject>
   /**
    * The account's snapshot events that were created within a time, newest first: the provider keeps them for 30 days.
-   * Fails if there are more than 5,000.
+   * Fails if there are more than 100,000.
    */
   readonly listEvents: (account: ConnectedAccount, within: TimeOfEvents) => ProviderCall<ReadonlyArray<ListedEvent>>
   /** All items of a subscription; the subscription in an event may list only some of them. */

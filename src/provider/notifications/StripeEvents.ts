@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { type StripeCall, toJson } from "../stripe/StripeCall.ts"
-import { everyPage } from "../stripe/StripePages.ts"
+import { everyEvent, everyPage } from "../stripe/StripePages.ts"
 import type { NotificationsPort } from "./Port.ts"
 
 /** Events at Stripe, and the lists that they carry only in part. */
@@ -17,11 +17,9 @@ export const stripeEvents = (
       gte: Math.floor(since.getTime() / 1000),
       ...(until === undefined ? {} : { lt: Math.ceil(until.getTime() / 1000) })
     }
-    return Effect.map(
-      everyPage((params) =>
-        call("events.list", account, (client, scope) => client.events.list({ created, ...params }, scope))
-      ),
-      (events) => events.map(({ created, id, type }) => ({ id, type, created }))
+    return everyEvent(
+      (params) => call("events.list", account, (client, scope) => client.events.list({ created, ...params }, scope)),
+      ({ created, id, type }) => ({ id, type, created })
     )
   },
   listSubscriptionItems: (account, subscription) =>

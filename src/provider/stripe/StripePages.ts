@@ -9,6 +9,9 @@ const pageSize = 100
 /** The most pages read of a list. Invoices have the longest lists, with a few hundred lines. */
 const maxPagesOfList = 50
 
+/** The most pages read of events, of which a busy account has many: 100,000, of which only the names are kept. */
+const maxPagesOfEvents = 1000
+
 /** The most pages searched for one object. */
 const maxPagesOfSearch = 20
 
@@ -43,18 +46,42 @@ const readPages = <A extends { readonly id: string }>(
     return false
   })
 
-/** All objects of a list. Fails if the list does not end within 50 pages, or repeats itself. */
-export const everyPage = <A extends { readonly id: string }>(ask: AskPage<A>): ProviderCall<ReadonlyArray<A>> =>
+/** What is kept of a list's objects, and the refusal of a list that does not end within so many pages, or repeats itself. */
+const everyOf = <A extends { readonly id: string }, B>(
+  ask: AskPage<A>,
+  keep: (object: A) => B,
+  { maxPages, refusal }: { readonly maxPages: number; readonly refusal: () => ProviderUnavailable }
+): ProviderCall<ReadonlyArray<B>> =>
   Effect.suspend(() => {
-    const all: Array<A> = []
+    const all: Array<B> = []
     return Effect.flatMap(
-      readPages(ask, maxPagesOfList, (page) => {
-        all.push(...page)
+      readPages(ask, maxPages, (page) => {
+        for (const object of page) all.push(keep(object))
         return false
       }),
-      (ended) =>
-        ended ? Effect.succeed(all) : new ProviderUnavailable({ cause: "A list of the provider does not end" })
+      (ended) => (ended ? Effect.succeed(all) : refusal())
     )
+  })
+
+/** All objects of a list. Fails if the list does not end within 50 pages, or repeats itself. */
+export const everyPage = <A extends { readonly id: string }>(ask: AskPage<A>): ProviderCall<ReadonlyArray<A>> =>
+  everyOf(ask, (object) => object, {
+    maxPages: maxPagesOfList,
+    refusal: () => new ProviderUnavailable({ cause: "A list of the provider does not end" })
+  })
+
+/** What is kept of all events of a list. Fails beyond 100,000, with a message for the operator. */
+export const everyEvent = <A extends { readonly id: string }, B>(
+  ask: AskPage<A>,
+  keep: (event: A) => B
+): ProviderCall<ReadonlyArray<B>> =>
+  everyOf(ask, keep, {
+    maxPages: maxPagesOfEvents,
+    refusal: () =>
+      new ProviderUnavailable({
+        message: "An account has more than 100,000 events in that time. Ask for a shorter one.",
+        cause: "The list of events does not end"
+      })
   })
 
 /** Whether any object of a list matches; `beyond` if none of the first 2,000 does and there are more. */
