@@ -1,8 +1,7 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node"
 
-/** Files and folders that compile, start processes or wait, the slowest first. */
+/** Files and folders that start processes or wait, the slowest first. */
 const slow = [
-  "test/package/Package.test.ts",
   "test/process/Shutdown.test.ts",
   "test/process/Start.test.ts",
   "test/process/Crash.test.ts",
@@ -16,7 +15,6 @@ const slow = [
   "test/provider/Misbehaviour.test.ts",
   "test/conformance/Events.test.ts",
   "test/process/",
-  "test/package/",
   "test/deliveries/Queue",
   "test/console/Foundation.test.ts",
   "test/console/",
