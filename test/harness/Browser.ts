@@ -2,13 +2,9 @@ import { existsSync } from "node:fs"
 import { Context, Effect, Layer, type Scope } from "effect"
 import { type BrowserContext, chromium, type Browser as Engine } from "playwright-core"
 
-/**
- * Where systems keep Chromium or Chrome; `CHROMIUM` names another place. The headless shell is the same engine without the
- * windows around it: a page costs half of the processor time there.
- */
+/** Where systems keep Chromium or Chrome; `CHROMIUM` names another place. */
 const candidates = [
   process.env["CHROMIUM"],
-  "/usr/bin/chromium-headless-shell",
   "/usr/bin/chromium",
   "/usr/bin/chromium-browser",
   "/usr/bin/google-chrome",
