@@ -6,7 +6,8 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/harness/globalSetup.ts"],
-    exclude: ["test/bench/**", "test/faults/**"],
+    // Each has a command of its own
+    exclude: ["test/bench/**", "test/faults/**", "test/package/**"],
     // Much of the time is spent waiting for processes, sockets and the database: one worker more than a small machine has
     // processors
     maxWorkers: 3,

@@ -42,9 +42,9 @@ onConsole(`the payments of the console${browserNote}`, (it) => {
           await dialog.getByRole("link", { name: "Open the payer's page" }).click()
           const shop = await opened
           // Where the payer returns to is somebody else's: nothing answers there
-          await shop.route("https://shop.example/**", (route) => route.fulfill({ body: "Thank you" }))
+          const returned = shop.waitForRequest("https://shop.example/**")
           await shop.getByRole("button", { name: /^Pay R\$45\.00/ }).click()
-          await shop.getByText("Thank you").waitFor()
+          await returned
           await shop.close()
 
           await dialog.getByRole("link", { name: "Show the session" }).click()

@@ -82,6 +82,20 @@ const makeBench = Effect.gen(function* () {
     Effect.map(Effect.provideService(Layer.build(Queue.layer), SqlClient.SqlClient, own), Context.get(Queue))
   const queues = [yield* queueOn(sql), yield* queueOn(yield* connect)] as const
 
+  // What TRUNCATE ... CASCADE would empty: it makes new files for each partition of each day, which takes ten times as long
+  const filled = yield* sql<{ readonly name: string }>`
+    WITH RECURSIVE reached (oid) AS (
+      SELECT unnest(ARRAY['payments.organizations', 'payments.events', 'payments.deliveries',
+        'payments.delivery_queue']::regclass[])::oid
+      UNION
+      SELECT conrelid FROM pg_constraint JOIN reached ON confrelid = reached.oid WHERE contype = 'f'
+    )
+    SELECT oid::regclass::text AS name FROM reached JOIN pg_class USING (oid) WHERE NOT relispartition`
+  // In whatever order: a replica does not check foreign keys
+  const emptyAll = `DO $$ BEGIN SET LOCAL session_replication_role = replica; ${filled
+    .map(({ name }) => `DELETE FROM ${name};`)
+    .join(" ")} END $$`
+
   const makeEndpoint = Effect.gen(function* () {
     const organizationId = OrganizationId.make(v7())
     const id = EndpointId.make(v7())
@@ -124,9 +138,7 @@ const makeBench = Effect.gen(function* () {
   return {
     sql,
     queues,
-    reset: Effect.asVoid(
-      sql`TRUNCATE payments.organizations, payments.events, payments.deliveries, payments.delivery_queue CASCADE`
-    ),
+    reset: Effect.asVoid(sql.unsafe(emptyAll)),
     makeEndpoint,
     seed,
     delivery: (id: DeliveryId) =>

@@ -1,8 +1,7 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node"
 
-/** Files and folders that compile, start processes or wait, the slowest first. */
+/** Files and folders that start processes or wait, the slowest first. */
 const slow = [
-  "test/package/Package.test.ts",
   "test/process/Shutdown.test.ts",
   "test/process/Start.test.ts",
   "test/process/Crash.test.ts",
@@ -13,10 +12,16 @@ const slow = [
   "test/http/Limits.test.ts",
   "test/http/Connections.test.ts",
   "test/http/Tracing.test.ts",
+  "test/http/Statistics.test.ts",
+  "test/contract/Linters.test.ts",
+  "test/contract/Examples.test.ts",
+  "test/contract/GeneratedClients.test.ts",
+  "test/storage/Failover.test.ts",
+  "test/deliveries/Shards.test.ts",
+  "test/deliveries/SlowEndpoints.test.ts",
   "test/provider/Misbehaviour.test.ts",
   "test/conformance/Events.test.ts",
   "test/process/",
-  "test/package/",
   "test/deliveries/Queue",
   "test/console/Foundation.test.ts",
   "test/console/",

@@ -6,8 +6,8 @@ import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { hasPgBouncer, pgBouncerNote, startPgBouncer } from "../harness/PgBouncer.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
-import { delivered, integrator, payOn } from "./Integrator.ts"
-import { emptyDataDirectory, type LocalFile, startService, stop } from "./ServiceProcess.ts"
+import { delivered, integrator, payOn } from "../process/Integrator.ts"
+import { emptyDataDirectory, type LocalFile, startService, stop } from "../process/ServiceProcess.ts"
 
 // The whole way on databases that are not the developer's own: as a role with few rights, and through a pooler
 
