@@ -168,7 +168,8 @@ layer(TwoCells.layer, { excludeTestServices: true, timeout: "300 seconds" })(
           yield* Effect.scoped(
             Effect.gen(function* () {
               const process = yield* startMove(tenant.id, "south")
-              yield* process.until("Copying from")
+              // By then nothing is removed there any longer, as an earlier copy would be
+              yield* process.until("Comparing")
               // The last copy waits for this
               yield* lockTable(cells.south, "organizations")
               yield* process.until("Writes are refused")
