@@ -3,15 +3,15 @@ import { expect, layer } from "@effect/vitest"
 import { Effect, Option, Redacted } from "effect"
 import { openCell } from "../../src/cells/move/CellDatabase.ts"
 import { rehearseMove } from "../../src/cells/move/Move.ts"
+import { dayBefore, storePastDays } from "../cells/AgedHistory.ts"
+import { move, remainders, subscribe } from "../cells/MoveScene.ts"
+import { type Cell, masterKeys, type Tenant, TwoCells } from "../cells/TwoCells.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { newEmail } from "../harness/SignIn.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { png } from "../images/Pictures.ts"
 import { backdatePartitions } from "../storage/AgedDays.ts"
-import { dayBefore, storePastDays } from "./AgedHistory.ts"
-import { move, remainders, subscribe } from "./MoveScene.ts"
-import { type Cell, masterKeys, type Tenant, TwoCells } from "./TwoCells.ts"
 
 const events = 2000
 

@@ -1,12 +1,12 @@
 import { createHmac } from "node:crypto"
 import { expect, layer } from "@effect/vitest"
 import { Effect, Option } from "effect"
+import { runMove, startMove } from "../cells/MoveProcess.ts"
+import { during, lockTable, move, notify, remainders, rowsIn, subscribe } from "../cells/MoveScene.ts"
+import { type Tenant, TwoCells } from "../cells/TwoCells.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { notification } from "../inbound/Notifications.ts"
-import { runMove, startMove } from "./MoveProcess.ts"
-import { during, lockTable, move, notify, remainders, rowsIn, subscribe } from "./MoveScene.ts"
-import { type Tenant, TwoCells } from "./TwoCells.ts"
 
 const scene = Effect.gen(function* () {
   const { makeTenant } = yield* TwoCells

@@ -3,13 +3,13 @@ import { Effect, Option } from "effect"
 import { firstIdAt } from "../../src/kit/Ids.ts"
 import { dayRemovalLock } from "../../src/storage/DayPartitions.ts"
 import { monthRemovalLock } from "../../src/storage/ReceiptMonths.ts"
+import { dayBefore, storePastDays } from "../cells/AgedHistory.ts"
+import { startMove } from "../cells/MoveProcess.ts"
+import { lockTable, move, notify, remainders, rowsIn, subscribe } from "../cells/MoveScene.ts"
+import { type Cell, TwoCells } from "../cells/TwoCells.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { backdatePartitions } from "../storage/AgedDays.ts"
-import { dayBefore, storePastDays } from "./AgedHistory.ts"
-import { startMove } from "./MoveProcess.ts"
-import { lockTable, move, notify, remainders, rowsIn, subscribe } from "./MoveScene.ts"
-import { type Cell, TwoCells } from "./TwoCells.ts"
 
 const days = 4
 const perDay = 96
