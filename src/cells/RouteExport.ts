@@ -116,8 +116,8 @@ const cluster = (name: string, url: string) => {
 const route = (match: object, name: string) => ({ match, route: { cluster: name, timeout: "0s" } })
 
 /**
- * For Envoy: `route_config` for an HTTP connection manager, and its `clusters`, as JSON, which is YAML. By path alone:
- * what is told by a key or a cookie goes to a router.
+ * For Envoy: `route_config` for an HTTP connection manager, and its `clusters`, as JSON, which is YAML. It routes
+ * by path alone; requests that only a key or a cookie can place go to a router.
  */
 export const envoyRoutes = ({ cells, organizations, router }: RouteMap): string =>
   JSON.stringify(

@@ -9,8 +9,8 @@ import { copiedLast, isCounts, isOf, type MovedTable } from "./MoveTables.ts"
 import type { Ends } from "./Replication.ts"
 
 /**
- * What is copied behind the fence, in one transaction at each end: the organization itself and what belongs to it, but its
- * history. Before, the target knows nothing of the organization; after it, all.
+ * The copy that is made behind the fence, in one transaction at each end: the organization itself and everything that belongs
+ * to it except its history. Until then the target does not know the organization; afterwards it has all of it.
  */
 
 /** How many rows are copied at a time. */

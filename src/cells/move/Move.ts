@@ -70,7 +70,7 @@ const lock = (source: CellDatabase, organizationId: string) =>
   )
 
 /** Whether the directory says that the organization is at the target already. */
-const isFlipped = ({ directory, target }: MoveParts, organizationId: OrganizationId) =>
+const isFlipped = ({ directory, target }: Pick<MoveParts, "directory" | "target">, organizationId: OrganizationId) =>
   Effect.map(
     directory.cellOfOrganization(organizationId),
     Option.exists(({ cell }) => cell === target.name)
@@ -176,16 +176,12 @@ export const abortMove = (
   Effect.gen(function* () {
     const { directory, source, target } = parts
     yield* lock(source, organizationId)
-    const flipped = Option.exists(
-      yield* directory.cellOfOrganization(organizationId),
-      ({ cell }) => cell === target.name
-    )
-    if (flipped) {
+    if (yield* isFlipped(parts, organizationId)) {
       return yield* new MoveRefused({
         message: `The organization is in "${target.name}" already: a move can't be given up any longer, only finished by the same command without --abort.`
       })
     }
-    const known = Option.orElse(yield* findMove(source, organizationId), () => Option.none<MoveHere>())
+    const known = yield* findMove(source, organizationId)
     const there = yield* findMove(target, organizationId)
     for (const move of Option.toArray(Option.orElse(known, () => there))) {
       yield* undoTarget(parts, move)

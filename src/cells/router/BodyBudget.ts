@@ -5,7 +5,7 @@
 
 const megabyte = 1024 * 1024
 
-/** What is held at once at most. */
+/** The most memory that bodies may take at once: in all, and for one client network. */
 export const bodyBudget = { bytes: 256 * megabyte, bytesOfNetwork: 64 * megabyte }
 
 /** What one body holds. */

@@ -7,14 +7,14 @@ import { type RoutingTag, tagOfToken } from "../RoutingTag.ts"
 import type { BodyPart } from "./Target.ts"
 
 /**
- * What a body says about where its request belongs. Nothing here is trusted: the cell verifies the signature over the
+ * Reads from a request's body which cell the request belongs to. Nothing here is trusted: the cell verifies the signature over the
  * same bytes, looks the token up, and checks every field. A body that says nothing leads to the home cell.
  */
 
 /** The largest body that is read for a part: as much as a cell reads. */
 export const maxBytesOf = (part: BodyPart): number => (part.endsWith("notification") ? 1024 * 1024 : maxJsonBytes)
 
-/** What the directory is asked for. */
+/** What to look up in the directory; `undefined` if the body does not say. */
 export type BodyTarget =
   | { readonly by: "account"; readonly environment: Environment; readonly accountId: string }
   | { readonly by: "person"; readonly emailHash: Buffer }
@@ -39,7 +39,7 @@ const parse = (bytes: Buffer): unknown => {
   }
 }
 
-/** What a body says; undefined if it says nothing. */
+/** Finds what a body says; `undefined` if it says nothing. */
 export const readBodyTarget = (part: BodyPart, bytes: Buffer): BodyTarget => {
   const json = parse(bytes)
   if (!Predicate.isReadonlyRecord(json)) return undefined
