@@ -1,4 +1,4 @@
-import { appendFile, chmod, mkdir, rm, stat, writeFile } from "node:fs/promises"
+import { appendFile, chmod, mkdir, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Logger, LogLevel } from "effect"
 import { Client } from "pg"
@@ -41,7 +41,7 @@ export const ask = <Row extends object>(url: string, text: string, values: Reado
     }
   })
 
-/** A cluster with the schema, or an empty one if there is none to copy: stopped, in `directory`/postgres. */
+/** A cluster with the schema: stopped, in `directory`/postgres. */
 const clusterIn = Effect.fnUntraced(function* (directory: string) {
   yield* Effect.promise(async () => {
     await mkdir(directory)
@@ -49,13 +49,6 @@ const clusterIn = Effect.fnUntraced(function* (directory: string) {
     await chmod(directory, 0o711)
   })
   yield* placeCluster(join(directory, "postgres"))
-  const isThere = yield* Effect.promise(() =>
-    stat(join(directory, "postgres", "cluster")).then(
-      () => true,
-      () => false
-    )
-  )
-  if (!isThere) yield* Effect.scoped(startDatabaseServer(directory))
 })
 
 /** What makes a stopped copy of the primary's cluster a standby that follows it. */

@@ -70,9 +70,7 @@ export const createMigratedDatabase: Effect.Effect<TestDatabase, TestDatabaseErr
 
 /**
  * Puts a cluster with the schema up to date into a directory, where a start of the embedded PostgreSQL takes it for
- * that of an earlier run: the copy is there sooner than `initdb` makes one. A run of another set-up has none to copy.
+ * that of an earlier run: the copy is there sooner than `initdb` makes one.
  */
-export const placeCluster = (directory: string): Effect.Effect<void> => {
-  const from = inject("clusterDirectory")
-  return from === undefined ? Effect.void : Effect.orDie(copyCluster(from, directory))
-}
+export const placeCluster = (directory: string): Effect.Effect<void> =>
+  Effect.suspend(() => Effect.orDie(copyCluster(inject("clusterDirectory"), directory)))
