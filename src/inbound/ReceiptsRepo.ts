@@ -3,6 +3,7 @@ import { Data, Effect, FiberRef } from "effect"
 import { Gathering } from "../kit/Gathering.ts"
 import { newId } from "../kit/Ids.ts"
 import { RequestId } from "../kit/Request.ts"
+import { spacingMillis } from "../kit/Spacing.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import type { Handing, HandOver } from "../publishing/HandOver.ts"
 import { isMoving, isUnavailable } from "../storage/Database.ts"
@@ -35,6 +36,7 @@ import { RememberedContexts } from "./RememberedContexts.ts"
 const gathering = {
   lanes: 2,
   maxBatch: 64,
+  spacing: spacingMillis,
   patience: {
     millis: 5000,
     error: () => new SqlError.SqlError({ cause: undefined, message: "The database is too slow for what arrives" })

@@ -12,6 +12,8 @@ export interface GatheringOptions<Input, Output, E> {
   readonly lanes: number
   /** The most inputs of one batch. */
   readonly maxBatch: number
+  /** How far apart the starts of two batches are at least, in milliseconds: asked for each batch. */
+  readonly spacing: () => number
   /** How long an input waits for a lane, in milliseconds, and what it fails with then. */
   readonly patience: { readonly millis: number; readonly error: () => E }
   /**
@@ -29,9 +31,9 @@ interface Waiting<Input, Output, E> {
 }
 
 /**
- * Work that comes singly and is done in batches. While a lane is free, nothing waits: a batch of one begins at once.
- * While all lanes are busy, inputs gather and go together when the next one is free, or fail after a while. If a batch
- * fails because of what may be one input's fault, each is tried on its own, so that none fails because of another.
+ * Work that comes singly and is done in batches. While a lane is free and batches are not spaced, nothing waits: a batch of
+ * one begins at once. While all lanes are busy, or while batches are spaced, inputs
+ * gather and go together with the next one, or fail after a while. If a batch fails because of what may be one input's fault, each is tried on its own, so that none fails because of another.
  *
  * Effect's own batching (`RequestResolver`) gathers what one fiber asks for, and its data loader uses a time window, in
  * which a single request would wait.
@@ -45,6 +47,9 @@ export class Gathering<Input, Output, E> {
   #waiting: Array<Waiting<Input, Output, E>> = []
   #busyLanes = 0
   #isTimed = false
+  /** When the last batch was begun, by `performance.now()`. */
+  #begunAt = Number.NEGATIVE_INFINITY
+  #isSpaced = false
 
   private constructor(options: GatheringOptions<Input, Output, E>, runtime: Runtime.Runtime<never>) {
     this.#options = options
@@ -61,7 +66,7 @@ export class Gathering<Input, Output, E> {
   readonly submit = (input: Input): Effect.Effect<Output, E> =>
     Effect.async((resume) => {
       this.#waiting.push({ input, since: performance.now(), resume: (exit) => resume(exit) })
-      if (this.#busyLanes < this.#options.lanes) this.#begin()
+      if (this.#busyLanes < this.#options.lanes) this.#beginSpaced()
       else this.#limitWait()
     })
 
@@ -84,14 +89,33 @@ export class Gathering<Input, Output, E> {
     )
   }
 
+  /** Begins a batch as soon as it is far enough from the one before; one that is full, at once. */
+  #beginSpaced(): void {
+    if (this.#waiting.length === 0) return
+    const { maxBatch, spacing } = this.#options
+    const wait = this.#waiting.length >= maxBatch ? 0 : this.#begunAt + spacing() - performance.now()
+    if (wait <= 0) this.#begin()
+    else if (!this.#isSpaced) this.#beginIn(wait)
+  }
+
+  #beginIn(millis: number): void {
+    this.#isSpaced = true
+    setTimeout(() => {
+      this.#isSpaced = false
+      if (this.#busyLanes < this.#options.lanes) this.#begin()
+      else this.#limitWait()
+    }, Math.ceil(millis))
+  }
+
   #begin(): void {
     const batch = this.#takeBatch()
     if (!isNonEmptyReadonlyArray(batch)) return
     this.#busyLanes += 1
+    this.#begunAt = performance.now()
     this.#runCallback(this.#work(batch), {
       onExit: () => {
         this.#busyLanes -= 1
-        this.#begin()
+        this.#beginSpaced()
       }
     })
   }

@@ -36,6 +36,7 @@ export const CheckoutPageId = Uuid.pipe(Schema.brand("CheckoutPageId")).annotati
   description: "The checkout page's id (UUID)"
 })
 export type CheckoutPageId = typeof CheckoutPageId.Type
+
 /** A replay's id. */
 export const EventReplayId = Uuid.pipe(Schema.brand("EventReplayId")).annotations({
   identifier: "EventReplayId",
@@ -62,7 +63,7 @@ export const boundaryAt = (millis: number): string => firstIdAt(millis).replace(
 export const millisOf = (id: string): number => Number.parseInt(`${id.slice(0, 8)}${id.slice(9, 13)}`, 16)
 
 /** The namespace that delivery ids are derived in; must never change, or a repeated event would be delivered twice. */
-const deliveryNamespace = "0192f0c0-7a1e-7c52-9d3b-5f0e6a1c2b4d"
+const deliveryNamespace = parse("0192f0c0-7a1e-7c52-9d3b-5f0e6a1c2b4d")
 
 /**
  * The id of an event's delivery to an endpoint: a UUIDv7 of the receipt's time whose random part is a hash of both, so
@@ -80,8 +81,14 @@ export const deliveryId = (options: {
   )
 }
 
-/** A hash available on every platform: this module holds schemas of the contract, which a client may import. */
-const digestOf = (...names: ReadonlyArray<string>): Uint8Array => parse(v5(names.join("\n"), deliveryNamespace))
+const utf8 = new TextEncoder()
+
+/**
+ * A hash available on every platform: this module holds schemas of the contract, which a client may import. From bytes to
+ * bytes, since it is made for each delivery: as texts, the ids would be encoded and parsed again each time.
+ */
+const digestOf = (...names: ReadonlyArray<string>): Uint8Array =>
+  v5(utf8.encode(names.join("\n")), deliveryNamespace, new Uint8Array(16))
 
 /**
  * The id of the delivery that a replay makes of an event: a UUIDv7 of the replay's time, then of the event's to the

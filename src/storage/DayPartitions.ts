@@ -32,7 +32,8 @@ export const shortLockTimeout = "500ms"
 /** How often, and how long, it is tried again to lock a table that a long transaction keeps. */
 export const lockPatience = Schedule.spaced("2 seconds").pipe(Schedule.upTo(Duration.minutes(5)))
 
-const untilLocked = <A, R>(statement: Effect.Effect<A, SqlError.SqlError, R>) =>
+/** Waits for a table that a long transaction keeps. */
+export const untilLocked = <A, R>(statement: Effect.Effect<A, SqlError.SqlError, R>) =>
   Effect.retry(statement, { while: isWithoutLock, schedule: lockPatience })
 
 /**
@@ -71,87 +72,6 @@ export const prepareDayPartitions: Effect.Effect<void, SqlError.SqlError, SqlCli
     }
   }
 )
-
-/** An index that a migration adds to the table of events, and so to each day's. */
-export interface EventIndex {
-  /** Its name; that of a day's table is the table's with `suffix`. */
-  readonly name: string
-  readonly suffix: string
-  /** Its method, and what it is by. */
-  readonly on: string
-}
-
-/** Events by their public id: see migration 0018. */
-export const eventsByPublicId: EventIndex = {
-  name: "events_public_id",
-  suffix: "_public_id",
-  on: "USING hash (public_id)"
-}
-
-/**
- * The payment of an event, in SQL: found in the text, which is written in one form and has such a key in `data` alone. Null
- * if it has none. Not by a regular expression, which takes twelve times as long.
- */
-export const paymentOf = (payload: string): string =>
-  `nullif(split_part(split_part(${payload}, '"payment_id":"', 2), '"', 1), '')`
-
-/** Events by their payment: see migration 0020. */
-export const eventsByPayment: EventIndex = {
-  name: "events_payment_id",
-  suffix: "_payment_id",
-  on: `USING hash ((${paymentOf("payload")}))`
-}
-
-/** Runs for each table of events that there is before a migration that adds an index. */
-const forEventTables = <E, R>(run: (sql: SqlClient.SqlClient, table: string) => Effect.Effect<unknown, E, R>) =>
-  Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    const tables = yield* sql<{ readonly name: string }>`
-      SELECT c.relname AS name FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-      WHERE i.inhparent = 'payments.events'::regclass`
-    yield* Effect.forEach(tables, ({ name }) => run(sql, name), { discard: true })
-  })
-
-/**
- * Indexes the tables of events that exist before the index's migration, and while the service works, since the migration
- * would block all writes for as long as it takes to read them. Reads each of them once.
- */
-export const eventIndexPreparation = ({ on, suffix }: EventIndex) => {
-  /** Undoes the preparation, and what an earlier one has left unfinished. */
-  const abandon: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> = forEventTables(
-    (sql, table) => sql`DROP INDEX CONCURRENTLY IF EXISTS payments.${sql.literal(`${table}${suffix}`)}`
-  )
-  const prepare: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> = Effect.zipRight(
-    abandon,
-    forEventTables(
-      (sql, table) => sql`
-        CREATE INDEX CONCURRENTLY ${sql.literal(`${table}${suffix}`)}
-        ON payments.${sql.literal(table)} ${sql.literal(on)}`
-    )
-  )
-  return { prepare, abandon }
-}
-
-/** Part of the index's migration: attaches what is indexed, without reading it; adds the index to each new day's table. */
-export const addEventIndex = ({ name, on, suffix }: EventIndex) =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    Effect.zipRight(
-      sql`CREATE INDEX ${sql.literal(name)} ON ONLY payments.events ${sql.literal(on)}`,
-      sql`
-        DO $$
-        DECLARE day record;
-        BEGIN
-          FOR day IN SELECT i.inhrelid::regclass AS name, c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-            WHERE i.inhparent = 'payments.events'::regclass
-          LOOP
-            EXECUTE format('CREATE INDEX IF NOT EXISTS %I ON %s ${sql.literal(on.replaceAll("'", "''"))}',
-              day.relname || '${sql.literal(suffix)}', day.name);
-            EXECUTE format('ALTER INDEX payments.${sql.literal(name)} ATTACH PARTITION payments.%I',
-              day.relname || '${sql.literal(suffix)}');
-          END LOOP;
-        END $$`
-    )
-  )
 
 /** How exactly `used_at` is kept for deliveries that are queued again. */
 const usedWithin = "1 hour"

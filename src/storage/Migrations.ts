@@ -1,15 +1,14 @@
 import { Migrator, SqlClient, SqlError } from "@effect/sql"
 import { Data, Duration, Effect, Layer, Predicate, Schedule } from "effect"
 import { isWithoutLock, reservedConnections } from "./Database.ts"
+import { abandonDayPartitions, addDays, lockPatience, prepareDayPartitions } from "./DayPartitions.ts"
 import {
-  abandonDayPartitions,
-  addDays,
   eventIndexPreparation,
   eventsByPayment,
   eventsByPublicId,
-  lockPatience,
-  prepareDayPartitions
-} from "./DayPartitions.ts"
+  firstEventsByPayment,
+  firstEventsByPublicId
+} from "./EventIndexes.ts"
 import initial from "./migrations/0001_initial.ts"
 import access from "./migrations/0002_access.ts"
 import productImages from "./migrations/0003_product_images.ts"
@@ -35,6 +34,7 @@ import accountConnecting from "./migrations/0022_account_connecting.ts"
 import statistics from "./migrations/0023_statistics.ts"
 import moves from "./migrations/0024_moves.ts"
 import changedHours from "./migrations/0025_changed_hours.ts"
+import eventsByHour from "./migrations/0026_events_by_hour.ts"
 import { abandonReceiptMonths, addReceiptMonths, prepareReceiptMonths } from "./ReceiptMonths.ts"
 
 /**
@@ -66,7 +66,8 @@ export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.Sq
   "0022_account_connecting": accountConnecting,
   "0023_statistics": statistics,
   "0024_moves": moves,
-  "0025_changed_hours": changedHours
+  "0025_changed_hours": changedHours,
+  "0026_events_by_hour": eventsByHour
 }
 
 /** What comes before a migration that would take long on large tables. */
@@ -80,9 +81,10 @@ interface Preparation {
 /** By the id of the migration. The migrations before it have a transaction of their own. */
 const preparations: ReadonlyMap<number, Preparation> = new Map([
   [14, { prepare: prepareDayPartitions, abandon: abandonDayPartitions }],
-  [18, eventIndexPreparation(eventsByPublicId)],
+  [18, eventIndexPreparation(firstEventsByPublicId)],
   [19, { prepare: prepareReceiptMonths, abandon: abandonReceiptMonths }],
-  [20, eventIndexPreparation(eventsByPayment)]
+  [20, eventIndexPreparation(firstEventsByPayment)],
+  [26, eventIndexPreparation(eventsByPublicId, eventsByPayment)]
 ])
 
 /** The schema could not be brought up to date; the message names the migration. For operators. */

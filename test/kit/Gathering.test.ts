@@ -10,6 +10,7 @@ const held = Effect.fnUntraced(function* (options: Partial<GatheringOptions<stri
     lanes: 1,
     maxBatch: 3,
     keyOf: (input) => input,
+    spacing: () => 0,
     patience: { millis: 60_000, error: () => "too late" },
     isOfOne: () => true,
     run: (batch) => {
@@ -118,6 +119,25 @@ describe("a gathering", () => {
     })
   )
 
+  it.live("spaces its batches, and does together what came meanwhile", () =>
+    Effect.gen(function* () {
+      let spacing = 0
+      const { batches, gate, submitAll } = yield* held({ lanes: 2, spacing: () => spacing })
+      yield* Deferred.succeed(gate, undefined)
+      const alone = yield* submitAll(["a"])
+      yield* Fiber.join(Fiber.all(alone))
+      spacing = 250
+      const together = yield* submitAll(["b", "c"])
+      expect(batches).toEqual([["a"]])
+      yield* Fiber.join(Fiber.all(together))
+      expect(batches).toEqual([["a"], ["b", "c"]])
+      // A whole batch is not worth waiting for more
+      spacing = 60_000
+      yield* Fiber.join(Fiber.all(yield* submitAll(["d", "e", "f"])))
+      expect(batches).toEqual([["a"], ["b", "c"], ["d", "e", "f"]])
+    })
+  )
+
   it.live("fails what waits for a lane for too long, and nothing that is under way", () =>
     Effect.gen(function* () {
       const { batches, gate, submitAll } = yield* held({ patience: { millis: 20, error: () => "too late" } })
@@ -138,6 +158,7 @@ describe("a gathering", () => {
         lanes: 1,
         maxBatch: 3,
         keyOf: (input) => input,
+        spacing: () => 0,
         patience: { millis: 60_000, error: () => "too late" },
         isOfOne: () => true,
         run: () => answers.shift() ?? Effect.succeed([])

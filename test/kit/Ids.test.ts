@@ -23,6 +23,16 @@ describe("a delivery's id", () => {
     )
   })
 
+  it("is that of every version, so that a repeated event is never delivered twice", () => {
+    expect(
+      deliveryId({
+        eventId: "svc_evt_1",
+        endpointId: EndpointId.make("0199c0de-0000-7000-8000-000000000001"),
+        receivedAt: new Date("2026-01-02T03:04:05.678Z")
+      })
+    ).toBe("019b7ca9-8f2e-72c4-bb4c-28deb4527d59")
+  })
+
   it("differs for every event and every endpoint of one instant", () => {
     const receivedAt = new Date("2026-01-01T00:00:00Z")
     const many = { minLength: 2, maxLength: 30 }

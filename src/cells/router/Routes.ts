@@ -4,6 +4,7 @@ import { Effect, Runtime, Schedule, type Scope } from "effect"
 import type { Environment } from "../../events/Environment.ts"
 import { BoundedMap } from "../../kit/BoundedMap.ts"
 import { Gathering } from "../../kit/Gathering.ts"
+import { spacingMillis } from "../../kit/Spacing.ts"
 import { ownClients, SessionOptions } from "../../storage/Database.ts"
 import { addressOf, listenOn } from "../../storage/Listener.ts"
 import { Metrics, observeMetrics } from "../../telemetry/Metrics.ts"
@@ -110,6 +111,7 @@ export const makeRoutes: Effect.Effect<Routes, never, Directory | SqlClient.SqlC
       keyOf: (key) => key,
       lanes: lookUps.lanes,
       maxBatch: lookUps.maxBatch,
+      spacing: spacingMillis,
       patience: { millis: lookUps.patience, error: () => "waited" },
       isOfOne: () => false
     })

@@ -3,7 +3,7 @@ import { Effect, Option } from "effect"
 import { firstIdAt } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { boundedRead, timedRead } from "../../storage/BoundedReads.ts"
-import { paymentOf } from "../../storage/DayPartitions.ts"
+import { hasPayment, hasPublicId } from "../../storage/EventIndexes.ts"
 import type { ListEvents } from "./EventsApi.ts"
 
 /** An event's row. */
@@ -29,8 +29,6 @@ export const makeEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
 
   const bounded = boundedRead(sql)
 
-  const ofPayment = (paymentId: string) => sql`${sql.literal(paymentOf("e.payload"))} = ${paymentId}`
-
   /** The statement of a page: see `list`. */
   const page = (tenant: Tenant, query: ListEvents, after: string | undefined, limit: number) => {
     const { created_gte: from, created_lte: until, payment_id: paymentId, type } = query
@@ -48,12 +46,28 @@ export const makeEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     // First by the payment alone: until a day's table has statistics, the planner takes a tenant's events for as few
     return sql<EventRow>`
       WITH of_payment AS MATERIALIZED (
-        SELECT * FROM payments.events e WHERE ${sql.and([ofPayment(paymentId), ...keys])}
+        SELECT e.* FROM (SELECT ${paymentId}::text AS id) AS wanted
+        JOIN payments.events e ON ${sql.literal(hasPayment("e", "wanted.id"))} WHERE ${sql.and(keys)}
       ) ${rows}`
   }
 
+  /**
+   * The statement of one event: by its public id, and by its key if it was stored before there were tables by day. The
+   * tenant is compared last, for the same reason as in `page`.
+   */
+  const byId = (tenant: Tenant, id: string) => sql<EventRow>`
+    WITH of_id AS MATERIALIZED (
+      SELECT e.* FROM (SELECT ${id}::text AS id) AS wanted
+      JOIN payments.events e ON ${sql.literal(hasPublicId("e", "wanted.id"))}
+    )
+    SELECT ${columns} FROM of_id e WHERE ${ofTenant(tenant)}
+    UNION ALL
+    SELECT ${columns} FROM payments.events e WHERE ${ofTenant(tenant)} AND e.id = ${id}
+    LIMIT 1`
+
   return {
     page,
+    byId,
 
     /**
      * Newest first, by the time in the key: backwards along the primary key. A payment's events are few, and found by an
@@ -67,15 +81,7 @@ export const makeEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       return query.type === undefined && query.created_gte === undefined ? rows : bounded(rows)
     },
 
-    find: (tenant: Tenant, id: string) =>
-      Effect.map(
-        sql<EventRow>`
-          SELECT ${columns} FROM payments.events e WHERE ${ofTenant(tenant)} AND e.public_id = ${id}
-          UNION ALL
-          SELECT ${columns} FROM payments.events e WHERE ${ofTenant(tenant)} AND e.id = ${id}
-          LIMIT 1`,
-        ([row]) => Option.fromNullable(row)
-      ),
+    find: (tenant: Tenant, id: string) => Effect.map(byId(tenant, id), ([row]) => Option.fromNullable(row)),
 
     bounded
   }

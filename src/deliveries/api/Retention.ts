@@ -4,6 +4,7 @@ import type { ServiceUnavailable } from "../../errors/Errors.ts"
 import { firstIdAt } from "../../kit/Ids.ts"
 import { orUnavailable, sessionClient } from "../../storage/Database.ts"
 import { addDays, noteWaitingDays, removeDays, storedBefore } from "../../storage/DayPartitions.ts"
+import { dropFirstEventIndexes } from "../../storage/EventIndexes.ts"
 import { makeEventReplaysRepo } from "./EventReplaysRepo.ts"
 import { makeRecoveriesRepo } from "./RecoveriesRepo.ts"
 import { checkReferences } from "./References.ts"
@@ -148,6 +149,7 @@ const make = Effect.fnUntraced(function* ({ keepFor }: RetentionOptions) {
     clean: Effect.all([
       addDays,
       noteWaitingDays,
+      dropFirstEventIndexes,
       Effect.provideService(removeDays(keepFor), SqlClient.SqlClient, session),
       cleanDeliveries,
       inBatches(removeSkipped),

@@ -1,4 +1,5 @@
 import { type Context, Effect, Schedule } from "effect"
+import { spacingMillis } from "../../kit/Spacing.ts"
 import { Signal } from "../../publishing/Signal.ts"
 import type { FinishedAttempt } from "./FinishedAttempt.ts"
 import type { Held } from "./Held.ts"
@@ -10,8 +11,8 @@ const maxFlush = 512
 
 /**
  * While many attempts end, a flush waits until enough have gathered to be worthwhile, but no longer than this, in
- * milliseconds: the fixed cost of a statement, and of waking two processes, is then shared by more. While few end,
- * nothing waits.
+ * milliseconds: the fixed cost of a statement, and of waking two processes, is then shared by more. While few end, and the
+ * process has time, nothing waits.
  */
 const gather = { whileFlushedAtLeast: 32, enough: 192, forMillis: 10 }
 
@@ -55,12 +56,16 @@ export class Recording {
       this.#pulse.rest("has nothing to record")
       return this.#news.wait()
     }
-    const gathers = this.#lastFlushed >= gather.whileFlushedAtLeast && this.#finished.length < gather.enough
+    const gathersFor = this.#finished.length >= gather.enough ? 0 : this.#gatherMillis()
     return Effect.zipRight(
-      gathers ? this.#enough.wait(gather.forMillis) : Effect.void,
+      gathersFor > 0 ? this.#enough.wait(gathersFor) : Effect.void,
       Effect.uninterruptible(this.#flush)
     )
   })
+
+  #gatherMillis(): number {
+    return this.#lastFlushed >= gather.whileFlushedAtLeast ? gather.forMillis : Math.ceil(spacingMillis())
+  }
 
   readonly #flush = Effect.suspend(() => {
     const batch = this.#finished.splice(0, maxFlush)

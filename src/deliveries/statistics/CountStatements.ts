@@ -1,6 +1,6 @@
 import type { SqlClient } from "@effect/sql"
 import { boundaryAt } from "../../kit/Ids.ts"
-import { paymentOf } from "../../storage/DayPartitions.ts"
+import { hasPayment, paymentOf } from "../../storage/EventIndexes.ts"
 import { type Stretch, slotMillis } from "./Slots.ts"
 
 /**
@@ -39,8 +39,7 @@ const refundedBefore = `COALESCE((
   SELECT max(CASE WHEN ${isNumber(numberIn("p.payload", "amount_refunded"))}
     THEN ${numberIn("p.payload", "amount_refunded")}::numeric END)
   FROM (
-    SELECT * FROM payments.events p
-    WHERE ${paymentOf("p.payload")} = ${paymentOf("e.payload")} AND p.id < e.id OFFSET 0
+    SELECT * FROM payments.events p WHERE ${hasPayment("p", paymentOf("e.payload"))} AND p.id < e.id OFFSET 0
   ) p
   WHERE p.organization_id = e.organization_id AND p.environment = e.environment AND p.type = 'payment.refunded'
     AND ${textIn("p.payload", "charge_id")} = ${textIn("e.data", "charge_id")}

@@ -1,6 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
-import { addEventIndex, eventsByPublicId, shortLockTimeout } from "../DayPartitions.ts"
+import { shortLockTimeout } from "../DayPartitions.ts"
+import { addEventIndex, firstEventsByPublicId } from "../EventIndexes.ts"
 
 /** Events as a resource: looked up by their public id, and sent again to an endpoint. */
 export default Effect.gen(function* () {
@@ -17,7 +18,7 @@ export default Effect.gen(function* () {
   // a hash index holds 4 and finds as fast. Each new event is one more small write somewhere in its own day's index,
   // which is small enough to stay in memory; the past days' are never written. The preparation has indexed the
   // tables that exist, without blocking writes: here they are only attached
-  yield* addEventIndex(eventsByPublicId)
+  yield* addEventIndex(firstEventsByPublicId)
 
   // reached: the key of the last event that was looked at. The id's time is that of the deliveries' ids
   yield* sql`

@@ -1,6 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
-import { addEventIndex, eventsByPayment, shortLockTimeout } from "../DayPartitions.ts"
+import { shortLockTimeout } from "../DayPartitions.ts"
+import { addEventIndex, firstEventsByPayment } from "../EventIndexes.ts"
 
 /**
  * The events of a payment, by the id in their text: no column, so that events that are stored already are found too. As
@@ -10,5 +11,5 @@ export default Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   // The caller tries again
   yield* sql`SET LOCAL lock_timeout = ${sql.literal(`'${shortLockTimeout}'`)}`
-  yield* addEventIndex(eventsByPayment)
+  yield* addEventIndex(firstEventsByPayment)
 })

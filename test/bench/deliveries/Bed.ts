@@ -218,7 +218,7 @@ const withoutIndexes = <A, E, R>(database: Database, table: string, change: Effe
     yield* database.query("CHECKPOINT")
   })
 
-/** Adds a lot of finished deliveries to the history, quickly, each of its own event. */
+/** Adds a lot of finished deliveries to the history, quickly, each of its own event, as if stored over a whole day. */
 export const fillHistory = Effect.fnUntraced(function* (
   database: Database,
   endpoints: ReadonlyArray<BenchEndpoint>,
@@ -234,14 +234,16 @@ export const fillHistory = Effect.fnUntraced(function* (
     "deliveries",
     database.query(
       `WITH new AS MATERIALIZED (
-         SELECT uuidv7() AS id, t.* FROM generate_series(1, $4::int) AS n JOIN (
+         SELECT uuidv7() AS id, t.*,
+           date_trunc('day', now(), 'UTC') + (n - 1)::float8 / $4 * interval '24 hours' AS stored_at
+         FROM generate_series(1, $4::int) AS n JOIN (
            SELECT (row_number() OVER () - 1)::int AS i, count(*) OVER () AS targets, org, endpoint, ARRAY[secret] AS secrets
            FROM unnest($1::uuid[], $2::uuid[], $3::uuid[]) AS u (org, endpoint, secret)
          ) AS t ON t.i = n % t.targets
        ), event AS (
-         INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload)
+         INSERT INTO payments.events (organization_id, environment, id, public_id, type, payload, created_at)
          SELECT org, 'sandbox', id::text, 'svc_evt_' || encode(sha256(id::text::bytea), 'hex'), 'payment.succeeded',
-           repeat('x', ${payloadBytes})
+           repeat('x', ${payloadBytes}), stored_at
          FROM new
        )
        INSERT INTO payments.deliveries

@@ -1,0 +1,168 @@
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Effect } from "effect"
+import { isWithoutLock } from "./Database.ts"
+import { shortLockTimeout } from "./DayPartitions.ts"
+
+/**
+ * The indexes by which an event is found whose day nobody knows: by its public id, and by its payment. Both are values in
+ * no order, so an index by them alone is written all over. See migration 0026.
+ */
+
+/** An index that a migration adds to the table of events, and so to each day's. */
+export interface EventIndex {
+  /** Its name; that of a day's table is the table's with `suffix`. */
+  readonly name: string
+  readonly suffix: string
+  /** Its method, and what it is by. */
+  readonly on: string
+}
+
+/**
+ * The payment of an event, in SQL: found in the text, which is written in one form and has such a key in `data` alone. Null
+ * if it has none. Not by a regular expression, which takes twelve times as long.
+ */
+export const paymentOf = (payload: string): string =>
+  `nullif(split_part(split_part(${payload}, '"payment_id":"', 2), '"', 1), '')`
+
+/** The first indexes by public id and payment, of migrations 0018 and 0020: each insert was a write at a random place. */
+export const firstEventsByPublicId: EventIndex = {
+  name: "events_public_id",
+  suffix: "_public_id",
+  on: "USING hash (public_id)"
+}
+
+export const firstEventsByPayment: EventIndex = {
+  name: "events_payment_id",
+  suffix: "_payment_id",
+  on: `USING hash ((${paymentOf("payload")}))`
+}
+
+/**
+ * The hour of the day, from 0 to 23, in which an event was stored. Each index has it in a type of its own: otherwise a plan
+ * for a day that is still empty may search one index for all hours, and look for what the other one finds.
+ */
+const hourOf = (event: string, type: "smallint" | "integer"): string =>
+  `date_part('hour', ${event}created_at AT TIME ZONE 'UTC')::${type}`
+
+/** What of a public id and of a payment's id stands in an index: 12 characters, none of which ids have in common. */
+const publicIdDigits = (publicId: string): string => `substr(${publicId}, 9, 12) COLLATE "C"`
+const paymentDigits = (paymentId: string): string => `right(${paymentId}, 12) COLLATE "C"`
+
+/** Events by their public id. */
+export const eventsByPublicId: EventIndex = {
+  name: "events_hour_public_id",
+  suffix: "_hour_public_id",
+  on: `((${hourOf("", "smallint")}), (${publicIdDigits("public_id")}))`
+}
+
+/** Events by their payment. Those without one are not in it. */
+export const eventsByPayment: EventIndex = {
+  name: "events_hour_payment_id",
+  suffix: "_hour_payment_id",
+  on: `((${hourOf("", "integer")}), (${paymentDigits(paymentOf("payload"))})) WHERE ${paymentOf("payload")} IS NOT NULL`
+}
+
+const hours = Array.from({ length: 24 }, (_, hour) => hour).join(",")
+
+const anyHour = (event: string, type: "smallint" | "integer"): string =>
+  `${hourOf(`${event}.`, type)} = ANY ('{${hours}}'::${type}[])`
+
+/**
+ * The condition that an event has this public id, in SQL: each day's table is searched by its index, once for each hour.
+ *
+ * @param event the name of the event's row
+ * @param publicId the column, or another text, with the wanted one
+ */
+export const hasPublicId = (event: string, publicId: string): string =>
+  `(${anyHour(event, "smallint")} AND ${publicIdDigits(`${event}.public_id`)} = ${publicIdDigits(publicId)}
+    AND ${event}.public_id = ${publicId})`
+
+/** The condition that an event belongs to this payment: see `hasPublicId`. */
+export const hasPayment = (event: string, paymentId: string): string =>
+  `(${anyHour(event, "integer")} AND ${paymentDigits(paymentOf(`${event}.payload`))} = ${paymentDigits(paymentId)}
+    AND ${paymentOf(`${event}.payload`)} = ${paymentId})`
+
+/** Runs for each table of events that there is before a migration that adds an index. */
+type Statement = Effect.Effect<unknown, SqlError.SqlError>
+
+const forEventTables = (run: (sql: SqlClient.SqlClient, table: string) => Statement) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const tables = yield* sql<{ readonly name: string }>`
+      SELECT c.relname AS name FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+      WHERE i.inhparent = 'payments.events'::regclass`
+    yield* Effect.forEach(tables, ({ name }) => run(sql, name), { discard: true })
+  })
+
+/**
+ * Indexes the tables of events that exist before the index's migration, and while the service works, since the migration
+ * would block all writes for as long as it takes to read them. Reads each of them once.
+ */
+export const eventIndexPreparation = (...indexes: ReadonlyArray<EventIndex>) => {
+  const forEach = (run: (sql: SqlClient.SqlClient, name: string, table: string, on: string) => Statement) =>
+    Effect.forEach(
+      indexes,
+      ({ on, suffix }) => forEventTables((sql, table) => run(sql, `${table}${suffix}`, table, on)),
+      {
+        discard: true
+      }
+    )
+  /** Undoes the preparation, and what an earlier one has left unfinished. */
+  const abandon: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> = forEach(
+    (sql, name) => sql`DROP INDEX CONCURRENTLY IF EXISTS payments.${sql.literal(name)}`
+  )
+  const prepare: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> = Effect.zipRight(
+    abandon,
+    forEach(
+      (sql, name, table, on) => sql`
+        CREATE INDEX CONCURRENTLY ${sql.literal(name)} ON payments.${sql.literal(table)} ${sql.literal(on)}`
+    )
+  )
+  return { prepare, abandon }
+}
+
+/** Part of the index's migration: attaches what is indexed, without reading it; adds the index to each new day's table. */
+export const addEventIndex = ({ name, on, suffix }: EventIndex) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.zipRight(
+      sql`CREATE INDEX ${sql.literal(name)} ON ONLY payments.events ${sql.literal(on)}`,
+      sql`
+        DO $$
+        DECLARE day record;
+        BEGIN
+          FOR day IN SELECT i.inhrelid::regclass AS name, c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+            WHERE i.inhparent = 'payments.events'::regclass
+          LOOP
+            EXECUTE format('CREATE INDEX IF NOT EXISTS %I ON %s ${sql.literal(on.replaceAll("'", "''"))}',
+              day.relname || '${sql.literal(suffix)}', day.name);
+            EXECUTE format('ALTER INDEX payments.${sql.literal(name)} ATTACH PARTITION payments.%I',
+              day.relname || '${sql.literal(suffix)}');
+          END LOOP;
+        END $$`
+    )
+  )
+
+/** For how long processes of the version before migration 0026 may still be at work, and look by the first indexes. */
+const firstIndexesNeededFor = "1 day"
+
+/**
+ * Drops the first indexes, which migration 0026 has replaced, as soon as no process can need them any more. Waits for
+ * nobody: while a long transaction keeps a table of events, it is tried again with the next housekeeping.
+ */
+export const dropFirstEventIndexes: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> = Effect.flatMap(
+  SqlClient.SqlClient,
+  (sql) =>
+    sql`
+      DO $$
+      BEGIN
+        IF to_regclass('payments.${sql.literal(firstEventsByPublicId.name)}') IS NULL OR NOT EXISTS (
+          SELECT 1 FROM payments.migrations
+          WHERE migration_id = 26 AND created_at < now() - interval '${sql.literal(firstIndexesNeededFor)}'
+        ) THEN RETURN; END IF;
+        SET LOCAL lock_timeout = '${sql.literal(shortLockTimeout)}';
+        DROP INDEX payments.${sql.literal(firstEventsByPublicId.name)}, payments.${sql.literal(firstEventsByPayment.name)};
+      END $$`.pipe(
+      Effect.asVoid,
+      Effect.catchIf(isWithoutLock, () => Effect.void)
+    )
+)
