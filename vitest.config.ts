@@ -8,12 +8,12 @@ export default defineConfig({
     globalSetup: ["test/harness/globalSetup.ts"],
     // Each has a command of its own
     exclude: ["test/bench/**", "test/faults/**", "test/package/**"],
-    // Much of the time is spent waiting for processes, sockets and the database: one worker more than a small machine has
-    // processors
-    maxWorkers: 3,
+    // Much of the time is spent waiting for processes, sockets and the database: twice as many workers as a small machine
+    // has processors
+    maxWorkers: 4,
     // At the end of a run the pool ends idle workers down to this number. With more than one to end it ends one of them
     // twice, the second time in the midst of the first, and the run fails with "Terminating worker thread"
-    minWorkers: 2,
+    minWorkers: 3,
     // To load Effect and the service anew for each file would take a third of the run: a worker's files share them
     isolate: false,
     // As the service's own start: what a request leaves behind is collected young, less often in a larger space

@@ -206,11 +206,11 @@ const insertionOf = (
   receivedAt: receipts.map(({ receivedAt }) => receivedAt.toISOString()),
   traceparent: receipts.map(({ traceparent }) => traceparent),
   tenantVersion: receipts.map(({ tenantVersion }) => tenantVersion),
-  ...publicationValues(receipts, ({ endpointId, eventId, id, secretIds }, { payload }, receipt) => {
-    const { environment, organizationId, traceparent } = receipt
-    if (handing === null || organizationId === null) return false
-    return handing.offer({ organizationId, environment, id, endpointId, eventId, secretIds, payload, traceparent })
-  }),
+  ...publicationValues(receipts, (delivery, event, { environment, organizationId, traceparent }) =>
+    handing === null || organizationId === null
+      ? false
+      : handing.offerDelivery(delivery, event, { organizationId, environment, traceparent })
+  ),
   lease: handing?.lease ?? null,
   leaseMillis: handing?.leaseMillis ?? null
 })

@@ -1,6 +1,8 @@
 import { Context, Effect, Layer, type Scope } from "effect"
 import type { DeliveryId, EndpointId } from "../kit/Ids.ts"
 import type { Tenant } from "../kit/Tenant.ts"
+import type { NewDelivery } from "./NewDelivery.ts"
+import type { NewEvent } from "./Publication.ts"
 
 /** A new delivery that is stored under a lease of this process's own worker, so that no worker has to claim it. */
 export interface HandedDelivery extends Tenant {
@@ -11,6 +13,11 @@ export interface HandedDelivery extends Tenant {
   readonly secretIds: ReadonlyArray<string>
   /** The exact text to sign and send. */
   readonly payload: string
+  readonly traceparent: string | null
+}
+
+/** The part of a delivery that is the same for all of one publication. */
+export interface HandedPublication extends Tenant {
   readonly traceparent: string | null
 }
 
@@ -88,6 +95,16 @@ export class Handing {
     if (this.#recipient === null || !this.#recipient.reserve(delivery.endpointId)) return false
     this.#reserved.set(delivery.id, delivery)
     return true
+  }
+
+  /** The same for a delivery of an event, as `publicationValues` asks. */
+  offerDelivery(
+    { endpointId, eventId, id, secretIds }: NewDelivery,
+    { payload }: NewEvent,
+    of: HandedPublication
+  ): boolean {
+    const { environment, organizationId, traceparent } = of
+    return this.offer({ organizationId, environment, id, endpointId, eventId, secretIds, payload, traceparent })
   }
 
   /** Called after the commit: hands over what the statement stored under the lease. */

@@ -1,14 +1,15 @@
 import { createHash } from "node:crypto"
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Clock, Context, Data, Effect, Layer, Schema } from "effect"
+import { Clock, Context, Data, Effect, Layer, Option, Schema } from "effect"
 import type { ServiceUnavailable } from "../errors/Errors.ts"
 import { envelopeVersion, providerName, testProviderName } from "../events/Envelope.ts"
 import { type CatalogEntry, EventCatalog } from "../events/EventCatalog.ts"
 import type { FilterSubjects } from "../events/Filters.ts"
 import { newId } from "../kit/Ids.ts"
 import type { Tenant } from "../kit/Tenant.ts"
-import { orUnavailable, transaction } from "../storage/Database.ts"
+import { isInTransaction, orUnavailable, transaction } from "../storage/Database.ts"
 import { currentTraceparent } from "../telemetry/Spans.ts"
+import { type Handing, HandOver } from "./HandOver.ts"
 import { makeOutboundEventsRepo } from "./OutboundEventsRepo.ts"
 import { matchEvent } from "./Publication.ts"
 import { WakeUp } from "./WakeUp.ts"
@@ -84,7 +85,7 @@ export class OutboundEvents extends Context.Tag("connected-payments/publishing/O
   {
     /**
      * Stores an event with the deliveries to every endpoint that subscribes to its type and whose filters it passes,
-     * and wakes the workers. Inside a transaction of the same `SqlClient` it becomes part of it: the event and the
+     * and hands them to this process's worker, or wakes the workers. Inside a transaction of the same `SqlClient` it becomes part of it: the event and the
      * transaction's other changes are stored together or not at all. In that case use `transact`, or `announce` after
      * your commit.
      */
@@ -129,6 +130,8 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
   const sql = yield* SqlClient.SqlClient
   const catalog = new Map((yield* EventCatalog).map((entry) => [entry.type, entry]))
   const { announce } = yield* WakeUp
+  // Without a worker in this process, its deliveries wait for another's claim
+  const handOver = Option.getOrNull(yield* Effect.serviceOption(HandOver))
   const repo = yield* makeOutboundEventsRepo
 
   const judge = Effect.fnUntraced(function* (event: OutboundEvent) {
@@ -160,7 +163,7 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
     return id
   })
 
-  const store = Effect.fnUntraced(function* (event: OutboundEvent) {
+  const store = Effect.fnUntraced(function* (event: OutboundEvent, handing: Handing | null) {
     const sourceEventId = yield* judge(event)
     const now = new Date(yield* Clock.currentTimeMillis)
     const eventId = outboundEventId(event, source, sourceEventId)
@@ -173,20 +176,52 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
         message: "The organization is not known here: create it with Organizations first."
       })
     }
-    const stored = yield* repo.insert(event, {
-      event: matchEvent({ id: eventId, type: event.type, payload, data: event.data }, subjectsOf(event), endpoints),
-      receivedAt: now,
-      sourceEventId,
-      traceparent
-    })
-    return { eventId, deliveries: stored.deliveries, skipped: stored.skipped, duplicate: !stored.isNew }
+    const matched = matchEvent(
+      { id: eventId, type: event.type, payload, data: event.data },
+      subjectsOf(event),
+      endpoints
+    )
+    const stored = yield* repo.insert(event, { event: matched, receivedAt: now, sourceEventId, traceparent }, handing)
+    return { eventId, ...stored }
   })
+
+  const publishedOf = ({ deliveries, eventId, isNew, skipped }: Effect.Effect.Success<ReturnType<typeof store>>) => ({
+    eventId,
+    deliveries,
+    skipped,
+    duplicate: !isNew
+  })
+
+  /** Part of a transaction: until that is committed, nothing may be sent. */
+  const publishWithin = (event: OutboundEvent) =>
+    Effect.zipLeft(Effect.map(transaction(sql)(store(event, null)), publishedOf), announce)
+
+  /** In a transaction of its own, which may be tried several times: after its commit, the worker has what it takes. */
+  const publishAlone = (event: OutboundEvent) =>
+    Effect.suspend(() => {
+      let handing: Handing | null = null
+      const stored = transaction(sql)(
+        Effect.suspend(() => {
+          handing?.cancel()
+          handing = handOver?.begin() ?? null
+          return store(event, handing)
+        })
+      )
+      return stored.pipe(
+        Effect.onError(() => Effect.sync(() => handing?.cancel())),
+        Effect.tap(({ deliveries, handed, storedAt }) => {
+          handing?.settle({ ids: handed, storedAt })
+          return deliveries > handed.length ? announce : Effect.void
+        }),
+        Effect.map(publishedOf)
+      )
+    })
 
   return {
     publish: Effect.fn("OutboundEvents.publish")(
-      (event: OutboundEvent) => transaction(sql)(store(event)),
-      orUnavailable,
-      Effect.zipLeft(announce)
+      (event: OutboundEvent) =>
+        Effect.flatMap(isInTransaction, (within) => (within ? publishWithin(event) : publishAlone(event))),
+      orUnavailable
     ),
     transact: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.zipLeft(transaction(sql)(effect), announce),
     announce

@@ -1,6 +1,8 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
+import type { DeliveryId } from "../kit/Ids.ts"
 import type { Tenant } from "../kit/Tenant.ts"
+import type { Handing } from "./HandOver.ts"
 import { type MatchableEndpoint, matchableEndpoints } from "./MatchableEndpoint.ts"
 import {
   matchingPart,
@@ -24,6 +26,10 @@ export interface StoredOutboundEvent {
   readonly isNew: boolean
   readonly deliveries: number
   readonly skipped: number
+  /** Those of its deliveries that are stored under the lease. */
+  readonly handed: ReadonlyArray<DeliveryId>
+  /** In Unix milliseconds, by the database's clock. */
+  readonly storedAt: number
 }
 
 /** The SQL of the slice; nobody outside it imports this. */
@@ -40,10 +46,19 @@ export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
 
   /**
    * Stores an event, its deliveries and what paused endpoints missed, in one statement. An event that is stored already
-   * changes nothing.
+   * changes nothing. What `handing` takes is stored under its lease.
    */
-  insert: (tenant: Tenant, { event, receivedAt, sourceEventId, traceparent }: NewOutboundEvent) => {
-    const of = parametersFor(sql, publicationValues([{ events: [event], receivedAt }]))
+  insert: (
+    tenant: Tenant,
+    { event, receivedAt, sourceEventId, traceparent }: NewOutboundEvent,
+    handing: Handing | null
+  ): Effect.Effect<StoredOutboundEvent, SqlError.SqlError> => {
+    const values = publicationValues(
+      [{ events: [event], receivedAt }],
+      (delivery, event) => handing?.offerDelivery(delivery, event, { ...tenant, traceparent }) ?? false
+    )
+    const of = parametersFor(sql, values)
+    const lease = { id: sql`${handing?.lease ?? null}`, millis: sql`${handing?.leaseMillis ?? null}` }
     const isNew = sql`EXISTS (SELECT 1 FROM event)`
     const ofTenant = sql`organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}`
     return Effect.map(
@@ -59,10 +74,12 @@ export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
             -- Before events had tables by day, the event itself was the only record
             AND NOT EXISTS (SELECT 1 FROM payments.events WHERE ${ofTenant} AND id = ${event.id})
         ), ${matchingPart(sql, of)},
-        ${storingParts(sql, of, { from: "fresh", deliveriesIf: isNew, skippedIf: isNew })}
+        ${storingParts(sql, of, { from: "fresh", deliveriesIf: isNew, skippedIf: isNew, lease })}
         SELECT ${isNew} AS "isNew", (SELECT count(*) FROM delivery)::int AS deliveries,
-          (SELECT count(*) FROM skipped)::int AS skipped`,
-      ([stored]) => stored ?? { isNew: false, deliveries: 0, skipped: 0 }
+          (SELECT count(*) FROM skipped)::int AS skipped,
+          COALESCE((SELECT json_agg(id) FROM queued WHERE leased), '[]') AS handed,
+          extract(epoch FROM now())::float8 * 1000 AS "storedAt"`,
+      ([stored]) => stored ?? { isNew: false, deliveries: 0, skipped: 0, handed: [], storedAt: 0 }
     )
   }
 }))

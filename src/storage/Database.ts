@@ -366,6 +366,12 @@ export const withSqlErrors =
       )
     )
 
+/** Whether what runs is part of a transaction, whose commit is still to come. */
+export const isInTransaction: Effect.Effect<boolean> = Effect.map(
+  Effect.serviceOption(SqlClient.TransactionConnection),
+  Option.isSome
+)
+
 /**
  * The same, and repeats it on a serialization failure or a deadlock.
  *

@@ -39,17 +39,21 @@ const publishAt = Effect.fnUntraced(function* (
   id = `svc_evt_${randomUUID()}`
 ) {
   const repo = yield* on(sql, makeOutboundEventsRepo)
-  const stored = yield* repo.insert(tenant, {
-    event: {
-      id,
-      type: "payment.succeeded",
-      payload: `{"id":"${id}"}`,
-      matching: [{ endpointId, secretIds: [secretId] }]
+  const stored = yield* repo.insert(
+    tenant,
+    {
+      event: {
+        id,
+        type: "payment.succeeded",
+        payload: `{"id":"${id}"}`,
+        matching: [{ endpointId, secretIds: [secretId] }]
+      },
+      receivedAt,
+      sourceEventId: id,
+      traceparent: null
     },
-    receivedAt,
-    sourceEventId: id,
-    traceparent: null
-  })
+    null
+  )
   return { id, ...stored }
 })
 

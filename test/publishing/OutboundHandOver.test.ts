@@ -1,0 +1,117 @@
+import { SqlClient } from "@effect/sql"
+import { expect, it } from "@effect/vitest"
+import { Context, Effect, Exit, Layer } from "effect"
+import { EventCatalog } from "../../src/events/EventCatalog.ts"
+import { type HandedDelivery, HandOver } from "../../src/publishing/HandOver.ts"
+import { type OutboundEvent, OutboundEvents } from "../../src/publishing/OutboundEvents.ts"
+import { WakeUp } from "../../src/publishing/WakeUp.ts"
+import { databaseLayer } from "../../src/storage/Database.ts"
+import { createMigratedDatabase } from "../harness/TestDatabase.ts"
+import { endpointId, makeTenant, on, secretId, tenant } from "../storage/PartitionBed.ts"
+
+const leaseMillis = 15_000
+
+/** A team's process whose worker has so many places; `taken` is what it was handed, and when, by what was committed. */
+const processWith = Effect.fnUntraced(function* (places: number) {
+  const { url } = yield* createMigratedDatabase
+  const services = OutboundEvents.layer({ source: "shop" }).pipe(
+    Layer.provideMerge(
+      Layer.mergeAll(
+        WakeUp.layer,
+        HandOver.layer,
+        EventCatalog.layer([{ type: "order.shipped", description: "Sent." }])
+      )
+    ),
+    Layer.provideMerge(databaseLayer({ url, poolSize: 4 }))
+  )
+  const context = yield* Layer.build(services)
+  const sql = Context.get(context, SqlClient.SqlClient)
+  yield* on(sql, makeTenant(sql))
+  yield* sql`UPDATE payments.endpoints SET events = ARRAY['order.shipped']`
+  const taken: Array<HandedDelivery> = []
+  let free = places
+  yield* Context.get(context, HandOver).register({
+    leaseMillis,
+    reserve: () => {
+      if (free === 0) return false
+      free -= 1
+      return true
+    },
+    release: () => {
+      free += 1
+    },
+    take: (deliveries) => {
+      free += deliveries.length
+      taken.push(...deliveries)
+    }
+  })
+  /** What is stored, as another connection sees it. */
+  const queued = sql<{ id: string; leased: boolean; attempts: number }>`
+    SELECT id, lease IS NOT NULL AND leased_until > now() + interval '5 seconds' AS leased, attempt_count AS attempts
+    FROM payments.delivery_queue ORDER BY id`
+  return { outbound: Context.get(context, OutboundEvents), queued, sql, taken, free: () => free }
+})
+
+const shipped = (id: string): OutboundEvent => ({ ...tenant, type: "order.shipped", id, data: { order_id: "o-1" } })
+
+it.scopedLive("a team's event is handed to the worker of its process as soon as it is committed, under its lease", () =>
+  Effect.gen(function* () {
+    const { free, outbound, queued, taken } = yield* processWith(1)
+    const { eventId } = yield* outbound.publish(shipped("s-1"))
+    expect(taken).toEqual([
+      {
+        ...tenant,
+        id: taken[0]?.id,
+        endpointId,
+        eventId,
+        secretIds: [secretId],
+        payload: expect.stringContaining(`"id":"${eventId}"`),
+        traceparent: expect.stringMatching(/^00-[0-9a-f]{32}-[0-9a-f]{16}-/)
+      }
+    ])
+    expect(yield* queued).toEqual([{ id: taken[0]?.id, leased: true, attempts: 1 }])
+    // A repeat stores nothing, and takes no place
+    expect(yield* outbound.publish(shipped("s-1"))).toMatchObject({ duplicate: true, deliveries: 0 })
+    expect([taken.length, free()]).toEqual([1, 1])
+  })
+)
+
+it.scopedLive("one that finds no place waits for a claim", () =>
+  Effect.gen(function* () {
+    const { outbound, queued, taken } = yield* processWith(0)
+    expect(yield* outbound.publish(shipped("s-1"))).toMatchObject({ deliveries: 1 })
+    expect(taken).toEqual([])
+    expect(yield* queued).toMatchObject([{ leased: false, attempts: 0 }])
+  })
+)
+
+it.scopedLive("one in a transaction is never sent before the commit: it waits for a claim", () =>
+  Effect.gen(function* () {
+    const { free, outbound, queued, sql, taken } = yield* processWith(1)
+    yield* outbound.transact(outbound.publish(shipped("s-1")))
+    yield* sql.withTransaction(outbound.publish(shipped("s-2")))
+    expect(
+      yield* Effect.exit(outbound.transact(Effect.zipRight(outbound.publish(shipped("s-3")), Effect.fail("no"))))
+    ).toEqual(Exit.fail("no"))
+    expect([taken.length, free()]).toEqual([0, 1])
+    expect((yield* queued).map(({ leased }) => leased)).toEqual([false, false])
+  })
+)
+
+it.scopedLive("one that is refused, or whose commit fails, frees its place", () =>
+  Effect.gen(function* () {
+    const { free, outbound, queued, sql, taken } = yield* processWith(1)
+    expect(Exit.isFailure(yield* Effect.exit(outbound.publish({ ...shipped("s-1"), type: "order.lost" })))).toBe(true)
+    yield* sql`
+      CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$`
+    yield* sql`
+      CREATE CONSTRAINT TRIGGER refused AFTER INSERT ON payments.published_events DEFERRABLE INITIALLY DEFERRED
+      FOR EACH ROW EXECUTE FUNCTION refuse()`
+    expect(Exit.isFailure(yield* Effect.exit(outbound.publish(shipped("s-1"))))).toBe(true)
+    expect([taken.length, free()]).toEqual([0, 1])
+    expect(yield* queued).toEqual([])
+    yield* sql`DROP TRIGGER refused ON payments.published_events`
+    yield* outbound.publish(shipped("s-1"))
+    expect([taken.length, free()]).toEqual([1, 1])
+  })
+)
