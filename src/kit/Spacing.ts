@@ -7,7 +7,7 @@ const busy = { from: 0.4, full: 0.8 }
 const maxMillis = 15
 
 /** How long the event loop is watched for a new look at how busy it is, in milliseconds. */
-const lookMillis = 100
+const lookMillis = 500
 
 /**
  * The distance between batches for an event loop that is busy for this share of the time, in milliseconds: 0 as long as
