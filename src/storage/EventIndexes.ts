@@ -44,8 +44,11 @@ export const firstEventsByPayment: EventIndex = {
 const hourOf = (event: string, type: "smallint" | "integer"): string =>
   `date_part('hour', ${event}created_at AT TIME ZONE 'UTC')::${type}`
 
-/** What of a public id and of a payment's id stands in an index: 12 characters, none of which ids have in common. */
-const publicIdDigits = (publicId: string): string => `substr(${publicId}, 9, 12) COLLATE "C"`
+/**
+ * What of a public id and of a payment's id stands in an index: 12 characters that differ. Those of a public id lie within the
+ * hash, or are the end of a synthetic test's id.
+ */
+const publicIdDigits = (publicId: string): string => `substr(${publicId}, 38, 12) COLLATE "C"`
 const paymentDigits = (paymentId: string): string => `right(${paymentId}, 12) COLLATE "C"`
 
 /** Events by their public id. */
