@@ -2,7 +2,8 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import type { DeliveryId, EndpointId } from "../../src/kit/Ids.ts"
 import { OrganizationId } from "../../src/kit/Ids.ts"
-import { type HandedDelivery, HandOver, type Recipient } from "../../src/publishing/HandOver.ts"
+import { type HandedDelivery, HandOver } from "../../src/publishing/HandOver.ts"
+import { recipientWith } from "./Recipients.ts"
 
 const organizationId = OrganizationId.make("018f4d3e-7b1a-7cc2-9d52-0a4f8e6b1c21")
 const endpoint = (n: number) => `018f4d3e-7b1a-7cc2-9d52-00000000000${n}` as EndpointId
@@ -16,28 +17,6 @@ const delivery = (id: string, to: EndpointId): HandedDelivery => ({
   payload: "{}",
   traceparent: null
 })
-
-/** A recipient with so many places, that says what it was given. */
-const recipientWith = (places: number) => {
-  let free = places
-  const taken: Array<string> = []
-  const recipient: Recipient = {
-    leaseMillis: 15_000,
-    reserve: () => {
-      if (free === 0) return false
-      free -= 1
-      return true
-    },
-    release: () => {
-      free += 1
-    },
-    take: (deliveries) => {
-      free += deliveries.length
-      taken.push(...deliveries.map(({ id }) => id))
-    }
-  }
-  return { recipient, taken, free: () => free }
-}
 
 const begin = Effect.map(HandOver, (handOver) => handOver.begin())
 
@@ -59,7 +38,7 @@ describe("a hand-over", () => {
       expect(free()).toBe(0)
       // Of "b" another copy was stored before; "x" is none of its own
       handing.settle({ ids: ["a" as DeliveryId, "x" as DeliveryId], storedAt: 0 })
-      expect(taken).toEqual(["a"])
+      expect(taken.map(({ id }) => id)).toEqual(["a"])
       expect(free()).toBe(2)
     }).pipe(Effect.provide(HandOver.layer))
   )
@@ -87,7 +66,7 @@ describe("a hand-over", () => {
       yield* Scope.close(scope, Exit.void)
       expect((yield* begin).offer(delivery("b", endpoint(1)))).toBe(false)
       handing.settle({ ids: ["a" as DeliveryId], storedAt: 0 })
-      expect(taken).toEqual(["a"])
+      expect(taken.map(({ id }) => id)).toEqual(["a"])
     }).pipe(Effect.provide(HandOver.layer))
   )
 

@@ -2,16 +2,15 @@ import { SqlClient } from "@effect/sql"
 import { expect, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer } from "effect"
 import { EventCatalog } from "../../src/events/EventCatalog.ts"
-import { type HandedDelivery, HandOver } from "../../src/publishing/HandOver.ts"
+import { HandOver } from "../../src/publishing/HandOver.ts"
 import { type OutboundEvent, OutboundEvents } from "../../src/publishing/OutboundEvents.ts"
 import { WakeUp } from "../../src/publishing/WakeUp.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { endpointId, makeTenant, on, secretId, tenant } from "../storage/PartitionBed.ts"
+import { recipientWith } from "./Recipients.ts"
 
-const leaseMillis = 15_000
-
-/** A team's process whose worker has so many places; `taken` is what it was handed, and when, by what was committed. */
+/** A team's process whose worker has so many places. */
 const processWith = Effect.fnUntraced(function* (places: number) {
   const { url } = yield* createMigratedDatabase
   const services = OutboundEvents.layer({ source: "shop" }).pipe(
@@ -28,28 +27,13 @@ const processWith = Effect.fnUntraced(function* (places: number) {
   const sql = Context.get(context, SqlClient.SqlClient)
   yield* on(sql, makeTenant(sql))
   yield* sql`UPDATE payments.endpoints SET events = ARRAY['order.shipped']`
-  const taken: Array<HandedDelivery> = []
-  let free = places
-  yield* Context.get(context, HandOver).register({
-    leaseMillis,
-    reserve: () => {
-      if (free === 0) return false
-      free -= 1
-      return true
-    },
-    release: () => {
-      free += 1
-    },
-    take: (deliveries) => {
-      free += deliveries.length
-      taken.push(...deliveries)
-    }
-  })
+  const { free, recipient, taken } = recipientWith(places)
+  yield* Context.get(context, HandOver).register(recipient)
   /** What is stored, as another connection sees it. */
   const queued = sql<{ id: string; leased: boolean; attempts: number }>`
     SELECT id, lease IS NOT NULL AND leased_until > now() + interval '5 seconds' AS leased, attempt_count AS attempts
     FROM payments.delivery_queue ORDER BY id`
-  return { outbound: Context.get(context, OutboundEvents), queued, sql, taken, free: () => free }
+  return { outbound: Context.get(context, OutboundEvents), queued, sql, taken, free }
 })
 
 const shipped = (id: string): OutboundEvent => ({ ...tenant, type: "order.shipped", id, data: { order_id: "o-1" } })
