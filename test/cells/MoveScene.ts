@@ -1,11 +1,11 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Fiber, Layer, Redacted } from "effect"
-import { Client } from "pg"
+import { Context, Effect, Fiber, Layer } from "effect"
 import { openCell } from "../../src/cells/move/CellDatabase.ts"
 import { type MoveParts, moveOrganization } from "../../src/cells/move/Move.ts"
 import { isOf, movedTables } from "../../src/cells/move/MoveTables.ts"
 import type { OrganizationId } from "../../src/kit/Ids.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
+import { connectionTo } from "../harness/Connection.ts"
 import { newEventId, notification } from "../inbound/Notifications.ts"
 import { type Cell, type CellName, masterKeys, type Tenant, TwoCells } from "./TwoCells.ts"
 
@@ -69,15 +69,8 @@ export const remainders = (cell: Cell) =>
 
 /** Keeps a table from being written until the scope ends. */
 export const lockTable = (cell: Cell, table: string) =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const client = new Client({ connectionString: Redacted.value(cell.url) })
-      await client.connect()
-      await client.query("BEGIN")
-      await client.query(`LOCK TABLE payments.${table} IN SHARE MODE`)
-      return client
-    }),
-    (client) => Effect.promise(() => client.end())
+  Effect.tap(connectionTo(cell.url), (client) =>
+    Effect.promise(() => client.query(`BEGIN; LOCK TABLE payments.${table} IN SHARE MODE`))
   )
 
 /** Registers a destination wherever the organization is. */

@@ -1,13 +1,13 @@
 import { appendFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
-import { Client } from "pg"
 import { Directory } from "../../src/cells/Directory.ts"
 import { directoryLayer } from "../../src/cells/DirectoryLive.ts"
 import { migrateDirectory } from "../../src/cells/DirectoryMigrations.ts"
 import type { OrganizationId } from "../../src/kit/Ids.ts"
 import { databaseLayer } from "../../src/storage/Database.ts"
 import { startEmbeddedPostgres } from "../../src/storage/EmbeddedPostgres.ts"
+import { connectionTo } from "../harness/Connection.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
 import { testReturnUrls } from "../harness/TestService.ts"
 import { makeOrganization, startService } from "../http/StartedService.ts"
@@ -36,20 +36,9 @@ const startDatabase = Effect.gen(function* () {
   return (yield* startEmbeddedPostgres({ directory, durable: false })).url
 })
 
-const connect = (url: Redacted.Redacted) =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const client = new Client({ connectionString: Redacted.value(url) })
-      client.on("error", () => {})
-      await client.connect()
-      return client
-    }),
-    (client) => Effect.promise(() => client.end())
-  )
-
 const startCell = (name: CellName, url: Redacted.Redacted, directoryUrl: Redacted.Redacted) =>
   Effect.gen(function* () {
-    const client = yield* connect(url)
+    const client = yield* connectionTo(url)
     const service = yield* startService({
       databaseUrl: url,
       cell: { name, directoryUrl },

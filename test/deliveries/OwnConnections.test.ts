@@ -1,22 +1,14 @@
 import { expect } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
-import { Client } from "pg"
+import { Effect } from "effect"
+import type { Client } from "pg"
+import { connectionTo } from "../harness/Connection.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import { makeTenant, notification, notify, subscribe } from "../inbound/Notifications.ts"
 
 /** A connection beside the service's, so that it needs none of theirs. */
-const beside = Effect.flatMap(TestService, ({ options }) =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const client = new Client({ connectionString: Redacted.value(options.databaseUrl) })
-      await client.connect()
-      return client
-    }),
-    (client) => Effect.promise(() => client.end())
-  )
-)
+const beside = Effect.flatMap(TestService, ({ options }) => connectionTo(options.databaseUrl))
 
 onService()("the queue", (it) => {
   it.scoped("has connections of its own: what is due goes out while requests hold all the others", () =>

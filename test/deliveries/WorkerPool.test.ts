@@ -1,8 +1,8 @@
 import { expect, layer as suite } from "@effect/vitest"
-import { Duration, Effect, Exit, Fiber, Layer, Logger, Option, Redacted, Scope } from "effect"
-import { Client } from "pg"
+import { Duration, Effect, Exit, Fiber, Layer, Logger, Option, Scope } from "effect"
 import { enqueue } from "../../src/publishing/Enqueue.ts"
 import { deliveryLayer, servicesLayer, storageLayer } from "../../src/Service.ts"
+import { tell } from "../harness/Connection.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { onService, TestService, testSettings } from "../harness/TestService.ts"
@@ -195,17 +195,7 @@ onService({
 
 /** Statements on the service's database, past its pool. */
 const directly = (...statements: ReadonlyArray<string>) =>
-  Effect.flatMap(TestService, ({ options }) =>
-    Effect.promise(async () => {
-      const client = new Client({ connectionString: Redacted.value(options.databaseUrl) })
-      await client.connect()
-      try {
-        for (const statement of statements) await client.query(statement)
-      } finally {
-        await client.end()
-      }
-    })
-  )
+  Effect.flatMap(TestService, ({ options }) => tell(options.databaseUrl, ...statements))
 
 const patientLease = { ...testSettings.delivery, leaseMargin: Duration.seconds(30) }
 

@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Option, Redacted } from "effect"
-import { Client, escapeIdentifier, escapeLiteral } from "pg"
+import { type Client, escapeIdentifier, escapeLiteral } from "pg"
+import { connectionTo } from "../harness/Connection.ts"
 import { makeConsumer } from "../harness/Consumer.ts"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { hasPgBouncer, pgBouncerNote, startPgBouncer } from "../harness/PgBouncer.ts"
@@ -11,23 +12,12 @@ import { emptyDataDirectory, type LocalFile, startService, stop } from "../proce
 
 // The whole way on databases that are not the developer's own: as a role with few rights, and through a pooler
 
-const connectTo = (url: string) =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const client = new Client({ connectionString: url })
-      client.on("error", () => {})
-      await client.connect()
-      return client
-    }),
-    (client) => Effect.promise(() => client.end().catch(() => {}))
-  )
-
 /** An empty database and a role that may do nothing but create the service's schema in it, as the guide says. */
 const ordinaryRole = Effect.gen(function* () {
   const { name, url } = yield* createTestDatabase()
   const role = `role_${randomBytes(8).toString("hex")}`
   const password = randomBytes(16).toString("hex")
-  const admin = yield* connectTo(Redacted.value(url))
+  const admin = yield* connectionTo(Redacted.value(url))
   const run = (sql: string) => Effect.promise(() => admin.query(sql))
   const database = escapeIdentifier(name)
   yield* Effect.acquireRelease(

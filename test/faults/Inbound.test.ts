@@ -2,7 +2,7 @@ import { rename, stat, symlink, unlink } from "node:fs/promises"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { Client } from "pg"
+import { connectionTo } from "../harness/Connection.ts"
 import { newEventId, notification } from "../inbound/Notifications.ts"
 import type { Cut } from "./CuttingProxy.ts"
 import { type Installation, installation } from "./Installation.ts"
@@ -51,15 +51,13 @@ const expectStoredOnceAfterwards = Effect.fnUntraced(function* (service: Install
 
 /** While the effect runs, a table is locked: whatever would change it waits. */
 const withLockedTable = <A, E, R>({ server }: Installation, table: string, effect: Effect.Effect<A, E, R>) =>
-  Effect.acquireUseRelease(
-    Effect.promise(async () => {
-      const client = new Client({ connectionString: server.url })
-      await client.connect()
-      await client.query(`BEGIN; LOCK TABLE payments.${table} IN ACCESS EXCLUSIVE MODE`)
-      return client
-    }),
-    () => effect,
-    (client) => Effect.promise(() => client.end())
+  Effect.scoped(
+    Effect.flatMap(connectionTo(server.url), (client) =>
+      Effect.zipRight(
+        Effect.promise(() => client.query(`BEGIN; LOCK TABLE payments.${table} IN ACCESS EXCLUSIVE MODE`)),
+        effect
+      )
+    )
   )
 
 /**

@@ -2,13 +2,13 @@ import { randomBytes } from "node:crypto"
 import { Effect, Option, Scope } from "effect"
 import { makeEmulator } from "../../src/emulator/Emulator.ts"
 import type { EmbeddedPostgresError } from "../../src/storage/EmbeddedPostgres.ts"
+import { ask } from "../harness/Connection.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { requestTo } from "../harness/TestService.ts"
 import { integrator } from "../process/Integrator.ts"
 import { dataDirectory, type LocalFile, type ServiceProcess, spawnService, stop } from "../process/ServiceProcess.ts"
 import { type CuttingProxy, cuttingProxy } from "./CuttingProxy.ts"
 import { type DatabaseServer, startDatabaseServer } from "./DatabaseServer.ts"
-import { ask } from "./ReplicatedServers.ts"
 
 /** A process of the service that serves. */
 export interface Running extends ServiceProcess {

@@ -1,8 +1,8 @@
 import { appendFile, chmod, mkdir, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Logger, LogLevel } from "effect"
-import { Client } from "pg"
 import { copyCluster } from "../harness/Cluster.ts"
+import { ask } from "../harness/Connection.ts"
 import { placeCluster } from "../harness/TestDatabase.ts"
 import { type DatabaseServer, startDatabaseServer } from "./DatabaseServer.ts"
 import { eventuallyDone } from "./Waiting.ts"
@@ -27,19 +27,6 @@ export interface ReplicatedServers {
   /** Waits until the replica has replayed all that the primary has. */
   readonly caughtUp: Effect.Effect<void>
 }
-
-/** One question, over a connection of its own. */
-export const ask = <Row extends object>(url: string, text: string, values: ReadonlyArray<unknown> = []) =>
-  Effect.promise(async () => {
-    const client = new Client({ connectionString: url })
-    client.on("error", () => {})
-    await client.connect()
-    try {
-      return (await client.query<Row>(text, [...values])).rows
-    } finally {
-      await client.end()
-    }
-  })
 
 /** A cluster with the schema: stopped, in `directory`/postgres. */
 const clusterIn = Effect.fnUntraced(function* (directory: string) {

@@ -1,34 +1,14 @@
 import { expect, it } from "@effect/vitest"
-import { Clock, Effect, Exit, Fiber, Redacted, Schedule, Scope } from "effect"
-import { Client } from "pg"
+import { Clock, Effect, Exit, Fiber, Schedule, Scope } from "effect"
 import { inject } from "vitest"
-import { createTestDatabase, type TestDatabase } from "./TestDatabase.ts"
-
-const connected = (url: string) =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const client = new Client({ connectionString: url })
-      client.on("error", () => {})
-      await client.connect()
-      return client
-    }),
-    (client) => Effect.promise(() => client.end())
-  )
-
-const query = (url: string, statement: string) =>
-  connected(url).pipe(
-    Effect.flatMap((client) => Effect.promise(() => client.query<Record<string, unknown>>(statement))),
-    Effect.map(({ rows }) => rows),
-    Effect.scoped
-  )
-
-const ask = ({ url }: TestDatabase, statement: string) => query(Redacted.value(url), statement)
+import { ask, connectionTo } from "./Connection.ts"
+import { createTestDatabase } from "./TestDatabase.ts"
 
 const databasesNamed = (name: string) =>
-  query(inject("databaseAdminUrl"), `SELECT datname FROM pg_database WHERE datname = '${name}'`)
+  ask(inject("databaseAdminUrl"), `SELECT datname FROM pg_database WHERE datname = '${name}'`)
 
 const copyIsUnderWay = Effect.map(
-  query(
+  ask(
     inject("databaseAdminUrl"),
     "SELECT pid FROM pg_stat_activity WHERE query LIKE 'CREATE DATABASE %' AND state = 'active'"
   ),
@@ -47,7 +27,7 @@ it.scoped("gives each test an empty database of its own", () =>
       { concurrency: 4 }
     )
     expect(new Set(databases.map(({ name }) => name)).size).toBe(4)
-    yield* Effect.forEach(databases, (database) => ask(database, "CREATE TABLE own (id int)"))
+    yield* Effect.forEach(databases, (database) => ask(database.url, "CREATE TABLE own (id int)"))
   })
 )
 
@@ -55,7 +35,7 @@ it.scoped("drops it when the scope closes, whoever is still connected", () =>
   Effect.gen(function* () {
     const scope = yield* Scope.make()
     const database = yield* Scope.extend(createTestDatabase(), scope)
-    yield* connected(Redacted.value(database.url))
+    yield* connectionTo(database.url)
     expect(yield* databasesNamed(database.name)).toHaveLength(1)
     yield* Scope.close(scope, Exit.void)
     expect(yield* databasesNamed(database.name)).toEqual([])
@@ -65,14 +45,14 @@ it.scoped("drops it when the scope closes, whoever is still connected", () =>
 it.scoped("copies a template, and waits for one that is still in use", () =>
   Effect.gen(function* () {
     const template = yield* createTestDatabase()
-    yield* ask(template, "CREATE TABLE seeded AS SELECT 7 AS value")
+    yield* ask(template.url, "CREATE TABLE seeded AS SELECT 7 AS value")
     const busy = yield* Scope.make()
-    yield* Scope.extend(connected(Redacted.value(template.url)), busy)
+    yield* Scope.extend(connectionTo(template.url), busy)
     const copying = yield* Effect.fork(createTestDatabase({ template: template.name }))
     yield* eventually(copyIsUnderWay)
     yield* Scope.close(busy, Exit.void)
     const copy = yield* Fiber.join(copying)
-    expect(yield* ask(copy, "SELECT value FROM seeded")).toEqual([{ value: 7 }])
+    expect(yield* ask(copy.url, "SELECT value FROM seeded")).toEqual([{ value: 7 }])
   })
 )
 

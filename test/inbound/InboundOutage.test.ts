@@ -1,21 +1,13 @@
 import { expect } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { Client, escapeIdentifier } from "pg"
+import { escapeIdentifier } from "pg"
 import { inject } from "vitest"
+import { tell } from "../harness/Connection.ts"
 import { onService, TestService } from "../harness/TestService.ts"
 import { makeTenant, newEventId, notification, notify, subscribe } from "./Notifications.ts"
 
 /** Statements of an operator who reaches the server from another database. */
-const administer = (...statements: ReadonlyArray<string>) =>
-  Effect.promise(async () => {
-    const client = new Client({ connectionString: inject("databaseAdminUrl") })
-    await client.connect()
-    try {
-      for (const statement of statements) await client.query(statement)
-    } finally {
-      await client.end()
-    }
-  })
+const administer = (...statements: ReadonlyArray<string>) => tell(inject("databaseAdminUrl"), ...statements)
 
 /** While the scope is open, the service's database takes no connections, and those that it had are cut. */
 const withoutDatabase = Effect.gen(function* () {

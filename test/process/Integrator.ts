@@ -1,5 +1,5 @@
 import { Effect, Option } from "effect"
-import { Client } from "pg"
+import { connectionTo } from "../harness/Connection.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { type RequestOptions, requestTo } from "../harness/TestService.ts"
 import type { LocalFile } from "./ServiceProcess.ts"
@@ -74,13 +74,4 @@ export const delivered = (local: LocalFile, endpointId: string) =>
   )
 
 /** A session of the test's own on the service's database; it ends with the scope, or with the server. */
-export const databaseSession = (local: LocalFile) =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const client = new Client({ connectionString: local.databaseUrl })
-      client.on("error", () => {})
-      await client.connect()
-      return client
-    }),
-    (client) => Effect.promise(() => client.end().catch(() => {}))
-  )
+export const databaseSession = (local: LocalFile) => connectionTo(local.databaseUrl)

@@ -3,8 +3,7 @@ import { once } from "node:events"
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
-import { Effect, Option, Redacted } from "effect"
-import { Client } from "pg"
+import { Effect, Option } from "effect"
 import {
   destroyEmbeddedPostgres,
   type EmbeddedPostgresOptions,
@@ -22,21 +21,6 @@ export const emptyDirectory = Effect.flatMap(temporaryDirectory, (directory) =>
 
 /** A directory with the cluster that an earlier start made: quicker to start on than an empty one. */
 export const dataDirectory = Effect.tap(emptyDirectory, placeCluster)
-
-export const query = (url: string, statement: string) =>
-  Effect.promise(async () => {
-    const client = new Client({ connectionString: url })
-    client.on("error", () => {})
-    await client.connect()
-    try {
-      const { rows } = await client.query<Record<string, unknown>>(statement)
-      return rows
-    } finally {
-      await client.end()
-    }
-  })
-
-export const ask = (url: Redacted.Redacted<string>, statement: string) => query(Redacted.value(url), statement)
 
 export const start = (options: EmbeddedPostgresOptions) => startEmbeddedPostgres({ durable: false, ...options })
 

@@ -14,17 +14,9 @@ import {
   type EmbeddedPostgres,
   startEmbeddedPostgres
 } from "../../src/storage/EmbeddedPostgres.ts"
+import { ask } from "../harness/Connection.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
-import {
-  ask,
-  dataDirectory,
-  emptyDirectory,
-  isRunning,
-  postmasterOf,
-  query,
-  start,
-  startHolder
-} from "./EmbeddedHarness.ts"
+import { dataDirectory, emptyDirectory, isRunning, postmasterOf, start, startHolder } from "./EmbeddedHarness.ts"
 import { temporaryDirectory } from "./fixtures/temporaryDirectory.ts"
 
 const isRoot = process.getuid?.() === 0
@@ -89,7 +81,7 @@ layer(Fresh.layer, { excludeTestServices: true, timeout: "60 seconds" })("the fi
       expect(names.filter((name) => name.startsWith("cluster.init-"))).toEqual([])
       const wrong = new URL(Redacted.value(url))
       wrong.password = "guess"
-      const cause = yield* Effect.flip(Effect.sandbox(query(wrong.href, "SELECT 1")))
+      const cause = yield* Effect.flip(Effect.sandbox(ask(wrong.href, "SELECT 1")))
       expect(Cause.pretty(cause)).toContain("password authentication failed")
     })
   )
@@ -204,7 +196,7 @@ describe.concurrent("a process that was killed", () => {
     Effect.gen(function* () {
       const directory = yield* dataDirectory
       const holder = yield* startHolder(directory)
-      yield* query(holder.url, "CREATE TABLE kept AS SELECT 42 AS answer")
+      yield* ask(holder.url, "CREATE TABLE kept AS SELECT 42 AS answer")
       const orphan = yield* postmasterOf(directory)
       process.kill(holder.pid, "SIGKILL")
       yield* Effect.promise(() => holder.exited)
@@ -261,7 +253,7 @@ describe.concurrent("two services on one directory", () => {
       expect(refused.message).toContain(`is in use by process ${holder.pid}`)
       expect(refused.message).toContain("DATABASE_URL")
       expect((yield* Effect.flip(destroyEmbeddedPostgres(directory))).reason).toBe("in_use")
-      expect(yield* query(holder.url, "SELECT 1 AS one")).toEqual([{ one: 1 }])
+      expect(yield* ask(holder.url, "SELECT 1 AS one")).toEqual([{ one: 1 }])
     })
   )
 

@@ -1,11 +1,11 @@
 import { SqlClient } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Layer, Logger, Redacted } from "effect"
-import { Client } from "pg"
 import { Directory } from "../../src/cells/Directory.ts"
 import { connectedDirectoryLayer } from "../../src/cells/DirectoryConnection.ts"
 import { makeRoutes } from "../../src/cells/router/Routes.ts"
 import { type DatabaseOptions, databaseLayer, reservedConnections, transaction } from "../../src/storage/Database.ts"
+import { tell } from "../harness/Connection.ts"
 import { eventuallyTrue } from "../harness/Eventually.ts"
 import { hasPgBouncer, pgBouncerNote, startPgBouncer } from "../harness/PgBouncer.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
@@ -141,12 +141,7 @@ describe.skipIf(!hasPgBouncer)(`a pooler that assigns connections by transaction
       const pooler = yield* startPgBouncer(url, { pool_mode: "transaction" })
       const options = { url: Redacted.make(pooler.url), directUrl: url }
       expect(yield* logged(Effect.scoped(connect(options)))).toEqual([expect.stringContaining("ALTER ROLE")])
-      yield* Effect.promise(async () => {
-        const client = new Client({ connectionString: Redacted.value(url) })
-        await client.connect()
-        await client.query(`ALTER ROLE CURRENT_USER IN DATABASE ${name} SET statement_timeout = '15s'`)
-        await client.end()
-      })
+      yield* tell(url, `ALTER ROLE CURRENT_USER IN DATABASE ${name} SET statement_timeout = '15s'`)
       const again = yield* startPgBouncer(url, { pool_mode: "transaction" })
       expect(yield* logged(connect({ ...options, url: Redacted.make(again.url) }))).toEqual([])
     })

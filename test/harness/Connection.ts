@@ -1,0 +1,36 @@
+import { Effect, Redacted, type Scope } from "effect"
+import { Client } from "pg"
+
+/** A connection of a test's own, past the service's pools. It ends with the scope, or with the server. */
+export const connectionTo = (url: string | Redacted.Redacted): Effect.Effect<Client, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const client = new Client({ connectionString: typeof url === "string" ? url : Redacted.value(url) })
+      // A broken connection fails the statement under way; without a listener its event would end the worker
+      client.on("error", () => {})
+      await client.connect()
+      return client
+    }),
+    // The server may be gone by then
+    (client) => Effect.promise(() => client.end().catch(() => {}))
+  )
+
+/** The rows of one statement, over a connection of its own. */
+export const ask = <Row extends object = Record<string, unknown>>(
+  url: string | Redacted.Redacted,
+  text: string,
+  values: ReadonlyArray<unknown> = []
+): Effect.Effect<ReadonlyArray<Row>> =>
+  Effect.scoped(
+    Effect.flatMap(connectionTo(url), (client) =>
+      Effect.promise(async () => (await client.query<Row>(text, [...values])).rows)
+    )
+  )
+
+/** Runs statements one after the other, over a connection of their own. */
+export const tell = (url: string | Redacted.Redacted, ...statements: ReadonlyArray<string>): Effect.Effect<void> =>
+  Effect.scoped(
+    Effect.flatMap(connectionTo(url), (client) =>
+      Effect.forEach(statements, (statement) => Effect.promise(() => client.query(statement)), { discard: true })
+    )
+  )
