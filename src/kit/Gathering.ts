@@ -31,9 +31,9 @@ interface Waiting<Input, Output, E> {
 }
 
 /**
- * Work that comes singly and is done in batches. While a lane is free and batches are not spaced, nothing waits: a batch of
- * one begins at once. While all lanes are busy, or while batches are spaced, inputs
- * gather and go together with the next one, or fail after a while. If a batch fails because of what may be one input's fault, each is tried on its own, so that none fails because of another.
+ * Work that comes singly and is done in batches. While a lane is free and batches are not spaced, nothing waits: a batch
+ * of one begins at once. Otherwise inputs gather, and go together with the next batch, or fail after a while. If a batch
+ * fails because of what may be one input's fault, each is tried on its own, so that none fails because of another.
  *
  * Effect's own batching (`RequestResolver`) gathers what one fiber asks for, and its data loader uses a time window, in
  * which a single request would wait.

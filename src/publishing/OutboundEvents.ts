@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Clock, Context, Data, Effect, Layer, Option, Schema } from "effect"
+import { Clock, Context, Data, Effect, Exit, Layer, Option, Schema } from "effect"
 import type { ServiceUnavailable } from "../errors/Errors.ts"
 import { envelopeVersion, providerName, testProviderName } from "../events/Envelope.ts"
 import { type CatalogEntry, EventCatalog } from "../events/EventCatalog.ts"
@@ -85,9 +85,9 @@ export class OutboundEvents extends Context.Tag("connected-payments/publishing/O
   {
     /**
      * Stores an event with the deliveries to every endpoint that subscribes to its type and whose filters it passes,
-     * and hands them to this process's worker, or wakes the workers. Inside a transaction of the same `SqlClient` it becomes part of it: the event and the
-     * transaction's other changes are stored together or not at all. In that case use `transact`, or `announce` after
-     * your commit.
+     * and hands them to this process's worker, or wakes the workers. Inside a transaction of the same `SqlClient` it
+     * becomes part of it: the event and the transaction's other changes are stored together or not at all. In that case
+     * use `transact`, or `announce` after your commit.
      */
     readonly publish: (event: OutboundEvent) => Effect.Effect<Published, EventNotPublishable | ServiceUnavailable>
     /**
@@ -208,11 +208,14 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
         })
       )
       return stored.pipe(
-        Effect.onError(() => Effect.sync(() => handing?.cancel())),
-        Effect.tap(({ deliveries, handed, storedAt }) => {
-          handing?.settle({ ids: handed, storedAt })
-          return deliveries > handed.length ? announce : Effect.void
-        }),
+        // Also if the caller is interrupted just after the commit
+        Effect.onExit((exit) =>
+          Effect.sync(() => {
+            if (Exit.isSuccess(exit)) handing?.settle({ ids: exit.value.handed, storedAt: exit.value.storedAt })
+            else handing?.cancel()
+          })
+        ),
+        Effect.tap(({ deliveries, handed }) => (deliveries > handed.length ? announce : Effect.void)),
         Effect.map(publishedOf)
       )
     })

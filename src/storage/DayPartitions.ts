@@ -32,8 +32,7 @@ export const shortLockTimeout = "500ms"
 /** How often, and how long, it is tried again to lock a table that a long transaction keeps. */
 export const lockPatience = Schedule.spaced("2 seconds").pipe(Schedule.upTo(Duration.minutes(5)))
 
-/** Waits for a table that a long transaction keeps. */
-export const untilLocked = <A, R>(statement: Effect.Effect<A, SqlError.SqlError, R>) =>
+const untilLocked = <A, R>(statement: Effect.Effect<A, SqlError.SqlError, R>) =>
   Effect.retry(statement, { while: isWithoutLock, schedule: lockPatience })
 
 /**

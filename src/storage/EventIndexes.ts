@@ -44,12 +44,11 @@ export const firstEventsByPayment: EventIndex = {
 const hourOf = (event: string, type: "smallint" | "integer"): string =>
   `date_part('hour', ${event}created_at AT TIME ZONE 'UTC')::${type}`
 
-/**
- * What of a public id and of a payment's id stands in an index: 12 characters that differ. Those of a public id lie within the
- * hash, or are the end of a synthetic test's id.
- */
+/** 12 characters of a public id that differ: they lie within its hash, or are the end of a synthetic test's id. */
 const publicIdDigits = (publicId: string): string => `substr(${publicId}, 38, 12) COLLATE "C"`
-const paymentDigits = (paymentId: string): string => `right(${paymentId}, 12) COLLATE "C"`
+
+/** A hash, since a team's own events may have payments with ids of any form. */
+const paymentHash = (paymentId: string): string => `hashtextextended(${paymentId}, 0)`
 
 /** Events by their public id. */
 export const eventsByPublicId: EventIndex = {
@@ -62,7 +61,7 @@ export const eventsByPublicId: EventIndex = {
 export const eventsByPayment: EventIndex = {
   name: "events_hour_payment_id",
   suffix: "_hour_payment_id",
-  on: `((${hourOf("", "integer")}), (${paymentDigits(paymentOf("payload"))})) WHERE ${paymentOf("payload")} IS NOT NULL`
+  on: `((${hourOf("", "integer")}), (${paymentHash(paymentOf("payload"))})) WHERE ${paymentOf("payload")} IS NOT NULL`
 }
 
 const hours = Array.from({ length: 24 }, (_, hour) => hour).join(",")
@@ -82,7 +81,7 @@ export const hasPublicId = (event: string, publicId: string): string =>
 
 /** The condition that an event belongs to this payment: see `hasPublicId`. */
 export const hasPayment = (event: string, paymentId: string): string =>
-  `(${anyHour(event, "integer")} AND ${paymentDigits(paymentOf(`${event}.payload`))} = ${paymentDigits(paymentId)}
+  `(${anyHour(event, "integer")} AND ${paymentHash(paymentOf(`${event}.payload`))} = ${paymentHash(paymentId)}
     AND ${paymentOf(`${event}.payload`)} = ${paymentId})`
 
 /** Runs for each table of events that there is before a migration that adds an index. */
