@@ -23,7 +23,8 @@ const hangingDue = 20_000
 const due = "now() - n * interval '20 milliseconds'"
 const rate = 200
 const rounds = 5
-const warmUpMillis = 2000
+/** In its first seconds, a process waits for its compiler. */
+const warmUpMillis = 5000
 const millis = 6000
 
 const percentile = (values: ReadonlyArray<number>, share: number): number =>
