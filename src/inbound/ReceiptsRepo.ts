@@ -6,7 +6,7 @@ import { RequestId } from "../kit/Request.ts"
 import { spacingMillis } from "../kit/Spacing.ts"
 import type { Tenant } from "../kit/Tenant.ts"
 import type { Handing, HandOver } from "../publishing/HandOver.ts"
-import { isMoving, isUnavailable } from "../storage/Database.ts"
+import { isInTransaction, isMoving, isUnavailable } from "../storage/Database.ts"
 import { makePreparing, type PreparedStatement } from "../storage/Statements.ts"
 import {
   type ContextQuery,
@@ -223,11 +223,7 @@ type Way = "gathered" | "alone" | "inTransaction"
 
 const way: Effect.Effect<Way> = Effect.withFiberRuntime((fiber) =>
   Effect.succeed(
-    fiber.currentContext.unsafeMap.has(SqlClient.TransactionConnection.key)
-      ? "inTransaction"
-      : fiber.getFiberRef(FiberRef.currentTracerEnabled)
-        ? "alone"
-        : "gathered"
+    isInTransaction(fiber) ? "inTransaction" : fiber.getFiberRef(FiberRef.currentTracerEnabled) ? "alone" : "gathered"
   )
 )
 

@@ -192,11 +192,11 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
     duplicate: !isNew
   })
 
-  /** Part of a transaction: until that is committed, nothing may be sent. */
+  /** Publishes within the caller's transaction: nothing may be sent before its commit. */
   const publishWithin = (event: OutboundEvent) =>
     Effect.zipLeft(Effect.map(transaction(sql)(store(event, null)), publishedOf), announce)
 
-  /** In a transaction of its own, which may be tried several times: after its commit, the worker has what it takes. */
+  /** Publishes in a transaction of its own, which may be retried. The worker gets its deliveries after the commit. */
   const publishAlone = (event: OutboundEvent) =>
     Effect.suspend(() => {
       let handing: Handing | null = null
@@ -223,7 +223,9 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
   return {
     publish: Effect.fn("OutboundEvents.publish")(
       (event: OutboundEvent) =>
-        Effect.flatMap(isInTransaction, (within) => (within ? publishWithin(event) : publishAlone(event))),
+        Effect.withFiberRuntime<Published, EventNotPublishable | SqlError.SqlError>((fiber) =>
+          isInTransaction(fiber) ? publishWithin(event) : publishAlone(event)
+        ),
       orUnavailable
     ),
     transact: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.zipLeft(transaction(sql)(effect), announce),

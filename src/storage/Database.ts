@@ -6,6 +6,7 @@ import {
   Duration,
   Effect,
   Either,
+  type Fiber,
   Layer,
   Option,
   Predicate,
@@ -366,11 +367,9 @@ export const withSqlErrors =
       )
     )
 
-/** Whether what runs is part of a transaction, whose commit is still to come. */
-export const isInTransaction: Effect.Effect<boolean> = Effect.map(
-  Effect.serviceOption(SqlClient.TransactionConnection),
-  Option.isSome
-)
+/** Whether a fiber is in a transaction, whose commit is still to come. */
+export const isInTransaction = ({ currentContext }: Fiber.RuntimeFiber<unknown, unknown>): boolean =>
+  currentContext.unsafeMap.has(SqlClient.TransactionConnection.key)
 
 /**
  * The same, and repeats it on a serialization failure or a deadlock.

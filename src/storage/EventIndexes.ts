@@ -4,8 +4,8 @@ import { isWithoutLock } from "./Database.ts"
 import { shortLockTimeout } from "./DayPartitions.ts"
 
 /**
- * The indexes by which an event is found whose day nobody knows: by its public id, and by its payment. Both are values in
- * no order, so an index by them alone is written all over. See migration 0026.
+ * Indexes for finding events when their day is not known: by public id and by payment. Neither value has an order in time,
+ * so inserts into an index on the value alone go to random pages. See migration 0026.
  */
 
 /** An index that a migration adds to the table of events, and so to each day's. */
@@ -38,8 +38,8 @@ export const firstEventsByPayment: EventIndex = {
 }
 
 /**
- * The hour of the day, from 0 to 23, in which an event was stored. Each index has it in a type of its own: otherwise a plan
- * for a day that is still empty may search one index for all hours, and look for what the other one finds.
+ * The hour of the day, from 0 to 23, in which an event was stored. The two indexes use different types for it. If they had
+ * the same type, a plan made while a day is still empty could scan the wrong index for all hours, and filter its rows.
  */
 const hourOf = (event: string, type: "smallint" | "integer"): string =>
   `date_part('hour', ${event}created_at AT TIME ZONE 'UTC')::${type}`

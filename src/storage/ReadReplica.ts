@@ -3,7 +3,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Data, Effect, Either, identity, Layer, Option, Redacted, Schedule } from "effect"
 import { readDatabaseUrl } from "../settings/DatabaseUrl.ts"
 import { sqlState } from "../telemetry/ServerErrors.ts"
-import { isUnavailable, openedOnDemand, withSqlErrors } from "./Database.ts"
+import { isInTransaction, isUnavailable, openedOnDemand, withSqlErrors } from "./Database.ts"
 
 /**
  * Lists and history may be read on a replica, and say there what they would say on the primary: everything that was
@@ -163,7 +163,7 @@ const makePreferring = (primary: SqlClient.SqlClient, replica: SqlClient.SqlClie
   const prefer = <A, E, R>(read: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
     Effect.withFiberRuntime((fiber) => {
       // Part of a transaction: it has to see what that has done
-      if (fiber.currentContext.unsafeMap.has(SqlClient.TransactionConnection.key)) return read
+      if (isInTransaction(fiber)) return read
       return Effect.flatMap(mayTry, (may): Effect.Effect<A, E | SqlError.SqlError, R> => {
         if (!may) return read
         return onReplica(read).pipe(

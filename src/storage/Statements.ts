@@ -1,6 +1,6 @@
 import { SqlClient, SqlError, type Statement } from "@effect/sql"
 import { Effect, FiberRef, Option } from "effect"
-import { DatabasePool } from "./Database.ts"
+import { DatabasePool, isInTransaction } from "./Database.ts"
 
 /**
  * A statement that is compiled once and run with different values each time. The values stand for the statement's
@@ -30,8 +30,7 @@ export const makePreparing: Effect.Effect<
       onNone: () => asUsual,
       onSome: (pool) => (values) =>
         Effect.withFiberRuntime<ReadonlyArray<Row>, SqlError.SqlError>((fiber) =>
-          fiber.getFiberRef(FiberRef.currentTracerEnabled) ||
-          fiber.currentContext.unsafeMap.has(SqlClient.TransactionConnection.key)
+          fiber.getFiberRef(FiberRef.currentTracerEnabled) || isInTransaction(fiber)
             ? asUsual(values)
             : direct<Row>(pool, text, values)
         )

@@ -1,7 +1,7 @@
 import { Effect, Redacted, type Scope } from "effect"
 import { Client } from "pg"
 
-/** A connection of a test's own, past the service's pools. It ends with the scope, or with the server. */
+/** Opens a connection outside the service's pools. It closes with the scope, or when the server does. */
 export const connectionTo = (url: string | Redacted.Redacted): Effect.Effect<Client, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.promise(async () => {
@@ -15,7 +15,7 @@ export const connectionTo = (url: string | Redacted.Redacted): Effect.Effect<Cli
     (client) => Effect.promise(() => client.end().catch(() => {}))
   )
 
-/** The rows of one statement, over a connection of its own. */
+/** Runs one statement over a new connection and returns its rows. */
 export const ask = <Row extends object = Record<string, unknown>>(
   url: string | Redacted.Redacted,
   text: string,
@@ -27,7 +27,7 @@ export const ask = <Row extends object = Record<string, unknown>>(
     )
   )
 
-/** Runs statements one after the other, over a connection of their own. */
+/** Runs statements one after another over a new connection. */
 export const tell = (url: string | Redacted.Redacted, ...statements: ReadonlyArray<string>): Effect.Effect<void> =>
   Effect.scoped(
     Effect.flatMap(connectionTo(url), (client) =>

@@ -29,7 +29,7 @@ const processWith = Effect.fnUntraced(function* (places: number) {
   yield* sql`UPDATE payments.endpoints SET events = ARRAY['order.shipped']`
   const { free, recipient, taken } = recipientWith(places)
   yield* Context.get(context, HandOver).register(recipient)
-  /** What is stored, as another connection sees it. */
+  /** The deliveries in the queue, and whether they are leased. */
   const queued = sql<{ id: string; leased: boolean; attempts: number }>`
     SELECT id, lease IS NOT NULL AND leased_until > now() + interval '5 seconds' AS leased, attempt_count AS attempts
     FROM payments.delivery_queue ORDER BY id`

@@ -15,7 +15,7 @@ const days = [0, 1, 2].map((ago) => new Date(`${daysAgo(ago).toISOString().slice
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex")
 
-/** Stores an event in each hour of these days, each of a payment of its own; the public id and payment of each. */
+/** Stores one event for each hour of these days, each of a different payment. Returns their public ids and payments. */
 const storeHours = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
   const stored: Array<{ readonly id: string; readonly payment: string }> = []
   for (const day of days) {

@@ -7,8 +7,8 @@ import { type RoutingTag, tagOfToken } from "../RoutingTag.ts"
 import type { BodyPart } from "./Target.ts"
 
 /**
- * Reads from a request's body which cell the request belongs to. Nothing here is trusted: the cell verifies the signature over the
- * same bytes, looks the token up, and checks every field. A body that says nothing leads to the home cell.
+ * Reads from a request's body which cell the request belongs to. Nothing here is trusted: the cell verifies the signature
+ * over the same bytes, looks the token up, and checks every field. A body that says nothing leads to the home cell.
  */
 
 /** The largest body that is read for a part: as much as a cell reads. */

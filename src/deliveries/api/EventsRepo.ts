@@ -29,6 +29,9 @@ export const makeEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
 
   const bounded = boundedRead(sql)
 
+  const isWanted = sql.literal(hasPublicId("e", "wanted.id"))
+  const isOfWanted = sql.literal(hasPayment("e", "wanted.id"))
+
   /** The statement of a page: see `list`. */
   const page = (tenant: Tenant, query: ListEvents, after: string | undefined, limit: number) => {
     const { created_gte: from, created_lte: until, payment_id: paymentId, type } = query
@@ -47,7 +50,7 @@ export const makeEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
     return sql<EventRow>`
       WITH of_payment AS MATERIALIZED (
         SELECT e.* FROM (SELECT ${paymentId}::text AS id) AS wanted
-        JOIN payments.events e ON ${sql.literal(hasPayment("e", "wanted.id"))} WHERE ${sql.and(keys)}
+        JOIN payments.events e ON ${isOfWanted} WHERE ${sql.and(keys)}
       ) ${rows}`
   }
 
@@ -58,7 +61,7 @@ export const makeEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => {
   const byId = (tenant: Tenant, id: string) => sql<EventRow>`
     WITH of_id AS MATERIALIZED (
       SELECT e.* FROM (SELECT ${id}::text AS id) AS wanted
-      JOIN payments.events e ON ${sql.literal(hasPublicId("e", "wanted.id"))}
+      JOIN payments.events e ON ${isWanted}
     )
     SELECT ${columns} FROM of_id e WHERE ${ofTenant(tenant)}
     UNION ALL

@@ -218,7 +218,7 @@ const withoutIndexes = <A, E, R>(database: Database, table: string, change: Effe
     yield* database.query("CHECKPOINT")
   })
 
-/** Adds a lot of finished deliveries to the history, quickly, each of its own event, as if stored over a whole day. */
+/** Quickly adds many finished deliveries to the history. Each has its own event, and the events are spread over a day. */
 export const fillHistory = Effect.fnUntraced(function* (
   database: Database,
   endpoints: ReadonlyArray<BenchEndpoint>,
