@@ -23,7 +23,7 @@ import {
 /**
  * Admits requests by credential, within their limits, so that refused ones cost others nothing: the database's last
  * answer about a credential or a bucket is remembered for a moment and not asked for again. A valid credential costs
- * one round trip, including its limits.
+ * one round trip at most, including its limits.
  */
 
 /** The settings that admissions need. */
@@ -36,8 +36,8 @@ export interface AdmissionOptions {
 }
 
 /**
- * How long the database's answers are trusted. Only refusals and tokens taken ahead are kept: a valid credential is
- * looked up for each request.
+ * How long the database's answers are trusted, in milliseconds. Only refusals and tokens taken ahead are kept here:
+ * whether a credential is still valid is for `ask` to say, for each request.
  */
 const trustedMillis = 1000
 

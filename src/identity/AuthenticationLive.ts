@@ -17,7 +17,7 @@ import { RedemptionLimit, SignInLinkLimit } from "./AddressLimit.ts"
 import { Admissions } from "./Admissions.ts"
 import { Authentication, KeyAuthentication, SessionAuthentication, sessionCookie } from "./Authentication.ts"
 import type { TokensToTake } from "./keys/CredentialLimits.ts"
-import { Keys, keyHash, maxKeyLength } from "./keys/Keys.ts"
+import { Keys, maxKeyLength, presentedKey } from "./keys/Keys.ts"
 import type { Permission } from "./keys/Permissions.ts"
 import type { PrincipalShape } from "./Principal.ts"
 import { inRequestedWorkspace, requireWorkspaceOfKey } from "./RequestedWorkspace.ts"
@@ -101,12 +101,12 @@ export const makeKeyAdmission = Effect.gen(function* () {
     if (text.length > maxKeyLength) {
       return yield* refuse(invalid())
     }
-    const key = Redacted.make(text)
+    const key = presentedKey(text)
     const ask = (tokens: TokensToTake) =>
       Effect.tap(keys.admit(key, policies, tokens), ({ principal }) =>
         Effect.sync(() => recordUse(principal.author.id))
       )
-    const { principal } = yield* admit(`key:${keyHash(key).toString("base64url")}`, ask, invalid)
+    const { principal } = yield* admit(`key:${key.hashText}`, ask, invalid)
     return principal
   })
 })

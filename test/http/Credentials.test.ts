@@ -1,9 +1,9 @@
 import { randomBytes, randomUUID } from "node:crypto"
 import { Statement } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Effect, Either, FastCheck, Redacted } from "effect"
+import { Context, Effect, Either, FastCheck } from "effect"
 import { credentialPolicies } from "../../src/identity/keys/CredentialLimits.ts"
-import { Keys } from "../../src/identity/keys/Keys.ts"
+import { Keys, presentedKey } from "../../src/identity/keys/Keys.ts"
 import { onSharedService, type RequestOptions, TestService } from "../harness/TestService.ts"
 import { expectFailure, sendBytes } from "./Refusals.ts"
 
@@ -189,7 +189,7 @@ onSharedService("a credential", (it) => {
       const statementsOf = (key: string) =>
         Effect.suspend(() => {
           const statements: Array<string> = []
-          return keys.admit(Redacted.make(key), policies, { own: 1, returned: 0, organization: 1 }).pipe(
+          return keys.admit(presentedKey(key), policies, { own: 1, returned: 0, organization: 1 }).pipe(
             Effect.either,
             Statement.withTransformer((statement) =>
               Effect.sync(() => {

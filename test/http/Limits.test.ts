@@ -7,7 +7,7 @@ import pg from "pg"
 import { vi } from "vitest"
 import { ApiKeyInvalid } from "../../src/errors/Errors.ts"
 import { Admissions } from "../../src/identity/Admissions.ts"
-import { Keys } from "../../src/identity/keys/Keys.ts"
+import { Keys, presentedKey } from "../../src/identity/keys/Keys.ts"
 import type { Grant } from "../../src/identity/keys/Permissions.ts"
 import { Sessions } from "../../src/identity/sign-in/Sessions.ts"
 import {
@@ -365,15 +365,14 @@ const statementsDuring = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   })
 
 onLimited("the tokens of a busy key", (it) => {
-  it.effect("are taken several at a time, so that most of its requests write nothing, and each is counted", () =>
+  it.effect("are taken several at a time, so that most of its requests send no statement, and each is counted", () =>
     Effect.gen(function* () {
       const options = { key: yield* newKey() }
       const { answer, sent } = yield* statementsDuring(
         Effect.forEach(Array.from({ length: 100 }), () => listEndpoints(options))
       )
       expect(withStatus(answer, 200)).toHaveLength(100)
-      expect(sent.filter((text) => text.includes("api_keys"))).toHaveLength(100)
-      expect(sent.filter((text) => text.includes("rate_limits")).length).toBeLessThan(15)
+      expect(sent.length).toBeLessThan(15)
       const remaining = answer.map((each) => Number(limitsOf(each).remaining))
       expect(remaining[0]).toBe(599)
       const before = Number(remaining.at(-2))
@@ -397,7 +396,7 @@ onLimited("the tokens of a busy key", (it) => {
   it.effect("are never more than the limit over two processes, and at most a few fewer", () =>
     Effect.gen(function* () {
       const { services } = yield* TestService
-      const key = Redacted.make(yield* newKey())
+      const key = presentedKey(yield* newKey())
       const keys = Context.get(services, Keys)
       const process = Layer.build(
         Admissions.layer({

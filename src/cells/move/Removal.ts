@@ -56,7 +56,10 @@ const removePeople = (cell: CellDatabase, organizationId: string) =>
   )
 
 /** What must go first, so that nobody is let in any longer, and no notification is judged by what is left. */
-const doors = new Set(["api_keys", "invitations", "provider_accounts"])
+const doors = new Set(["invitations", "provider_accounts"])
+
+/** How long requests may still come in with a key that is gone: processes remember busy keys for half of this. */
+const keysRemembered = "1 second"
 
 /**
  * Removes all rows of an organization and its people: its doors first, then the rest, children before parents. Repeating
@@ -73,6 +76,8 @@ export const removeOrganization = (
       `SELECT set_config('enable_hashjoin', 'off', false), set_config('enable_mergejoin', 'off', false)`
     )
     const tables = movedTables.filter(({ of }) => of === "organization")
+    for (const table of tables.filter(({ name }) => name === "api_keys")) yield* removeRows(cell, table, organizationId)
+    yield* Effect.sleep(keysRemembered)
     for (const table of tables.filter(({ name }) => doors.has(name))) yield* removeRows(cell, table, organizationId)
     yield* removePeople(cell, organizationId)
     // Workers must not meet what they can't send

@@ -12,7 +12,9 @@ import {
 } from "../../errors/Errors.ts"
 import type { Environment } from "../../events/Environment.ts"
 import { makeAudit } from "../../kit/Audit.ts"
+import { BoundedMap } from "../../kit/BoundedMap.ts"
 import { newId, type OrganizationId } from "../../kit/Ids.ts"
+import { monotonicMillis } from "../../kit/TokenBucket.ts"
 import { orUnavailable, transaction } from "../../storage/Database.ts"
 import { makePreparing, parametersOf } from "../../storage/Statements.ts"
 import { makeMemberships } from "../members/MembershipsRepo.ts"
@@ -77,21 +79,54 @@ export const maxKeys = 100
  * The hash of a key, which is stored and looked up: a key has 256 random bits, so a plain hash can't be reversed by
  * guessing.
  */
-export const keyHash = (key: Redacted.Redacted): Buffer => createHash("sha256").update(Redacted.value(key)).digest()
+export const keyHash = (key: Redacted.Redacted): Buffer => hashOf(Redacted.value(key))
+
+const hashOf = (text: string): Buffer => createHash("sha256").update(text).digest()
 
 /** The longest value that can be a key: longer ones are not even hashed. */
 export const maxKeyLength = 256
+
+/** What has to be known of a key that a request carries: not the key itself. */
+export interface PresentedKey {
+  readonly hash: Buffer
+  /** The hash as base64url. */
+  readonly hashText: string
+  /** By its form, see `keyEnvironment`. */
+  readonly environment: Environment
+}
+
+/** A key as a request carries it; at most `maxKeyLength` characters. */
+export const presentedKey = (text: string): PresentedKey => {
+  const hash = hashOf(text)
+  return { hash, hashText: hash.toString("base64url"), environment: keyEnvironment(text) }
+}
+
+/**
+ * How long a busy key's look-up is remembered, in milliseconds. A key that is revoked elsewhere must stop working
+ * within a second (contract 2.1), and the look-up itself takes time.
+ */
+const rememberedMillis = 500
+
+/** How many keys' look-ups a process remembers at most. */
+const maxRemembered = 10_000
+
+interface Remembered {
+  readonly principal: PrincipalShape
+  readonly until: number
+}
 
 interface KeyRow {
   readonly id: string
   readonly organizationId: OrganizationId
   readonly environment: Environment
   readonly permissions: ReadonlyArray<Grant>
+  /** Milliseconds until it expires; null if it does not. */
+  readonly expiresIn: number | null
 }
 
 /** The caller of a key's row. The row has the environment; a key whose form says another is refused. */
-const toPrincipal = (key: Redacted.Redacted, row: KeyRow): Effect.Effect<PrincipalShape, ApiKeyInvalid> =>
-  row.environment !== keyEnvironment(Redacted.value(key))
+const toPrincipal = (form: Environment, row: KeyRow): Effect.Effect<PrincipalShape, ApiKeyInvalid> =>
+  row.environment !== form
     ? new ApiKeyInvalid()
     : Effect.succeed({
         organizationId: row.organizationId,
@@ -115,7 +150,8 @@ const make = Effect.gen(function* () {
       AS "createdBy"`)
 
   const usable = (hash: Buffer | Statement.Fragment) => sql`
-    SELECT id, organization_id AS "organizationId", environment, permissions
+    SELECT id, organization_id AS "organizationId", environment, permissions,
+      (extract(epoch FROM expires_at - now()) * 1000)::float8 AS "expiresIn"
     FROM payments.api_keys
     WHERE key_hash = ${hash} AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`
 
@@ -184,7 +220,7 @@ const make = Effect.gen(function* () {
     if (row === undefined) {
       return yield* refuseUnknown(keyHash(key), () => new ApiKeyInvalid())
     }
-    return yield* toPrincipal(key, row)
+    return yield* toPrincipal(keyEnvironment(Redacted.value(key)), row)
   }, orUnavailable)
 
   /** The statements of `admit`, prepared once: requests differ in the hash and in how much they take. */
@@ -197,10 +233,8 @@ const make = Effect.gen(function* () {
       FROM caller LEFT JOIN own ON true LEFT JOIN shared ON true`)
     // Most requests of a busy key take nothing, and write nothing
     const look = prepare<KeyRow & Partial<CredentialLimitsRow>>(usable(parameters.hash))
-    return (key: Redacted.Redacted, tokens: TokensToTake) =>
-      takesNothing(tokens)
-        ? look([keyHash(key)])
-        : take([keyHash(key), tokens.own, tokens.returned, tokens.organization])
+    return ({ hash }: PresentedKey, tokens: TokensToTake) =>
+      takesNothing(tokens) ? look([hash]) : take([hash, tokens.own, tokens.returned, tokens.organization])
   }
   const admissions = new WeakMap<CredentialPolicies, ReturnType<typeof admission>>()
   const admissionUnder = (policies: CredentialPolicies) => {
@@ -213,21 +247,39 @@ const make = Effect.gen(function* () {
     return made
   }
 
+  const remembered = new BoundedMap<Remembered>(maxRemembered)
+  /** Revocations by this process: a look-up from before one must not be remembered after it. */
+  let revocations = 0
+
   // Runs for every request: it has no span of its own, since the statement has one
-  const admit = Effect.fnUntraced(function* (
-    key: Redacted.Redacted,
-    policies: CredentialPolicies,
-    tokens: TokensToTake
-  ) {
-    if (Redacted.value(key).length > maxKeyLength) {
-      return yield* new ApiKeyInvalid()
-    }
+  const ask = Effect.fnUntraced(function* (key: PresentedKey, policies: CredentialPolicies, tokens: TokensToTake) {
+    const startedAt = yield* monotonicMillis
+    const revocationsBefore = revocations
     const [row] = yield* admissionUnder(policies)(key, tokens)
     if (row === undefined) {
-      return yield* refuseUnknown(keyHash(key), () => new ApiKeyInvalid())
+      remembered.delete(key.hashText)
+      return yield* refuseUnknown(key.hash, () => new ApiKeyInvalid())
     }
-    return { principal: yield* toPrincipal(key, row), ...toCredentialLimits(row) }
+    const principal = yield* toPrincipal(key.environment, row)
+    if (revocations === revocationsBefore) {
+      const until = startedAt + Math.min(rememberedMillis, row.expiresIn ?? rememberedMillis)
+      remembered.set(key.hashText, { principal, until })
+    }
+    return { principal, ...toCredentialLimits(row) }
   }, orUnavailable)
+
+  const admit: Keys["Type"]["admit"] = (key, policies, tokens) =>
+    Effect.flatMap(monotonicMillis, (now) => {
+      const known = takesNothing(tokens) ? remembered.get(key.hashText) : undefined
+      return known !== undefined && now < known.until
+        ? Effect.succeed({
+            principal: known.principal,
+            organizationId: known.principal.organizationId,
+            own: null,
+            organization: null
+          })
+        : ask(key, policies, tokens)
+    })
 
   const list = Effect.fn("Keys.list")(function* (tenant: Tenant) {
     return yield* sql<KeyRecord>`
@@ -237,14 +289,14 @@ const make = Effect.gen(function* () {
   }, orUnavailable)
 
   const revoke = Effect.fn("Keys.revoke")(function* (tenant: Tenant, id: string, author: Author) {
-    return yield* transaction(sql)(
+    const revoked = yield* transaction(sql)(
       Effect.gen(function* () {
-        const revoked = yield* sql`
+        const rows = yield* sql<{ readonly hash: Buffer }>`
           UPDATE payments.api_keys SET revoked_at = now()
           WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment} AND id = ${id}
             AND revoked_at IS NULL
-          RETURNING 1`
-        if (revoked.length > 0) {
+          RETURNING key_hash AS hash`
+        if (rows.length > 0) {
           const { environment, organizationId } = tenant
           yield* audit({
             organizationId,
@@ -255,9 +307,12 @@ const make = Effect.gen(function* () {
             targetId: id
           })
         }
-        return revoked.length > 0
+        return rows
       })
     )
+    revocations += 1
+    for (const { hash } of revoked) remembered.delete(hash.toString("base64url"))
+    return revoked.length > 0
   }, orUnavailable)
 
   const touch = (ids: ReadonlyArray<string>) =>
@@ -290,16 +345,19 @@ export class Keys extends Context.Tag("connected-payments/identity/Keys")<
     readonly authenticate: (key: Redacted.Redacted) => Effect.Effect<PrincipalShape, ApiKeyInvalid | ServiceUnavailable>
     /**
      * `authenticate`, with tokens taken from the key's rate limit and its organization's in the same round trip, each up
-     * to the number asked for. Does not refuse a request that gets no token.
+     * to the number asked for. Does not refuse a request that gets no token. If no token is asked for, the answer may be
+     * up to half a second old: the requests of a busy key then cost no round trip.
      */
     readonly admit: (
-      key: Redacted.Redacted,
+      key: PresentedKey,
       policies: CredentialPolicies,
       tokens: TokensToTake
     ) => Effect.Effect<CredentialLimits & { readonly principal: PrincipalShape }, ApiKeyInvalid | ServiceUnavailable>
     /** The tenant's keys that were not revoked, newest first. */
     readonly list: (tenant: Tenant) => Effect.Effect<ReadonlyArray<KeyRecord>, ServiceUnavailable>
-    /** Revokes a key at once: every request looks its key up. Returns whether there was such a key. */
+    /**
+     * Revokes a key: at once in this process, within half a second in others. Returns whether there was such a key.
+     */
     readonly revoke: (tenant: Tenant, id: string, author: Author) => Effect.Effect<boolean, ServiceUnavailable>
     /** Records that keys were used, to the minute; called outside the requests. */
     readonly touch: (ids: ReadonlyArray<string>) => Effect.Effect<void, ServiceUnavailable>
