@@ -73,6 +73,37 @@ onService(settings)("a new delivery", (it) => {
     })
   )
 
+  it.scoped("waits in the worker, under its lease, if its endpoint keeps up; once it is slow, it is given back", () =>
+    Effect.gen(function* () {
+      const consumer = yield* makeConsumer
+      const { endpoint, tenant } = yield* subscribed(consumer.url)
+      const five = () => Array.from({ length: 5 }, () => notify(notification(tenant.accountId)))
+      const none = eventually(
+        "the records",
+        Effect.map(leases(endpoint.id), (left) => (left.length === 0 ? Option.some(true) : Option.none()))
+      )
+      /** Stores five while the consumer does not answer; returns how many of them the worker has. */
+      const handedOver = Effect.gen(function* () {
+        yield* Effect.forEach(five(), (one) => Effect.zipRight(one, none))
+        const release = consumer.hold()
+        yield* Effect.all(five(), { concurrency: "unbounded" })
+        const own = (yield* leases(endpoint.id)).filter(({ sinceItWasStored }) => sinceItWasStored === true)
+        yield* eventually(
+          "what waited to be given back",
+          Effect.map(leases(endpoint.id), (all) =>
+            all.filter(({ leased }) => leased).length <= 2 ? Option.some(true) : Option.none()
+          )
+        )
+        release()
+        yield* none
+        return own.length
+      })
+      // A claim in between begins to count anew
+      const numbers = [yield* handedOver, yield* handedOver, yield* handedOver]
+      expect(Math.max(...numbers)).toBeGreaterThan(2)
+    })
+  )
+
   it.scoped("finds its place free, however often its tenant changed between look-up and storing", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestService

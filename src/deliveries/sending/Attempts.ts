@@ -181,6 +181,19 @@ export class Attempts {
   }
 
   /**
+   * How many of an endpoint's deliveries may be held, in flight and waiting: one that keeps up gets more than are sent at
+   * once, since what this process stores comes in batches. If it turns slow, what waits is given back.
+   */
+  mayHold(endpointId: EndpointId): number {
+    const lane = this.#lanes.get(endpointId)
+    return this.capOf(endpointId) + (lane === undefined ? 0 : this.#aheadOf(lane))
+  }
+
+  #aheadOf({ delivered }: Lane): number {
+    return Math.min(aheadFactor * delivered, maxAhead * this.#options.concurrencyPerEndpoint)
+  }
+
+  /**
    * How many a claim has to count, by endpoint: those that are held, less a multiple of those delivered since the previous
    * call. So an endpoint that keeps up gets more ahead than it takes while a claim is under way, and is not held up by
    * the database; one that hangs gets none.
@@ -190,7 +203,7 @@ export class Attempts {
     this.#deliveredBefore = this.#delivered
     this.#delivered = 0
     for (const [endpointId, lane] of this.#lanes) {
-      const ahead = Math.min(aheadFactor * lane.delivered, maxAhead * this.#options.concurrencyPerEndpoint)
+      const ahead = this.#aheadOf(lane)
       lane.delivered = 0
       if (lane.held > 0 || ahead > 0) counts.set(endpointId, lane.held - ahead)
       if (lane.held === 0) this.#lanes.delete(endpointId)

@@ -7,7 +7,7 @@ import type { Begin, Held } from "./Held.ts"
 import type { WorkerOptions } from "./WorkerOptions.ts"
 
 interface TakingOverParts {
-  readonly options: Pick<WorkerOptions, "lease">
+  readonly options: Pick<WorkerOptions, "lease" | "concurrency">
   readonly attempts: Attempts
   readonly claiming: Claiming
   readonly held: Held
@@ -18,8 +18,8 @@ interface TakingOverParts {
 
 /**
  * Takes over new deliveries as this process stores them. The rules are those of claims: as many as there is room for,
- * and as many of an endpoint's as it is allowed; but none of slow endpoints, and none while more is due than claims
- * have reached.
+ * and as many of an endpoint's as it is allowed, or some more if it keeps up; but none of slow endpoints, and none while
+ * more is due than claims have reached.
  */
 export const takingOver = ({ attempts, begin, claiming, held, options, run }: TakingOverParts): Recipient => {
   const kept = new Map<EndpointId, number>()
@@ -37,8 +37,11 @@ export const takingOver = ({ attempts, begin, claiming, held, options, run }: Ta
     leaseMillis: Duration.toMillis(options.lease),
     reserve: (endpointId) => {
       const count = kept.get(endpointId) ?? 0
-      if (claiming.isBehind || claiming.room - keptInAll < 1 || attempts.pace.isSlow(endpointId)) return false
-      if (attempts.held(endpointId) + count >= attempts.capOf(endpointId)) return false
+      const room = claiming.room - keptInAll
+      if (claiming.isBehind || room < 1 || attempts.pace.isSlow(endpointId)) return false
+      // What comes in batches may wait here for its turn, as long as half of the places are left to other endpoints
+      const most = room > options.concurrency / 2 ? attempts.mayHold(endpointId) : attempts.capOf(endpointId)
+      if (attempts.held(endpointId) + count >= most) return false
       kept.set(endpointId, count + 1)
       keptInAll += 1
       // Held from now on: a shutdown waits for the statement that stores it

@@ -27,7 +27,7 @@ import { type Executed, type StatementProxy, startStatementProxy } from "./State
  * not sent, and PostgreSQL is on the same two cores as the load.
  */
 
-const connections = 32
+const connections = 64
 const poolSize = 10
 const rounds = 3
 const warmUpMillis = 2000
