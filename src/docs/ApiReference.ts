@@ -1,7 +1,7 @@
-import { HttpApi, HttpApiBuilder, HttpApiScalar, HttpLayerRouter, HttpServer } from "@effect/platform"
-import { Effect, Layer } from "effect"
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect } from "effect"
 import { escaped, icon } from "../kit/Html.ts"
-import { openApiDocument } from "./OpenApiDocument.ts"
+import { readLargeDocuments } from "./LargeDocuments.ts"
 import { publishedDocument } from "./PublishedDocument.ts"
 
 /** The public paths of the contract's documents: the OpenAPI document, the page that shows it, its script. */
@@ -47,56 +47,27 @@ const page = `<!doctype html>
 </html>
 `
 
-/** The library's own page for an API without operations: it contains the script, which can't be imported otherwise. */
-const librarysPage = async (): Promise<string> => {
-  const { dispose, handler } = HttpLayerRouter.toWebHandler(
-    Layer.mergeAll(
-      HttpApiScalar.layerHttpLayerRouter({ api: HttpApi.make("empty"), path: documentPaths.reference }),
-      HttpServer.layerContext
-    ),
-    { disableLogger: true }
-  )
-  try {
-    const response = await handler(new Request(`http://localhost${documentPaths.reference}`))
-    return await response.text()
-  } finally {
-    await dispose()
-  }
-}
-
-/** The last script of a page: the others hold the document and the configuration. */
-const scriptOf = (html: string): string => {
-  const end = html.lastIndexOf("</script>")
-  const configured = html.indexOf("dataset.configuration")
-  const start = html.indexOf("<script>", configured)
-  if (configured === -1 || start === -1 || end <= start) {
-    throw new Error("The page of @effect/platform's HttpApiScalar has another form: its script can't be found")
-  }
-  return html.slice(start + "<script>".length, end)
-}
-
 /** Revalidated each time, since a new version of the service may differ; the answer is 304 if nothing changed. */
 const cacheControl = "no-cache"
 
-const makeDocuments = async () => ({
-  openApi: publishedDocument({
-    body: JSON.stringify(openApiDocument()),
-    contentType: "application/json",
-    cacheControl
-  }),
-  script: publishedDocument({
-    body: scriptOf(await librarysPage()),
-    contentType: "text/javascript; charset=utf-8",
-    cacheControl
-  })
-})
+const publishDocuments = async () => {
+  const documents = await readLargeDocuments()
+  return {
+    openApi: publishedDocument({ body: documents["openapi.json"], contentType: "application/json", cacheControl }),
+    script: publishedDocument({
+      body: documents["reference.js"],
+      contentType: "text/javascript; charset=utf-8",
+      cacheControl
+    })
+  }
+}
 
-let documents: ReturnType<typeof makeDocuments> | undefined
+let published: ReturnType<typeof publishDocuments> | undefined
 
-/** The large documents, created once in a process, however many services start in it: 3 MB of script take a while. */
+/** The large documents, read once in a process, however many services start in it. */
 const largeDocuments = Effect.promise(() => {
-  documents ??= makeDocuments()
-  return documents
+  published ??= publishDocuments()
+  return published
 })
 
 /** Serves `/openapi.json`, and `/docs/reference` with its script. */

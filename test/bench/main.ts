@@ -1,3 +1,4 @@
+import "./sizes.ts"
 import { NodeRuntime } from "@effect/platform-node"
 import { Cause, Console, Effect, Logger, LogLevel } from "effect"
 import { apiBench } from "./api/Api.ts"
@@ -46,7 +47,7 @@ const usage = [
   "Usage: npm run bench -- <name>",
   "",
   ...[...benches, ...longBenches].map(({ about, name }) => `  ${name.padEnd(12)}${about}`),
-  `  ${"all".padEnd(12)}all of them but ${longBenches.map(({ name }) => name).join(", ")}, in about 25 minutes`
+  `  ${"all".padEnd(12)}all of them but ${longBenches.map(({ name }) => name).join(", ")}, in under 30 minutes`
 ].join("\n")
 
 const runAll = Effect.gen(function* () {

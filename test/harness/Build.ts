@@ -1,8 +1,9 @@
 import { copyFile, cp, symlink } from "node:fs/promises"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
+import { fileURLToPath, pathToFileURL } from "node:url"
 import { Data, Effect } from "effect"
 import { build } from "esbuild"
+import { writeLargeDocuments } from "../../src/docs/LargeDocuments.ts"
 
 /** The sources could not be built; `cause` holds what the bundler said. */
 export class BuildFailed extends Data.TaggedError("BuildFailed")<{ readonly cause: unknown }> {}
@@ -32,6 +33,7 @@ export const buildInto = (directory: string): Effect.Effect<void, BuildFailed> =
         recursive: true,
         filter: (file) => !file.endsWith(".ts")
       })
+      await writeLargeDocuments(pathToFileURL(join(directory, "src", "docs", "/")))
       await symlink(join(repository, "src", "console"), join(directory, "console"))
       await build({
         absWorkingDir: repository,

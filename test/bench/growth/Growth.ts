@@ -24,7 +24,13 @@ const rounds = 7
 /** Claims of a round: together, less than the smallest queue holds. */
 const claims = 60
 
+/** `BENCH_SCALE=0.1` makes all but the smallest a tenth as large. */
+const share = Number(process.env["BENCH_SCALE"] ?? 1)
 const least = 10_000
+const many = 1_000_000 * share
+const most = 10_000_000 * share
+
+const inMillions = (count: number): string => `${count / 1_000_000} million`
 
 /** `npm run bench -- growth`. */
 export const growthBench: Bench = {
@@ -38,25 +44,21 @@ export const growthBench: Bench = {
       Array.from({ length: 64 }, (_, index) => `http://127.0.0.1:${9000 + index}/hook`)
     )
     const copyOf = (original: Database, name: string) => copyDatabase(original, `bench_${name}`)
-    const [little, more, most] = [yield* copyOf(own, "little"), yield* copyOf(own, "more"), yield* copyOf(own, "most")]
+    const [little, more, full] = [yield* copyOf(own, "little"), yield* copyOf(own, "more"), yield* copyOf(own, "full")]
     yield* Console.error("Filling…")
     yield* Effect.all(
-      [
-        fillHistory(most, endpoints, 10_000_000),
-        fillQueue(more, endpoints, 1_000_000),
-        fillQueue(little, endpoints, least)
-      ],
+      [fillHistory(full, endpoints, most), fillQueue(more, endpoints, many), fillQueue(little, endpoints, least)],
       {
         concurrency: 2
       }
     )
-    const kept = yield* copyOf(most, "kept")
-    yield* Effect.all([queueAgain(most, 10_000_000), queueAgain(kept, least)], { concurrency: 2 })
+    const kept = yield* copyOf(full, "kept")
+    yield* Effect.all([queueAgain(full, most), queueAgain(kept, least)], { concurrency: 2 })
     const cases = [
       { name: "10 thousand waiting", url: little.url },
-      { name: "1 million waiting", url: more.url },
-      { name: "10 million waiting", url: most.url },
-      { name: "10 thousand waiting, 10 million finished", url: kept.url }
+      { name: `${inMillions(many)} waiting`, url: more.url },
+      { name: `${inMillions(most)} waiting`, url: full.url },
+      { name: `10 thousand waiting, ${inMillions(most)} finished`, url: kept.url }
     ]
     yield* Console.error("Claiming…")
     const started = yield* startScript("../growth/Claims.ts", {

@@ -18,7 +18,7 @@ import { prepareBacklog, queueBacklog, untilReceived, untilShared } from "./Back
  */
 
 const endpointCount = 128
-const rounds = 3
+const rounds = Number(process.env["BENCH_ROUNDS"] ?? 3)
 
 /** How many deliveries are made before the measurement, and at least within it. */
 const warmUp = 10_000

@@ -1,0 +1,78 @@
+import { mkdir, readFile, writeFile } from "node:fs/promises"
+import { HttpApi, HttpApiScalar, HttpLayerRouter, HttpServer } from "@effect/platform"
+import { Layer, Predicate } from "effect"
+import { openApiDocument } from "./OpenApiDocument.ts"
+
+/**
+ * The large documents of the API reference. To create them takes a third of a second, so a build holds them as files; a
+ * service that runs from its sources creates them when it starts.
+ */
+
+const referencePath = "/"
+
+/** The library's own page for an API without operations: it contains the script, which can't be imported otherwise. */
+const librarysPage = async (): Promise<string> => {
+  const { dispose, handler } = HttpLayerRouter.toWebHandler(
+    Layer.mergeAll(
+      HttpApiScalar.layerHttpLayerRouter({ api: HttpApi.make("empty"), path: referencePath }),
+      HttpServer.layerContext
+    ),
+    { disableLogger: true }
+  )
+  try {
+    const response = await handler(new Request(`http://localhost${referencePath}`))
+    return await response.text()
+  } finally {
+    await dispose()
+  }
+}
+
+/** The last script of a page: the others hold the document and the configuration. */
+const scriptOf = (html: string): string => {
+  const end = html.lastIndexOf("</script>")
+  const configured = html.indexOf("dataset.configuration")
+  const start = html.indexOf("<script>", configured)
+  if (configured === -1 || start === -1 || end <= start) {
+    throw new Error("The page of @effect/platform's HttpApiScalar has another form: its script can't be found")
+  }
+  return html.slice(start + "<script>".length, end)
+}
+
+/** The large documents, by the names of their files in a build. */
+export interface LargeDocuments {
+  /** The OpenAPI document, as JSON. */
+  readonly "openapi.json": string
+  /** The script of the page that shows it. */
+  readonly "reference.js": string
+}
+
+const makeLargeDocuments = async (): Promise<LargeDocuments> => ({
+  "openapi.json": JSON.stringify(openApiDocument()),
+  "reference.js": scriptOf(await librarysPage())
+})
+
+/** Where a build has them. Among the sources there are none, so that they are never older than these. */
+const builtFolder = new URL("../docs/", import.meta.url)
+
+const isAbsent = (error: unknown): boolean => Predicate.hasProperty(error, "code") && error.code === "ENOENT"
+
+const builtDocument = (name: keyof LargeDocuments): Promise<string> => readFile(new URL(name, builtFolder), "utf8")
+
+/** Reads the large documents of a build, or creates them. */
+export const readLargeDocuments = async (): Promise<LargeDocuments> => {
+  try {
+    return {
+      "openapi.json": await builtDocument("openapi.json"),
+      "reference.js": await builtDocument("reference.js")
+    }
+  } catch (error) {
+    if (isAbsent(error)) return await makeLargeDocuments()
+    throw error
+  }
+}
+
+/** Writes the large documents into the folder of a build in which they are looked for. */
+export const writeLargeDocuments = async (folder: URL): Promise<void> => {
+  await mkdir(folder, { recursive: true })
+  for (const [name, body] of Object.entries(await makeLargeDocuments())) await writeFile(new URL(name, folder), body)
+}

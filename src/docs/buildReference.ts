@@ -1,0 +1,4 @@
+import { writeLargeDocuments } from "./LargeDocuments.ts"
+
+/** Writes the API reference's large documents into `dist`, for the package and the image: a part of `npm run build`. */
+await writeLargeDocuments(new URL("../../dist/docs/", import.meta.url))
