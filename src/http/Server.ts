@@ -121,7 +121,27 @@ export interface BoundServer {
   readonly serve: (listener: RequestListener) => Effect.Effect<void, never, Scope.Scope>
 }
 
-/** Listens within the bounds; nothing is answered until `serve` is run. */
+/**
+ * Keeps the requests that come before the server serves, while the process still starts: without a listener, Node would
+ * never answer them. `begin` serves them, and all that come later.
+ */
+const keepEarly = (server: Server, limit: number): ((listener: RequestListener) => void) => {
+  const early: Array<Parameters<RequestListener>> = []
+  const keep: RequestListener = (request, response) => {
+    if (early.length < limit) early.push([request, response])
+    else request.socket.destroy()
+  }
+  server.on("request", keep)
+  return (listener) => {
+    server.off("request", keep)
+    server.on("request", listener)
+    for (const [request, response] of early.splice(0)) {
+      if (!request.socket.destroyed) listener(request, response)
+    }
+  }
+}
+
+/** Listens within the bounds; what comes before `serve` is run waits for it. */
 export const listen = (
   options: ServerOptions
 ): Effect.Effect<BoundServer, HttpServerError.ServeError, Scope.Scope | Stopping> =>
@@ -139,6 +159,7 @@ export const listen = (
     answerClientErrors(server, connections)
     const stopping = yield* Stopping
     const logFrom = yield* Effect.runtime<never>()
+    const beginServing = keepEarly(server, options.connectionLimit)
     const { address } = yield* makeNodeServer(() => server, { host: options.host, port: options.port })
     warnOfUnknownProxy(server, options.trustedProxies, logFrom)
     yield* closeEventually(server, options.shutdownTimeout)
@@ -148,7 +169,7 @@ export const listen = (
       serve: (handler) => {
         const listener = connections.serve(handler)
         return Effect.acquireRelease(
-          Effect.sync(() => void server.on("request", listener)),
+          Effect.sync(() => beginServing(listener)),
           () =>
             Effect.zipRight(
               Effect.promise(() => drain(server, connections, stopping, options, logFrom)),

@@ -1,0 +1,61 @@
+import { BlockList, connect } from "node:net"
+import { expect, it } from "@effect/vitest"
+import { Duration, Effect } from "effect"
+import { listen, stoppingLayer } from "../../src/http/Server.ts"
+import { eventuallyTrue } from "../harness/Eventually.ts"
+
+const options = {
+  host: "127.0.0.1",
+  port: 0,
+  connectionLimit: 8,
+  requestTimeout: Duration.seconds(10),
+  answerTimeout: Duration.seconds(10),
+  keepAliveTimeout: Duration.seconds(5),
+  shutdownDelay: Duration.zero,
+  shutdownTimeout: Duration.seconds(1),
+  trustedProxies: new BlockList()
+}
+
+/** Sends this at once over a connection of its own, and collects what comes back. */
+const send = (port: number, text: string) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const got = { text: "", closed: false }
+      const socket = connect(port, "127.0.0.1", () => socket.write(text))
+      socket.on("data", (chunk) => {
+        got.text += chunk.toString("latin1")
+      })
+      socket.on("error", () => {})
+      socket.on("close", () => {
+        got.closed = true
+      })
+      return { got, socket }
+    }),
+    ({ socket }) => Effect.sync(() => socket.destroy())
+  )
+
+const request = "GET /early HTTP/1.1\r\nhost: a\r\n\r\n"
+const answersIn = (text: string): number => text.split("HTTP/1.1 200").length - 1
+
+it.scopedLive("requests that come before a starting process serves are answered once it does, a bounded number", () =>
+  Effect.gen(function* () {
+    const server = yield* listen(options)
+    if (server.address._tag !== "TcpAddress") return yield* Effect.dieMessage("It does not listen on a port")
+    const { port } = server.address
+    const first = yield* send(port, request)
+    yield* eventuallyTrue("the connection", () => server.connections() === 1)
+    // One that sends more than may be kept is closed
+    const greedy = yield* send(port, request.repeat(20))
+    yield* eventuallyTrue("its end", () => greedy.got.closed)
+    expect(first.got.text).toBe("")
+    const seen: Array<string> = []
+    yield* server.serve((message, response) => {
+      seen.push(message.url ?? "")
+      response.writeHead(200, { "content-length": "2" }).end("ok")
+    })
+    yield* eventuallyTrue("the answer", () => answersIn(first.got.text) === 1)
+    const later = yield* send(port, request)
+    yield* eventuallyTrue("the answer to a later one", () => answersIn(later.got.text) === 1)
+    expect(seen).toEqual(["/early", "/early"])
+  }).pipe(Effect.provide(stoppingLayer))
+)
