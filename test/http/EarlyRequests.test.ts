@@ -16,7 +16,7 @@ const options = {
   trustedProxies: new BlockList()
 }
 
-/** Sends this at once over a connection of its own, and collects what comes back. */
+/** Opens a connection, sends this text at once, and collects what comes back. */
 const send = (port: number, text: string) =>
   Effect.acquireRelease(
     Effect.sync(() => {
