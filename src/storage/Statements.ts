@@ -38,6 +38,25 @@ export const makePreparing: Effect.Effect<
   }
 })
 
+/** Texts of statements that are built anew each time; there are few, and the bound only guards against a mistake. */
+const maxKnownTexts = 200
+const knownTexts = new Map<string, string>()
+
+/**
+ * A statement that is built anew each time, with the string that had its text the first time. What has waited for an
+ * answer keeps its text until the next major garbage collection; kilobytes of text with every statement would bring that
+ * forward.
+ */
+export const withKnownText = <Row extends object>(
+  sql: SqlClient.SqlClient,
+  statement: Statement.Statement<Row>
+): Statement.Statement<Row> => {
+  const [text, values] = statement.compile()
+  const known = knownTexts.get(text)
+  if (known === undefined && knownTexts.size < maxKnownTexts) knownTexts.set(text, text)
+  return sql.unsafe<Row>(known ?? text, values)
+}
+
 /**
  * The parameters of a prepared statement by name, in the order of its values. Each may appear in several places of the
  * statement, and is sent once.

@@ -1,4 +1,3 @@
-import "./sizes.ts"
 import { NodeRuntime } from "@effect/platform-node"
 import { Cause, Console, Effect, Logger, LogLevel } from "effect"
 import { apiBench } from "./api/Api.ts"

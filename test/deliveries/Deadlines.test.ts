@@ -82,6 +82,45 @@ describe("deadlines", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("leave the event loop to other work while many pass together", () =>
+    Effect.gen(function* () {
+      const deadlines = new Deadlines(20)
+      const passed: Array<number> = []
+      for (let index = 0; index < 100; index++) deadlines.add({ expire: () => passed.push(index) })
+      const passedAtTurns = new Set<number>()
+      const turn = () => {
+        passedAtTurns.add(passed.length)
+        if (passed.length < 100) setImmediate(turn)
+      }
+      turn()
+      yield* until(() => deadlines.size === 0)
+      expect(passed).toEqual(Array.from({ length: 100 }, (_, index) => index))
+      // In turns of a few each
+      expect(passedAtTurns.size).toBeGreaterThan(10)
+    })
+  )
+
+  it.live("pass for all of many, also if some end or are added meanwhile", () =>
+    Effect.gen(function* () {
+      const deadlines = new Deadlines(20)
+      const passed: Array<string> = []
+      const last = { expire: () => passed.push("last") }
+      for (let index = 0; index < 20; index++) {
+        deadlines.add({
+          expire: () => {
+            passed.push("one of many")
+            if (index !== 0) return
+            deadlines.delete(last)
+            deadlines.add({ expire: () => passed.push("added") })
+          }
+        })
+      }
+      deadlines.add(last)
+      yield* until(() => deadlines.size === 0)
+      expect(passed).toEqual([...Array.from({ length: 20 }, () => "one of many"), "added"])
+    })
+  )
+
   it.live("cost one timer, however many there are", () =>
     Effect.gen(function* () {
       const setTimer = vi.spyOn(globalThis, "setTimeout")

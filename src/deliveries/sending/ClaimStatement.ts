@@ -2,6 +2,7 @@ import type { SqlClient, SqlError } from "@effect/sql"
 import { Duration, Effect } from "effect"
 import type { EndpointId } from "../../kit/Ids.ts"
 import { allShards } from "../../storage/Shards.ts"
+import { withKnownText } from "../../storage/Statements.ts"
 import { maxAutomaticAttempts } from "../RetryPolicy.ts"
 import { arrayOf, type Claim, type ClaimOptions, type ClaimRow, queueStart, toClaim } from "./Claim.ts"
 import type { Plans } from "./Plans.ts"
@@ -90,7 +91,9 @@ export const makeClaim =
     return Effect.suspend(() => {
       const lease = crypto.randomUUID()
       return Effect.map(
-        sql<ClaimRow>`
+        withKnownText(
+          sql,
+          sql<ClaimRow>`
       ${plans.mark} WITH next AS MATERIALIZED (${lookedAt(sql, options, [...saturated, ...leftOut], window)}
       ), reached AS MATERIALIZED (
         SELECT ${reached(sql, options, window)} AS place
@@ -173,7 +176,8 @@ export const makeClaim =
       FROM claimed d CROSS JOIN LATERAL (
         SELECT COALESCE(e.public_id, e.id) AS public_id, e.payload FROM payments.events e
         WHERE e.organization_id = d.organization_id AND e.environment = d.environment AND e.id = d.event_id LIMIT 1
-      ) e`,
+      ) e`
+        ),
         (rows) => {
           const claimed = toClaim(rows, lease)
           plans.note(claimed)

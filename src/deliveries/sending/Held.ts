@@ -1,5 +1,5 @@
 import { performance } from "node:perf_hooks"
-import { type Context, Duration, Effect } from "effect"
+import { Array, type Context, Duration, Effect } from "effect"
 import type { Attempts } from "./Attempts.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
 import type { Destinations } from "./Destinations.ts"
@@ -7,6 +7,16 @@ import type { Queue } from "./Queue.ts"
 
 /** How long deliveries rest that were claimed but could not be begun. */
 const notBegunDelay = Duration.seconds(1)
+
+/**
+ * How many attempts aside begin before the event loop goes on to other work. Claims aside find hundreds due at once, most
+ * of them to endpoints that hang, and what has just come due to others must not wait for them.
+ */
+const beginAsideAtOnce = 8
+
+const turnOfEventLoop = Effect.async<void>((resume) => {
+  setImmediate(() => resume(Effect.void))
+})
 
 /** The deliveries that a worker has claimed and not yet written back, whether their attempts have begun or not. */
 export class Held {
@@ -62,16 +72,33 @@ export type Begin = (
 
 /** See `Begin`. `startWithin`: how long after its claim an attempt may still begin. */
 export const makeBegin =
-  (held: Held, attempts: Attempts, destinations: Destinations, startWithin: Duration.Duration): Begin =>
+  (
+    held: Held,
+    attempts: Pick<Attempts, "start">,
+    destinations: Pick<Destinations, "load">,
+    startWithin: Duration.Duration
+  ): Begin =>
   (deliveries, claimedAt, aside) => {
     held.add(deliveries.length)
     return destinations.load(deliveries).pipe(
       Effect.matchEffect({
-        onSuccess: () =>
-          Effect.sync(() => {
-            const startBefore = claimedAt + Duration.toMillis(startWithin)
-            for (const delivery of deliveries) attempts.start(delivery, startBefore, aside)
-          }),
+        onSuccess: () => {
+          const startBefore = claimedAt + Duration.toMillis(startWithin)
+          const start = (some: ReadonlyArray<ClaimedDelivery>) => {
+            for (const delivery of some) attempts.start(delivery, startBefore, aside)
+          }
+          return aside
+            ? Effect.forEach(
+                Array.chunksOf(deliveries, beginAsideAtOnce),
+                (some) =>
+                  Effect.zipRight(
+                    Effect.sync(() => start(some)),
+                    turnOfEventLoop
+                  ),
+                { discard: true }
+              )
+            : Effect.sync(() => start(deliveries))
+        },
         onFailure: (error) =>
           Effect.zipRight(
             Effect.logWarning("The destinations of deliveries can't be read", error),

@@ -2,6 +2,7 @@ import type { SqlClient, SqlError } from "@effect/sql"
 import { Duration, Effect } from "effect"
 import type { DeliveryId } from "../../kit/Ids.ts"
 import { isMoving } from "../../storage/Database.ts"
+import { withKnownText } from "../../storage/Statements.ts"
 import { arrayOf, type ClaimedDelivery } from "./Claim.ts"
 import type { FinishedAttempt } from "./FinishedAttempt.ts"
 import type { Plans } from "./Plans.ts"
@@ -56,7 +57,9 @@ export const makeFinish = (sql: SqlClient.SqlClient, plans: Plans) => {
 
   const move = (attempts: ReadonlyArray<FinishedAttempt>) =>
     Effect.map(
-      sql<{ readonly id: DeliveryId }>`
+      withKnownText(
+        sql,
+        sql<{ readonly id: DeliveryId }>`
       ${plans.mark} WITH ${resultOf(sql, attempts)}, ended AS (
         -- Fenced by the lease: a newer claim's work is never overwritten
         DELETE FROM payments.delivery_queue q USING result r
@@ -77,7 +80,8 @@ export const makeFinish = (sql: SqlClient.SqlClient, plans: Plans) => {
         WHERE ${sql.literal(inHistory)}
       )
       -- In most cases none
-      SELECT id FROM result EXCEPT (SELECT id FROM ended UNION ALL SELECT id FROM waiting)`,
+      SELECT id FROM result EXCEPT (SELECT id FROM ended UNION ALL SELECT id FROM waiting)`
+      ),
       (rows) => new Set(rows.map(({ id }) => id))
     )
 

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { Console, Effect } from "effect"
 import { BenchFailed, firstLine, startScript } from "../api/Processes.ts"
 import { type Bench, figuresOf } from "../Bench.ts"
+import { roundsOf } from "../sizes.ts"
 import type { BareResult } from "./BareQueue.ts"
 import {
   addDeliveries,
@@ -25,12 +26,13 @@ import type { RawResult } from "./RawPosts.ts"
 /** `BENCH_ENDPOINTS` changes it: few of them show what one alone gets. */
 const endpointCount = Number(process.env["BENCH_ENDPOINTS"] ?? 64)
 const inFlight = 256
-const rounds = 3
-const warmUpMillis = 2000
-const millis = 4000
+const rounds = roundsOf(3)
+/** In its first seconds, a process waits for its compiler: the service delivers 4,000 in its first, and full speed is after six. */
+const warmUpMillis = 6000
+const millis = 5000
 
 /** More than a round can deliver. */
-const backlog = 150_000
+const backlog = 250_000
 
 const script = <A>(path: string, options: unknown) =>
   Effect.gen(function* () {
@@ -68,7 +70,7 @@ const measureBare = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>
     const bare = yield* script<BareResult>("../deliveries/BareQueue.ts", {
       databaseUrl: database.url,
       batch: 128,
-      warmUpMillis,
+      warmUpMillis: 2000,
       millis
     })
     const { claimMillis, finishMillis, moved, seconds } = bare
@@ -122,7 +124,7 @@ export const deliveriesBench: Bench = {
       readonly bare: Effect.Effect.Success<ReturnType<typeof measureBare>>
       readonly service: Effect.Effect.Success<ReturnType<typeof measureService>>
     }> = []
-    for (let round = 1; round <= Number(process.env["BENCH_ROUNDS"] ?? rounds); round++) {
+    for (let round = 1; round <= rounds; round++) {
       yield* Console.error(`Round ${round}`)
       results.push({
         raw: yield* measureRaw(receiver.ports),

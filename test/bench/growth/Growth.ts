@@ -10,6 +10,7 @@ import {
   queueAgain,
   startDatabase
 } from "../deliveries/Bed.ts"
+import { share } from "../sizes.ts"
 import type { ClaimsResult } from "./Claims.ts"
 
 /**
@@ -24,8 +25,6 @@ const rounds = 7
 /** Claims of a round: together, less than the smallest queue holds. */
 const claims = 60
 
-/** `BENCH_SCALE=0.1` makes all but the smallest a tenth as large. */
-const share = Number(process.env["BENCH_SCALE"] ?? 1)
 const least = 10_000
 const many = 1_000_000 * share
 const most = 10_000_000 * share

@@ -14,6 +14,7 @@ import {
   startReceiver,
   startService
 } from "../deliveries/Bed.ts"
+import { roundsOf, share } from "../sizes.ts"
 import { prepareBacklog, queueBacklog, untilReceived, untilShared } from "../workers/Backlog.ts"
 
 /**
@@ -23,9 +24,7 @@ import { prepareBacklog, queueBacklog, untilReceived, untilShared } from "../wor
  * more. From that, `src/docs/performance.md` computes how far one large server goes.
  */
 
-/** `BENCH_SCALE=0.1` makes everything a tenth as long, to see that it works. */
-const share = Number(process.env["BENCH_SCALE"] ?? 1)
-const rounds = Number(process.env["BENCH_ROUNDS"] ?? 3)
+const rounds = roundsOf(3)
 
 const destinations = 128
 const warmUp = 10_000 * share

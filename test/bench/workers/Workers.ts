@@ -10,6 +10,7 @@ import {
   startReceiver,
   startService
 } from "../deliveries/Bed.ts"
+import { roundsOf, share } from "../sizes.ts"
 import { prepareBacklog, queueBacklog, untilReceived, untilShared } from "./Backlog.ts"
 
 /**
@@ -18,14 +19,14 @@ import { prepareBacklog, queueBacklog, untilReceived, untilShared } from "./Back
  */
 
 const endpointCount = 128
-const rounds = Number(process.env["BENCH_ROUNDS"] ?? 3)
+const rounds = roundsOf(3)
 
 /** How many deliveries are made before the measurement, and at least within it. */
-const warmUp = 10_000
-const measured = 30_000
+const warmUp = 40_000 * share
+const measured = 30_000 * share
 
 /** More than both, and what is delivered while the bench looks away. */
-const backlog = 60_000
+const backlog = 90_000 * share
 
 const cases = [
   { name: "1 worker", workers: 1, shared: true },
@@ -132,7 +133,7 @@ export const workersBench: Bench = {
     const receiver = yield* startReceiver(endpointCount)
     const endpoints = yield* makeEndpoints(database, receiver.urls)
     const results: Array<ReadonlyArray<Effect.Effect.Success<ReturnType<typeof measure>>>> = []
-    for (let round = 1; round <= Number(process.env["BENCH_ROUNDS"] ?? rounds); round++) {
+    for (let round = 1; round <= rounds; round++) {
       yield* Console.error(`Round ${round}`)
       results.push(yield* Effect.forEach(cases, (one) => measure(database, endpoints, receiver.look, one)))
     }

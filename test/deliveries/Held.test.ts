@@ -1,0 +1,65 @@
+import { randomUUID } from "node:crypto"
+import { describe, expect, it } from "@effect/vitest"
+import { Duration, Effect } from "effect"
+import type { ClaimedDelivery } from "../../src/deliveries/sending/Claim.ts"
+import { Held, makeBegin } from "../../src/deliveries/sending/Held.ts"
+import type { Queue } from "../../src/deliveries/sending/Queue.ts"
+import { DeliveryId, EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
+
+const delivery = (): ClaimedDelivery => ({
+  organizationId: OrganizationId.make(randomUUID()),
+  environment: "sandbox",
+  id: DeliveryId.make(randomUUID()),
+  lease: randomUUID(),
+  attempt: 1,
+  trigger: "automatic",
+  endpointId: EndpointId.make(randomUUID()),
+  eventId: `svc_evt_${"0".repeat(64)}`,
+  traceparent: null,
+  payload: "{}",
+  secretIds: [],
+  createdAt: 0,
+  claimedAt: 0
+})
+
+const unused = () => Effect.die("not called")
+
+const unusedQueue: Queue["Type"] = { claim: unused, destinations: unused, finish: unused, release: unused }
+
+/** Begins 100 deliveries; how many had begun at each turn of the event loop. */
+const begunAtTurns = (aside: boolean) =>
+  Effect.gen(function* () {
+    const begun: Array<ClaimedDelivery> = []
+    const held = new Held(unusedQueue, () => {})
+    const begin = makeBegin(
+      held,
+      { start: (delivery) => void begun.push(delivery) },
+      { load: () => Effect.void },
+      Duration.seconds(5)
+    )
+    const deliveries = Array.from({ length: 100 }, delivery)
+    const atTurns = new Set<number>()
+    const turn = () => {
+      atTurns.add(begun.length)
+      if (begun.length < 100) setImmediate(turn)
+    }
+    setImmediate(turn)
+    yield* begin(deliveries, performance.now(), aside)
+    expect(begun).toEqual(deliveries)
+    expect(held.count).toBe(100)
+    return atTurns
+  })
+
+describe("claimed deliveries", () => {
+  it.live("begin all at once", () =>
+    Effect.gen(function* () {
+      expect([...(yield* begunAtTurns(false))]).toEqual([])
+    })
+  )
+
+  it.live("aside begin a few at a time, and leave the event loop to other work in between", () =>
+    Effect.gen(function* () {
+      expect((yield* begunAtTurns(true)).size).toBeGreaterThan(10)
+    })
+  )
+})
