@@ -1,6 +1,7 @@
 import { currentRedactedNames } from "@effect/platform/Headers"
-import { Cause, Data, Effect, Layer, Option, Predicate, type Redacted } from "effect"
+import { Cause, Data, Effect, Layer, Option, type Redacted } from "effect"
 import { checkMasterKeys } from "./endpoints/MasterKeyCheck.ts"
+import { errorCode } from "./errors/ErrorCode.ts"
 import { completeSettings, localSecretsPath } from "./local/Local.ts"
 import { ensureLocalOrganization, welcome, writeLocalFile } from "./local/LocalOrganization.ts"
 import { rolesLayer, servicesLayer, storageLayer } from "./Service.ts"
@@ -18,7 +19,7 @@ const listenReasons: Readonly<Record<string, string>> = {
 }
 
 const cannotListen = (settings: { readonly host: string; readonly port: number }, cause: unknown): CannotListen => {
-  const code = Predicate.hasProperty(cause, "code") ? String(cause.code) : ""
+  const code = errorCode(cause) ?? ""
   const reason = listenReasons[code] ?? (cause instanceof Error ? cause.message : String(cause))
   return new CannotListen({
     message: `The service can't listen on ${settings.host}:${settings.port}: ${reason}.`,

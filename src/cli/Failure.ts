@@ -1,4 +1,5 @@
 import { Cause, Data, Predicate } from "effect"
+import { errorCode } from "../errors/ErrorCode.ts"
 import { isApiError } from "../errors/Errors.ts"
 
 /** A command failed; the message is a plain sentence for the operator. Exit code 1. */
@@ -21,7 +22,7 @@ const wordsOf = (value: unknown): string => {
     return wordsOf(value.errors[0])
   }
   if (value instanceof Error) {
-    return value.message === "" && Predicate.hasProperty(value, "code") ? String(value.code) : value.message
+    return value.message === "" ? (errorCode(value) ?? "") : value.message
   }
   return typeof value === "string" ? value : Predicate.isRecord(value) ? JSON.stringify(value) : ""
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto"
-import { Effect, Predicate, type Redacted } from "effect"
+import { Effect, type Redacted } from "effect"
 import { signatureHeaders } from "../deliveries/sending/Signature.ts"
+import { hasErrorCode } from "../errors/ErrorCode.ts"
 import { deliveryIdHeaderName } from "../events/DeliveryHeaders.ts"
 import { version } from "../settings/Version.ts"
 
@@ -28,7 +29,7 @@ const reasonOf = (error: unknown): string => {
     return `no answer within ${timeoutMillis / 1000} seconds`
   }
   const cause = error instanceof Error ? error.cause : undefined
-  if (Predicate.hasProperty(cause, "code") && cause.code === "ECONNREFUSED") return "nothing listens there"
+  if (hasErrorCode(cause, "ECONNREFUSED")) return "nothing listens there"
   return cause instanceof Error && cause.message !== "" ? cause.message : String(error)
 }
 

@@ -1,6 +1,7 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises"
 import { HttpApi, HttpApiScalar, HttpLayerRouter, HttpServer } from "@effect/platform"
-import { Layer, Predicate } from "effect"
+import { Layer } from "effect"
+import { hasErrorCode } from "../errors/ErrorCode.ts"
 import { openApiDocument } from "./OpenApiDocument.ts"
 
 /**
@@ -54,8 +55,6 @@ const makeLargeDocuments = async (): Promise<LargeDocuments> => ({
 /** Where a build has them. Among the sources there are none, so that they are never older than these. */
 const builtFolder = new URL("../docs/", import.meta.url)
 
-const isAbsent = (error: unknown): boolean => Predicate.hasProperty(error, "code") && error.code === "ENOENT"
-
 const builtDocument = (name: keyof LargeDocuments): Promise<string> => readFile(new URL(name, builtFolder), "utf8")
 
 /** Reads the large documents of a build, or creates them. */
@@ -66,7 +65,7 @@ export const readLargeDocuments = async (): Promise<LargeDocuments> => {
       "reference.js": await builtDocument("reference.js")
     }
   } catch (error) {
-    if (isAbsent(error)) return await makeLargeDocuments()
+    if (hasErrorCode(error, "ENOENT")) return await makeLargeDocuments()
     throw error
   }
 }

@@ -5,6 +5,7 @@ import { setTimeout as passed } from "node:timers/promises"
 import { HttpServer, type HttpServerError } from "@effect/platform"
 import { layerContext, makeHandler, make as makeNodeServer } from "@effect/platform-node/NodeHttpServer"
 import { Duration, Effect, Layer, Predicate, Runtime, type Scope } from "effect"
+import { errorCode } from "../errors/ErrorCode.ts"
 import { HeadersTooLarge, PayloadTooLarge, RequestTimeout, ValidationFailed } from "../errors/Errors.ts"
 import type { UnreadableRequest } from "../kit/Body.ts"
 import { Stopping } from "../kit/Stopping.ts"
@@ -42,7 +43,7 @@ const maxIdleGrace = Duration.millis(300)
 
 /** The refusal of a request that could not be read; null if the client left before its end. */
 const refusalOf = (error: unknown): UnreadableRequest | null => {
-  switch (Predicate.hasProperty(error, "code") ? error.code : undefined) {
+  switch (errorCode(error)) {
     case "HPE_INVALID_EOF_STATE":
     case "ECONNRESET":
     case "EPIPE":
@@ -122,22 +123,28 @@ export interface BoundServer {
 }
 
 /**
- * Keeps the requests that come before the server serves, while the process still starts: without a listener, Node would
- * never answer them. `begin` serves them, and all that come later.
+ * Keeps one request of each connection that comes before the server serves, while the process still starts: without a
+ * listener, Node would never answer it. A connection that sends a second one meanwhile is closed, so that none takes
+ * the room of others. `begin` serves what was kept, and all that come later.
  */
-const keepEarly = (server: Server, limit: number): ((listener: RequestListener) => void) => {
-  const early: Array<Parameters<RequestListener>> = []
+const keepEarly = (server: Server): ((listener: RequestListener) => void) => {
+  const early = new Map<Socket, Parameters<RequestListener>>()
   const keep: RequestListener = (request, response) => {
-    if (early.length < limit) early.push([request, response])
-    else request.socket.destroy()
+    const { socket } = request
+    if (early.has(socket)) {
+      socket.destroy()
+      return
+    }
+    early.set(socket, [request, response])
+    socket.once("close", () => early.delete(socket))
   }
   server.on("request", keep)
   return (listener) => {
     server.off("request", keep)
     server.on("request", listener)
-    for (const [request, response] of early.splice(0)) {
-      if (!request.socket.destroyed) listener(request, response)
-    }
+    const kept = [...early.values()]
+    early.clear()
+    for (const [request, response] of kept) listener(request, response)
   }
 }
 
@@ -159,7 +166,7 @@ export const listen = (
     answerClientErrors(server, connections)
     const stopping = yield* Stopping
     const logFrom = yield* Effect.runtime<never>()
-    const beginServing = keepEarly(server, options.connectionLimit)
+    const beginServing = keepEarly(server)
     const { address } = yield* makeNodeServer(() => server, { host: options.host, port: options.port })
     warnOfUnknownProxy(server, options.trustedProxies, logFrom)
     yield* closeEventually(server, options.shutdownTimeout)

@@ -1,5 +1,6 @@
 import { Context, Data, Duration, Effect, FiberSet, Layer, Option, Predicate, Redacted, Schedule } from "effect"
 import { createTransport } from "nodemailer"
+import { errorCode } from "../errors/ErrorCode.ts"
 
 /** Mail to people: sign-in links, invitations, warnings. Over SMTP; in local mode without a server, to the log. */
 
@@ -78,7 +79,7 @@ const timeouts = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTim
 
 /** SMTP's 5xx answers are final; lost connections and 4xx answers are not. */
 const fromCause = (cause: unknown): MailNotSent => {
-  const code = Predicate.hasProperty(cause, "code") ? String(cause.code) : "unknown"
+  const code = errorCode(cause) ?? "unknown"
   const answer = Predicate.hasProperty(cause, "responseCode") ? Number(cause.responseCode) : Number.NaN
   return new MailNotSent({
     message: Number.isNaN(answer)

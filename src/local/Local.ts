@@ -4,6 +4,7 @@ import { createServer } from "node:net"
 import { join, resolve } from "node:path"
 import { Data, Effect, Option, Redacted, Schema, type Scope } from "effect"
 import type { Emulator } from "../emulator/Emulator.ts"
+import { hasErrorCode } from "../errors/ErrorCode.ts"
 import type { ServiceOptions } from "../Service.ts"
 import { checkoutReturnPaths } from "../settings/CheckoutReturnPaths.ts"
 import type { MasterKey, ProviderCredentials, SettingsShape } from "../settings/Settings.ts"
@@ -52,7 +53,7 @@ export const readPrivateFile = (file: string): Effect.Effect<Option.Option<strin
   Effect.tryPromise({ try: () => readFile(file, "utf8"), catch: (cause) => cause }).pipe(
     Effect.asSome,
     Effect.catchAll((cause) =>
-      cause instanceof Error && "code" in cause && cause.code === "ENOENT"
+      hasErrorCode(cause, "ENOENT")
         ? Effect.succeedNone
         : new LocalDefaultsFailed({ message: `The file ${file} can't be read`, cause })
     )

@@ -14,8 +14,9 @@ import {
 import { createRequire } from "node:module"
 import { basename, dirname, join } from "node:path"
 import { Effect, Either, Option, Schema } from "effect"
+import { hasErrorCode } from "../errors/ErrorCode.ts"
 import { type Home, makeDirectory, statOptional, systemDirectory } from "./EmbeddedDirectory.ts"
-import { EmbeddedPostgresError, fileOperation, hasCode } from "./EmbeddedPostgresError.ts"
+import { EmbeddedPostgresError, fileOperation } from "./EmbeddedPostgresError.ts"
 import { runCommand } from "./EmbeddedProcess.ts"
 
 /** The programs of one PostgreSQL installation that the server's account can run. */
@@ -71,7 +72,7 @@ const Links = Schema.parseJson(Schema.Array(Schema.Struct({ source: Schema.Strin
 export const linkLibraries = Effect.fnUntraced(function* (root: string) {
   const list = join(root, "native", "pg-symlinks.json")
   const content = yield* fileOperation(`read ${list}`, () =>
-    readFile(list, "utf8").catch((cause) => (hasCode(cause, "ENOENT") ? "[]" : Promise.reject(cause)))
+    readFile(list, "utf8").catch((cause) => (hasErrorCode(cause, "ENOENT") ? "[]" : Promise.reject(cause)))
   )
   const links = yield* Schema.decode(Links)(content).pipe(
     Effect.mapError(
@@ -81,7 +82,7 @@ export const linkLibraries = Effect.fnUntraced(function* (root: string) {
   yield* Effect.forEach(links, ({ source, target }) =>
     fileOperation(`create the link ${join(root, target)}`, () =>
       symlink(basename(source), join(root, target)).catch((cause) =>
-        hasCode(cause, "EEXIST") ? undefined : Promise.reject(cause)
+        hasErrorCode(cause, "EEXIST") ? undefined : Promise.reject(cause)
       )
     )
   )
@@ -115,7 +116,7 @@ const placeCopy = Effect.fnUntraced(function* (native: string, target: string) {
     yield* fileOperation(`create ${target}`, async () => {
       await chmod(draft, 0o755)
       await rename(draft, target).catch((cause) =>
-        hasCode(cause, "ENOTEMPTY") || hasCode(cause, "EEXIST") ? undefined : Promise.reject(cause)
+        hasErrorCode(cause, "ENOTEMPTY", "EEXIST") ? undefined : Promise.reject(cause)
       )
     })
   }).pipe(Effect.ensuring(Effect.ignore(Effect.tryPromise(() => rm(draft, { recursive: true, force: true })))))

@@ -2,7 +2,8 @@ import { createHash, randomUUID } from "node:crypto"
 import { chmod, mkdir, readFile, realpath, rename, stat, writeFile } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import { Effect, Option } from "effect"
-import { EmbeddedPostgresError, fileOperation, hasCode } from "./EmbeddedPostgresError.ts"
+import { hasErrorCode } from "../errors/ErrorCode.ts"
+import { EmbeddedPostgresError, fileOperation } from "./EmbeddedPostgresError.ts"
 import { type Account, runCommand } from "./EmbeddedProcess.ts"
 
 /**
@@ -24,7 +25,7 @@ export const clusterOf = (home: string): string => join(home, "cluster")
 
 const isRoot = (): boolean => process.getuid?.() === 0
 
-const isAbsent = (error: EmbeddedPostgresError): boolean => hasCode(error.cause, "ENOENT")
+const isAbsent = (error: EmbeddedPostgresError): boolean => hasErrorCode(error.cause, "ENOENT")
 
 /** The trimmed content of a file; `None` if there is no such file. */
 export const readTextFile = (path: string): Effect.Effect<Option.Option<string>, EmbeddedPostgresError> =>

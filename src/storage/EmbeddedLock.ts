@@ -2,7 +2,8 @@ import { randomUUID } from "node:crypto"
 import { link, readdir, readFile, truncate, unlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Option, Schema, type Scope } from "effect"
-import { EmbeddedPostgresError, fileOperation, hasCode } from "./EmbeddedPostgresError.ts"
+import { hasErrorCode } from "../errors/ErrorCode.ts"
+import { EmbeddedPostgresError, fileOperation } from "./EmbeddedPostgresError.ts"
 import { processStart } from "./EmbeddedProcess.ts"
 
 const Holder = Schema.parseJson(Schema.Struct({ pid: Schema.Int, startedAt: Schema.String }))
@@ -37,7 +38,7 @@ const linkIfAbsent = (draft: string, file: string) =>
   fileOperation(`create ${file}`, () =>
     link(draft, file).then(
       () => true,
-      (cause) => (hasCode(cause, "EEXIST") ? false : Promise.reject(cause))
+      (cause) => (hasErrorCode(cause, "EEXIST") ? false : Promise.reject(cause))
     )
   )
 
@@ -101,7 +102,7 @@ export const acquireLock = (home: string): Effect.Effect<void, EmbeddedPostgresE
   Effect.acquireRelease(claim(home), (file) =>
     // The holder may have removed the whole directory
     fileOperation(`release ${file}`, () => truncate(file)).pipe(
-      Effect.catchAll((error) => (hasCode(error.cause, "ENOENT") ? Effect.void : Effect.logWarning(error.message)))
+      Effect.catchAll((error) => (hasErrorCode(error.cause, "ENOENT") ? Effect.void : Effect.logWarning(error.message)))
     )
   ).pipe(Effect.asVoid)
 

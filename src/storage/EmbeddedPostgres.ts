@@ -3,11 +3,12 @@ import { createServer } from "node:net"
 import { join } from "node:path"
 import { Clock, Effect, Option, Redacted, Schedule, type Scope } from "effect"
 import { Client } from "pg"
+import { hasErrorCode } from "../errors/ErrorCode.ts"
 import { prepareBinaries } from "./EmbeddedBinaries.ts"
 import { prepareCluster, superuser } from "./EmbeddedCluster.ts"
 import { locateHome, readTextFile, replaceFile, statOptional } from "./EmbeddedDirectory.ts"
 import { acquireLock, wasEverLocked } from "./EmbeddedLock.ts"
-import { EmbeddedPostgresError, fileOperation, hasCode, wordsOf } from "./EmbeddedPostgresError.ts"
+import { EmbeddedPostgresError, fileOperation, wordsOf } from "./EmbeddedPostgresError.ts"
 import { startServer, stopAbandonedServer } from "./EmbeddedServer.ts"
 
 export { EmbeddedPostgresError, type EmbeddedPostgresReason } from "./EmbeddedPostgresError.ts"
@@ -50,7 +51,7 @@ const probePort = (port: number) =>
     () =>
       new Promise<Option.Option<number>>((resolve, reject) => {
         const server = createServer()
-        server.once("error", (cause) => (hasCode(cause, "EADDRINUSE") ? resolve(Option.none()) : reject(cause)))
+        server.once("error", (cause) => (hasErrorCode(cause, "EADDRINUSE") ? resolve(Option.none()) : reject(cause)))
         server.listen({ host: "127.0.0.1", port, exclusive: true }, () => {
           const address = server.address()
           server.close(() =>

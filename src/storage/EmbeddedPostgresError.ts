@@ -57,7 +57,3 @@ export const fileOperation = <A>(
         cause
       })
   })
-
-/** True for a Node.js system error with this code, such as `ENOENT`. */
-export const hasCode = (cause: unknown, code: string): boolean =>
-  cause instanceof Error && "code" in cause && cause.code === code

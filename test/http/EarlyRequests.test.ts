@@ -37,25 +37,29 @@ const send = (port: number, text: string) =>
 const request = "GET /early HTTP/1.1\r\nhost: a\r\n\r\n"
 const answersIn = (text: string): number => text.split("HTTP/1.1 200").length - 1
 
-it.scopedLive("requests that come before a starting process serves are answered once it does, a bounded number", () =>
-  Effect.gen(function* () {
-    const server = yield* listen(options)
-    if (server.address._tag !== "TcpAddress") return yield* Effect.dieMessage("It does not listen on a port")
-    const { port } = server.address
-    const first = yield* send(port, request)
-    yield* eventuallyTrue("the connection", () => server.connections() === 1)
-    // One that sends more than may be kept is closed
-    const greedy = yield* send(port, request.repeat(20))
-    yield* eventuallyTrue("its end", () => greedy.got.closed)
-    expect(first.got.text).toBe("")
-    const seen: Array<string> = []
-    yield* server.serve((message, response) => {
-      seen.push(message.url ?? "")
-      response.writeHead(200, { "content-length": "2" }).end("ok")
-    })
-    yield* eventuallyTrue("the answer", () => answersIn(first.got.text) === 1)
-    const later = yield* send(port, request)
-    yield* eventuallyTrue("the answer to a later one", () => answersIn(later.got.text) === 1)
-    expect(seen).toEqual(["/early", "/early"])
-  }).pipe(Effect.provide(stoppingLayer))
+it.scopedLive(
+  "one request of each connection that comes before a starting process serves is answered once it does",
+  () =>
+    Effect.gen(function* () {
+      const server = yield* listen(options)
+      if (server.address._tag !== "TcpAddress") return yield* Effect.dieMessage("It does not listen on a port")
+      const { port } = server.address
+      const first = yield* send(port, request)
+      yield* eventuallyTrue("the connection", () => server.connections() === 1)
+      // One that sends more is closed, and costs the others nothing
+      const greedy = yield* send(port, request.repeat(20))
+      yield* eventuallyTrue("its end", () => greedy.got.closed)
+      const second = yield* send(port, request)
+      yield* eventuallyTrue("the second connection", () => server.connections() === 2)
+      expect(first.got.text).toBe("")
+      const seen: Array<string> = []
+      yield* server.serve((message, response) => {
+        seen.push(message.url ?? "")
+        response.writeHead(200, { "content-length": "2" }).end("ok")
+      })
+      yield* eventuallyTrue("the answers", () => [first, second].every(({ got }) => answersIn(got.text) === 1))
+      const later = yield* send(port, request)
+      yield* eventuallyTrue("the answer to a later one", () => answersIn(later.got.text) === 1)
+      expect(seen).toEqual(["/early", "/early", "/early"])
+    }).pipe(Effect.provide(stoppingLayer))
 )

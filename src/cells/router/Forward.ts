@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http"
 import { PassThrough } from "node:stream"
-import { Predicate } from "effect"
 import type { Dispatcher } from "undici"
+import { hasErrorCode } from "../../errors/ErrorCode.ts"
 import { bodyRefused, type UnreadableRequest } from "../../kit/Body.ts"
 import type { TrustedProxies } from "../../settings/Forms.ts"
 import { requestHeaders, responseHeaders } from "./Headers.ts"
@@ -39,20 +39,18 @@ export interface Passing {
   readonly isDeclined?: (status: number) => boolean
 }
 
-const unreachedCodes: ReadonlySet<unknown> = new Set([
+const unreachedCodes: ReadonlyArray<string> = [
   "ECONNREFUSED",
   "EHOSTUNREACH",
   "ENETUNREACH",
   "ENOTFOUND",
   "EAI_AGAIN",
   "UND_ERR_CONNECT_TIMEOUT"
-])
-
-const codeOf = (error: unknown): unknown => (Predicate.hasProperty(error, "code") ? error.code : undefined)
+]
 
 const isUnreached = (error: unknown): boolean =>
-  unreachedCodes.has(codeOf(error)) ||
-  (error instanceof AggregateError && error.errors.every((one) => unreachedCodes.has(codeOf(one))))
+  hasErrorCode(error, ...unreachedCodes) ||
+  (error instanceof AggregateError && error.errors.every((one) => hasErrorCode(one, ...unreachedCodes)))
 
 /** Whether a request announces a body. */
 export const hasBody = ({ headers }: IncomingMessage): boolean =>
@@ -147,7 +145,7 @@ class Answering implements Dispatcher.DispatchHandler {
     } else if (isUnreached(error)) {
       this.#end("unreached")
     } else {
-      this.#end(codeOf(error) === "UND_ERR_INVALID_ARG" ? "unsendable" : "lost")
+      this.#end(hasErrorCode(error, "UND_ERR_INVALID_ARG") ? "unsendable" : "lost")
     }
   }
 

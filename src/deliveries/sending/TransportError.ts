@@ -3,6 +3,7 @@
  * the integrator can act on, and nothing about the inside of our network.
  */
 import { Data } from "effect"
+import { errorCode, hasErrorCode } from "../../errors/ErrorCode.ts"
 import type { AttemptErrorCode } from "../Attempt.ts"
 
 /** No connection was made, and nothing was sent. */
@@ -27,10 +28,6 @@ const codes: Readonly<Record<string, AttemptErrorCode>> = {
   UND_ERR_DESTROYED: "interrupted"
 }
 
-/** An error's `code`, or `null`. */
-export const codeOf = (error: unknown): string | null =>
-  error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : null
-
 const tlsCode = /^(ERR_SSL_|ERR_TLS_)/
 
 // undici gives a closed connection and an impossible answer (one that nobody asked for, an upgrade) the same code, and
@@ -41,9 +38,9 @@ const endedTooEarly = "(Invalid EOF state)"
 /** The code for an error of an exchange, from undici, node's sockets or TLS. */
 export const attemptErrorCode = (error: unknown): AttemptErrorCode => {
   if (error instanceof ConnectError) return error.errorCode
-  const code = codeOf(error)
+  const code = errorCode(error)
   const message = error instanceof Error ? error.message : ""
-  if (code === null) return message.includes(endedTooEarly) ? "connection_reset" : "network_error"
+  if (code === undefined) return message.includes(endedTooEarly) ? "connection_reset" : "network_error"
   if (code === "UND_ERR_SOCKET") return impossibleAnswers.includes(message) ? "network_error" : "connection_reset"
   return codes[code] ?? (tlsCode.test(code) ? "tls_failure" : "network_error")
 }
@@ -64,7 +61,7 @@ export const connectErrorCode = (error: unknown, handshaking: boolean): AttemptE
 /** A fault of our own on the way to the network: not an outcome of an attempt, but a defect. */
 export class TransportBug extends Data.TaggedError("TransportBug")<{ readonly cause: unknown }> {}
 
-const refusedRequests: ReadonlyArray<string | null> = [
+const refusedRequests: ReadonlyArray<string> = [
   "UND_ERR_INVALID_ARG",
   "UND_ERR_NOT_SUPPORTED",
   "UND_ERR_REQ_CONTENT_LENGTH_MISMATCH"
@@ -72,4 +69,4 @@ const refusedRequests: ReadonlyArray<string | null> = [
 
 /** Whether the error is a defect: a bug of ours, or a request (a header, say) that undici refused to send. */
 export const isTransportBug = (error: unknown): boolean =>
-  error instanceof TransportBug || refusedRequests.includes(codeOf(error))
+  error instanceof TransportBug || hasErrorCode(error, ...refusedRequests)

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto"
 import { performance } from "node:perf_hooks"
 import { Duration, Effect, Option, Predicate, Redacted } from "effect"
 import Stripe from "stripe"
+import { hasErrorCode } from "../../errors/ErrorCode.ts"
 import { ProviderTimeout, ProviderUnavailable } from "../../errors/Errors.ts"
 import type { Environment } from "../../events/Environment.ts"
 import type { ProviderCredentials } from "../../settings/Settings.ts"
@@ -45,7 +46,7 @@ const withoutRepeats = (): HttpClient => {
     getClientName: () => client.getClientName(),
     makeRequest: (...request) =>
       client.makeRequest(...request).catch((cause: unknown) => {
-        const closed = Predicate.hasProperty(cause, "code") && (cause.code === "ECONNRESET" || cause.code === "EPIPE")
+        const closed = hasErrorCode(cause, "ECONNRESET", "EPIPE")
         throw closed ? new Error("The connection was closed", { cause }) : cause
       })
   }

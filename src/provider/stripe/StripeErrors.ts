@@ -1,4 +1,5 @@
 import Stripe from "stripe"
+import { hasErrorCode } from "../../errors/ErrorCode.ts"
 import {
   IdempotencyKeyReused,
   IdempotencyRequestInProgress,
@@ -140,5 +141,4 @@ const refused = (thrown: Stripe.errors.StripeError, facts: ProviderAnswer): Prov
     cause: facts
   })
 
-const isTimeout = (thrown: Stripe.errors.StripeError): boolean =>
-  thrown.detail instanceof Error && "code" in thrown.detail && thrown.detail.code === "ETIMEDOUT"
+const isTimeout = (thrown: Stripe.errors.StripeError): boolean => hasErrorCode(thrown.detail, "ETIMEDOUT")
