@@ -6,22 +6,9 @@ import {
   HttpServerRequest,
   HttpServerResponse
 } from "@effect/platform"
-import {
-  Cause,
-  Context,
-  Effect,
-  Either,
-  FiberRef,
-  HashMap,
-  HashSet,
-  Option,
-  ParseResult,
-  Record,
-  type Schema
-} from "effect"
-import { boundedRefusals, maxRefusedFields, type Reasons, type RefusalNames, refusal } from "../bounds/Refusals.ts"
+import { Cause, Context, Effect, FiberRef, HashMap, HashSet } from "effect"
+import { refusal } from "../bounds/Refusals.ts"
 import { Api, operations } from "../contract/Api.ts"
-import { matcher, type Operation } from "../contract/Operations.ts"
 import { documentPaths } from "../docs/ApiReference.ts"
 import { eventSchemaPaths } from "../docs/EventSchemas.ts"
 import { guidePaths } from "../docs/GuidePages.ts"
@@ -52,11 +39,11 @@ import { makeCrossOrigin } from "./CrossOrigin.ts"
 import { consolePath, isConsolePath } from "./console/Paths.ts"
 import { withCaching } from "./EntityTags.ts"
 import { frontPagePath } from "./FrontPage.ts"
+import { hotReads } from "./HotReads.ts"
+import { decodePart, fromDecodeError, operationsAt, pathOf, refuseQuery } from "./RefusedRequest.ts"
 import { requestTelemetry } from "./RequestSpan.ts"
 
 /** The one place where a failure becomes a response (contract 12.1). */
-
-const operationsAt = matcher(operations)
 
 /** The pages that are served besides the operations, by GET only. */
 const pages: ReadonlySet<string> = new Set<string>([
@@ -70,133 +57,8 @@ const pages: ReadonlySet<string> = new Set<string>([
 /** As for the router, a slash at the end makes no difference. */
 const isPage = (path: string): boolean => pages.has(path.replace(/\/$/, "") || frontPagePath)
 
-/** Where a request's path ends and its query begins, as the router sees it. */
-const endOfPath = /[?;#]/
-
-/** The path of a request without its query, as it was sent. */
-const pathOf = (url: string): string => {
-  const end = url.search(endOfPath)
-  return end === -1 ? url : url.slice(0, end)
-}
-
-/** The reason for each refused field of one part of a request. */
-const refusedBy = (
-  schema: Option.Option<Schema.Schema<never, unknown>>,
-  input: unknown,
-  where: RefusalNames = {}
-): Reasons =>
-  Option.match(schema, {
-    onNone: (): Reasons => new Map(),
-    onSome: (schema) =>
-      Either.match(ParseResult.decodeUnknownEither(schema, { errors: "all" })(input), {
-        onLeft: (issue) => boundedRefusals(issue, where),
-        onRight: (): Reasons => new Map()
-      })
-  })
-
-const inPath = { where: "in the path" }
-const inHeaders = { where: "in the headers" }
-const inQuery = { where: "in the query", array: "given more than once" }
-
-/** How many parameters a query may have: no operation takes more than ten. */
-const maxQueryParameters = 100
-
-const queryOf = (url: string): Record<string, string | Array<string>> => {
-  // Without a prototype: a parameter could be confused with its members
-  const query: Record<string, string | Array<string>> = Object.create(null)
-  // With an extra question mark: the parser removes one, which may be part of the first parameter's name
-  for (const [name, value] of new URLSearchParams(`?${url.slice(pathOf(url).length + 1)}`)) {
-    const known = query[name]
-    query[name] = known === undefined ? value : [known, value].flat()
-  }
-  return query
-}
-
-/**
- * Everything that is refused in a request: the platform stops at the first of path, body, headers and query that fails.
- */
-const refusedFields = Effect.fnUntraced(function* (
-  operation: Operation,
-  params: Record<string, string>,
-  request: HttpServerRequest.HttpServerRequest
-) {
-  const { endpoint } = operation
-  const payload = Option.isNone(endpoint.payloadSchema)
-    ? new Map<string, string>()
-    : yield* Effect.match(request.json, {
-        onFailure: (): Reasons => new Map(),
-        onSuccess: (json) => refusedBy(endpoint.payloadSchema, json)
-      })
-  return firstOfEach([
-    refusedBy(endpoint.pathSchema, Record.map(params, decodePart), inPath),
-    refusedBy(endpoint.headersSchema, request.headers, inHeaders),
-    refusedBy(endpoint.urlParamsSchema, queryOf(request.url), inQuery),
-    payload
-  ])
-})
-
-/** Merges the reasons: a name refused in several parts of a request keeps its first reason. */
-const firstOfEach = (parts: ReadonlyArray<Reasons>): Reasons => {
-  const reasons = new Map<string, string>()
-  for (const [field, reason] of parts.flatMap((part) => [...part])) {
-    if (!reasons.has(field) && reasons.size < maxRefusedFields) reasons.set(field, reason)
-  }
-  return reasons
-}
-
-/** The operation that a request is for; HEAD counts as GET. */
-const operationOf = (request: HttpServerRequest.HttpServerRequest) => {
-  const method = request.method === "HEAD" ? "GET" : request.method
-  return operationsAt(pathOf(request.url)).find(({ operation }) => operation.method === method)
-}
-
-/**
- * Refuses what the router would hide from the operation's schema: a query parameter `__proto__`, which it drops
- * silently, and too many parameters to check one by one.
- */
-const refuseQuery = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<void, ValidationFailed> => {
-  const query = request.url.slice(pathOf(request.url).length + 1)
-  if (query === "") return Effect.void
-  if (query.split("&", maxQueryParameters + 1).length > maxQueryParameters) {
-    return new ValidationFailed({ message: `The query has more than ${maxQueryParameters} parameters.` })
-  }
-  const parameters = queryOf(request.url)
-  if (!Object.hasOwn(parameters, "__proto__")) return Effect.void
-  const schema = Option.flatMapNullable(Option.fromNullable(operationOf(request)), ({ operation }) =>
-    Option.getOrUndefined(operation.endpoint.urlParamsSchema)
-  )
-  return Option.isNone(schema) ? Effect.void : new ValidationFailed(refusal(refusedBy(schema, parameters, inQuery)))
-}
-
-/**
- * The error of a request that a schema refused. A *response* that its schema refuses arrives as the same error, and is
- * a bug.
- */
-const fromDecodeError = Effect.fnUntraced(function* (
-  error: HttpApiError.HttpApiDecodeError,
-  request: HttpServerRequest.HttpServerRequest
-) {
-  const found = operationOf(request)
-  const reasons: Reasons =
-    found === undefined ? new Map() : yield* refusedFields(found.operation, found.params, request)
-  const emptyBody = error.issues.length > 0 && error.issues.every(({ path }) => path.length === 0)
-  if (reasons.size > 0) return new ValidationFailed(refusal(reasons))
-  return emptyBody
-    ? new ValidationFailed({ message: "The request body is not what the operation accepts." })
-    : new InternalError({ cause: error })
-})
-
 const badEscapes =
   "in the path has escapes that can't be decoded: each % needs two hexadecimal digits, all of them UTF-8"
-
-/** A decoded part of a path; null if its escapes are invalid, which no schema accepts. */
-const decodePart = (part: string): string | null => {
-  try {
-    return decodeURIComponent(part)
-  } catch {
-    return null
-  }
-}
 
 /** The methods of a path, with HEAD for every GET. */
 const methodsOf = (methods: ReadonlyArray<string>): ReadonlyArray<string> => [
@@ -297,10 +159,9 @@ export const edge = (options: EdgeOptions) => {
   const crossOrigin = makeCrossOrigin(options.trustedOrigins, methodsAt)
   return HttpApiBuilder.middleware(
     Api,
-    Effect.map(Effect.all([serverTelemetry, inboundEntries]), ([telemetry, entries]) => {
+    Effect.map(Effect.all([serverTelemetry, inboundEntries, hotReads]), ([telemetry, entries, hotReadOf]) => {
       const observed = requestTelemetry({
         ...telemetry,
-        routeOf,
         quietRoutes: healthRoutes,
         continuesTraceOf: (request) => comesFrom(request, options.trustedTraceParents, options.trustedProxies)
       })
@@ -308,6 +169,7 @@ export const edge = (options: EdgeOptions) => {
         Effect.flatMap(HttpServerRequest.HttpServerRequest, (original) => {
           const requestId = newRequestId()
           const entry = original.method === "POST" ? entries.get(original.url) : undefined
+          const hotRead = hotReadOf(original)
           // Nothing reads the body if the method has none, and an entry reads the bytes itself
           const request =
             entry === undefined && HttpMethod.hasBody(original.method) ? withBoundedJson(original) : original
@@ -326,10 +188,12 @@ export const edge = (options: EdgeOptions) => {
           > =
             preflight !== undefined
               ? Effect.succeed(preflight)
-              : entry === undefined
-                ? Effect.zipRight(refuseQuery(request), app)
-                : // As the router does for its handlers
-                  Effect.interruptible(entry(request))
+              : hotRead !== undefined
+                ? hotRead.serve
+                : entry === undefined
+                  ? Effect.zipRight(refuseQuery(request), app)
+                  : // As the router does for its handlers
+                    Effect.interruptible(entry(request))
           const answered = Effect.matchCauseEffect(served, {
             onFailure: (cause) =>
               isGone(cause)
@@ -347,7 +211,10 @@ export const edge = (options: EdgeOptions) => {
           const facts: RequestFacts["Type"] = { span: null, attributes: {} }
           return Effect.zipRight(
             introduce(request, { requestId, facts, headers }),
-            observed(request, requestId, facts, answered)
+            observed(
+              { request, requestId, facts, routeOf: () => hotRead?.operation.path ?? routeOf(original) },
+              answered
+            )
           )
         })
     })

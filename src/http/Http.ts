@@ -27,6 +27,7 @@ import { ServiceUnavailable } from "../errors/Errors.ts"
 import { type AdmissionOptions, Admissions } from "../identity/Admissions.ts"
 import {
   type AuthenticationOptions,
+  Authenticator,
   addressLimitsLayer,
   authenticationLayer,
   keyAuthenticationLayer,
@@ -92,12 +93,14 @@ export type HttpOptions = Omit<AuthenticationOptions, "permissionOf" | "takesBod
   PayPagesOptions &
   AccountPagesOptions & { readonly http: ImageBounds }
 
+const authenticationOf = (options: HttpOptions): AuthenticationOptions => ({
+  ...options,
+  permissionOf: (method, path) => permissions.get(operationKey(method, path)),
+  takesBody: (method, path) => withBody.has(operationKey(method, path))
+})
+
 const groups = (options: HttpOptions) => {
-  const authentication = {
-    ...options,
-    permissionOf: (method: string, path: string) => permissions.get(operationKey(method, path)),
-    takesBody: (method: string, path: string) => withBody.has(operationKey(method, path))
-  }
+  const authentication = authenticationOf(options)
   return Layer.mergeAll(
     providerHttp,
     productImagesHttp,
@@ -127,7 +130,7 @@ const groups = (options: HttpOptions) => {
     healthHttp
   ).pipe(
     Layer.provide([
-      authenticationLayer(authentication),
+      authenticationLayer,
       sessionAuthenticationLayer(authentication),
       keyAuthenticationLayer(authentication),
       addressLimitsLayer
@@ -175,6 +178,7 @@ export const httpLayer = (options: HttpOptions) =>
     Layer.provide(edge(options)),
     Layer.provide(HttpApiBuilder.api(Api)),
     Layer.provide(groups(options)),
+    Layer.provide(Authenticator.layer(authenticationOf(options))),
     Layer.provide(Admissions.layer(options)),
     // Paths are matched as written. Their parts may be as long as a request line, since a schema checks them: the
     // router's own bound of 100 characters is below the contract's 255 and would answer "no such route"

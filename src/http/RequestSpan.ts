@@ -22,8 +22,6 @@ export interface RequestTelemetryOptions {
   readonly tracer: Tracer.Tracer
   readonly metrics: MetricsWriter | null
   readonly lines: LogLinesWriter | null
-  /** The route's template, e.g. `/v2/organizations/:organizationId/provider/account`, if the path has one. */
-  readonly routeOf: (request: HttpServerRequest.HttpServerRequest) => string | undefined
   /**
    * Whether a request continues its caller's trace (`traceparent`). All others begin a trace of their own with a link
    * to the caller's, so that strangers neither decide what is exported nor write into anybody's trace.
@@ -80,6 +78,15 @@ const loggedFacts = [
   ...providerAttributes
 ] as const
 
+/** A request that is reported. */
+export interface ObservedRequest {
+  readonly request: HttpServerRequest.HttpServerRequest
+  readonly requestId: string
+  readonly facts: RequestFacts["Type"]
+  /** The route's template, e.g. `/v2/organizations/:organizationId/provider/account`, if the path has one. */
+  readonly routeOf: () => string | undefined
+}
+
 interface Served {
   readonly method: string
   readonly route: string | undefined
@@ -97,7 +104,6 @@ export const requestTelemetry = ({
   lines,
   metrics,
   quietRoutes,
-  routeOf,
   tracer
 }: RequestTelemetryOptions) => {
   const traces = tracer !== discardingTracer
@@ -136,17 +142,12 @@ export const requestTelemetry = ({
     }
   }
 
-  return <E, R>(
-    request: HttpServerRequest.HttpServerRequest,
-    requestId: string,
-    facts: RequestFacts["Type"],
-    app: App<E, R>
-  ): App<E, R> => {
+  return <E, R>({ facts, request, requestId, routeOf }: ObservedRequest, app: App<E, R>): App<E, R> => {
     if (!traces && !logs && metrics === null) {
       return app
     }
     return Effect.suspend(() => {
-      const route = routeOf(request)
+      const route = routeOf()
       const method = methods.has(request.method) ? request.method : "_OTHER"
       const served: Served = { method, route, requestId, facts, startedAt: performance.now() }
       const quiet = route !== undefined && quietRoutes.has(route)

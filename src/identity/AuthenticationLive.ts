@@ -1,5 +1,5 @@
 import { HttpRouter, HttpServerRequest } from "@effect/platform"
-import { Effect, Layer, Redacted, Schedule, Schema } from "effect"
+import { Context, Effect, Layer, Redacted, Schedule, Schema } from "effect"
 import { takenBy } from "../bounds/Rules.ts"
 import {
   ApiKeyInvalid,
@@ -33,22 +33,28 @@ export interface AuthenticationOptions {
   readonly trustedOrigins: ReadonlySet<string>
 }
 
+/** The operation that a request was routed to, and the parameters in its path, as they were sent. */
+export interface RoutedRequest {
+  readonly route: { readonly method: string; readonly path: string }
+  readonly params: Readonly<Record<string, string | undefined>>
+}
+
 const isUuid = Schema.is(Schema.UUID)
 
 /** Requires the credential's organization in the path; one that does not exist gets the same answer. */
-const checkOrganization = Effect.fnUntraced(function* (principal: PrincipalShape) {
-  const { params } = yield* HttpRouter.RouteContext
+const checkOrganization = (
+  principal: PrincipalShape,
+  { params }: RoutedRequest
+): Effect.Effect<void, OrganizationAccessDenied | ValidationFailed> => {
   const organizationId = params["organizationId"]
   if (!isUuid(organizationId)) {
-    return yield* new ValidationFailed({
+    return new ValidationFailed({
       message: `\`organizationId\` in the path ${takenBy(OrganizationId.ast).words}.`,
       fields: ["organizationId"]
     })
   }
-  if (organizationId.toLowerCase() !== principal.organizationId) {
-    return yield* new OrganizationAccessDenied()
-  }
-})
+  return organizationId.toLowerCase() === principal.organizationId ? Effect.void : new OrganizationAccessDenied()
+}
 
 /** How often the keys' times of use are written. */
 const touchInterval = "30 seconds"
@@ -112,42 +118,40 @@ export const makeKeyAdmission = Effect.gen(function* () {
 })
 
 /** Refuses a body that the operation would not read, like unknown keys of a body. */
-const refuseUnreadBody = ({ takesBody }: AuthenticationOptions) =>
-  Effect.gen(function* () {
-    const { route } = yield* HttpRouter.RouteContext
-    if (!takesBody(route.method, route.path)) {
-      // A defect, for example if the platform fails to read a body: the edge answers it
-      yield* Effect.orDie(refuseBody(yield* HttpServerRequest.HttpServerRequest))
-    }
-  })
+const refuseUnreadBody = ({ takesBody }: AuthenticationOptions, { route }: RoutedRequest) =>
+  takesBody(route.method, route.path)
+    ? Effect.void
+    : // A defect, for example if the platform fails to read a body: the edge answers it
+      Effect.orDie(Effect.flatMap(HttpServerRequest.HttpServerRequest, refuseBody))
 
 /** If a request carries both a key and a cookie, the key decides. */
-const makeAuthentication = Effect.fnUntraced(function* (options: AuthenticationOptions) {
+const makeAuthenticator = Effect.fnUntraced(function* (options: AuthenticationOptions) {
   const admitKey = yield* makeKeyAdmission
   const admitSession = yield* makeSessionAdmission
 
-  const byKey = (key: string) => admitKey(key).pipe(Effect.tap(checkOrganization), Effect.tap(requireWorkspaceOfKey))
-
-  const bySession = Effect.fnUntraced(function* (token: string) {
+  const bySession = Effect.fnUntraced(function* (token: string, routed: RoutedRequest) {
     const session = yield* Effect.flatMap(admitSession(token), inRequestedWorkspace)
     const principal = yield* principalOf(session)
-    yield* checkOrganization(principal)
+    yield* checkOrganization(principal, routed)
     yield* requireWorkspace(session)
     yield* requireTrustedOrigin(options.trustedOrigins)
     return principal
   })
 
-  return Effect.gen(function* () {
+  return Effect.fnUntraced(function* (routed: RoutedRequest) {
     const request = yield* HttpServerRequest.HttpServerRequest
     const key = request.headers["x-api-key"] ?? ""
     const token = key === "" ? (request.cookies[sessionCookie] ?? "") : ""
     if (key === "" && token === "") {
       return yield* new AuthenticationRequired()
     }
-    const principal = yield* key === "" ? bySession(token) : byKey(key)
+    const principal = yield* key === "" ? bySession(token, routed) : admitKey(key)
+    if (key !== "") {
+      yield* checkOrganization(principal, routed)
+      yield* requireWorkspaceOfKey(principal)
+    }
     // The route's method: HEAD is served by the route of GET
-    const { route } = yield* HttpRouter.RouteContext
-    const permission = options.permissionOf(route.method, route.path)
+    const permission = options.permissionOf(routed.route.method, routed.route.path)
     yield* permission === undefined
       ? new PermissionDenied({ message: "This operation is not open to anybody." })
       : requirePermission(principal, permission)
@@ -157,16 +161,28 @@ const makeAuthentication = Effect.fnUntraced(function* (options: AuthenticationO
       "author.kind": principal.author.kind,
       "author.id": principal.author.id
     })
-    yield* refuseUnreadBody(options)
+    yield* refuseUnreadBody(options, routed)
     return principal
   })
 })
 
-/** `Authentication` by API key or session. An operation without a declared permission is closed to everybody. */
-export const authenticationLayer = (
-  options: AuthenticationOptions
-): Layer.Layer<Authentication, never, Keys | Sessions | Admissions> =>
-  Layer.scoped(Authentication, makeAuthentication(options))
+/** Who calls an operation, if they may: what `Authentication` requires, for those who find the operation themselves. */
+export class Authenticator extends Context.Tag("connected-payments/identity/Authenticator")<
+  Authenticator,
+  Effect.Effect.Success<ReturnType<typeof makeAuthenticator>>
+>() {
+  /** An operation without a declared permission is closed to everybody. */
+  static readonly layer = (
+    options: AuthenticationOptions
+  ): Layer.Layer<Authenticator, never, Keys | Sessions | Admissions> =>
+    Layer.scoped(Authenticator, makeAuthenticator(options))
+}
+
+/** `Authentication` by API key or session. */
+export const authenticationLayer: Layer.Layer<Authentication, never, Authenticator> = Layer.effect(
+  Authentication,
+  Effect.map(Authenticator, (authenticate) => Effect.flatMap(HttpRouter.RouteContext, authenticate))
+)
 
 /** `KeyAuthentication` by `x-api-key`. */
 export const keyAuthenticationLayer = (
@@ -182,7 +198,7 @@ export const keyAuthenticationLayer = (
           return yield* new AuthenticationRequired({ message: "Send an API key in the x-api-key header." })
         }
         const principal = yield* Effect.tap(admitKey(key), requireWorkspaceOfKey)
-        yield* refuseUnreadBody(options)
+        yield* refuseUnreadBody(options, yield* HttpRouter.RouteContext)
         return principal
       })
     )
@@ -216,7 +232,7 @@ export const sessionAuthenticationLayer = (
         // Access is checked by the operations that depend on the workspace: nobody is kept from signing out
         const session = yield* Effect.flatMap(admitSession(token), inRequestedWorkspace)
         yield* requireTrustedOrigin(options.trustedOrigins)
-        yield* refuseUnreadBody(options)
+        yield* refuseUnreadBody(options, yield* HttpRouter.RouteContext)
         return session
       })
     )

@@ -90,6 +90,9 @@ export const ListAllDeliveries = strict(
 )
 export type ListAllDeliveries = typeof ListAllDeliveries.Type
 
+/** The path of one delivery. */
+export const DeliveryPath = Schema.Struct({ organizationId: OrganizationId, id: DeliveryId })
+
 /** Deliveries and their history (contract 5.3). */
 export class DeliveriesApi extends HttpApiGroup.make("deliveries")
   .add(
@@ -118,7 +121,7 @@ export class DeliveriesApi extends HttpApiGroup.make("deliveries")
   )
   .add(
     HttpApiEndpoint.get("get", "/deliveries/:id")
-      .setPath(Schema.Struct({ organizationId: OrganizationId, id: DeliveryId }))
+      .setPath(DeliveryPath)
       .setUrlParams(NoQuery)
       .addSuccess(DeliveryDetail)
       .annotate(RequiredPermission, "webhook-endpoints:read")
@@ -126,7 +129,7 @@ export class DeliveriesApi extends HttpApiGroup.make("deliveries")
   )
   .add(
     HttpApiEndpoint.post("retry", "/deliveries/:id/retry")
-      .setPath(Schema.Struct({ organizationId: OrganizationId, id: DeliveryId }))
+      .setPath(DeliveryPath)
       .setUrlParams(NoQuery)
       .addSuccess(Delivery)
       .addError(errorSchema(DeliveryNotFailed))

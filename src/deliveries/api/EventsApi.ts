@@ -57,6 +57,9 @@ export const ListEvents = strict(
 )
 export type ListEvents = typeof ListEvents.Type
 
+/** The path of one event. */
+export const EventPath = Schema.Struct({ organizationId: OrganizationId, id: EventIdText })
+
 /** The organization's events, each kept once however many endpoints it goes to. */
 export class EventsApi extends HttpApiGroup.make("events")
   .add(
@@ -73,7 +76,7 @@ export class EventsApi extends HttpApiGroup.make("events")
   )
   .add(
     HttpApiEndpoint.get("get", "/events/:id")
-      .setPath(Schema.Struct({ organizationId: OrganizationId, id: EventIdText }))
+      .setPath(EventPath)
       .setUrlParams(NoQuery)
       .addSuccess(StoredEventDetail)
       .annotate(RequiredPermission, "webhook-endpoints:read")
