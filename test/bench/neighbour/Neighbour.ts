@@ -13,6 +13,7 @@ import {
   startReceiver,
   startService
 } from "../deliveries/Bed.ts"
+import { roundsOf } from "../sizes.ts"
 
 /** What 50 healthy endpoints notice of one, of 32 and of 500 that hang, with 20,000 due to them all together. */
 
@@ -22,7 +23,7 @@ const hangingDue = 20_000
 /** They came over the last minutes. */
 const due = "now() - n * interval '20 milliseconds'"
 const rate = 200
-const rounds = 5
+const rounds = roundsOf(5)
 /** In its first seconds, a process waits for its compiler. */
 const warmUpMillis = 5000
 const millis = 6000
