@@ -19,6 +19,7 @@ import {
   perMinute,
   type TokensToTake
 } from "./keys/CredentialLimits.ts"
+import { makeRefusalPause } from "./RefusalPause.ts"
 
 /**
  * Admits requests by credential, within their limits, so that refused ones cost others nothing: the database's last
@@ -56,12 +57,6 @@ const organizationTokens = ({ limit }: RateLimitPolicy): number => Math.min(100,
  * be exceeded or missed.
  */
 const ownTokens = ({ limit }: RateLimitPolicy): number => Math.min(20, Math.max(1, Math.floor(limit / 30)))
-
-/**
- * How long a refusal is delayed if it is known beforehand: a sender that ignores refusals sends less, and leaves the
- * processor to others.
- */
-const refusalPause = "100 millis"
 
 /** Redemptions of mailed links for each failure that an address may have: most of them are valid. */
 const redemptionsPerFailure = 4
@@ -178,6 +173,7 @@ const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
   const credentials = new BoundedMap<Credential>(maxRemembered)
   const organizations = new BoundedMap<Share>(maxRemembered)
   const lookUps = Effect.unsafeMakeSemaphore(lookUpsAtOnce)
+  const paused = makeRefusalPause()
 
   const isKnownInvalid = (credential: string, now: number): boolean => now < (unknown.get(credential) ?? 0)
 
@@ -344,7 +340,7 @@ const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
     return Effect.flatMap(monotonicMillis, (now) => {
       const refusal = knownRefusal(name, invalid, now)
       if (refusal !== undefined) {
-        return Effect.delay(refusal, refusalPause)
+        return paused(name, refusal)
       }
       const credential = credentials.get(name)
       return credential === undefined ? lookUps.withPermits(1)(judged) : inTurns(credential, judged, now)

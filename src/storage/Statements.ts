@@ -1,5 +1,6 @@
 import { SqlClient, SqlError, type Statement } from "@effect/sql"
 import { Effect, FiberRef, Option } from "effect"
+import { suspend } from "../kit/Suspend.ts"
 import { DatabasePool, isInTransaction } from "./Database.ts"
 
 /**
@@ -72,7 +73,7 @@ export const parametersOf = <const Name extends string>(
   >
 
 const direct = <Row extends object>(pool: DatabasePool["Type"], text: string, values: ReadonlyArray<unknown>) =>
-  Effect.async<ReadonlyArray<Row>, SqlError.SqlError>((resume) => {
+  suspend<ReadonlyArray<Row>, SqlError.SqlError>((resume) => {
     pool.query<Row>(text, [...values], (cause, result) =>
       resume(
         cause === null || cause === undefined

@@ -3,8 +3,24 @@ import { performance } from "node:perf_hooks"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
-import { Deadlines } from "../../src/deliveries/sending/Deadlines.ts"
+import { Deadlines, Expiring } from "../../src/deliveries/sending/Deadlines.ts"
 import { until } from "./TransportServers.ts"
+
+class Told extends Expiring {
+  readonly #tell: () => void
+
+  constructor(tell: () => void) {
+    super()
+    this.#tell = tell
+  }
+
+  expire(): void {
+    this.#tell()
+  }
+}
+
+/** Calls this when it expires. */
+const expiring = (tell: () => void): Expiring => new Told(tell)
 
 describe("deadlines", () => {
   it.live("pass in the order of the starts, each at its time", () =>
@@ -13,7 +29,7 @@ describe("deadlines", () => {
       const passed: Array<{ readonly index: number; readonly after: number }> = []
       for (let index = 0; index < 5; index++) {
         const startedAt = performance.now()
-        deadlines.add({ expire: () => passed.push({ index, after: performance.now() - startedAt }) })
+        deadlines.add(expiring(() => passed.push({ index, after: performance.now() - startedAt })))
         yield* Effect.sleep("15 millis")
       }
       yield* until(() => passed.length === 5)
@@ -27,9 +43,9 @@ describe("deadlines", () => {
     Effect.gen(function* () {
       const deadlines = new Deadlines(20)
       const passed: Array<string> = []
-      const ended = { expire: () => passed.push("ended") }
+      const ended = expiring(() => passed.push("ended"))
       deadlines.add(ended)
-      deadlines.add({ expire: () => passed.push("late") })
+      deadlines.add(expiring(() => passed.push("late")))
       deadlines.delete(ended)
       deadlines.delete(ended)
       yield* until(() => deadlines.size === 0)
@@ -41,16 +57,16 @@ describe("deadlines", () => {
     Effect.gen(function* () {
       const deadlines = new Deadlines(20)
       const passed: Array<string> = []
-      deadlines.add({
-        expire: () => {
+      deadlines.add(
+        expiring(() => {
           passed.push("first")
-          deadlines.add({ expire: () => passed.push("added") })
-        }
-      })
-      deadlines.add({ expire: () => passed.push("second") })
+          deadlines.add(expiring(() => passed.push("added")))
+        })
+      )
+      deadlines.add(expiring(() => passed.push("second")))
       yield* until(() => passed.length === 3)
       expect(passed).toEqual(["first", "second", "added"])
-      deadlines.add({ expire: () => passed.push("after a pause") })
+      deadlines.add(expiring(() => passed.push("after a pause")))
       yield* until(() => passed.length === 4)
     })
   )
@@ -60,7 +76,7 @@ describe("deadlines", () => {
       const deadlines = new Deadlines(30)
       const passed: Array<string> = []
       const answered: Array<string> = []
-      const held = { expire: () => passed.push("held up") }
+      const held = expiring(() => passed.push("held up"))
       const server = createServer((socket) => {
         deadlines.add(held)
         socket.write("answer")
@@ -86,7 +102,7 @@ describe("deadlines", () => {
     Effect.gen(function* () {
       const deadlines = new Deadlines(20)
       const passed: Array<number> = []
-      for (let index = 0; index < 100; index++) deadlines.add({ expire: () => passed.push(index) })
+      for (let index = 0; index < 100; index++) deadlines.add(expiring(() => passed.push(index)))
       const passedAtTurns = new Set<number>()
       const turn = () => {
         passedAtTurns.add(passed.length)
@@ -104,16 +120,16 @@ describe("deadlines", () => {
     Effect.gen(function* () {
       const deadlines = new Deadlines(20)
       const passed: Array<string> = []
-      const last = { expire: () => passed.push("last") }
+      const last = expiring(() => passed.push("last"))
       for (let index = 0; index < 20; index++) {
-        deadlines.add({
-          expire: () => {
+        deadlines.add(
+          expiring(() => {
             passed.push("one of many")
             if (index !== 0) return
             deadlines.delete(last)
-            deadlines.add({ expire: () => passed.push("added") })
-          }
-        })
+            deadlines.add(expiring(() => passed.push("added")))
+          })
+        )
       }
       deadlines.add(last)
       yield* until(() => deadlines.size === 0)
@@ -125,7 +141,7 @@ describe("deadlines", () => {
     Effect.gen(function* () {
       const setTimer = vi.spyOn(globalThis, "setTimeout")
       const deadlines = new Deadlines(60_000)
-      for (let index = 0; index < 1000; index++) deadlines.add({ expire: () => {} })
+      for (let index = 0; index < 1000; index++) deadlines.add(expiring(() => {}))
       expect(setTimer).toHaveBeenCalledTimes(1)
       setTimer.mockRestore()
       expect(deadlines.size).toBe(1000)

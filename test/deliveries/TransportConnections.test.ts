@@ -114,7 +114,7 @@ describe("a connection that is kept open", () => {
         },
         loopbackToo
       )
-      const origin = `http://127.0.0.1:${consumer.port}`
+      const origin = connections.originOf(`http://127.0.0.1:${consumer.port}`)
       const nobody = { onReady: () => {}, onBytes: () => {}, onEnd: () => {}, onBroken: () => {} }
       const connection = yield* Effect.async<Connection>((resume) => {
         const opened: Connection = connections.acquire(origin, {

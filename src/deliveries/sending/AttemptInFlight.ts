@@ -1,12 +1,13 @@
 import { performance } from "node:perf_hooks"
 import { Effect } from "effect"
+import { suspend } from "../../kit/Suspend.ts"
 import type { AttemptOutcome } from "../Attempt.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
-import type { Expiring } from "./Deadlines.ts"
+import { Expiring } from "./Deadlines.ts"
 import type { OutcomeReceiver } from "./Exchange.ts"
 
 /** An attempt that has a place. A class, since there are very many: closures would be an object each. */
-export class AttemptInFlight implements OutcomeReceiver, Expiring {
+export class AttemptInFlight extends Expiring implements OutcomeReceiver {
   readonly delivery: ClaimedDelivery
   /** After this time, by `performance.now()`, it is no longer sent. */
   readonly startBefore: number
@@ -18,6 +19,8 @@ export class AttemptInFlight implements OutcomeReceiver, Expiring {
   overdue = false
   /** Whether its place is free again. */
   ended = false
+  /** Where it stands among those that were sent; -1 if it is not there. */
+  place = -1
   /** Ends its exchange; null before it is sent. */
   abandon: (() => void) | null = null
   #resume: ((end: Effect.Effect<AttemptOutcome>) => void) | null = null
@@ -27,6 +30,7 @@ export class AttemptInFlight implements OutcomeReceiver, Expiring {
     { aside, delivery, startBefore }: Pick<AttemptInFlight, "aside" | "delivery" | "startBefore">,
     onOverdue: (attempt: AttemptInFlight) => void
   ) {
+    super()
     this.delivery = delivery
     this.startBefore = startBefore
     this.aside = aside
@@ -35,7 +39,7 @@ export class AttemptInFlight implements OutcomeReceiver, Expiring {
 
   /** Waits for its outcome. `send` begins the exchange and returns what abandons it. */
   exchange(send: () => () => void): Effect.Effect<AttemptOutcome> {
-    return Effect.async((resume) => {
+    return suspend((resume) => {
       this.#resume = resume
       this.abandon = send()
     })

@@ -1,4 +1,5 @@
 import { Effect, Exit, FiberSet, Scheduler, type Scope } from "effect"
+import { suspend } from "../../kit/Suspend.ts"
 import { discardingTracer } from "../../telemetry/Spans.ts"
 
 /** The work of a pool's fibers. */
@@ -47,24 +48,49 @@ export class AttemptPool<Attempt, End> {
       return
     }
     const hand = this.#idle.pop()
-    if (hand !== undefined) {
-      hand(Effect.succeed(attempt))
-      return
-    }
-    const live = Effect.suspend(() => this.#live(attempt))
-    this.#fork(Effect.zipRight(live, this.#loop))
+    if (hand === undefined) this.#fork(this.#fiber(attempt))
+    else hand(Effect.succeed(attempt))
   }
 
-  readonly #live = (attempt: Attempt): Effect.Effect<void> => {
-    const end = (exit: Exit.Exit<End>) => {
+  /** A fiber that makes this attempt first. All that it does again and again is created here, once. */
+  #fiber(first: Attempt): Effect.Effect<void> {
+    let attempt = first
+    let isNew = true
+    const end = (exit: Exit.Exit<End>): Effect.Effect<void> => {
       this.#ending = true
       this.#options.onEnd(attempt, exit)
       this.#ending = false
+      return Effect.void
     }
-    return Effect.matchCause(this.#begin(attempt), {
-      onSuccess: (value) => end(Exit.succeed(value)),
-      onFailure: (cause) => end(Exit.failCause(cause))
+    const succeeded = (value: End) => end(Exit.succeed(value))
+    const live = (one: Attempt): Effect.Effect<void> => {
+      attempt = one
+      return Effect.flatMap(this.#begin(one), succeeded)
+    }
+    const idling = Effect.flatMap(
+      suspend<Attempt>((resume) => void this.#idle.push(resume)),
+      live
+    )
+    const round = (): Effect.Effect<void> => {
+      if (isNew) {
+        isNew = false
+        return live(first)
+      }
+      const next = this.#next
+      this.#next = null
+      return next === null ? idling : live(next)
+    }
+    // Not `Effect.forever`, which yields to other fibers in each round: an attempt's exchange does that anyway
+    const rounds = Effect.whileLoop({
+      while: () => isNew || this.#next !== null || this.#idle.length < this.#options.keep,
+      body: round,
+      step: () => {}
     })
+    // Around the loop, not around each attempt, which would cost as much as all the rest
+    const all: Effect.Effect<void> = Effect.catchAllCause(rounds, (cause) =>
+      Effect.zipRight(end(Exit.failCause(cause)), all)
+    )
+    return all
   }
 
   #begin(attempt: Attempt): Effect.Effect<End> {
@@ -74,28 +100,12 @@ export class AttemptPool<Attempt, End> {
       return Effect.die(defect)
     }
   }
-
-  readonly #idling = Effect.flatMap(
-    Effect.async<Attempt>((resume) => void this.#idle.push(resume)),
-    this.#live
-  )
-
-  #round(): Effect.Effect<void> {
-    const next = this.#next
-    this.#next = null
-    return next === null ? this.#idling : this.#live(next)
-  }
-
-  // Not `Effect.forever`, which yields to other fibers in each round: an attempt's exchange does that anyway
-  readonly #loop = Effect.whileLoop({
-    while: () => this.#next !== null || this.#idle.length < this.#options.keep,
-    body: () => this.#round(),
-    step: () => {}
-  })
 }
 
-/** All fibers resumed while one event is handled go on together; Effect's own scheduler has a microtask for each. */
-const scheduler = Scheduler.makeBatched((run) => queueMicrotask(run))
+const batched = Scheduler.makeBatched((run) => queueMicrotask(run))
+
+/** All fibers resumed while one event is handled go on together; Effect's own schedulers have a queue for each fiber. */
+const scheduler = Scheduler.make((task, priority) => batched.scheduleTask(task, priority), batched.shouldYield)
 
 const inPool = (fiber: Effect.Effect<void>): Effect.Effect<void> =>
   fiber.pipe(Effect.withTracerEnabled(false), Effect.withTracer(discardingTracer), Effect.withScheduler(scheduler))

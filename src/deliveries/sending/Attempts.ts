@@ -103,7 +103,8 @@ export class Attempts {
   readonly #listener: AttemptsListener
   readonly #report: (attempt: EndedAttempt) => void
   readonly #pool: AttemptPool<AttemptInFlight, AttemptEnd>
-  readonly #sent = new Set<AttemptInFlight>()
+  /** Those whose exchange is under way, in any order. */
+  readonly #sent: Array<AttemptInFlight> = []
 
   private constructor(
     options: AttemptsOptions,
@@ -265,16 +266,26 @@ export class Attempts {
   }
 
   #onSent(attempt: AttemptInFlight): void {
-    this.#sent.add(attempt)
+    attempt.place = this.#sent.push(attempt) - 1
     this.#young.add(attempt)
   }
 
+  #notSent(attempt: AttemptInFlight): void {
+    if (attempt.place < 0) return
+    const last = this.#sent.pop()
+    if (last !== undefined && last !== attempt) {
+      this.#sent[attempt.place] = last
+      last.place = attempt.place
+    }
+    attempt.place = -1
+  }
+
   #abandonAll(): void {
-    for (const attempt of this.#sent) {
+    for (const attempt of this.#sent.splice(0)) {
+      attempt.place = -1
       this.#young.delete(attempt)
       attempt.abandon?.()
     }
-    this.#sent.clear()
   }
 
   #finish(attempt: AttemptInFlight, exit: Exit.Exit<AttemptEnd>): void {
@@ -333,7 +344,7 @@ export class Attempts {
   #end(attempt: AttemptInFlight): void {
     if (attempt.ended) return
     attempt.ended = true
-    this.#sent.delete(attempt)
+    this.#notSent(attempt)
     this.#young.delete(attempt)
     const { endpointId } = attempt.delivery
     this.#size -= 1

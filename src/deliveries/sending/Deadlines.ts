@@ -11,16 +11,28 @@ import { performance } from "node:perf_hooks"
  */
 const expireAtOnce = 4
 
-/** Something that must end in time. */
-export interface Expiring {
+/**
+ * Something that must end in time. It holds its own place in the list of those that share a time-out: a `Map` of all
+ * would be copied again and again as they come and go, and V8 keeps what an old copy held until the whole heap is
+ * collected.
+ */
+export abstract class Expiring {
+  /** The deadlines that it is in, those before and after it there, and when it expires, by `performance.now()`. */
+  deadlines: Deadlines | null = null
+  sooner: Expiring | null = null
+  later: Expiring | null = null
+  endsAt = 0
+
   /** Called once, when the time-out has passed since it was added; must not throw. */
-  readonly expire: () => void
+  abstract expire(): void
 }
 
-/** The things in progress that share a time-out. */
+/** The things in progress that share a time-out. Each is in one such list at a time. */
 export class Deadlines {
   readonly #timeoutMillis: number
-  readonly #pending = new Map<Expiring, number>()
+  #first: Expiring | null = null
+  #last: Expiring | null = null
+  #size = 0
   #timer: NodeJS.Timeout | null = null
 
   /** `timeoutMillis`: how long each may take, in milliseconds, greater than 0. */
@@ -30,18 +42,38 @@ export class Deadlines {
 
   /** How many are in progress. */
   get size(): number {
-    return this.#pending.size
+    return this.#size
+  }
+
+  /** The one that expires next. */
+  get first(): Expiring | null {
+    return this.#first
   }
 
   /** Starts the time-out of one. */
   add(expiring: Expiring): void {
-    this.#pending.set(expiring, performance.now() + this.#timeoutMillis)
+    expiring.deadlines = this
+    expiring.endsAt = performance.now() + this.#timeoutMillis
+    expiring.sooner = this.#last
+    if (this.#last === null) this.#first = expiring
+    else this.#last.later = expiring
+    this.#last = expiring
+    this.#size += 1
     if (this.#timer === null) this.#arm(this.#timeoutMillis)
   }
 
   /** Notes that one has ended by itself; no effect if it has already expired. */
   delete(expiring: Expiring): void {
-    this.#pending.delete(expiring)
+    if (expiring.deadlines !== this) return
+    const { later, sooner } = expiring
+    if (sooner === null) this.#first = later
+    else sooner.later = later
+    if (later === null) this.#last = sooner
+    else later.sooner = sooner
+    this.#size -= 1
+    expiring.deadlines = null
+    expiring.sooner = null
+    expiring.later = null
   }
 
   #arm(millis: number): void {
@@ -53,9 +85,9 @@ export class Deadlines {
   #sweep(): void {
     const now = performance.now()
     let expired = 0
-    for (const [expiring, endsAt] of this.#pending) {
-      if (endsAt > now) {
-        this.#arm(endsAt - now)
+    for (let expiring = this.#first; expiring !== null; expiring = this.#first) {
+      if (expiring.endsAt > now) {
+        this.#arm(expiring.endsAt - now)
         return
       }
       if (expired === expireAtOnce) {
@@ -63,7 +95,7 @@ export class Deadlines {
         return
       }
       expired += 1
-      this.#pending.delete(expiring)
+      this.delete(expiring)
       // This may add another at once, which then comes last
       expiring.expire()
     }

@@ -5,10 +5,10 @@ import type { Dispatcher } from "undici"
 import { refusedHeaderName } from "../../events/DeliveryHeaders.ts"
 import { type AttemptErrorCode, type AttemptOutcome, refusedCode } from "../Attempt.ts"
 import { parseRetryAfter } from "../RetryPolicy.ts"
-import type { Deadlines, Expiring } from "./Deadlines.ts"
+import { type Deadlines, Expiring } from "./Deadlines.ts"
 import { PlainAnswer } from "./PlainAnswer.ts"
 import { maxHeaderBytes, StrictAnswer } from "./StrictAnswer.ts"
-import type { Connection, ConnectionUser } from "./TransportConnection.ts"
+import type { Connection, ConnectionUser, Origin } from "./TransportConnection.ts"
 import type { Connections } from "./TransportConnections.ts"
 import { attemptErrorCode, ConnectError, isTransportBug } from "./TransportError.ts"
 
@@ -22,7 +22,7 @@ export interface OutcomeReceiver {
 /** What an exchange needs. */
 export interface ExchangeSettings {
   readonly connections: Connections
-  readonly origin: string
+  readonly origin: Origin
   /** The head of the request, followed by its body unless that is given as bytes. */
   readonly head: string
   readonly body: Uint8Array | null
@@ -58,7 +58,7 @@ const writeAll = (all: ReadonlyArray<Waiting>): void => {
 }
 
 /** One request and its answer. It ends once; what happens after that is ignored. */
-export class Exchange implements ConnectionUser, Dispatcher.DispatchHandler, Expiring {
+export class Exchange extends Expiring implements ConnectionUser, Dispatcher.DispatchHandler {
   readonly #settings: ExchangeSettings
   readonly #startedAt = performance.now()
   #connection: Connection | null = null
@@ -75,6 +75,7 @@ export class Exchange implements ConnectionUser, Dispatcher.DispatchHandler, Exp
   #bytes = 0
 
   constructor(settings: ExchangeSettings) {
+    super()
     this.#settings = settings
   }
 

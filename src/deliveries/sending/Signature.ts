@@ -1,5 +1,4 @@
 /** The service's side of the signatures that consumers verify (contract 8): its own, and that of Standard Webhooks. */
-import { createHmac } from "node:crypto"
 import { type Array as Arr, Redacted } from "effect"
 import {
   signatureHeaderName,
@@ -7,6 +6,7 @@ import {
   webhookSignatureHeaderName,
   webhookTimestampHeaderName
 } from "../../events/DeliveryHeaders.ts"
+import { HmacKey, HmacSha256 } from "../../kit/HmacSha256.ts"
 
 /** What is signed, and with what secrets. */
 export interface SignatureInput {
@@ -30,6 +30,20 @@ export interface SignatureHeaders extends Readonly<Record<string, string>> {
   readonly [webhookSignatureHeaderName]: string
 }
 
+const hmac = new HmacSha256()
+
+/** Prepared for as long as the secrets themselves are held. */
+const keys = new WeakMap<Redacted.Redacted, HmacKey>()
+
+const keyOf = (secret: Redacted.Redacted): HmacKey => {
+  let key = keys.get(secret)
+  if (key === undefined) {
+    key = new HmacKey(Redacted.value(secret))
+    keys.set(secret, key)
+  }
+  return key
+}
+
 /**
  * Signs a delivery in both forms. Each signature is HMAC-SHA256, keyed by the bytes of the full secret, including its
  * prefix: over `<t>.<body>` in `Service-Signature`, and over `<event id>.<t>.<body>` in `webhook-signature`. The one can't
@@ -43,11 +57,12 @@ export const signatureHeaders = ({ body, eventId, secrets, timestamp }: Signatur
   const standardStart = `${eventId}.${start}`
   let own = `t=${timestamp}`
   let standard = ""
+  hmac.setBody(body)
   for (const secret of secrets) {
-    const key = Redacted.value(secret)
-    own += `,v1=${createHmac("sha256", key).update(start).update(body).digest("hex")}`
+    const key = keyOf(secret)
+    own += `,v1=${hmac.sign(key, start, "hex")}`
     if (standard !== "") standard += " "
-    standard += `v1,${createHmac("sha256", key).update(standardStart).update(body).digest("base64")}`
+    standard += `v1,${hmac.sign(key, standardStart, "base64")}`
   }
   return {
     [signatureHeaderName]: own,

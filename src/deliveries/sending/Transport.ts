@@ -19,6 +19,7 @@ import type { AttemptErrorCode, AttemptOutcome } from "../Attempt.ts"
 import { Deadlines } from "./Deadlines.ts"
 import { Exchange, type OutcomeReceiver } from "./Exchange.ts"
 import { requestHead, startOfHead } from "./RequestHead.ts"
+import type { Origin } from "./TransportConnection.ts"
 import { Connections } from "./TransportConnections.ts"
 
 /** One request to a destination. */
@@ -136,7 +137,7 @@ const make = Effect.fnUntraced(function* (options: TransportOptions) {
 /** How a destination is reached. */
 interface Route {
   readonly connections: Connections
-  readonly origin: string
+  readonly origin: Origin
   /** What the heads of all requests to it begin with. */
   readonly start: string
 }
@@ -199,7 +200,7 @@ class Routes {
     const policy = addressPolicyFor(url.hostname, request)
     const toPrivate = policy.networks === undefined ? undefined : toNetworks
     const connections = toPrivate ?? (policy.allowLoopback ? this.#toLocal : this.#toPublic)
-    return { connections, origin: url.origin, start: startOfHead(url) }
+    return { connections, origin: connections.originOf(url.origin), start: startOfHead(url) }
   }
 }
 

@@ -12,7 +12,7 @@ import {
   type ResolvedAddress,
   resolveDestination
 } from "../../endpoints/DestinationUrl.ts"
-import type { Expiring } from "./Deadlines.ts"
+import { Expiring } from "./Deadlines.ts"
 import { ConnectError, connectErrorCode, TransportBug } from "./TransportError.ts"
 
 /** What connections are made with. */
@@ -22,6 +22,13 @@ export interface ConnectionSettings {
   readonly runtime: Runtime.Runtime<never>
   /** Which certificate authorities are trusted. */
   readonly secureContext: SecureContext
+}
+
+/** A consumer's scheme, host and port, and the connections to it that serve nobody. */
+export interface Origin {
+  readonly name: string
+  /** The longest idle first. */
+  readonly idle: Array<Connection>
 }
 
 /** Whom a connection serves. The methods must not throw. */
@@ -43,9 +50,8 @@ const nextAddressAfterMillis = 500
 const readBuffer = Buffer.allocUnsafeSlow(64 * 1024)
 
 /** One connection. It serves one user at a time, and none while it is kept open for reuse. */
-export class Connection implements Expiring {
-  /** Scheme, host and port. */
-  readonly origin: string
+export class Connection extends Expiring {
+  readonly origin: Origin
   /** Whether it has served an attempt before. */
   reused = false
   user: ConnectionUser | null
@@ -64,7 +70,7 @@ export class Connection implements Expiring {
    * used again.
    */
   constructor(
-    origin: string,
+    origin: Origin,
     settings: ConnectionSettings,
     {
       onUnused,
@@ -72,6 +78,7 @@ export class Connection implements Expiring {
       user
     }: { readonly policy: AddressPolicy; readonly user: ConnectionUser; readonly onUnused: () => void }
   ) {
+    super()
     this.origin = origin
     this.#settings = settings
     this.#policy = policy
@@ -91,7 +98,7 @@ export class Connection implements Expiring {
 
   /** Looks the name up and connects. */
   open(): void {
-    const url = new URL(this.origin)
+    const url = new URL(this.origin.name)
     this.#lookedUpAt = performance.now()
     this.#cancelLookup = Runtime.runCallback(this.#settings.runtime)(
       resolveDestination(url.hostname, this.#policy).pipe(Effect.provideService(DnsResolver, this.#settings.resolver)),

@@ -8,7 +8,7 @@
 import { performance } from "node:perf_hooks"
 import type { AddressPolicy } from "../../endpoints/AddressPolicy.ts"
 import { Deadlines } from "./Deadlines.ts"
-import { Connection, type ConnectionSettings, type ConnectionUser } from "./TransportConnection.ts"
+import { Connection, type ConnectionSettings, type ConnectionUser, type Origin } from "./TransportConnection.ts"
 import { ConnectError } from "./TransportError.ts"
 
 /** What the connections have in common. */
@@ -26,14 +26,16 @@ export interface ConnectionsSettings extends ConnectionSettings {
 /** How much sooner than the consumer said a connection is given up, in milliseconds: what is sent then may meet its close. */
 const sooner = 2000
 
+/** How many origins are remembered. */
+const maxOrigins = 10_000
+
 /** Connections under one address policy; they are never shared with those of another policy. */
 export class Connections {
   readonly #settings: ConnectionsSettings
   readonly #policy: AddressPolicy
-  readonly #idle = new Map<string, Array<Connection>>()
-  /** The same, for all origins together, the longest idle first. */
-  readonly #idleInAll = new Set<Connection>()
+  readonly #origins = new Map<string, Origin>()
   readonly #open = new Set<Connection>()
+  /** Those that serve nobody, the longest idle first. */
   readonly #unused: Deadlines
 
   constructor(settings: ConnectionsSettings, policy: AddressPolicy) {
@@ -42,11 +44,22 @@ export class Connections {
     this.#unused = new Deadlines(settings.idleMillis)
   }
 
+  /** An origin, for `acquire`. Keep it: what it has is shared by all who got the same one. */
+  originOf(name: string): Origin {
+    const known = this.#origins.get(name)
+    if (known !== undefined) return known
+    const origin: Origin = { name, idle: [] }
+    // What is forgotten goes on to serve those who have it
+    if (this.#origins.size >= maxOrigins) this.#origins.clear()
+    this.#origins.set(name, origin)
+    return origin
+  }
+
   /**
    * A connection to the origin for one attempt: one that was kept open, or otherwise a new one, which is not opened
    * yet. The other side may have closed a kept one, without this being known.
    */
-  acquire(origin: string, user: ConnectionUser): Connection {
+  acquire(origin: Origin, user: ConnectionUser): Connection {
     for (let kept = this.#takeIdle(origin); kept !== undefined; kept = this.#takeIdle(origin)) {
       if (kept.ageMillis < this.#settings.maxAgeMillis && performance.now() < kept.keptUntil) {
         kept.user = user
@@ -69,21 +82,19 @@ export class Connections {
    */
   release(connection: Connection, keepAliveSeconds: number | null): void {
     const { idleInAll, idleMillis, idlePerOrigin } = this.#settings
+    const { idle } = connection.origin
     const millis = Math.min(idleMillis, keepAliveSeconds === null ? idleMillis : keepAliveSeconds * 1000 - sooner)
-    const kept = this.#idle.get(connection.origin) ?? []
-    if (millis <= 0 || kept.length >= idlePerOrigin) {
+    if (millis <= 0 || idle.length >= idlePerOrigin) {
       this.discard(connection)
       return
     }
     connection.reused = true
     connection.user = null
     connection.keptUntil = performance.now() + millis
-    kept.push(connection)
-    this.#idle.set(connection.origin, kept)
-    this.#idleInAll.add(connection)
+    idle.push(connection)
     this.#unused.add(connection)
-    const [oldest] = this.#idleInAll
-    if (oldest !== undefined && this.#idleInAll.size > idleInAll) this.discard(oldest)
+    // Closes it
+    if (this.#unused.size > idleInAll) this.#unused.first?.expire()
   }
 
   /** Closes a connection at once, whatever it is doing. */
@@ -103,24 +114,16 @@ export class Connections {
   }
 
   // The youngest first: if there are too many, the oldest becomes idle and closes
-  #takeIdle(origin: string): Connection | undefined {
-    const kept = this.#idle.get(origin)
-    const connection = kept?.pop()
-    if (connection !== undefined) {
-      this.#idleInAll.delete(connection)
-      this.#unused.delete(connection)
-    }
-    if (kept?.length === 0) this.#idle.delete(origin)
+  #takeIdle({ idle }: Origin): Connection | undefined {
+    const connection = idle.pop()
+    if (connection !== undefined) this.#unused.delete(connection)
     return connection
   }
 
   #forgetIdle(connection: Connection): void {
-    if (!this.#idleInAll.delete(connection)) return
     this.#unused.delete(connection)
-    const kept = this.#idle.get(connection.origin)
-    const at = kept?.indexOf(connection) ?? -1
-    if (kept === undefined || at < 0) return
-    kept.splice(at, 1)
-    if (kept.length === 0) this.#idle.delete(connection.origin)
+    const { idle } = connection.origin
+    const at = idle.indexOf(connection)
+    if (at >= 0) idle.splice(at, 1)
   }
 }
