@@ -19,16 +19,16 @@ export interface OutcomeReceiver {
   readonly onDefect: (defect: unknown) => void
 }
 
-/** What an exchange needs. */
-export interface ExchangeSettings {
+/** Where an exchange goes. */
+export interface ExchangeRoute {
   readonly connections: Connections
   readonly origin: Origin
-  /** The head of the request, followed by its body unless that is given as bytes. */
-  readonly head: string
-  readonly body: Uint8Array | null
+}
+
+/** What all exchanges have in common. */
+export interface ExchangeBounds {
   readonly deadlines: Deadlines
   readonly maxResponseBytes: number
-  readonly receiver: OutcomeReceiver
 }
 
 /** In the form in which undici gives header names. */
@@ -59,7 +59,11 @@ const writeAll = (all: ReadonlyArray<Waiting>): void => {
 
 /** One request and its answer. It ends once; what happens after that is ignored. */
 export class Exchange extends Expiring implements ConnectionUser, Dispatcher.DispatchHandler {
-  readonly #settings: ExchangeSettings
+  readonly #route: ExchangeRoute
+  readonly #bounds: ExchangeBounds
+  readonly #head: string
+  readonly #body: Uint8Array | null
+  readonly #receiver: OutcomeReceiver
   readonly #startedAt = performance.now()
   #connection: Connection | null = null
   #written = false
@@ -74,13 +78,27 @@ export class Exchange extends Expiring implements ConnectionUser, Dispatcher.Dis
   #bodyBytes = 0
   #bytes = 0
 
-  constructor(settings: ExchangeSettings) {
+  /**
+   * `head`: of the request, followed by its body unless that is given as bytes. The parameters are not an object: V8 would
+   * come to put such objects into the old space, where each keeps what it holds until the whole heap is collected.
+   */
+  constructor(
+    route: ExchangeRoute,
+    bounds: ExchangeBounds,
+    head: string,
+    body: Uint8Array | null,
+    receiver: OutcomeReceiver
+  ) {
     super()
-    this.#settings = settings
+    this.#route = route
+    this.#bounds = bounds
+    this.#head = head
+    this.#body = body
+    this.#receiver = receiver
   }
 
   start(): void {
-    this.#settings.deadlines.add(this)
+    this.#bounds.deadlines.add(this)
     this.#connect()
   }
 
@@ -95,7 +113,7 @@ export class Exchange extends Expiring implements ConnectionUser, Dispatcher.Dis
   }
 
   #connect(): void {
-    const { connections, origin } = this.#settings
+    const { connections, origin } = this.#route
     const connection = connections.acquire(origin, this)
     this.#connection = connection
     if (connection.reused) writeAfterReading(this, connection)
@@ -110,7 +128,7 @@ export class Exchange extends Expiring implements ConnectionUser, Dispatcher.Dis
   writeTo(connection: Connection): void {
     if (this.#ended || this.#written || this.#connection !== connection) return
     this.#written = true
-    connection.write(this.#settings.head, this.#settings.body)
+    connection.write(this.#head, this.#body)
   }
 
   onBytes(bytes: Buffer): void {
@@ -151,7 +169,7 @@ export class Exchange extends Expiring implements ConnectionUser, Dispatcher.Dis
       this.#note(plain.status, plain.retryAfter, plain.refused)
     }
     this.#bodyBytes = plain.bodyBytes
-    if (this.#bodyBytes > this.#settings.maxResponseBytes) this.#cutOff()
+    if (this.#bodyBytes > this.#bounds.maxResponseBytes) this.#cutOff()
     else if (reading === "complete") this.#complete(plain)
     else {
       if (plain.isSettled) this.#text = ""
@@ -161,7 +179,7 @@ export class Exchange extends Expiring implements ConnectionUser, Dispatcher.Dis
   }
 
   #complete({ keepAliveSeconds, keepsAlive }: PlainAnswer): void {
-    const { connections } = this.#settings
+    const { connections } = this.#route
     const connection = this.#connection
     if (connection === null || !this.#end()) return
     if (keepsAlive && connection.isWritten) connections.release(connection, keepAliveSeconds)
@@ -188,7 +206,7 @@ export class Exchange extends Expiring implements ConnectionUser, Dispatcher.Dis
 
   onResponseData(_: unknown, chunk: Uint8Array): void {
     this.#bodyBytes += chunk.byteLength
-    if (this.#bodyBytes > this.#settings.maxResponseBytes) this.#cutOff()
+    if (this.#bodyBytes > this.#bounds.maxResponseBytes) this.#cutOff()
   }
 
   onResponseEnd(): void {
@@ -202,7 +220,7 @@ export class Exchange extends Expiring implements ConnectionUser, Dispatcher.Dis
       this.#fail(attemptErrorCode(error))
     } else if (this.#end()) {
       this.#discard()
-      this.#settings.receiver.onDefect(error)
+      this.#receiver.onDefect(error)
     }
   }
 
@@ -216,7 +234,7 @@ export class Exchange extends Expiring implements ConnectionUser, Dispatcher.Dis
 
   // Also bytes that are not part of a body: chunk extensions, endless informational answers
   #checkSize(): void {
-    if (this.#bytes > this.#settings.maxResponseBytes + maxHeaderBytes) this.#cutOff()
+    if (this.#bytes > this.#bounds.maxResponseBytes + maxHeaderBytes) this.#cutOff()
   }
 
   /** Too much arrived: the status, if there is one, decides. */
@@ -238,12 +256,12 @@ export class Exchange extends Expiring implements ConnectionUser, Dispatcher.Dis
   #end(): boolean {
     if (this.#ended) return false
     this.#ended = true
-    this.#settings.deadlines.delete(this)
+    this.#bounds.deadlines.delete(this)
     return true
   }
 
   #discard(): void {
-    if (this.#connection !== null) this.#settings.connections.discard(this.#connection)
+    if (this.#connection !== null) this.#route.connections.discard(this.#connection)
     this.#strict?.giveUp()
   }
 
@@ -251,7 +269,7 @@ export class Exchange extends Expiring implements ConnectionUser, Dispatcher.Dis
     const durationMs = Math.round(performance.now() - this.#startedAt)
     const errorCode = code === "http_error" ? (this.#refused ?? code) : code
     const outcome = { httpStatus: this.#status, errorCode, durationMs, retryAfter: this.#retryAfter }
-    this.#settings.receiver.onOutcome(outcome)
+    this.#receiver.onOutcome(outcome)
   }
 }
 

@@ -83,8 +83,10 @@ const make = Effect.fnUntraced(function* (options: TransportOptions) {
     idleMillis: Duration.toMillis(options.idleTimeout ?? Duration.seconds(4)),
     maxAgeMillis: Duration.toMillis(options.maxConnectionAge ?? Duration.minutes(1))
   }
-  const maxResponseBytes = options.maxResponseBytes ?? 64 * 1024
-  const deadlines = new Deadlines(Duration.toMillis(options.timeout ?? Duration.seconds(10)))
+  const bounds = {
+    maxResponseBytes: options.maxResponseBytes ?? 64 * 1024,
+    deadlines: new Deadlines(Duration.toMillis(options.timeout ?? Duration.seconds(10)))
+  }
   const routes = new Routes((policy) => new Connections(settings, policy))
   let closed = false
   yield* Effect.addFinalizer(() =>
@@ -109,15 +111,9 @@ const make = Effect.fnUntraced(function* (options: TransportOptions) {
       return () => {}
     }
     const text = typeof body === "string"
-    const exchange = new Exchange({
-      connections: route.connections,
-      origin: route.origin,
-      head: text ? head + body : head,
-      body: text ? null : body,
-      deadlines,
-      maxResponseBytes,
-      receiver
-    })
+    const exchange = text
+      ? new Exchange(route, bounds, head + body, null, receiver)
+      : new Exchange(route, bounds, head, body, receiver)
     exchange.start()
     return () => exchange.abandon()
   }
