@@ -1,10 +1,11 @@
 import { performance } from "node:perf_hooks"
-import { Effect } from "effect"
+import { type Context, Effect } from "effect"
 import { suspend } from "../../kit/Suspend.ts"
 import type { AttemptOutcome } from "../Attempt.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
 import { Expiring } from "./Deadlines.ts"
 import type { OutcomeReceiver } from "./Exchange.ts"
+import type { Transport, TransportRequest } from "./Transport.ts"
 
 /** An attempt that has a place. A class, since there are very many: closures would be an object each. */
 export class AttemptInFlight extends Expiring implements OutcomeReceiver {
@@ -37,11 +38,11 @@ export class AttemptInFlight extends Expiring implements OutcomeReceiver {
     this.#onOverdue = onOverdue
   }
 
-  /** Waits for its outcome. `send` begins the exchange and returns what abandons it. */
-  exchange(send: () => () => void): Effect.Effect<AttemptOutcome> {
+  /** Sends the request, and waits for the outcome. */
+  exchange({ send }: Context.Tag.Service<Transport>, request: TransportRequest): Effect.Effect<AttemptOutcome> {
     return suspend((resume) => {
       this.#resume = resume
-      this.abandon = send()
+      this.abandon = send(request, this)
     })
   }
 

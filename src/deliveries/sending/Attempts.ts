@@ -54,11 +54,17 @@ export interface AttemptsServices {
   readonly destinations: Destinations
 }
 
-/** A delivery that waits until its endpoint has room. */
-interface Waiting {
+/** A delivery that waits until its endpoint has room. A class for the same reason as an exchange's parameters. */
+class Waiting {
   readonly delivery: ClaimedDelivery
   readonly startBefore: number
   readonly aside: boolean
+
+  constructor(delivery: ClaimedDelivery, startBefore: number, aside: boolean) {
+    this.delivery = delivery
+    this.startBefore = startBefore
+    this.aside = aside
+  }
 }
 
 /** What is under way to one endpoint. */
@@ -226,7 +232,7 @@ export class Attempts {
       this.#lanes.set(endpointId, lane)
     }
     lane.held += 1
-    this.#place({ delivery, startBefore, aside }, lane)
+    this.#place(new Waiting(delivery, startBefore, aside), lane)
   }
 
   #place(waiting: Waiting, lane: Lane): void {

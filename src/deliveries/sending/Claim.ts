@@ -124,6 +124,39 @@ interface ClaimedRow extends Omit<ClaimedDelivery, "lease" | "claimedAt" | "secr
 /** A row of a claim: the first is about the claim itself, then there is one for each delivery. */
 export type ClaimRow = ClaimedRow | { readonly claim: ClaimSummary }
 
+/** A class for the same reason as an exchange's parameters. */
+class DeliveryOfRow implements ClaimedDelivery {
+  readonly organizationId
+  readonly environment
+  readonly id
+  readonly lease
+  readonly attempt
+  readonly trigger
+  readonly endpointId
+  readonly eventId
+  readonly secretIds
+  readonly createdAt
+  readonly claimedAt
+  readonly payload
+  readonly traceparent
+
+  constructor(row: ClaimedRow, lease: string, claimedAt: number) {
+    this.organizationId = row.organizationId
+    this.environment = row.environment
+    this.id = row.id
+    this.lease = lease
+    this.attempt = row.attempt
+    this.trigger = row.trigger
+    this.endpointId = row.endpointId
+    this.eventId = row.eventId
+    this.secretIds = row.secretIds.split(",")
+    this.createdAt = row.createdAt
+    this.claimedAt = claimedAt
+    this.payload = row.payload
+    this.traceparent = row.traceparent
+  }
+}
+
 /** Reads the rows of a claim; `pages` and `queuePages` are the tables' sizes at `claimedAt`. */
 export const toClaim = (
   rows: ReadonlyArray<ClaimRow>,
@@ -134,21 +167,7 @@ export const toClaim = (
   const deliveries: Array<ClaimedDelivery> = []
   for (const row of rows) {
     if (row.claim !== null) continue
-    deliveries.push({
-      organizationId: row.organizationId,
-      environment: row.environment,
-      id: row.id,
-      lease,
-      attempt: row.attempt,
-      trigger: row.trigger,
-      endpointId: row.endpointId,
-      eventId: row.eventId,
-      secretIds: row.secretIds.split(","),
-      createdAt: row.createdAt,
-      claimedAt: summary.claimedAt,
-      payload: row.payload,
-      traceparent: row.traceparent
-    })
+    deliveries.push(new DeliveryOfRow(row, lease, summary.claimedAt))
   }
   return {
     deliveries,

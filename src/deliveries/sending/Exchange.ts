@@ -61,8 +61,8 @@ const writeAll = (all: ReadonlyArray<Waiting>): void => {
 export class Exchange extends Expiring implements ConnectionUser, Dispatcher.DispatchHandler {
   readonly #route: ExchangeRoute
   readonly #bounds: ExchangeBounds
-  readonly #head: string
-  readonly #body: Uint8Array | null
+  #head: string
+  #body: Uint8Array | null
   readonly #receiver: OutcomeReceiver
   readonly #startedAt = performance.now()
   #connection: Connection | null = null
@@ -129,6 +129,9 @@ export class Exchange extends Expiring implements ConnectionUser, Dispatcher.Dis
     if (this.#ended || this.#written || this.#connection !== connection) return
     this.#written = true
     connection.write(this.#head, this.#body)
+    // A request is not sent twice, and thousands may wait for their answers
+    this.#head = ""
+    this.#body = null
   }
 
   onBytes(bytes: Buffer): void {

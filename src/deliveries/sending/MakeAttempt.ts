@@ -6,6 +6,7 @@ import type { AttemptOutcome } from "../Attempt.ts"
 import { nextStep } from "../StateMachine.ts"
 import type { AttemptInFlight } from "./AttemptInFlight.ts"
 import type { EndedAttempt } from "./AttemptSpans.ts"
+import type { ClaimedDelivery } from "./Claim.ts"
 import type { Destinations } from "./Destinations.ts"
 import type { NextStep } from "./FinishedAttempt.ts"
 import { signatureHeaders } from "./Signature.ts"
@@ -20,9 +21,27 @@ export interface AttemptParts {
   readonly clock: Clock.Clock
 }
 
+/** A class for the same reason as an exchange's parameters. */
+class Made implements EndedAttempt {
+  readonly _tag = "Made"
+  readonly delivery: ClaimedDelivery
+  readonly url: string
+  readonly startedAt: number
+  readonly outcome: AttemptOutcome
+  readonly next: NextStep
+
+  constructor(delivery: ClaimedDelivery, url: string, startedAt: number, outcome: AttemptOutcome, next: NextStep) {
+    this.delivery = delivery
+    this.url = url
+    this.startedAt = startedAt
+    this.outcome = outcome
+    this.next = next
+  }
+}
+
 /** How an attempt ended. */
 export type AttemptEnd =
-  | ({ readonly _tag: "Made" } & EndedAttempt)
+  | Made
   /** None was made: its turn came too late. */
   | { readonly _tag: "TooLate" }
   /** None was made: the delivery can't be signed. */
@@ -61,19 +80,10 @@ export const makeAttempt =
       ...destinationRules(settings, delivery)
     }
     onSent(attempt)
-    const made = (outcome: AttemptOutcome, next: NextStep): AttemptEnd => ({
-      _tag: "Made",
-      delivery,
-      url,
-      startedAt,
-      outcome,
-      next
+    return Effect.flatMap(attempt.exchange(transport, request), (outcome): Effect.Effect<AttemptEnd> => {
+      const made = (next: NextStep) => new Made(delivery, url, startedAt, outcome, next)
+      return outcome.errorCode === null
+        ? Effect.succeed(made(delivered))
+        : Effect.map(nextStep(delivery, outcome), made)
     })
-    return Effect.flatMap(
-      attempt.exchange(() => transport.send(request, attempt)),
-      (outcome) =>
-        outcome.errorCode === null
-          ? Effect.succeed(made(outcome, delivered))
-          : Effect.map(nextStep(delivery, outcome), (next) => made(outcome, next))
-    )
   }
