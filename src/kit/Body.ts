@@ -14,6 +14,7 @@ import {
   UnsupportedMediaType,
   ValidationFailed
 } from "../errors/Errors.ts"
+import { suspend } from "./Suspend.ts"
 
 /**
  * Request bodies within bounds. The platform's own bound cuts the connection, so that the caller never sees the 413;
@@ -88,7 +89,7 @@ export const readMessage = (
   source: IncomingMessage,
   limit: number
 ): Effect.Effect<Buffer, UnreadableRequest | BodyLost> =>
-  Effect.async((resume) => {
+  suspend((resume) => {
     const gathered = new Gathered()
     let length = 0
     const tooLarge = () => new PayloadTooLarge({ message: `The request body is larger than ${limit} bytes.` })

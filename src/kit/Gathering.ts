@@ -1,6 +1,7 @@
 import { performance } from "node:perf_hooks"
 import { Cause, Effect, Either, Exit, Runtime } from "effect"
 import { isNonEmptyReadonlyArray, type NonEmptyReadonlyArray } from "effect/Array"
+import { suspend } from "./Suspend.ts"
 
 /** How work is gathered. */
 export interface GatheringOptions<Input, Output, E> {
@@ -64,7 +65,7 @@ export class Gathering<Input, Output, E> {
 
   /** Does one input's work. An interrupted caller no longer waits; the work itself is still done. */
   readonly submit = (input: Input): Effect.Effect<Output, E> =>
-    Effect.async((resume) => {
+    suspend((resume) => {
       this.#waiting.push({ input, since: performance.now(), resume: (exit) => resume(exit) })
       if (this.#busyLanes < this.#options.lanes) this.#beginSpaced()
       else this.#limitWait()

@@ -1,4 +1,5 @@
-import { Effect, Exit, FiberSet, Scheduler, type Scope } from "effect"
+import { Effect, Exit, FiberSet, type Scope } from "effect"
+import { oneQueue } from "../../kit/OneQueue.ts"
 import { suspend } from "../../kit/Suspend.ts"
 import { discardingTracer } from "../../telemetry/Spans.ts"
 
@@ -102,10 +103,5 @@ export class AttemptPool<Attempt, End> {
   }
 }
 
-const batched = Scheduler.makeBatched((run) => queueMicrotask(run))
-
-/** All fibers resumed while one event is handled go on together; Effect's own schedulers have a queue for each fiber. */
-const scheduler = Scheduler.make((task, priority) => batched.scheduleTask(task, priority), batched.shouldYield)
-
 const inPool = (fiber: Effect.Effect<void>): Effect.Effect<void> =>
-  fiber.pipe(Effect.withTracerEnabled(false), Effect.withTracer(discardingTracer), Effect.withScheduler(scheduler))
+  fiber.pipe(Effect.withTracerEnabled(false), Effect.withTracer(discardingTracer), Effect.withScheduler(oneQueue))

@@ -10,6 +10,7 @@ import { type Bench, type Figure, median } from "../Bench.ts"
 import type { LoadResult } from "./Load.ts"
 import {
   BenchFailed,
+  builtService,
   directoryOfItsOwn,
   firstLine,
   masterKey,
@@ -40,7 +41,7 @@ const LocalFile = Schema.parseJson(
  * handed to its Node, e.g. `--cpu-prof --cpu-prof-dir=…` to see where the time goes.
  */
 export const startService = Effect.fnUntraced(function* (directory: string, databaseUrl: string, sink: string) {
-  const started = yield* startScript("../../../src/main.ts", {
+  const started = yield* startScript(yield* builtService, {
     nodeArgs: serviceNodeArgs,
     env: {
       MODE: "local",

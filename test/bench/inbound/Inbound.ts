@@ -7,6 +7,7 @@ import { startEmbeddedPostgres } from "../../../src/storage/EmbeddedPostgres.ts"
 import type { LoadResult } from "../api/Load.ts"
 import {
   BenchFailed,
+  builtService,
   directoryOfItsOwn,
   firstLine,
   masterKeys,
@@ -56,7 +57,7 @@ const LocalFile = Schema.parseJson(Schema.Struct({ baseUrl: Schema.String, organ
  * e.g. `--cpu-prof --cpu-prof-dir=…` to see where the time goes.
  */
 const startService = Effect.fnUntraced(function* (directory: string, databaseUrl: string, sink: string) {
-  const started = yield* startScript("../../../src/main.ts", {
+  const started = yield* startScript(yield* builtService, {
     nodeArgs: serviceNodeArgs,
     env: {
       MODE: "local",

@@ -5,7 +5,14 @@ import { performance } from "node:perf_hooks"
 import { Console, Effect, Schema } from "effect"
 import Stripe from "stripe"
 import { Agent, request } from "undici"
-import { BenchFailed, directoryOfItsOwn, firstLine, serviceNodeArgs, startScript } from "../api/Processes.ts"
+import {
+  BenchFailed,
+  builtService,
+  directoryOfItsOwn,
+  firstLine,
+  serviceNodeArgs,
+  startScript
+} from "../api/Processes.ts"
 import { type Bench, type Figure, median } from "../Bench.ts"
 
 /**
@@ -46,7 +53,7 @@ const startEmulator = Effect.gen(function* () {
 
 const startService = Effect.fnUntraced(function* (emulator: { readonly url: string; readonly account: string }) {
   const directory = yield* directoryOfItsOwn
-  const started = yield* startScript("../../../src/main.ts", {
+  const started = yield* startScript(yield* builtService, {
     nodeArgs: serviceNodeArgs,
     env: {
       HOST: "127.0.0.1",

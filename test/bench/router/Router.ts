@@ -8,6 +8,7 @@ import { startEmbeddedPostgres } from "../../../src/storage/EmbeddedPostgres.ts"
 import type { LoadResult } from "../api/Load.ts"
 import {
   BenchFailed,
+  builtService,
   directoryOfItsOwn,
   firstLine,
   processorTime,
@@ -49,7 +50,7 @@ const run = Effect.gen(function* () {
   yield* putCell({ name: "north", url: cellUrl, home: true })
   const ids = Array.from({ length: organizations }, () => OrganizationId.make(randomUUID()))
   yield* Effect.forEach(ids, claimingFor("north").claimOrganization, { concurrency: 4, discard: true })
-  const router = yield* startScript("../../../src/main.ts", {
+  const router = yield* startScript(yield* builtService, {
     nodeArgs: serviceNodeArgs,
     env: { ROLES: "router", DIRECTORY_URL: Redacted.value(url), PORT: "0", HOST: "127.0.0.1" }
   })
