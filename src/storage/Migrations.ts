@@ -35,6 +35,7 @@ import statistics from "./migrations/0023_statistics.ts"
 import moves from "./migrations/0024_moves.ts"
 import changedHours from "./migrations/0025_changed_hours.ts"
 import eventsByHour from "./migrations/0026_events_by_hour.ts"
+import roomForAttempts from "./migrations/0027_room_for_attempts.ts"
 import { abandonReceiptMonths, addReceiptMonths, prepareReceiptMonths } from "./ReceiptMonths.ts"
 
 /**
@@ -67,7 +68,8 @@ export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.Sq
   "0023_statistics": statistics,
   "0024_moves": moves,
   "0025_changed_hours": changedHours,
-  "0026_events_by_hour": eventsByHour
+  "0026_events_by_hour": eventsByHour,
+  "0027_room_for_attempts": roomForAttempts
 }
 
 /** What comes before a migration that would take long on large tables. */

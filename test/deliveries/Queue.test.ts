@@ -276,6 +276,33 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
   )
 })
 
+layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a backlog", (it) => {
+  it.effect("is recorded without a new entry in any index: each row finds room for its attempt where it is", () =>
+    Effect.gen(function* () {
+      const { makeEndpoint, queues, seed, sql } = yield* emptyBench
+      const count = 2000
+      yield* seed(yield* makeEndpoint, { count })
+      const claim = claimFrom(queues[0], { ...idle, limit: 500, perEndpoint: count })
+      for (let recorded = 0; recorded < count; ) {
+        const claimed = yield* claim
+        yield* queues[0].finish(claimed.map((delivery) => finished(delivery, 204, { state: "delivered" })))
+        recorded += claimed.length
+      }
+      // A connection tells its counts a moment later
+      const counts = yield* eventually(
+        "the counts of the updates",
+        Effect.map(
+          sql<{ readonly updated: number; readonly inPlace: number }>`
+            SELECT sum(n_tup_upd)::int AS updated, sum(n_tup_hot_upd)::int AS "inPlace" FROM pg_stat_user_tables
+            WHERE schemaname = 'payments' AND starts_with(relname, 'deliveries_')`,
+          ([row]) => Option.filter(Option.fromNullable(row), ({ updated }) => updated >= count)
+        )
+      )
+      expect(counts).toEqual({ updated: count, inPlace: count })
+    })
+  )
+})
+
 layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a lease", (it) => {
   it.effect("that has ended makes the delivery due again, and its attempt is in the history", () =>
     Effect.gen(function* () {
