@@ -2,7 +2,6 @@ import { currentRedactedNames } from "@effect/platform/Headers"
 import { Cause, Data, Effect, Layer, Option, type Redacted } from "effect"
 import { checkMasterKeys } from "./endpoints/MasterKeyCheck.ts"
 import { errorCode } from "./errors/ErrorCode.ts"
-import { oneQueue } from "./kit/OneQueue.ts"
 import { completeSettings, localSecretsPath } from "./local/Local.ts"
 import { ensureLocalOrganization, welcome, writeLocalFile } from "./local/LocalOrganization.ts"
 import { rolesLayer, servicesLayer, storageLayer } from "./Service.ts"
@@ -100,7 +99,6 @@ export const runService = Effect.zipRight(outliveFurtherSignals, service).pipe(
   Effect.locallyWith(currentRedactedNames, (names) => [...names, ...secretHeaders]),
   Effect.provide(telemetryLayer),
   Effect.provide(loggingLayer),
-  Effect.withScheduler(oneQueue),
   Effect.catchAllCause((cause) => {
     if (Cause.isInterruptedOnly(cause)) return Effect.failCause(cause)
     const failure = Cause.failureOption(cause)
