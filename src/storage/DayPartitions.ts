@@ -100,6 +100,37 @@ export const abandonDayPartitions: Effect.Effect<void, SqlError.SqlError, SqlCli
 )
 
 /**
+ * The function `payments.add_day`, for migrations: adds a day's tables unless they exist. Pages of its deliveries are filled
+ * to `fillfactor` per cent at first.
+ *
+ * Attaching a table that exists takes a lock that neither reads nor writes wait for; creating it as a partition does not.
+ * A day that is being removed is waited for: see Retention.
+ */
+export const defineAddDay = (fillfactor: number): Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient> =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.asVoid(sql`
+    CREATE OR REPLACE FUNCTION payments.add_day(wanted date) RETURNS void LANGUAGE plpgsql AS $$
+    DECLARE
+      suffix text := to_char(wanted, 'YYYYMMDD');
+      bounds text := format('FOR VALUES FROM (%L) TO (%L)', payments.first_id_of(wanted), payments.first_id_of(wanted + 1));
+      today date := (now() AT TIME ZONE 'UTC')::date;
+    BEGIN
+      IF wanted < (payments.partitioned_from() AT TIME ZONE 'UTC')::date THEN RETURN; END IF;
+      IF wanted < today THEN PERFORM pg_advisory_xact_lock_shared(5190277303); END IF;
+      INSERT INTO payments.days AS d (day, used_at) VALUES (wanted, CASE WHEN wanted < today THEN now() END)
+      ON CONFLICT (day) DO UPDATE SET used_at = now() WHERE d.day < today;
+      IF to_regclass('payments.deliveries_' || suffix) IS NOT NULL THEN RETURN; END IF;
+      PERFORM pg_advisory_xact_lock(5190277304);
+      IF to_regclass('payments.deliveries_' || suffix) IS NOT NULL THEN RETURN; END IF;
+      EXECUTE format('CREATE TABLE payments.events_%s (LIKE payments.events INCLUDING ALL)', suffix);
+      EXECUTE format('CREATE TABLE payments.deliveries_%s (LIKE payments.deliveries INCLUDING ALL) WITH (fillfactor = ${sql.literal(String(fillfactor))})',
+        suffix);
+      EXECUTE format('ALTER TABLE payments.events ATTACH PARTITION payments.events_%s %s', suffix, bounds);
+      EXECUTE format('ALTER TABLE payments.deliveries ATTACH PARTITION payments.deliveries_%s %s', suffix, bounds);
+    END $$`)
+  )
+
+/**
  * Adds the tables of a past day, if they have been removed, and keeps them for another retention: part of a transaction
  * that adds rows to that day.
  */

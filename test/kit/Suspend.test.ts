@@ -22,7 +22,7 @@ describe("a suspension", () => {
     })
   )
 
-  it.effect("can be run again, and fails as it is told", () =>
+  it.effect("can be run again, and fails with the error that it is resumed with", () =>
     Effect.gen(function* () {
       const { resumes, wait } = waiting()
       const fibers = yield* Effect.forEach([0, 1], () => Effect.fork(Effect.exit(wait)))

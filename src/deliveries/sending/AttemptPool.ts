@@ -56,7 +56,6 @@ export class AttemptPool<Attempt, End> {
   /** A fiber that makes this attempt first. All that it does again and again is created here, once. */
   #fiber(first: Attempt): Effect.Effect<void> {
     let attempt = first
-    let isNew = true
     const end = (exit: Exit.Exit<End>): Effect.Effect<void> => {
       this.#ending = true
       this.#options.onEnd(attempt, exit)
@@ -73,25 +72,25 @@ export class AttemptPool<Attempt, End> {
       live
     )
     const round = (): Effect.Effect<void> => {
-      if (isNew) {
-        isNew = false
-        return live(first)
-      }
       const next = this.#next
       this.#next = null
       return next === null ? idling : live(next)
     }
     // Not `Effect.forever`, which yields to other fibers in each round: an attempt's exchange does that anyway
     const rounds = Effect.whileLoop({
-      while: () => isNew || this.#next !== null || this.#idle.length < this.#options.keep,
+      while: () => this.#next !== null || this.#idle.length < this.#options.keep,
       body: round,
       step: () => {}
     })
     // Around the loop, not around each attempt, which would cost as much as all the rest
-    const all: Effect.Effect<void> = Effect.catchAllCause(rounds, (cause) =>
-      Effect.zipRight(end(Exit.failCause(cause)), all)
+    const goingOn = (work: Effect.Effect<void>): Effect.Effect<void> =>
+      Effect.catchAllCause(work, (cause) => Effect.zipRight(end(Exit.failCause(cause)), goingOn(rounds)))
+    return goingOn(
+      Effect.zipRight(
+        Effect.suspend(() => live(first)),
+        rounds
+      )
     )
-    return all
   }
 
   #begin(attempt: Attempt): Effect.Effect<End> {

@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
-import { shortLockTimeout, storedBefore } from "../DayPartitions.ts"
+import { defineAddDay, shortLockTimeout, storedBefore } from "../DayPartitions.ts"
 
 /**
  * Events and deliveries in partitions by day, so that retention drops a day instead of deleting rows, and new rows are
@@ -100,28 +100,7 @@ export default Effect.gen(function* () {
   // used_at: when something of a past day was last known to be waiting, or was added
   yield* sql`CREATE TABLE payments.days (day date PRIMARY KEY, used_at timestamptz)`
 
-  // Attaching a table that exists takes a lock that neither reads nor writes wait for; creating it as a partition does
-  // not. A day that is being removed is waited for: see Retention
-  yield* sql`
-    CREATE FUNCTION payments.add_day(wanted date) RETURNS void LANGUAGE plpgsql AS $$
-    DECLARE
-      suffix text := to_char(wanted, 'YYYYMMDD');
-      bounds text := format('FOR VALUES FROM (%L) TO (%L)', payments.first_id_of(wanted), payments.first_id_of(wanted + 1));
-      today date := (now() AT TIME ZONE 'UTC')::date;
-    BEGIN
-      IF wanted < (payments.partitioned_from() AT TIME ZONE 'UTC')::date THEN RETURN; END IF;
-      IF wanted < today THEN PERFORM pg_advisory_xact_lock_shared(5190277303); END IF;
-      INSERT INTO payments.days AS d (day, used_at) VALUES (wanted, CASE WHEN wanted < today THEN now() END)
-      ON CONFLICT (day) DO UPDATE SET used_at = now() WHERE d.day < today;
-      IF to_regclass('payments.deliveries_' || suffix) IS NOT NULL THEN RETURN; END IF;
-      PERFORM pg_advisory_xact_lock(5190277304);
-      IF to_regclass('payments.deliveries_' || suffix) IS NOT NULL THEN RETURN; END IF;
-      EXECUTE format('CREATE TABLE payments.events_%s (LIKE payments.events INCLUDING ALL)', suffix);
-      EXECUTE format('CREATE TABLE payments.deliveries_%s (LIKE payments.deliveries INCLUDING ALL) WITH (fillfactor = 50)',
-        suffix);
-      EXECUTE format('ALTER TABLE payments.events ATTACH PARTITION payments.events_%s %s', suffix, bounds);
-      EXECUTE format('ALTER TABLE payments.deliveries ATTACH PARTITION payments.deliveries_%s %s', suffix, bounds);
-    END $$`
+  yield* defineAddDay(50)
 
   // A team's own events, so that one that is published again is not sent again: no key of a partitioned table can say
   // so across days

@@ -53,12 +53,16 @@ const end = (child: ChildProcess) =>
     }
   })
 
-/** Builds the service, as its image does, and answers the built main script, for `startScript`. */
-export const builtService: Effect.Effect<string, BenchFailed> = Effect.tryPromise({
+const build = Effect.tryPromise({
   try: () =>
     promisify(execFile)("npm", ["run", "build"], { cwd: fileURLToPath(new URL("../../../", import.meta.url)) }),
   catch: (cause) => new BenchFailed({ message: `The service can't be built: ${String(cause)}` })
-}).pipe(Effect.as("../../../dist/main.js"))
+})
+
+/** Builds the service, as its image does, once for all that a run starts; answers the built main script, for `startScript`. */
+export const builtService: Effect.Effect<string, BenchFailed> = Effect.runSync(
+  Effect.cached(Effect.as(build, "../../../dist/main.js"))
+)
 
 /** A script (a URL relative to this folder) in a process of its own; what is built runs without `tsx`. */
 export const startScript = (

@@ -326,9 +326,6 @@ export const startReceiver = Effect.fnUntraced(function* (ports: number, silent 
   return { ports: own.ports, urls: own.ports.map((port) => `http://127.0.0.1:${port}/hook`), look }
 })
 
-/** Built once for all that a bench starts. */
-const built = Effect.runSync(Effect.cached(builtService))
-
 /**
  * The service in a process of its own, built and run as in the image, one span in a hundred sampled and sent to a
  * collector. `BENCH_NODE_ARGS` is handed to its Node, e.g. `--cpu-prof --cpu-prof-dir=…` to see where the time goes.
@@ -339,7 +336,7 @@ export const startService = Effect.fnUntraced(function* (
   env: Readonly<Record<string, string>> = {}
 ) {
   const sink = yield* traceSink
-  const started = yield* startScript(yield* built, {
+  const started = yield* startScript(yield* builtService, {
     nodeArgs: nodeArgsOf(roles),
     env: {
       MODE: "local",
