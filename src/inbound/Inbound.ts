@@ -1,5 +1,5 @@
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Clock, Context, Effect, Either, Layer } from "effect"
+import { Context, Effect, Either, type Fiber, Layer } from "effect"
 import { ServiceUnavailable, SignatureInvalid } from "../errors/Errors.ts"
 import type { Environment } from "../events/Environment.ts"
 import { apiVersionOf, type Malformed, malformedAt } from "../events/stripe/ProviderEvent.ts"
@@ -9,6 +9,7 @@ import {
   type SoldItemsReference,
   soldItemsReference
 } from "../events/stripe/Translate.ts"
+import { flatMapAtOnce, millisNow } from "../kit/AtOnce.ts"
 import type { Accounts } from "../provider/Accounts.ts"
 import type { CheckoutSessions } from "../provider/checkout/CheckoutSessions.ts"
 import { Provider } from "../provider/Provider.ts"
@@ -16,7 +17,7 @@ import { HandOver } from "../publishing/HandOver.ts"
 import { WakeUp } from "../publishing/WakeUp.ts"
 import { isUnavailable, transaction } from "../storage/Database.ts"
 import { Metrics, type MetricsWriter } from "../telemetry/Metrics.ts"
-import { annotateSpan, currentTraceparent, spanned } from "../telemetry/Spans.ts"
+import { annotateFiber, spanned, traceparentOf } from "../telemetry/Spans.ts"
 import { makeAccountReports, type ReceiptBase, type StoredReport } from "./AccountReports.ts"
 import {
   type Attempt,
@@ -68,7 +69,7 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
       const sql = yield* SqlClient.SqlClient
       const provider = yield* Provider
       const wakeUp = yield* WakeUp
-      const counted = countedBy(yield* Metrics)
+      const count = countedBy(yield* Metrics)
       const reportUnreadable = yield* makeUnreadableReports
       const receipts = yield* makeReceiptsRepo(yield* HandOver)
       const { conclude } = yield* makeCompletion
@@ -104,22 +105,23 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
         organizationId: InboundContext["organizationId"] | null,
         apiVersion: string | null,
         { outcome, stored, unreadable, waits }: StoredReport
-      ): Effect.Effect<Received> => {
-        const received: Received = stored ? outcome : "duplicate"
-        const annotated = annotateSpan({
-          "notification.id": providerEventId,
-          "notification.type": type,
-          "notification.outcome": received
-        })
-        const reported =
-          stored && unreadable !== null
+      ): Effect.Effect<Received> =>
+        Effect.withFiberRuntime((fiber) => {
+          const received: Received = stored ? outcome : "duplicate"
+          annotateFiber(fiber, {
+            "notification.id": providerEventId,
+            "notification.type": type,
+            "notification.outcome": received
+          })
+          const told = Effect.succeed(received)
+          const announced = waits ? Effect.zipRight(wakeUp.announce, told) : told
+          return stored && unreadable !== null
             ? Effect.zipRight(
-                annotated,
-                reportUnreadable({ ...unreadable, environment, organizationId, providerEventId, type, apiVersion })
+                reportUnreadable({ ...unreadable, environment, organizationId, providerEventId, type, apiVersion }),
+                announced
               )
-            : annotated
-        return Effect.as(waits ? Effect.zipRight(reported, wakeUp.announce) : reported, received)
-      }
+            : announced
+        })
 
       /** Judges a notification and stores what it leads to; if it concerns somebody, `lead` says what that is. */
       const take = (
@@ -127,52 +129,47 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
         notification: Notification,
         taking: Taking
       ): Effect.Effect<Received, CompletionFailure | SqlError.SqlError> => {
-        const lookedUp = takeBy(environment, notification, taking, receipts.findContext).pipe(
-          // The account was unlinked or disconnected while the provider was asked: at a second look, it is no concern
-          Effect.retry({ times: 1, while: ({ _tag }) => _tag === "ProviderAccountNotConnected" }),
-          Effect.catchTag("TenantChanged", Effect.die)
-        )
-        if (!taking.recalls) return lookedUp
-        return takeBy(environment, notification, taking, receipts.recallContext).pipe(
-          Effect.catchTags({ TenantChanged: () => lookedUp, ProviderAccountNotConnected: () => lookedUp })
-        )
+        const lookUp = () =>
+          takeBy(environment, notification, taking, receipts.findContext).pipe(
+            // The account was unlinked or disconnected while the provider was asked: at a second look, it is no concern
+            Effect.retry({ times: 1, while: ({ _tag }) => _tag === "ProviderAccountNotConnected" }),
+            Effect.catchTag("TenantChanged", Effect.die)
+          )
+        return taking.recalls
+          ? Effect.catchAll(takeBy(environment, notification, taking, receipts.recallContext), (error) =>
+              error._tag === "TenantChanged" || error._tag === "ProviderAccountNotConnected"
+                ? lookUp()
+                : Effect.fail(error)
+            )
+          : lookUp()
       }
 
+      /** Up to the first wait, this is one step: the runtime's steps would cost more than what is done in them. */
       const takeBy = (
         environment: Environment,
         notification: Notification,
-        { apiVersion, deauthorization, isOfAccount, lead, sold }: Taking,
+        taking: Taking,
         find: typeof receipts.findContext
       ): Effect.Effect<Received, CompletionFailure | SqlError.SqlError | TenantChanged> =>
-        Effect.flatMap(contextOf(environment, notification, sold, find), (context) => {
-          const judged = judge(environment, notification, context)
-          // What concerns nobody changes nothing: the account's end in the other mode is not about this link
-          const deauthorizes = judged._tag === "Concern" && notification.type === deauthorization
-          const consequence =
-            judged._tag === "Concern" || !isOfAccount || notification.account !== null
-              ? judged
-              : { ...judged, consequence: withoutAccount(judged.consequence) }
-          return Effect.flatMap(receiptOf(environment, notification, deauthorizes), (base) =>
-            Effect.flatMap(
+        Effect.withFiberRuntime((fiber) =>
+          flatMapAtOnce(contextOf(environment, notification, taking.sold, find), (context) => {
+            const { apiVersion, deauthorization, isOfAccount, lead } = taking
+            const judged = judge(environment, notification, context)
+            // What concerns nobody changes nothing: the account's end in the other mode is not about this link
+            const deauthorizes = judged._tag === "Concern" && notification.type === deauthorization
+            const consequence =
+              judged._tag === "Concern" || !isOfAccount || notification.account !== null
+                ? judged
+                : { ...judged, consequence: withoutAccount(judged.consequence) }
+            const base = receiptOf(fiber, environment, notification, deauthorizes)
+            return Effect.flatMap(
               consequence._tag === "NoConcern"
                 ? store(base, consequence.consequence, context?.version ?? null)
                 : lead(base, consequence.context),
               (report) => settle(base, context?.organizationId ?? null, apiVersion, report)
             )
-          )
-        })
-
-      const concludeAndStore = (
-        base: ReceiptBase,
-        event: ProviderEvent,
-        context: InboundContext,
-        fetched: Fetched
-      ): Effect.Effect<Attempt<StoredReport>, SqlError.SqlError | TenantChanged> => {
-        const attempt = conclude(base.environment, event, context, fetched)
-        return attempt._tag === "Lacking"
-          ? Effect.succeed(attempt)
-          : Effect.map(store(base, attempt.value, context.version), (value) => ({ _tag: "Concluded", value }))
-      }
+          })
+        )
 
       /** In a transaction: endpoints and the account itself may have changed while the provider was asked. */
       const concludeAnew = (
@@ -180,86 +177,121 @@ export class Inbound extends Context.Tag("connected-payments/inbound/Inbound")<
         event: ProviderEvent,
         { organizationId }: InboundContext,
         fetched: Fetched
-      ): Effect.Effect<Attempt<StoredReport>, SqlError.SqlError | TenantChanged> =>
+      ) =>
         receipts.lockAccount({ organizationId, environment: base.environment }).pipe(
           Effect.zipRight(contextOf(base.environment, event, soldItemsReference(event))),
-          Effect.map((context) => judge(base.environment, event, context)),
-          Effect.flatMap((judged) =>
-            judged._tag === "Concern"
-              ? concludeAndStore(base, event, judged.context, fetched)
-              : Effect.map(store(base, judged.consequence, null), (value) => ({ _tag: "Concluded", value }))
-          )
+          Effect.flatMap((context): Effect.Effect<Attempt<StoredReport>, SqlError.SqlError | TenantChanged> => {
+            const judged = judge(base.environment, event, context)
+            const attempt: Attempt<Consequence> =
+              judged._tag === "Concern"
+                ? conclude(base.environment, event, judged.context, fetched)
+                : { _tag: "Concluded", value: judged.consequence }
+            return attempt._tag === "Lacking"
+              ? Effect.succeed(attempt)
+              : Effect.map(store(base, attempt.value, null), (value) => ({ _tag: "Concluded", value }))
+          })
         )
 
-      const takeSnapshot = (base: ReceiptBase, event: ProviderEvent, context: InboundContext) =>
-        untilConcluded((fetched) =>
-          fetched === nothingFetched
-            ? concludeAndStore(base, event, context, fetched)
-            : transaction(sql)(concludeAnew(base, event, context, fetched))
-        )
+      const takeSnapshot = (base: ReceiptBase, event: ProviderEvent, context: InboundContext) => {
+        const attempt = conclude(base.environment, event, context, nothingFetched)
+        return attempt._tag === "Concluded"
+          ? store(base, attempt.value, context.version)
+          : Effect.flatMap(attempt.fetch, (fetched) =>
+              untilConcluded((fetched) => transaction(sql)(concludeAnew(base, event, context, fetched)), fetched)
+            )
+      }
 
       /** A signed body that can't be read is refused, so that it is sent again; an operator has to know about it. */
-      const readable = <A>(environment: Environment, input: unknown, parsed: Either.Either<A, Malformed>) =>
-        Either.match(parsed, {
-          onRight: Effect.succeed,
-          onLeft: ({ reason }) =>
-            Effect.zipRight(
-              reportUnreadable({
-                part: "event",
-                reason,
-                environment,
-                organizationId: null,
-                providerEventId: null,
-                type: null,
-                apiVersion: apiVersionOf(input)
-              }),
-              notAnEvent()
-            )
+      const refuseUnreadable = (environment: Environment, input: unknown, { reason }: Malformed) =>
+        Effect.zipRight(
+          reportUnreadable({
+            part: "event",
+            reason,
+            environment,
+            organizationId: null,
+            providerEventId: null,
+            type: null,
+            apiVersion: apiVersionOf(input)
+          }),
+          notAnEvent()
+        )
+
+      /** Verifies and reads a notification of one form, then takes it. */
+      const verifyAndTake = <N extends Notification>(
+        { parse, takingOf, verify }: Form<N>,
+        body: Uint8Array,
+        signatureHeader: string | undefined
+      ) =>
+        Effect.flatMap(
+          verify(body, signatureHeader),
+          ({ environment, event: input }): Effect.Effect<Received, NotTaken> => {
+            const parsed = parse(input)
+            return Either.isLeft(parsed)
+              ? refuseUnreadable(environment, input, parsed.left)
+              : take(environment, parsed.right, takingOf(parsed.right, input))
+          }
+        )
+
+      /** An entry for notifications of one form. */
+      const entryFor = <N extends Notification>(name: string, form: Form<N>): Receive =>
+        spanned(name, (body, signatureHeader) =>
+          Effect.matchEffect(verifyAndTake(form, body, signatureHeader), {
+            onSuccess: (received) => {
+              count(received)
+              return Effect.succeed(received)
+            },
+            onFailure: (error) => {
+              count(error._tag === "SignatureInvalid" ? "refused" : "not_stored")
+              return notStored(error)
+            }
+          })
+        )
+
+      return {
+        receive: entryFor("Inbound.receive", {
+          verify: provider.verifyNotification,
+          parse: parseProviderEvent,
+          takingOf: (event, input) => ({
+            apiVersion: apiVersionOf(input),
+            deauthorization: snapshotDeauthorization,
+            isOfAccount: false,
+            sold: soldItemsReference(event),
+            recalls: !event.type.startsWith("account."),
+            lead: (base, context) =>
+              event.type === "account.updated"
+                ? accountReports.receive(base, event, context)
+                : takeSnapshot(base, event, context)
+          })
+        }),
+        receiveThin: entryFor("Inbound.receiveThin", {
+          verify: provider.verifyThinNotification,
+          parse: parseThinNotification,
+          takingOf: (thin) => ({
+            apiVersion: null,
+            deauthorization: thinDeauthorization,
+            isOfAccount: isAccountNews(thin.type) || thin.type === thinDeauthorization,
+            sold: null,
+            recalls: false,
+            lead: (base, context) =>
+              isAccountNews(thin.type)
+                ? accountReports.receive(base, thin, context)
+                : store(base, nothing("ignored", context), null)
+          })
         })
-
-      const receive = spanned("Inbound.receive", (body: Uint8Array, signatureHeader: string | undefined) =>
-        orNotStored(
-          Effect.flatMap(provider.verifyNotification(body, signatureHeader), ({ environment, event: input }) =>
-            Effect.flatMap(readable(environment, input, parseProviderEvent(input)), (event) =>
-              take(environment, event, {
-                apiVersion: apiVersionOf(input),
-                deauthorization: snapshotDeauthorization,
-                isOfAccount: false,
-                sold: soldItemsReference(event),
-                recalls: !event.type.startsWith("account."),
-                lead: (base, context) =>
-                  event.type === "account.updated"
-                    ? accountReports.receive(base, event, context)
-                    : takeSnapshot(base, event, context)
-              })
-            )
-          )
-        )
-      )
-
-      const receiveThin = spanned("Inbound.receiveThin", (body: Uint8Array, signatureHeader: string | undefined) =>
-        orNotStored(
-          Effect.flatMap(provider.verifyThinNotification(body, signatureHeader), ({ environment, event: input }) =>
-            Effect.flatMap(readable(environment, input, parseThinNotification(input)), (thin) =>
-              take(environment, thin, {
-                apiVersion: null,
-                deauthorization: thinDeauthorization,
-                isOfAccount: isAccountNews(thin.type) || thin.type === thinDeauthorization,
-                sold: null,
-                recalls: false,
-                lead: (base, context) =>
-                  isAccountNews(thin.type)
-                    ? accountReports.receive(base, thin, context)
-                    : store(base, nothing("ignored", context), null)
-              })
-            )
-          )
-        )
-      )
-
-      return { receive: counted(receive), receiveThin: counted(receiveThin) }
+      }
     })
   )
+}
+
+/** Why a notification was not taken. */
+type NotTaken = SignatureInvalid | CompletionFailure | SqlError.SqlError
+
+/** A form of notifications, snapshot or thin. */
+interface Form<N extends Notification> {
+  readonly verify: Provider["Type"]["verifyNotification"]
+  /** Reads the parsed JSON. Never throws. */
+  readonly parse: (input: unknown) => Either.Either<N, Malformed>
+  readonly takingOf: (notification: N, input: unknown) => Taking
 }
 
 /** What is about an account by its type but names none is not an unknown account's: it can't be read. */
@@ -271,17 +303,8 @@ const withoutAccount = (consequence: Consequence): Consequence =>
 /** Counts what becomes of notifications, if metrics are on. */
 const countedBy =
   (metrics: MetricsWriter | null) =>
-  (receive: Receive): Receive =>
-    metrics === null
-      ? receive
-      : (body, signatureHeader) => {
-          const count = (outcome: string) =>
-            Effect.sync(() => metrics.count("connected_payments.notification.count", [outcome]))
-          return Effect.tapBoth(receive(body, signatureHeader), {
-            onSuccess: count,
-            onFailure: ({ _tag }) => count(_tag === "SignatureInvalid" ? "refused" : "not_stored")
-          })
-        }
+  (outcome: string): void =>
+    metrics?.count("connected_payments.notification.count", [outcome])
 
 const notAnEvent = () =>
   new SignatureInvalid({ message: "The notification is signed, but its body is not a provider's event." })
@@ -307,45 +330,40 @@ interface Taking {
 
 /** What a receipt says about the notification itself, as it arrives now. */
 const receiptOf = (
+  fiber: Fiber.RuntimeFiber<unknown, unknown>,
   environment: Environment,
   notification: Notification,
   deauthorizes: boolean
-): Effect.Effect<ReceiptBase> =>
-  Effect.zipWith(Clock.currentTimeMillis, currentTraceparent, (now, traceparent) => ({
-    environment,
-    providerEventId: notification.id,
-    accountId: notification.account,
-    type: notification.type,
-    livemode: notification.livemode,
-    providerCreatedAt: new Date(notification.created * 1000),
-    receivedAt: new Date(now),
-    deauthorizes,
-    traceparent
-  }))
+): ReceiptBase => ({
+  environment,
+  providerEventId: notification.id,
+  accountId: notification.account,
+  type: notification.type,
+  livemode: notification.livemode,
+  providerCreatedAt: new Date(notification.created * 1000),
+  receivedAt: new Date(millisNow(fiber)),
+  deauthorizes,
+  traceparent: traceparentOf(fiber)
+})
 
 /**
  * If storing fails, or the provider does not answer, the provider is asked to send the notification again, whatever the
  * reason (contract 11.2): a bug of ours may be mended by then.
  */
-const orNotStored = <A, R>(
-  effect: Effect.Effect<A, SignatureInvalid | CompletionFailure | SqlError.SqlError, R>
-): Effect.Effect<A, SignatureInvalid | ServiceUnavailable, R> =>
-  Effect.catchAll(effect, (error) => {
-    if (error._tag === "SignatureInvalid" || error._tag === "ServiceUnavailable") {
-      return Effect.fail(error)
-    }
-    const unavailable = new ServiceUnavailable({ cause: error })
-    if (error._tag !== "SqlError") {
-      return Effect.zipRight(
-        Effect.logWarning("A notification was not stored: the provider could not be asked", error),
-        unavailable
-      )
-    }
+const notStored = (error: NotTaken): Effect.Effect<never, SignatureInvalid | ServiceUnavailable> => {
+  if (error._tag === "SignatureInvalid" || error._tag === "ServiceUnavailable") return Effect.fail(error)
+  const unavailable = new ServiceUnavailable({ cause: error })
+  if (error._tag !== "SqlError") {
     return Effect.zipRight(
-      isUnavailable(error) ? Effect.void : Effect.logError("A notification could not be stored: a bug", error),
+      Effect.logWarning("A notification was not stored: the provider could not be asked", error),
       unavailable
     )
-  })
+  }
+  return Effect.zipRight(
+    isUnavailable(error) ? Effect.void : Effect.logError("A notification could not be stored: a bug", error),
+    unavailable
+  )
+}
 
 /** The type that says that an account gave our access back. Only a new explicit link connects it again. */
 const snapshotDeauthorization = "account.application.deauthorized"

@@ -1,5 +1,5 @@
 import { SqlClient, SqlError } from "@effect/sql"
-import { Data, Effect, FiberRef } from "effect"
+import { Data, Effect, type Fiber, FiberRef } from "effect"
 import { Gathering } from "../kit/Gathering.ts"
 import { newId } from "../kit/Ids.ts"
 import { RequestId } from "../kit/Request.ts"
@@ -143,17 +143,18 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
 
   const remembered = new RememberedContexts()
   const lookUp = (query: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> =>
-    Effect.flatMap(way, (way) =>
-      Effect.flatMap(way === "gathered" ? contexts.submit(query) : findOne(query), (found) => {
+    Effect.withFiberRuntime((fiber) => {
+      const way = wayOf(fiber)
+      return Effect.flatMap(way === "gathered" ? contexts.submit(query) : findOne(query), (found) => {
         if (found === undefined) return Effect.as(refuseMoved(query), undefined)
         // What a transaction sees is not yet for others to see
         if (way !== "inTransaction") remembered.put(accountKey(query), found)
         return Effect.succeed({ ...found, version: null })
       })
-    )
+    })
 
   /** Until its transaction is committed, nothing may be sent. */
-  const insertBy = (receipt: VersionedReceipt) => (way: Way) =>
+  const insertBy = (receipt: VersionedReceipt, way: Way) =>
     way === "gathered" ? insertions.submit(receipt) : insertOne(receipt, way === "alone" ? begin : () => null)
 
   const insertWithAccount = (receipt: VersionedReceipt, milestone: boolean) =>
@@ -171,19 +172,21 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
     const milestone = claimsMilestone(receipt.events)
     return milestone || receipt.deauthorizes
       ? insertWithAccount(receipt, milestone)
-      : Effect.flatMap(way, insertBy(receipt))
+      : Effect.withFiberRuntime((fiber) => insertBy(receipt, wayOf(fiber)))
   }
 
   return {
     /** Everything about the account in one round trip. Undefined if it is not linked in this environment. */
     findContext: lookUp,
 
-    /** The same, perhaps remembered: then it has a version, and `insertRecalled` stores what it leads to. */
-    recallContext: (query: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> =>
-      Effect.suspend(() => {
-        const known = query.sold === null ? remembered.get(accountKey(query)) : undefined
-        return known === undefined ? lookUp(query) : Effect.succeed(known)
-      }),
+    /**
+     * The same, perhaps remembered: then it has a version, `insertRecalled` stores what it leads to, and it is a value at
+     * once, as of now.
+     */
+    recallContext: (query: ContextQuery): Effect.Effect<InboundContext | undefined, SqlError.SqlError> => {
+      const known = query.sold === null ? remembered.get(accountKey(query)) : undefined
+      return known === undefined ? lookUp(query) : Effect.succeed(known)
+    },
 
     /**
      * Stores a receipt, its events, its deliveries and what paused endpoints missed in one statement, and thus in one
@@ -221,11 +224,10 @@ type Begin = () => Handing | null
 /** How a statement runs: with others that arrive just now; by itself, if the request is traced; or in a transaction. */
 type Way = "gathered" | "alone" | "inTransaction"
 
-const way: Effect.Effect<Way> = Effect.withFiberRuntime((fiber) =>
-  Effect.succeed(
-    isInTransaction(fiber) ? "inTransaction" : fiber.getFiberRef(FiberRef.currentTracerEnabled) ? "alone" : "gathered"
-  )
-)
+const wayOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): Way => {
+  if (isInTransaction(fiber)) return "inTransaction"
+  return fiber.getFiberRef(FiberRef.currentTracerEnabled) ? "alone" : "gathered"
+}
 
 /** Hands over what was stored under the lease, and gives up the places of the rest, of which there may be all. */
 const settle = (handing: Handing | null, rows: ReadonlyArray<ReceiptRow>): void => {

@@ -39,12 +39,20 @@ export const annotateOwnSpan = (attributes: Readonly<Record<string, unknown>>): 
     return Effect.void
   })
 
-/** Adds attributes to the current span, if one is recorded, and to the facts about the request. */
+/** Adds attributes to a fiber's current span, if one is recorded, and to the facts about its request. */
+export const annotateFiber = (
+  fiber: Fiber.RuntimeFiber<unknown, unknown>,
+  attributes: Readonly<Record<string, unknown>>
+): void => {
+  annotateCurrent(fiber, attributes)
+  const facts = factsOf(fiber)
+  if (facts !== undefined) Object.assign(facts.attributes, attributes)
+}
+
+/** `annotateFiber` for the calling fiber. */
 export const annotateSpan = (attributes: Readonly<Record<string, unknown>>): Effect.Effect<void> =>
   Effect.withFiberRuntime((fiber) => {
-    annotateCurrent(fiber, attributes)
-    const facts = factsOf(fiber)
-    if (facts !== undefined) Object.assign(facts.attributes, attributes)
+    annotateFiber(fiber, attributes)
     return Effect.void
   })
 
@@ -76,14 +84,19 @@ export const spanned = <Args extends Array<unknown>, A, E, R>(
 }
 
 /**
- * The current span as a `traceparent` header, for others to link to; null without one. If the trace is not exported,
- * the request's span: what links to it can still be correlated.
+ * A fiber's current span as a `traceparent` header, for others to link to; null without one. If the trace is not
+ * exported, the request's span: what links to it can still be correlated.
  */
-export const currentTraceparent: Effect.Effect<string | null> = Effect.withFiberRuntime((fiber) => {
+export const traceparentOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): string | null => {
   const current = fiber.currentSpan
   const span = current?._tag === "Span" ? current : (factsOf(fiber)?.span ?? null)
-  return Effect.succeed(span === null ? null : (HttpTraceContext.toHeaders(span)["traceparent"] ?? null))
-})
+  return span === null ? null : (HttpTraceContext.toHeaders(span)["traceparent"] ?? null)
+}
+
+/** `traceparentOf` the calling fiber. */
+export const currentTraceparent: Effect.Effect<string | null> = Effect.withFiberRuntime((fiber) =>
+  Effect.succeed(traceparentOf(fiber))
+)
 
 /**
  * Set in the context that a span is created with: exports it whatever the sampler decides. For spans that are created

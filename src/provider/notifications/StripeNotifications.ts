@@ -1,11 +1,13 @@
 import { isUtf8 } from "node:buffer"
-import { Clock, Effect, Option, Redacted } from "effect"
+import { Effect, Option, Redacted } from "effect"
 import Stripe from "stripe"
 import { SignatureInvalid } from "../../errors/Errors.ts"
-import { environments } from "../../events/Environment.ts"
+import { type Environment, environments } from "../../events/Environment.ts"
+import { millisNow } from "../../kit/AtOnce.ts"
 import { spanned } from "../../telemetry/Spans.ts"
 import type { StripeProviderOptions } from "../stripe/StripeCall.ts"
 import type { NotificationsPort, VerifiedNotification } from "./Port.ts"
+import { StripeHashing } from "./StripeHashing.ts"
 
 /** How far the time of a notification may be off, in either direction (contract 8.3). */
 const toleranceSeconds = 300
@@ -27,22 +29,30 @@ const byteOrderMark = Buffer.from("\uFEFF")
  */
 const isPlainText = (body: Buffer): boolean => isUtf8(body) && !body.subarray(0, 3).equals(byteOrderMark)
 
-/** Whether the header signs these bytes under the secret. `now` in milliseconds. */
-const isSigned = (body: Buffer, header: string, secret: string, now: number): boolean => {
+/** A secret that notifications may be signed with. */
+interface Signer {
+  readonly environment: Environment
+  readonly secret: Redacted.Redacted
+  /** The package's hashing, with this secret prepared. */
+  readonly hashing: Stripe.CryptoProvider
+}
+
+/** Whether the header signs this text under the secret. `now` in milliseconds. */
+const isSigned = (text: string, header: string, { hashing, secret }: Signer, now: number): boolean => {
   const { signature } = Stripe.webhooks
   if (signature === null) return false
   try {
-    return signature.verifyHeader(body, header, secret, toleranceSeconds, undefined, now)
+    return signature.verifyHeader(text, header, Redacted.value(secret), toleranceSeconds, hashing, now)
   } catch (error) {
     if (error instanceof Stripe.errors.StripeSignatureVerificationError) return false
     throw error
   }
 }
 
-/** The bytes parsed as JSON; undefined if they are not JSON. Never throws, however deeply they are nested. */
-const parsed = (body: Buffer): unknown => {
+/** A text parsed as JSON; undefined if it is not JSON. Never throws, however deeply it is nested. */
+const parsed = (text: string): unknown => {
   try {
-    return JSON.parse(body.toString("utf8"))
+    return JSON.parse(text)
   } catch {
     return undefined
   }
@@ -52,28 +62,33 @@ const parsed = (body: Buffer): unknown => {
 export const stripeNotifications = (
   options: StripeProviderOptions
 ): Pick<NotificationsPort, "verifyNotification" | "verifyThinNotification"> => {
-  const secrets = environments.flatMap((environment) =>
+  const signers = environments.flatMap((environment) =>
     Option.match(options[environment], {
       onNone: () => [],
-      onSome: ({ webhookSecrets }) => webhookSecrets.map((secret) => ({ environment, secret }))
+      onSome: ({ webhookSecrets }) =>
+        webhookSecrets.map((secret): Signer => ({ environment, secret, hashing: new StripeHashing(secret) }))
     })
   )
 
   /** Finds the secret that signed the bytes; nothing of them is parsed before. */
-  const verify = Effect.fnUntraced(function* (bytes: Uint8Array, header: string | undefined) {
-    const now = yield* Clock.currentTimeMillis
-    const time = header === undefined ? undefined : timestampOf(header)
-    if (header === undefined || time === undefined || Math.abs(now / 1000 - time) > toleranceSeconds) {
-      return yield* new SignatureInvalid()
-    }
-    const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    const signer = isPlainText(body)
-      ? secrets.find(({ secret }) => isSigned(body, header, Redacted.value(secret), now))
-      : undefined
-    return signer === undefined
-      ? yield* new SignatureInvalid()
-      : ({ environment: signer.environment, event: parsed(body) } satisfies VerifiedNotification)
-  })
+  const verify = (
+    bytes: Uint8Array,
+    header: string | undefined
+  ): Effect.Effect<VerifiedNotification, SignatureInvalid> =>
+    Effect.withFiberRuntime((fiber) => {
+      const now = millisNow(fiber)
+      const time = header === undefined ? undefined : timestampOf(header)
+      if (header === undefined || time === undefined || Math.abs(now / 1000 - time) > toleranceSeconds) {
+        return Effect.fail(new SignatureInvalid())
+      }
+      const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+      if (!isPlainText(body)) return Effect.fail(new SignatureInvalid())
+      const text = body.toString("utf8")
+      const signer = signers.find((signer) => isSigned(text, header, signer, now))
+      return signer === undefined
+        ? Effect.fail(new SignatureInvalid())
+        : Effect.succeed({ environment: signer.environment, event: parsed(text) })
+    })
 
   return {
     verifyNotification: spanned("Provider.verifyNotification", verify),
