@@ -2,7 +2,7 @@
  * Every error code of the API, each a tagged error (contract 12.5).
  *
  * Each is sent as exactly `{error, code, fields, requestId}`. An error is raised where its condition is known and
- * becomes a response in one place, `http/Edge.ts`. Messages are written for integrators and never carry a secret, a
+ * becomes a response in one place, `http/Answers.ts`. Messages are written for integrators and never carry a secret, a
  * key, a payer's URL, SQL or a stack; what an operator needs stays in `cause`, which is never sent.
  *
  * A class carries all facts about its error: status, code, message, why it is raised and what to do. To add one, define

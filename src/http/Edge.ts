@@ -6,7 +6,7 @@ import {
   HttpServerRequest,
   HttpServerResponse
 } from "@effect/platform"
-import { Cause, Context, Effect, FiberRef, HashMap, HashSet } from "effect"
+import { Context, Effect, FiberRef, HashMap } from "effect"
 import { refusal } from "../bounds/Refusals.ts"
 import { Api, operations } from "../contract/Api.ts"
 import { documentPaths } from "../docs/ApiReference.ts"
@@ -14,36 +14,25 @@ import { eventSchemaPaths } from "../docs/EventSchemas.ts"
 import { guidePaths } from "../docs/GuidePages.ts"
 import {
   type ApiError,
-  errorBody,
   InternalError,
   isApiError,
   MethodNotAllowed,
   ResourceNotFound,
-  retrySeconds,
-  ServiceUnavailable,
   ValidationFailed
 } from "../errors/Errors.ts"
-import { errorAttributes } from "../errors/ProviderAnswer.ts"
-import { inboundEntries } from "../inbound/Http.ts"
-import { isIncompleteBody, withBoundedJson } from "../kit/Body.ts"
-import { comesFrom } from "../kit/ClientAddress.ts"
-import { errorLink } from "../kit/ErrorLink.ts"
+import { withBoundedJson } from "../kit/Body.ts"
 import { newRequestId, RequestId, ResponseHeaders } from "../kit/Request.ts"
-import { challengeOf, isToolServer, mcpPath, rpcError } from "../mcp/RpcError.ts"
+import { mcpPath } from "../mcp/RpcError.ts"
 import { checkoutReturnPaths } from "../settings/CheckoutReturnPaths.ts"
-import type { TrustedProxies } from "../settings/Forms.ts"
-import { LogLines } from "../telemetry/LogLines.ts"
-import { Metrics } from "../telemetry/Metrics.ts"
-import { annotateSpan, RequestFacts } from "../telemetry/Spans.ts"
+import { RequestFacts } from "../telemetry/Spans.ts"
+import { answering } from "./Answers.ts"
 import { makeCrossOrigin } from "./CrossOrigin.ts"
 import { consolePath, isConsolePath } from "./console/Paths.ts"
 import { withCaching } from "./EntityTags.ts"
 import { frontPagePath } from "./FrontPage.ts"
 import { hotReads } from "./HotReads.ts"
 import { decodePart, fromDecodeError, operationsAt, pathOf, refuseQuery } from "./RefusedRequest.ts"
-import { requestTelemetry } from "./RequestSpan.ts"
-
-/** The one place where a failure becomes a response (contract 12.1). */
+import { type ObservingOptions, observing } from "./RequestSpan.ts"
 
 /** The pages that are served besides the operations, by GET only. */
 const pages: ReadonlySet<string> = new Set<string>([
@@ -102,77 +91,27 @@ const toApiError = (failure: unknown, request: HttpServerRequest.HttpServerReque
   return Effect.succeed(new InternalError({ cause: failure }))
 }
 
-/** The response form of errors: the tool server's protocol, or the API's form everywhere else. */
-const responseTo = ({ url }: HttpServerRequest.HttpServerRequest) =>
-  isToolServer(url) ? rpcErrorResponse : errorResponse
-
-/** The response of an error, with the id of its request. */
-export const errorResponse = (error: ApiError, requestId: string): HttpServerResponse.HttpServerResponse =>
-  HttpServerResponse.unsafeJson(errorBody(error, requestId), { status: error.status, headers: headersOf(error) })
-
-const rpcErrorResponse = (error: ApiError, requestId: string): HttpServerResponse.HttpServerResponse =>
-  HttpServerResponse.unsafeJson(rpcError(error, requestId), {
-    status: error.status,
-    headers: { ...headersOf(error), ...challengeOf(error) }
-  })
-
-const headersOf = (error: ApiError): Record<string, string> => ({
-  ...(error.retryAfter === null ? {} : { "retry-after": String(retrySeconds(error.retryAfter)) }),
-  ...(error.allow.length === 0 ? {} : { allow: error.allow.join(", ") }),
-  link: errorLink(error),
-  // The unread rest of a body would be taken for the next request
-  ...(error.status === 413 ? { connection: "close" } : {})
-})
-
-/** The end of a request whose client went away: there is nobody to answer, and the service has not failed. */
-const clientGone = Cause.interrupt(HttpServerError.clientAbortFiberId)
-
-/** Whether a request failed because its client went away; other failures are then only consequences. */
-const isGone = (cause: Cause.Cause<unknown>): boolean =>
-  HashSet.has(Cause.interruptors(cause), HttpServerError.clientAbortFiberId) || isIncompleteBody(Cause.squash(cause))
-
-const report = (error: ApiError, cause: Cause.Cause<unknown>) => {
-  if (error.status < 500) {
-    return Effect.void
-  }
-  return error._tag === "InternalError"
-    ? Effect.logError("A request failed by a defect", cause)
-    : Effect.logWarning(`A request was answered ${error.code}`, error.cause)
-}
-
 /** The settings that the edge needs. */
-export interface EdgeOptions {
-  readonly trustedProxies: TrustedProxies
-  /** Callers whose traces their requests continue; other callers' traces are only linked. */
-  readonly trustedTraceParents: TrustedProxies
+export interface EdgeOptions extends ObservingOptions {
   /** Origins whose pages may act for a signed-in person, and read the answers. */
   readonly trustedOrigins: ReadonlySet<string>
 }
 
-const serverTelemetry = Effect.all({ tracer: Effect.tracer, metrics: Metrics, lines: LogLines })
-
 /**
- * The middleware around everything that is served: gives each request its id, bounds its body, and answers every
+ * The middleware around everything that the platform serves: gives each request its id, bounds its body, and answers every
  * failure (a decode error, an unknown route, a defect) in the documented form.
  */
 export const edge = (options: EdgeOptions) => {
   const crossOrigin = makeCrossOrigin(options.trustedOrigins, methodsAt)
   return HttpApiBuilder.middleware(
     Api,
-    Effect.map(Effect.all([serverTelemetry, inboundEntries, hotReads]), ([telemetry, entries, hotReadOf]) => {
-      const observed = requestTelemetry({
-        ...telemetry,
-        quietRoutes: healthRoutes,
-        continuesTraceOf: (request) => comesFrom(request, options.trustedTraceParents, options.trustedProxies)
-      })
+    Effect.map(Effect.all([observing(options), hotReads]), ([observed, hotReadOf]) => {
       return (app) =>
         Effect.flatMap(HttpServerRequest.HttpServerRequest, (original) => {
           const requestId = newRequestId()
-          const entry = original.method === "POST" ? entries.get(original.url) : undefined
           const hotRead = hotReadOf(original)
-          // Nothing reads the body if the method has none, and an entry reads the bytes itself
-          const request =
-            entry === undefined && HttpMethod.hasBody(original.method) ? withBoundedJson(original) : original
+          // Nothing reads the body if the method has none
+          const request = HttpMethod.hasBody(original.method) ? withBoundedJson(original) : original
           const path = pathOf(original.url)
           const headers: Record<string, string> = {
             "request-id": requestId,
@@ -190,23 +129,12 @@ export const edge = (options: EdgeOptions) => {
               ? Effect.succeed(preflight)
               : hotRead !== undefined
                 ? hotRead.serve
-                : entry === undefined
-                  ? Effect.zipRight(refuseQuery(request), app)
-                  : // As the router does for its handlers
-                    Effect.interruptible(entry(request))
-          const answered = Effect.matchCauseEffect(served, {
-            onFailure: (cause) =>
-              isGone(cause)
-                ? Effect.failCause(clientGone)
-                : Effect.gen(function* () {
-                    const error = Cause.isInterruptedOnly(cause)
-                      ? new ServiceUnavailable({ cause: "The request was interrupted" })
-                      : yield* toApiError(Cause.squash(cause), request)
-                    yield* report(error, cause)
-                    yield* annotateSpan(errorAttributes(error))
-                    return complete(responseTo(request)(error, requestId))
-                  }),
-            onSuccess: (response) => Effect.succeed(complete(response))
+                : Effect.zipRight(refuseQuery(request), app)
+          const answered = answering(served, {
+            url: request.url,
+            requestId,
+            complete,
+            errorOf: (failure) => toApiError(failure, request)
           })
           const facts: RequestFacts["Type"] = { span: null, attributes: {} }
           return Effect.zipRight(
@@ -220,9 +148,6 @@ export const edge = (options: EdgeOptions) => {
     })
   )
 }
-
-/** Routes that monitors request every few seconds: their traces and log lines would bury the others. */
-const healthRoutes: ReadonlySet<string> = new Set(["/health/live", "/health/ready"])
 
 /** The paths that are their own route: pages, and operations without parameters. */
 const plainRoutes: ReadonlySet<string> = new Set([

@@ -54,6 +54,7 @@ import { makeReadiness } from "../storage/Readiness.ts"
 import { checkoutReturnPages } from "./CheckoutPages.ts"
 import { consolePages } from "./console/Console.ts"
 import { type EdgeOptions, edge } from "./Edge.ts"
+import { entriesLayer } from "./Entries.ts"
 import { frontPage } from "./FrontPage.ts"
 import { servingUntraced } from "./RequestSpan.ts"
 
@@ -176,6 +177,7 @@ export const httpLayer = (options: HttpOptions) =>
     Layer.provide(eventSchemaPages),
     Layer.provide(guidePages),
     Layer.provide(edge(options)),
+    Layer.provide(entriesLayer(options)),
     Layer.provide(HttpApiBuilder.api(Api)),
     Layer.provide(groups(options)),
     Layer.provide(Authenticator.layer(authenticationOf(options))),

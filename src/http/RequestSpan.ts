@@ -1,9 +1,11 @@
 import { performance } from "node:perf_hooks"
-import { HttpServerError, type HttpServerRequest, type HttpServerResponse } from "@effect/platform"
+import { HttpServerError, type HttpServerResponse } from "@effect/platform"
 import { Cause, Context, Effect, type Exit, FiberRef, HashSet, Option, Exit as Outcome, Tracer } from "effect"
 import { providerAttributes } from "../errors/ProviderAnswer.ts"
-import type { LineLevel, LogLinesWriter } from "../telemetry/LogLines.ts"
-import type { MetricsWriter } from "../telemetry/Metrics.ts"
+import { comesFrom, type Sent } from "../kit/ClientAddress.ts"
+import type { TrustedProxies } from "../settings/Forms.ts"
+import { type LineLevel, LogLines, type LogLinesWriter } from "../telemetry/LogLines.ts"
+import { Metrics, type MetricsWriter } from "../telemetry/Metrics.ts"
 import { discardingTracer, failedWith, type RequestFacts } from "../telemetry/Spans.ts"
 import { spanOfTraceparent } from "../telemetry/TraceContext.ts"
 
@@ -18,7 +20,18 @@ import { spanOfTraceparent } from "../telemetry/TraceContext.ts"
 
 type App<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 
-export interface RequestTelemetryOptions {
+/** What is reported of a request's head. */
+export interface RequestHead extends Sent {
+  readonly method: string
+  readonly url: string
+}
+
+const headerOf = ({ headers }: RequestHead, name: string): string | undefined => {
+  const value = headers[name]
+  return typeof value === "string" ? value : undefined
+}
+
+interface RequestTelemetryOptions {
   readonly tracer: Tracer.Tracer
   readonly metrics: MetricsWriter | null
   readonly lines: LogLinesWriter | null
@@ -26,10 +39,11 @@ export interface RequestTelemetryOptions {
    * Whether a request continues its caller's trace (`traceparent`). All others begin a trace of their own with a link
    * to the caller's, so that strangers neither decide what is exported nor write into anybody's trace.
    */
-  readonly continuesTraceOf: (request: HttpServerRequest.HttpServerRequest) => boolean
-  /** Routes that are never traced or logged. */
-  readonly quietRoutes: ReadonlySet<string>
+  readonly continuesTraceOf: (request: RequestHead) => boolean
 }
+
+/** Routes that monitors request every few seconds: their traces and log lines would bury the others. */
+const quietRoutes: ReadonlySet<string> = new Set(["/health/live", "/health/ready"])
 
 const nanoseconds = (): bigint => BigInt(Date.now()) * 1_000_000n
 
@@ -80,7 +94,7 @@ const loggedFacts = [
 
 /** A request that is reported. */
 export interface ObservedRequest {
-  readonly request: HttpServerRequest.HttpServerRequest
+  readonly request: RequestHead
   readonly requestId: string
   readonly facts: RequestFacts["Type"]
   /** The route's template, e.g. `/v2/organizations/:organizationId/provider/account`, if the path has one. */
@@ -99,18 +113,12 @@ interface Served {
  * Runs requests and reports them to operators. If there is no tracer, or the request is not sampled, it runs without
  * any span below: most of a tracer's cost would go into spans that nobody sees.
  */
-export const requestTelemetry = ({
-  continuesTraceOf,
-  lines,
-  metrics,
-  quietRoutes,
-  tracer
-}: RequestTelemetryOptions) => {
+const requestTelemetry = ({ continuesTraceOf, lines, metrics, tracer }: RequestTelemetryOptions) => {
   const traces = tracer !== discardingTracer
   const logs = lines?.requests === true && (["INFO", "WARN", "ERROR"] as const).some(lines.writes)
-  const startSpan = (request: HttpServerRequest.HttpServerRequest, { facts, method, requestId, route }: Served) => {
+  const startSpan = (request: RequestHead, { facts, method, requestId, route }: Served) => {
     const name = route === undefined ? method : `${method} ${route}`
-    const caller = spanOfTraceparent(request.headers["traceparent"])
+    const caller = spanOfTraceparent(headerOf(request, "traceparent"))
     const parent = Option.isSome(caller) && continuesTraceOf(request) ? caller : Option.none()
     const links = Option.isNone(parent) && Option.isSome(caller) ? [linkTo(caller.value)] : []
     const span = tracer.span(name, parent, Context.empty(), links, nanoseconds(), "server")
@@ -168,6 +176,22 @@ export const requestTelemetry = ({
   }
 }
 
+/** The settings that the telemetry of requests needs. */
+export interface ObservingOptions {
+  readonly trustedProxies: TrustedProxies
+  /** Callers whose traces their requests continue; other callers' traces are only linked. */
+  readonly trustedTraceParents: TrustedProxies
+}
+
+/** Runs requests and reports them, to the process's own tracer, metrics and log. */
+export const observing = ({ trustedProxies, trustedTraceParents }: ObservingOptions) =>
+  Effect.map(Effect.all({ tracer: Effect.tracer, metrics: Metrics, lines: LogLines }), (telemetry) =>
+    requestTelemetry({
+      ...telemetry,
+      continuesTraceOf: (request) => comesFrom(request, trustedTraceParents, trustedProxies)
+    })
+  )
+
 const lineOf = (
   { facts, method, requestId, route }: Served,
   { level, millis, status }: { readonly level: LineLevel; readonly millis: number; readonly status: number }
@@ -193,7 +217,7 @@ const linkTo = (span: Tracer.ExternalSpan): Tracer.SpanLink => ({ _tag: "SpanLin
 
 const describe = (
   span: Tracer.Span,
-  request: HttpServerRequest.HttpServerRequest,
+  request: RequestHead,
   { method, requestId, route }: Pick<Served, "method" | "requestId" | "route">
 ): void => {
   span.attribute("http.request.method", method)
@@ -204,11 +228,11 @@ const describe = (
     // Without a route the path may be anything, even a key pasted in the wrong place
     span.attribute("url.path", request.url.split("?", 1)[0])
   }
-  const agent = request.headers["user-agent"]
+  const agent = headerOf(request, "user-agent")
   if (agent !== undefined) {
     span.attribute("user_agent.original", agent.slice(0, 200))
   }
-  const caller = request.headers["x-request-id"]
+  const caller = headerOf(request, "x-request-id")
   if (caller !== undefined) {
     // A caller's own id is not trusted as the request's id, but recorded on the trace
     span.attribute("request.caller_id", caller.slice(0, 200))

@@ -11,6 +11,7 @@ import type { UnreadableRequest } from "../kit/Body.ts"
 import { Stopping } from "../kit/Stopping.ts"
 import type { TrustedProxies } from "../settings/Forms.ts"
 import { boundConnections, type ConnectionBounds, type Connections } from "./Connections.ts"
+import { type DirectListener, DirectListeners } from "./DirectListeners.ts"
 
 /** Node's HTTP server, with bounds on what a client can make it hold, and for how long. */
 
@@ -188,15 +189,34 @@ export const listen = (
   })
 
 const httpServer = (options: ServerOptions) =>
-  Effect.map(listen(options), ({ address, serve }) =>
+  Effect.zipWith(listen(options), DirectListeners, ({ address, serve }, directly) =>
     HttpServer.make({
       address,
       // The platform would also accept upgrades, whose connections escape every bound; treated as ordinary requests,
       // they don't
       serve: (app, middleware): Effect.Effect<void, never, Scope.Scope> =>
-        Effect.flatMap(makeHandler(middleware === undefined ? app : middleware(app)), serve)
+        Effect.flatMap(
+          Effect.zipWith(
+            makeHandler(middleware === undefined ? app : middleware(app)),
+            Effect.runtime<never>(),
+            (handler, runtime) => listenerOf(handler, directly, runtime)
+          ),
+          serve
+        )
     })
   )
+
+const listenerOf =
+  (
+    handler: RequestListener,
+    directly: ReadonlyMap<string, DirectListener>,
+    runtime: Runtime.Runtime<never>
+  ): RequestListener =>
+  (request, response) => {
+    const direct = request.method === "POST" ? directly.get(request.url ?? "") : undefined
+    if (direct === undefined) handler(request, response)
+    else direct(runtime, request, response)
+  }
 
 /** Only stops listening: Node's own `close` would also end connections, while requests are on their way. */
 const stopListening = (server: Server): void => {
@@ -251,7 +271,12 @@ const closeEventually = (server: Server, after: Duration.Duration) =>
  */
 export const serverLayer = (options: ServerOptions) =>
   Layer.merge(Layer.scoped(HttpServer.HttpServer, httpServer(options)), layerContext).pipe(
-    Layer.provideMerge(stoppingLayer)
+    Layer.provideMerge(
+      Layer.merge(
+        stoppingLayer,
+        Layer.sync(DirectListeners, () => new Map())
+      )
+    )
   )
 
 /** Whether the process has begun to stop. */

@@ -1,7 +1,10 @@
-import { HttpApiBuilder, type HttpServerRequest, HttpServerResponse } from "@effect/platform"
+import type { IncomingMessage } from "node:http"
+import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
+import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect } from "effect"
+import type { ServiceUnavailable, SignatureInvalid } from "../errors/Errors.ts"
 import { BaseApi } from "../kit/BaseApi.ts"
-import { readBytes } from "../kit/Body.ts"
+import { readMessage, type UnreadableRequest } from "../kit/Body.ts"
 import { entryPaths, InboundApi } from "./Api.ts"
 import { Inbound } from "./Inbound.ts"
 
@@ -11,34 +14,43 @@ const maxNotificationBytes = 1024 * 1024
 /** The answer to every notification that is stored. */
 const received = HttpServerResponse.unsafeJson({ received: true })
 
-/** Serves an entry with the exact bytes that arrive. */
-const serving = (receive: Inbound["Type"]["receive"]) => (request: HttpServerRequest.HttpServerRequest) =>
-  readBytes(request, maxNotificationBytes).pipe(
-    // A sender that went away is nobody's defect: the edge ends the request
-    Effect.catchTag("RequestError", Effect.die),
-    Effect.flatMap((body) => receive(body, request.headers["stripe-signature"])),
-    Effect.as(received)
-  )
+/** Serves a notification. */
+export type Entry = (
+  message: IncomingMessage
+) => Effect.Effect<HttpServerResponse.HttpServerResponse, UnreadableRequest | SignatureInvalid | ServiceUnavailable>
 
-/**
- * The entries by their paths, all of them for POST, as the edge serves them: the provider sends more than all
- * integrators together, and the work of the router and the platform on a request costs as much as a statement.
- */
+/** Serves an entry with the exact bytes that arrive. */
+const serving =
+  (receive: Inbound["Type"]["receive"]): Entry =>
+  (message) =>
+    Effect.matchEffect(readMessage(message, maxNotificationBytes), {
+      // A sender that went away is nobody's defect: the edge ends the request
+      onFailure: (error) => (error._tag === "BodyLost" ? Effect.die(error) : Effect.fail(error)),
+      onSuccess: (body) => Effect.as(receive(body, signatureOf(message)), received)
+    })
+
+/** Node joins what a request repeats of this header. */
+const signatureOf = ({ headers }: IncomingMessage): string | undefined => {
+  const signature = headers["stripe-signature"]
+  return typeof signature === "string" ? signature : undefined
+}
+
+/** The entries by their paths, all of them for POST. */
 export const inboundEntries = Effect.map(
   Inbound,
-  ({ receive, receiveThin }): ReadonlyMap<string, ReturnType<typeof serving>> =>
+  ({ receive, receiveThin }): ReadonlyMap<string, Entry> =>
     new Map([
       [entryPaths.receive, serving(receive)],
       [entryPaths.receiveThin, serving(receiveThin)]
     ])
 )
 
-/** Serves `InboundApi` where the edge does not: for paths that are spelled differently. */
+/** Serves `InboundApi` where the server does not serve it directly: for paths that are spelled differently. */
 export const inboundHttp = HttpApiBuilder.group(BaseApi.add(InboundApi), "inbound", (handlers) =>
   Effect.map(Inbound, ({ receive, receiveThin }) => {
     const [snapshots, thin] = [serving(receive), serving(receiveThin)]
     return handlers
-      .handleRaw("receive", ({ request }) => snapshots(request))
-      .handleRaw("receiveThin", ({ request }) => thin(request))
+      .handleRaw("receive", ({ request }) => snapshots(NodeHttpServerRequest.toIncomingMessage(request)))
+      .handleRaw("receiveThin", ({ request }) => thin(NodeHttpServerRequest.toIncomingMessage(request)))
   })
 )

@@ -45,15 +45,15 @@ export const bodyRefused = Symbol("connected-payments/kit/bodyRefused")
 
 const incomplete = "The body is incomplete"
 
-/** Whether the sender disconnected before its body was complete: there is nobody to answer. */
-export const isIncompleteBody = (failure: unknown): boolean =>
-  failure instanceof HttpServerError.RequestError && failure.description === incomplete
-
 /** A body with JSON's content type that is not JSON, or not UTF-8. */
 export class MalformedJson extends ValidationFailed {}
 
 /** The sender left before the end of the body. */
 export class BodyLost extends Data.TaggedError("BodyLost")<{ readonly cause: unknown }> {}
+
+/** Whether the sender disconnected before its body was complete: there is nobody to answer. */
+export const isIncompleteBody = (failure: unknown): boolean =>
+  failure instanceof BodyLost || (failure instanceof HttpServerError.RequestError && failure.description === incomplete)
 
 /**
  * The bytes of a body in one piece of memory, which grows with them: kept as they come, the parts of a body that is sent

@@ -29,11 +29,18 @@ export const clientAddress = (
 ): Effect.Effect<string, never, HttpServerRequest.HttpServerRequest> =>
   Effect.map(HttpServerRequest.HttpServerRequest, (request) => addressOf(request, proxies))
 
-const connectionOf = (request: HttpServerRequest.HttpServerRequest): string =>
-  unmapped(Option.getOrElse(request.remoteAddress, () => "unknown"))
+/** Where a request comes from. */
+export interface Sent {
+  readonly remoteAddress: Option.Option<string>
+  readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+}
 
-const addressOf = (request: HttpServerRequest.HttpServerRequest, proxies: TrustedProxies): string =>
-  addressBehind(proxies, connectionOf(request), request.headers["x-forwarded-for"])
+const connectionOf = ({ remoteAddress }: Sent): string => unmapped(Option.getOrElse(remoteAddress, () => "unknown"))
+
+const addressOf = (request: Sent, proxies: TrustedProxies): string => {
+  const forwarded = request.headers["x-forwarded-for"]
+  return addressBehind(proxies, connectionOf(request), typeof forwarded === "string" ? forwarded : undefined)
+}
 
 /**
  * The client's address behind a connection.
@@ -55,11 +62,8 @@ export const addressBehind = (proxies: TrustedProxies, connection: string, heade
 }
 
 /** Whether a request comes from one of these addresses: the client's, or that of the proxy that connected for it. */
-export const comesFrom = (
-  request: HttpServerRequest.HttpServerRequest,
-  addresses: TrustedProxies,
-  proxies: TrustedProxies
-): boolean => isTrusted(connectionOf(request), addresses) || isTrusted(addressOf(request, proxies), addresses)
+export const comesFrom = (request: Sent, addresses: TrustedProxies, proxies: TrustedProxies): boolean =>
+  isTrusted(connectionOf(request), addresses) || isTrusted(addressOf(request, proxies), addresses)
 
 /**
  * The key by which limits count a client: its IPv4 address, or the /64 network of its IPv6 address. A subscriber

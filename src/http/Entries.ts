@@ -1,0 +1,91 @@
+import type { IncomingMessage, ServerResponse } from "node:http"
+import type { HttpServerResponse } from "@effect/platform"
+import { Context, Effect, FiberRef, FiberRefs, HashMap, Layer, Option, Runtime } from "effect"
+import { InternalError, isApiError } from "../errors/Errors.ts"
+import { type Entry, inboundEntries } from "../inbound/Http.ts"
+import { newRequestId, RequestId } from "../kit/Request.ts"
+import { RequestFacts } from "../telemetry/Spans.ts"
+import { answering, clientGone } from "./Answers.ts"
+import { type DirectListener, DirectListeners } from "./DirectListeners.ts"
+import { type ObservingOptions, observing, type RequestHead } from "./RequestSpan.ts"
+
+/**
+ * The provider's entries as the server serves them directly, with the same telemetry and the same answers as everything
+ * else. The provider sends more than all integrators together, and what the platform and the router do for a request costs
+ * as much as taking a notification. That a sender goes away ends nothing here: what it sent is still stored. On another server than
+ * ours, the router serves them.
+ */
+export const entriesLayer = (options: ObservingOptions) =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const listeners = Option.getOrNull(yield* Effect.serviceOption(DirectListeners))
+      if (listeners === null) return
+      const observed = yield* observing(options)
+      for (const [path, entry] of yield* inboundEntries) listeners.set(path, listenerOf(entry, observed))
+    })
+  )
+
+const listenerOf =
+  (entry: Entry, observed: Effect.Effect.Success<ReturnType<typeof observing>>): DirectListener =>
+  (runtime, message, response) => {
+    const requestId = newRequestId()
+    const facts: RequestFacts["Type"] = { span: null, attributes: {} }
+    const request = headOf(message)
+    const answered = answering(entry(message), {
+      url: request.url,
+      requestId,
+      complete: (answer) => answer,
+      errorOf: (failure) => Effect.succeed(isApiError(failure) ? failure : new InternalError({ cause: failure }))
+    })
+    const served = observed(
+      { request, requestId, facts, routeOf: () => request.url },
+      // Known to the log before it is told what was answered
+      Effect.flatMap(answered, (answer) => (response.closed ? Effect.failCause(clientGone) : Effect.succeed(answer)))
+    )
+    Runtime.runFork(
+      runtimeOf(runtime, requestId, facts),
+      Effect.matchCause(served, {
+        onFailure: () => {},
+        onSuccess: (answer) => write(response, requestId, answer)
+      }),
+      {
+        updateRefs: (refs, fiberId) =>
+          FiberRefs.updateAs(refs, {
+            fiberId,
+            fiberRef: FiberRef.currentLogAnnotations,
+            value: HashMap.make(["requestId", requestId])
+          })
+      }
+    )
+  }
+
+const headOf = ({ headers, socket, url = "" }: IncomingMessage): RequestHead => ({
+  method: "POST",
+  url,
+  headers,
+  remoteAddress: Option.fromNullable(socket.remoteAddress)
+})
+
+const runtimeOf = (
+  { context, fiberRefs, runtimeFlags }: Runtime.Runtime<never>,
+  requestId: string,
+  facts: RequestFacts["Type"]
+): Runtime.Runtime<never> =>
+  Runtime.make({
+    context: Context.unsafeMake(
+      new Map<string, unknown>(context.unsafeMap).set(RequestId.key, requestId).set(RequestFacts.key, facts)
+    ),
+    fiberRefs,
+    runtimeFlags
+  })
+
+const write = (
+  response: ServerResponse,
+  requestId: string,
+  { body, headers, status }: HttpServerResponse.HttpServerResponse
+): void => {
+  // A refusal may have ended it already
+  if (response.writableEnded) return
+  response.writeHead(status, { ...headers, "request-id": requestId })
+  response.end(body._tag === "Uint8Array" ? body.body : undefined)
+}

@@ -1,0 +1,77 @@
+import { connect } from "node:net"
+import { expect, it } from "@effect/vitest"
+import { Effect, Option, Redacted } from "effect"
+import { type LogLine, LogLines } from "../../src/telemetry/LogLines.ts"
+import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
+import { createMigratedDatabase } from "../harness/TestDatabase.ts"
+import { testReturnUrls, testWebhookSecret } from "../harness/TestService.ts"
+import { startService } from "../http/StartedService.ts"
+import { newEventId, notification, signature } from "./Notifications.ts"
+
+const started = (lines: Array<LogLine>) =>
+  Effect.flatMap(createMigratedDatabase, ({ url: databaseUrl }) =>
+    startService({
+      databaseUrl,
+      provider: {
+        sandbox: Option.some({
+          secretKey: Redacted.make("sk_test_unused"),
+          webhookSecrets: [Redacted.make(testWebhookSecret)]
+        }),
+        production: Option.none(),
+        apiUrl: Option.none(),
+        ...testReturnUrls
+      }
+    })
+  ).pipe(
+    Effect.provideService(LogLines, { writes: () => true, requests: true, write: (line) => void lines.push(line) })
+  )
+
+it.scopedLive("a sender that goes away while its notification is being stored changes nothing about that: 499", () =>
+  Effect.gen(function* () {
+    const lines: Array<LogLine> = []
+    const { baseUrl, sql } = yield* started(lines)
+    const [locked, over] = [yield* Effect.makeLatch(false), yield* Effect.makeLatch(false)]
+    yield* Effect.fork(
+      sql.withTransaction(
+        sql`LOCK TABLE payments.provider_accounts IN ACCESS EXCLUSIVE MODE`.pipe(
+          Effect.zipRight(locked.open),
+          Effect.zipRight(over.await)
+        )
+      )
+    )
+    yield* locked.await
+    const id = newEventId()
+    const body = notification("acct_1Nobody", { id })
+    const { hostname, port } = new URL(baseUrl)
+    const socket = connect(Number(port), hostname, () =>
+      socket.write(
+        [
+          "POST /webhooks/provider HTTP/1.1",
+          `host: ${hostname}`,
+          `content-length: ${Buffer.byteLength(body)}`,
+          `stripe-signature: ${signature(body)}`,
+          "",
+          body
+        ].join("\r\n")
+      )
+    )
+    socket.on("error", () => {})
+    const rowsOf = (rows: Effect.Effect<ReadonlyArray<unknown>, unknown>) =>
+      Effect.map(rows, (found) => (found.length > 0 ? Option.some(found) : Option.none()))
+    yield* eventually(
+      "the look-up that waits",
+      rowsOf(sql`SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`)
+    )
+    socket.resetAndDestroy()
+    yield* eventuallyTrue("the end of the connection", () => socket.closed)
+    yield* over.open
+    const stored = yield* eventually(
+      "the receipt",
+      rowsOf(sql`SELECT outcome FROM payments.all_receipts WHERE provider_event_id = ${id}`)
+    )
+    expect(stored).toEqual([{ outcome: "unlinked" }])
+    yield* eventuallyTrue("its line", () => lines.length > 0)
+    expect(lines.map(({ level, message }) => [level, message])).toEqual([["INFO", "POST /webhooks/provider 499"]])
+    expect(socket.bytesRead).toBe(0)
+  })
+)
