@@ -254,8 +254,8 @@ export const definitions = {
         "attempts in flight per process; one that has waited 250 ms for its answer gives up its place, and up to 2048 such attempts continue"
     }),
     concurrencyPerEndpoint: setting("DELIVERY_CONCURRENCY_PER_ENDPOINT", whole({ min: 1, max: 1000 }), {
-      default: 16,
-      about: "attempts in flight per endpoint and process"
+      default: 64,
+      about: "attempts in flight per endpoint and process; more than 16 only to one that answers within 100 ms"
     }),
     pollInterval: setting("DELIVERY_POLL_INTERVAL", duration({ min: "10 millis" }), {
       default: "1 second",

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { EndpointPace, type SlowEndpoint } from "../../src/deliveries/sending/EndpointPace.ts"
+import { EndpointPace, type SlowEndpoint, usualMost } from "../../src/deliveries/sending/EndpointPace.ts"
 import { firstAttempts, mostToSlow, newestRoom, placesAside, slowRooms } from "../../src/deliveries/sending/Shares.ts"
 import { EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
 
@@ -13,8 +13,32 @@ describe("the pace of an endpoint", () => {
     const pace = new EndpointPace({ cap: 16, first: 4 })
     const id = endpoint()
     expect(pace.allowed(id)).toBe(4)
-    for (let answers = 0; answers < 100; answers += 1) expect(pace.noteQuick(id)).toBe(false)
+    for (let answers = 0; answers < 100; answers += 1) expect(pace.noteQuick(id, 5)).toBe(false)
     expect(pace.allowed(id)).toBe(16)
+  })
+
+  it("allows more than the usual number only while answers are prompt, whatever the cap", () => {
+    const pace = new EndpointPace({ cap: 64, first: 4 })
+    const [prompt, quick] = [endpoint(), endpoint()]
+    for (let answers = 0; answers < 100; answers += 1) {
+      pace.noteQuick(prompt, 100)
+      pace.noteQuick(quick, 101)
+    }
+    expect([pace.allowed(prompt), pace.allowed(quick)]).toEqual([64, usualMost])
+    // One that begins to take its time loses them again, as fast as it got them
+    for (let answers = 0; answers < 64 - usualMost; answers += 1) pace.noteQuick(prompt, 200)
+    expect(pace.allowed(prompt)).toBe(usualMost)
+    pace.noteQuick(prompt, 200)
+    expect(pace.allowed(prompt)).toBe(usualMost)
+  })
+
+  it("never allows more than a cap below the usual number", () => {
+    const pace = new EndpointPace({ cap: 2, first: 4 })
+    const id = endpoint()
+    for (const took of [1, 200, 1, 200]) {
+      pace.noteQuick(id, took)
+      expect(pace.allowed(id)).toBe(2)
+    }
   })
 
   it("begins again with one where the endpoint was slow: quick and slow by turns never gives it much", () => {
@@ -23,7 +47,7 @@ describe("the pace of an endpoint", () => {
     for (let turn = 0; turn < 100; turn += 1) {
       pace.noteSlow(id, organization(), turn)
       expect(pace.isSlow(id)).toBe(true)
-      expect(pace.noteQuick(id)).toBe(true)
+      expect(pace.noteQuick(id, 5)).toBe(true)
       expect(pace.isSlow(id)).toBe(false)
       expect(pace.allowed(id)).toBe(1)
     }
@@ -53,6 +77,7 @@ describe("the shares of the places", () => {
       firstAttempts({ concurrency, concurrencyPerEndpoint })
     expect([of(256, 16), of(64, 16), of(32, 16), of(8, 4), of(1, 1), of(10_000, 2)]).toEqual([4, 4, 2, 1, 1, 2])
     expect(mostToSlow({ concurrency: 2, concurrencyPerEndpoint: 16 })).toBe(2)
+    expect(mostToSlow({ concurrency: 256, concurrencyPerEndpoint: 64 })).toBe(usualMost)
   })
 
   it("give a lone slow endpoint its cap", () => {

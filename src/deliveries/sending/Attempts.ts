@@ -21,7 +21,7 @@ import type { Destinations } from "./Destinations.ts"
 import { EndpointPace, slowAfterMillis } from "./EndpointPace.ts"
 import type { FinishedAttempt } from "./FinishedAttempt.ts"
 import { type AttemptEnd, makeAttempt } from "./MakeAttempt.ts"
-import { firstAttempts, mostMovedAside, mostToSlow } from "./Shares.ts"
+import { firstAttempts, mostMovedAside, mostToSlow, usualCap } from "./Shares.ts"
 import type { Transport } from "./Transport.ts"
 
 export interface AttemptsOptions extends DestinationSettings {
@@ -81,7 +81,7 @@ interface Lane {
   readonly waiting: Array<Waiting>
 }
 
-/** How many more of an endpoint's deliveries than its cap may be held, as a multiple of the cap. */
+/** How many more of an endpoint's deliveries than its cap may be held, as a multiple of the usual cap. */
 const maxAhead = 4
 
 /**
@@ -197,7 +197,7 @@ export class Attempts {
   }
 
   #aheadOf({ delivered }: Lane): number {
-    return Math.min(aheadFactor * delivered, maxAhead * this.#options.concurrencyPerEndpoint)
+    return Math.min(aheadFactor * delivered, maxAhead * usualCap(this.#options))
   }
 
   /**
@@ -360,10 +360,11 @@ export class Attempts {
     if (lane !== undefined) {
       lane.held -= 1
       lane.inFlight -= 1
+      const tookMillis = performance.now() - attempt.begunAt
       if (attempt.overdue) {
         lane.overdue -= 1
-        this.pace.noteEnded(endpointId, performance.now() - attempt.begunAt)
-      } else if (lane.overdue === 0 && this.pace.noteQuick(endpointId)) this.#listener.onQuickAgain()
+        this.pace.noteEnded(endpointId, tookMillis)
+      } else if (lane.overdue === 0 && this.pace.noteQuick(endpointId, tookMillis)) this.#listener.onQuickAgain()
       this.#takeNext(endpointId, lane)
     }
     this.#goOn()

@@ -9,7 +9,7 @@ import { orRest } from "./Claiming.ts"
 import type { Begin } from "./Held.ts"
 import type { Pulse } from "./Pulse.ts"
 import type { Queue } from "./Queue.ts"
-import { newestPerEndpoint, newestRoom, slowRooms } from "./Shares.ts"
+import { newestPerEndpoint, newestRoom, slowRooms, usualCap } from "./Shares.ts"
 import { maxClaim, type WorkerOptions } from "./WorkerOptions.ts"
 
 /** The rest between two rounds, in milliseconds, and as a multiple of the time the previous round took. */
@@ -67,7 +67,7 @@ export class ClaimingAside {
     const askedFor = slowRooms(pace.slow, attempts.lanes(), attempts.aside, options)
     pace.noteAsked(askedFor.map(({ endpointId }) => endpointId))
     const room = askedFor.reduce((sum, { room }) => sum + room, 0)
-    return this.#claim({ look: "asked", limit: Math.min(maxClaim, room), askedFor }, options.concurrencyPerEndpoint)
+    return this.#claim({ look: "asked", limit: Math.min(maxClaim, room), askedFor }, usualCap(options))
   })
 
   readonly #claimNewest = Effect.suspend(() =>

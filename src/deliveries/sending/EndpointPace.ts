@@ -4,7 +4,9 @@ import type { EndpointId, OrganizationId } from "../../kit/Ids.ts"
  * What a worker knows about how quickly endpoints answer, from its own attempts. It decides how many attempts to an
  * endpoint are made at once, and out of which share of the places (see `Shares.ts`).
  *
- * An endpoint that is not known begins with a few at once and gets one more with every quick answer, up to its cap. One
+ * An endpoint that is not known begins with a few at once and gets one more with every quick answer, up to `usualMost`.
+ * With answers that are prompt it gets more than that, up to its cap, and one less with each that is only quick: many at
+ * once to an endpoint that answers promptly hold their places for no longer than a few to one that does not. One
  * attempt that is not answered quickly makes it slow; the next quick answer, with nothing overdue at the same time,
  * ends that, and it begins again with one at once. So it pays for an endpoint to be quick, and one that is quick and
  * slow by turns never holds much.
@@ -12,6 +14,12 @@ import type { EndpointId, OrganizationId } from "../../kit/Ids.ts"
 
 /** An attempt that takes longer makes its endpoint a slow one, in milliseconds. */
 export const slowAfterMillis = 250
+
+/** An answer within this time is prompt, in milliseconds. */
+const promptWithinMillis = 100
+
+/** The most attempts at once to an endpoint whose answers are quick, but not prompt, if its cap allows as many. */
+export const usualMost = 16
 
 /** An endpoint whose last answer took longer than this hangs, in milliseconds; up to this, it is only slow. */
 const hangsAfterMillis = 2000
@@ -42,7 +50,7 @@ export class EndpointPace {
   /** Those asked for longest ago come first. */
   readonly #slow = new Map<EndpointId, Slow>()
 
-  /** `cap`: attempts at once to an endpoint that has proved quick; `first`: to one about which nothing is known. */
+  /** `cap`: the most attempts at once to an endpoint; `first`: to one about which nothing is known. */
   constructor({ cap, first }: { readonly cap: number; readonly first: number }) {
     this.#cap = cap
     this.#first = Math.min(first, cap)
@@ -62,11 +70,15 @@ export class EndpointPace {
     return this.#allowed.get(endpointId) ?? this.#first
   }
 
-  /** Notes a quick end of an attempt, whatever its result, with none overdue. Returns whether the endpoint was slow. */
-  noteQuick(endpointId: EndpointId): boolean {
+  /**
+   * Notes a quick end of an attempt, whatever its result, with none overdue. `tookMillis`: how long it took. Returns
+   * whether the endpoint was slow.
+   */
+  noteQuick(endpointId: EndpointId, tookMillis: number): boolean {
     const wasSlow = this.#slow.delete(endpointId)
     const allowed = wasSlow ? 0 : this.allowed(endpointId)
-    if (allowed < this.#cap) this.#allow(endpointId, allowed + 1)
+    const most = tookMillis <= promptWithinMillis ? this.#cap : Math.min(usualMost, this.#cap)
+    if (allowed !== most) this.#allow(endpointId, allowed < most ? allowed + 1 : allowed - 1)
     return wasSlow
   }
 

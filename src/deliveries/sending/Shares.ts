@@ -1,6 +1,6 @@
 import type { EndpointId, OrganizationId } from "../../kit/Ids.ts"
 import { type AskedFor, queueStart } from "./Claim.ts"
-import type { SlowEndpoint } from "./EndpointPace.ts"
+import { type SlowEndpoint, usualMost } from "./EndpointPace.ts"
 
 /**
  * Who gets how many of a worker's places. The `concurrency` is for attempts that are young; in addition there are
@@ -36,9 +36,12 @@ interface Caps {
 export const firstAttempts = ({ concurrency, concurrencyPerEndpoint }: Caps): number =>
   Math.min(concurrencyPerEndpoint, Math.max(1, Math.min(4, Math.floor(concurrency / 16))))
 
+/** The most attempts at once to an endpoint that is not known to answer promptly. */
+export const usualCap = ({ concurrencyPerEndpoint }: Pick<Caps, "concurrencyPerEndpoint">): number =>
+  Math.min(usualMost, concurrencyPerEndpoint)
+
 /** The most attempts at once to a slow endpoint. */
-export const mostToSlow = ({ concurrency, concurrencyPerEndpoint }: Caps): number =>
-  Math.min(concurrency, concurrencyPerEndpoint)
+export const mostToSlow = (caps: Caps): number => Math.min(caps.concurrency, usualCap(caps))
 
 /** How many of what has just come due may be taken, given this many attempts aside. */
 export const newestRoom = (aside: number): number =>
