@@ -79,6 +79,8 @@ const runtimeOf = (
     runtimeFlags
   })
 
+const utf8 = new TextDecoder()
+
 const write = (
   response: ServerResponse,
   requestId: string,
@@ -87,5 +89,6 @@ const write = (
   // A refusal may have ended it already
   if (response.writableEnded) return
   response.writeHead(status, { ...headers, "request-id": requestId })
-  response.end(body._tag === "Uint8Array" ? body.body : undefined)
+  // As text, which Node writes in one piece with the head
+  response.end(body._tag === "Uint8Array" ? utf8.decode(body.body) : undefined)
 }

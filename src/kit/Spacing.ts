@@ -1,7 +1,7 @@
 import { performance } from "node:perf_hooks"
 
 /** The share of the time that the event loop may be busy before batches are spaced, and from which on fully so. */
-const busy = { from: 0.4, full: 0.8 }
+const busy = { from: 0.55, full: 0.85 }
 
 /** The greatest distance between the starts of two batches, in milliseconds. */
 const maxMillis = 15

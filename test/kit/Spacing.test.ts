@@ -7,8 +7,8 @@ const share = FastCheck.double({ min: 0, max: 1, noNaN: true })
 
 describe("the distance between batches", () => {
   it("is none for a process that has time, and at most 15 ms for one that has none", () => {
-    expect([0, 0.2, 0.4].map(spacingFor)).toEqual([0, 0, 0])
-    expect([0.8, 1].map(spacingFor)).toEqual([15, 15])
+    expect([0, 0.3, 0.55].map(spacingFor)).toEqual([0, 0, 0])
+    expect([0.85, 1].map(spacingFor)).toEqual([15, 15])
   })
 
   it("never falls as the process gets busier", () => {
