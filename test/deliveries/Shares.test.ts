@@ -138,7 +138,7 @@ describe("the shares of the places", () => {
   })
 
   it("always keep some for what comes due now, until every place is taken", () => {
-    expect(newestRoom(0)).toBe(64)
+    expect(newestRoom(0)).toBe(256)
     expect(newestRoom(placesAside - 1)).toBe(1)
     expect(newestRoom(placesAside)).toBe(0)
   })

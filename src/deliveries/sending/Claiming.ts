@@ -217,7 +217,7 @@ export class Claiming {
         this.#walk.note(step.from, claimed)
         if (goesOn) this.#turns.learnOnTheWay(turn, claimed, tookMillis)
         else this.#turns.learn(turn, claimed, tookMillis)
-        return begin(claimed.deliveries, claimedAt, false)
+        return begin(claimed.deliveries, claimedAt, "usual")
       }),
       Effect.map(({ deliveries, more, nextDueInMillis, reached }) => {
         const full = deliveries.length >= limit

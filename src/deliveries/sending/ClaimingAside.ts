@@ -12,8 +12,15 @@ import type { Queue } from "./Queue.ts"
 import { newestPerEndpoint, newestRoom, slowRooms, usualCap } from "./Shares.ts"
 import { maxClaim, type WorkerOptions } from "./WorkerOptions.ts"
 
-/** The rest between two rounds, in milliseconds, and as a multiple of the time the previous round took. */
-const every = { millis: 200, cost: 5 }
+/**
+ * The rest between two claims of a kind, in milliseconds, and as a multiple of the time the previous one took. After
+ * claims that found nothing it doubles, up to `most`.
+ */
+const every = {
+  slow: { millis: 200, most: 200, cost: 5 },
+  // A new delivery of an endpoint that keeps up waits for nothing else while the worker is behind
+  newest: { millis: 15, most: 60, cost: 1 }
+} as const
 
 interface ClaimingAsideParts {
   readonly options: Pick<WorkerOptions, "lease" | "concurrency" | "concurrencyPerEndpoint">
@@ -29,11 +36,14 @@ interface ClaimingAsideParts {
 
 /**
  * Claims whose attempts take no place of the `concurrency`: what slow endpoints have due, as far as their shares go,
- * and, while the worker is behind, what came due just now. At most five rounds per second.
+ * at most five times per second; and, while the worker is behind, what came due just now, at most some sixty times.
  */
 export class ClaimingAside {
   readonly #parts: ClaimingAsideParts
   readonly #news = new Signal()
+  /** When the next claims of each kind may be, by `performance.now()`, and the rest before them. */
+  readonly #notBefore = { slow: 0, newest: 0 }
+  readonly #rest: Record<keyof typeof every, number> = { slow: every.slow.millis, newest: every.newest.millis }
 
   constructor(parts: ClaimingAsideParts) {
     this.#parts = parts
@@ -48,14 +58,16 @@ export class ClaimingAside {
   readonly round: Effect.Effect<void> = Effect.gen(this, function* () {
     this.#parts.pulse.rest("has nothing to claim aside")
     yield* this.#news.wait()
-    const startedAt = performance.now()
+    const leavesSlow = performance.now() < this.#notBefore.slow
     // One step: a claim that is not followed by its attempts would have to wait for its lease to run out
     const claimed = yield* Effect.zipWith(this.#claimNewest, this.#claimSlow, (newest, slow) => newest + slow).pipe(
       Effect.uninterruptible,
       orRest(0)
     )
-    if (this.#parts.isBehind() || claimed > 0) this.#news.raise()
-    const rest = Math.max(every.millis, every.cost * (performance.now() - startedAt))
+    const isBehind = this.#parts.isBehind()
+    if (isBehind || claimed > 0 || leavesSlow) this.#news.raise()
+    const next = isBehind ? Math.min(this.#notBefore.newest, this.#notBefore.slow) : this.#notBefore.slow
+    const rest = Math.max(every.newest.millis, next - performance.now())
     this.#parts.pulse.begin("rests between claims aside", rest)
     yield* Effect.sleep(rest)
   })
@@ -63,28 +75,35 @@ export class ClaimingAside {
   readonly #claimSlow = Effect.suspend(() => {
     const { attempts, options } = this.#parts
     const { pace } = attempts
+    if (performance.now() < this.#notBefore.slow) return Effect.succeed(0)
     pace.forgetOld(performance.now(), (endpointId) => attempts.held(endpointId) > 0)
     const askedFor = slowRooms(pace.slow, attempts.lanes(), attempts.aside, options)
     pace.noteAsked(askedFor.map(({ endpointId }) => endpointId))
-    const room = askedFor.reduce((sum, { room }) => sum + room, 0)
-    return this.#claim({ look: "asked", limit: Math.min(maxClaim, room), askedFor }, usualCap(options))
+    const limit = Math.min(
+      maxClaim,
+      askedFor.reduce((sum, { room }) => sum + room, 0)
+    )
+    return this.#claim("slow", { look: "asked", limit, askedFor }, usualCap(options))
   })
 
   readonly #claimNewest = Effect.suspend(() =>
-    this.#parts.isBehind()
-      ? this.#claim({ look: "newest", limit: newestRoom(this.#parts.attempts.aside) }, newestPerEndpoint)
+    this.#parts.isBehind() && performance.now() >= this.#notBefore.newest
+      ? this.#claim("newest", { look: "newest", limit: newestRoom(this.#parts.attempts.aside) }, newestPerEndpoint)
       : Effect.succeed(0)
   )
 
   /** Returns how many deliveries. */
   #claim(
+    kind: keyof typeof every,
     wanted: Pick<ClaimOptions, "look" | "limit" | "askedFor">,
     mostPerEndpoint: number
   ): Effect.Effect<number, SqlError.SqlError> {
     const { attempts, begin, options, pulse, queue } = this.#parts
+    const claimedAt = performance.now()
+    const { cost, millis, most } = every[kind]
+    this.#notBefore[kind] = claimedAt + millis
     if (wanted.limit < 1) return Effect.succeed(0)
     pulse.begin("claims aside")
-    const claimedAt = performance.now()
     const claimed = queue.claim({
       lease: options.lease,
       perEndpoint: Math.min(mostPerEndpoint, options.concurrencyPerEndpoint),
@@ -94,6 +113,12 @@ export class ClaimingAside {
       shards: this.#parts.shards(),
       ...wanted
     })
-    return Effect.flatMap(claimed, ({ deliveries }) => Effect.as(begin(deliveries, claimedAt, true), deliveries.length))
+    return Effect.flatMap(claimed, ({ deliveries }) => {
+      const now = performance.now()
+      const rest = deliveries.length > 0 ? millis : Math.min(most, this.#rest[kind] * 2)
+      this.#rest[kind] = rest
+      this.#notBefore[kind] = now + Math.max(rest, cost * (now - claimedAt))
+      return Effect.as(begin(deliveries, claimedAt, kind), deliveries.length)
+    })
   }
 }

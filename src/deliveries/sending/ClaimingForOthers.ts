@@ -72,7 +72,7 @@ export class ClaimingForOthers {
         leftOut: leftOut()
       })
       .pipe(
-        Effect.tap(({ deliveries }) => begin(deliveries, claimedAt, false)),
+        Effect.tap(({ deliveries }) => begin(deliveries, claimedAt, "usual")),
         Effect.map((claim) => {
           const now = performance.now()
           this.#walk.note(step.from, claim)

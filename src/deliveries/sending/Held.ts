@@ -8,11 +8,14 @@ import type { Queue } from "./Queue.ts"
 /** How long deliveries rest that were claimed but could not be begun. */
 const notBegunDelay = Duration.seconds(1)
 
+/** What is begun: in the places of the `concurrency`, or aside, to slow endpoints or because it is new. See `Attempts`. */
+export type BegunAs = "usual" | "slow" | "newest"
+
 /**
- * How many attempts aside begin before the event loop goes on to other work. Claims aside find hundreds due at once, most
- * of them to endpoints that hang, and what has just come due to others must not wait for them.
+ * How many attempts begin before the event loop goes on to other work. Claims aside find hundreds due at once, most of
+ * them to endpoints that hang, and what has just come due to others must not wait for them.
  */
-const beginAsideAtOnce = 8
+const beginAtOnce: Readonly<Record<BegunAs, number>> = { usual: Number.POSITIVE_INFINITY, slow: 8, newest: 32 }
 
 const turnOfEventLoop = Effect.async<void>((resume) => {
   setImmediate(() => resume(Effect.void))
@@ -63,12 +66,8 @@ export class Held {
   }
 }
 
-/** Begins what was claimed at that time (by `performance.now()`), or gives it back. `aside`: see `Attempts`. */
-export type Begin = (
-  deliveries: ReadonlyArray<ClaimedDelivery>,
-  claimedAt: number,
-  aside: boolean
-) => Effect.Effect<void>
+/** Begins what was claimed at that time (by `performance.now()`), or gives it back. */
+export type Begin = (deliveries: ReadonlyArray<ClaimedDelivery>, claimedAt: number, as: BegunAs) => Effect.Effect<void>
 
 /** See `Begin`. `startWithin`: how long after its claim an attempt may still begin. */
 export const makeBegin =
@@ -78,18 +77,19 @@ export const makeBegin =
     destinations: Pick<Destinations, "load">,
     startWithin: Duration.Duration
   ): Begin =>
-  (deliveries, claimedAt, aside) => {
+  (deliveries, claimedAt, as) => {
     held.add(deliveries.length)
     return destinations.load(deliveries).pipe(
       Effect.matchEffect({
         onSuccess: () => {
           const startBefore = claimedAt + Duration.toMillis(startWithin)
           const start = (some: ReadonlyArray<ClaimedDelivery>) => {
-            for (const delivery of some) attempts.start(delivery, startBefore, aside)
+            for (const delivery of some) attempts.start(delivery, startBefore, as !== "usual")
           }
-          return aside
-            ? Effect.forEach(
-                Array.chunksOf(deliveries, beginAsideAtOnce),
+          return deliveries.length <= beginAtOnce[as]
+            ? Effect.sync(() => start(deliveries))
+            : Effect.forEach(
+                Array.chunksOf(deliveries, beginAtOnce[as]),
                 (some) =>
                   Effect.zipRight(
                     Effect.sync(() => start(some)),
@@ -97,7 +97,6 @@ export const makeBegin =
                   ),
                 { discard: true }
               )
-            : Effect.sync(() => start(deliveries))
         },
         onFailure: (error) =>
           Effect.zipRight(

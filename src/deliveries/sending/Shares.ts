@@ -24,7 +24,7 @@ const shareOf = { endpoint: 1 / 8, organization: 1 / 4 }
 const maxAsked = 128
 
 /** How many of what has just come due are taken at a time, and how many of one endpoint's may be in flight then. */
-const maxNewest = 64
+const maxNewest = 256
 export const newestPerEndpoint = 2
 
 interface Caps {

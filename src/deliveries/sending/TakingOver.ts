@@ -62,7 +62,7 @@ export const takingOver = ({ attempts, begin, claiming, held, options, run }: Ta
       const releaseAll = Effect.sync(() => {
         for (const { endpointId } of deliveries) release(endpointId)
       })
-      run(Effect.ensuring(begin(claimed, leasedAt, false), releaseAll))
+      run(Effect.ensuring(begin(claimed, leasedAt, "usual"), releaseAll))
     }
   }
 }

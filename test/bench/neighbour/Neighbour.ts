@@ -15,13 +15,38 @@ import {
 } from "../deliveries/Bed.ts"
 import { roundsOf } from "../sizes.ts"
 
-/** What 50 healthy endpoints notice of one, of 32 and of 500 that hang, with 20,000 due to them all together. */
+/**
+ * What 50 healthy endpoints notice of one, of 32 and of 500 that hang, with 20,000 due to them all together; and of 32
+ * that answer at once, with 180,000 due, which take all that the machine has.
+ */
 
 const healthyCount = 50
-const hangingCounts = [1, 32, 500]
-const hangingDue = 20_000
-/** They came over the last minutes. */
-const due = "now() - n * interval '20 milliseconds'"
+
+/** What the healthy ones are beside: so many endpoints, with so many due, which came over the last minutes. */
+interface Case {
+  readonly name: string
+  readonly hangs: boolean
+  readonly count: number
+  readonly due: number
+  readonly since: string
+}
+
+const hanging = (count: number): Case => ({
+  name: `beside ${count}`,
+  hangs: true,
+  count,
+  due: 20_000,
+  since: "now() - n * interval '20 milliseconds'"
+})
+
+const cases: ReadonlyArray<Case> = [
+  hanging(1),
+  hanging(32),
+  hanging(500),
+  { name: "beside 32 flooding", hangs: false, count: 32, due: 180_000, since: "now() - n * interval '2 milliseconds'" }
+]
+const mostOf = (hangs: boolean): number =>
+  Math.max(...cases.filter((one) => one.hangs === hangs).map(({ count }) => count))
 const rate = 200
 const rounds = roundsOf(5)
 /** In its first seconds, a process waits for its compiler. */
@@ -49,14 +74,14 @@ const offer = (database: Database, endpoints: ReadonlyArray<BenchEndpoint>, forM
 /** `npm run bench -- neighbour`. */
 export const neighbourBench: Bench = {
   name: "neighbour",
-  about: "50 healthy endpoints at 200 events per second, beside 1, 32 and 500 that hang with 20,000 due",
+  about: "50 healthy endpoints at 200 events per second, beside 1, 32 and 500 that hang, and 32 that flood",
   run: Effect.gen(function* () {
     yield* Console.error("Starting the database and the receiver…")
     const database = yield* startDatabase
-    const mostHanging = Math.max(...hangingCounts)
-    const receiver = yield* startReceiver(healthyCount + mostHanging, mostHanging)
+    const [mostHanging, mostFlooding] = [mostOf(true), mostOf(false)]
+    const receiver = yield* startReceiver(mostHanging + mostFlooding + healthyCount, mostHanging)
     const endpoints = yield* makeEndpoints(database, receiver.urls)
-    const healthy = endpoints.slice(mostHanging)
+    const healthy = endpoints.slice(mostHanging + mostFlooding)
     const measure = Effect.gen(function* () {
       yield* offer(database, healthy, warmUpMillis)
       yield* receiver.look
@@ -68,35 +93,43 @@ export const neighbourBench: Bench = {
       }
       return { p50: percentile(latencies, 0.5), p99: percentile(latencies, 0.99) }
     })
-    const round = Effect.fnUntraced(function* (hangingCount: number) {
+    // What came to be due in the past is looked for now and then
+    const begun = Effect.gen(function* () {
+      const { received } = yield* receiver.look
+      while ((yield* receiver.look).received < received + 1000) yield* Effect.promise(() => sleep(100))
+    }).pipe(
+      Effect.timeoutFail({ duration: "40 seconds", onTimeout: () => new BenchFailed({ message: "No flood came" }) })
+    )
+    const round = Effect.fnUntraced(function* ({ count, due, hangs, name, since }: Case) {
       yield* emptyQueue(database)
       yield* startService(database, "worker", { SHUTDOWN_TIMEOUT: "1 second" })
       const alone = yield* measure
-      const hanging = endpoints.slice(0, hangingCount)
-      yield* addDeliveries(database, hanging, hangingDue, { due })
+      const others = hangs ? endpoints.slice(0, count) : endpoints.slice(mostHanging, mostHanging + count)
+      yield* addDeliveries(database, others, due, { due: since })
+      if (!hangs) yield* begun
       const beside = yield* measure
       yield* Console.error(
-        `  alone: p50 ${alone.p50.toFixed(1)}, p99 ${alone.p99.toFixed(1)} ms; beside ${hangingCount}: p50 ${beside.p50.toFixed(1)}, p99 ${beside.p99.toFixed(1)} ms`
+        `  alone: p50 ${alone.p50.toFixed(1)}, p99 ${alone.p99.toFixed(1)} ms; ${name}: p50 ${beside.p50.toFixed(1)}, p99 ${beside.p99.toFixed(1)} ms`
       )
       return { alone, beside }
     }, Effect.scoped)
-    const results = new Map<number, Array<Effect.Effect.Success<ReturnType<typeof round>>>>()
+    const results = new Map<string, Array<Effect.Effect.Success<ReturnType<typeof round>>>>()
     for (let number = 1; number <= rounds; number++) {
       yield* Console.error(`Round ${number} of ${rounds}`)
-      for (const count of hangingCounts) {
-        results.set(count, [...(results.get(count) ?? []), yield* round(count)])
+      for (const one of cases) {
+        results.set(one.name, [...(results.get(one.name) ?? []), yield* round(one)])
       }
     }
     const alone = figuresOf("neighbour", [...results.values()].flat())
     return [
       alone("without any", "p50_ms", "ms", ({ alone }) => alone.p50),
       alone("without any", "p99_ms", "ms", ({ alone }) => alone.p99),
-      ...[...results].flatMap(([count, rounds]) => {
+      ...[...results].flatMap(([name, rounds]) => {
         const figure = figuresOf("neighbour", rounds)
         return [
-          figure(`beside ${count}`, "p50_ms", "ms", ({ beside }) => beside.p50),
-          figure(`beside ${count}`, "p99_ms", "ms", ({ beside }) => beside.p99),
-          figure(`beside ${count}`, "p99_ratio", "", ({ alone, beside }) => beside.p99 / alone.p99)
+          figure(name, "p50_ms", "ms", ({ beside }) => beside.p50),
+          figure(name, "p99_ms", "ms", ({ beside }) => beside.p99),
+          figure(name, "p99_ratio", "", ({ alone, beside }) => beside.p99 / alone.p99)
         ]
       })
     ]
