@@ -24,8 +24,8 @@ const every = {
 
 interface ClaimingAsideParts {
   readonly options: Pick<WorkerOptions, "lease" | "concurrency" | "concurrencyPerEndpoint">
-  readonly queue: Context.Tag.Service<Queue>
-  readonly attempts: Attempts
+  readonly queue: Pick<Context.Tag.Service<Queue>, "claim">
+  readonly attempts: Pick<Attempts, "aside" | "caps" | "held" | "lanes" | "pace">
   readonly begin: Begin
   readonly pulse: Pulse
   /** The shards whose newest deliveries it takes. */

@@ -1,0 +1,83 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Duration, Effect } from "effect"
+import { type Claim, type ClaimOptions, queueStart } from "../../src/deliveries/sending/Claim.ts"
+import { ClaimingAside } from "../../src/deliveries/sending/ClaimingAside.ts"
+import { EndpointPace } from "../../src/deliveries/sending/EndpointPace.ts"
+import { Pulse } from "../../src/deliveries/sending/Pulse.ts"
+import { EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
+import { allShards } from "../../src/storage/Shards.ts"
+import { eventuallyTrue } from "../harness/Eventually.ts"
+
+const nothingDue: Claim = {
+  deliveries: [],
+  nextDueInMillis: null,
+  more: false,
+  place: queueStart,
+  askedFor: new Map(),
+  reached: null
+}
+
+/** Claims aside of a worker with one slow endpoint, and what they ask for. The scope ends them. */
+const started = (isBehind: () => boolean) =>
+  Effect.gen(function* () {
+    const pace = new EndpointPace({ cap: 64, first: 4 })
+    pace.noteSlow(EndpointId.make(crypto.randomUUID()), OrganizationId.make(crypto.randomUUID()), performance.now())
+    const claims: Array<ClaimOptions> = []
+    const aside = new ClaimingAside({
+      options: { lease: Duration.seconds(15), concurrency: 256, concurrencyPerEndpoint: 64 },
+      queue: {
+        claim: (options) =>
+          Effect.sync(() => {
+            claims.push(options)
+            return nothingDue
+          })
+      },
+      attempts: { aside: 0, caps: () => new Map(), held: () => 0, *lanes() {}, pace },
+      begin: () => Effect.void,
+      pulse: new Pulse("starts"),
+      shards: () => allShards,
+      isBehind
+    })
+    yield* Effect.forkScoped(Effect.forever(aside.round))
+    const of = (look: ClaimOptions["look"]) => claims.filter((claim) => claim.look === look)
+    return { aside, newest: () => of("newest"), slow: () => of("asked") }
+  })
+
+describe("claims aside", () => {
+  it.scopedLive(
+    "take the newest again and again while the worker is behind, and ask for slow endpoints less often",
+    () =>
+      Effect.gen(function* () {
+        const { aside, newest, slow } = yield* started(() => true)
+        aside.noteNews()
+        yield* eventuallyTrue("twenty claims", () => newest().length >= 20)
+        expect(newest().length).toBeGreaterThan(2 * slow().length)
+        expect(slow().length).toBeGreaterThan(0)
+        // Few of one endpoint, of as many endpoints as there is room for
+        expect(newest().map(({ limit, perEndpoint }) => [limit, perEndpoint])).toContainEqual([256, 2])
+        expect(slow()[0]).toMatchObject({ perEndpoint: 16, askedFor: [{ room: 16 }] })
+      })
+  )
+
+  it.scopedLive("ask for slow endpoints although the worker catches up before it is their turn again", () =>
+    Effect.gen(function* () {
+      let behind = true
+      const { aside, newest, slow } = yield* started(() => behind)
+      aside.noteNews()
+      yield* eventuallyTrue("their first turn", () => slow().length === 1 && newest().length >= 2)
+      behind = false
+      yield* eventuallyTrue("their next turn", () => slow().length === 2)
+    })
+  )
+
+  it.scopedLive("rest without news", () =>
+    Effect.gen(function* () {
+      const { aside, newest, slow } = yield* started(() => false)
+      yield* Effect.yieldNow()
+      expect([newest().length, slow().length]).toEqual([0, 0])
+      aside.noteNews()
+      yield* eventuallyTrue("one turn", () => slow().length === 1)
+      expect(newest()).toEqual([])
+    })
+  )
+})
