@@ -50,9 +50,9 @@ const report = (error: ApiError, cause: Cause.Cause<unknown>) => {
 export interface Answering {
   readonly url: string
   readonly requestId: string
-  /** What is added to every answer. */
+  /** Adds what every answer has, such as headers. */
   readonly complete: (response: HttpServerResponse.HttpServerResponse) => HttpServerResponse.HttpServerResponse
-  /** The documented error that a failure or a defect is told as. */
+  /** The documented error for a failure or a defect. */
   readonly errorOf: (failure: unknown) => Effect.Effect<ApiError>
 }
 

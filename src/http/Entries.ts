@@ -11,9 +11,9 @@ import { type ObservingOptions, observing, type RequestHead } from "./RequestSpa
 
 /**
  * The provider's entries as the server serves them directly, with the same telemetry and the same answers as everything
- * else. The provider sends more than all integrators together, and what the platform and the router do for a request costs
- * as much as taking a notification. That a sender goes away ends nothing here: what it sent is still stored. On another server than
- * ours, the router serves them.
+ * else. The provider sends more than all integrators together, and what the platform and the router do for a request
+ * costs as much as taking a notification. If the sender leaves before the answer, its notification is stored all the
+ * same. On a server other than ours, the router serves the entries.
  */
 export const entriesLayer = (options: ObservingOptions) =>
   Layer.effectDiscard(
@@ -39,7 +39,7 @@ const listenerOf =
     })
     const served = observed(
       { request, requestId, facts, routeOf: () => request.url },
-      // Known to the log before it is told what was answered
+      // Inside `observed`, so that the log line says 499 if the sender has left
       Effect.flatMap(answered, (answer) => (response.closed ? Effect.failCause(clientGone) : Effect.succeed(answer)))
     )
     Runtime.runFork(

@@ -2,7 +2,7 @@ import { performance } from "node:perf_hooks"
 import { HttpServerError, type HttpServerResponse } from "@effect/platform"
 import { Cause, Context, Effect, type Exit, FiberRef, HashSet, Option, Exit as Outcome, Tracer } from "effect"
 import { providerAttributes } from "../errors/ProviderAnswer.ts"
-import { comesFrom, type Sent } from "../kit/ClientAddress.ts"
+import { comesFrom, headerOf, type Sent } from "../kit/ClientAddress.ts"
 import type { TrustedProxies } from "../settings/Forms.ts"
 import { type LineLevel, LogLines, type LogLinesWriter } from "../telemetry/LogLines.ts"
 import { Metrics, type MetricsWriter } from "../telemetry/Metrics.ts"
@@ -20,15 +20,10 @@ import { spanOfTraceparent } from "../telemetry/TraceContext.ts"
 
 type App<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 
-/** What is reported of a request's head. */
+/** The parts of a request's head that spans and log lines use. */
 export interface RequestHead extends Sent {
   readonly method: string
   readonly url: string
-}
-
-const headerOf = ({ headers }: RequestHead, name: string): string | undefined => {
-  const value = headers[name]
-  return typeof value === "string" ? value : undefined
 }
 
 interface RequestTelemetryOptions {

@@ -5,6 +5,7 @@ import { Effect } from "effect"
 import type { ServiceUnavailable, SignatureInvalid } from "../errors/Errors.ts"
 import { BaseApi } from "../kit/BaseApi.ts"
 import { readMessage, type UnreadableRequest } from "../kit/Body.ts"
+import { headerOf } from "../kit/ClientAddress.ts"
 import { entryPaths, InboundApi } from "./Api.ts"
 import { Inbound } from "./Inbound.ts"
 
@@ -26,14 +27,9 @@ const serving =
     Effect.matchEffect(readMessage(message, maxNotificationBytes), {
       // A sender that went away is nobody's defect: the edge ends the request
       onFailure: (error) => (error._tag === "BodyLost" ? Effect.die(error) : Effect.fail(error)),
-      onSuccess: (body) => Effect.as(receive(body, signatureOf(message)), received)
+      // Node joins what a request repeats of this header
+      onSuccess: (body) => Effect.as(receive(body, headerOf(message, "stripe-signature")), received)
     })
-
-/** Node joins what a request repeats of this header. */
-const signatureOf = ({ headers }: IncomingMessage): string | undefined => {
-  const signature = headers["stripe-signature"]
-  return typeof signature === "string" ? signature : undefined
-}
 
 /** The entries by their paths, all of them for POST. */
 export const inboundEntries = Effect.map(

@@ -35,12 +35,16 @@ export interface Sent {
   readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
 }
 
+/** The value of a header, by its name in lower case; undefined if it is absent or a list. */
+export const headerOf = ({ headers }: Pick<Sent, "headers">, name: string): string | undefined => {
+  const value = headers[name]
+  return typeof value === "string" ? value : undefined
+}
+
 const connectionOf = ({ remoteAddress }: Sent): string => unmapped(Option.getOrElse(remoteAddress, () => "unknown"))
 
-const addressOf = (request: Sent, proxies: TrustedProxies): string => {
-  const forwarded = request.headers["x-forwarded-for"]
-  return addressBehind(proxies, connectionOf(request), typeof forwarded === "string" ? forwarded : undefined)
-}
+const addressOf = (request: Sent, proxies: TrustedProxies): string =>
+  addressBehind(proxies, connectionOf(request), headerOf(request, "x-forwarded-for"))
 
 /**
  * The client's address behind a connection.

@@ -13,7 +13,7 @@ class Suspension<A, E> extends Effectable.Class<A, E> {
     this.effect_instruction_i0 = register
   }
 
-  /** Part of every effect of one's own; the runtime goes by `_op` and does not call it. */
+  /** Required of every class of effects; the runtime goes by `_op` and never calls it. */
   override commit(): Effect.Effect<A, E> {
     return Effect.async((resume) => this.effect_instruction_i0(resume))
   }

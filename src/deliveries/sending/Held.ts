@@ -8,7 +8,10 @@ import type { Queue } from "./Queue.ts"
 /** How long deliveries rest that were claimed but could not be begun. */
 const notBegunDelay = Duration.seconds(1)
 
-/** What is begun: in the places of the `concurrency`, or aside, to slow endpoints or because it is new. See `Attempts`. */
+/**
+ * How attempts begin: in places of the `concurrency`, or aside, because their endpoint is slow or because they are new. See
+ * `Attempts`.
+ */
 export type BegunAs = "usual" | "slow" | "newest"
 
 /**

@@ -22,7 +22,7 @@ import { roundsOf } from "../sizes.ts"
 
 const healthyCount = 50
 
-/** What the healthy ones are beside: so many endpoints, with so many due, which came over the last minutes. */
+/** The endpoints beside the healthy ones: how many, and how many deliveries they have due, which came over the last minutes. */
 interface Case {
   readonly name: string
   readonly hangs: boolean
