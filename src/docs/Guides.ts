@@ -46,7 +46,10 @@ export const contents = [
       "local-provider"
     ]
   },
-  { reader: "Change it", names: ["contributing", "contract", "decisions", "decisions-api", "performance"] }
+  {
+    reader: "Change it",
+    names: ["contributing", "contract", "decisions", "decisions-data", "decisions-api", "performance"]
+  }
 ] as const
 
 export type GuideName = (typeof contents)[number]["names"][number]

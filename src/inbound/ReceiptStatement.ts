@@ -1,9 +1,10 @@
 import type { SqlClient, Statement } from "@effect/sql"
 import type { EventType } from "../events/Catalog.ts"
 import type { Environment } from "../events/Environment.ts"
-import type { DeliveryId, OrganizationId } from "../kit/Ids.ts"
+import type { OrganizationId } from "../kit/Ids.ts"
 import { recordDisconnection } from "../provider/Accounts.ts"
-import type { Handing } from "../publishing/HandOver.ts"
+import { leasedRows } from "../publishing/Enqueue.ts"
+import type { Handing, LeasedRow } from "../publishing/HandOver.ts"
 import { type MatchedEvent, matchingPart, publicationValues, storingParts } from "../publishing/Publication.ts"
 import { parametersOf } from "../storage/Statements.ts"
 import { tenantVersion } from "./ContextStatement.ts"
@@ -48,7 +49,7 @@ export interface StoredReceipt {
 export interface ReceiptRow extends StoredReceipt {
   readonly position: number
   /** Those of its deliveries that are stored under the lease. */
-  readonly handed: ReadonlyArray<DeliveryId> | null
+  readonly handed: ReadonlyArray<LeasedRow> | null
   /** In Unix milliseconds, by the database's clock. */
   readonly storedAt: number
 }
@@ -140,7 +141,7 @@ const insertionSql = (
       admits: change.admits,
       lease: { id: of.lease, millis: of.leaseMillis }
     })}, waiting AS (
-      SELECT m.position, json_agg(q.id) FILTER (WHERE q.leased) AS handed, bool_or(NOT q.leased) AS waits
+      SELECT m.position, ${sql.literal(leasedRows)} AS handed, bool_or(NOT q.leased) AS waits
       FROM queued q JOIN matching m ON m.id = q.id GROUP BY m.position
     )
     SELECT s.position::int AS position, r.first, r.outcome, COALESCE(w.waits, false) AS waits, w.handed,

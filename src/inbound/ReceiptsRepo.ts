@@ -233,7 +233,7 @@ const wayOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): Way => {
 const settle = (handing: Handing | null, rows: ReadonlyArray<ReceiptRow>): void => {
   const [first] = rows
   if (first === undefined) handing?.cancel()
-  else handing?.settle({ ids: rows.flatMap(({ handed }) => handed ?? []), storedAt: first.storedAt })
+  else handing?.settle({ rows: rows.flatMap(({ handed }) => handed ?? []), storedAt: first.storedAt })
 }
 
 /** What was stored of each receipt; undefined if its tenant has changed. */

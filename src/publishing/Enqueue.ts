@@ -12,8 +12,8 @@ export interface EnqueueLease {
 /**
  * The part of a statement that puts new deliveries in the queue. Each is due at once, or is put there under the lease,
  * with its first attempt already under way. `deliveries` is as for `enqueue`; `leased` names the part whose column
- * `leased` says, by `id`, which deliveries are leased. Returns `id` and `leased`, which is false for a delivery that
- * somebody else has leased: see `payments.park_moving()`.
+ * `leased` says, by `id`, which deliveries are leased. Returns `id`, `leased`, which is false for a delivery that somebody
+ * else has leased (see `payments.park_moving()`), and where its row is, for `leasedRows`.
  */
 export const enqueueLeased = (
   sql: SqlClient.SqlClient,
@@ -28,7 +28,10 @@ export const enqueueLeased = (
       CASE WHEN l.leased THEN ${lease.id}::uuid END, CASE WHEN l.leased THEN now() END,
       CASE WHEN l.leased THEN now() + ${lease.millis}::float8 * interval '1 millisecond' END
     FROM ${sql.literal(deliveries)} d JOIN ${sql.literal(leased)} l ON l.id = d.id
-    RETURNING id, COALESCE(lease = ${lease.id}::uuid, false) AS leased`
+    RETURNING id, COALESCE(lease = ${lease.id}::uuid, false) AS leased, ctid AS tid`
+
+/** The deliveries that are under the lease, of rows `q` of that part: each with its place, as JSON. Null if there are none. */
+export const leasedRows = "json_agg(json_build_array(q.id, q.tid)) FILTER (WHERE q.leased)"
 
 /**
  * The part of a statement that puts deliveries in the queue, due at once. Every statement that stores deliveries, or

@@ -21,9 +21,18 @@ export interface HandedPublication extends Tenant {
   readonly traceparent: string | null
 }
 
+/** The same once it is stored. */
+export interface LeasedDelivery extends HandedDelivery {
+  /** Where its row is in the queue: PostgreSQL's `ctid`. */
+  readonly ctid: string
+}
+
+/** A delivery that was stored under a lease, and where its row is in the queue. See `enqueueLeased`. */
+export type LeasedRow = readonly [id: DeliveryId, ctid: string]
+
 /** What the statement that stores deliveries returns about those that it stored under the lease. */
 export interface StoredUnderLease {
-  readonly ids: ReadonlyArray<DeliveryId>
+  readonly rows: ReadonlyArray<LeasedRow>
   /** In Unix milliseconds, by the database's clock. */
   readonly storedAt: number
 }
@@ -41,7 +50,7 @@ export interface Recipient {
    * before `leasedAt` by `performance.now()`.
    */
   readonly take: (
-    deliveries: ReadonlyArray<HandedDelivery>,
+    deliveries: ReadonlyArray<LeasedDelivery>,
     lease: { readonly id: string; readonly leasedAt: number; readonly storedAt: number }
   ) => void
 }
@@ -108,11 +117,11 @@ export class Handing {
   }
 
   /** Called after the commit: hands over what the statement stored under the lease. */
-  settle({ ids, storedAt }: StoredUnderLease): void {
-    const stored: Array<HandedDelivery> = []
-    for (const id of ids) {
+  settle({ rows, storedAt }: StoredUnderLease): void {
+    const stored: Array<LeasedDelivery> = []
+    for (const [id, ctid] of rows) {
       const delivery = this.#reserved.get(id)
-      if (delivery !== undefined) stored.push(delivery)
+      if (delivery !== undefined) stored.push({ ...delivery, ctid })
       this.#reserved.delete(id)
     }
     this.cancel()

@@ -211,7 +211,7 @@ const makeOutboundEvents = Effect.fnUntraced(function* ({ source }: OutboundEven
         // Also if the caller is interrupted just after the commit
         Effect.onExit((exit) =>
           Effect.sync(() => {
-            if (Exit.isSuccess(exit)) handing?.settle({ ids: exit.value.handed, storedAt: exit.value.storedAt })
+            if (Exit.isSuccess(exit)) handing?.settle({ rows: exit.value.handed, storedAt: exit.value.storedAt })
             else handing?.cancel()
           })
         ),

@@ -1,8 +1,8 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Effect } from "effect"
-import type { DeliveryId } from "../kit/Ids.ts"
 import type { Tenant } from "../kit/Tenant.ts"
-import type { Handing } from "./HandOver.ts"
+import { leasedRows } from "./Enqueue.ts"
+import type { Handing, LeasedRow } from "./HandOver.ts"
 import { type MatchableEndpoint, matchableEndpoints } from "./MatchableEndpoint.ts"
 import {
   matchingPart,
@@ -27,7 +27,7 @@ export interface StoredOutboundEvent {
   readonly deliveries: number
   readonly skipped: number
   /** Those of its deliveries that are stored under the lease. */
-  readonly handed: ReadonlyArray<DeliveryId>
+  readonly handed: ReadonlyArray<LeasedRow>
   /** In Unix milliseconds, by the database's clock. */
   readonly storedAt: number
 }
@@ -77,7 +77,7 @@ export const makeOutboundEventsRepo = Effect.map(SqlClient.SqlClient, (sql) => (
         ${storingParts(sql, of, { from: "fresh", deliveriesIf: isNew, skippedIf: isNew, lease })}
         SELECT ${isNew} AS "isNew", (SELECT count(*) FROM delivery)::int AS deliveries,
           (SELECT count(*) FROM skipped)::int AS skipped,
-          COALESCE((SELECT json_agg(id) FROM queued WHERE leased), '[]') AS handed,
+          COALESCE((SELECT ${sql.literal(leasedRows)} FROM queued q), '[]') AS handed,
           extract(epoch FROM now())::float8 * 1000 AS "storedAt"`,
       ([stored]) => stored ?? { isNew: false, deliveries: 0, skipped: 0, handed: [], storedAt: 0 }
     )

@@ -11,6 +11,7 @@ const delivery = (): ClaimedDelivery => ({
   environment: "sandbox",
   id: DeliveryId.make(randomUUID()),
   lease: randomUUID(),
+  ctid: "(0,1)",
   attempt: 1,
   trigger: "automatic",
   endpointId: EndpointId.make(randomUUID()),

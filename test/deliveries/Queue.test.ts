@@ -304,6 +304,42 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
 })
 
 layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a lease", (it) => {
+  it.effect("still belongs to its attempt after the table was rewritten, which moves all rows", () =>
+    Effect.gen(function* () {
+      const { delivery, makeEndpoint, queues, seed, sql } = yield* emptyBench
+      const endpoint = yield* makeEndpoint
+      const others = yield* seed(endpoint, { count: 40, dueInSeconds: 60 })
+      yield* seed(endpoint, { count: 3 })
+      const [ended, tried, late] = yield* claimFrom(queues[0], idle)
+      if (ended === undefined || tried === undefined || late === undefined)
+        return yield* Effect.die("Three were claimed")
+      const places = sql<{ readonly place: string }>`
+        SELECT ctid AS place FROM payments.delivery_queue WHERE lease IS NOT NULL ORDER BY id`
+      const before = yield* places
+      yield* sql`DELETE FROM payments.delivery_queue WHERE id = ANY (${others.slice(0, 20)}::uuid[])`
+      yield* sql`VACUUM FULL payments.delivery_queue`
+      expect(yield* places).not.toEqual(before)
+      yield* queues[0].finish([finished(ended, 204, { state: "delivered" }), finished(tried, 503, retry())])
+      expect(yield* delivery(ended.id)).toMatchObject({ state: "delivered", attemptCount: 1, lastHttpStatus: 204 })
+      expect(yield* delivery(tried.id)).toMatchObject({ state: "queued", leased: false, lastHttpStatus: 503 })
+      expect(yield* delivery(late.id)).toMatchObject({ state: "queued", leased: true, lastHttpStatus: null })
+      expect(yield* sql`SELECT count(*)::int AS left FROM payments.delivery_queue`).toEqual([{ left: 22 }])
+    })
+  )
+
+  it.effect("is not taken from who stands now where its delivery stood", () =>
+    Effect.gen(function* () {
+      const { delivery, makeEndpoint, queues, seed } = yield* emptyBench
+      yield* seed(yield* makeEndpoint, { count: 2 })
+      const [one, other] = yield* claimFrom(queues[0], idle)
+      if (one === undefined || other === undefined) return yield* Effect.die("Two were claimed")
+      // Under the same lease, as all of one claim are
+      yield* queues[0].finish([finished({ ...one, ctid: other.ctid }, 204, { state: "delivered" })])
+      expect(yield* delivery(one.id)).toMatchObject({ state: "delivered", lastHttpStatus: 204 })
+      expect(yield* delivery(other.id)).toMatchObject({ state: "queued", leased: true, lastHttpStatus: null })
+    })
+  )
+
   it.effect("that has ended makes the delivery due again, and its attempt is in the history", () =>
     Effect.gen(function* () {
       const { attempts, delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench

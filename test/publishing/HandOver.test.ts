@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import type { DeliveryId, EndpointId } from "../../src/kit/Ids.ts"
 import { OrganizationId } from "../../src/kit/Ids.ts"
-import { type HandedDelivery, HandOver } from "../../src/publishing/HandOver.ts"
+import { type HandedDelivery, HandOver, type LeasedRow } from "../../src/publishing/HandOver.ts"
 import { recipientWith } from "./Recipients.ts"
 
 const organizationId = OrganizationId.make("018f4d3e-7b1a-7cc2-9d52-0a4f8e6b1c21")
@@ -18,6 +18,8 @@ const delivery = (id: string, to: EndpointId): HandedDelivery => ({
   traceparent: null
 })
 
+const leased = (id: string, ctid: string): LeasedRow => [id as DeliveryId, ctid]
+
 const begin = Effect.map(HandOver, (handOver) => handOver.begin())
 
 describe("a hand-over", () => {
@@ -25,7 +27,7 @@ describe("a hand-over", () => {
     Effect.gen(function* () {
       const handing = yield* begin
       expect(handing.offer(delivery("a", endpoint(1)))).toBe(false)
-      handing.settle({ ids: [], storedAt: 0 })
+      handing.settle({ rows: [], storedAt: 0 })
     }).pipe(Effect.provide(HandOver.layer))
   )
 
@@ -37,8 +39,8 @@ describe("a hand-over", () => {
       expect(["a", "b", "c"].map((id) => handing.offer(delivery(id, endpoint(1))))).toEqual([true, true, false])
       expect(free()).toBe(0)
       // Of "b" another copy was stored before; "x" is none of its own
-      handing.settle({ ids: ["a" as DeliveryId, "x" as DeliveryId], storedAt: 0 })
-      expect(taken.map(({ id }) => id)).toEqual(["a"])
+      handing.settle({ rows: [leased("a", "(0,1)"), leased("x", "(0,2)")], storedAt: 0 })
+      expect(taken.map(({ ctid, id }) => [id, ctid])).toEqual([["a", "(0,1)"]])
       expect(free()).toBe(2)
     }).pipe(Effect.provide(HandOver.layer))
   )
@@ -65,7 +67,7 @@ describe("a hand-over", () => {
       handing.offer(delivery("a", endpoint(1)))
       yield* Scope.close(scope, Exit.void)
       expect((yield* begin).offer(delivery("b", endpoint(1)))).toBe(false)
-      handing.settle({ ids: ["a" as DeliveryId], storedAt: 0 })
+      handing.settle({ rows: [leased("a", "(0,1)")], storedAt: 0 })
       expect(taken.map(({ id }) => id)).toEqual(["a"])
     }).pipe(Effect.provide(HandOver.layer))
   )

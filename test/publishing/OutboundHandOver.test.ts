@@ -30,8 +30,8 @@ const processWith = Effect.fnUntraced(function* (places: number) {
   const { free, recipient, taken } = recipientWith(places)
   yield* Context.get(context, HandOver).register(recipient)
   /** The deliveries in the queue, and whether they are leased. */
-  const queued = sql<{ id: string; leased: boolean; attempts: number }>`
-    SELECT id, lease IS NOT NULL AND leased_until > now() + interval '5 seconds' AS leased, attempt_count AS attempts
+  const queued = sql<{ id: string; ctid: string; leased: boolean; attempts: number }>`
+    SELECT id, ctid, lease IS NOT NULL AND leased_until > now() + interval '5 seconds' AS leased, attempt_count AS attempts
     FROM payments.delivery_queue ORDER BY id`
   return { outbound: Context.get(context, OutboundEvents), queued, sql, taken, free }
 })
@@ -46,6 +46,7 @@ it.scopedLive("a team's event is handed to the worker of its process as soon as 
       {
         ...tenant,
         id: taken[0]?.id,
+        ctid: taken[0]?.ctid,
         endpointId,
         eventId,
         secretIds: [secretId],
@@ -53,7 +54,7 @@ it.scopedLive("a team's event is handed to the worker of its process as soon as 
         traceparent: expect.stringMatching(/^00-[0-9a-f]{32}-[0-9a-f]{16}-/)
       }
     ])
-    expect(yield* queued).toEqual([{ id: taken[0]?.id, leased: true, attempts: 1 }])
+    expect(yield* queued).toEqual([{ id: taken[0]?.id, ctid: taken[0]?.ctid, leased: true, attempts: 1 }])
     // A repeat stores nothing, and takes no place
     expect(yield* outbound.publish(shipped("s-1"))).toMatchObject({ duplicate: true, deliveries: 0 })
     expect([taken.length, free()]).toEqual([1, 1])

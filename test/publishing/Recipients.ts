@@ -1,9 +1,9 @@
-import type { HandedDelivery, Recipient } from "../../src/publishing/HandOver.ts"
+import type { LeasedDelivery, Recipient } from "../../src/publishing/HandOver.ts"
 
 /** A recipient with so many places; `taken` is what it was handed, `free` how many places it has left. */
 export const recipientWith = (places: number) => {
   let free = places
-  const taken: Array<HandedDelivery> = []
+  const taken: Array<LeasedDelivery> = []
   const recipient: Recipient = {
     leaseMillis: 15_000,
     reserve: () => {

@@ -40,6 +40,7 @@ const anAttempt = (more: {
   delivery: {
     id: DeliveryId.make("0190a6f0-0000-7000-8000-000000000001"),
     lease: "0190a6f0-0000-7000-8000-000000000002",
+    ctid: "(0,1)",
     attempt: 1,
     trigger: "automatic",
     endpointId: EndpointId.make("0190a6f0-0000-7000-8000-000000000003"),

@@ -11,6 +11,8 @@ import type { Shards } from "../../storage/Shards.ts"
 export interface ClaimedDelivery extends Tenant {
   readonly id: DeliveryId
   readonly lease: string
+  /** Where its row was in the queue when it was leased: PostgreSQL's `ctid`. It stays there, unless the table is rewritten. */
+  readonly ctid: string
   /** The number of the attempt to make, from 1. */
   readonly attempt: number
   readonly trigger: AttemptTrigger
@@ -130,6 +132,7 @@ class DeliveryOfRow implements ClaimedDelivery {
   readonly environment
   readonly id
   readonly lease
+  readonly ctid
   readonly attempt
   readonly trigger
   readonly endpointId
@@ -145,6 +148,7 @@ class DeliveryOfRow implements ClaimedDelivery {
     this.environment = row.environment
     this.id = row.id
     this.lease = lease
+    this.ctid = row.ctid
     this.attempt = row.attempt
     this.trigger = row.trigger
     this.endpointId = row.endpointId

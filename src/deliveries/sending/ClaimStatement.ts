@@ -143,8 +143,8 @@ export const makeClaim =
           lease = ${lease}::uuid, claimed_at = now(), attempt_count = attempt_count + 1,
           leased_until = now() + ${Duration.toMillis(options.lease)} * interval '1 millisecond'
         WHERE ctid = ANY (ARRAY(SELECT tid FROM locked WHERE NOT used_up))
-        RETURNING organization_id, environment, id, attempt_count, next_trigger, endpoint_id, event_id, secret_ids,
-          created_at, traceparent
+        RETURNING ctid AS tid, organization_id, environment, id, attempt_count, next_trigger, endpoint_id, event_id,
+          secret_ids, created_at, traceparent
       )
       -- About the claim, in one row; then the deliveries, without it
       SELECT json_build_object(
@@ -168,10 +168,10 @@ export const makeClaim =
           ) - now()) * 1000
         ) AS claim, NULL::uuid AS "organizationId", NULL::text AS environment, NULL::uuid AS id, NULL::smallint AS attempt,
         NULL::text AS trigger, NULL::uuid AS "endpointId", NULL::text AS "eventId", NULL::text AS traceparent,
-        NULL::text AS payload, NULL::text AS "secretIds", NULL::float8 AS "createdAt"
+        NULL::text AS payload, NULL::text AS "secretIds", NULL::float8 AS "createdAt", NULL::tid AS ctid
       UNION ALL
       SELECT NULL, d.organization_id, d.environment, d.id, d.attempt_count, d.next_trigger, d.endpoint_id, e.public_id,
-        d.traceparent, e.payload, array_to_string(d.secret_ids, ','), date_part('epoch', d.created_at) * 1000
+        d.traceparent, e.payload, array_to_string(d.secret_ids, ','), date_part('epoch', d.created_at) * 1000, d.tid
       -- Not a join, for which a plan may read every day's table
       FROM claimed d CROSS JOIN LATERAL (
         SELECT COALESCE(e.public_id, e.id) AS public_id, e.payload FROM payments.events e

@@ -1,4 +1,4 @@
-import type { SqlClient, SqlError } from "@effect/sql"
+import type { SqlClient, SqlError, Statement } from "@effect/sql"
 import { Duration, Effect } from "effect"
 import type { DeliveryId } from "../../kit/Ids.ts"
 import { isMoving } from "../../storage/Database.ts"
@@ -7,26 +7,44 @@ import { arrayOf, type ClaimedDelivery } from "./Claim.ts"
 import type { FinishedAttempt } from "./FinishedAttempt.ts"
 import type { Plans } from "./Plans.ts"
 
-/** Attempts as rows of a statement: `result (organization_id, …)`. */
-const resultOf = (sql: SqlClient.SqlClient, attempts: ReadonlyArray<FinishedAttempt>) => sql`
+/** Attempts as rows of a statement: `result (id, …)`, each with the values of `row` and then those of the attempt. */
+const resultOf = (sql: SqlClient.SqlClient, attempts: ReadonlyArray<FinishedAttempt>, row: RowValues) => sql`
   result AS MATERIALIZED (
     SELECT * FROM unnest(
-      ${arrayOf(attempts, ({ delivery }) => delivery.organizationId)}::uuid[],
-      ${arrayOf(attempts, ({ delivery }) => delivery.environment)}::text[],
-      ${arrayOf(attempts, ({ delivery }) => delivery.endpointId)}::uuid[],
+      ${row.values},
       ${arrayOf(attempts, ({ delivery }) => delivery.id)}::uuid[],
       ${arrayOf(attempts, ({ delivery }) => delivery.lease)}::uuid[],
-      ${arrayOf(attempts, ({ delivery }) => delivery.attempt)}::smallint[],
-      ${arrayOf(attempts, ({ delivery }) => delivery.trigger)}::text[],
       ${arrayOf(attempts, ({ startedAt }) => startedAt)}::float8[],
       ${arrayOf(attempts, ({ outcome }) => outcome.durationMs)}::int[],
       ${arrayOf(attempts, ({ outcome }) => outcome.httpStatus)}::smallint[],
       ${arrayOf(attempts, ({ outcome }) => outcome.errorCode)}::text[],
       ${arrayOf(attempts, ({ next }) => next.state)}::text[],
       ${arrayOf(attempts, ({ next }) => (next.state === "queued" ? Math.round(Duration.toMillis(next.delay)) : null))}::bigint[]
-    ) AS r (organization_id, environment, endpoint_id, id, lease, number, trigger, started_at, duration_ms, http_status,
-      error_code, state, delay_ms)
+    ) AS r (${sql.literal(row.names)}, id, lease, started_at, duration_ms, http_status, error_code, state, delay_ms)
   )`
+
+/** By what a statement finds the rows of attempts: arrays, and the names of their elements. */
+interface RowValues {
+  readonly values: Statement.Fragment
+  readonly names: string
+}
+
+/** Where the rows are in the queue. */
+const placesOf = (sql: SqlClient.SqlClient, attempts: ReadonlyArray<FinishedAttempt>): RowValues => ({
+  values: sql`${arrayOf(attempts, ({ delivery }) => `"${delivery.ctid}"`)}::tid[]`,
+  names: "place"
+})
+
+/** The rows' keys, here and in the history, with what else the history says of an attempt. */
+const keysOf = (sql: SqlClient.SqlClient, attempts: ReadonlyArray<FinishedAttempt>): RowValues => ({
+  values: sql`
+      ${arrayOf(attempts, ({ delivery }) => delivery.organizationId)}::uuid[],
+      ${arrayOf(attempts, ({ delivery }) => delivery.environment)}::text[],
+      ${arrayOf(attempts, ({ delivery }) => delivery.endpointId)}::uuid[],
+      ${arrayOf(attempts, ({ delivery }) => delivery.attempt)}::smallint[],
+      ${arrayOf(attempts, ({ delivery }) => delivery.trigger)}::text[]`,
+  names: "organization_id, environment, endpoint_id, number, trigger"
+})
 
 /** The attempt of a row `r` of `result`, in the form the history stores. */
 const attempt = `
@@ -41,6 +59,9 @@ const attempt = `
 const ofDelivery = (table: string) =>
   `${table}.organization_id = ANY (ARRAY[r.organization_id]) AND ${table}.environment = r.environment AND ${table}.id = r.id`
 
+/** Whether the row at a place is that delivery, under its lease: in a form that no index serves, as the place alone is to. */
+const leasedAs = "CASE WHEN q.id = r.id THEN q.lease = r.lease END"
+
 /**
  * The same in the history. With the endpoint, the index of an endpoint's deliveries finds the row as well as the primary
  * key does: while a day's table has no statistics, the planner takes one for as good as the other, and without the
@@ -51,26 +72,39 @@ const inHistory = `${ofDelivery("d")} AND d.endpoint_id = r.endpoint_id`
 /**
  * The statements that write down attempts: one that records a batch and moves its deliveries on, and one for those
  * whose leases were lost meanwhile. Repeating them changes nothing more.
+ *
+ * A batch's rows are looked for where they were when they were leased, which costs a third of looking for their keys; those
+ * that are not there, because the table was rewritten meanwhile, by their keys.
  */
 export const makeFinish = (sql: SqlClient.SqlClient, plans: Plans) => {
   const delivered = sql.literal("d.state = 'failed' AND r.state = 'delivered'")
 
-  const move = (attempts: ReadonlyArray<FinishedAttempt>) =>
-    Effect.map(
+  // The queue's row says what it is a delivery of, and which attempt was under way
+  const moved = sql.literal(`
+        RETURNING q.organization_id, q.environment, q.endpoint_id, q.id, q.attempt_count AS number,
+          q.next_trigger AS trigger, r.started_at, r.duration_ms, r.http_status, r.error_code, r.state`)
+
+  /** Returns those whose row was not found under its lease. */
+  const move = (attempts: ReadonlyArray<FinishedAttempt>, by: "place" | "key") => {
+    // Fenced by the lease: a newer claim's work is never overwritten
+    const isRow = sql.literal(
+      by === "place" ? `q.ctid = r.place AND ${leasedAs}` : `${ofDelivery("q")} AND q.lease = r.lease`
+    )
+    const result = resultOf(sql, attempts, by === "place" ? placesOf(sql, attempts) : keysOf(sql, attempts))
+    return Effect.map(
       withKnownText(
         sql,
         sql<{ readonly id: DeliveryId }>`
-      ${plans.mark} WITH ${resultOf(sql, attempts)}, ended AS (
-        -- Fenced by the lease: a newer claim's work is never overwritten
+      ${plans.mark} WITH ${result}, ended AS (
         DELETE FROM payments.delivery_queue q USING result r
-        WHERE ${sql.literal(ofDelivery("q"))} AND q.lease = r.lease AND r.state <> 'queued'
-        RETURNING r.*
+        WHERE ${isRow} AND r.state <> 'queued'
+        ${moved}
       ), waiting AS (
         UPDATE payments.delivery_queue q SET
           lease = NULL, leased_until = NULL, next_attempt_at = now() + r.delay_ms * interval '1 millisecond'
         FROM result r
-        WHERE ${sql.literal(ofDelivery("q"))} AND q.lease = r.lease AND r.state = 'queued'
-        RETURNING r.*
+        WHERE ${isRow} AND r.state = 'queued'
+        ${moved}
       ), recorded AS (
         UPDATE payments.deliveries d SET
           attempts[r.number] = ${sql.literal(attempt)}, attempt_count = r.number, state = r.state,
@@ -82,8 +116,12 @@ export const makeFinish = (sql: SqlClient.SqlClient, plans: Plans) => {
       -- In most cases none
       SELECT id FROM result EXCEPT (SELECT id FROM ended UNION ALL SELECT id FROM waiting)`
       ),
-      (rows) => new Set(rows.map(({ id }) => id))
+      (rows) => {
+        const left = new Set(rows.map(({ id }) => id))
+        return left.size === 0 ? [] : attempts.filter(({ delivery }) => left.has(delivery.id))
+      }
     )
+  }
 
   /**
    * Records attempts whose leases were lost: if another worker has assumed one to be lost, what is known replaces what
@@ -92,7 +130,7 @@ export const makeFinish = (sql: SqlClient.SqlClient, plans: Plans) => {
    */
   const recordLate = (attempts: ReadonlyArray<FinishedAttempt>) =>
     sql`
-      ${plans.mark} WITH ${resultOf(sql, attempts)}
+      ${plans.mark} WITH ${resultOf(sql, attempts, keysOf(sql, attempts))}
       UPDATE payments.deliveries d SET
         attempts[r.number] = ${sql.literal(attempt)}, attempt_count = GREATEST(d.attempt_count, r.number),
         state = CASE WHEN ${delivered} THEN 'delivered' ELSE d.state END,
@@ -114,8 +152,10 @@ export const makeFinish = (sql: SqlClient.SqlClient, plans: Plans) => {
     )
 
   return (attempts: ReadonlyArray<FinishedAttempt>): Effect.Effect<void, SqlError.SqlError> =>
-    Effect.flatMap(move(attempts), (late) =>
-      late.size === 0 ? Effect.void : recordAllLate(attempts.filter(({ delivery }) => late.has(delivery.id)))
+    Effect.flatMap(move(attempts, "place"), (elsewhere) =>
+      elsewhere.length === 0
+        ? Effect.void
+        : Effect.flatMap(move(elsewhere, "key"), (late) => (late.length === 0 ? Effect.void : recordAllLate(late)))
     )
 }
 
