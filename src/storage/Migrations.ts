@@ -1,5 +1,6 @@
 import { Migrator, SqlClient, SqlError } from "@effect/sql"
 import { Data, Duration, Effect, Layer, Predicate, Schedule } from "effect"
+import { warnOfChangedOrder } from "./Collation.ts"
 import { isWithoutLock, reservedConnections } from "./Database.ts"
 import { abandonDayPartitions, addDays, lockPatience, prepareDayPartitions } from "./DayPartitions.ts"
 import {
@@ -139,7 +140,7 @@ const applyAll = Effect.gen(function* () {
 /**
  * Brings the schema `payments` up to date, and adds the tables for the days and months that begin. Safe when any number
  * of processes start at once: one migrates while it holds a session-level advisory lock, the others wait and find nothing
- * to do.
+ * to do. Warns operators of indexes that can't be trusted any more: see `warnOfChangedOrder`.
  */
 export const migrate: Effect.Effect<void, MigrationFailed | SqlError.SqlError, SqlClient.SqlClient> = Effect.scoped(
   Effect.gen(function* () {
@@ -164,7 +165,7 @@ export const migrate: Effect.Effect<void, MigrationFailed | SqlError.SqlError, S
     // Even if it exists, "IF NOT EXISTS" asks for the right to create one, which is needed only once
     const [schema] = yield* sql`SELECT 1 FROM pg_namespace WHERE nspname = 'payments'`
     if (schema === undefined) yield* sql`CREATE SCHEMA payments`
-    yield* Effect.provideService(applyAll, SqlClient.SqlClient, sql)
+    yield* Effect.provideService(Effect.zipRight(applyAll, warnOfChangedOrder), SqlClient.SqlClient, sql)
   })
 ).pipe(Effect.withSpan("Migrations.migrate"))
 
