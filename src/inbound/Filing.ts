@@ -162,7 +162,7 @@ const storedIn = (table: string, { condition = "true", key = "", month = "", rec
         outcome, reason, provider_created_at, received_at${month === "" ? "" : ", month"})
       SELECT s.environment, s.provider_event_id, s.organization_id, s.account_id, s.type, s.livemode,
         CASE WHEN s.outcome NOT IN ('delivered', 'no_subscriber') THEN s.outcome
-          WHEN EXISTS (SELECT 1 FROM matching m WHERE m.position = s.position AND m.active) THEN 'delivered'
+          WHEN s.position IN (SELECT m.position FROM matching m WHERE m.active) THEN 'delivered'
           ELSE 'no_subscriber' END,
         s.reason, s.provider_created_at, ${receivedAt}${month === "" ? "" : `, ${month}`}
       FROM source s WHERE ${condition}

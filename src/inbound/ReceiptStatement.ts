@@ -5,7 +5,7 @@ import type { OrganizationId } from "../kit/Ids.ts"
 import { recordDisconnection } from "../provider/Accounts.ts"
 import { leasedRows } from "../publishing/Enqueue.ts"
 import type { Handing, LeasedRow } from "../publishing/HandOver.ts"
-import { type MatchedEvent, matchingPart, publicationValues, storingParts } from "../publishing/Publication.ts"
+import { isAmong, type MatchedEvent, matchingPart, publicationValues, storingParts } from "../publishing/Publication.ts"
 import { parametersOf } from "../storage/Statements.ts"
 import { tenantVersion } from "./ContextStatement.ts"
 import { filedRows, type Place, receiptParts } from "./Filing.ts"
@@ -41,15 +41,20 @@ export interface StoredReceipt {
   /** Whether this was its first copy; of a further one nothing was stored. */
   readonly first: boolean
   readonly outcome: ReceiptOutcome
-  /** Whether some of its deliveries wait in the queue: those that this process's worker has not taken over. */
+  /** Whether deliveries that were stored with it wait in the queue: those that this process's worker has not taken over. */
   readonly waits: boolean
 }
 
-/** A row of the statement. */
-export interface ReceiptRow extends StoredReceipt {
-  readonly position: number
-  /** Those of its deliveries that are stored under the lease. */
+/** The statement's one row. */
+export interface ReceiptsRow {
+  /** The receipts that were stored. Null if there are none. */
+  readonly receipts: ReadonlyArray<
+    readonly [environment: Environment, providerEventId: string, first: boolean, outcome: ReceiptOutcome]
+  > | null
+  /** Those of their deliveries that are stored under the lease. Null if there are none. */
   readonly handed: ReadonlyArray<LeasedRow> | null
+  /** Whether other deliveries of theirs wait in the queue. */
+  readonly waits: boolean
   /** In Unix milliseconds, by the database's clock. */
   readonly storedAt: number
 }
@@ -107,7 +112,7 @@ const allOf = (sql: SqlClient.SqlClient, column: Statement.Fragment): Statement.
   sql`LIMIT cardinality(${column}::text[])`
 
 /**
- * Everything that is stored with receipts, in one statement. Returns a `ReceiptRow` for each that was stored: for all
+ * Everything that is stored with receipts, in one statement. Returns a `ReceiptsRow` about all that were stored: those
  * whose tenants have the required version, and that are not in one of the place's other tables.
  */
 const insertionSql = (
@@ -133,22 +138,23 @@ const insertionSql = (
         ) s
         WHERE s.tenant_version IS NULL OR s.tenant_version = ${tenantVersion(sql, "s")}`
     )})${change.milestone}, ${matchingPart(sql, of, change)}, ${receiptParts(sql, place)}, fresh AS (
-      SELECT s.* FROM source s JOIN receipt r
-        ON r.environment = s.environment AND r.provider_event_id = s.provider_event_id
-      WHERE r.first
+      SELECT s.* FROM source s WHERE ${sql.literal(
+        isAmong(
+          "(s.environment, s.provider_event_id)",
+          "SELECT r.environment, r.provider_event_id FROM receipt r WHERE r.first"
+        )
+      )}
     )${change.disconnection}, ${storingParts(sql, of, {
       from: "fresh",
       admits: change.admits,
       lease: { id: of.lease, millis: of.leaseMillis }
-    })}, waiting AS (
-      SELECT m.position, ${sql.literal(leasedRows)} AS handed, bool_or(NOT q.leased) AS waits
-      FROM queued q JOIN matching m ON m.id = q.id GROUP BY m.position
-    )
-    SELECT s.position::int AS position, r.first, r.outcome, COALESCE(w.waits, false) AS waits, w.handed,
+    })}
+    SELECT (
+        SELECT json_agg(json_build_array(r.environment, r.provider_event_id, r.first, r.outcome)) FROM receipt r
+      ) AS receipts,
+      ${sql.literal(leasedRows)} AS handed, COALESCE(bool_or(NOT q.leased), false) AS waits,
       date_part('epoch', now()) * 1000 AS "storedAt"
-    FROM source s
-    JOIN receipt r ON r.environment = s.environment AND r.provider_event_id = s.provider_event_id
-    LEFT JOIN waiting w ON w.position = s.position`
+    FROM queued q`
 
 /** For receipts of one place that change nothing about their accounts: there is no milestone among them. */
 export const batchSql = (sql: SqlClient.SqlClient, place: Place): Statement.Fragment =>

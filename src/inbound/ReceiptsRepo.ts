@@ -22,7 +22,7 @@ import {
   batchSql,
   claimsMilestone,
   type NewReceipt,
-  type ReceiptRow,
+  type ReceiptsRow,
   receiptValues,
   type StoredReceipt,
   type VersionedReceipt
@@ -54,27 +54,27 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
   const prepare = yield* makePreparing
   const context = prepare<ContextRow>(contextSql(sql))
   const placesOf = yield* makePlaces
-  const insertSearching = prepare<ReceiptRow>(batchSql(sql, { kind: "searched" }))
-  const insertBefore = prepare<ReceiptRow>(batchSql(sql, { kind: "before" }))
-  const insertAlone = prepare<ReceiptRow>(accountSql(sql))
+  const insertSearching = prepare<ReceiptsRow>(batchSql(sql, { kind: "searched" }))
+  const insertBefore = prepare<ReceiptsRow>(batchSql(sql, { kind: "before" }))
+  const insertAlone = prepare<ReceiptsRow>(accountSql(sql))
 
   const findContexts = (queries: ReadonlyArray<ContextQuery>) =>
     Effect.map(context(contextValues(queries)), (rows) => contextsOf(queries.length, rows))
 
   // A statement for each month, and for what else there was to search at the time
-  const monthly = new Map<string, PreparedStatement<ReceiptRow>>()
-  const insertInto = (place: Place): PreparedStatement<ReceiptRow> => {
+  const monthly = new Map<string, PreparedStatement<ReceiptsRow>>()
+  const insertInto = (place: Place): PreparedStatement<ReceiptsRow> => {
     if (place.kind !== "month") return place.kind === "before" ? insertBefore : insertSearching
     const key = `${place.month} ${place.others.join(" ")}`
     const known = monthly.get(key)
     if (known !== undefined) return known
-    const insert = prepare<ReceiptRow>(batchSql(sql, place))
+    const insert = prepare<ReceiptsRow>(batchSql(sql, place))
     monthly.set(key, insert)
     return insert
   }
 
   const insertWith = (
-    insert: PreparedStatement<ReceiptRow>,
+    insert: PreparedStatement<ReceiptsRow>,
     receipts: ReadonlyArray<VersionedReceipt>,
     handing: Handing | null
   ) =>
@@ -82,7 +82,7 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
       Effect.onError(() => Effect.sync(() => handing?.cancel())),
       Effect.map((rows) => {
         settle(handing, rows)
-        return inOrder(receipts.length, rows)
+        return inOrder(receipts, rows)
       })
     )
 
@@ -124,12 +124,12 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
 
   const contexts = yield* Gathering.make({
     ...gathering,
-    keyOf: ({ environment, providerEventId }: ContextQuery) => `${environment} ${providerEventId}`,
+    keyOf: (query: ContextQuery) => receiptKey(query),
     run: (queries) => Effect.withTracerEnabled(findContexts(queries), false)
   })
   const insertions = yield* Gathering.make({
     ...gathering,
-    keyOf: ({ environment, providerEventId }: VersionedReceipt) => `${environment} ${providerEventId}`,
+    keyOf: (receipt: VersionedReceipt) => receiptKey(receipt),
     run: (receipts) => Effect.withTracerEnabled(insertAll(receipts, begin), false)
   })
 
@@ -165,7 +165,7 @@ export const makeReceiptsRepo = Effect.fnUntraced(function* (handOver: HandOver[
       requestId
     ]).pipe(
       Effect.flatMap((further) => insertAlone([...receiptValues([receipt], null), ...further])),
-      Effect.map((rows) => inOrder(1, rows)[0])
+      Effect.map((rows) => inOrder([receipt], rows)[0])
     )
 
   const insert = (receipt: VersionedReceipt): Effect.Effect<StoredReceipt | undefined, SqlError.SqlError> => {
@@ -230,18 +230,26 @@ const wayOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): Way => {
 }
 
 /** Hands over what was stored under the lease, and gives up the places of the rest, of which there may be all. */
-const settle = (handing: Handing | null, rows: ReadonlyArray<ReceiptRow>): void => {
-  const [first] = rows
-  if (first === undefined) handing?.cancel()
-  else handing?.settle({ rows: rows.flatMap(({ handed }) => handed ?? []), storedAt: first.storedAt })
+const settle = (handing: Handing | null, [row]: ReadonlyArray<ReceiptsRow>): void => {
+  if (row === undefined) handing?.cancel()
+  else handing?.settle({ rows: row.handed ?? [], storedAt: row.storedAt })
 }
 
 /** What was stored of each receipt; undefined if its tenant has changed. */
-const inOrder = (count: number, rows: ReadonlyArray<ReceiptRow>): ReadonlyArray<StoredReceipt | undefined> => {
-  const stored = Array.from({ length: count }, (): StoredReceipt | undefined => undefined)
-  for (const { first, outcome, position, waits } of rows) stored[position - 1] = { first, outcome, waits }
-  return stored
+const inOrder = (
+  receipts: ReadonlyArray<VersionedReceipt>,
+  [row]: ReadonlyArray<ReceiptsRow>
+): ReadonlyArray<StoredReceipt | undefined> => {
+  const stored = new Map<string, StoredReceipt>()
+  for (const [environment, providerEventId, first, outcome] of row?.receipts ?? []) {
+    stored.set(receiptKey({ environment, providerEventId }), { first, outcome, waits: row?.waits === true })
+  }
+  return receipts.map((receipt) => stored.get(receiptKey(receipt)))
 }
+
+/** Two receipts with the same key are of the same notification. */
+const receiptKey = ({ environment, providerEventId }: Pick<NewReceipt, "environment" | "providerEventId">): string =>
+  `${environment} ${providerEventId}`
 
 const accountKey = ({ accountId, environment }: Pick<NewReceipt, "accountId" | "environment">): string =>
   `${environment} ${accountId}`

@@ -24,10 +24,14 @@ export const enqueueLeased = (
     INSERT INTO payments.delivery_queue (organization_id, environment, id, endpoint_id, event_id, secret_ids,
       attempt_count, traceparent, created_at, lease, claimed_at, leased_until)
     SELECT d.organization_id, d.environment, d.id, d.endpoint_id, d.event_id, d.secret_ids,
-      CASE WHEN l.leased THEN 1 ELSE 0 END, d.traceparent, d.created_at,
-      CASE WHEN l.leased THEN ${lease.id}::uuid END, CASE WHEN l.leased THEN now() END,
-      CASE WHEN l.leased THEN now() + ${lease.millis}::float8 * interval '1 millisecond' END
-    FROM ${sql.literal(deliveries)} d JOIN ${sql.literal(leased)} l ON l.id = d.id
+      CASE WHEN d.leased THEN 1 ELSE 0 END, d.traceparent, d.created_at,
+      CASE WHEN d.leased THEN ${lease.id}::uuid END, CASE WHEN d.leased THEN now() END,
+      CASE WHEN d.leased THEN now() + ${lease.millis}::float8 * interval '1 millisecond' END
+    -- Not a join, see isAmong; asks once for each
+    FROM (
+      SELECT d.*, d.id IN (SELECT l.id FROM ${sql.literal(leased)} l WHERE l.leased) AS leased
+      FROM ${sql.literal(deliveries)} d OFFSET 0
+    ) d
     RETURNING id, COALESCE(lease = ${lease.id}::uuid, false) AS leased, ctid AS tid`
 
 /** The deliveries that are under the lease, of rows `q` of that part: each with its place, as JSON. Null if there are none. */

@@ -191,8 +191,18 @@ export interface PublicationRules {
 }
 
 /**
- * The part `matching`, which follows `source`: the deliveries whose endpoints still exist, with `active`. An endpoint
- * that is paused by now skips the event, and a deleted one gets nothing, whatever an earlier look-up found.
+ * Whether a value is among those of a part of the statement. Not a join: the planner expects few rows of a part, and would
+ * compare each row of one with all of the other. Of values in a set it makes a table by their hashes.
+ *
+ * @param values a query without references to the surrounding one
+ */
+export const isAmong = (value: string, values: string): string =>
+  `CASE WHEN ${value} IN (${values}) THEN true ELSE false END`
+
+/**
+ * The part `matching`, which follows `source`: the deliveries whose endpoints still exist, with `active` and what they have
+ * of their source. An endpoint that is paused by now skips the event, and a deleted one gets nothing, whatever an earlier
+ * look-up found.
  */
 export const matchingPart = (
   sql: SqlClient.SqlClient,
@@ -200,7 +210,7 @@ export const matchingPart = (
   { admits }: Pick<PublicationRules, "admits"> = {}
 ): Statement.Fragment => sql`
   matching AS (
-    SELECT d.*, p.active, ${storedId(sql, "s", 'd."eventId"', "d.key")} AS stored_id
+    SELECT d.*, s.organization_id, s.environment, s.traceparent, s.source_event_id, p.active, ${storedId(sql, "s", 'd."eventId"', "d.key")} AS stored_id
     FROM json_to_recordset(${of.deliveries}::json)
       AS d (position bigint, id uuid, "endpointId" uuid, "eventId" text, key text, "secretIds" uuid[], type text,
         leased boolean)
@@ -222,6 +232,9 @@ export const storingParts = (
   const always = sql`true`
   const { admits, deliveriesIf = always, lease, skippedIf = always, test = false } = rules
   const from = sql.literal(rules.from ?? "source")
+  const isFrom = sql.literal(
+    rules.from === undefined ? "true" : isAmong("m.position", `SELECT s.position FROM ${rules.from} s`)
+  )
   return sql`
   event AS (
     INSERT INTO payments.events
@@ -237,17 +250,17 @@ export const storingParts = (
   ), delivery AS (
     INSERT INTO payments.deliveries
       (organization_id, environment, id, endpoint_id, event_id, secret_ids, test, traceparent, attempts)
-    SELECT s.organization_id, s.environment, m.id, m."endpointId", m.stored_id, m."secretIds",
-      ${sql.literal(String(test))}, s.traceparent, '{}'
-    FROM matching m JOIN ${from} s ON s.position = m.position WHERE m.active AND ${deliveriesIf}
+    SELECT m.organization_id, m.environment, m.id, m."endpointId", m.stored_id, m."secretIds",
+      ${sql.literal(String(test))}, m.traceparent, '{}'
+    FROM matching m WHERE m.active AND ${isFrom} AND ${deliveriesIf}
     ON CONFLICT (organization_id, environment, id) DO NOTHING
     RETURNING *
   ), queued AS (${lease === undefined ? enqueue(sql, "delivery") : enqueueLeased(sql, "delivery", "matching", lease)}
   ), skipped AS (
     INSERT INTO payments.skipped_events
       (organization_id, environment, endpoint_id, event_id, event_key, type, provider_event_id)
-    SELECT s.organization_id, s.environment, m."endpointId", m."eventId", m.stored_id, m.type, s.source_event_id
-    FROM matching m JOIN ${from} s ON s.position = m.position WHERE NOT m.active AND ${skippedIf}
+    SELECT m.organization_id, m.environment, m."endpointId", m."eventId", m.stored_id, m.type, m.source_event_id
+    FROM matching m WHERE NOT m.active AND ${isFrom} AND ${skippedIf}
     ON CONFLICT (organization_id, environment, endpoint_id, event_id) DO NOTHING
     RETURNING 1
   )`

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto"
-import type { SqlClient } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { Plans } from "../../src/deliveries/sending/Plans.ts"
@@ -7,19 +6,8 @@ import { makeFinish, makeRelease } from "../../src/deliveries/sending/RecordStat
 import { DeliveryId, EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
 import { databaseLayer, reservedConnections } from "../../src/storage/Database.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
+import { keptPlan } from "../storage/PlanRows.ts"
 import { finished } from "./QueueBench.ts"
-
-/** The plan of a statement as the queue's connections keep it. */
-const planOf = (sql: SqlClient.SqlClient, part: string) =>
-  Effect.gen(function* () {
-    const [statement] = yield* sql<{ readonly name: string; readonly types: ReadonlyArray<string> }>`
-      SELECT name, parameter_types::text[] AS types FROM pg_prepared_statements WHERE statement LIKE ${`%${part}%`}`
-    const values = (statement?.types ?? []).map((type) => (type.endsWith("[]") ? "'{}'" : "0")).join(", ")
-    const plan = yield* sql.unsafe<{ readonly "QUERY PLAN": string }>(
-      `EXPLAIN (COSTS OFF) EXECUTE "${statement?.name}" (${values})`
-    )
-    return plan.map((line) => line["QUERY PLAN"].trim())
-  })
 
 /** Its reads of tables, each with its condition; those of what the statement itself holds left out. */
 const readsOf = (plan: ReadonlyArray<string>) =>
@@ -74,7 +62,7 @@ describe("recording attempts", () => {
           "attempt_count - 1"
         ]
         for (const [index, count] of [3, 3, 1, 1].entries()) {
-          const reads = readsOf(yield* planOf(sql, parts[index] ?? ""))
+          const reads = readsOf(yield* keptPlan(sql, parts[index] ?? ""))
           expect(reads.length).toBeGreaterThanOrEqual(count)
           for (const read of reads) expect(read).toMatch(oneRow)
         }

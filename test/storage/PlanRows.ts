@@ -26,3 +26,15 @@ export const readBy = (sql: SqlClient.SqlClient, statement: Statement.Fragment) 
     rows: rowsReadIn(row?.["QUERY PLAN"]),
     indexes: indexesIn(row?.["QUERY PLAN"])
   }))
+
+/** The lines of the plan that this connection keeps of a prepared statement, found by a part of its text. */
+export const keptPlan = (sql: SqlClient.SqlClient, part: string) =>
+  Effect.gen(function* () {
+    const [statement] = yield* sql<{ readonly name: string; readonly types: ReadonlyArray<string> }>`
+      SELECT name, parameter_types::text[] AS types FROM pg_prepared_statements WHERE statement LIKE ${`%${part}%`}`
+    const values = (statement?.types ?? []).map((type) => (type.endsWith("[]") ? "'{}'" : "NULL")).join(", ")
+    const plan = yield* sql.unsafe<{ readonly "QUERY PLAN": string }>(
+      `EXPLAIN (COSTS OFF) EXECUTE "${statement?.name}" (${values})`
+    )
+    return plan.map((line) => line["QUERY PLAN"].trim())
+  })
