@@ -1,5 +1,5 @@
 /** The envelope in which every event reaches the consumer (contract 6.1). */
-import { createHash } from "node:crypto"
+import { hash } from "node:crypto"
 import type { EventData, EventType } from "./Catalog.ts"
 import { type Envelope, envelopeVersion, providerName, testProviderName } from "./EnvelopeSchema.ts"
 import type { EnvelopeWith } from "./EnvelopeStruct.ts"
@@ -27,7 +27,7 @@ export interface EventIdentity {
  */
 export const eventId = ({ environment, providerEventId, type }: EventIdentity): string => {
   const identity = [environment, providerName, providerEventId, type].join("\n")
-  return `svc_evt_${createHash("sha256").update(identity).digest("hex")}`
+  return `svc_evt_${hash("sha256", identity, "hex")}`
 }
 
 /** The parts of an envelope for a provider event. */

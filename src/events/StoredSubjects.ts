@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto"
+import { hash } from "node:crypto"
 import { Predicate } from "effect"
 import type { FilterSubjects, Filters } from "./Filters.ts"
 
@@ -19,7 +19,7 @@ const most = 100
 
 /** Hashed with the event's id: the same pair looks different in every event. */
 const hashOf = (eventId: string, key: string, value: string): string =>
-  createHash("sha256").update(`${eventId}\n${key}\n${value}`).digest("base64url").slice(0, 16)
+  hash("sha256", `${eventId}\n${key}\n${value}`, "base64url").slice(0, 16)
 
 /** The stored form; null if there is nothing to store. */
 export const storeSubjects = (eventId: string, { metadata, priceIds, productIds }: FilterSubjects): string | null => {

@@ -77,10 +77,14 @@ export const makePlaces = Effect.map(SqlClient.SqlClient, (sql) => {
       }
     )
 
-  const placeOf = ({ from, months }: Tables, now: Date, { providerCreatedAt, receivedAt }: Filed): Place => {
+  const placeOf = (
+    { from, months }: Tables,
+    now: Date,
+    recent: ReadonlyArray<string>,
+    { providerCreatedAt, receivedAt }: Filed
+  ): Place => {
     if (receivedAt.getTime() < from) return before
     const month = monthOf(providerCreatedAt)
-    const recent = [monthOf(now), lastMonth(now)]
     if (providerCreatedAt.getTime() < from || !recent.includes(month) || !months.has(month)) return searched
     return {
       kind: "month",
@@ -106,9 +110,10 @@ export const makePlaces = Effect.map(SqlClient.SqlClient, (sql) => {
       const tables =
         known !== undefined && isEnough(known) ? Effect.succeed(known) : Effect.withTracerEnabled(load(millis), false)
       return Effect.map(tables, (tables) => {
+        const recent = [monthOf(now), lastMonth(now)]
         const places = new Map<string, [Place, Array<R>]>()
         for (const receipt of receipts) {
-          const place = placeOf(tables, now, receipt)
+          const place = placeOf(tables, now, recent, receipt)
           const key = place.kind === "month" ? place.month : place.kind
           const found = places.get(key)
           if (found === undefined) places.set(key, [place, [receipt]])

@@ -1,10 +1,9 @@
-import { createHash } from "node:crypto"
+import { hash } from "node:crypto"
 
 /** Public ids that end with a hash, of which the first digits are as good as any other hash. */
 const hashed = /^svc_evt_([0-9a-f]{18})/
 
-const digitsOf = (eventId: string): string =>
-  hashed.exec(eventId)?.[1] ?? createHash("sha256").update(eventId).digest("hex").slice(0, 18)
+const digitsOf = (eventId: string): string => hashed.exec(eventId)?.[1] ?? hash("sha256", eventId, "hex").slice(0, 18)
 
 /**
  * The id of an event in the database: a UUIDv7 of the time of its receipt whose random part is a hash of its public id.
