@@ -7,7 +7,7 @@ import { arrayOf, type ClaimedDelivery } from "./Claim.ts"
 import type { FinishedAttempt } from "./FinishedAttempt.ts"
 import type { Plans } from "./Plans.ts"
 
-/** Attempts as rows of a statement: `result (id, …)`, each with the values of `row` and then those of the attempt. */
+/** Attempts as rows of a statement: `result`, each with the values of `row`, then with those of the attempt. */
 const resultOf = (sql: SqlClient.SqlClient, attempts: ReadonlyArray<FinishedAttempt>, row: RowValues) => sql`
   result AS MATERIALIZED (
     SELECT * FROM unnest(
@@ -23,7 +23,7 @@ const resultOf = (sql: SqlClient.SqlClient, attempts: ReadonlyArray<FinishedAtte
     ) AS r (${sql.literal(row.names)}, id, lease, started_at, duration_ms, http_status, error_code, state, delay_ms)
   )`
 
-/** By what a statement finds the rows of attempts: arrays, and the names of their elements. */
+/** The values by which a statement finds the rows of attempts: arrays as its parameters, and the columns they become. */
 interface RowValues {
   readonly values: Statement.Fragment
   readonly names: string
@@ -73,14 +73,14 @@ const inHistory = `${ofDelivery("d")} AND d.endpoint_id = r.endpoint_id`
  * The statements that write down attempts: one that records a batch and moves its deliveries on, and one for those
  * whose leases were lost meanwhile. Repeating them changes nothing more.
  *
- * A batch's rows are looked for where they were when they were leased, which costs a third of looking for their keys; those
- * that are not there, because the table was rewritten meanwhile, by their keys.
+ * A batch's rows are looked for where they were when they were leased, which costs a third as much as to find them by their
+ * keys. Those that are not there, because the table was rewritten meanwhile, are looked for by their keys.
  */
 export const makeFinish = (sql: SqlClient.SqlClient, plans: Plans) => {
   const delivered = sql.literal("d.state = 'failed' AND r.state = 'delivered'")
 
-  // The queue's row says what it is a delivery of, and which attempt was under way
-  const moved = sql.literal(`
+  // The queue's row says which delivery it is, and which attempt was under way
+  const returningMoved = sql.literal(`
         RETURNING q.organization_id, q.environment, q.endpoint_id, q.id, q.attempt_count AS number,
           q.next_trigger AS trigger, r.started_at, r.duration_ms, r.http_status, r.error_code, r.state`)
 
@@ -98,13 +98,13 @@ export const makeFinish = (sql: SqlClient.SqlClient, plans: Plans) => {
       ${plans.mark} WITH ${result}, ended AS (
         DELETE FROM payments.delivery_queue q USING result r
         WHERE ${isRow} AND r.state <> 'queued'
-        ${moved}
+        ${returningMoved}
       ), waiting AS (
         UPDATE payments.delivery_queue q SET
           lease = NULL, leased_until = NULL, next_attempt_at = now() + r.delay_ms * interval '1 millisecond'
         FROM result r
         WHERE ${isRow} AND r.state = 'queued'
-        ${moved}
+        ${returningMoved}
       ), recorded AS (
         UPDATE payments.deliveries d SET
           attempts[r.number] = ${sql.literal(attempt)}, attempt_count = r.number, state = r.state,
