@@ -1,27 +1,9 @@
-import { randomUUID } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import type { ClaimedDelivery } from "../../src/deliveries/sending/Claim.ts"
 import { type BegunAs, Held, makeBegin } from "../../src/deliveries/sending/Held.ts"
 import type { Queue } from "../../src/deliveries/sending/Queue.ts"
-import { DeliveryId, EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
-
-const delivery = (): ClaimedDelivery => ({
-  organizationId: OrganizationId.make(randomUUID()),
-  environment: "sandbox",
-  id: DeliveryId.make(randomUUID()),
-  lease: randomUUID(),
-  ctid: "(0,1)",
-  attempt: 1,
-  trigger: "automatic",
-  endpointId: EndpointId.make(randomUUID()),
-  eventId: `svc_evt_${"0".repeat(64)}`,
-  traceparent: null,
-  payload: "{}",
-  secretIds: [],
-  createdAt: 0,
-  claimedAt: 0
-})
+import { anyDelivery } from "./AnyDelivery.ts"
 
 const unused = () => Effect.die("not called")
 
@@ -38,7 +20,7 @@ const begunAtTurns = (as: BegunAs) =>
       { load: () => Effect.void },
       Duration.seconds(5)
     )
-    const deliveries = Array.from({ length: 100 }, delivery)
+    const deliveries = Array.from({ length: 100 }, anyDelivery)
     const atTurns = new Set<number>()
     const turn = () => {
       atTurns.add(begun.length)

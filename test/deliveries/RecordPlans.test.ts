@@ -1,12 +1,11 @@
-import { randomUUID } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { Plans } from "../../src/deliveries/sending/Plans.ts"
 import { makeFinish, makeRelease } from "../../src/deliveries/sending/RecordStatements.ts"
-import { DeliveryId, EndpointId, OrganizationId } from "../../src/kit/Ids.ts"
 import { databaseLayer, reservedConnections } from "../../src/storage/Database.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { keptPlan } from "../storage/PlanRows.ts"
+import { anyDelivery } from "./AnyDelivery.ts"
 import { finished } from "./QueueBench.ts"
 
 /** Its reads of tables, each with its condition; those of what the statement itself holds left out. */
@@ -20,26 +19,7 @@ const oneRow =
   /Tid Scan on delivery_queue q(_\d)?, TID Cond: \(ctid = r(_\d)?\.place\)|Index Scan using .*, Index Cond: \(\(organization_id = .*\) AND \(environment = .*\) AND (\(endpoint_id = .*\) AND )?\(id = /
 
 /** An attempt of a delivery that is nowhere any more. */
-const lost = finished(
-  {
-    organizationId: OrganizationId.make(randomUUID()),
-    environment: "sandbox",
-    id: DeliveryId.make(randomUUID()),
-    lease: randomUUID(),
-    ctid: "(0,1)",
-    attempt: 1,
-    trigger: "automatic",
-    endpointId: EndpointId.make(randomUUID()),
-    eventId: `svc_evt_${"0".repeat(64)}`,
-    traceparent: null,
-    payload: "{}",
-    secretIds: [],
-    createdAt: 0,
-    claimedAt: 0
-  },
-  204,
-  { state: "delivered" }
-)
+const lost = finished(anyDelivery(), 204, { state: "delivered" })
 
 describe("recording attempts", () => {
   it.scopedLive.each([

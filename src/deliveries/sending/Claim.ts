@@ -3,6 +3,7 @@ import type { Encrypted } from "../../kit/Cipher.ts"
 import type { DeliveryId, EndpointId } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import type { AttemptTrigger } from "../../publishing/Enqueue.ts"
+import type { LeasedDelivery } from "../../publishing/HandOver.ts"
 import type { Shards } from "../../storage/Shards.ts"
 
 /** The queue's requests and answers, and their form in the database. */
@@ -127,7 +128,7 @@ interface ClaimedRow extends Omit<ClaimedDelivery, "lease" | "claimedAt" | "secr
 export type ClaimRow = ClaimedRow | { readonly claim: ClaimSummary }
 
 /** A class for the same reason as an exchange's parameters. */
-class DeliveryOfRow implements ClaimedDelivery {
+export class DeliveryUnderLease implements ClaimedDelivery {
   readonly organizationId
   readonly environment
   readonly id
@@ -143,21 +144,26 @@ class DeliveryOfRow implements ClaimedDelivery {
   readonly payload
   readonly traceparent
 
-  constructor(row: ClaimedRow, lease: string, claimedAt: number) {
-    this.organizationId = row.organizationId
-    this.environment = row.environment
-    this.id = row.id
+  constructor(
+    of: Omit<LeasedDelivery, "secretIds">,
+    secretIds: ReadonlyArray<string>,
+    { attempt, createdAt, trigger }: Pick<ClaimedDelivery, "attempt" | "createdAt" | "trigger">,
+    { claimedAt, lease }: Pick<ClaimedDelivery, "claimedAt" | "lease">
+  ) {
+    this.organizationId = of.organizationId
+    this.environment = of.environment
+    this.id = of.id
     this.lease = lease
-    this.ctid = row.ctid
-    this.attempt = row.attempt
-    this.trigger = row.trigger
-    this.endpointId = row.endpointId
-    this.eventId = row.eventId
-    this.secretIds = row.secretIds.split(",")
-    this.createdAt = row.createdAt
+    this.ctid = of.ctid
+    this.attempt = attempt
+    this.trigger = trigger
+    this.endpointId = of.endpointId
+    this.eventId = of.eventId
+    this.secretIds = secretIds
+    this.createdAt = createdAt
     this.claimedAt = claimedAt
-    this.payload = row.payload
-    this.traceparent = row.traceparent
+    this.payload = of.payload
+    this.traceparent = of.traceparent
   }
 }
 
@@ -169,9 +175,10 @@ export const toClaim = (
   const summary = rows[0]?.claim
   if (summary === undefined || summary === null) throw new Error("A claim does not begin with its summary")
   const deliveries: Array<ClaimedDelivery> = []
+  const claim = { lease, claimedAt: summary.claimedAt }
   for (const row of rows) {
     if (row.claim !== null) continue
-    deliveries.push(new DeliveryOfRow(row, lease, summary.claimedAt))
+    deliveries.push(new DeliveryUnderLease(row, row.secretIds.split(","), row, claim))
   }
   return {
     deliveries,

@@ -59,15 +59,18 @@ const attempt = `
 const ofDelivery = (table: string) =>
   `${table}.organization_id = ANY (ARRAY[r.organization_id]) AND ${table}.environment = r.environment AND ${table}.id = r.id`
 
-/** Whether the row at a place is that delivery, under its lease: in a form that no index serves, as the place alone is to. */
-const leasedAs = "CASE WHEN q.id = r.id THEN q.lease = r.lease END"
-
 /**
  * The same in the history. With the endpoint, the index of an endpoint's deliveries finds the row as well as the primary
  * key does: while a day's table has no statistics, the planner takes one for as good as the other, and without the
  * endpoint would read all of the organization's deliveries of that day for each row.
  */
 const inHistory = `${ofDelivery("d")} AND d.endpoint_id = r.endpoint_id`
+
+/**
+ * Whether the queue's row at a place is the delivery of a row `r`, under its lease. In a form that no index serves: the place
+ * alone finds the row.
+ */
+const leasedAs = "CASE WHEN q.id = r.id THEN q.lease = r.lease END"
 
 /**
  * The statements that write down attempts: one that records a batch and moves its deliveries on, and one for those

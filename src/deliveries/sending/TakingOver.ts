@@ -1,8 +1,8 @@
 import { Duration, Effect } from "effect"
 import type { EndpointId } from "../../kit/Ids.ts"
-import type { LeasedDelivery, Recipient } from "../../publishing/HandOver.ts"
+import type { Recipient } from "../../publishing/HandOver.ts"
 import type { Attempts } from "./Attempts.ts"
-import type { ClaimedDelivery } from "./Claim.ts"
+import { DeliveryUnderLease } from "./Claim.ts"
 import type { Claiming } from "./Claiming.ts"
 import type { Begin, Held } from "./Held.ts"
 import type { WorkerOptions } from "./WorkerOptions.ts"
@@ -15,39 +15,6 @@ interface TakingOverParts {
   readonly begin: Begin
   /** Runs an effect that never fails. */
   readonly run: (effect: Effect.Effect<void>) => void
-}
-
-/** A new delivery at its first attempt. A class for the same reason as an exchange's parameters. */
-class TakenOver implements ClaimedDelivery {
-  readonly organizationId
-  readonly environment
-  readonly id
-  readonly lease
-  readonly ctid
-  readonly attempt = 1
-  readonly trigger = "automatic"
-  readonly endpointId
-  readonly eventId
-  readonly secretIds
-  readonly createdAt
-  readonly claimedAt
-  readonly payload
-  readonly traceparent
-
-  constructor(delivery: LeasedDelivery, lease: string, storedAt: number) {
-    this.organizationId = delivery.organizationId
-    this.environment = delivery.environment
-    this.id = delivery.id
-    this.lease = lease
-    this.ctid = delivery.ctid
-    this.endpointId = delivery.endpointId
-    this.eventId = delivery.eventId
-    this.secretIds = delivery.secretIds
-    this.createdAt = storedAt
-    this.claimedAt = storedAt
-    this.payload = delivery.payload
-    this.traceparent = delivery.traceparent
-  }
 }
 
 /**
@@ -84,7 +51,9 @@ export const takingOver = ({ attempts, begin, claiming, held, options, run }: Ta
     },
     release,
     take: (deliveries, { id: lease, leasedAt, storedAt }) => {
-      const claimed = deliveries.map((delivery) => new TakenOver(delivery, lease, storedAt))
+      const first = { attempt: 1, trigger: "automatic", createdAt: storedAt } as const
+      const claim = { lease, claimedAt: storedAt }
+      const claimed = deliveries.map((delivery) => new DeliveryUnderLease(delivery, delivery.secretIds, first, claim))
       // Until the attempts are counted, the places reserved for them are: their destination may have to be loaded
       const releaseAll = Effect.sync(() => {
         for (const { endpointId } of deliveries) release(endpointId)
