@@ -1,5 +1,5 @@
 import { expect, layer } from "@effect/vitest"
-import { Effect, Option } from "effect"
+import { Effect, Option, Scope } from "effect"
 import { firstIdAt } from "../../src/kit/Ids.ts"
 import { dayRemovalLock } from "../../src/storage/DayPartitions.ts"
 import { monthRemovalLock } from "../../src/storage/ReceiptMonths.ts"
@@ -167,11 +167,19 @@ layer(TwoCells.layer, { excludeTestServices: true, timeout: "300 seconds" })(
           const { before, tenant } = yield* scene
           yield* Effect.scoped(
             Effect.gen(function* () {
-              const process = yield* startMove(tenant.id, "south")
-              // By then nothing is removed there any longer, as an earlier copy would be
-              yield* process.until("Comparing")
-              // The last copy waits for this
-              yield* lockTable(cells.south, "organizations")
+              const outer = yield* Effect.scope
+              const process = yield* Effect.scoped(
+                Effect.gen(function* () {
+                  // The comparison waits for this, so that the next lock does not come too late
+                  yield* lockTable(cells.north, "move_changed_hours")
+                  const process = yield* Scope.extend(startMove(tenant.id, "south"), outer)
+                  // By then nothing is removed there any longer, as an earlier copy would be
+                  yield* process.until("Comparing")
+                  // The last copy waits for this
+                  yield* Scope.extend(lockTable(cells.south, "organizations"), outer)
+                  return process
+                })
+              )
               yield* process.until("Writes are refused")
               for (const cell of Object.values(cells)) {
                 const locks = yield* cell.query<{ free: boolean }>(
