@@ -122,7 +122,39 @@ describe("the shares of the places", () => {
     const other = endpoint()
     const lanes = Array.from(held, ([id, count]) => [id, { held: count, organizationId: greedy }] as const)
     const all = new Map([...slow, [other, { organizationId: organization(), hangs: true }]])
-    expect(slowRooms(all, lanes, sum(held.values()), caps)).toMatchObject([{ endpointId: other, room: 16 }])
+    expect(slowRooms(all, lanes, sum(held.values()), caps)).toMatchObject([{ endpointId: other, room: 2 }])
+  })
+
+  it("spread what began together at many that hang over their time-out, and still use most places", () => {
+    const steps = 50
+    const slow = new Map(
+      Array.from({ length: 500 }, () => [endpoint(), { organizationId: organization(), hangs: true }] as const)
+    )
+    const pace = new EndpointPace({ cap: 16, first: 4 })
+    for (const [id, { organizationId }] of slow) {
+      pace.noteSlow(id, organizationId, 0)
+      pace.noteEnded(id, 10_000)
+    }
+    /** The endpoints of the attempts that began in each of the claims of one time-out, and so end in it. */
+    const begun: Array<ReadonlyArray<EndpointId>> = Array.from({ length: steps }, (_, step) =>
+      step === 0 ? [...slow.keys(), ...slow.keys()] : []
+    )
+    for (let round = 0; round < 3 * steps; round += 1) {
+      begun.shift()
+      const held = new Map<EndpointId, number>()
+      for (const id of begun.flat()) held.set(id, (held.get(id) ?? 0) + 1)
+      const lanes = Array.from(slow, ([id, { organizationId }]) => {
+        return [id, { held: held.get(id) ?? 0, organizationId }] as const
+      })
+      const asked = slowRooms(pace.slow, lanes, begun.flat().length, caps)
+      pace.noteAsked(asked.map(({ endpointId }) => endpointId))
+      begun.push(asked.flatMap(({ endpointId, room }) => Array.from({ length: room }, () => endpointId)))
+    }
+    const inAll = begun.flat().length
+    expect(inAll).toBeGreaterThan(placesAside / 4)
+    expect(Math.max(...begun.map(({ length }) => length))).toBeLessThan((3 * inAll) / steps)
+    // Everyone has its turn
+    expect(new Set(begun.flat()).size).toBeGreaterThan(300)
   })
 
   it("give one that answers, if late, an attempt however many hang, and before those", () => {

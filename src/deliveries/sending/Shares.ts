@@ -20,6 +20,13 @@ const placesOfSlow = placesAside / 2
 /** The fractions of what is free that one slow endpoint, and all of one organization's together, may hold. */
 const shareOf = { endpoint: 1 / 8, organization: 1 / 4 }
 
+/**
+ * The fraction of what is free that endpoints that hang are given at a time, and the fewest for each that gets any. What
+ * begins together times out together, and a thousand ends at once would hold up everybody else's attempts: this way,
+ * beginnings and ends spread over the time-out.
+ */
+const hangingAtOnce = { share: 1 / 20, fewest: 2 }
+
 /** How many slow endpoints are asked for at a time. */
 const maxAsked = 128
 
@@ -54,8 +61,9 @@ interface Held {
 }
 
 /**
- * What to ask for of slow endpoints, in their order, as far as there is room. Those that hang come last; one that does
- * not, and has nothing in flight, always gets an attempt out of what is kept for what has just come due.
+ * What to ask for of slow endpoints, in their order, as far as there is room. Those that hang come last, a few attempts
+ * at a time; one that does not, and has nothing in flight, always gets an attempt out of what is kept for what has just
+ * come due.
  *
  * @param slow the slow endpoints; those whose turn it is come first
  * @param lanes what is held of each endpoint's deliveries
@@ -78,21 +86,32 @@ export const slowRooms = (
   }
   const ofEndpoint = Math.min(mostToSlow(caps), Math.max(1, Math.floor(free * shareOf.endpoint)))
   const ofOrganization = Math.max(1, Math.floor(free * shareOf.organization))
+  const hanging = hangingLimits(slow, free)
   let kept = newestRoom(aside)
   const asked: Array<AskedFor> = []
   const askFor = (endpointId: EndpointId, { hangs, organizationId }: SlowEndpoint) => {
     const has = held.get(endpointId) ?? 0
     const inOrganization = heldOf.get(organizationId) ?? 0
-    const share = Math.min(ofEndpoint - has, ofOrganization - inOrganization, free)
+    const most = hangs ? Math.min(hanging.ofEndpoint, hanging.left) : free
+    const share = Math.min(ofEndpoint - has, ofOrganization - inOrganization, free, most)
     const room = share <= 0 && !hangs && has === 0 && kept > 0 ? 1 : share
     if (room <= 0 || asked.length >= maxAsked) return
     if (share <= 0) kept -= 1
     asked.push({ endpointId, from: queueStart, room })
     heldOf.set(organizationId, inOrganization + room)
     free -= room
+    if (hangs) hanging.left -= room
   }
-  for (const hanging of [false, true]) {
-    for (const [endpointId, known] of slow) if (known.hangs === hanging) askFor(endpointId, known)
+  for (const hangs of [false, true]) {
+    for (const [endpointId, known] of slow) if (known.hangs === hangs) askFor(endpointId, known)
   }
   return asked
+}
+
+/** How many attempts endpoints that hang may be given at once: all together, and each of them. */
+const hangingLimits = (slow: ReadonlyMap<EndpointId, SlowEndpoint>, free: number) => {
+  let count = 0
+  for (const { hangs } of slow.values()) if (hangs) count += 1
+  const left = Math.max(1, Math.floor(free * hangingAtOnce.share))
+  return { left, ofEndpoint: Math.max(hangingAtOnce.fewest, Math.floor(left / count)) }
 }
