@@ -1,12 +1,15 @@
 import { randomUUID } from "node:crypto"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
+import { eventuallyTrue } from "../harness/Eventually.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { type RequestOptions, testReturnUrls } from "../harness/TestService.ts"
 import { expectFailure } from "../http/Refusals.ts"
 import { makeLiveKey, makeOrganization, type StartedService, startService } from "../http/StartedService.ts"
 import {
+  type Behaviour,
   dripping,
+  flooding,
   makeScriptedProvider,
   replying,
   resetting,
@@ -119,6 +122,7 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
     ["a redirect", replying(302, {}, { location: "http://127.0.0.1:9/" }), 502, "provider_unavailable"],
     ["silence", silent, 504, "provider_timeout"],
     ["a slow drip that is never silent", dripping, 504, "provider_timeout"],
+    ["an answer without an end", flooding, 502, "provider_unavailable"],
     ["connections that are reset", resetting, 502, "provider_unavailable"]
   ] as const)("%s is answered as documented, for reads and writes, in bounded time", ([, behaviour, status, code]) =>
     Effect.gen(function* () {
@@ -131,6 +135,28 @@ layer(Scripted.layer, { excludeTestServices: true, timeout: "60 seconds" })("a m
       expectFailure(write, { status, code, fields: [] }, "write")
       // Far below the package's own time-out, far above two deadlines on a busy machine
       expect(Date.now() - startedAt).toBeLessThan(10_000)
+    })
+  )
+
+  it.effect.each([
+    ["a slow drip", dripping],
+    ["an answer without an end", flooding]
+  ] as const)("%s is read no further once nobody waits for it", ([, behaviour]) =>
+    Effect.gen(function* () {
+      const { provider } = yield* Scripted
+      const { calls, get } = yield* newTenant
+      let closed = 0
+      const counting: Behaviour = (call, response) => {
+        response.once("close", () => {
+          closed += 1
+        })
+        behaviour(call, response)
+      }
+      provider.behave(counting)
+      yield* get
+      yield* eventuallyTrue("its connection is closed", () => closed === 1)
+      // Not tried again: it would be as long
+      expect(calls()).toHaveLength(1)
     })
   )
 

@@ -39,6 +39,17 @@ export const dripping: Behaviour = (_, response) => {
   response.on("close", () => clearInterval(timer))
 }
 
+/** Sends an answer without an end, as fast as it is read. */
+export const flooding: Behaviour = (_, response) => {
+  response.writeHead(200, { "content-type": "application/json" })
+  const spaces = " ".repeat(64 * 1024)
+  const write = () => {
+    while (!response.destroyed && response.write(spaces));
+  }
+  response.on("drain", write)
+  write()
+}
+
 /** Resets the connection. */
 export const resetting: Behaviour = (_, response) => {
   response.socket?.resetAndDestroy()

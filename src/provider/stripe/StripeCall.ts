@@ -2,7 +2,6 @@ import { createHash } from "node:crypto"
 import { performance } from "node:perf_hooks"
 import { Duration, Effect, Option, Predicate, Redacted } from "effect"
 import Stripe from "stripe"
-import { hasErrorCode } from "../../errors/ErrorCode.ts"
 import { ProviderTimeout, ProviderUnavailable } from "../../errors/Errors.ts"
 import type { Environment } from "../../events/Environment.ts"
 import type { ProviderCredentials } from "../../settings/Settings.ts"
@@ -14,6 +13,7 @@ import type { ProviderObject, ProviderPage } from "../Schemas.ts"
 import { makeBoundedPerName } from "./AccountConcurrency.ts"
 import { repeated } from "./RepeatedCalls.ts"
 import { type CallFailure, fromStripeError, noAnswer } from "./StripeErrors.ts"
+import { stripeHttpClient } from "./StripeHttpClient.ts"
 
 /** What the adapter needs to call Stripe: credentials by environment, and how calls are made. */
 export interface StripeProviderOptions {
@@ -34,24 +34,6 @@ export interface StripeProviderOptions {
 const defaultTimeout = Duration.seconds(30)
 const defaultConcurrencyPerAccount = 20
 
-type HttpClient = NonNullable<Stripe.StripeConfig["httpClient"]>
-
-/**
- * Stripe's HTTP client without the package's own repeats: it repeats a call whose connection was closed, whatever its
- * settings, and recognizes that by the error's code. Only `repeated` decides about repeats, so the code is hidden.
- */
-const withoutRepeats = (): HttpClient => {
-  const client: HttpClient = Stripe.createNodeHttpClient()
-  return {
-    getClientName: () => client.getClientName(),
-    makeRequest: (...request) =>
-      client.makeRequest(...request).catch((cause: unknown) => {
-        const closed = hasErrorCode(cause, "ECONNRESET", "EPIPE")
-        throw closed ? new Error("The connection was closed", { cause }) : cause
-      })
-  }
-}
-
 const portOf = (url: URL): number => (url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port))
 
 /** The server that is called, in OpenTelemetry's attribute names. */
@@ -65,7 +47,7 @@ const makeClient = (options: StripeProviderOptions, credentials: ProviderCredent
   return new Stripe(Redacted.value(credentials.secretKey), {
     telemetry: false,
     maxNetworkRetries: 0,
-    httpClient: withoutRepeats(),
+    httpClient: stripeHttpClient(),
     timeout: Duration.toMillis(options.timeout ?? defaultTimeout),
     ...(url === undefined
       ? {}

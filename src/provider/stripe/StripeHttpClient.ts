@@ -1,0 +1,58 @@
+import { IncomingMessage } from "node:http"
+import Stripe from "stripe"
+import { hasErrorCode } from "../../errors/ErrorCode.ts"
+
+type HttpClient = NonNullable<Stripe.StripeConfig["httpClient"]>
+type Answer = Awaited<ReturnType<HttpClient["makeRequest"]>>
+
+/** The most that is read of an answer, in characters. A page of a hundred objects has a small part of that. */
+const maxAnswer = 16 * 1024 * 1024
+
+/**
+ * Stripe's HTTP client without the package's own repeats, and with bounds for its answers.
+ *
+ * The package repeats a call whose connection was closed, whatever its settings, and recognizes that by the error's code.
+ * Only `repeated` decides about repeats, so the code is hidden. And it gathers an answer as long as one comes, though
+ * nobody may wait for it any longer: here, the connection is closed when the call's time is over, or when the answer is
+ * longer than any that makes sense.
+ */
+export const stripeHttpClient = (): HttpClient => {
+  const client: HttpClient = Stripe.createNodeHttpClient()
+  return {
+    getClientName: () => client.getClientName(),
+    makeRequest: async (...request) => {
+      const timeoutMillis = request[7]
+      try {
+        return bounded(await client.makeRequest(...request), timeoutMillis)
+      } catch (cause) {
+        throw hasErrorCode(cause, "ECONNRESET", "EPIPE") ? new Error("The connection was closed", { cause }) : cause
+      }
+    }
+  }
+}
+
+const bounded = (answer: Answer, timeoutMillis: number): Answer => ({
+  getStatusCode: () => answer.getStatusCode(),
+  getHeaders: () => answer.getHeaders(),
+  getRawResponse: () => answer.getRawResponse(),
+  toStream: (onComplete) => answer.toStream(onComplete),
+  toJSON: () => {
+    const message = answer.getRawResponse()
+    if (!(message instanceof IncomingMessage)) throw new Error("Stripe's Node client answers with Node's own messages")
+    return new Promise((resolve, reject) => {
+      answer.toJSON().then(resolve, reject)
+      const giveUp = (reason: string) => {
+        // Rejected before the connection's end is noticed, which would be worth a repeat
+        reject(new Error(reason))
+        message.destroy()
+      }
+      const timer = setTimeout(() => giveUp("The answer takes too long"), timeoutMillis)
+      let length = 0
+      message.on("data", (text: string) => {
+        length += text.length
+        if (length > maxAnswer) giveUp("The answer is too long")
+      })
+      message.once("close", () => clearTimeout(timer))
+    })
+  }
+})
