@@ -1,6 +1,13 @@
 import { HttpServerError, HttpServerResponse } from "@effect/platform"
 import { Cause, Effect, HashSet } from "effect"
-import { type ApiError, errorBody, retrySeconds, ServiceUnavailable } from "../errors/Errors.ts"
+import {
+  type ApiError,
+  errorBody,
+  InternalError,
+  isApiError,
+  retrySeconds,
+  ServiceUnavailable
+} from "../errors/Errors.ts"
 import { errorAttributes } from "../errors/ProviderAnswer.ts"
 import { isIncompleteBody } from "../kit/Body.ts"
 import { errorLink } from "../kit/ErrorLink.ts"
@@ -55,6 +62,10 @@ export interface Answering {
   /** The documented error for a failure or a defect. */
   readonly errorOf: (failure: unknown) => Effect.Effect<ApiError>
 }
+
+/** The documented error for a failure: a failure that is none, and a defect, is an `InternalError`. */
+export const documented = (failure: unknown): ApiError =>
+  isApiError(failure) ? failure : new InternalError({ cause: failure })
 
 /**
  * Runs what serves a request, and answers every failure of it in the documented form. Fails only with `clientGone`, if

@@ -12,20 +12,13 @@ import { Api, operations } from "../contract/Api.ts"
 import { documentPaths } from "../docs/ApiReference.ts"
 import { eventSchemaPaths } from "../docs/EventSchemas.ts"
 import { guidePaths } from "../docs/GuidePages.ts"
-import {
-  type ApiError,
-  InternalError,
-  isApiError,
-  MethodNotAllowed,
-  ResourceNotFound,
-  ValidationFailed
-} from "../errors/Errors.ts"
+import { type ApiError, isApiError, MethodNotAllowed, ResourceNotFound, ValidationFailed } from "../errors/Errors.ts"
 import { withBoundedJson } from "../kit/Body.ts"
 import { newRequestId, RequestId, ResponseHeaders } from "../kit/Request.ts"
 import { mcpPath } from "../mcp/RpcError.ts"
 import { checkoutReturnPaths } from "../settings/CheckoutReturnPaths.ts"
 import { RequestFacts } from "../telemetry/Spans.ts"
-import { answering } from "./Answers.ts"
+import { answering, documented } from "./Answers.ts"
 import { makeCrossOrigin } from "./CrossOrigin.ts"
 import { consolePath, isConsolePath } from "./console/Paths.ts"
 import { withCaching } from "./EntityTags.ts"
@@ -74,9 +67,6 @@ const fromUnknownRoute = (request: HttpServerRequest.HttpServerRequest): ApiErro
 }
 
 const toApiError = (failure: unknown, request: HttpServerRequest.HttpServerRequest): Effect.Effect<ApiError> => {
-  if (isApiError(failure)) {
-    return Effect.succeed(failure)
-  }
   if (failure instanceof HttpApiError.HttpApiDecodeError) {
     return fromDecodeError(failure, request)
   }
@@ -88,7 +78,7 @@ const toApiError = (failure: unknown, request: HttpServerRequest.HttpServerReque
       isApiError(failure.cause) ? failure.cause : new ValidationFailed({ message: "The request could not be read." })
     )
   }
-  return Effect.succeed(new InternalError({ cause: failure }))
+  return Effect.succeed(documented(failure))
 }
 
 /** The settings that the edge needs. */

@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { HttpServerResponse } from "@effect/platform"
-import { Context, Effect, FiberRef, FiberRefs, HashMap, Layer, Option, Runtime } from "effect"
-import { InternalError, isApiError } from "../errors/Errors.ts"
+import { Context, Effect, FiberRef, FiberRefs, HashMap, Layer, Option, Runtime, Struct } from "effect"
+import { entryPaths } from "../inbound/Api.ts"
 import { type Entry, inboundEntries } from "../inbound/Http.ts"
 import { newRequestId, RequestId } from "../kit/Request.ts"
 import { RequestFacts } from "../telemetry/Spans.ts"
-import { answering, clientGone } from "./Answers.ts"
+import { answering, clientGone, documented } from "./Answers.ts"
 import { type DirectListener, DirectListeners } from "./DirectListeners.ts"
 import { type ObservingOptions, observing, type RequestHead } from "./RequestSpan.ts"
 
@@ -21,7 +21,8 @@ export const entriesLayer = (options: ObservingOptions) =>
       const listeners = Option.getOrNull(yield* Effect.serviceOption(DirectListeners))
       if (listeners === null) return
       const observed = yield* observing(options)
-      for (const [path, entry] of yield* inboundEntries) listeners.set(path, listenerOf(entry, observed))
+      const entries = yield* inboundEntries
+      for (const name of Struct.keys(entryPaths)) listeners.set(entryPaths[name], listenerOf(entries[name], observed))
     })
   )
 
@@ -35,7 +36,7 @@ const listenerOf =
       url: request.url,
       requestId,
       complete: (answer) => answer,
-      errorOf: (failure) => Effect.succeed(isApiError(failure) ? failure : new InternalError({ cause: failure }))
+      errorOf: (failure) => Effect.succeed(documented(failure))
     })
     const served = observed(
       { request, requestId, facts, routeOf: () => request.url },

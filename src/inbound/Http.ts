@@ -6,7 +6,7 @@ import type { ServiceUnavailable, SignatureInvalid } from "../errors/Errors.ts"
 import { BaseApi } from "../kit/BaseApi.ts"
 import { readMessage, type UnreadableRequest } from "../kit/Body.ts"
 import { headerOf } from "../kit/ClientAddress.ts"
-import { entryPaths, InboundApi } from "./Api.ts"
+import { type entryPaths, InboundApi } from "./Api.ts"
 import { Inbound } from "./Inbound.ts"
 
 /** The largest notification that is read: 1 MiB. */
@@ -31,22 +31,20 @@ const serving =
       onSuccess: (body) => Effect.as(receive(body, headerOf(message, "stripe-signature")), received)
     })
 
-/** The entries by their paths, all of them for POST. */
+/** The entries, both for POST. */
 export const inboundEntries = Effect.map(
   Inbound,
-  ({ receive, receiveThin }): ReadonlyMap<string, Entry> =>
-    new Map([
-      [entryPaths.receive, serving(receive)],
-      [entryPaths.receiveThin, serving(receiveThin)]
-    ])
+  ({ receive, receiveThin }): Readonly<Record<keyof typeof entryPaths, Entry>> => ({
+    receive: serving(receive),
+    receiveThin: serving(receiveThin)
+  })
 )
 
 /** Serves `InboundApi` where the server does not serve it directly: for paths that are spelled differently. */
 export const inboundHttp = HttpApiBuilder.group(BaseApi.add(InboundApi), "inbound", (handlers) =>
-  Effect.map(Inbound, ({ receive, receiveThin }) => {
-    const [snapshots, thin] = [serving(receive), serving(receiveThin)]
-    return handlers
-      .handleRaw("receive", ({ request }) => snapshots(NodeHttpServerRequest.toIncomingMessage(request)))
-      .handleRaw("receiveThin", ({ request }) => thin(NodeHttpServerRequest.toIncomingMessage(request)))
-  })
+  Effect.map(inboundEntries, ({ receive, receiveThin }) =>
+    handlers
+      .handleRaw("receive", ({ request }) => receive(NodeHttpServerRequest.toIncomingMessage(request)))
+      .handleRaw("receiveThin", ({ request }) => receiveThin(NodeHttpServerRequest.toIncomingMessage(request)))
+  )
 )

@@ -3,7 +3,7 @@ import { createSecureContext } from "node:tls"
 import { Worker } from "node:worker_threads"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
-import type { Connection } from "../../src/deliveries/sending/TransportConnection.ts"
+import type { Connection, Origin } from "../../src/deliveries/sending/TransportConnection.ts"
 import { Connections } from "../../src/deliveries/sending/TransportConnections.ts"
 import { loopbackToo } from "../../src/endpoints/AddressPolicy.ts"
 import { DnsResolver } from "../../src/endpoints/DestinationUrl.ts"
@@ -28,6 +28,30 @@ const loopback = [{ address: "127.0.0.1", family: 4 as const }]
 
 /** One turn of the event loop. */
 const turn = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
+
+const nobody = { onReady: () => {}, onBytes: () => {}, onEnd: () => {}, onBroken: () => {} }
+
+const makeConnections = Effect.fnUntraced(function* (idleMillis: number) {
+  const settings = { idlePerOrigin: 1, idleInAll: 1, idleMillis, maxAgeMillis: 60_000 }
+  return new Connections(
+    {
+      resolver: yield* DnsResolver,
+      runtime: yield* Effect.runtime<never>(),
+      secureContext: createSecureContext(),
+      ...settings
+    },
+    loopbackToo
+  )
+})
+
+const openedTo = (connections: Connections, origin: Origin) =>
+  Effect.async<Connection>((resume) => {
+    const opened: Connection = connections.acquire(origin, {
+      ...nobody,
+      onReady: () => resume(Effect.succeed(opened))
+    })
+    opened.open()
+  })
 
 const success = { httpStatus: 200, errorCode: null }
 
@@ -102,33 +126,33 @@ describe("a connection that is kept open", () => {
   it.scopedLive("is forgotten once it has closed", () =>
     Effect.gen(function* () {
       const consumer = yield* ok
-      const connections = new Connections(
-        {
-          resolver: yield* DnsResolver,
-          runtime: yield* Effect.runtime<never>(),
-          secureContext: createSecureContext(),
-          idlePerOrigin: 1,
-          idleInAll: 1,
-          idleMillis: 50,
-          maxAgeMillis: 60_000
-        },
-        loopbackToo
-      )
+      const connections = yield* makeConnections(50)
       const origin = connections.originOf(`http://127.0.0.1:${consumer.port}`)
-      const nobody = { onReady: () => {}, onBytes: () => {}, onEnd: () => {}, onBroken: () => {} }
-      const connection = yield* Effect.async<Connection>((resume) => {
-        const opened: Connection = connections.acquire(origin, {
-          ...nobody,
-          onReady: () => resume(Effect.succeed(opened))
-        })
-        opened.open()
-      })
+      const connection = yield* openedTo(connections, origin)
       connections.release(connection, null)
       expect(connections.acquire(origin, nobody)).toBe(connection)
       connections.release(connection, null)
       yield* until(() => consumer.sockets.length === 1 && open(consumer) === 0)
       expect(connections.acquire(origin, nobody)).not.toBe(connection)
       connections.discardAll()
+    }).pipe(Effect.provide(DnsResolver.layer))
+  )
+
+  it.scopedLive("serves whoever has its origin, even after ten thousand others, by which the origin is forgotten", () =>
+    Effect.gen(function* () {
+      const consumer = yield* ok
+      const connections = yield* makeConnections(60_000)
+      const name = `http://127.0.0.1:${consumer.port}`
+      const origin = connections.originOf(name)
+      const connection = yield* openedTo(connections, origin)
+      connections.release(connection, null)
+      for (let other = 1; other < 10_000; other += 1) connections.originOf(`http://${other}.example`)
+      expect(connections.originOf(name)).toBe(origin)
+      connections.originOf("http://one-more.example")
+      expect(connections.originOf(name)).not.toBe(origin)
+      expect(connections.acquire(origin, nobody)).toBe(connection)
+      connections.discardAll()
+      yield* until(() => consumer.sockets.length === 1 && open(consumer) === 0)
     }).pipe(Effect.provide(DnsResolver.layer))
   )
 

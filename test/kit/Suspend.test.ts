@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Fiber } from "effect"
+import { vi } from "vitest"
 import { oneQueue } from "../../src/kit/OneQueue.ts"
 import { suspend } from "../../src/kit/Suspend.ts"
 
@@ -9,7 +10,44 @@ const waiting = () => {
   return { resumes, wait: suspend<string, string>((resume) => void resumes.push(resume)) }
 }
 
+/** As with a version of Effect that reads the operation for waiting in another form. */
+const loadWithoutOperation = Effect.promise(async (): Promise<typeof suspend> => {
+  vi.doMock("effect", async (original) => {
+    const effect = await original<typeof import("effect")>()
+    return { ...effect, Exit: { ...effect.Exit, isSuccess: () => false } }
+  })
+  // Loads it once more, beside the one that all others use
+  const again = "../../src/kit/Suspend.ts?without-operation"
+  try {
+    return (await import(again)).suspend
+  } finally {
+    vi.doUnmock("effect")
+  }
+})
+
 describe("a suspension", () => {
+  it.effect("ends, fails and dies in the same way if Effect does not know its own operation by this name", () =>
+    Effect.gen(function* () {
+      const other = yield* loadWithoutOperation
+      const resumes: Array<(effect: Effect.Effect<string, string>) => void> = []
+      const wait = other<string, string>((resume) => void resumes.push(resume))
+      expect([waiting().wait.constructor.name, wait.constructor.name]).toEqual([
+        "Suspension",
+        Effect.async(() => {}).constructor.name
+      ])
+      const fibers = yield* Effect.forEach([0, 1], () => Effect.fork(Effect.exit(wait)))
+      yield* Effect.yieldNow()
+      resumes[0]?.(Effect.succeed("done"))
+      resumes[1]?.(Effect.fail("refused"))
+      expect(yield* Effect.forEach(fibers, Fiber.join)).toEqual([Exit.succeed("done"), Exit.fail("refused")])
+      const bug = new Error("a bug")
+      const dying = other(() => {
+        throw bug
+      })
+      expect(yield* Effect.exit(dying)).toEqual(Exit.failCause(Cause.die(bug)))
+    })
+  )
+
   it.effect("ends with what it is resumed with, now or later, and only once", () =>
     Effect.gen(function* () {
       expect(yield* suspend<string>((resume) => resume(Effect.succeed("now")))).toBe("now")
