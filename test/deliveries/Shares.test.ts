@@ -53,6 +53,21 @@ describe("the pace of an endpoint", () => {
     }
   })
 
+  it("is taken to hang until an attempt has ended, and again after one that took very long", () => {
+    const pace = new EndpointPace({ cap: 16, first: 4 })
+    const id = endpoint()
+    const hangs = () => pace.slow.get(id)?.hangs
+    pace.noteSlow(id, organization(), 0)
+    expect(hangs()).toBe(true)
+    pace.noteEnded(id, 300)
+    expect(hangs()).toBe(false)
+    // Each attempt that is overdue says so at first
+    pace.noteSlow(id, organization(), 1)
+    expect(hangs()).toBe(false)
+    pace.noteEnded(id, 10_000)
+    expect(hangs()).toBe(true)
+  })
+
   it("is forgotten after ten minutes without news, unless attempts are under way", () => {
     const pace = new EndpointPace({ cap: 16, first: 4 })
     const [idle, busy] = [endpoint(), endpoint()]

@@ -83,10 +83,13 @@ const reached = (
 export const makeClaim =
   (sql: SqlClient.SqlClient, plans: Plans) =>
   (options: ClaimOptions): Effect.Effect<Claim, SqlError.SqlError> => {
-    const busy = [...options.inFlight]
     const { askedFor = [], caps, leftOut = [], perEndpoint, perNewcomer = perEndpoint } = options
     const capOf = (id: EndpointId) => caps?.get(id) ?? perEndpoint
-    const saturated = busy.filter(([id, count]) => count >= capOf(id)).map(([id]) => id)
+    const out = new Set(leftOut)
+    for (const [id, count] of options.inFlight) if (count >= capOf(id)) out.add(id)
+    // Of what is left out nothing is found, unless it is asked for: there may be hundreds, and a claim for each delivery
+    const asked = new Set(askedFor.map(({ endpointId }) => endpointId))
+    const busy = Array.from(options.inFlight).filter(([id]) => !out.has(id) || asked.has(id))
     const window = options.look === "asked" ? 0 : options.limit * windowFactor
     return Effect.suspend(() => {
       const lease = crypto.randomUUID()
@@ -94,7 +97,7 @@ export const makeClaim =
         withKnownText(
           sql,
           sql<ClaimRow>`
-      ${plans.mark} WITH next AS MATERIALIZED (${lookedAt(sql, options, [...saturated, ...leftOut], window)}
+      ${plans.mark} WITH next AS MATERIALIZED (${lookedAt(sql, options, [...out], window)}
       ), reached AS MATERIALIZED (
         SELECT ${reached(sql, options, window)} AS place
       ), asked AS MATERIALIZED (

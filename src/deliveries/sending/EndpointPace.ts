@@ -34,7 +34,7 @@ const maxSlow = 5_000
 /** A slow endpoint. */
 export interface SlowEndpoint {
   readonly organizationId: OrganizationId
-  /** Whether its last attempt took very long: others go before it. */
+  /** Whether its last attempt took very long, or none has ended yet since it is slow: others go before it. */
   readonly hangs: boolean
 }
 
@@ -82,9 +82,12 @@ export class EndpointPace {
     return wasSlow
   }
 
-  /** Notes that an attempt is overdue. `now`: milliseconds of a clock that never goes back. */
+  /**
+   * Notes that an attempt is overdue. `now`: milliseconds of a clock that never goes back. Until one has ended, the
+   * endpoint is taken to hang: if it is only late, that is soon known.
+   */
   noteSlow(endpointId: EndpointId, organizationId: OrganizationId, now: number): void {
-    const hangs = this.#slow.get(endpointId)?.hangs ?? false
+    const hangs = this.#slow.get(endpointId)?.hangs ?? true
     this.#slow.set(endpointId, { organizationId, hangs, since: now })
     forgetFirst(this.#slow, maxSlow)
   }

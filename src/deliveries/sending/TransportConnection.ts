@@ -100,10 +100,12 @@ export class Connection extends Expiring {
   open(): void {
     const url = new URL(this.origin.name)
     this.#lookedUpAt = performance.now()
-    this.#cancelLookup = Runtime.runCallback(this.#settings.runtime)(
+    let isLookedUp = false
+    const cancel = Runtime.runCallback(this.#settings.runtime)(
       resolveDestination(url.hostname, this.#policy).pipe(Effect.provideService(DnsResolver, this.#settings.resolver)),
       {
         onExit: (exit) => {
+          isLookedUp = true
           this.#cancelLookup = null
           if (this.#destroyed) return
           if (Exit.isSuccess(exit)) this.#connect(url, exit.value)
@@ -111,6 +113,8 @@ export class Connection extends Expiring {
         }
       }
     )
+    // An address is looked up at once
+    if (!isLookedUp) this.#cancelLookup = cancel
   }
 
   /** Writes a request: its head and, unless it is in there as well, its body. */
