@@ -87,7 +87,7 @@ export const makeClaim =
     const capOf = (id: EndpointId) => caps?.get(id) ?? perEndpoint
     const out = new Set(leftOut)
     for (const [id, count] of options.inFlight) if (count >= capOf(id)) out.add(id)
-    // Of what is left out nothing is found, unless it is asked for: there may be hundreds, and a claim for each delivery
+    // Nothing is found of endpoints that are left out and not asked for. There may be hundreds, and as many claims a second
     const asked = new Set(askedFor.map(({ endpointId }) => endpointId))
     const busy = Array.from(options.inFlight).filter(([id]) => !out.has(id) || asked.has(id))
     const window = options.look === "asked" ? 0 : options.limit * windowFactor
