@@ -61,7 +61,7 @@ describe("the pace of an endpoint", () => {
     expect(hangs()).toBe(true)
     pace.noteEnded(id, 300)
     expect(hangs()).toBe(false)
-    // Each attempt that is overdue says so at first
+    // Another overdue attempt says nothing new before it has ended
     pace.noteSlow(id, organization(), 1)
     expect(hangs()).toBe(false)
     pace.noteEnded(id, 10_000)

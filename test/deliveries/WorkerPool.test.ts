@@ -126,18 +126,24 @@ onService({ roles: { api: true, worker: false }, delivery: slowPoll })("an event
   )
 })
 
+/** A worker of its own whose consumer holds its one attempt back. Closing the scope tells it to stop. */
+const heldAttempt = Effect.gen(function* () {
+  const consumer = yield* makeConsumer
+  const release = consumer.hold()
+  const scope = yield* Scope.make()
+  yield* Scope.extend(startWorker, scope)
+  const sent = yield* send(consumer.url)
+  yield* eventuallyTrue("an attempt in flight", () => consumer.received.length === 1)
+  return { ...sent, consumer, release, scope }
+})
+
 // Far longer than an attempt may take: what is waited for here is the attempt's end
 onService({ roles: { api: true, worker: false }, shutdownTimeout: Duration.minutes(1) })(
   "a worker that is told to stop",
   (it) => {
     it.scoped("claims nothing more, finishes what is in flight, and records it", () =>
       Effect.gen(function* () {
-        const consumer = yield* makeConsumer
-        const release = consumer.hold()
-        const scope = yield* Scope.make()
-        yield* Scope.extend(startWorker, scope)
-        const inFlight = yield* send(consumer.url)
-        yield* eventuallyTrue("an attempt in flight", () => consumer.received.length === 1)
+        const { consumer, release, scope, ...inFlight } = yield* heldAttempt
         const stopping = yield* Effect.fork(Scope.close(scope, Exit.void))
         // Its polls would find this one; that it stays untouched is looked at when all is over
         const later = yield* send(consumer.url)
@@ -159,12 +165,7 @@ onService({ roles: { api: true, worker: false }, shutdownTimeout: Duration.minut
 
     it.scoped("waits for no consumer longer than its attempt's time-out, and records that", () =>
       Effect.gen(function* () {
-        const consumer = yield* makeConsumer
-        consumer.hold()
-        const scope = yield* Scope.make()
-        yield* Scope.extend(startWorker, scope)
-        const { endpoint, tenant } = yield* send(consumer.url)
-        yield* eventuallyTrue("an attempt in flight", () => consumer.received.length === 1)
+        const { endpoint, scope, tenant } = yield* heldAttempt
         const startedAt = Date.now()
         yield* Scope.close(scope, Exit.void)
         expect(Date.now() - startedAt).toBeLessThan(30_000)
@@ -183,12 +184,7 @@ onService({
 })("a worker that is told to stop", (it) => {
   it.scoped("gives up waiting when the shutdown's time is over: the lease will end by itself", () =>
     Effect.gen(function* () {
-      const consumer = yield* makeConsumer
-      consumer.hold()
-      const scope = yield* Scope.make()
-      yield* Scope.extend(startWorker, scope)
-      const { endpoint, tenant } = yield* send(consumer.url)
-      yield* eventuallyTrue("an attempt in flight", () => consumer.received.length === 1)
+      const { endpoint, scope, tenant } = yield* heldAttempt
       const startedAt = Date.now()
       yield* Scope.close(scope, Exit.void)
       expect(Date.now() - startedAt).toBeLessThan(20_000)
