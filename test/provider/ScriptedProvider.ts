@@ -42,7 +42,7 @@ export const dripping: Behaviour = (_, response) => {
 /** Sends an answer without an end, as fast as it is read. */
 export const flooding: Behaviour = (_, response) => {
   response.writeHead(200, { "content-type": "application/json" })
-  const spaces = " ".repeat(64 * 1024)
+  const spaces = Buffer.alloc(1024 * 1024, " ")
   const write = () => {
     while (!response.destroyed && response.write(spaces));
   }
