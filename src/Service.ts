@@ -261,9 +261,10 @@ export type DeliverySettings = Pick<
 /** The worker that delivers. */
 export const deliveryLayer = (options: { readonly settings: DeliverySettings }) => {
   const { allowLocalDestinations, delivery, destinationNetworks, shutdownTimeout } = options.settings
+  const timeoutSpread = Duration.min(Duration.times(delivery.timeout, 0.1), Duration.times(delivery.leaseMargin, 0.5))
   return workerLayer({
     lease: Duration.sum(delivery.timeout, delivery.leaseMargin),
-    startWithin: delivery.leaseMargin,
+    startWithin: Duration.subtract(delivery.leaseMargin, timeoutSpread),
     concurrency: delivery.concurrency,
     concurrencyPerEndpoint: delivery.concurrencyPerEndpoint,
     pollInterval: delivery.pollInterval,
@@ -275,6 +276,7 @@ export const deliveryLayer = (options: { readonly settings: DeliverySettings }) 
     Layer.provide(
       Transport.layer({
         timeout: delivery.timeout,
+        timeoutSpread,
         // As many as can be in flight, since several customers may share one receiving service
         idleConnectionsPerOrigin: delivery.concurrency,
         idleConnections: 4 * delivery.concurrency

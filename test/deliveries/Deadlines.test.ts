@@ -116,6 +116,31 @@ describe("deadlines", () => {
     })
   )
 
+  it.live("are spread over the time that is given for it if many would pass together, and none passes early", () =>
+    Effect.gen(function* () {
+      const deadlines = new Deadlines(20, 1000)
+      const passedAt: Array<number> = []
+      const startedAt = performance.now()
+      for (let index = 0; index < 1000; index++) {
+        deadlines.add(expiring(() => passedAt.push(performance.now() - startedAt)))
+      }
+      yield* until(() => deadlines.size === 0)
+      const [first = 0] = passedAt
+      expect(first).toBeGreaterThanOrEqual(20)
+      // Without the spread, a thousand such ends take a few milliseconds
+      expect((passedAt.at(-1) ?? 0) - first).toBeGreaterThan(300)
+      expect(passedAt).toHaveLength(1000)
+    })
+  )
+
+  it.live("wait for nothing if only a few pass together, however much time they could take", () =>
+    Effect.gen(function* () {
+      const deadlines = new Deadlines(20, 60_000)
+      for (let index = 0; index < 12; index++) deadlines.add(expiring(() => {}))
+      yield* until(() => deadlines.size === 0)
+    })
+  )
+
   it.live("pass for all of many, also if some end or are added meanwhile", () =>
     Effect.gen(function* () {
       const deadlines = new Deadlines(20)

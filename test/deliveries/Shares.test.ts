@@ -53,18 +53,23 @@ describe("the pace of an endpoint", () => {
     }
   })
 
-  it("is taken to hang until an attempt has ended, and again after one that took very long", () => {
+  it("is taken to hang until an attempt has ended, and again after one that took very long or timed out", () => {
     const pace = new EndpointPace({ cap: 16, first: 4 })
     const id = endpoint()
     const hangs = () => pace.slow.get(id)?.hangs
     pace.noteSlow(id, organization(), 0)
     expect(hangs()).toBe(true)
-    pace.noteEnded(id, 300)
+    pace.noteEnded(id, 300, false)
     expect(hangs()).toBe(false)
     // Another overdue attempt says nothing new before it has ended
     pace.noteSlow(id, organization(), 1)
     expect(hangs()).toBe(false)
-    pace.noteEnded(id, 10_000)
+    pace.noteEnded(id, 10_000, false)
+    expect(hangs()).toBe(true)
+    pace.noteEnded(id, 300, false)
+    expect(hangs()).toBe(false)
+    // The time-out may be set to less than what is long
+    pace.noteEnded(id, 1000, true)
     expect(hangs()).toBe(true)
   })
 
@@ -148,7 +153,7 @@ describe("the shares of the places", () => {
     const pace = new EndpointPace({ cap: 16, first: 4 })
     for (const [id, { organizationId }] of slow) {
       pace.noteSlow(id, organizationId, 0)
-      pace.noteEnded(id, 10_000)
+      pace.noteEnded(id, 10_000, true)
     }
     /** The endpoints of the attempts that began in each of the claims of one time-out, and so end in it. */
     const begun: Array<ReadonlyArray<EndpointId>> = Array.from({ length: steps }, (_, step) =>

@@ -307,7 +307,7 @@ export class Attempts {
   #made(attempt: AttemptInFlight, ended: EndedAttempt): void {
     this.#report(ended)
     this.#noteDelivered(ended)
-    this.#end(attempt)
+    this.#end(attempt, ended.outcome.errorCode === "timeout")
     this.#listener.onFinished(ended)
   }
 
@@ -347,7 +347,7 @@ export class Attempts {
   }
 
   /** Frees the attempt's place. */
-  #end(attempt: AttemptInFlight): void {
+  #end(attempt: AttemptInFlight, timedOut = false): void {
     if (attempt.ended) return
     attempt.ended = true
     this.#notSent(attempt)
@@ -363,7 +363,7 @@ export class Attempts {
       const tookMillis = performance.now() - attempt.begunAt
       if (attempt.overdue) {
         lane.overdue -= 1
-        this.pace.noteEnded(endpointId, tookMillis)
+        this.pace.noteEnded(endpointId, tookMillis, timedOut)
       } else if (lane.overdue === 0 && this.pace.noteQuick(endpointId, tookMillis)) this.#listener.onQuickAgain()
       this.#takeNext(endpointId, lane)
     }

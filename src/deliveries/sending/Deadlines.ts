@@ -11,6 +11,9 @@ import { performance } from "node:perf_hooks"
  */
 const expireAtOnce = 4
 
+/** The longest pause between two such turns, in milliseconds, if what expires together may be spread over a time. */
+const longestPause = 10
+
 /**
  * Something that must end in time. It holds its own place in the list of those that share a time-out: a `Map` of all
  * would be copied again and again as they come and go, and V8 keeps what an old copy held until the whole heap is
@@ -30,14 +33,19 @@ export abstract class Expiring {
 /** The things in progress that share a time-out. Each is in one such list at a time. */
 export class Deadlines {
   readonly #timeoutMillis: number
+  readonly #spreadMillis: number
   #first: Expiring | null = null
   #last: Expiring | null = null
   #size = 0
   #timer: NodeJS.Timeout | null = null
 
-  /** `timeoutMillis`: how long each may take, in milliseconds, greater than 0. */
-  constructor(timeoutMillis: number) {
+  /**
+   * `timeoutMillis`: how long each may take, in milliseconds, greater than 0. `spreadMillis`: how much later some may expire if
+   * many would at once, so that ending them leaves time for other work.
+   */
+  constructor(timeoutMillis: number, spreadMillis = 0) {
     this.#timeoutMillis = timeoutMillis
+    this.#spreadMillis = spreadMillis
   }
 
   /** How many are in progress. */
@@ -91,7 +99,7 @@ export class Deadlines {
         return
       }
       if (expired === expireAtOnce) {
-        setImmediate(() => this.#sweep())
+        this.#sweepAfter(this.#pauseAt(now, expiring))
         return
       }
       expired += 1
@@ -100,5 +108,19 @@ export class Deadlines {
       expiring.expire()
     }
     this.#timer = null
+  }
+
+  /** How long to wait before the next turn, so that all that is due by now has expired once the spread is over. */
+  #pauseAt(now: number, first: Expiring): number {
+    const left = first.endsAt + this.#spreadMillis - now
+    if (left <= 0) return 0
+    let due = 0
+    for (let one: Expiring | null = first; one !== null && one.endsAt <= now; one = one.later) due += 1
+    return Math.min(longestPause, (left * expireAtOnce) / due)
+  }
+
+  #sweepAfter(millis: number): void {
+    if (millis < 1) setImmediate(() => this.#sweep())
+    else setTimeout(() => this.#sweep(), millis).unref()
   }
 }

@@ -21,7 +21,7 @@ const promptWithinMillis = 100
 /** The most attempts at once to an endpoint whose answers are quick, but not prompt, if its cap allows as many. */
 export const usualMost = 16
 
-/** An endpoint whose last answer took longer than this hangs, in milliseconds; up to this, it is only slow. */
+/** An endpoint whose last attempt timed out, or took longer than this, hangs; up to this, it is only slow. In milliseconds. */
 const hangsAfterMillis = 2000
 
 /** How long an endpoint without further answers stays slow, in milliseconds. */
@@ -92,10 +92,11 @@ export class EndpointPace {
     forgetFirst(this.#slow, maxSlow)
   }
 
-  /** Notes that an attempt that was overdue has ended after this time. */
-  noteEnded(endpointId: EndpointId, tookMillis: number): void {
+  /** Notes that an attempt that was overdue has ended after this time. `timedOut`: without an answer. */
+  noteEnded(endpointId: EndpointId, tookMillis: number, timedOut: boolean): void {
     const slow = this.#slow.get(endpointId)
-    if (slow !== undefined) this.#slow.set(endpointId, { ...slow, hangs: tookMillis >= hangsAfterMillis })
+    const hangs = timedOut || tookMillis >= hangsAfterMillis
+    if (slow !== undefined) this.#slow.set(endpointId, { ...slow, hangs })
   }
 
   /** Notes that these have been asked for: the others come first now. */

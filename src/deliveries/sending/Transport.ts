@@ -36,6 +36,11 @@ export interface TransportRequest extends DestinationOptions {
 export interface TransportOptions {
   /** How long an exchange may take in total: look-up, connecting, sending, the whole answer. Default 10 seconds. */
   readonly timeout?: Duration.DurationInput
+  /**
+   * How much later than its time-out an exchange may end if hundreds would end at once, as after many endpoints that hang
+   * were tried together: else ending them would hold up everybody else's attempts. Default 0.
+   */
+  readonly timeoutSpread?: Duration.DurationInput
   /** How much of an answer's body is read before the connection is dropped. Default 64 KiB. */
   readonly maxResponseBytes?: number
   /** How many connections stay open for reuse, per origin; this does not limit attempts in flight. Default 8. */
@@ -83,9 +88,10 @@ const make = Effect.fnUntraced(function* (options: TransportOptions) {
     idleMillis: Duration.toMillis(options.idleTimeout ?? Duration.seconds(4)),
     maxAgeMillis: Duration.toMillis(options.maxConnectionAge ?? Duration.minutes(1))
   }
+  const timeoutMillis = Duration.toMillis(options.timeout ?? Duration.seconds(10))
   const bounds = {
     maxResponseBytes: options.maxResponseBytes ?? 64 * 1024,
-    deadlines: new Deadlines(Duration.toMillis(options.timeout ?? Duration.seconds(10)))
+    deadlines: new Deadlines(timeoutMillis, Duration.toMillis(options.timeoutSpread ?? Duration.zero))
   }
   const routes = new Routes((policy) => new Connections(settings, policy))
   let closed = false
