@@ -2,13 +2,17 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { Console, Effect } from "effect"
 import { BenchFailed, firstLine, startScript } from "../api/Processes.ts"
 import { type Bench, type Figure, median } from "../Bench.ts"
-import { type Database, makeEndpoint, startDatabase, startService } from "../deliveries/Bed.ts"
+import { type Database, makeEndpoint, processorTimes, startDatabase, startService } from "../deliveries/Bed.ts"
 import type { LatencyResult } from "./Load.ts"
 import { notified, percentile } from "./Notified.ts"
 
-/** How long news takes: from the 200 that the provider gets to the first byte that the consumer gets. */
+/**
+ * How long news takes, from the 200 that the provider gets to the first byte that the consumer gets, and what an event costs:
+ * taken, stored, sent and recorded.
+ */
 
-const rates = [10, 200, 1000]
+/** Events per second. `BENCH_RATES` changes them: `BENCH_RATES=2500` shows whether one process keeps up with as many. */
+const rates = (process.env["BENCH_RATES"] ?? "10,200,1000").split(",").map(Number)
 const rounds = 3
 const warmUpMillis = 2000
 const millis = 8000
@@ -23,11 +27,11 @@ const transactions = (database: Database) =>
 /** `npm run bench -- latency`. */
 export const latencyBench: Bench = {
   name: "latency",
-  about: "from the provider's 200 to the consumer, at 10, 200 and 1,000 events per second",
+  about: "from the provider's 200 to the consumer, at 10, 200 and 1,000 events per second, and what an event costs",
   run: Effect.gen(function* () {
     yield* Console.error("Starting the database and the service…")
     const database = yield* startDatabase
-    yield* startService(database, "all")
+    const { pid } = yield* startService(database, "all")
     const { baseUrl, organizationId, port, providerWebhookSecret } = yield* notified(database)
     yield* makeEndpoint(database, organizationId, `http://127.0.0.1:${port}/hook`)
     const [account] = yield* database.query(
@@ -35,7 +39,7 @@ export const latencyBench: Bench = {
     )
     const measure = (rate: number) =>
       Effect.gen(function* () {
-        const before = yield* transactions(database)
+        const [before, processorBefore] = [yield* transactions(database), processorTimes(pid, database)]
         const started = yield* startScript("../latency/Load.ts", {
           args: [
             JSON.stringify({
@@ -58,10 +62,14 @@ export const latencyBench: Bench = {
         }
         // The server counts a second late
         yield* Effect.promise(() => sleep(1200))
-        const statements = ((yield* transactions(database)) - before) / (rate * ((warmUpMillis + millis) / 1000))
+        const events = rate * ((warmUpMillis + millis) / 1000)
+        const statements = ((yield* transactions(database)) - before) / events
+        const processor = processorTimes(pid, database)
+        const serviceMicros = (processor.service - processorBefore.service) / events
+        const postgresMicros = (processor.postgres - processorBefore.postgres) / events
         const at = (share: number) => percentile(result.afterAnswer, share)
         yield* Console.error(
-          `  ${rate}/s: p50 ${at(0.5).toFixed(1)}, p95 ${at(0.95).toFixed(1)}, p99 ${at(0.99).toFixed(1)} ms, ${statements.toFixed(2)} statements per event`
+          `  ${rate}/s: p50 ${at(0.5).toFixed(1)}, p95 ${at(0.95).toFixed(1)}, p99 ${at(0.99).toFixed(1)} ms, ${statements.toFixed(2)} statements and ${Math.round(serviceMicros + postgresMicros)} µs of processor time per event`
         )
         return {
           p50: at(0.5),
@@ -69,7 +77,9 @@ export const latencyBench: Bench = {
           p99: at(0.99),
           p95FromSending: percentile(result.afterSending, 0.95),
           p99FromSending: percentile(result.afterSending, 0.99),
-          statements
+          statements,
+          serviceMicros,
+          postgresMicros
         }
       }).pipe(Effect.scoped)
     const results = new Map(
@@ -96,7 +106,9 @@ export const latencyBench: Bench = {
         figure("p99_ms", "ms", ({ p99 }) => p99),
         figure("p95_from_sending_ms", "ms", ({ p95FromSending }) => p95FromSending),
         figure("p99_from_sending_ms", "ms", ({ p99FromSending }) => p99FromSending),
-        figure("statements_per_event", "", ({ statements }) => statements)
+        figure("statements_per_event", "", ({ statements }) => statements),
+        figure("processor_time", "µs each", ({ serviceMicros }) => serviceMicros),
+        figure("postgres_processor_time", "µs each", ({ postgresMicros }) => postgresMicros)
       ]
     })
   })
