@@ -9,7 +9,7 @@ import { allShards, type Shards, shardCount, sizeOf } from "./Shards.ts"
  * While a worker does not know its shards it holds all of them, and for a few seconds two may hold the same one.
  */
 
-/** How long a worker works alone before it takes part: what that needs takes a third of a second to load. */
+/** How long a worker works alone before it takes part: one that ends soon never does. */
 const patience = "2 seconds"
 
 /** How often a worker looks which shards it holds. */
@@ -45,7 +45,7 @@ export class Cluster extends Context.Tag("connected-payments/storage/Cluster")<
   Cluster,
   {
     /**
-     * Takes part until the scope ends, in the background: no worker waits for it. Meanwhile this process has up to two
+     * Takes part until the scope ends, in the background: a worker waits only until what that needs is loaded. Meanwhile this process has up to two
      * more connections, of which it uses one most of the time, for some two statements a second.
      */
     readonly join: (options: JoinOptions) => Effect.Effect<Membership, never, Scope.Scope>
@@ -96,7 +96,10 @@ const takePart = Effect.fnUntraced(function* (
       onChange()
       return wasAlone ? Effect.void : Effect.logInfo(`The worker looks after ${sizeOf(held)} of ${shardCount} shards`)
     })
-  const joined = yield* Effect.promise(() => import("./JoinCluster.ts")).pipe(
+  const load = Effect.promise(() => import("./JoinCluster.ts"))
+  // It holds the event loop up for up to a fifth of a second: better now than when attempts are under way
+  yield* Effect.ignore(Effect.sandbox(load))
+  const joined = yield* load.pipe(
     Effect.flatMap(({ joinCluster }) => joinCluster(sql, { name: nameNow(), silence: silenceOf(lease) })),
     Effect.flatMap((held) =>
       Effect.suspend(() => note(held())).pipe(Effect.zipRight(Effect.sleep(lookEvery)), Effect.forever)
