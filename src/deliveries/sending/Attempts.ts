@@ -175,10 +175,10 @@ export class Attempts {
     for (const entry of this.#lanes) if (entry[1].held > 0) yield entry
   }
 
-  /** How many attempts at once are allowed to each endpoint that has any here. */
-  caps(): ReadonlyMap<EndpointId, number> {
+  /** How many attempts at once are allowed to each of these endpoints; by default, to each that has any here. */
+  caps(endpointIds: Iterable<EndpointId> = this.#lanes.keys()): ReadonlyMap<EndpointId, number> {
     const caps = new Map<EndpointId, number>()
-    for (const endpointId of this.#lanes.keys()) caps.set(endpointId, this.capOf(endpointId))
+    for (const endpointId of endpointIds) caps.set(endpointId, this.capOf(endpointId))
     return caps
   }
 
@@ -203,7 +203,7 @@ export class Attempts {
   /**
    * How many a claim has to count, by endpoint: those that are held, less a multiple of those delivered since the previous
    * call. So an endpoint that keeps up gets more ahead than it takes while a claim is under way, and is not held up by
-   * the database; one that hangs gets none.
+   * the database. Slow ones are left out: there may be hundreds, and they are claimed apart.
    */
   takeCounts(): ReadonlyMap<EndpointId, number> {
     const counts = new Map<EndpointId, number>()
@@ -212,7 +212,7 @@ export class Attempts {
     for (const [endpointId, lane] of this.#lanes) {
       const ahead = this.#aheadOf(lane)
       lane.delivered = 0
-      if (lane.held > 0 || ahead > 0) counts.set(endpointId, lane.held - ahead)
+      if ((lane.held > 0 || ahead > 0) && !this.pace.isSlow(endpointId)) counts.set(endpointId, lane.held - ahead)
       if (lane.held === 0) this.#lanes.delete(endpointId)
     }
     return counts

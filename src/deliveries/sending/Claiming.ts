@@ -203,7 +203,7 @@ export class Claiming {
     const limit = this.room
     const claimedAt = performance.now()
     const inFlight = attempts.takeCounts()
-    const caps = attempts.caps()
+    const caps = attempts.caps(inFlight.keys())
     const turn = this.#turns.next(inFlight, claimedAt, this.#known)
     const { concurrencyPerEndpoint: perEndpoint, lease } = options
     const shards = this.#parts.shards()
