@@ -1,26 +1,29 @@
-import { Effect } from "effect"
+import { Effect, type Fiber } from "effect"
+import { suspend } from "../kit/Suspend.ts"
 
 /**
- * Tells one waiting fiber that there is something to do. If none is waiting, the signal is remembered, but only once.
+ * Tells one waiting fiber that there is something to do. If none is waiting, the signal is remembered, but only once. It is
+ * forgotten by the fiber that goes on because of it: one that was interrupted instead leaves it to the next.
  */
 export class Signal {
   #raised = false
   #resume: (() => void) | null = null
+  #waiter: Fiber.RuntimeFiber<unknown, unknown> | null = null
+  #timer: NodeJS.Timeout | undefined
 
   /** Whether a fiber is waiting. */
   get isAwaited(): boolean {
-    return this.#resume !== null
+    return this.#resume !== null && this.#waiter?.unsafePoll() === null
   }
 
   /** Can be called from anywhere; returns at once. */
   raise(): void {
+    this.#raised = true
     const resume = this.#resume
-    if (resume === null) {
-      this.#raised = true
-    } else {
-      this.#resume = null
-      resume()
-    }
+    if (resume === null) return
+    this.#resume = null
+    clearTimeout(this.#timer)
+    resume()
   }
 
   /** Forgets that it was raised. */
@@ -30,20 +33,25 @@ export class Signal {
 
   /** Waits until the signal has been raised since the last wait, or this many milliseconds have passed. */
   wait(millis?: number): Effect.Effect<void> {
-    return Effect.async((resume) => {
-      if (this.#raised) {
-        this.#raised = false
-        return resume(Effect.void)
-      }
-      const timer = millis === undefined ? undefined : setTimeout(() => this.raise(), millis)
-      this.#resume = () => {
-        clearTimeout(timer)
-        resume(Effect.void)
-      }
-      return Effect.sync(() => {
-        clearTimeout(timer)
-        this.#resume = null
-      })
+    return Effect.withFiberRuntime<void>((fiber) => {
+      if (this.#raised) return this.#noted
+      return Effect.zipRight(this.#suspended(fiber, millis), this.#noted)
     })
   }
+
+  readonly #noted = Effect.sync(() => {
+    this.#raised = false
+  })
+
+  #suspended(fiber: Fiber.RuntimeFiber<unknown, unknown>, millis: number | undefined): Effect.Effect<void> {
+    return suspend<void>((resume) => {
+      this.#waiter = fiber
+      this.#resume = () => resume(Effect.void)
+      // Whoever waited before was interrupted
+      clearTimeout(this.#timer)
+      this.#timer = millis === undefined ? undefined : setTimeout(this.#onTime, millis).unref()
+    })
+  }
+
+  readonly #onTime = (): void => this.raise()
 }
