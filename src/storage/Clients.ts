@@ -1,4 +1,6 @@
 import { createHash } from "node:crypto"
+import { performance } from "node:perf_hooks"
+import { Predicate } from "effect"
 import pg from "pg"
 import { removeValues } from "../telemetry/ServerErrors.ts"
 
@@ -21,29 +23,76 @@ type QueryCallback = (error: unknown, result: unknown) => void
 const isCallback = (value: unknown): value is QueryCallback => typeof value === "function"
 
 /**
+ * The bound of a client's queries in milliseconds, 0 if there is none; from now on, `pg` keeps none itself. It would set a
+ * timer and a callback of its own for each query. V8 puts functions that are assigned to a property into the old space,
+ * where each keeps the query with all its rows until the whole heap is collected.
+ */
+const takeOverBound = (client: pg.Client): number => {
+  const parameters: unknown = Reflect.get(client, "connectionParameters")
+  if (!Predicate.isRecord(parameters)) return 0
+  const millis = Number(parameters["query_timeout"])
+  parameters["query_timeout"] = 0
+  return Number.isFinite(millis) ? millis : 0
+}
+
+/**
  * A client whose errors hold no values of rows, since they are logged and traced unchanged, and which ends if its server
- * falls silent.
+ * falls silent: if it answers nothing for as long as `query_timeout` says, though something was asked.
  */
 export class DiscreetClient extends pg.Client {
+  readonly #silenceMillis = takeOverBound(this)
+  #unanswered = 0
+  /** When it last had an answer, or was asked with nothing else unanswered, by `performance.now()`. */
+  #heardAt = 0
+  #timer: NodeJS.Timeout | null = null
+
   constructor(config?: string | pg.ClientConfig) {
     super(config)
     this.connection.prependListener("errorMessage", removeValues)
   }
 
-  // `pg.Client#query` has a dozen overloads; only those with a callback, which `@effect/sql-pg` calls, are changed
-  override query: pg.Client["query"] = ((...args: ReadonlyArray<unknown>) =>
-    Reflect.apply(
-      super.query,
-      this,
-      args.map((one) => (isCallback(one) ? this.#closingIfSilent(one) : one))
-    )) as pg.Client["query"]
+  // `pg.Client#query` has a dozen overloads, with a callback and without
+  override query: pg.Client["query"] = ((...args: ReadonlyArray<unknown>) => {
+    if (this.#silenceMillis === 0) return Reflect.apply(super.query, this, args)
+    const own = args.map((one) => (isCallback(one) ? this.#noting(one) : one))
+    const result: unknown = Reflect.apply(super.query, this, own)
+    // Of a cursor, which has neither, whoever reads it has to know how long that may take
+    if (result instanceof Promise) result.then(this.#answered, this.#answered)
+    else if (!args.some(isCallback)) return result
+    this.#asked()
+    return result
+  }) as pg.Client["query"]
 
-  /** A server that left a statement unanswered would leave the next one unanswered, too: another connection may work. */
-  #closingIfSilent(callback: QueryCallback): QueryCallback {
+  #noting(callback: QueryCallback): QueryCallback {
     return (error, result) => {
-      if (error instanceof Error && error.message === "Query read timeout") this.connection.stream.destroy()
+      this.#answered()
       callback(error, result)
     }
+  }
+
+  #asked(): void {
+    if (this.#unanswered === 0) this.#heardAt = performance.now()
+    this.#unanswered += 1
+    if (this.#timer === null) this.#lookAfter(this.#silenceMillis)
+  }
+
+  readonly #answered = (): void => {
+    this.#unanswered -= 1
+    this.#heardAt = performance.now()
+  }
+
+  #lookAfter(millis: number): void {
+    // Timers run before what has arrived is read: after a pause of this process, an answer may be there already
+    this.#timer = setTimeout(() => setImmediate(this.#look), millis).unref()
+  }
+
+  /** A server that left a query unanswered would leave the next one unanswered, too: another connection may work. */
+  readonly #look = (): void => {
+    this.#timer = null
+    if (this.#unanswered === 0) return
+    const left = this.#heardAt + this.#silenceMillis - performance.now()
+    if (left > 0) this.#lookAfter(left)
+    else this.connection.stream.destroy(new Error(`The database has not answered for ${this.#silenceMillis} ms`))
   }
 }
 

@@ -238,38 +238,49 @@ export const ownClients: Effect.Effect<typeof pg.Client> = Effect.map(
   Option.match({ onNone: () => pg.Client, onSome: clientsOf })
 )
 
+/** What separate connections are for. */
+export interface ReservedOptions {
+  /** Statements that need a session: see `SessionOptions`. */
+  readonly session?: boolean
+  /** Statements that may take as long as they need, in a session. */
+  readonly unbounded?: boolean
+  /**
+   * Statements whose plan never depends on their values and always follows indexes, in a session: PostgreSQL then keeps the
+   * first plan, while it might otherwise plan each time because it can't estimate a limit. And that plan reads no table from
+   * end to end, which is cheapest only for as long as the table is as empty as when it was planned.
+   */
+  readonly planOnce?: boolean
+}
+
 /**
  * At most `count` separate connections, for work that must not queue behind requests; opened on demand. If an embedding
  * team brings its own `PgClient`, that is used instead.
- *
- * @param options.session for statements that need a session: see `SessionOptions`
- * @param options.unbounded for statements that may take as long as they need, in a session
- * @param options.planOnce for statements whose plan never depends on their values and always follows indexes, in a session:
- *   PostgreSQL then keeps the first plan, while it might otherwise plan each time because it can't estimate a limit. And
- *   that plan reads no table from end to end, which is cheapest only for as long as the table is as empty as when it was
- *   planned
  */
 export const reservedConnections = (
   count: number,
-  {
-    planOnce = false,
-    unbounded = false,
-    session = planOnce || unbounded
-  }: { readonly session?: boolean; readonly unbounded?: boolean; readonly planOnce?: boolean } = {}
+  options?: ReservedOptions
 ): Effect.Effect<SqlClient.SqlClient, never, SqlClient.SqlClient | Scope.Scope> =>
+  Effect.map(reservedPool(count, options), Context.get(SqlClient.SqlClient))
+
+/** The same, with the pool that the connections are in, if it is ours. */
+export const reservedPool = (
+  count: number,
+  { planOnce = false, unbounded = false, session = planOnce || unbounded }: ReservedOptions = {}
+): Effect.Effect<Context.Context<SqlClient.SqlClient>, never, SqlClient.SqlClient | Scope.Scope> =>
   Effect.gen(function* () {
     const shared = yield* Effect.serviceOption(DatabasePool)
-    if (Option.isNone(shared)) return yield* SqlClient.SqlClient
+    if (Option.isNone(shared)) return Context.make(SqlClient.SqlClient, yield* SqlClient.SqlClient)
     const sessions = yield* Effect.serviceOption(SessionOptions)
     const config = session ? Option.getOrElse(sessions, () => shared.value.options) : shared.value.options
     const bounded = { ...config, max: count, ...(unbounded ? withoutTimeouts : {}) }
     const settings = [...(unbounded ? noTimeouts : []), ...(planOnce ? firstPlans : [])]
-    const acquire = Effect.acquireRelease(
+    const pool = yield* Effect.acquireRelease(
       Effect.sync(() => openPool(beginningWith(bounded, settings))),
       closePool
     )
     // It fails only if acquiring fails
-    return Context.get(yield* Effect.orDie(Layer.build(PgClient.layerFromPool({ acquire }))), SqlClient.SqlClient)
+    const client = yield* Effect.orDie(Layer.build(PgClient.layerFromPool({ acquire: Effect.succeed(pool) })))
+    return Context.add(client, DatabasePool, pool)
   })
 
 /** The shared client, or one with a connection of its own if the shared one keeps no session. */

@@ -1,5 +1,6 @@
 import { SqlClient, SqlError, type Statement } from "@effect/sql"
 import { Effect, FiberRef, Option } from "effect"
+import { suspend } from "../kit/Suspend.ts"
 import { DatabasePool, isInTransaction } from "./Database.ts"
 
 /**
@@ -10,31 +11,46 @@ export type PreparedStatement<Row> = (
   values: ReadonlyArray<unknown>
 ) => Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>
 
+/** Runs a text with values. */
+type Execute = <Row extends object>(
+  text: string,
+  values: ReadonlyArray<unknown>
+) => Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>
+
 /**
- * Prepares statements that every request runs. If the request is not traced and the pool is ours they go straight to
- * it, which costs a third of the processor time of a `SqlClient` statement; otherwise, and inside a transaction, they
- * run like any other statement. An interrupted one is left to finish: they are short, and bounded by the statement
- * time-out.
+ * Straight to the pool, if it is ours, nobody traces the fiber and it is not inside a transaction: that costs a third of the
+ * processor time of a `SqlClient` statement. Otherwise like any other statement. An interrupted one is left to finish: they
+ * are short, and bounded by the statement time-out.
  */
+const makeExecute: Effect.Effect<Execute, never, SqlClient.SqlClient> = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const pool = yield* Effect.serviceOption(DatabasePool)
+  const asUsual: Execute = <Row extends object>(text: string, values: ReadonlyArray<unknown>) =>
+    sql.unsafe<Row>(text, values)
+  return Option.match(pool, {
+    onNone: () => asUsual,
+    onSome:
+      (pool): Execute =>
+      <Row extends object>(text: string, values: ReadonlyArray<unknown>) =>
+        Effect.withFiberRuntime<ReadonlyArray<Row>, SqlError.SqlError>((fiber) =>
+          fiber.getFiberRef(FiberRef.currentTracerEnabled) || isInTransaction(fiber)
+            ? asUsual<Row>(text, values)
+            : direct<Row>(pool, text, values)
+        )
+  })
+})
+
+/** Prepares statements that every request runs, each straight to the pool if possible. */
 export const makePreparing: Effect.Effect<
   <Row extends object>(statement: Statement.Fragment) => PreparedStatement<Row>,
   never,
   SqlClient.SqlClient
 > = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const pool = yield* Effect.serviceOption(DatabasePool)
+  const execute = yield* makeExecute
   return <Row extends object>(statement: Statement.Fragment): PreparedStatement<Row> => {
     const [text] = sql`${statement}`.compile()
-    const asUsual = (values: ReadonlyArray<unknown>) => sql.unsafe<Row>(text, values)
-    return Option.match(pool, {
-      onNone: () => asUsual,
-      onSome: (pool) => (values) =>
-        Effect.withFiberRuntime<ReadonlyArray<Row>, SqlError.SqlError>((fiber) =>
-          fiber.getFiberRef(FiberRef.currentTracerEnabled) || isInTransaction(fiber)
-            ? asUsual(values)
-            : direct<Row>(pool, text, values)
-        )
-    })
+    return (values) => execute<Row>(text, values)
   }
 })
 
@@ -42,20 +58,26 @@ export const makePreparing: Effect.Effect<
 const maxKnownTexts = 200
 const knownTexts = new Map<string, string>()
 
-/**
- * A statement that is built anew each time, with the string that had its text the first time. What has waited for an
- * answer keeps its text until the next major garbage collection; kilobytes of text with every statement would bring that
- * forward.
- */
-export const withKnownText = <Row extends object>(
-  sql: SqlClient.SqlClient,
+/** Runs a statement that was built for this once. */
+export type RunStatement = <Row extends object>(
   statement: Statement.Statement<Row>
-): Statement.Statement<Row> => {
-  const [text, values] = statement.compile()
-  const known = knownTexts.get(text)
-  if (known === undefined && knownTexts.size < maxKnownTexts) knownTexts.set(text, text)
-  return sql.unsafe<Row>(known ?? text, values)
-}
+) => Effect.Effect<ReadonlyArray<Row>, SqlError.SqlError>
+
+/**
+ * Runs statements that are built anew each time, each straight to the pool if possible, with the string that had its text the
+ * first time. What has waited for an answer keeps its text until the next major garbage collection; kilobytes of text with
+ * every statement would bring that forward.
+ */
+export const makeRunning: Effect.Effect<RunStatement, never, SqlClient.SqlClient> = Effect.map(
+  makeExecute,
+  (execute): RunStatement =>
+    <Row extends object>(statement: Statement.Statement<Row>) => {
+      const [text, values] = statement.compile()
+      const known = knownTexts.get(text)
+      if (known === undefined && knownTexts.size < maxKnownTexts) knownTexts.set(text, text)
+      return execute<Row>(known ?? text, values)
+    }
+)
 
 /**
  * The parameters of a prepared statement by name, in the order of its values. Each may appear in several places of the
@@ -72,7 +94,7 @@ export const parametersOf = <const Name extends string>(
   >
 
 const direct = <Row extends object>(pool: DatabasePool["Type"], text: string, values: ReadonlyArray<unknown>) =>
-  Effect.async<ReadonlyArray<Row>, SqlError.SqlError>((resume) => {
+  suspend<ReadonlyArray<Row>, SqlError.SqlError>((resume) => {
     pool.query<Row>(text, [...values], (cause, result) =>
       resume(
         cause === null || cause === undefined

@@ -1,8 +1,10 @@
+import { SqlClient } from "@effect/sql"
 import { describe, expect, it } from "@effect/vitest"
-import { Duration, Effect, Layer } from "effect"
+import { Context, Duration, Effect, Layer } from "effect"
 import { Plans } from "../../src/deliveries/sending/Plans.ts"
 import { makeFinish, makeRelease } from "../../src/deliveries/sending/RecordStatements.ts"
-import { databaseLayer, reservedConnections } from "../../src/storage/Database.ts"
+import { databaseLayer, reservedPool } from "../../src/storage/Database.ts"
+import { makeRunning } from "../../src/storage/Statements.ts"
 import { createMigratedDatabase } from "../harness/TestDatabase.ts"
 import { keptPlan } from "../storage/PlanRows.ts"
 import { anyDelivery } from "./AnyDelivery.ts"
@@ -30,9 +32,11 @@ describe("recording attempts", () => {
       const database = yield* createMigratedDatabase
       const connected = yield* Layer.build(databaseLayer({ url: database.url, poolSize: 1 }))
       yield* Effect.gen(function* () {
-        const sql = yield* reservedConnections(1, { planOnce: true })
+        const own = yield* reservedPool(1, { planOnce: true })
+        const sql = Context.get(own, SqlClient.SqlClient)
+        const run = yield* Effect.provide(makeRunning, own)
         for (const statement of statements) yield* sql.unsafe(statement)
-        yield* makeFinish(sql, new Plans(sql))([lost])
+        yield* Effect.withTracerEnabled(makeFinish(sql, run, new Plans(sql))([lost]), false)
         yield* makeRelease(sql, new Plans(sql))([], Duration.zero)
         // Where they are, by their keys, too late, and given back
         const parts = [

@@ -2,7 +2,7 @@ import type { SqlClient, SqlError } from "@effect/sql"
 import { Duration, Effect } from "effect"
 import type { EndpointId } from "../../kit/Ids.ts"
 import { allShards } from "../../storage/Shards.ts"
-import { withKnownText } from "../../storage/Statements.ts"
+import type { RunStatement } from "../../storage/Statements.ts"
 import { maxAutomaticAttempts } from "../RetryPolicy.ts"
 import { arrayOf, type Claim, type ClaimOptions, type ClaimRow, queueStart, toClaim } from "./Claim.ts"
 import type { Plans } from "./Plans.ts"
@@ -81,7 +81,7 @@ const reached = (
  * range of whole rows and the matching order, only the index of that order is used.
  */
 export const makeClaim =
-  (sql: SqlClient.SqlClient, plans: Plans) =>
+  (sql: SqlClient.SqlClient, run: RunStatement, plans: Plans) =>
   (options: ClaimOptions): Effect.Effect<Claim, SqlError.SqlError> => {
     const { askedFor = [], caps, leftOut = [], perEndpoint, perNewcomer = perEndpoint } = options
     const capOf = (id: EndpointId) => caps?.get(id) ?? perEndpoint
@@ -94,8 +94,7 @@ export const makeClaim =
     return Effect.suspend(() => {
       const lease = crypto.randomUUID()
       return Effect.map(
-        withKnownText(
-          sql,
+        run(
           sql<ClaimRow>`
       ${plans.mark} WITH next AS MATERIALIZED (${lookedAt(sql, options, [...out], window)}
       ), reached AS MATERIALIZED (

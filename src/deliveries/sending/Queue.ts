@@ -1,8 +1,9 @@
-import type { SqlClient, SqlError } from "@effect/sql"
+import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, type Duration, Effect, Layer } from "effect"
 import type { EndpointId } from "../../kit/Ids.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
-import { reservedConnections } from "../../storage/Database.ts"
+import { reservedPool } from "../../storage/Database.ts"
+import { makeRunning } from "../../storage/Statements.ts"
 import {
   arrayOf,
   type Claim,
@@ -57,11 +58,13 @@ export class Queue extends Context.Tag("connected-payments/deliveries/Queue")<
 >() {
   static readonly layer: Layer.Layer<Queue, never, SqlClient.SqlClient> = Layer.scoped(
     Queue,
-    Effect.map(reservedConnections(connections, { planOnce: true }), makeQueue)
+    Effect.flatMap(reservedPool(connections, { planOnce: true }), (own) => Effect.provide(makeQueue, own))
   )
 }
 
-function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
+const makeQueue: Effect.Effect<Queue["Type"], never, SqlClient.SqlClient> = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const run = yield* makeRunning
   const plans = new Plans(sql)
   const destinations: Queue["Type"]["destinations"] = (deliveries) =>
     Effect.map(
@@ -85,9 +88,9 @@ function makeQueue(sql: SqlClient.SqlClient): Queue["Type"] {
     )
 
   return {
-    claim: makeClaim(sql, plans),
+    claim: makeClaim(sql, run, plans),
     destinations,
-    finish: makeFinish(sql, plans),
+    finish: makeFinish(sql, run, plans),
     release: makeRelease(sql, plans)
   }
-}
+})

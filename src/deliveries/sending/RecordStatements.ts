@@ -2,7 +2,7 @@ import type { SqlClient, SqlError, Statement } from "@effect/sql"
 import { Duration, Effect } from "effect"
 import type { DeliveryId } from "../../kit/Ids.ts"
 import { isMoving } from "../../storage/Database.ts"
-import { withKnownText } from "../../storage/Statements.ts"
+import type { RunStatement } from "../../storage/Statements.ts"
 import { arrayOf, type ClaimedDelivery } from "./Claim.ts"
 import type { FinishedAttempt } from "./FinishedAttempt.ts"
 import type { Plans } from "./Plans.ts"
@@ -79,7 +79,7 @@ const leasedAs = "CASE WHEN q.id = r.id THEN q.lease = r.lease END"
  * A batch's rows are looked for where they were when they were leased, which costs a third as much as to find them by their
  * keys. Those that are not there, because the table was rewritten meanwhile, are looked for by their keys.
  */
-export const makeFinish = (sql: SqlClient.SqlClient, plans: Plans) => {
+export const makeFinish = (sql: SqlClient.SqlClient, run: RunStatement, plans: Plans) => {
   const delivered = sql.literal("d.state = 'failed' AND r.state = 'delivered'")
 
   // The queue's row says which delivery it is, and which attempt was under way
@@ -95,8 +95,7 @@ export const makeFinish = (sql: SqlClient.SqlClient, plans: Plans) => {
     )
     const result = resultOf(sql, attempts, by === "place" ? placesOf(sql, attempts) : keysOf(sql, attempts))
     return Effect.map(
-      withKnownText(
-        sql,
+      run(
         sql<{ readonly id: DeliveryId }>`
       ${plans.mark} WITH ${result}, ended AS (
         DELETE FROM payments.delivery_queue q USING result r
