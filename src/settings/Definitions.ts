@@ -242,7 +242,7 @@ export const definitions = {
   delivery: group({
     timeout: setting("DELIVERY_TIMEOUT", duration({ min: "100 millis" }), {
       default: "10 seconds",
-      about: "for the whole exchange of one attempt"
+      about: "for the whole exchange of one attempt; if hundreds would time out together, some do up to a tenth later"
     }),
     leaseMargin: setting("DELIVERY_LEASE_MARGIN", duration({ min: "1 second" }), {
       default: "5 seconds",
