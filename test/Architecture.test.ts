@@ -55,7 +55,7 @@ const slice = (folder: string) => ({
 
 /** The floors, the lowest first: a module may use its own floor and those below. A file that is on none fails. */
 const floors: ReadonlyArray<{ readonly name: string; readonly holds: { readonly test: (path: string) => boolean } }> = [
-  { name: "ground", holds: /^(bounds|errors|settings|events)\// },
+  { name: "ground", holds: /^(bounds|errors|settings|events|fibers)\// },
   slice("telemetry"),
   slice("storage"),
   slice("kit"),

@@ -9,7 +9,7 @@ import {
   type SoldItemsReference,
   soldItemsReference
 } from "../events/stripe/Translate.ts"
-import { flatMapAtOnce, millisNow } from "../kit/AtOnce.ts"
+import { flatMapAtOnce, millisNow } from "../fibers/AtOnce.ts"
 import type { Accounts } from "../provider/Accounts.ts"
 import type { CheckoutSessions } from "../provider/checkout/CheckoutSessions.ts"
 import { Provider } from "../provider/Provider.ts"

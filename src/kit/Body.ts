@@ -14,7 +14,7 @@ import {
   UnsupportedMediaType,
   ValidationFailed
 } from "../errors/Errors.ts"
-import { suspend } from "./Suspend.ts"
+import { suspend } from "../fibers/Suspend.ts"
 
 /**
  * Request bodies within bounds. The platform's own bound cuts the connection, so that the caller never sees the 413;

@@ -1,7 +1,7 @@
 import { performance } from "node:perf_hooks"
 import { Cause, Effect, Either, Exit, Runtime } from "effect"
 import { isNonEmptyReadonlyArray, type NonEmptyReadonlyArray } from "effect/Array"
-import { suspend } from "./Suspend.ts"
+import { suspend } from "../fibers/Suspend.ts"
 
 /** How work is gathered. */
 export interface GatheringOptions<Input, Output, E> {

@@ -1,5 +1,5 @@
 import { Effect, type Fiber } from "effect"
-import { suspend } from "../kit/Suspend.ts"
+import { suspend } from "../fibers/Suspend.ts"
 
 /**
  * Tells one waiting fiber that there is something to do. If none is waiting, the signal is remembered, but only once. It is

@@ -1,6 +1,6 @@
 import { SqlClient, SqlError, type Statement } from "@effect/sql"
 import { Effect, FiberRef, Option } from "effect"
-import { suspend } from "../kit/Suspend.ts"
+import { suspend } from "../fibers/Suspend.ts"
 import { DatabasePool, isInTransaction } from "./Database.ts"
 
 /**

@@ -1,6 +1,6 @@
 import { performance } from "node:perf_hooks"
 import { type Context, Effect } from "effect"
-import { suspend } from "../../kit/Suspend.ts"
+import { suspend } from "../../fibers/Suspend.ts"
 import type { AttemptOutcome } from "../Attempt.ts"
 import type { ClaimedDelivery } from "./Claim.ts"
 import { Expiring } from "./Deadlines.ts"

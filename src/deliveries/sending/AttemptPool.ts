@@ -1,6 +1,6 @@
 import { Effect, Exit, FiberSet, type Scope } from "effect"
-import { oneQueue } from "../../kit/OneQueue.ts"
-import { suspend } from "../../kit/Suspend.ts"
+import { oneQueue } from "../../fibers/OneQueue.ts"
+import { suspend } from "../../fibers/Suspend.ts"
 import { discardingTracer } from "../../telemetry/Spans.ts"
 
 /** The work of a pool's fibers. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit, TestClock } from "effect"
-import { flatMapAtOnce, millisNow } from "../../src/kit/AtOnce.ts"
+import { flatMapAtOnce, millisNow } from "../../src/fibers/AtOnce.ts"
 
 describe("flatMapAtOnce", () => {
   it("calls the next function at once with what is a value", () => {

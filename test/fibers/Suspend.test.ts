@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Fiber } from "effect"
 import { vi } from "vitest"
-import { oneQueue } from "../../src/kit/OneQueue.ts"
-import { suspend } from "../../src/kit/Suspend.ts"
+import { oneQueue } from "../../src/fibers/OneQueue.ts"
+import { suspend } from "../../src/fibers/Suspend.ts"
 
 /** A wait, and what ends it. */
 const waiting = () => {
@@ -17,7 +17,7 @@ const loadWithoutOperation = Effect.promise(async (): Promise<typeof suspend> =>
     return { ...effect, Exit: { ...effect.Exit, isSuccess: () => false } }
   })
   // Loads it once more, beside the one that all others use
-  const again = "../../src/kit/Suspend.ts?without-operation"
+  const again = "../../src/fibers/Suspend.ts?without-operation"
   try {
     return (await import(again)).suspend
   } finally {
