@@ -35,6 +35,10 @@ const takeOverBound = (client: pg.Client): number => {
   return Number.isFinite(millis) ? millis : 0
 }
 
+/** With a code, as Node's errors of connections have: logs show that, but no message. */
+const silence = (millis: number) =>
+  Object.assign(new Error(`The database has not answered for ${millis} ms`), { code: "ETIMEDOUT" })
+
 /**
  * A client whose errors hold no values of rows, since they are logged and traced unchanged, and which ends if its server
  * falls silent: if it answers nothing for as long as `query_timeout` says, though something was asked.
@@ -92,7 +96,7 @@ export class DiscreetClient extends pg.Client {
     if (this.#unanswered === 0) return
     const left = this.#heardAt + this.#silenceMillis - performance.now()
     if (left > 0) this.#lookAfter(left)
-    else this.connection.stream.destroy(new Error(`The database has not answered for ${this.#silenceMillis} ms`))
+    else this.connection.stream.destroy(silence(this.#silenceMillis))
   }
 }
 
