@@ -23,9 +23,9 @@ type QueryCallback = (error: unknown, result: unknown) => void
 const isCallback = (value: unknown): value is QueryCallback => typeof value === "function"
 
 /**
- * The bound of a client's queries in milliseconds, 0 if there is none; from now on, `pg` keeps none itself. It would set a
- * timer and a callback of its own for each query. V8 puts functions that are assigned to a property into the old space,
- * where each keeps the query with all its rows until the whole heap is collected.
+ * The bound of a client's queries in milliseconds, 0 if there is none; from now on, `pg` does not enforce it. It would create a
+ * timer and a callback for each query, and assign the callback to a property. V8 puts such functions into the old space,
+ * where each keeps its query with all rows until the whole heap is collected.
  */
 const takeOverBound = (client: pg.Client): number => {
   const parameters: unknown = Reflect.get(client, "connectionParameters")
@@ -60,7 +60,7 @@ export class DiscreetClient extends pg.Client {
     if (this.#silenceMillis === 0) return Reflect.apply(super.query, this, args)
     const own = args.map((one) => (isCallback(one) ? this.#noting(one) : one))
     const result: unknown = Reflect.apply(super.query, this, own)
-    // Of a cursor, which has neither, whoever reads it has to know how long that may take
+    // A cursor has neither: whoever reads it has to bound that
     if (result instanceof Promise) result.then(this.#answered, this.#answered)
     else if (!args.some(isCallback)) return result
     this.#asked()

@@ -45,8 +45,8 @@ export class Cluster extends Context.Tag("connected-payments/storage/Cluster")<
   Cluster,
   {
     /**
-     * Takes part until the scope ends, in the background: a worker waits only until what that needs is loaded. Meanwhile this process has up to two
-     * more connections, of which it uses one most of the time, for some two statements a second.
+     * Takes part until the scope ends, in the background: a worker waits only until what that needs is loaded. Meanwhile
+     * this process has up to two more connections, of which it uses one most of the time, for some two statements a second.
      */
     readonly join: (options: JoinOptions) => Effect.Effect<Membership, never, Scope.Scope>
     /**
