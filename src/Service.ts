@@ -1,6 +1,6 @@
 import type { SqlClient, SqlError } from "@effect/sql"
 import type { PgClient } from "@effect/sql-pg"
-import { Duration, Effect, Layer, type Redacted } from "effect"
+import { Effect, Layer, type Redacted } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import { Claims } from "./cells/Claims.ts"
 import type { DirectoryRefusal } from "./cells/DirectoryConnection.ts"
@@ -15,6 +15,7 @@ import { observeQueue } from "./deliveries/sending/QueueMetrics.ts"
 import { Transport } from "./deliveries/sending/Transport.ts"
 import { workerLayer } from "./deliveries/sending/Worker.ts"
 import { WorkerLife } from "./deliveries/sending/WorkerLife.ts"
+import { leaseTimes } from "./deliveries/sending/WorkerOptions.ts"
 import { DailyCounts, dailyCountsLayer } from "./deliveries/statistics/DailyCounts.ts"
 import { EventStreams } from "./deliveries/stream/EventStreams.ts"
 import { EventTriggers } from "./deliveries/stream/EventTriggers.ts"
@@ -261,10 +262,10 @@ export type DeliverySettings = Pick<
 /** The worker that delivers. */
 export const deliveryLayer = (options: { readonly settings: DeliverySettings }) => {
   const { allowLocalDestinations, delivery, destinationNetworks, shutdownTimeout } = options.settings
-  const timeoutSpread = Duration.min(Duration.times(delivery.timeout, 0.1), Duration.times(delivery.leaseMargin, 0.5))
+  const { lease, startWithin, timeoutSpread } = leaseTimes(delivery.timeout, delivery.leaseMargin)
   return workerLayer({
-    lease: Duration.sum(delivery.timeout, delivery.leaseMargin),
-    startWithin: Duration.subtract(delivery.leaseMargin, timeoutSpread),
+    lease,
+    startWithin,
     concurrency: delivery.concurrency,
     concurrencyPerEndpoint: delivery.concurrencyPerEndpoint,
     pollInterval: delivery.pollInterval,

@@ -1,6 +1,8 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js"
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js"
+import { AjvJsonSchemaValidator } from "@modelcontextprotocol/sdk/validation/ajv"
+import type { JsonSchemaType } from "@modelcontextprotocol/sdk/validation/types.js"
 import { Effect, Predicate, type Scope } from "effect"
 
 /** What a tool answered: its JSON, and whether it was a refusal. */
@@ -16,11 +18,28 @@ export interface McpClient {
   readonly call: (name: string, args?: Record<string, unknown>) => Effect.Effect<ToolAnswer>
 }
 
+/**
+ * The client's usual validator, for all sessions of a test worker: `ajv` compiles an object that it knows only once, and to
+ * compile the output schemas of all tools takes longer than most tests.
+ */
+class SharedValidator extends AjvJsonSchemaValidator {
+  private readonly known = new Map<string, JsonSchemaType>()
+
+  override getValidator<T>(schema: JsonSchemaType) {
+    const text = JSON.stringify(schema)
+    const known = this.known.get(text) ?? schema
+    this.known.set(text, known)
+    return super.getValidator<T>(known)
+  }
+}
+
+const jsonSchemaValidator = new SharedValidator()
+
 /** The protocol's own client, connected; it checks answers against the tools' output schemas. */
 export const connectTo = (transport: Transport): Effect.Effect<McpClient, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.promise(async () => {
-      const client = new Client({ name: "test", version: "1.0.0" })
+      const client = new Client({ name: "test", version: "1.0.0" }, { jsonSchemaValidator })
       await client.connect(transport)
       // The client keeps the output schemas that it learns here
       await client.listTools()

@@ -1,4 +1,4 @@
-import type { Duration } from "effect"
+import { Duration } from "effect"
 import type { DestinationSettings } from "../../endpoints/Endpoints.ts"
 
 /** How a worker delivers. */
@@ -20,3 +20,19 @@ export interface WorkerOptions extends DestinationSettings {
 
 /** The most deliveries that one claim takes. */
 export const maxClaim = 256
+
+/**
+ * The times of a claimed delivery: however late its attempt begins, and however late its time-out ends it, that is within
+ * its lease, since another process may take the delivery afterwards.
+ *
+ * @param timeout of one exchange
+ * @param margin how much longer than that a delivery stays claimed
+ */
+export const leaseTimes = (timeout: Duration.Duration, margin: Duration.Duration) => {
+  const timeoutSpread = Duration.min(Duration.times(timeout, 0.1), Duration.times(margin, 0.5))
+  return {
+    lease: Duration.sum(timeout, margin),
+    startWithin: Duration.subtract(margin, timeoutSpread),
+    timeoutSpread
+  }
+}
