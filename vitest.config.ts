@@ -5,7 +5,7 @@ import { SlowFirst } from "./test/harness/SlowFirst.ts"
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
-    globalSetup: ["test/harness/globalSetup.ts"],
+    globalSetup: ["test/harness/globalSetupInMemory.ts"],
     // Each has a command of its own
     exclude: ["test/bench/**", "test/faults/**", "test/package/**"],
     // Much of the time is spent waiting for processes, sockets and the database: twice as many workers as a small machine
@@ -18,7 +18,11 @@ export default defineConfig({
     isolate: false,
     // As the service's own start: what a request leaves behind is collected young, less often in a larger space
     poolOptions: { forks: { execArgv: ["--max-semi-space-size=64"] } },
-    setupFiles: ["test/harness/freshTestMethods.ts", "test/harness/sameProperties.ts"],
+    setupFiles: [
+      "test/harness/ownTemporaryDirectory.ts",
+      "test/harness/freshTestMethods.ts",
+      "test/harness/sameProperties.ts"
+    ],
     sequence: { sequencer: SlowFirst },
     // See SecondTries: what passes only when repeated is named at the end
     retry: 1,

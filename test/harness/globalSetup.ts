@@ -19,6 +19,8 @@ declare module "vitest" {
     readonly buildDirectory: string
     /** A directory with a cluster that has the schema and nothing else, stopped: for tests to copy. */
     readonly clusterDirectory: string
+    /** Where tests, and the processes that they start, create files. */
+    readonly temporaryDirectory: string
   }
 }
 
@@ -27,21 +29,21 @@ const prefix = "connected-payments-test-"
 /** A directory younger than this may belong to a run that is only just starting. */
 const startingLimitMillis = 60_000
 
-const removeCluster = (directory: string) =>
+const removeRun = (directory: string) =>
   Effect.zipRight(
     destroyEmbeddedPostgres(directory),
     Effect.tryPromise(() => rm(directory, { recursive: true, force: true }))
   )
 
 /** Removes what runs that were killed left behind; those of live runs are locked and stay. */
-const removeAbandonedClusters = Effect.gen(function* () {
+const removeAbandonedRuns = Effect.fnUntraced(function* (base: string) {
   const now = yield* Clock.currentTimeMillis
-  const names = yield* Effect.tryPromise(() => readdir(tmpdir()))
-  const directories = names.filter((name) => name.startsWith(prefix)).map((name) => join(tmpdir(), name))
+  const names = yield* Effect.tryPromise(() => readdir(base))
+  const directories = names.filter((name) => name.startsWith(prefix)).map((name) => join(base, name))
   yield* Effect.forEach(directories, (directory) =>
     Effect.gen(function* () {
       const { mtimeMs } = yield* Effect.tryPromise(() => stat(directory))
-      if (now - mtimeMs > startingLimitMillis) yield* removeCluster(directory)
+      if (now - mtimeMs > startingLimitMillis) yield* removeRun(directory)
     }).pipe(
       // Another run's, live or another user's, or just being removed by another run: none of it concerns this one.
       Effect.catchAll((error) => Effect.logDebug("Left a test cluster alone", directory, error))
@@ -49,15 +51,21 @@ const removeAbandonedClusters = Effect.gen(function* () {
   )
 })
 
-const temporaryDirectory = Effect.acquireRelease(
-  Effect.tryPromise(async () => {
-    const directory = await mkdtemp(join(tmpdir(), prefix))
-    // Root runs the server under another account, which must be able to pass.
-    await chmod(directory, 0o711)
-    return directory
-  }),
-  (directory) => Effect.ignoreLogged(removeCluster(directory))
-)
+/** A directory for the run, with one in it for what tests and their processes create. */
+const runDirectory = (base: string) =>
+  Effect.acquireRelease(
+    Effect.tryPromise(async () => {
+      const directory = await mkdtemp(join(base, prefix))
+      // Root runs the server under another account, which must be able to pass.
+      await chmod(directory, 0o711)
+      const temporaryDirectory = join(directory, "tmp")
+      await mkdir(temporaryDirectory)
+      // As the system's own is
+      await chmod(temporaryDirectory, 0o1777)
+      return { directory, temporaryDirectory }
+    }),
+    ({ directory }) => Effect.ignoreLogged(removeRun(directory))
+  )
 
 const migrate = (url: Redacted.Redacted<string>) =>
   Effect.scoped(Layer.build(Layer.provide(migrationsLayer, databaseLayer({ url, poolSize: 2 }))))
@@ -75,33 +83,38 @@ const startPostgres = Effect.fnUntraced(function* (directory: string, clusterDir
 })
 
 /**
- * Vitest's global set-up: one PostgreSQL and one build for the whole run, in a temporary directory that is removed at
- * the end.
+ * Vitest's global set-up: one PostgreSQL and one build for the whole run, in a directory that is removed at the end, with
+ * whatever tests have left in theirs.
+ *
+ * @param base where to create that directory
  */
-const setup = async (project: TestProject): Promise<() => Promise<void>> => {
-  const scope = Effect.runSync(Scope.make())
-  const start = Effect.gen(function* () {
-    yield* removeAbandonedClusters
-    const directory = yield* temporaryDirectory
-    const buildDirectory = join(directory, "build")
-    const clusterDirectory = join(directory, "copied")
-    yield* Effect.tryPromise(() => mkdir(buildDirectory))
-    const [postgres] = yield* Effect.all([startPostgres(directory, clusterDirectory), buildInto(buildDirectory)], {
-      concurrency: 2
+export const setupIn =
+  (base: string) =>
+  async (project: TestProject): Promise<() => Promise<void>> => {
+    const scope = Effect.runSync(Scope.make())
+    const start = Effect.gen(function* () {
+      yield* removeAbandonedRuns(base)
+      const { directory, temporaryDirectory } = yield* runDirectory(base)
+      const buildDirectory = join(directory, "build")
+      const clusterDirectory = join(directory, "copied")
+      yield* Effect.tryPromise(() => mkdir(buildDirectory))
+      const [postgres] = yield* Effect.all([startPostgres(directory, clusterDirectory), buildInto(buildDirectory)], {
+        concurrency: 2
+      })
+      return { ...postgres, buildDirectory, clusterDirectory, temporaryDirectory }
     })
-    return { ...postgres, buildDirectory, clusterDirectory }
-  })
-  const close = (exit: Exit.Exit<unknown, unknown>) => Effect.runPromise(Scope.close(scope, exit))
-  const started = await Effect.runPromiseExit(Scope.extend(start, scope))
-  if (Exit.isFailure(started)) {
-    await close(started)
-    throw Cause.squash(started.cause)
+    const close = (exit: Exit.Exit<unknown, unknown>) => Effect.runPromise(Scope.close(scope, exit))
+    const started = await Effect.runPromiseExit(Scope.extend(start, scope))
+    if (Exit.isFailure(started)) {
+      await close(started)
+      throw Cause.squash(started.cause)
+    }
+    project.provide("databaseAdminUrl", started.value.databaseAdminUrl)
+    project.provide("migratedDatabase", started.value.migratedDatabase)
+    project.provide("buildDirectory", started.value.buildDirectory)
+    project.provide("clusterDirectory", started.value.clusterDirectory)
+    project.provide("temporaryDirectory", started.value.temporaryDirectory)
+    return () => close(Exit.void)
   }
-  project.provide("databaseAdminUrl", started.value.databaseAdminUrl)
-  project.provide("migratedDatabase", started.value.migratedDatabase)
-  project.provide("buildDirectory", started.value.buildDirectory)
-  project.provide("clusterDirectory", started.value.clusterDirectory)
-  return () => close(Exit.void)
-}
 
-export default setup
+export default setupIn(tmpdir())
