@@ -64,7 +64,8 @@ onConsole(`the pages of events in the console${browserNote}`, (it) => {
             expect(await page.getByLabel("From").inputValue()).toBe("2099-01-01T00:00")
             await page.getByRole("button", { name: "Clear filters" }).click()
             await page.waitForURL((url) => url.search === "")
-            expect(await page.getByLabel("From").inputValue()).toBe("")
+            // The field follows the address
+            await expect.poll(() => page.getByLabel("From").inputValue(), { timeout: 30_000 }).toBe("")
 
             await open(page, `/sandbox/deliveries/${failed}`)
             await page.getByText("The receiver has nothing at this path.").first().waitFor()

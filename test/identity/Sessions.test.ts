@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto"
 import { expect } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Context, Deferred, Effect, Fiber, Layer, Option } from "effect"
 import { type Operation, operationKey } from "../../src/contract/Operations.ts"
 import { permissionsOf } from "../../src/identity/Access.ts"
 import type { Role } from "../../src/identity/Principal.ts"
+import { eventually } from "../harness/Eventually.ts"
 import {
   cookieOf,
   newEmail,
@@ -318,6 +319,37 @@ onSharedServiceWithMail("a session lasts", (it) => {
           expect(answer.headers.getSetCookie()).toEqual([])
         }
       }
+    })
+  )
+
+  it.effect("no longer once it was ended, not even by a request that was under way", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const owner = yield* signInOwner
+      // So that the request extends it
+      yield* shift(owner, "1 hour")
+      const [ended, commits] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const ending = yield* Effect.fork(
+        sql.withTransaction(
+          Effect.zipRight(
+            Effect.zipRight(shift(owner, "-1 second"), Deferred.succeed(ended, undefined)),
+            Deferred.await(commits)
+          )
+        )
+      )
+      yield* Deferred.await(ended)
+      const underWay = yield* Effect.fork(owner.request("GET", "/identity/session"))
+      yield* eventually(
+        "a request that waits for the session",
+        Effect.map(
+          sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+          (rows) => (rows.length > 0 ? Option.some(true) : Option.none())
+        )
+      )
+      yield* Deferred.succeed(commits, undefined)
+      yield* Fiber.join(ending)
+      yield* Fiber.join(underWay)
+      expectFailure(yield* owner.request("GET", "/identity/session"), invalid)
     })
   )
 
