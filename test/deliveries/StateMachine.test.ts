@@ -113,6 +113,9 @@ describe("the state machine", () => {
       fc.property(lives, (happenings) => {
         const contract = new Contract()
         let delivery: DeliveryStatus = { state: "queued", attemptCount: 0, trigger: "automatic" }
+        // After each step; there are tens of thousands: one assertion for each would take a second
+        const is: Array<readonly [state: string, attempts: number]> = []
+        const shouldBe: typeof is = []
         for (const what of happenings) {
           switch (what.do) {
             case "attempt":
@@ -142,10 +145,13 @@ describe("the state machine", () => {
               contract.delete()
               delivery = { ...delivery, state: afterEndpointDeletion(delivery) }
           }
-          expect([delivery.state, delivery.attemptCount]).toEqual([contract.state, contract.attempts])
-          expect(contract.automatic).toBeLessThanOrEqual(6)
-          expect(contract.attempts).toBeLessThanOrEqual(12)
+          is.push([delivery.state, delivery.attemptCount])
+          shouldBe.push([contract.state, contract.attempts])
         }
+        expect(is).toEqual(shouldBe)
+        // Both only grow
+        expect(contract.automatic).toBeLessThanOrEqual(6)
+        expect(contract.attempts).toBeLessThanOrEqual(12)
       }),
       { numRuns: 1000 }
     )

@@ -12,9 +12,10 @@ function withObjects(make: (index: number) => object, length = 250) {
   return Effect.gen(function* () {
     const scripted = yield* makeScriptedProvider
     const all = Array.from({ length }, (_, index) => ({ id: `item_${index}`, ...make(index) }))
+    const places = new Map(all.map(({ id }, index) => [id, index]))
     scripted.behave((call, response) => {
       const query = new URL(call.path, scripted.url).searchParams
-      const start = all.findIndex(({ id }) => id === query.get("starting_after")) + 1
+      const start = (places.get(query.get("starting_after") ?? "") ?? -1) + 1
       const data = all.slice(start, start + Number(query.get("limit")))
       replying(200, { object: "list", data, has_more: start + data.length < all.length, url: "/" })(call, response)
     })
