@@ -46,6 +46,23 @@ describe("turns", () => {
     expect(turns.next(nothingInFlight, 1000).from).toBe(queueStart)
   })
 
+  it("leave that look to others while they must not hold up what comes, unless what was left out may be sent again", () => {
+    const turns = new Turns(caps)
+    const place = "2026-01-01 00:00:05+00"
+    const startsAfresh = (now: number, mayStartAfresh: boolean) => {
+      const turn = turns.next(nothingInFlight, now, undefined, mayStartAfresh)
+      turns.learn(turn, { askedFor: nothing, place })
+      return turn.from === queueStart
+    }
+    expect(startsAfresh(0, true)).toBe(true)
+    expect(startsAfresh(20_000, false)).toBe(false)
+    turns.noteLooked(19_500)
+    expect(startsAfresh(20_001, true)).toBe(false)
+    expect(startsAfresh(20_500, true)).toBe(true)
+    turns.startAfresh()
+    expect(startsAfresh(21_000, false)).toBe(true)
+  })
+
   it("look from the start the more rarely, the longer that takes: done rows may not be cleared away for hours", () => {
     const turns = new Turns(caps)
     const place = "2026-01-01 00:00:05+00"

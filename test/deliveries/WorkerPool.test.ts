@@ -8,6 +8,7 @@ import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { onService, TestService, testSettings } from "../harness/TestService.ts"
 import { makeTenant, notification, notify, subscribe } from "../inbound/Notifications.ts"
 import { attempted, deliveriesOf, send } from "./Sending.ts"
+import { storeDeliveries } from "./StoredDeliveries.ts"
 
 /** An attempt that hangs, hangs for the whole test: whatever waits for it waits too long. */
 const noTimeout = { ...testSettings.delivery, timeout: Duration.minutes(5) }
@@ -44,6 +45,32 @@ onService({ delivery: { ...noTimeout, concurrency: 8, concurrencyPerEndpoint: 4 
         )
       )
       release()
+    })
+  )
+})
+
+onService()("a delivery that was stored late, as by a transaction that took a minute", (it) => {
+  it.scoped("is found while others come due all the time", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const [busy, late] = [yield* makeConsumer, yield* makeConsumer]
+      const queued = Effect.fnUntraced(function* (url: string, count: number) {
+        const tenant = yield* makeTenant
+        const { id } = yield* subscribe(tenant, ["payment.succeeded"], url)
+        return yield* storeDeliveries({ organizationId: tenant.id, endpointId: id, state: "queued", count })
+      })
+      const comeDue = (id: string, secondsAgo: number) => sql`
+        UPDATE payments.delivery_queue SET next_attempt_at = now() - ${secondsAgo} * interval '1 second' WHERE id = ${id}`
+      // Each claim finds some of them, and the next one goes on behind those
+      const others = yield* queued(busy.url, 2000)
+      yield* Effect.forkScoped(
+        Effect.forEach(others, (id) => Effect.zipRight(comeDue(id, 0), Effect.sleep("20 millis")))
+      )
+      const [stored = ""] = yield* queued(late.url, 1)
+      yield* eventuallyTrue("some of the others", () => busy.received.length > 20)
+      yield* comeDue(stored, 60)
+      yield* eventuallyTrue("its delivery", () => late.received.length === 1)
+      expect(busy.received.length).toBeLessThan(others.length)
     })
   )
 })

@@ -6,8 +6,8 @@ import { Signal } from "../../publishing/Signal.ts"
 import type { WakeUp } from "../../publishing/WakeUp.ts"
 import { allShards, type Shards } from "../../storage/Shards.ts"
 import type { Attempts } from "./Attempts.ts"
-import type { ClaimedDelivery } from "./Claim.ts"
-import { ClaimingForOthers } from "./ClaimingForOthers.ts"
+import { type ClaimedDelivery, queueStart } from "./Claim.ts"
+import { ClaimingLeft } from "./ClaimingLeft.ts"
 import type { Begin, Held } from "./Held.ts"
 import type { Pulse } from "./Pulse.ts"
 import type { Queue } from "./Queue.ts"
@@ -94,7 +94,7 @@ export class Claiming {
   readonly #parts: ClaimingParts
   readonly #turns: Turns
   readonly #walk = new Walk()
-  readonly #forOthers: ClaimingForOthers
+  readonly #left: ClaimingLeft
   /** Raised when something may be due or there may be room for it. */
   readonly #news = new Signal()
   /** Raised when a claim need not wait for more room: there is enough, or something other than room is new. */
@@ -116,7 +116,7 @@ export class Claiming {
     this.#parts = parts
     this.#turns = new Turns({ concurrency: options.concurrency, perEndpoint: options.concurrencyPerEndpoint })
     this.#perNewcomer = firstAttempts(options)
-    this.#forOthers = new ClaimingForOthers({
+    this.#left = new ClaimingLeft({
       ...parts,
       room: () => this.room,
       leftOut: () => [...this.#turns.apart.keys(), ...attempts.pace.slow.keys()]
@@ -177,7 +177,7 @@ export class Claiming {
       // Everything it looked at is held by other workers
       const rest = Math.max(claimed.found === 0 ? passedOver : 0, Math.min(restsAtMost, claimed.inVainMillis))
       if (rest > 0) yield* Effect.sleep(rest)
-    } else if ((yield* this.#claimForOthers) === 0) {
+    } else if ((yield* this.#claimLeft) === 0) {
       const idleMillis = this.#idleMillis(claimed)
       this.#parts.pulse.begin(claimed.failed ? unanswered : "waits for deliveries that come due", idleMillis)
       yield* this.#news.wait(idleMillis)
@@ -204,7 +204,10 @@ export class Claiming {
     const claimedAt = performance.now()
     const inFlight = attempts.takeCounts()
     const caps = attempts.caps(inFlight.keys())
-    const turn = this.#turns.next(inFlight, claimedAt, this.#known)
+    this.#turns.noteLooked(this.#left.lookedAt)
+    // While new deliveries come and there is room for them, they don't wait for a look at all that is left
+    const mayStartAfresh = this.#behind || this.#idleRounds > 0
+    const turn = this.#turns.next(inFlight, claimedAt, this.#known, mayStartAfresh)
     const { concurrencyPerEndpoint: perEndpoint, lease } = options
     const shards = this.#parts.shards()
     const wanted = { limit, lease, perEndpoint, perNewcomer: this.#perNewcomer, inFlight, caps, shards, ...turn }
@@ -217,6 +220,7 @@ export class Claiming {
         this.#walk.note(step.from, claimed)
         if (goesOn) this.#turns.learnOnTheWay(turn, claimed, tookMillis)
         else this.#turns.learn(turn, claimed, tookMillis)
+        if (shards === allShards && turn.from === queueStart && !claimed.more) this.#left.noteLooked(claimedAt)
         return begin(claimed.deliveries, claimedAt, "usual")
       }),
       Effect.map(({ deliveries, more, nextDueInMillis, reached }) => {
@@ -231,9 +235,9 @@ export class Claiming {
   }).pipe(Effect.uninterruptible, orRest(nothingAsFailed))
 
   // One step as well
-  readonly #claimForOthers = Effect.suspend(() => {
-    this.#parts.pulse.begin("claims what others have left")
-    return this.#forOthers.claim
+  readonly #claimLeft = Effect.suspend(() => {
+    this.#parts.pulse.begin("claims what was left")
+    return this.#left.claim
   }).pipe(Effect.uninterruptible, orRest(0))
 
   /** The endpoints a claim may have left some of: those that it and what was in flight before bring to the cap. */
@@ -271,7 +275,7 @@ export class Claiming {
     this.#idleRounds = rests ? Math.min(this.#idleRounds + 1, maxIdleFactor - 1) : 0
     const poll = Duration.toMillis(options.pollInterval) * (1 + this.#idleRounds)
     // Beside others, each look also serves what one that has died leaves
-    const soonest = Math.min(poll, this.#forOthers.nextInMillis, isAlone ? poll : idleBesideOthers)
+    const soonest = Math.min(poll, this.#left.nextInMillis, isAlone ? poll : idleBesideOthers)
     return nextDueInMillis === null ? soonest : Math.min(soonest, Math.max(1, Math.ceil(nextDueInMillis)))
   }
 

@@ -19,7 +19,7 @@ const maxApart = 64
  * How often a claim starts again from the beginning of the queue, in milliseconds: while some endpoints are set apart,
  * and otherwise. That finds what was stored by a transaction that took longer than the time a claim looks back, and
  * what a worker that died had claimed. In between, a claim need not step over rows that are done but not yet cleared
- * away by PostgreSQL.
+ * away by PostgreSQL. While there is room for what comes, `ClaimingLeft` does that in small steps instead.
  */
 const startAfreshAfter = { whileApart: 30_000, else: 1000 }
 
@@ -80,11 +80,25 @@ export class Turns {
     this.#afresh = true
   }
 
-  /** What the next claim asks for. `now`: milliseconds of a clock that never goes back. */
-  next(inFlight: ReadonlyMap<EndpointId, number>, now: number, known: Known = this.#nothingKnown): Turn {
+  /** All of the queue was looked through at that time, by another kind of claim. */
+  noteLooked(at: number): void {
+    if (this.#apart.size === 0) this.#startedAfreshAt = Math.max(this.#startedAfreshAt, at)
+  }
+
+  /**
+   * What the next claim asks for. `now`: milliseconds of a clock that never goes back. `mayStartAfresh`: whether it may start
+   * again from the beginning only because it has not done so for a while, though no endpoint is set apart.
+   */
+  next(
+    inFlight: ReadonlyMap<EndpointId, number>,
+    now: number,
+    known: Known = this.#nothingKnown,
+    mayStartAfresh = true
+  ): Turn {
     for (const endpointId of this.#apart.keys()) if (known.isSlow(endpointId)) this.#apart.delete(endpointId)
     this.#noteCaps(inFlight, now, known)
-    if (now - this.#startedAfreshAt >= this.#restsFor()) {
+    const may = mayStartAfresh || this.#afresh || this.#apart.size > 0
+    if (may && now - this.#startedAfreshAt >= this.#restsFor()) {
       this.#afresh = false
       this.#from = queueStart
       for (const endpointId of this.#apart.keys()) this.#apart.set(endpointId, queueStart)
