@@ -64,10 +64,14 @@ describe("docker-compose.yml", () => {
   })
 })
 
+/** What Prometheus adds to a metric's name. */
+const endFor = (unit: string, kind: string): string =>
+  unit === "s" ? "_seconds" : unit === "1" && kind === "gauge" ? "_ratio" : ""
+
 /** The names that Prometheus gives the service's metrics, and the labels of each. */
 const series = new Map(
   Object.entries(metricTable).flatMap(([name, { attributes, kind, unit }]) => {
-    const base = `${name.replaceAll(".", "_")}${unit === "s" ? "_seconds" : ""}`
+    const base = `${name.replaceAll(".", "_")}${endFor(unit, kind)}`
     const labels = new Set([
       ...attributes.map((attribute) => attribute.replaceAll(".", "_")),
       // What every exporter for Prometheus tells processes apart by

@@ -1,3 +1,4 @@
+import { isIP } from "node:net"
 import type { Cell } from "./Directory.ts"
 
 /**
@@ -16,13 +17,28 @@ export interface RouteMap {
 
 const uuid = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
-const addressOf = (url: string): { readonly host: string; readonly port: number; readonly isTls: boolean } => {
-  const { hostname, port, protocol } = new URL(url)
-  const isTls = protocol === "https:"
-  return { host: hostname.replace(/^\[|\]$/g, ""), port: port === "" ? (isTls ? 443 : 80) : Number(port), isTls }
+interface Address {
+  readonly host: string
+  readonly port: number
+  /** What the `Host` header says: what answers at the address may serve other names as well. */
+  readonly authority: string
+  readonly isTls: boolean
 }
 
+const addressOf = (url: string): Address => {
+  const { host: authority, hostname, port, protocol } = new URL(url)
+  const isTls = protocol === "https:"
+  const host = hostname.replace(/^\[|\]$/g, "")
+  return { host, port: port === "" ? (isTls ? 443 : 80) : Number(port), authority, isTls }
+}
+
+/** Where Debian and what comes from it keep the certificate authorities; keys and cookies go to a cell that it vouches for. */
+const authorities = "/etc/ssl/certs/ca-certificates.crt"
+
 const quoted = (host: string): string => (host.includes(":") ? `[${host}]` : host)
+
+/** As many fit into nginx's maps as it makes them by default. */
+const fewOrganizations = 500
 
 /** For the `http` context of nginx: includes `proxy_pass $payments_scheme$payments_upstream` as its one location. */
 export const nginxRoutes = ({ cells, organizations, router }: RouteMap): string => {
@@ -31,9 +47,24 @@ export const nginxRoutes = ({ cells, organizations, router }: RouteMap): string 
     return [`upstream payments_${name} {`, `  server ${quoted(host)}:${port};`, "  keepalive 64;", "}"].join("\n")
   }
   const scheme = (url: string) => (addressOf(url).isTls ? "https" : "http")
+  /** A map from the upstream to something of its URL. */
+  const perUpstream = (variable: string, of: (url: string) => string) => [
+    `map $payments_upstream $payments_${variable} {`,
+    `  default ${of(router)};`,
+    ...cells.map(({ name, url }) => `  payments_cell_${name} ${of(url)};`),
+    "}"
+  ]
+  const hasTls = [router, ...cells.map(({ url }) => url)].some((url) => addressOf(url).isTls)
   return [
     "# Written by `connected-payments cells routes`; write it anew after each change of the directory.",
     "# For the http context. Keys of a map are compared without case, so UUIDs may be in either.",
+    ...(organizations.length > fewOrganizations
+      ? [
+          "# Room for all organizations; if your configuration has these lines already, keep the larger ones.",
+          `map_hash_max_size ${2 ** Math.ceil(Math.log2(organizations.length))};`,
+          "map_hash_bucket_size 1024;"
+        ]
+      : []),
     upstream("router", router),
     ...cells.map(({ name, url }) => upstream(`cell_${name}`, url)),
     "",
@@ -68,19 +99,28 @@ export const nginxRoutes = ({ cells, organizations, router }: RouteMap): string 
     "  default payments_router;",
     ...organizations.map(({ cell, id }) => `  ${id} payments_cell_${cell};`),
     "}",
-    "map $payments_upstream $payments_scheme {",
-    `  default ${scheme(router)};`,
-    ...cells.map(({ name, url }) => `  payments_cell_${name} ${scheme(url)};`),
-    "}",
+    ...perUpstream("scheme", scheme),
+    ...perUpstream("authority", (url) => addressOf(url).authority),
+    ...(hasTls ? perUpstream("tls_name", (url) => addressOf(url).host) : []),
     "# In the server:",
     "#   location / {",
     "#     proxy_pass $payments_scheme://$payments_upstream;",
     "#     proxy_http_version 1.1;",
     '#     proxy_set_header Connection "";',
+    "#     proxy_set_header Host $payments_authority;",
     "#     proxy_set_header X-Forwarded-For $remote_addr;",
     "#     proxy_buffering off;",
     "#     proxy_request_buffering off;",
     "#     client_max_body_size 5m;",
+    ...(hasTls
+      ? [
+          "#     proxy_ssl_server_name on;",
+          "#     proxy_ssl_name $payments_tls_name;",
+          "#     proxy_ssl_verify on;",
+          "#     proxy_ssl_verify_depth 3;",
+          `#     proxy_ssl_trusted_certificate ${authorities};`
+        ]
+      : []),
     "#   }",
     ""
   ].join("\n")
@@ -104,7 +144,15 @@ const cluster = (name: string, url: string) => {
             name: "envoy.transport_sockets.tls",
             typed_config: {
               "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
-              sni: host
+              sni: host,
+              common_tls_context: {
+                validation_context: {
+                  trusted_ca: { filename: authorities },
+                  match_typed_subject_alt_names: [
+                    { san_type: isIP(host) === 0 ? "DNS" : "IP_ADDRESS", matcher: { exact: host } }
+                  ]
+                }
+              }
             }
           }
         }
@@ -113,14 +161,19 @@ const cluster = (name: string, url: string) => {
 }
 
 /** A route that streams both ways, for as long as the other sides do. */
-const route = (match: object, name: string) => ({ match, route: { cluster: name, timeout: "0s" } })
+const route = (match: object, name: string, authority: string) => ({
+  match,
+  route: { cluster: name, timeout: "0s", host_rewrite_literal: authority }
+})
 
 /**
  * For Envoy: `route_config` for an HTTP connection manager, and its `clusters`, as JSON, which is YAML. It routes
  * by path alone; requests that only a key or a cookie can place go to a router.
  */
-export const envoyRoutes = ({ cells, organizations, router }: RouteMap): string =>
-  JSON.stringify(
+export const envoyRoutes = ({ cells, organizations, router }: RouteMap): string => {
+  const authorityOf = new Map(cells.map(({ name, url }) => [name, addressOf(url).authority]))
+  const toRouter = route({ prefix: "/" }, "payments_router", addressOf(router).authority)
+  return JSON.stringify(
     {
       route_config: {
         name: "payments",
@@ -129,11 +182,13 @@ export const envoyRoutes = ({ cells, organizations, router }: RouteMap): string 
             name: "payments",
             domains: ["*"],
             routes: [
-              ...organizations.map(({ cell, id }) =>
-                // One of each kind: a prefix that ends in a slash, so that no other path begins like it
-                route({ prefix: `/v2/organizations/${id}/` }, `payments_cell_${cell}`)
-              ),
-              route({ prefix: "/" }, "payments_router")
+              ...organizations.flatMap(({ cell, id }) => {
+                const authority = authorityOf.get(cell)
+                // A prefix that ends in a slash, so that no other path begins like it
+                const match = { prefix: `/v2/organizations/${id}/` }
+                return authority === undefined ? [] : [route(match, `payments_cell_${cell}`, authority)]
+              }),
+              toRouter
             ]
           }
         ]
@@ -146,3 +201,4 @@ export const envoyRoutes = ({ cells, organizations, router }: RouteMap): string 
     undefined,
     2
   )
+}

@@ -114,7 +114,8 @@ export const metricTable = {
   },
   "connected_payments.router.cell.up": {
     kind: "gauge",
-    unit: "1",
+    // No "1": Prometheus would take the gauge for a ratio, and say so in its name
+    unit: "{cell}",
     attributes: ["router.cell"],
     about: "Whether the cell lives, as the router sees it: 1 or 0"
   },

@@ -83,14 +83,21 @@ onDirectory("the commands of cells", (it) => {
       const [host] = envoy.route_config.virtual_hosts
       expect(host.routes).toEqual(
         expect.arrayContaining([
-          { match: { prefix: `/v2/organizations/${first}/` }, route: { cluster: "payments_cell_north", timeout: "0s" } }
+          {
+            match: { prefix: `/v2/organizations/${second}/` },
+            route: { cluster: "payments_cell_south", timeout: "0s", host_rewrite_literal: "south.internal" }
+          }
         ])
       )
       expect(host.routes.at(-1)).toEqual({
         match: { prefix: "/" },
-        route: { cluster: "payments_router", timeout: "0s" }
+        route: { cluster: "payments_router", timeout: "0s", host_rewrite_literal: "router.internal:8080" }
       })
       const names = envoy.clusters.map(({ name }: { readonly name: string }) => name)
+      // A cell is only who its certificate says it is
+      expect(JSON.stringify(envoy.clusters)).toContain(
+        '{"trusted_ca":{"filename":"/etc/ssl/certs/ca-certificates.crt"},"match_typed_subject_alt_names":[{"san_type":"DNS","matcher":{"exact":"south.internal"}}]}'
+      )
       for (const { route } of host.routes) expect(names).toContain(route.cluster)
       expect((yield* cells("routes", "--format", "nginx")).code).toBe(2)
     }).pipe(Effect.scoped)
