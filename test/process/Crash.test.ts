@@ -17,20 +17,22 @@ describe("a process that is killed", () => {
         const directory = yield* dataDirectory
         const consumer = yield* makeConsumer
         const release = consumer.hold()
-        const settings = { DELIVERY_TIMEOUT: "3 seconds" }
+        // Longer than all that happens while the consumer keeps its answer; the lease that is waited for goes with it
+        const settings = { DELIVERY_TIMEOUT: "5 seconds" }
         const first = yield* startService(directory, settings)
         const backend = integrator(first.local)
         const endpoint = yield* backend.subscribe(consumer.url)
-        yield* payOn((yield* backend.openCheckout).url)
-        yield* eventuallyTrue("the event", () => consumer.received.length === 1)
+        const { url } = yield* backend.openCheckout
 
-        // The window is held open: the outcome can't be recorded while this session holds its lock
         yield* Effect.scoped(
           Effect.gen(function* () {
             const holder = yield* databaseSession(first.local)
+            const observer = yield* databaseSession(first.local)
+            yield* payOn(url)
+            yield* eventuallyTrue("the event", () => consumer.received.length === 1)
+            // The window is held open: the outcome can't be recorded while this session holds its lock
             yield* Effect.promise(() => holder.query("BEGIN; LOCK TABLE payments.deliveries IN SHARE MODE"))
             release()
-            const observer = yield* databaseSession(first.local)
             const recording = yield* eventually(
               "a recording that waits for the lock",
               Effect.map(
