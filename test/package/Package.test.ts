@@ -44,7 +44,9 @@ const pack = async (directory: string) => {
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"))
   const options = ["--project", "src/tsconfig.json", "--noCheck", singleThreaded]
   await run(process.execPath, [compiler, ...options], { cwd: copy })
-  await run(process.execPath, ["--import", "tsx", "src/http/console/build.ts"], { cwd: copy })
+  for (const part of ["src/http/console/build.ts", "src/cli/buildPrograms.ts"]) {
+    await run(process.execPath, ["--import", "tsx", part], { cwd: copy })
+  }
   const { stdout } = await run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", directory], {
     cwd: copy,
     maxBuffer: 2 ** 26
@@ -95,7 +97,7 @@ describe("the package", () => {
   it("holds the compiled service, its types and its papers alone", () => {
     const others = files.filter(
       (path) =>
-        !/^dist\/.+\.(js|d\.ts)$|^dist\/console\/(console\.json$|assets\/[\w-]+\.(js|css)(\.br|\.gz)?$)|^src\/(docs\/(?:[\w-]+\.md|examples\/\w+\.json)$|operating\/)|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(
+        !/^dist\/.+\.(js|d\.ts)$|^dist\/console\/(console\.json$|assets\/[\w-]+\.(js|css)(\.br|\.gz)?$)|^dist\/third-party-licences\.txt$|^src\/(docs\/(?:[\w-]+\.md|examples\/\w+\.json)$|operating\/)|^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/.test(
           path
         )
     )
@@ -137,6 +139,22 @@ describe("the package", () => {
     expect(refused.stderr).toContain("DATABASE_URL: is required with MODE=production")
     const { stdout } = await run(process.execPath, ["dist/cli/main.js", "--version"], { cwd })
     expect(stdout).toContain(manifest.version)
+  })
+
+  it("has the programs with the packages they use, and the licences of those", async () => {
+    const installed = join(project, "node_modules", manifest.name)
+    const bundled = join(directory, "bundled")
+    // Where nothing else can be found
+    for (const path of ["package.json", "dist/cli/main.js", "dist/main.js", "dist/chunks"]) {
+      cpSync(join(installed, path), join(bundled, path), { recursive: true })
+    }
+    const { stdout } = await run(process.execPath, ["dist/cli/main.js", "--version"], { cwd: bundled })
+    expect(stdout).toContain(manifest.version)
+    const licences = readFileSync(join(installed, "dist/third-party-licences.txt"), "utf8")
+    for (const name of ["effect", "@effect/platform-node", "pg", "stripe", "undici"]) {
+      expect(licences).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\(MIT\\)$`, "m"))
+    }
+    expect(licences).not.toContain("no licence named")
   })
 
   it("gives a consumer of webhooks what it needs without any dependency", async () => {
