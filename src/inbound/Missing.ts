@@ -8,8 +8,9 @@ import type { Author, Tenant } from "../kit/Tenant.ts"
 import { Accounts } from "../provider/Accounts.ts"
 import { Provider } from "../provider/Provider.ts"
 import { transaction } from "../storage/Database.ts"
+import { makeAccountReports } from "./AccountReports.ts"
 import { makeCompletion, untilConcluded } from "./Completion.ts"
-import { judge } from "./Consequences.ts"
+import { type Consequence, judge } from "./Consequences.ts"
 import { makeFetchEvent } from "./FetchEvent.ts"
 import type { FindMissing, MissingEvent, Replay } from "./Receipt.ts"
 import { makeReceiptsRepo } from "./ReceiptsRepo.ts"
@@ -23,6 +24,7 @@ export const makeMissing = Effect.gen(function* () {
   const audit = yield* makeAudit
   const receipts = yield* makeReceiptsRepo(null)
   const { conclude } = yield* makeCompletion
+  const accountReports = yield* makeAccountReports
   const fetchEvent = yield* makeFetchEvent
 
   /** Of one organization, or of all. */
@@ -74,15 +76,8 @@ export const makeMissing = Effect.gen(function* () {
     return found.flat()
   })
 
-  /** In a transaction. */
-  const store = Effect.fnUntraced(function* (
-    tenant: Tenant,
-    event: ProviderEvent,
-    author: Author,
-    fetched: Parameters<typeof conclude>[3]
-  ) {
-    const { environment } = tenant
-    yield* receipts.lockAccount(tenant)
+  /** Whose event it is, as of now. */
+  const contextOf = Effect.fnUntraced(function* (environment: Environment, event: ProviderEvent) {
     const context =
       event.account === null
         ? undefined
@@ -93,14 +88,18 @@ export const makeMissing = Effect.gen(function* () {
             sold: soldItemsReference(event)
           })
     const judged = judge(environment, event, context)
-    if (judged._tag === "NoConcern") {
-      return yield* refuse(judged.consequence.outcome === "wrong_mode" ? "wrong_mode" : "account_not_linked")
-    }
-    const attempt = conclude(environment, event, judged.context, fetched)
-    if (attempt._tag === "Lacking") return attempt
-    const consequence = yield* requireReadable(attempt.value)
+    return judged._tag === "NoConcern" ? yield* refuseOf(judged.consequence) : judged.context
+  })
+
+  /** In a transaction. */
+  const store = Effect.fnUntraced(function* (
+    tenant: Tenant,
+    event: ProviderEvent,
+    author: Author,
+    consequence: Consequence
+  ) {
     const { first, outcome } = yield* receipts.insert({
-      environment,
+      environment: tenant.environment,
       providerEventId: event.id,
       accountId: event.account,
       type: event.type,
@@ -119,19 +118,55 @@ export const makeMissing = Effect.gen(function* () {
       type,
       deliveriesMade: first ? matching.filter(({ active }) => active).length : 0
     }))
-    const value: Replay = {
+    const replay: Replay = {
       outcome,
       deliveriesMade: events.reduce((sum, { deliveriesMade }) => sum + deliveriesMade, 0),
       events
     }
-    return { _tag: "Concluded", value } as const
+    return { stored: first, replay }
+  })
+
+  /** In a transaction. */
+  const concludeAndStore = Effect.fnUntraced(function* (
+    tenant: Tenant,
+    event: ProviderEvent,
+    author: Author,
+    fetched: Parameters<typeof conclude>[3]
+  ) {
+    yield* receipts.lockAccount(tenant)
+    const context = yield* contextOf(tenant.environment, event)
+    const attempt = conclude(tenant.environment, event, context, fetched)
+    if (attempt._tag === "Lacking") return attempt
+    const { replay } = yield* store(tenant, event, author, yield* requireReadable(attempt.value))
+    return { _tag: "Concluded", value: replay } as const
+  })
+
+  /** The account is read anew, as for its notification: what the event says may be over. */
+  const takeInReading = Effect.fnUntraced(function* (tenant: Tenant, event: ProviderEvent, author: Author) {
+    const context = yield* contextOf(tenant.environment, event)
+    const { replay } = yield* accountReports.repeat(
+      (consequence) =>
+        consequence.outcome === "wrong_mode" || consequence.outcome === "unlinked"
+          ? refuseOf(consequence)
+          : Effect.flatMap(requireReadable(consequence), (readable) =>
+              transaction(sql)(store(tenant, event, author, readable))
+            ),
+      event,
+      tenant,
+      context
+    )
+    return replay
   })
 
   /** Stores an event as its notification would have been. If that comes as well, it counts as a copy. */
   const takeIn = Effect.fnUntraced(function* (tenant: Tenant, providerEventId: string, author: Author) {
     const event = yield* fetchEvent(tenant, providerEventId)
-    return yield* untilConcluded((fetched) => transaction(sql)(store(tenant, event, author, fetched)))
+    return event.type === "account.updated"
+      ? yield* takeInReading(tenant, event, author)
+      : yield* untilConcluded((fetched) => transaction(sql)(concludeAndStore(tenant, event, author, fetched)))
   })
 
   return { find, takeIn }
 })
+
+const refuseOf = ({ outcome }: Consequence) => refuse(outcome === "wrong_mode" ? "wrong_mode" : "account_not_linked")

@@ -268,6 +268,41 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
     })
   )
 
+  it.effect("that are missing of an account's status lead to a reading of it, as if the notification came now", () =>
+    Effect.gen(function* () {
+      const { emulator, sql } = yield* TestService
+      const { replay } = yield* receipts
+      const tenant = yield* makeTenant
+      yield* subscribe(tenant, ["account.updated"])
+      const [before] = yield* sql<{ status: string }>`
+        SELECT reported_status::text AS status FROM payments.provider_accounts WHERE organization_id = ${tenant.id}`
+      const { events } = yield* emulator.trigger({
+        type: "account.updated",
+        account: tenant.accountId,
+        charges_enabled: false
+      })
+      const id = events[0]?.id ?? ""
+      yield* eventually("the receipt", Effect.map(outcomeOf(id), Option.fromNullable))
+
+      // As a database that has lost its last moments
+      yield* loseDeliveries(sql, sql`organization_id = ${tenant.id}`)
+      yield* sql`DELETE FROM payments.receipts_by_month WHERE organization_id = ${tenant.id}`
+      yield* sql`DELETE FROM payments.events WHERE organization_id = ${tenant.id}`
+      yield* sql`
+        UPDATE payments.provider_accounts SET reported_status = ${before?.status ?? ""}::jsonb
+        WHERE organization_id = ${tenant.id}`
+      const again = replay({ ...key(id), organizationId: tenant.id }, operator)
+      expect(yield* again).toMatchObject({
+        outcome: "delivered",
+        deliveriesMade: 1,
+        events: [{ type: "account.updated" }]
+      })
+      expect((yield* deliveriesOf(tenant)).map(({ type }) => type)).toEqual(["account.updated"])
+      expect(yield* again).toMatchObject({ outcome: "delivered", deliveriesMade: 0 })
+      expect(yield* auditedReplays(tenant)).toHaveLength(1)
+    })
+  )
+
   it.effect("are not replayed where nothing may be made of them, or the provider can't be asked", () =>
     Effect.gen(function* () {
       const { sql } = yield* TestService
