@@ -73,7 +73,7 @@ export const makeMissing = Effect.gen(function* () {
           )
       })
     )
-    return found.flat()
+    return found.flat().sort((a, b) => b.providerCreatedAt.getTime() - a.providerCreatedAt.getTime())
   })
 
   /** Whose event it is, as of now. */

@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises"
 import type { SqlClient, Statement } from "@effect/sql"
 import { expect } from "@effect/vitest"
 import { Context, Effect, Option } from "effect"
@@ -266,6 +267,45 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
       expect(replayed).toMatchObject({ deliveriesMade: 1, events: [{ type: "account.updated" }] })
       expect((yield* deliveriesOf(tenant)).map(({ type }) => type)).toEqual(["account.updated"])
     })
+  )
+
+  it.effect(
+    "that are missing are found newest first, whosever they are; from the oldest on, the milestone is the same",
+    () =>
+      Effect.gen(function* () {
+        const { services, sql } = yield* TestService
+        const { replay } = yield* receipts
+        const { missing } = Context.get(services, Receipts)
+        const [tenant, other] = [yield* makeNewTenant, yield* makeNewTenant]
+        const later = Effect.promise(() => setTimeout(1100))
+        const lost: Array<{ readonly id: string; readonly of: Tenant }> = []
+        for (const of of [tenant, other, tenant, other]) {
+          lost.push({ id: yield* pay(of), of })
+          // The provider dates to the second
+          yield* later
+        }
+        const milestoneOf = ({ id }: Tenant) => sql<{ source: string }>`
+        SELECT provider_event_id AS source FROM payments.events
+        WHERE organization_id = ${id} AND type = 'milestone.first_payment'`
+        const told = yield* milestoneOf(tenant)
+        expect(told).toEqual([{ source: lost[0]?.id }])
+
+        // As a database that has lost its last moments
+        for (const { id } of [tenant, other]) {
+          yield* sql`DELETE FROM payments.receipts_by_month WHERE organization_id = ${id}`
+          yield* sql`DELETE FROM payments.events WHERE organization_id = ${id}`
+          yield* sql`UPDATE payments.provider_accounts SET first_payment_event_id = NULL WHERE organization_id = ${id}`
+        }
+        const since = new Date(Date.now() - 60_000)
+        const found = (yield* missing({ environment: "sandbox", since })).filter(({ providerEventId }) =>
+          lost.some(({ id }) => id === providerEventId)
+        )
+        expect(found.map(({ providerEventId }) => providerEventId)).toEqual(lost.map(({ id }) => id).toReversed())
+        for (const { organizationId, providerEventId } of found.toReversed()) {
+          yield* replay({ ...key(providerEventId), organizationId })
+        }
+        expect(yield* milestoneOf(tenant)).toEqual(told)
+      })
   )
 
   it.effect("that are missing of an account's status lead to a reading of it, as if the notification came now", () =>
