@@ -180,7 +180,7 @@ export const accountSql = (sql: SqlClient.SqlClient): Statement.Fragment => {
       WHERE ${of.deauthorizes} AND a.organization_id = s.organization_id AND a.environment = s.environment
         AND a.account_id = s.account_id AND a.status = 'connected'
         -- The provider dates to the second
-        AND a.linked_at < s.provider_created_at + interval '1 second'
+        AND GREATEST(a.linked_at, a.access_confirmed_at) < s.provider_created_at + interval '1 second'
       RETURNING a.organization_id, a.environment, a.account_id
     ), disconnection AS (${recordDisconnection(sql, "deauthorized", of)})`,
     admits: unlessMilestoneIsTaken(sql)

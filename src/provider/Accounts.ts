@@ -47,11 +47,19 @@ export interface Disconnected {
   readonly endsAtProvider: boolean
 }
 
+/** A connected account, and when it was linked last, as PostgreSQL writes it: more exact than a `Date`. */
+interface Found {
+  readonly account: ConnectedAccount
+  readonly linkedLast: string
+}
+
 /** An account's status at one reading; null if the account lacked a field that every account has. */
 interface Reported {
   readonly status: AccountStatus | null
   /** The reading's place in the order of all readings. */
   readonly reading: string
+  /** By the database's clock, before the provider was asked. */
+  readonly begunAt: Date
 }
 
 /** The author of the links that the service itself creates at a local start. */
@@ -99,24 +107,29 @@ const make = Effect.gen(function* () {
       targetId: id
     })
 
+  /** When it was linked last, even if it was connected then. */
+  const linkedLast = sql.literal("GREATEST(linked_at, access_confirmed_at)")
+
   const find = Effect.fnUntraced(function* (tenant: Tenant) {
-    const rows = yield* sql<{ accountId: string }>`
-      SELECT account_id AS "accountId" FROM payments.provider_accounts
+    const rows = yield* sql<{ accountId: string; linkedLast: string }>`
+      SELECT account_id AS "accountId", ${linkedLast}::text AS "linkedLast" FROM payments.provider_accounts
       WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
         AND status = 'connected'`
     const [row] = rows
     return row === undefined
       ? yield* new ProviderAccountNotConnected()
-      : { environment: tenant.environment, accountId: row.accountId }
+      : { account: { environment: tenant.environment, accountId: row.accountId }, linkedLast: row.linkedLast }
   }, orUnavailable)
 
-  const markDisconnected = Effect.fnUntraced(function* (tenant: Tenant, { accountId }: ConnectedAccount) {
+  /** Unless it was linked again since it was found. */
+  const markDisconnected = Effect.fnUntraced(function* (tenant: Tenant, { account: { accountId }, ...found }: Found) {
     const disconnected = yield* transaction(sql)(
       Effect.gen(function* () {
         const rows = yield* sql`
           UPDATE payments.provider_accounts SET status = 'disconnected', disconnected_at = now()
           WHERE organization_id = ${tenant.organizationId} AND environment = ${tenant.environment}
             AND account_id = ${accountId} AND status = 'connected'
+            AND ${linkedLast} = ${found.linkedLast}::timestamptz
           RETURNING 1`
         if (rows.length > 0) {
           yield* record(tenant, revokedAtProvider, "disconnected", accountId)
@@ -131,12 +144,8 @@ const make = Effect.gen(function* () {
     }
   })
 
-  const confirmRevoked = Effect.fnUntraced(function* (
-    tenant: Tenant,
-    account: ConnectedAccount,
-    { cause }: AccountAccessRevoked
-  ) {
-    const isRevoked = yield* provider.retrieveAccount(account).pipe(
+  const confirmRevoked = Effect.fnUntraced(function* (tenant: Tenant, found: Found, { cause }: AccountAccessRevoked) {
+    const isRevoked = yield* provider.retrieveAccount(found.account).pipe(
       Effect.as(false),
       Effect.catchTag("AccountAccessRevoked", () => Effect.succeed(true))
     )
@@ -144,14 +153,14 @@ const make = Effect.gen(function* () {
       // The account can be read, so access was not revoked; only this operation is not allowed on it
       return yield* new ProviderPermissionDenied({ cause })
     }
-    yield* markDisconnected(tenant, account)
+    yield* markDisconnected(tenant, found)
     // Earlier calls of the operation may have succeeded: a repeat after the account is linked again continues from there
     return yield* new ProviderAccountNotConnected({ settles: "open", cause })
   })
 
   const use: Accounts["Type"]["use"] = (tenant, call) =>
-    Effect.flatMap(find(tenant), (account) =>
-      Effect.catchTag(call(account), "AccountAccessRevoked", (revoked) => confirmRevoked(tenant, account, revoked))
+    Effect.flatMap(find(tenant), (found) =>
+      Effect.catchTag(call(found.account), "AccountAccessRevoked", (revoked) => confirmRevoked(tenant, found, revoked))
     )
 
   /**
@@ -183,6 +192,8 @@ const make = Effect.gen(function* () {
         linked_at = CASE WHEN known.status = 'connected' THEN known.linked_at ELSE now() END,
         linked_by = CASE WHEN known.status = 'connected' THEN known.linked_by ELSE excluded.linked_by END,
         ends_at_provider = false,
+        access_confirmed_at = CASE WHEN known.status = 'connected'
+          THEN GREATEST(known.access_confirmed_at, ${reported.begunAt.toISOString()}::timestamptz) END,
         had_payments_before =
           CASE WHEN known.status = 'connected' THEN known.had_payments_before ELSE excluded.had_payments_before END,
         reported_status = COALESCE(
@@ -229,11 +240,11 @@ const make = Effect.gen(function* () {
 
   /** Reads the status, numbered before the reading starts: one that started before the link never counts after it. */
   const readStatus = Effect.fnUntraced(function* (account: ConnectedAccount) {
-    const [row] = yield* sql<{
-      reading: string
-    }>`SELECT nextval('payments.account_readings')::text AS reading`.pipe(orUnavailable)
+    const [row] = yield* sql<Pick<Reported, "reading" | "begunAt">>`
+      SELECT nextval('payments.account_readings')::text AS reading, clock_timestamp() AS "begunAt"`.pipe(orUnavailable)
+    const { begunAt, reading } = row ?? (yield* Effect.dieMessage("A SELECT without FROM answers one row"))
     const status = accountStatus(account.environment, yield* provider.retrieveAccount(account))
-    return { reading: row?.reading ?? "0", status: Either.getOrNull(status) } satisfies Reported
+    return { begunAt, reading, status: Either.getOrNull(status) } satisfies Reported
   })
 
   const link = Effect.fn("Accounts.link")(function* (
@@ -328,7 +339,8 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
   {
     /**
      * Runs a call on the tenant's connected account. If the provider says that access was revoked, one more read of the
-     * account confirms it; then the account is marked disconnected, until it is linked again.
+     * account confirms it; then the account is marked disconnected, until it is linked again. One that was linked again
+     * meanwhile stays connected.
      */
     readonly use: <A>(
       tenant: Tenant,
@@ -340,7 +352,7 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
      *
      * If the account is connected already, the record stays: a payment whose notification is on its way still counts as
      * the first, and a change of status is still reported. Linking reports no status itself; later ones are compared with
-     * the one it finds. How and when it was linked stays, too. Audited if it connects the account, once if several
+     * the one it finds. How and when it was linked stays, too; only that access was given back before is over. Audited if it connects the account, once if several
      * requests do so at once. The organization must exist.
      */
     readonly link: (

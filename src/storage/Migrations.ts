@@ -37,6 +37,7 @@ import moves from "./migrations/0024_moves.ts"
 import changedHours from "./migrations/0025_changed_hours.ts"
 import eventsByHour from "./migrations/0026_events_by_hour.ts"
 import roomForAttempts from "./migrations/0027_room_for_attempts.ts"
+import confirmedAccess from "./migrations/0028_confirmed_access.ts"
 import { abandonReceiptMonths, addReceiptMonths, prepareReceiptMonths } from "./ReceiptMonths.ts"
 
 /**
@@ -70,7 +71,8 @@ export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.Sq
   "0024_moves": moves,
   "0025_changed_hours": changedHours,
   "0026_events_by_hour": eventsByHour,
-  "0027_room_for_attempts": roomForAttempts
+  "0027_room_for_attempts": roomForAttempts,
+  "0028_confirmed_access": confirmedAccess
 }
 
 /** What comes before a migration that would take long on large tables. */

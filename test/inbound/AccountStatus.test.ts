@@ -464,6 +464,34 @@ onService({ roles: { api: true, worker: false } })("the account's status", (it) 
     })
   )
 
+  it.effect(
+    "stays, if what was given back before comes after a further link, though that found the account connected",
+    () =>
+      Effect.gen(function* () {
+        const { services, sql } = yield* TestService
+        const tenant = yield* makeTenant
+        yield* sql`
+        UPDATE payments.provider_accounts SET linked_at = now() - interval '2 hours' WHERE organization_id = ${tenant.id}`
+        const place = { organizationId: tenant.id, environment: "sandbox" } as const
+        const before = yield* Context.get(services, Accounts).show(place)
+        expect(Option.some(yield* Context.get(services, Accounts).link(place, tenant.accountId))).toEqual(before)
+        const givenBack = (created: number) =>
+          accepted(
+            notify(
+              notification(tenant.accountId, {
+                type: "account.application.deauthorized",
+                object: { id: "ca_1" },
+                created: Math.floor(created / 1000)
+              })
+            )
+          )
+        yield* givenBack(Date.now() - 60_000)
+        expect(yield* connection(tenant)).toBe("connected")
+        yield* givenBack(Date.now())
+        expect(yield* connection(tenant)).toBe("disconnected")
+      })
+  )
+
   const unparseable: Readonly<Record<string, string>> = {
     "a snapshot": notification("acct_1", { object: paymentIntent }),
     "no JSON": "not JSON at all",

@@ -1,9 +1,12 @@
 import { randomUUID } from "node:crypto"
+import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Effect, Option } from "effect"
+import { Context, Effect, Layer, Option } from "effect"
+import { Claims } from "../../src/cells/Claims.ts"
 import { Organizations } from "../../src/identity/organizations/Organizations.ts"
 import type { Author, Tenant } from "../../src/kit/Tenant.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
+import { Provider } from "../../src/provider/Provider.ts"
 import { AccountAccessRevoked } from "../../src/provider/ProviderErrors.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { onService, TestService } from "../harness/TestService.ts"
@@ -181,6 +184,39 @@ onService()("accounts", (it) => {
         expect(disconnections).toEqual([`account.disconnected ${gone} provider stripe sandbox`])
       })
   )
+
+  for (const [what, isConnected] of [
+    ["that are connected", true],
+    ["that were disconnected meanwhile", false]
+  ] as const) {
+    it.effect(`${what} stay connected if they are linked while an older call is told that access was revoked`, () =>
+      Effect.gen(function* () {
+        const accounts = yield* provide
+        const { emulator, services, sql } = yield* TestService
+        const { disconnect, tenant } = yield* makeTenant
+        const accountId = yield* emulator.ensureAccount()
+        yield* accounts.link(tenant, accountId, operator)
+        const provider = Context.get(services, Provider)
+        const revoked = new AccountAccessRevoked({ accountId })
+        // Its owner gives access again before the answer arrives
+        const late: Provider["Type"] = {
+          ...provider,
+          retrieveAccount: () =>
+            Effect.zipRight(
+              isConnected ? Effect.void : Effect.orDie(disconnect),
+              accounts.link(tenant, accountId, operator)
+            ).pipe(Effect.orDie, Effect.zipRight(revoked))
+        }
+        const { use } = yield* Layer.build(Layer.provide(Accounts.layer, Claims.none)).pipe(
+          Effect.map(Context.get(Accounts)),
+          Effect.provide(Context.add(Context.add(services, Provider, late), SqlClient.SqlClient, sql)),
+          Effect.scoped
+        )
+        expect((yield* Effect.flip(use(tenant, () => revoked)))._tag).toBe("ProviderAccountNotConnected")
+        expect(Option.getOrThrow(yield* accounts.show(tenant)).status).toBe("connected")
+      })
+    )
+  }
 
   it.effect("stay connected where the provider's word of revoked access is not confirmed", () =>
     Effect.gen(function* () {
