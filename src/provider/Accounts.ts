@@ -352,8 +352,9 @@ export class Accounts extends Context.Tag("connected-payments/provider/Accounts"
      *
      * If the account is connected already, the record stays: a payment whose notification is on its way still counts as
      * the first, and a change of status is still reported. Linking reports no status itself; later ones are compared with
-     * the one it finds. How and when it was linked stays, too; only that access was given back before is over. Audited if it connects the account, once if several
-     * requests do so at once. The organization must exist.
+     * the one it finds. How and when it was linked stays, too; but that access was given back before, whenever that is
+     * reported, no longer counts. Audited if it connects the account, once if several requests do so at once. The
+     * organization must exist.
      */
     readonly link: (
       tenant: Tenant,
