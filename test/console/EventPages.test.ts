@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { expectAccessibleInAllAppearances } from "../harness/Accessibility.ts"
@@ -76,6 +77,25 @@ onConsole(`the pages of events in the console${browserNote}`, (it) => {
               .locator(".timeline-next")
               .getByText(/Attempt \d is made (in|any)/)
               .waitFor()
+          })
+          expect(complaints).toEqual([])
+        }),
+      limit
+    )
+
+    it.scoped.skipIf(!hasBrowser)(
+      "what takes longer to be read than a page waits before it reads again is shown all the same",
+      () =>
+        Effect.gen(function* () {
+          const { waiting } = yield* BusyWorkspace
+          const { complaints, page } = yield* memberVisit({ role: "developer" })
+          yield* Effect.promise(async () => {
+            await page.route(`**/deliveries/${waiting}`, async (route) => {
+              if (route.request().resourceType() === "fetch") await sleep(2500)
+              await route.continue()
+            })
+            await open(page, `/sandbox/deliveries/${waiting}`)
+            await page.locator(".timeline-next").waitFor()
           })
           expect(complaints).toEqual([])
         }),

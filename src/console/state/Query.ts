@@ -51,8 +51,14 @@ interface Loaded<A> {
   readonly loading: boolean
 }
 
-/** Calls `tick` every `millis` while the tab is shown, and at once when it is shown again. */
-const usePolling = (millis: number | undefined, tick: () => void): void => {
+/**
+ * Reads again every `millis` while the tab is shown, and at once when it is shown again. Never while something is still
+ * being read: what takes longer than `millis` would be given up each time and never arrive.
+ */
+const usePolling = (millis: number | undefined, reload: () => void, isUnderWay: () => boolean): void => {
+  const tick = () => {
+    if (!isUnderWay()) reload()
+  }
   const latest = useRef(tick)
   latest.current = tick
   useEffect(() => {
@@ -86,6 +92,9 @@ const usePolling = (millis: number | undefined, tick: () => void): void => {
 const cached = <A>(key: string | null): A | undefined =>
   key === null ? undefined : (entries.get(key)?.value as A | undefined)
 
+/** A load that takes longer, such as one that a computer slept through, is no longer waited for by polling. */
+const longestLoadMillis = 30_000
+
 /** One load at a time of what `key` names: a newer one ends the one before it. */
 const useLoads = <A>(key: string | null, keepPrevious: boolean) => {
   const [state, setState] = useState<Loaded<A>>(() => ({
@@ -94,13 +103,16 @@ const useLoads = <A>(key: string | null, keepPrevious: boolean) => {
     error: undefined,
     loading: key !== null
   }))
-  const running = useRef<AbortController | undefined>(undefined)
+  const running = useRef<{ readonly controller: AbortController; readonly since: number } | undefined>(undefined)
   const run = useCallback(
     (load: (signal: AbortSignal) => Promise<A>) => {
       if (key === null) return
-      running.current?.abort()
+      running.current?.controller.abort()
       const controller = new AbortController()
-      running.current = controller
+      running.current = { controller, since: performance.now() }
+      const ended = () => {
+        if (running.current?.controller === controller) running.current = undefined
+      }
       setState((before) => ({
         key,
         data: before.key === key || keepPrevious ? (cached<A>(key) ?? before.data) : cached<A>(key),
@@ -109,11 +121,13 @@ const useLoads = <A>(key: string | null, keepPrevious: boolean) => {
       }))
       load(controller.signal).then(
         (data) => {
+          ended()
           if (controller.signal.aborted) return
           entryOf(key).value = data
           setState({ key, data, error: undefined, loading: false })
         },
         (failure: unknown) => {
+          ended()
           if (controller.signal.aborted || isAbort(failure)) return
           setState((before) => ({ ...before, error: toApiError(failure), loading: false }))
         }
@@ -121,13 +135,20 @@ const useLoads = <A>(key: string | null, keepPrevious: boolean) => {
     },
     [key, keepPrevious]
   )
-  const stop = useCallback(() => running.current?.abort(), [])
+  const stop = useCallback(() => {
+    running.current?.controller.abort()
+    running.current = undefined
+  }, [])
+  const isUnderWay = useCallback(
+    () => running.current !== undefined && performance.now() - running.current.since < longestLoadMillis,
+    []
+  )
   // A page with another key shows nothing of the one before, not even until its effects have run
   const shown: Loaded<A> =
     state.key === key || (keepPrevious && key !== null)
       ? state
       : { key, data: cached<A>(key), error: undefined, loading: key !== null }
-  return { shown, run, stop }
+  return { shown, run, stop, isUnderWay }
 }
 
 const useInvalidation = (key: string | null, reload: () => void): void => {
@@ -162,7 +183,7 @@ export const useQuery = <A>(
   readonly loading: boolean
   readonly reload: () => void
 } => {
-  const { run, shown, stop } = useLoads<A>(key, keepPrevious)
+  const { isUnderWay, run, shown, stop } = useLoads<A>(key, keepPrevious)
   const latest = useRef(load)
   latest.current = load
   const reload = useCallback(() => run((signal) => latest.current(signal)), [run])
@@ -171,7 +192,7 @@ export const useQuery = <A>(
     return stop
   }, [reload, stop])
   useInvalidation(key, reload)
-  usePolling(key === null ? undefined : pollMillis, reload)
+  usePolling(key === null ? undefined : pollMillis, reload, isUnderWay)
   return { data: shown.data, error: shown.error, loading: shown.loading, reload }
 }
 
@@ -199,7 +220,7 @@ export const usePages = <A>(
   readonly more: () => void
   readonly reload: () => void
 } => {
-  const { run, shown, stop } = useLoads<ReadonlyArray<PageOf<A>>>(key, false)
+  const { isUnderWay, run, shown, stop } = useLoads<ReadonlyArray<PageOf<A>>>(key, false)
   const latest = useRef({ load, idOf, pages: shown.data ?? [] })
   latest.current = { load, idOf, pages: shown.data ?? [] }
   const readPages = useCallback(async (count: number, begun: ReadonlyArray<PageOf<A>>, signal: AbortSignal) => {
@@ -223,7 +244,7 @@ export const usePages = <A>(
     return stop
   }, [reload, stop])
   useInvalidation(key, reload)
-  usePolling(key === null ? undefined : pollMillis, reload)
+  usePolling(key === null ? undefined : pollMillis, reload, isUnderWay)
   const pages = shown.data ?? []
   return {
     items: pages.flatMap(({ data }) => data),
