@@ -89,6 +89,41 @@ onConsole(`the destinations of the console${browserNote}`, (it) => {
   )
 
   it.scoped.skipIf(!hasBrowser)(
+    "a rotation whose answer is lost is not made again by who closes the dialog and asks anew",
+    () =>
+      Effect.gen(function* () {
+        const consumer = yield* makeConsumer
+        const id = yield* makeDestination("Shop", consumer.url, ["payment.succeeded"])
+        const { complaints, page } = yield* memberVisit({ role: "owner" })
+        yield* Effect.promise(async () => {
+          let lost: string | undefined
+          await page.route("**/rotate-secret", async (route) => {
+            if (lost !== undefined) return route.continue()
+            lost = await (await route.fetch()).text()
+            return route.abort("connectionreset")
+          })
+          await open(page, `/sandbox/destinations/${id}?tab=settings`)
+          const dialog = page.getByRole("dialog")
+          const rotate = async () => {
+            await page.getByRole("button", { name: "Rotate the secret" }).click()
+            await dialog.getByLabel("Type ROTATE to confirm").fill("ROTATE")
+            await dialog.getByRole("button", { name: "Rotate" }).click()
+          }
+          await rotate()
+          await dialog.getByText("could not be reached").waitFor()
+          await dialog.getByRole("button", { name: "Cancel" }).click()
+          await dialog.waitFor({ state: "detached" })
+          await rotate()
+          await page.getByRole("heading", { name: "The new signing secret" }).waitFor()
+          // A second one would have put the receiver's own secret out of use at once
+          expect(lost).toContain(await dialog.locator(".secret code").first().textContent())
+        })
+        expect(complaints).toEqual([])
+      }),
+    limit
+  )
+
+  it.scoped.skipIf(!hasBrowser)(
     "what is wrong is said at its field, by the page while it is typed and by the service afterwards",
     () =>
       Effect.gen(function* () {

@@ -90,6 +90,51 @@ onConsole(`the payments of the console${browserNote}`, (it) => {
   )
 
   it.scoped.skipIf(!hasBrowser)(
+    "a refund whose answer is lost is made once, however often it is tried again while nobody knows",
+    () =>
+      Effect.gen(function* () {
+        const { get } = yield* provider
+        const { price } = yield* makeOffer("Juice", { currency: "brl", unit_amount: 4500 })
+        const { payment } = yield* paid(price)
+        const charge = String((yield* get(`/payment-intents/${payment}`))["latest_charge"])
+        const { complaints, page } = yield* memberVisit({ role: "owner" })
+        const keys: Array<string | undefined> = []
+        yield* Effect.promise(async () => {
+          await page.route("**/provider/refunds", async (route) => {
+            if (route.request().method() !== "POST") return route.continue()
+            keys.push(route.request().headers()["idempotency-key"])
+            switch (keys.length) {
+              case 1:
+                await route.fetch()
+                return route.abort("connectionreset")
+              case 2:
+                return route.fulfill({ status: 409, json: { error: "Busy", code: "idempotency_request_in_progress" } })
+              case 3:
+                return route.fulfill({ status: 429, json: { error: "Slowly", code: "rate_limit_exceeded" } })
+              default:
+                return route.continue()
+            }
+          })
+          await open(page, `/sandbox/payments/${payment}`)
+          await page.getByRole("button", { name: "Refund", exact: true }).click()
+          const dialog = page.getByRole("dialog")
+          await dialog.getByLabel("Amount").fill("5")
+          await dialog.getByLabel("Type REFUND to confirm").fill("REFUND")
+          for (const answer of ["could not be reached", "Busy", "Slowly"]) {
+            await dialog.getByRole("button", { name: "Refund R$5.00" }).click()
+            await dialog.getByText(answer).waitFor()
+          }
+          await dialog.getByRole("button", { name: "Refund R$5.00" }).click()
+          await dialog.waitFor({ state: "detached" })
+        })
+        expect(keys).toEqual(Array.from({ length: 4 }, () => keys[0]))
+        expect(yield* get(`/charges/${charge}`)).toMatchObject({ amount_refunded: 500 })
+        expect(complaints).toEqual([])
+      }),
+    limit
+  )
+
+  it.scoped.skipIf(!hasBrowser)(
     "a payment is found by the id of its charge or session, and lists are filtered in the address",
     () =>
       Effect.gen(function* () {

@@ -256,6 +256,22 @@ export const usePages = <A>(
   }
 }
 
+/** Refusals that come before the service looks the key up: they say nothing of an earlier try. */
+const precedesKey = ({ code, status }: ApiError): boolean =>
+  [401, 403, 408, 413, 429].includes(status) || code === "validation_failed"
+
+/**
+ * Whether a failure says that nothing more will come of its key, so that the next try is another change. Without an answer,
+ * or with a server's failure, it is the same one; and so it is while the first try is still running.
+ *
+ * @param isOpen whether an earlier try under the key may have done the change
+ */
+const endsChange = (error: ApiError, isOpen: boolean): boolean =>
+  error.status >= 400 &&
+  error.status < 500 &&
+  error.code !== "idempotency_request_in_progress" &&
+  !(isOpen && precedesKey(error))
+
 /**
  * A change that a form or a button makes. One idempotency key serves until the change is done or its input is refused,
  * so that neither a second click nor a try after a lost answer does it twice.
@@ -276,6 +292,8 @@ export const useSubmit = <A>(
   const latest = useRef({ action, onDone })
   latest.current = { action, onDone }
   const key = useRef<string | undefined>(undefined)
+  // Whether a try under the key had an outcome that is not known
+  const open = useRef(false)
   const busy = useRef(false)
   const mounted = useRef(true)
   useEffect(() => {
@@ -294,14 +312,15 @@ export const useSubmit = <A>(
       .then(
         (answer) => {
           key.current = undefined
+          open.current = false
           if (!mounted.current) return
           setState({ busy: false, error: undefined })
           latest.current.onDone?.(answer)
         },
         (failure: unknown) => {
           const error = toApiError(failure)
-          // Refused: the next try is another change. Without an answer, or with a server's failure, it is the same one
-          if (error.status >= 400 && error.status < 500) key.current = undefined
+          open.current = !endsChange(error, open.current)
+          if (!open.current) key.current = undefined
           if (mounted.current) setState({ busy: false, error })
         }
       )
@@ -310,8 +329,9 @@ export const useSubmit = <A>(
       })
   }, [])
   const reset = useCallback(() => {
-    key.current = undefined
-    setState({ busy: false, error: undefined })
+    // A dialog that is opened again asks for the same change, as long as it may have been done
+    if (!busy.current && !open.current) key.current = undefined
+    setState({ busy: busy.current, error: undefined })
   }, [])
   return { submit, ...state, reset }
 }
