@@ -124,6 +124,40 @@ onConsole(`the destinations of the console${browserNote}`, (it) => {
   )
 
   it.scoped.skipIf(!hasBrowser)(
+    "renaming one leaves the types and filters that somebody else has changed meanwhile",
+    () =>
+      Effect.gen(function* () {
+        const { get, patch } = yield* integrations
+        const consumer = yield* makeConsumer
+        const id = yield* makeDestination("Shop", consumer.url, ["payment.succeeded"])
+        const { complaints, page } = yield* memberVisit({ role: "owner" })
+        yield* Effect.promise(() => open(page, `/sandbox/destinations/${id}?tab=settings`))
+        yield* patch(`/endpoints/${id}`, {
+          events: ["payment.succeeded", "payment.failed"],
+          filters: { amountMin: 500 }
+        })
+        const save = async (name: string) => {
+          await page.getByLabel("Name", { exact: true }).fill(name)
+          await page.getByRole("button", { name: "Save changes" }).click()
+          await page.getByRole("heading", { level: 1, name }).waitFor()
+        }
+        yield* Effect.promise(() => save("New shop"))
+        const changed = { events: ["payment.succeeded", "payment.failed"], filters: { amountMin: 500 } }
+        expect(yield* get(`/endpoints/${id}`)).toMatchObject({ name: "New shop", ...changed })
+        // What was saved before is no change any more
+        yield* patch(`/endpoints/${id}`, { name: "Their shop" })
+        yield* Effect.promise(async () => {
+          await page.getByLabel("Currencies (optional)").fill("brl")
+          await page.getByRole("button", { name: "Save changes" }).click()
+          await page.getByRole("heading", { level: 1, name: "Their shop" }).waitFor()
+        })
+        expect(yield* get(`/endpoints/${id}`)).toMatchObject({ name: "Their shop", filters: { currencies: ["brl"] } })
+        expect(complaints).toEqual([])
+      }),
+    limit
+  )
+
+  it.scoped.skipIf(!hasBrowser)(
     "what is wrong is said at its field, by the page while it is typed and by the service afterwards",
     () =>
       Effect.gen(function* () {

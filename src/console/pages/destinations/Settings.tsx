@@ -14,9 +14,30 @@ import { type EventType, isEventType } from "../events/eventTypes.ts"
 import { EventTypePicker } from "./EventTypePicker.tsx"
 import { FilterFields } from "./FilterFields.tsx"
 import { fieldLabels } from "./fieldLabels.ts"
-import { filtersOfForm, formOfFilters } from "./filterForm.ts"
+import { type Filters, filtersOfForm, formOfFilters } from "./filterForm.ts"
 import { NewSecret } from "./NewSecret.tsx"
 import { type Destination, type DestinationList, useDestinations } from "./useDestinations.ts"
+
+/** What the form can change of a destination. */
+interface Editable {
+  readonly name: string
+  readonly events: ReadonlyArray<EventType>
+  readonly filters: Filters
+}
+
+const editableOf = ({ events, filters, name }: Destination): Editable => ({
+  name,
+  events: events.filter(isEventType),
+  // As the form writes them, so that what nobody touched is the same
+  filters: filtersOfForm(formOfFilters(filters)).filters
+})
+
+/** What was changed: only that is sent, so that another's change at the same time stays. */
+const changesOf = (before: Editable, { events, filters, name }: Editable): Partial<Editable> => ({
+  ...(name === before.name ? {} : { name }),
+  ...([...events].sort().join() === [...before.events].sort().join() ? {} : { events }),
+  ...(JSON.stringify(filters) === JSON.stringify(before.filters) ? {} : { filters })
+})
 
 const Edit = ({
   catalog,
@@ -29,15 +50,18 @@ const Edit = ({
   const [name, setName] = useState(destination.name)
   const [types, setTypes] = useState<ReadonlySet<EventType>>(() => new Set(destination.events.filter(isEventType)))
   const [form, setForm] = useState(() => formOfFilters(destination.filters))
+  // What the form was filled with, and what it has saved since
+  const [saved, setSaved] = useState(() => editableOf(destination))
   const { filters, problems } = filtersOfForm(form)
   const complete = name.trim() !== "" && types.size > 0 && Object.keys(problems).length === 0
   const { busy, error, submit } = useSubmit(
-    () =>
-      call("endpoints", "update", {
-        path: { id: destination.id },
-        payload: { name: name.trim(), events: [...types], filters }
-      }),
-    () => {
+    async () => {
+      const changes = changesOf(saved, { name: name.trim(), events: [...types], filters })
+      await call("endpoints", "update", { path: { id: destination.id }, payload: changes })
+      return changes
+    },
+    (changes) => {
+      setSaved((before) => ({ ...before, ...changes }))
       toast("Saved. What is queued already stays as it is.")
       invalidate(`${environment}/endpoints`)
     }
