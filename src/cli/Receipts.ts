@@ -69,11 +69,14 @@ const outcomeOption = Options.choice("outcome", receiptOutcomes).pipe(
   Options.optional
 )
 
+/** The first time that the other forms can name. What is longer ago is no date of JavaScript's, or none of PostgreSQL's. */
+const firstTime = Date.parse("0001-01-01T00:00:00Z")
+
 const timeAgo = (text: string, now: number): Option.Option<Date> =>
   Option.map(
     Option.filter(Duration.decodeUnknown(text), Duration.isFinite),
     (duration) => new Date(now - Duration.toMillis(duration))
-  )
+  ).pipe(Option.filter((date) => date.getTime() >= firstTime))
 
 const timeOption = (name: "since" | "until", meaning: string) =>
   Options.text(name).pipe(

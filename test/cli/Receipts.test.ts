@@ -260,6 +260,8 @@ onSharedService("connected-payments receipts", (it) => {
           [["list", ...sandbox, "--type", "a b"], "--type must be"],
           [["list", ...sandbox, "--since", "yesterday"], "--since must be"],
           [["list", ...sandbox, "--since", "2030-13-45"], "--since must be"],
+          // Longer ago than what a date can be
+          [["list", ...sandbox, "--since", "1000000000 days"], "--since must be"],
           [["list", ...sandbox, "--limit", "0"], "--limit must be 1 to 100"],
           [["list", ...sandbox, "--limit", "101"], "--limit must be 1 to 100"],
           [["list", ...sandbox, "--limit", "ten"], /integer/],
