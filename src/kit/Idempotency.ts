@@ -267,9 +267,19 @@ const make = Effect.gen(function* () {
       )
     )
 
+  const kept: Idempotency["Type"]["kept"] = ({ environment, organizationId }, keys) =>
+    sql<{ readonly key: string }>`
+      SELECT key FROM payments.idempotency_keys
+      WHERE organization_id = ${organizationId} AND environment = ${environment} AND key = ANY (${keys}::text[])
+        AND created_at >= now() - ${keepFor}::interval`.pipe(
+      Effect.map((rows) => new Set(rows.map(({ key }) => key))),
+      orUnavailable
+    )
+
   return {
     run,
     runInTransaction,
+    kept,
     clean: sql`DELETE FROM payments.idempotency_keys WHERE created_at < now() - ${keepFor}::interval`.pipe(
       Effect.asVoid,
       orUnavailable
@@ -298,6 +308,11 @@ export class Idempotency extends Context.Tag("connected-payments/kit/Idempotency
       operation: IdempotentOperation<A>,
       prepare: Effect.Effect<Effect.Effect<A, E, R>, E2, R2>
     ) => Effect.Effect<HttpServerResponse.HttpServerResponse, Exclude<E | E2, SqlError.SqlError> | Refusal, R | R2>
+    /** Which of these keys of a tenant were taken within 24 hours, and not forgotten since. */
+    readonly kept: (
+      tenant: Tenant,
+      keys: ReadonlyArray<string>
+    ) => Effect.Effect<ReadonlySet<string>, ServiceUnavailable>
     /** Removes answers older than 24 hours. */
     readonly clean: Effect.Effect<void, ServiceUnavailable>
   }

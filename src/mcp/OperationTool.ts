@@ -7,7 +7,7 @@ import type { Operation as Declared } from "../contract/Operations.ts"
 import { type ProviderResource, resourceOf } from "../contract/ProviderResources.ts"
 import { isApiError } from "../errors/Errors.ts"
 import { Principal, type PrincipalShape } from "../identity/Principal.ts"
-import { canonical } from "../kit/Idempotency.ts"
+import { canonical, Idempotency } from "../kit/Idempotency.ts"
 import { IdempotencyKey, optional } from "../kit/Request.ts"
 import type { Operation, OperationContext, OperationName } from "../provider/Operations.ts"
 import type { ObjectSchema } from "./JsonSchema.ts"
@@ -182,6 +182,25 @@ export const operationTool =
           ? callOnce(principal, args, passedOver + 1)
           : Effect.succeed(result)
       )
+    /**
+     * Begins with the last key that is kept. The refusals before it are older: were the first one looked at, what followed
+     * it would be done once more as soon as that one is forgotten.
+     */
+    const callFromLast = (principal: PrincipalShape, args: Fields) => {
+      const keys = Array.from({ length: maxPassedOver + 1 }, (_, passedOver) =>
+        derivedKey(principal, name, args, passedOver)
+      )
+      return Effect.flatMap(Context.get(services, Idempotency).kept(principal, keys), (kept) =>
+        callOnce(
+          principal,
+          args,
+          Math.max(
+            0,
+            keys.findLastIndex((key) => kept.has(key))
+          )
+        )
+      )
+    }
     return makeTool({
       name,
       title,
@@ -197,7 +216,7 @@ export const operationTool =
         : {}),
       run: (principal, args) =>
         args["idempotencyKey"] === undefined && repeats === "derived"
-          ? callOnce(principal, args, 0)
+          ? callFromLast(principal, args)
           : call(principal, args, args["idempotencyKey"] ?? randomUUID())
     })
   }

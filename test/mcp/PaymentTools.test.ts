@@ -219,11 +219,12 @@ onSharedService("the tools for payments", (it) => {
       const [{ id } = { id: "" }] = yield* tenant.sql<{ id: string }>`
         SELECT id FROM payments.api_keys WHERE last_four = ${tenant.key.slice(-4)}`
       const product = { name: "Refused at first" }
+      const firstKey = derivedKey({ author: { kind: "api_key", id } }, "create_product", product, 0)
       yield* Context.get(service.services, Idempotency)
         .run(
           {
             tenant: { organizationId: tenant.id, environment: "sandbox" },
-            key: derivedKey({ author: { kind: "api_key", id } }, "create_product", product, 0),
+            key: firstKey,
             operation: "products.create",
             parameters: product,
             encode: () => ({})
@@ -233,6 +234,10 @@ onSharedService("the tools for payments", (it) => {
         .pipe(Effect.flip)
       const made = yield* call("create_product", product)
       expect(made).toMatchObject(product)
+      expect((yield* call("create_product", product)).id).toBe(made.id)
+      // The refusal is forgotten before the answer that followed it
+      yield* tenant.sql`
+        UPDATE payments.idempotency_keys SET created_at = now() - interval '25 hours' WHERE key = ${firstKey}`
       expect((yield* call("create_product", product)).id).toBe(made.id)
     })
   )
