@@ -141,7 +141,8 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
     /**
      * Issues a new signing secret, which only this answer has (contract 8.6). The previous one signs new events for 24
      * more hours, together with the new one, and deliveries queued before for up to 72 hours. After another rotation
-     * within the 24 hours, the newest secret and its predecessor sign new events.
+     * within the 24 hours, the newest secret and its predecessor sign new events. Beyond the 16 newest, replaced secrets
+     * are kept only for what is queued: what has failed before is re-sent with the current one.
      */
     readonly rotateSecret: (
       principal: PrincipalShape,
@@ -306,6 +307,7 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
         // There is none if it was deleted because its master key was lost
         const previousSecretExpiresAt = Option.getOrNull(yield* repo.retireSecret(principal, id))
         yield* repo.insertSecret(principal, { id: secretId, endpointId: id, encrypted })
+        yield* repo.eraseSurplusSecrets(principal, id)
         yield* repo.touch(principal, id)
         yield* record(principal, "endpoint.secret_rotated", id)
         const rotated = yield* Effect.flatMap(repo.find(principal, id), Effect.orDie)
