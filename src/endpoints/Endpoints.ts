@@ -141,8 +141,8 @@ export class Endpoints extends Context.Tag("connected-payments/endpoints/Endpoin
     /**
      * Issues a new signing secret, which only this answer has (contract 8.6). The previous one signs new events for 24
      * more hours, together with the new one, and deliveries queued before for up to 72 hours. After another rotation
-     * within the 24 hours, the newest secret and its predecessor sign new events. Beyond the 16 newest, replaced secrets
-     * are kept only for what is queued: what has failed before is re-sent with the current one.
+     * within the 24 hours, the newest secret and its predecessor sign new events. Of more than 64 replaced secrets, the
+     * oldest are erased, and what is still queued under those is signed with the current one.
      */
     readonly rotateSecret: (
       principal: PrincipalShape,

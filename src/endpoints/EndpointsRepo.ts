@@ -24,8 +24,8 @@ export interface EndpointRow {
 /** The most deliveries of an endpoint that are checked before one of its rotated secrets is erased early. */
 const mostDeliveriesLookedThrough = 1000
 
-/** The most replaced secrets of an endpoint that are kept whether or not something waits for them. */
-const mostReplacedSecrets = 16
+/** The most replaced secrets of an endpoint that are kept: more rotations than anybody needs within 72 hours. */
+const mostReplacedSecrets = 64
 
 /** A skipped event with the exact text that would have been sent. */
 export interface SkippedRow {
@@ -236,29 +236,19 @@ const secretStatements = (sql: Sql) => ({
     ),
 
   /**
-   * Erases replaced secrets beyond the newest few, except those that something in the queue is bound to: who reads an
-   * endpoint reads all of its secrets, so a program that rotates without end would hold up everybody's deliveries. What
-   * was replaced within a minute stays, since a publication under way may be bound to it and not be in the queue yet.
+   * Erases replaced secrets beyond the newest 64. Whoever reads an endpoint reads all of its secrets, so a program that
+   * rotates without end would hold up everybody's deliveries. What is still queued under an erased one is signed with the
+   * current one.
    */
   eraseSurplusSecrets: (tenant: Tenant, id: EndpointId) =>
     sql`
-      WITH surplus AS MATERIALIZED (
-        SELECT s.id FROM payments.endpoint_secrets s
-        WHERE ${inTenant(sql, tenant)} AND s.id IN (
-            SELECT id FROM payments.endpoint_secrets
-            WHERE ${inTenant(sql, tenant)} AND endpoint_id = ${id} AND retired_at IS NOT NULL
-            ORDER BY retired_at DESC OFFSET ${mostReplacedSecrets}::int
-          )
-          AND s.retired_at < clock_timestamp() - interval '1 minute'
-          AND s.id <> ALL (ARRAY(
-            SELECT DISTINCT unnest(secret_ids) FROM payments.delivery_queue
-            WHERE ${inTenant(sql, tenant)} AND endpoint_id = ${id}
-          ))
+      DELETE FROM payments.endpoint_secrets WHERE ${inTenant(sql, tenant)} AND id = ANY (ARRAY(
+        SELECT id FROM payments.endpoint_secrets
+        WHERE ${inTenant(sql, tenant)} AND endpoint_id = ${id} AND retired_at IS NOT NULL
+        ORDER BY retired_at DESC OFFSET ${mostReplacedSecrets}
         -- The upkeep may be erasing them just now
         FOR UPDATE SKIP LOCKED
-      )
-      DELETE FROM payments.endpoint_secrets s USING surplus
-      WHERE ${inTenant(sql, tenant)} AND s.id = surplus.id`,
+      ))`,
 
   eraseSecrets: (tenant: Tenant, id: EndpointId) =>
     sql`DELETE FROM payments.endpoint_secrets WHERE ${inTenant(sql, tenant)} AND endpoint_id = ${id}`

@@ -204,23 +204,22 @@ onSharedService("rotating a secret", (it) => {
     })
   )
 
-  it.scoped("without end keeps no more than what is queued needs and the newest few, which sign as ever", () =>
-    Effect.gen(function* () {
-      const { consumer, id, rotate, secret, tenant } = yield* makeDestination()
-      yield* payment(tenant)
-      for (let round = 0; round < 30; round++) yield* rotate()
-      // Not yet: a publication under way may be bound to any of them
-      expect(yield* secretsOf(id)).toHaveLength(31)
-      yield* later(id, "2 minutes")
-      const previous = secretIn(yield* rotate())
-      // The current one, the 16 that it has replaced last, and what the first payment waits for
-      expect(yield* secretsOf(id)).toHaveLength(1 + 16 + 1)
-      const secrets = { first: secret, previous, current: secretIn(yield* rotate()) }
-      yield* payment(tenant)
-      yield* withWorker(received(consumer, 2))
-      const signers = consumer.received.map((request) => signersOf(request, secrets).join())
-      expect(signers.toSorted()).toEqual(["current,previous", "first"])
-    })
+  it.scoped(
+    "without end keeps the 64 newest replaced secrets; what waited for an older one is signed with the current",
+    () =>
+      Effect.gen(function* () {
+        const { consumer, id, rotate, secret, tenant } = yield* makeDestination()
+        yield* payment(tenant)
+        for (let round = 0; round < 64; round++) yield* rotate()
+        expect(yield* secretsOf(id)).toHaveLength(1 + 64)
+        const previous = secretIn(yield* rotate())
+        const secrets = { first: secret, previous, current: secretIn(yield* rotate()) }
+        expect(yield* secretsOf(id)).toHaveLength(1 + 64)
+        yield* payment(tenant)
+        yield* withWorker(received(consumer, 2))
+        const signers = consumer.received.map((request) => signersOf(request, secrets).join())
+        expect(signers.toSorted()).toEqual(["current", "current,previous"])
+      })
   )
 
   it.scoped("again with the same Idempotency-Key is no second rotation, and without one it is", () =>

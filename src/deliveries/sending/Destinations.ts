@@ -56,18 +56,26 @@ export class Destinations {
     return missing.size === 0 ? Effect.void : this.#read(missing, now)
   }
 
-  /** Where a delivery goes now. Fails if one of its secrets can't be decrypted, or if none is left to sign with. */
+  /**
+   * Where a delivery goes now. If all of its secrets are erased, as after very many rotations, the endpoint's current one
+   * signs it. Fails if one of its secrets can't be decrypted, or if none is left to sign with.
+   */
   of(delivery: ClaimedDelivery): Either.Either<SigningDestination, DecryptionFailed> {
     const known = this.#known.get(delivery.endpointId)
     if (known === undefined) return Either.left(new DecryptionFailed({ message: "The delivery's endpoint is gone" }))
     const secrets: Array<Redacted.Redacted> = []
+    let isErased = true
     // In the order of the delivery's own list: the one that was current comes first
     for (const id of delivery.secretIds) {
       const stored = known.secrets.find((candidate) => candidate.id === id)
-      if (stored === undefined || !signs(stored.retiredAt, delivery)) continue
+      if (stored === undefined) continue
+      isErased = false
+      if (!signs(stored.retiredAt, delivery)) continue
       if (Either.isLeft(stored.secret)) return Either.left(stored.secret.left)
       secrets.push(stored.secret.right)
     }
+    const current = isErased ? known.secrets.find(({ retiredAt }) => retiredAt === null) : undefined
+    if (current !== undefined) return Either.map(current.secret, (secret) => ({ url: known.url, secrets: [secret] }))
     return isNonEmptyReadonlyArray(secrets)
       ? Either.right({ url: known.url, secrets })
       : Either.left(new DecryptionFailed({ message: "The delivery's secrets are gone" }))
