@@ -231,6 +231,51 @@ layer(TwoCells.layer, { excludeTestServices: true, timeout: "300 seconds" })("a 
   )
 
   it.scoped(
+    "is not given up in the other direction once the directory says the target",
+    () =>
+      Effect.gen(function* () {
+        const { cells, directory } = yield* TwoCells
+        const { north, south } = cells
+        const { consumer, tenant } = yield* scene
+        yield* delivered(tenant, consumer.received, 5)
+        const history = ["events", "deliveries", "receipts_by_month", "audit_log"]
+        const rowsOf = (rows: Readonly<Record<string, number>>) => history.map((name) => rows[name])
+        const before = rowsOf(yield* rowsIn(north, tenant.id))
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const process = yield* startMove(tenant.id, "south")
+            yield* process.until("Copying from")
+            // Stops it between the flip and the end of the replication
+            yield* lockTable(north, "moved_organizations")
+            yield* eventually(
+              "the flip",
+              directory
+                .cellOfOrganization(tenant.id)
+                .pipe(Effect.map(Option.filter(({ cell }) => cell === "south")), Effect.orDie),
+              60_000
+            )
+            yield* process.kill
+          })
+        )
+        const back = yield* runMove(tenant.id, "north")
+        expect(back.told).toContain("finish it with --to south")
+        const abort = yield* runMove(tenant.id, "north", "--abort")
+        // Removals would be replicated within this time
+        yield* Effect.sleep("3 seconds")
+        expect(rowsOf(yield* rowsIn(south, tenant.id))).toEqual(before)
+        expect(abort.told).toContain('A move from "north" to "south" is under way')
+        expect([back.code, abort.code]).toEqual([1, 1])
+        const { code, told } = yield* runMove(tenant.id, "south")
+        expect(code, told).toBe(0)
+        yield* notify(tenant)
+        expect(yield* delivered(tenant, consumer.received, 6)).toBe(6)
+        expect(yield* rowsIn(north, tenant.id)).toEqual({})
+        for (const cell of [north, south]) expect(yield* remainders(cell)).toEqual([])
+      }),
+    180_000
+  )
+
+  it.scoped(
     "is refused before it changes anything, if it can't succeed",
     () =>
       Effect.gen(function* () {

@@ -76,17 +76,25 @@ const isFlipped = ({ directory, target }: Pick<MoveParts, "directory" | "target"
     Option.exists(({ cell }) => cell === target.name)
   )
 
+/**
+ * Requires that a move is from the source to the target. Of any other, the "target" may be the cell that the organization
+ * leaves: what is removed there is replicated to where the organization is, for as long as that move's replication lasts.
+ */
+const requireThis = ({ source, target }: Ends, { from, to }: Move): Effect.Effect<void, MoveRefused> =>
+  from === source.name && to === target.name
+    ? Effect.void
+    : new MoveRefused({
+        message: `A move from "${from}" to "${to}" is under way: finish it with --to ${to}, or give it up with --to ${to} --abort.`
+      })
+
 /** Begins a move, or finds the one that was begun. */
 const begin = (parts: MoveParts, organizationId: OrganizationId) =>
   Effect.gen(function* () {
     const { author, directory, masterKeys, source, target } = parts
     const known = yield* findMove(source, organizationId)
     if (Option.isSome(known)) {
-      const { from, role, to } = known.value
-      if (to === target.name && role === "leaving") return known.value
-      return yield* new MoveRefused({
-        message: `A move from "${from}" to "${to}" is under way: finish it, or give it up with --abort.`
-      })
+      yield* requireThis(parts, known.value)
+      return known.value
     }
     yield* checkMove(parts, organizationId, masterKeys)
     yield* Effect.catchTag(directory.setMoving(organizationId, source.name, target.name), "PlaceChanged", changed)
@@ -168,7 +176,10 @@ export const moveOrganization = (
     return { ...result, rows, fencedMillis: startedAt - fencedAt }
   })
 
-/** Gives a move up: removes at the target what was copied. Only before the directory says the target. */
+/**
+ * Gives a move up: removes at the target what was copied. Only before the directory says the target, and only a move from
+ * this source to this target.
+ */
 export const abortMove = (
   parts: Omit<MoveParts, "masterKeys" | "author">,
   organizationId: OrganizationId
@@ -183,6 +194,7 @@ export const abortMove = (
     }
     const known = yield* findMove(source, organizationId)
     const there = yield* findMove(target, organizationId)
+    for (const move of [...Option.toArray(known), ...Option.toArray(there)]) yield* requireThis(parts, move)
     for (const move of Option.toArray(Option.orElse(known, () => there))) {
       yield* undoTarget(parts, move)
       yield* forgetMove(source, move)
