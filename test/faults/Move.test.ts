@@ -276,6 +276,60 @@ layer(TwoCells.layer, { excludeTestServices: true, timeout: "300 seconds" })("a 
   )
 
   it.scoped(
+    "begins to copy anew if the source has given up the log that the target still needed",
+    () =>
+      Effect.gen(function* () {
+        const { cells } = yield* TwoCells
+        const { north, south } = cells
+        const { consumer, tenant } = yield* scene
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const process = yield* startMove(tenant.id, "south")
+            yield* process.until("tables copied")
+            yield* process.kill
+          })
+        )
+        // The target is away for longer than the source keeps its log for
+        const [{ name } = { name: "" }] = yield* south.query<{ name: string }>(
+          "SELECT subname AS name FROM pg_subscription"
+        )
+        yield* south.query(`ALTER SUBSCRIPTION ${name} DISABLE`)
+        yield* north.query("ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'")
+        yield* north.query("SELECT pg_reload_conf()")
+        yield* eventually(
+          "the end of the slot",
+          Effect.gen(function* () {
+            yield* north.query("SELECT pg_logical_emit_message(true, 'test', 'any')")
+            yield* north.query("SELECT pg_switch_wal()")
+            yield* north.query("CHECKPOINT")
+            const [slot] = yield* north.query<{ status: string }>(
+              "SELECT wal_status AS status FROM pg_replication_slots WHERE slot_name = $1",
+              [name]
+            )
+            return slot?.status === "lost" ? Option.some(true) : Option.none()
+          }),
+          60_000
+        )
+        yield* north.query("ALTER SYSTEM RESET max_slot_wal_keep_size")
+        yield* north.query("SELECT pg_reload_conf()")
+        yield* south.query(`ALTER SUBSCRIPTION ${name} ENABLE`)
+        const { code, told } = yield* runMove(tenant.id, "south").pipe(
+          Effect.timeoutTo({
+            duration: "60 seconds",
+            onSuccess: (ended) => ended,
+            onTimeout: () => ({ code: null, told: "It has not ended" })
+          })
+        )
+        expect(code, told).toBe(0)
+        yield* notify(tenant)
+        expect(yield* delivered(tenant, consumer.received, 6)).toBe(6)
+        expect(yield* rowsIn(north, tenant.id)).toEqual({})
+        for (const cell of [north, south]) expect(yield* remainders(cell)).toEqual([])
+      }),
+    180_000
+  )
+
+  it.scoped(
     "is refused before it changes anything, if it can't succeed",
     () =>
       Effect.gen(function* () {

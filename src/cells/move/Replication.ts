@@ -25,9 +25,13 @@ const look = "200 millis"
 /** How often the workers of the subscription may fail before the move gives up: a cut connection is one failure. */
 const mostFailures = 10
 
+/** Whether the source still has the log that a slot needs: see its `max_slot_wal_keep_size`. */
+const isUsable = "wal_status IS DISTINCT FROM 'lost'"
+
 /** What there is of a replication. */
 interface Found {
   readonly publication: boolean
+  /** Not if the source no longer has the log that the target needs: nothing comes through such a slot any more. */
   readonly slot: boolean
   readonly subscription: boolean
 }
@@ -38,7 +42,7 @@ export const findReplication = ({ source, target }: Ends, move: OfMove): Effect.
     const name = replicationName(move)
     const [at] = yield* source.query<Pick<Found, "publication" | "slot">>(
       `SELECT EXISTS (SELECT 1 FROM pg_publication WHERE pubname = $1) AS publication,
-        EXISTS (SELECT 1 FROM pg_replication_slots WHERE slot_name = $1) AS slot`,
+        EXISTS (SELECT 1 FROM pg_replication_slots WHERE slot_name = $1 AND ${isUsable}) AS slot`,
       [name]
     )
     const [other] = yield* target.query<Pick<Found, "subscription">>(
@@ -146,16 +150,24 @@ export const awaitCopy = (
         [name]
       )
       const [behind] = yield* source.query<{ lag: number | null }>(
-        `SELECT (pg_current_wal_lsn() - confirmed_flush_lsn)::float8 AS lag FROM pg_replication_slots WHERE slot_name = $1`,
+        `SELECT (pg_current_wal_lsn() - confirmed_flush_lsn)::float8 AS lag FROM pg_replication_slots
+        WHERE slot_name = $1 AND ${isUsable}`,
         [name]
       )
-      const lag = behind?.lag ?? Number.POSITIVE_INFINITY
+      if (behind === undefined) return yield* logIsGone(source)
+      const lag = behind.lag ?? Number.POSITIVE_INFINITY
       const progress = { copied: at?.copied ?? 0, tables: at?.tables ?? 0, rows: at?.rows ?? 0, lag }
       yield* onProgress(progress)
       if (progress.copied === progress.tables && progress.tables > 0 && lag < smallLag) return
       yield* refuseFailures(target, name, began)
       yield* Effect.sleep(look)
     }
+  })
+
+/** The target's server only fails to connect then, which it does not count. */
+const logIsGone = (source: CellDatabase) =>
+  new MoveRefused({
+    message: `PostgreSQL of cell "${source.name}" no longer has the log that the copy needs (max_slot_wal_keep_size). Run the same command again: it copies anew.`
   })
 
 const failuresOf = (target: CellDatabase, name: string) =>
@@ -187,12 +199,12 @@ export const awaitCaughtUp = (
     // Its commit brings all that is before it to disk: only that is sent
     yield* source.query(`SELECT pg_logical_emit_message(true, 'payments', '')`)
     const [now] = yield* source.query<{ lsn: string }>(`SELECT pg_current_wal_flush_lsn()::text AS lsn`)
-    const there = Effect.map(
-      source.query<{ there: boolean }>(
-        `SELECT confirmed_flush_lsn >= $2::pg_lsn AS there FROM pg_replication_slots WHERE slot_name = $1`,
+    const there = Effect.flatMap(
+      source.query<{ there: boolean | null }>(
+        `SELECT confirmed_flush_lsn >= $2::pg_lsn AS there FROM pg_replication_slots WHERE slot_name = $1 AND ${isUsable}`,
         [name, now?.lsn ?? "0/0"]
       ),
-      ([row]) => row?.there === true
+      ([row]) => (row === undefined ? logIsGone(source) : Effect.succeed(row.there === true))
     )
     while (!(yield* there)) {
       yield* refuseFailures(target, name, began)
