@@ -47,8 +47,27 @@ const make = (cell: string) =>
         Effect.catchAll(left(`a claim (${claim.kind})`))
       )
 
+    /**
+     * Claims, and ends the claim unless this cell has what was claimed. After a write and after an end alike: of two that
+     * overlap, the one that claims later sees what the other has written, and leaves the other's end without effect.
+     */
+    const settled = (claim: Effect.Effect<Claim, TakenElsewhere | ServiceUnavailable>, isHeld: IsHeld) =>
+      Effect.flatMap(claim, (held) => Effect.unlessEffect(claiming.end(held), isHeld))
+
+    const settledLater = (claim: Effect.Effect<Claim, TakenElsewhere | ServiceUnavailable>, isHeld: IsHeld) =>
+      settled(claim, isHeld).pipe(
+        Effect.catchAll((error) =>
+          Effect.logWarning("The directory may lack what this cell has just written; cells reconcile finds out", error)
+        ),
+        Effect.asVoid
+      )
+
     const under =
-      (claim: Effect.Effect<Claim, TakenElsewhere | ServiceUnavailable>, isHeld: IsHeld): UnderClaim =>
+      (
+        claim: Effect.Effect<Claim, TakenElsewhere | ServiceUnavailable>,
+        isHeld: IsHeld,
+        onWritten: Effect.Effect<void> = Effect.void
+      ): UnderClaim =>
       (write) =>
         Effect.uninterruptibleMask((restore) =>
           Effect.flatMap(claim, (held) =>
@@ -59,15 +78,28 @@ const make = (cell: string) =>
                   : Effect.sync(() => {
                       later(releaseLater(held, isHeld))
                     })
-              )
+              ),
+              Effect.tap(() => onWritten)
             )
           )
         )
 
+    /** Of what can also be ended. */
+    const underEndable = (
+      claim: Effect.Effect<Claim, TakenElsewhere | ServiceUnavailable>,
+      isHeld: IsHeld
+    ): UnderClaim =>
+      under(
+        claim,
+        isHeld,
+        Effect.sync(() => {
+          later(settledLater(claim, isHeld))
+        })
+      )
+
     /** Ends what was claimed, unless it is there again. */
     const ended = (what: string, claim: Effect.Effect<Claim, TakenElsewhere | ServiceUnavailable>, isHeld: IsHeld) =>
-      claim.pipe(
-        Effect.flatMap((held) => Effect.unlessEffect(claiming.end(held), isHeld)),
+      settled(claim, isHeld).pipe(
         Effect.timeoutFail({ duration: endPatience, onTimeout: () => new ServiceUnavailable() }),
         // Another cell's by now, so there is nothing to end
         Effect.catchTag("TakenElsewhere", () => Effect.void),
@@ -91,14 +123,14 @@ const make = (cell: string) =>
       tagOf: (organizationId) => organizationId ?? cell,
       organization: (id, isHeld) => under(claiming.claimOrganization(id), isHeld),
       account: (tenant, accountId, isHeld) =>
-        under(unlessMoved(tenant.organizationId, claiming.claimAccount(tenant, accountId)), isHeld),
+        underEndable(unlessMoved(tenant.organizationId, claiming.claimAccount(tenant, accountId)), isHeld),
       isAnothersAccount: ({ organizationId }, accountId) =>
         Effect.map(
           Effect.forEach(environments, (environment) => directory.cellOfAccount(environment, accountId)),
           (found) => found.some(Option.exists((one) => one.organizationId !== organizationId))
         ),
       person: (email, organizationId, isHeld) =>
-        under(unlessMoved(organizationId, claiming.claimPerson(email, organizationId)), isHeld),
+        underEndable(unlessMoved(organizationId, claiming.claimPerson(email, organizationId)), isHeld),
       accountEnded: (tenant, accountId, isHeld) =>
         ended("an account", claiming.claimAccount(tenant, accountId), isHeld),
       membershipEnded: (email, organizationId, isHeld) =>

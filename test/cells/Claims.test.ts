@@ -1,10 +1,11 @@
 import { expect } from "@effect/vitest"
-import { Context, Effect, Option, Redacted } from "effect"
+import { Context, Effect, Fiber, Option, Redacted } from "effect"
 import { Invitations } from "../../src/identity/members/Invitations.ts"
 import { Members } from "../../src/identity/members/Members.ts"
 import { Organizations } from "../../src/identity/organizations/Organizations.ts"
 import { Accounts } from "../../src/provider/Accounts.ts"
 import { cliHere } from "../cli/CliProcess.ts"
+import { connectionTo } from "../harness/Connection.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { newEmail } from "../harness/SignIn.ts"
 import { emptyDataDirectory } from "../process/ServiceProcess.ts"
@@ -138,6 +139,48 @@ onCells("a cell among others", (it) => {
       expect(yield* directory.cellOfAccount("sandbox", north.organization.accountId)).toMatchObject({
         value: { cell: "north", organizationId: north.organization.id }
       })
+    })
+  )
+
+  it.scoped("keeps the claim of an account that is linked while it is being unlinked", () =>
+    Effect.gen(function* () {
+      const { directory, directorySql, emulator, north } = yield* Cells
+      const tenant = { organizationId: (yield* create(north, newEmail())).id, environment: "sandbox" } as const
+      const accountId = yield* emulator.ensureAccount()
+      yield* accountsOf(north).link(tenant, accountId, author)
+      // After every link the claim is looked at once more
+      const version = Effect.map(
+        Effect.orDie(directorySql<{ version: string }>`
+          SELECT version FROM payments_directory.accounts WHERE account_id = ${accountId}`),
+        ([row]) => Number(row?.version ?? 0)
+      )
+      const claimedBy = (least: number) =>
+        eventually(
+          `version ${least} of the claim`,
+          Effect.map(version, (now) => (now >= least ? Option.some(now) : Option.none()))
+        )
+      const before = yield* claimedBy(2)
+      // A second link has its claim, and waits for the organization's row
+      const busy = yield* connectionTo(north.databaseUrl)
+      yield* Effect.promise(async () => {
+        await busy.query("BEGIN")
+        await busy.query("SELECT 1 FROM payments.organizations WHERE id = $1 FOR NO KEY UPDATE", [
+          tenant.organizationId
+        ])
+      })
+      const linking = yield* Effect.fork(accountsOf(north).link(tenant, accountId, author))
+      yield* claimedBy(before + 1)
+      expect(Option.isSome(yield* accountsOf(north).unlink(tenant, author))).toBe(true)
+      yield* Effect.promise(() => busy.query("COMMIT"))
+      yield* Fiber.join(linking)
+      expect(Option.isSome(yield* accountsOf(north).show(tenant))).toBe(true)
+      yield* eventually(
+        "the directory's record of the account",
+        Effect.map(
+          Effect.orDie(directory.cellOfAccount("sandbox", accountId)),
+          Option.filter(({ cell }) => cell === "north")
+        )
+      )
     })
   )
 
