@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto"
-import { chmod, mkdir, readFile, rename, writeFile } from "node:fs/promises"
+import { chmod, link, mkdir, readFile, rename, unlink, writeFile } from "node:fs/promises"
 import { createServer } from "node:net"
 import { join, resolve } from "node:path"
 import { Data, Effect, Option, Redacted, Schema, type Scope } from "effect"
@@ -37,15 +37,31 @@ const LocalSecrets = Schema.parseJson(
   { space: 2 }
 )
 
-/** Writes a file that only its owner can read, whole or not at all. */
-export const writePrivateFile = (file: string, text: string): Effect.Effect<void, LocalDefaultsFailed> =>
+/** Writes a file that only its owner can read, whole or not at all, and gives it its name by `place`. */
+const placePrivateFile = <A>(file: string, text: string, place: (temporary: string) => Promise<A>) =>
   Effect.tryPromise({
     try: async () => {
       const temporary = `${file}.${randomBytes(6).toString("hex")}`
       await writeFile(temporary, text, { mode: 0o600 })
-      await rename(temporary, file)
+      return await place(temporary)
     },
     catch: (cause) => new LocalDefaultsFailed({ message: `The file ${file} can't be written`, cause })
+  })
+
+/** Writes a file that only its owner can read, whole or not at all. */
+export const writePrivateFile = (file: string, text: string): Effect.Effect<void, LocalDefaultsFailed> =>
+  placePrivateFile(file, text, (temporary) => rename(temporary, file))
+
+/** The same, unless there is such a file: of several processes that create it, one does. */
+const createPrivateFile = (file: string, text: string): Effect.Effect<void, LocalDefaultsFailed> =>
+  placePrivateFile(file, text, async (temporary) => {
+    try {
+      await link(temporary, file)
+    } catch (cause) {
+      if (!hasErrorCode(cause, "EEXIST")) throw cause
+    } finally {
+      await unlink(temporary)
+    }
   })
 
 /** A private file's text; none if there is no such file. */
@@ -63,20 +79,28 @@ export const readPrivateFile = (file: string): Effect.Effect<Option.Option<strin
 export const localSecretsPath = (settings: Pick<SettingsShape, "dataDirectory">): string =>
   join(resolve(settings.dataDirectory), "secrets.json")
 
-const localSecrets = Effect.fnUntraced(function* (file: string) {
-  const known = yield* readPrivateFile(file)
-  if (Option.isSome(known)) {
-    return yield* Schema.decode(LocalSecrets)(known.value).pipe(
-      Effect.mapError((cause) => new LocalDefaultsFailed({ message: `The file ${file} is damaged`, cause }))
+/** The secrets in a file; none if there is no such file. */
+const readSecrets = (file: string) =>
+  Effect.flatMap(readPrivateFile(file), (text) =>
+    Effect.transposeMapOption(text, (known) =>
+      Effect.mapError(
+        Schema.decode(LocalSecrets)(known),
+        (cause) => new LocalDefaultsFailed({ message: `The file ${file} is damaged`, cause })
+      )
     )
-  }
+  )
+
+const localSecrets = Effect.fnUntraced(function* (file: string) {
+  const known = yield* readSecrets(file)
+  if (Option.isSome(known)) return known.value
   const made = {
     masterKey: randomBytes(32).toString("base64"),
     providerSecretKey: `sk_test_${randomBytes(24).toString("hex")}`,
     providerWebhookSecret: `whsec_${randomBytes(24).toString("hex")}`
   }
-  yield* writePrivateFile(file, Schema.encodeSync(LocalSecrets)(made))
-  return made
+  yield* createPrivateFile(file, Schema.encodeSync(LocalSecrets)(made))
+  // Another process may have been faster: what it encrypts has to be readable here
+  return Option.getOrElse(yield* readSecrets(file), () => made)
 })
 
 /**
