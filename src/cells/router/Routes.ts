@@ -93,6 +93,8 @@ export const makeRoutes: Effect.Effect<Routes, never, Directory | SqlClient.SqlC
     let cells: ReadonlyArray<Cell> = []
     /** Before this, what is known may have changed unheard. */
     let heardSince = Number.NEGATIVE_INFINITY
+    /** When a change of an organization, whichever, was heard last. */
+    let organizationChangedAt = Number.NEGATIVE_INFINITY
     /** When the directory last answered; the start, before it has. */
     let answeredAt = performance.now()
     const metrics = yield* Metrics
@@ -116,29 +118,34 @@ export const makeRoutes: Effect.Effect<Routes, never, Directory | SqlClient.SqlC
       isOfOne: () => false
     })
 
-    const remember = (key: RouteKey, row: RouteRow | null): void => {
-      const now = performance.now()
+    /** @param askedAt when it was asked for: what is heard of it from then on is not in the answer */
+    const remember = (key: RouteKey, row: RouteRow | null, askedAt: number): void => {
       if (row === null) {
         known.delete(key)
-        unknown.set(key, now)
+        unknown.set(key, performance.now())
         return
       }
       unknown.delete(key)
-      known.set(key, { row, at: now, asking: false })
+      known.set(key, { row, at: askedAt, asking: false })
       // An account or person leads to its organization, whose cell came with the answer
-      if (row.organizationId !== null && !isOrganizationKey(key)) {
-        remember(keyOf.organization(row.organizationId), { organizationId: row.organizationId, cell: row.cell })
+      if (row.organizationId !== null && !isOrganizationKey(key) && askedAt > organizationChangedAt) {
+        remember(
+          keyOf.organization(row.organizationId),
+          { organizationId: row.organizationId, cell: row.cell },
+          askedAt
+        )
       }
     }
 
     const ask = (key: RouteKey): Promise<RouteRow | null | typeof directoryAway> => {
       const asked = pending.get(key)
       if (asked !== undefined) return asked.answer
+      const askedAt = performance.now()
       const answer: Promise<RouteRow | null | typeof directoryAway> = Runtime.runPromise(runtime)(
         gathering.submit(key).pipe(
           Effect.tap((row) =>
             Effect.sync(() => {
-              if (pending.get(key)?.answer === answer) remember(key, row)
+              if (pending.get(key)?.answer === answer) remember(key, row, askedAt)
             })
           ),
           Effect.catchAll((error) =>
@@ -211,6 +218,8 @@ export const makeRoutes: Effect.Effect<Routes, never, Directory | SqlClient.SqlC
     ).pipe(Effect.withTracerEnabled(false))
 
     const preload = Effect.gen(function* () {
+      // Asked for again when it is first used: what has changed meanwhile may have been heard already, or not at all
+      const at = performance.now() - freshMillis
       const organizations = yield* sql<{ id: string; cell: string }>`
       SELECT id, cell FROM payments_directory.organizations ORDER BY changed_at DESC LIMIT ${maxPreloaded}`
       const accounts = yield* sql<{
@@ -225,17 +234,22 @@ export const makeRoutes: Effect.Effect<Routes, never, Directory | SqlClient.SqlC
       for (const { accountId, cell, environment, organizationId } of accounts) {
         known.set(keyOf.account(environment, accountId), {
           row: { organizationId, cell },
-          at: performance.now(),
+          at,
           asking: false
         })
       }
-      for (const { cell, id } of organizations) remember(keyOf.organization(id), { organizationId: id, cell })
+      for (const { cell, id } of organizations) {
+        const key = keyOf.organization(id)
+        // What was asked for since is newer
+        if (known.get(key) === undefined) remember(key, { organizationId: id, cell }, at)
+      }
     }).pipe(Effect.withTracerEnabled(false))
 
     const changed = (payload: string): void => {
       if (payload === "cells") {
         Runtime.runFork(runtime)(Effect.ignore(readCells))
       } else if (isOrganizationKey(payload) || isAccountKey(payload) || isPersonKey(payload)) {
+        if (isOrganizationKey(payload)) organizationChangedAt = performance.now()
         known.delete(payload)
         unknown.delete(payload)
         pending.delete(payload)
