@@ -58,22 +58,23 @@ export const listenOn = (
       keepAlive: true
     })
     const lost = (cause: unknown) => {
-      close(client, asking)
+      stop()
       resume(Effect.fail(new SqlError.SqlError({ cause, message: "The listening connection is lost" })))
     }
     // Checks by listening again, which changes nothing if the connection is alive
     const listen = () => client.query(`LISTEN ${pg.escapeIdentifier(channel)}`)
     const asking = setInterval(() => void listen().catch(lost), askEvery)
+    const ended = () => lost(new Error("it was closed"))
+    const stop = () => {
+      clearInterval(asking)
+      // Only this: others count their connections by it
+      client.off("end", ended)
+      // Nobody waits for the connection to close, and a server that is gone does not confirm it
+      client.end().catch(() => {})
+    }
     client.on("error", lost)
-    client.on("end", () => lost(new Error("it was closed")))
+    client.on("end", ended)
     client.on("notification", ({ payload }) => onNotification(payload ?? ""))
     client.connect().then(listen).then(onListening, lost)
-    return Effect.sync(() => close(client, asking))
+    return Effect.sync(stop)
   })
-
-const close = (client: pg.Client, asking: NodeJS.Timeout): void => {
-  clearInterval(asking)
-  client.removeAllListeners("end")
-  // Nobody waits for the connection to close, and a server that is gone does not confirm it
-  client.end().catch(() => {})
-}
