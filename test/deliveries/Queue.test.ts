@@ -426,6 +426,25 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("a
     })
   )
 
+  it.effect("that was lost is recorded also in one flush with the attempts that came after it", () =>
+    Effect.gen(function* () {
+      const { attempts, delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench
+      yield* seed(yield* makeEndpoint)
+      const lose = Effect.tap(claimOne(queues[0]), ({ id }) => elapse([id]))
+      const first = yield* lose
+      const second = yield* lose
+      const last = yield* claimOne(queues[0])
+      // As after a database was away for longer than a lease
+      yield* queues[0].finish([
+        finished(first, 204, { state: "delivered" }),
+        finished(second, 503, retry()),
+        finished(last, 409, { state: "failed" })
+      ])
+      expect((yield* attempts(last.id)).map(({ httpStatus }) => httpStatus)).toEqual([204, 503, 409])
+      expect(yield* delivery(last.id)).toMatchObject({ state: "delivered", attemptCount: 3 })
+    })
+  )
+
   it.effect("that has ended but was not taken still lets its worker move the delivery", () =>
     Effect.gen(function* () {
       const { attempts, delivery, elapse, makeEndpoint, queues, seed } = yield* emptyBench

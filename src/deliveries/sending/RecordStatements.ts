@@ -85,7 +85,7 @@ export const makeFinish = (sql: SqlClient.SqlClient, run: RunStatement, plans: P
   // The queue's row says which delivery it is, and which attempt was under way
   const returningMoved = sql.literal(`
         RETURNING q.organization_id, q.environment, q.endpoint_id, q.id, q.attempt_count AS number,
-          q.next_trigger AS trigger, r.started_at, r.duration_ms, r.http_status, r.error_code, r.state`)
+          q.next_trigger AS trigger, r.lease, r.started_at, r.duration_ms, r.http_status, r.error_code, r.state`)
 
   /** Returns those whose row was not found under its lease. */
   const move = (attempts: ReadonlyArray<FinishedAttempt>, by: "place" | "key") => {
@@ -96,7 +96,7 @@ export const makeFinish = (sql: SqlClient.SqlClient, run: RunStatement, plans: P
     const result = resultOf(sql, attempts, by === "place" ? placesOf(sql, attempts) : keysOf(sql, attempts))
     return Effect.map(
       run(
-        sql<{ readonly id: DeliveryId }>`
+        sql<{ readonly id: DeliveryId; readonly lease: string }>`
       ${plans.mark} WITH ${result}, ended AS (
         DELETE FROM payments.delivery_queue q USING result r
         WHERE ${isRow} AND r.state <> 'queued'
@@ -115,12 +115,12 @@ export const makeFinish = (sql: SqlClient.SqlClient, run: RunStatement, plans: P
         FROM (SELECT * FROM ended UNION ALL SELECT * FROM waiting) r
         WHERE ${sql.literal(inHistory)}
       )
-      -- In most cases none
-      SELECT id FROM result EXCEPT (SELECT id FROM ended UNION ALL SELECT id FROM waiting)`
+      -- In most cases none. By the lease as well: a later attempt of the same delivery may be among them
+      SELECT id, lease FROM result EXCEPT (SELECT id, lease FROM ended UNION ALL SELECT id, lease FROM waiting)`
       ),
       (rows) => {
-        const left = new Set(rows.map(({ id }) => id))
-        return left.size === 0 ? [] : attempts.filter(({ delivery }) => left.has(delivery.id))
+        const left = new Set(rows.map(leaseOf))
+        return left.size === 0 ? [] : attempts.filter(({ delivery }) => left.has(leaseOf(delivery)))
       }
     )
   }
@@ -157,8 +157,27 @@ export const makeFinish = (sql: SqlClient.SqlClient, run: RunStatement, plans: P
     Effect.flatMap(move(attempts, "place"), (elsewhere) =>
       elsewhere.length === 0
         ? Effect.void
-        : Effect.flatMap(move(elsewhere, "key"), (late) => (late.length === 0 ? Effect.void : recordAllLate(late)))
+        : Effect.flatMap(move(elsewhere, "key"), (late) =>
+            Effect.forEach(oncePerDelivery(late), recordAllLate, { discard: true })
+          )
     )
+}
+
+/** A claim has one lease for all that it takes. */
+const leaseOf = ({ id, lease }: Pick<ClaimedDelivery, "id" | "lease">): string => `${id} ${lease}`
+
+/** Attempts in their order, none of a delivery together with another of the same: a statement changes a row once. */
+const oncePerDelivery = (attempts: ReadonlyArray<FinishedAttempt>): ReadonlyArray<ReadonlyArray<FinishedAttempt>> => {
+  const groups: Array<Array<FinishedAttempt>> = []
+  const counts = new Map<DeliveryId, number>()
+  for (const attempt of attempts) {
+    const before = counts.get(attempt.delivery.id) ?? 0
+    counts.set(attempt.delivery.id, before + 1)
+    const group = groups[before]
+    if (group === undefined) groups.push([attempt])
+    else group.push(attempt)
+  }
+  return groups
 }
 
 /** The statement that gives claimed deliveries back: no attempt was made. */
