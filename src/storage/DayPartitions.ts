@@ -154,7 +154,17 @@ export const addDays: Effect.Effect<void, SqlError.SqlError, SqlClient.SqlClient
 export const dayRemovalLock = 5_190_277_303
 
 /**
+ * SQL: whether a table of a day is no partition any more, or only until who reads it has ended. `add_day` takes it for one
+ * that is there, but nothing can be added to it, and no other can be detached before it is.
+ */
+const isBeingRemoved = (day: string): string => `EXISTS (
+        SELECT 1 FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
+        WHERE c.relnamespace = 'payments'::regnamespace AND COALESCE(i.inhdetachpending, true)
+          AND c.relname IN ('deliveries_' || to_char(${day}, 'YYYYMMDD'), 'events_' || to_char(${day}, 'YYYYMMDD')))`
+
+/**
  * Removes the days of which nothing was used for this long: see `removePartitions`. Returns how many tables were dropped.
+ * One that an earlier round has begun to remove goes in any case, also if it has been wanted again since.
  *
  * A day whose events a later day's deliveries refer to stays until that one is removed: see `keepDays`.
  *
@@ -165,10 +175,10 @@ export const removeDays = (keepFor: Duration.Duration): Effect.Effect<number, Sq
     lock: dayRemovalLock,
     forget: `
       DELETE FROM payments.days d
-      WHERE day < (now() AT TIME ZONE 'UTC')::date
-        AND GREATEST((day + 1)::timestamp AT TIME ZONE 'UTC', used_at + interval '${usedWithin}')
-          < now() - ${Duration.toMillis(keepFor)} * interval '1 millisecond'
-        AND NOT EXISTS (SELECT 1 FROM payments.days later WHERE later.day > d.day AND later.day = d.needed_by)`,
+      WHERE day < (now() AT TIME ZONE 'UTC')::date AND (${isBeingRemoved("d.day")}
+        OR GREATEST((day + 1)::timestamp AT TIME ZONE 'UTC', used_at + interval '${usedWithin}')
+            < now() - ${Duration.toMillis(keepFor)} * interval '1 millisecond'
+          AND NOT EXISTS (SELECT 1 FROM payments.days later WHERE later.day > d.day AND later.day = d.needed_by))`,
     isForgotten: `c.relname ~ '^(deliveries|events)_[0-9]{8}$'
       AND NOT EXISTS (SELECT 1 FROM payments.days d WHERE to_char(d.day, 'YYYYMMDD') = right(c.relname, 8))`
   })

@@ -334,6 +334,25 @@ describe("retention", () => {
     })
   )
 
+  it.scopedLive("goes on to remove a day that was wanted again while its removal waited for who reads", () =>
+    Effect.gen(function* () {
+      const { database, sql } = yield* agedDatabase(40, 41)
+      const { clean } = yield* retentionOn(yield* connect(database, "1 second"))
+      const { end } = yield* readOn(sql, "payments.deliveries, payments.events")
+      yield* clean
+      // As by the replay of a receipt, of which nothing is made
+      yield* addDay(sql, 41)
+      yield* end
+      yield* clean
+      yield* clean
+      const tables = yield* dayTables(sql)
+      expect([40, 41].flatMap((ago) => isThere(tables, ago))).toEqual([false, false, false, false])
+      yield* addDay(sql, 41)
+      yield* publishAt(sql, daysAgo(41))
+      expect(isThere(yield* dayTables(sql), 41)).toEqual([true, true])
+    })
+  )
+
   it.scopedLive("removes a day once, by however many processes, and a replay has its tables back", () =>
     Effect.gen(function* () {
       const { database, sql } = yield* agedDatabase(40)
