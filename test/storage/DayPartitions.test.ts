@@ -290,6 +290,39 @@ describe("retention", () => {
     })
   )
 
+  it.scopedLive("has nothing replayed of a day whose removal waits for who reads", () =>
+    Effect.gen(function* () {
+      const { database, sql } = yield* agedDatabase(39, 40)
+      const { clean } = yield* retentionOn(yield* connect(database, "1 second"), Duration.days(35))
+      for (const ago of [20, 39, 40]) {
+        yield* addDay(sql, ago)
+        yield* publishAt(sql, daysAgo(ago))
+      }
+      yield* endAll(sql)
+      yield* sql`UPDATE payments.days SET used_at = NULL`
+      const { end } = yield* readOn(sql, "payments.deliveries, payments.events")
+      yield* clean
+      const repo = yield* on(sql, makeEventReplaysRepo)
+      const range = { since: daysAgo(45), until: daysAgo(10) }
+      yield* repo.insert(tenant, endpointId, { id: EventReplayId.make(v7()), ...range, types: null })
+      const layers = Layer.provide(EventReplays.layer, WakeUp.layer).pipe(
+        Layer.provide(databaseLayer({ url: database.url }))
+      )
+      const replays = Context.get(yield* Layer.build(layers), EventReplays)
+      expect(yield* replays.step).toEqual(Option.some(1))
+      yield* end
+      yield* clean
+      yield* clean
+      const tables = yield* dayTables(sql)
+      expect([39, 40].flatMap((ago) => isThere(tables, ago))).toEqual([false, false, false, false])
+      expect(
+        yield* sql`
+          SELECT e.id IS NOT NULL AS "hasEvent" FROM payments.delivery_queue q LEFT JOIN payments.events e
+            ON e.organization_id = q.organization_id AND e.environment = q.environment AND e.id = q.event_id`
+      ).toEqual([{ hasEvent: true }])
+    })
+  )
+
   it.scopedLive("removes an ended replay once its deliveries' day is gone, and one that runs never", () =>
     Effect.gen(function* () {
       const { sql } = yield* agedDatabase()

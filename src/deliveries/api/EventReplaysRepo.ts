@@ -35,7 +35,7 @@ export interface LockedReplay extends Tenant {
   readonly end: string
 }
 
-/** An event that a step looks at. Without a payload if it is of another type. */
+/** An event that a step looks at. Without a payload if it is of another type, or of a day that is about to be removed. */
 export interface LookedAtEvent {
   readonly key: string
   readonly id: string
@@ -90,6 +90,13 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       SELECT 1 FROM payments.delivery_queue q
       WHERE q.organization_id = r.organization_id AND q.environment = r.environment AND q.endpoint_id = r.endpoint_id
         ${which} LIMIT ${count}) AS waiting) >= ${count}`)
+
+  /**
+   * Whether an event `e` is of these types, and of a day that can be kept. The table of a day whose removal has begun may
+   * still be there: it waits for who reads it.
+   */
+  const isWanted = (types: ReadonlyArray<string>) => sql`
+    e.type = ANY (${types}::text[]) AND payments.day_of(e.id::uuid) IN (SELECT day FROM payments.days)`
 
   return {
     isRunning: (tenant: Tenant, endpointId: EndpointId) =>
@@ -197,8 +204,8 @@ export const makeEventReplaysRepo = Effect.map(SqlClient.SqlClient, (sql) => {
       Effect.map(
         sql<LookedAtEvent>`
           SELECT e.id AS key, COALESCE(e.public_id, e.id) AS id,
-            CASE WHEN e.type = ANY (${types}::text[]) THEN e.payload END AS payload,
-            CASE WHEN e.type = ANY (${types}::text[]) THEN e.filter_subjects END AS "filterSubjects"
+            CASE WHEN ${isWanted(types)} THEN e.payload END AS payload,
+            CASE WHEN ${isWanted(types)} THEN e.filter_subjects END AS "filterSubjects"
           FROM payments.events e
           WHERE e.organization_id = ${organizationId} AND e.environment = ${environment}
             AND e.id > ${reached} AND e.id < ${end}
