@@ -62,6 +62,9 @@ const nothing: Claimed = {
 }
 const nothingAsFailed: Claimed = { ...nothing, failed: true }
 
+/** What a claim without room is taken for: there may be more. */
+const noRoom: Claimed = { ...nothing, full: true }
+
 interface ClaimingParts {
   readonly options: WorkerOptions
   readonly queue: Context.Tag.Service<Queue>
@@ -199,8 +202,10 @@ export class Claiming {
   // One step: a claim that is not followed by its attempts would have to wait for its lease to run out
   readonly #claim: Effect.Effect<Claimed> = Effect.suspend(() => {
     const { attempts, begin, options, pulse, queue } = this.#parts
-    pulse.begin("claims")
     const limit = this.room
+    // Since the last look at it, while claiming rested, others have taken it
+    if (limit < 1) return Effect.succeed(noRoom)
+    pulse.begin("claims")
     const claimedAt = performance.now()
     const inFlight = attempts.takeCounts()
     const caps = attempts.caps(inFlight.keys())
