@@ -129,6 +129,20 @@ layer(TestService.layer({ roles: { api: true, worker: false } }, "https://paymen
   excludeTestServices: true,
   timeout: "60 seconds"
 })("a service below a path of a proxy", (it) => {
+  it.effect("has its console for others if the first who asks for it leaves before it is prepared", () =>
+    Effect.gen(function* () {
+      const { baseUrl } = yield* TestService
+      // Bundling takes longer than this
+      yield* Effect.promise(() =>
+        fetch(`${baseUrl}/console`, { signal: AbortSignal.timeout(50) }).then(
+          () => expect.unreachable("the console was there at once"),
+          () => {}
+        )
+      )
+      expect((yield* get("/console")).status).toBe(200)
+    })
+  )
+
   it.effect("names that path in the console's page", () =>
     Effect.map(get("/console"), ({ text }) => expect(text).toContain('<base href="/pay/ments/console/">'))
   )
