@@ -65,6 +65,14 @@ export interface AuditEntry {
   readonly targetId: string
 }
 
+const uuidForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/**
+ * An object's id as records have it: a path takes a UUID in either case, and whoever looks for an object's records must
+ * find them all. Other ids, such as the provider's, tell the cases apart.
+ */
+export const auditedId = (id: string): string => (uuidForm.test(id) ? id.toLowerCase() : id)
+
 /**
  * Records a change: who, what, which object, when, in which request (contract 2.13). Run it in the transaction of the
  * change, so that neither is stored without the other.
@@ -80,7 +88,7 @@ export const makeAudit = Effect.map(
           INSERT INTO payments.audit_log
             (organization_id, id, environment, author_kind, author_id, action, target_type, target_id, request_id)
           VALUES (${entry.organizationId}, ${id}, ${entry.environment}, ${entry.author.kind}, ${entry.author.id},
-            ${entry.action}, ${entry.targetType}, ${entry.targetId}, ${requestId})`
+            ${entry.action}, ${entry.targetType}, ${auditedId(entry.targetId)}, ${requestId})`
       })
 )
 

@@ -339,6 +339,31 @@ onService({ roles: { api: true, worker: false }, endpointLimit: 100 })("the audi
     })
   )
 
+  it.effect("finds all records of an object, whatever the case of its id in the paths of the requests", () =>
+    Effect.gen(function* () {
+      const { organization, services } = yield* TestService
+      const { key } = yield* Context.get(services, Keys).create({
+        organizationId: organization.id,
+        name: "Clerk",
+        permissions: ["webhook-endpoints:*", "audit-log:read"],
+        author: { kind: "operator", id: "root" }
+      })
+      const clerk = { key: Redacted.value(key) }
+      const endpointId = idOf(yield* create("/integrations/endpoints", endpointBody, clerk))
+      const path = `/integrations/endpoints/${endpointId.toUpperCase()}`
+      expect((yield* call("PATCH", path, { ...clerk, body: { active: false } })).status).toBe(200)
+      expect((yield* call("DELETE", path, clerk)).status).toBe(204)
+      for (const id of [endpointId, endpointId.toUpperCase()]) {
+        const found = recordsIn(yield* log(`?target_id=${id}`, clerk))
+        expect(found.map(({ action, target }) => [action, target.id])).toEqual([
+          ["endpoint.deleted", endpointId],
+          ["endpoint.updated", endpointId],
+          ["endpoint.created", endpointId]
+        ])
+      }
+    })
+  )
+
   it.effect("refuses a cursor or a limit that is none", () =>
     Effect.gen(function* () {
       for (const [query, field] of [
