@@ -230,19 +230,23 @@ const make = Effect.gen(function* () {
     giveBack: Release,
     execute: (lease: string, refusals: number) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
   ): Effect.Effect<HttpServerResponse.HttpServerResponse, Exclude<E | E2, SqlError.SqlError> | Refusal, R> =>
-    Effect.gen(function* () {
-      const lease = randomUUID()
-      const requestHash = hashOf(operation.parameters)
-      const taken = yield* claim(operation, requestHash, lease)
-      if (Option.isNone(taken)) {
-        return yield* replay(operation, requestHash)
-      }
-      return yield* execute(lease, taken.value).pipe(
-        Effect.catchAll((error) => settleFailure(operation, lease, giveBack, error)),
-        // The caller is gone, there was a defect, or nothing could be stored: the key must not stay taken
-        Effect.onExit((exit) => (exit._tag === "Success" ? Effect.void : giveBack(operation, lease, "open")))
-      )
-    }).pipe(orUnavailable)
+    // A caller who leaves while the key is taken gives it back, like one who leaves later
+    Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function* () {
+        const lease = randomUUID()
+        const requestHash = hashOf(operation.parameters)
+        const taken = yield* claim(operation, requestHash, lease)
+        if (Option.isNone(taken)) {
+          return yield* restore(replay(operation, requestHash))
+        }
+        return yield* execute(lease, taken.value).pipe(
+          Effect.catchAll((error) => settleFailure(operation, lease, giveBack, error)),
+          restore,
+          // The caller is gone, there was a defect, or nothing could be stored: the key must not stay taken
+          Effect.onExit((exit) => (exit._tag === "Success" ? Effect.void : giveBack(operation, lease, "open")))
+        )
+      })
+    ).pipe(orUnavailable)
 
   const answer = <A>(operation: IdempotentOperation<A, unknown>, lease: string, result: A) =>
     Effect.gen(function* () {

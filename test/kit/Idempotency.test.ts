@@ -320,6 +320,19 @@ onSharedService("an operation under an idempotency key", (it) => {
     })
   )
 
+  it.effect("gives its key back when its caller leaves while it is taken", () =>
+    Effect.gen(function* () {
+      for (let n = 0; n < 10; n++) {
+        const operation = yield* newOperation()
+        const running = yield* Effect.fork(send(operation, Effect.never))
+        // The statement that takes the key is on its way
+        yield* Effect.promise(() => new Promise(setImmediate))
+        yield* Fiber.interrupt(running)
+        expect(yield* send(operation, Effect.succeed("done"))).toEqual(corrected)
+      }
+    })
+  )
+
   it.effect("is taken over, with the same parameters only, when its process has died", () =>
     Effect.gen(function* () {
       const operation = yield* newOperation()
