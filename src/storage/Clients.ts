@@ -20,7 +20,7 @@ const statementName = (text: string): string | undefined => {
 
 type QueryCallback = (error: unknown, result: unknown) => void
 
-const isCallback = (value: unknown): value is QueryCallback => typeof value === "function"
+export const isCallback = (value: unknown): value is QueryCallback => typeof value === "function"
 
 /**
  * The bound of a client's queries in milliseconds, 0 if there is none; from now on, `pg` does not enforce it. It would create a
@@ -46,18 +46,57 @@ const silence = (millis: number) =>
 export class DiscreetClient extends pg.Client {
   readonly #silenceMillis = takeOverBound(this)
   #unanswered = 0
+  #answers = 0
   /** When it last had an answer, or was asked with nothing else unanswered, by `performance.now()`. */
   #heardAt = 0
   #timer: NodeJS.Timeout | null = null
+  #held: Promise<unknown> | null = null
 
   constructor(config?: string | pg.ClientConfig) {
     super(config)
     this.connection.prependListener("errorMessage", removeValues)
   }
 
+  /** The number of the server's process for this connection. */
+  get process(): number {
+    return Number(Reflect.get(this, "processID"))
+  }
+
+  /** The place of the statement under way among all of this connection; null if there is none. */
+  get underWay(): number | null {
+    return this.#unanswered === 0 ? null : this.#answers
+  }
+
+  /** Begins no further statement until the answer has been called: those that are asked for meanwhile wait. */
+  hold(): () => void {
+    let release = () => {}
+    const held = Promise.all([this.#held, new Promise<void>((resolve) => (release = resolve))])
+    this.#held = held
+    void held.then(() => {
+      if (this.#held === held) this.#held = null
+    })
+    return release
+  }
+
+  /** Calls back once statements are no longer held, after those that have waited for it. */
+  whenFree(callback: () => void): void {
+    if (this.#held === null) callback()
+    else void this.#held.then(() => this.whenFree(callback))
+  }
+
   // `pg.Client#query` has a dozen overloads, with a callback and without
-  override query: pg.Client["query"] = ((...args: ReadonlyArray<unknown>) => {
-    if (this.#silenceMillis === 0) return Reflect.apply(super.query, this, args)
+  override query: pg.Client["query"] = ((...args: ReadonlyArray<unknown>) =>
+    this.#askWhenFree(args)) as pg.Client["query"]
+
+  #askWhenFree(args: ReadonlyArray<unknown>): unknown {
+    if (this.#held === null) return this.#ask(args)
+    const asked = this.#held.then(() => this.#askWhenFree(args))
+    const [first] = args
+    // A cursor is its own answer
+    return Predicate.hasProperty(first, "submit") ? first : args.some(isCallback) ? undefined : asked
+  }
+
+  #ask(args: ReadonlyArray<unknown>): unknown {
     const own = args.map((one) => (isCallback(one) ? this.#noting(one) : one))
     const result: unknown = Reflect.apply(super.query, this, own)
     // A cursor has neither: whoever reads it has to bound that
@@ -65,7 +104,7 @@ export class DiscreetClient extends pg.Client {
     else if (!args.some(isCallback)) return result
     this.#asked()
     return result
-  }) as pg.Client["query"]
+  }
 
   #noting(callback: QueryCallback): QueryCallback {
     return (error, result) => {
@@ -77,11 +116,12 @@ export class DiscreetClient extends pg.Client {
   #asked(): void {
     if (this.#unanswered === 0) this.#heardAt = performance.now()
     this.#unanswered += 1
-    if (this.#timer === null) this.#lookAfter(this.#silenceMillis)
+    if (this.#timer === null && this.#silenceMillis > 0) this.#lookAfter(this.#silenceMillis)
   }
 
   readonly #answered = (): void => {
     this.#unanswered -= 1
+    this.#answers += 1
     this.#heardAt = performance.now()
   }
 

@@ -19,6 +19,7 @@ import { ServiceUnavailable } from "../errors/Errors.ts"
 import { type DatabaseTarget, hostsOf, readDatabaseUrl } from "../settings/DatabaseUrl.ts"
 import { observePool } from "../telemetry/ProcessMetrics.ts"
 import { sqlState } from "../telemetry/ServerErrors.ts"
+import { cancelOnlyMeant } from "./Cancellations.ts"
 import { DiscreetClient, PreparingClient } from "./Clients.ts"
 import { dropUnfit, Hosts } from "./Hosts.ts"
 import { examine, type Line, noTimeLimit, refusalOf, refusesStartSettings, startSettingsRefused } from "./Pooler.ts"
@@ -95,6 +96,7 @@ const openPool = (config: pg.PoolConfig): pg.Pool => {
   // The pool drops an idle connection that breaks; without a listener its error would end the process
   pool.on("error", () => {})
   dropUnfit(pool)
+  cancelOnlyMeant(pool)
   return pool
 }
 

@@ -231,6 +231,50 @@ describe("the pool", () => {
     })
   )
 
+  it.scopedLive("ends the statement of a caller who leaves", () =>
+    Effect.gen(function* () {
+      const sql = yield* ownDatabase({ poolSize: 2 })
+      const left = yield* Effect.fork(sql`SELECT pg_sleep(10)`)
+      yield* Effect.sleep("100 millis")
+      const startedAt = performance.now()
+      yield* Fiber.interrupt(left)
+      yield* Effect.all([sql`SELECT pg_sleep(0.1)`, sql`SELECT pg_sleep(0.1)`], { concurrency: 2 })
+      expect(performance.now() - startedAt).toBeLessThan(5000)
+    })
+  )
+
+  it.scopedLive("ends no other statement if the one of a caller who left has ended by then", () =>
+    Effect.gen(function* () {
+      const sql = yield* ownDatabase({ poolSize: 2 })
+      const left = yield* Effect.fork(sql`SELECT pg_sleep(0.4)`)
+      const other = yield* Effect.fork(sql`SELECT pg_sleep(0.7)`)
+      yield* Effect.sleep("100 millis")
+      // Gets the first connection; the cancellation, which is asked for later, the second
+      const waits = yield* Effect.fork(sql`SELECT pg_sleep(1)`)
+      yield* Effect.sleep("50 millis")
+      const leaving = yield* Effect.fork(Fiber.interrupt(left))
+      yield* Fiber.join(other)
+      yield* Fiber.join(waits)
+      yield* Fiber.join(leaving)
+    })
+  )
+
+  it.scopedLive("ends no other statement, however many callers leave at whatever moment", () =>
+    Effect.gen(function* () {
+      const sql = yield* ownDatabase({ poolSize: 3 })
+      const leave = Effect.fork(sql`SELECT pg_sleep(0.002)`).pipe(
+        Effect.zipLeft(Effect.sleep("2 millis")),
+        Effect.flatMap(Fiber.interrupt),
+        Effect.repeatN(150)
+      )
+      const stay = (statement: Effect.Effect<unknown, SqlError.SqlError>) => Effect.repeatN(statement, 150)
+      const inTransaction = transaction(sql)(Effect.zipRight(sql`SELECT 1`, sql`SELECT pg_sleep(0.002)`))
+      yield* Effect.all([leave, leave, stay(sql`SELECT pg_sleep(0.002)`), stay(inTransaction)], {
+        concurrency: "unbounded"
+      })
+    })
+  )
+
   it.scopedLive("prepares each parameterised statement once per connection", () =>
     Effect.gen(function* () {
       const sql = yield* ownDatabase({ poolSize: 1 })
