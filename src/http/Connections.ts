@@ -1,5 +1,6 @@
 import { type RequestListener, type Server, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
+import { performance } from "node:perf_hooks"
 import { Duration } from "effect"
 import { isEventStream } from "../deliveries/stream/Api.ts"
 import { type ApiError, errorBody, RequestTimeout, retrySeconds, ServiceUnavailable } from "../errors/Errors.ts"
@@ -139,7 +140,7 @@ const open = (table: ConnectionTable, socket: Socket, onFull: () => void): void 
 
 const endSoon = (connection: Connection): void => {
   connection.ending = true
-  connection.endsAt = Date.now() + Duration.toMillis(refusalTimeout)
+  connection.endsAt = performance.now() + Duration.toMillis(refusalTimeout)
 }
 
 /** Refuses the current request, which has not arrived completely. */
@@ -209,7 +210,7 @@ const isUpToDate = ({ request, response }: Exchange): boolean =>
 
 /** Cuts the connections whose time is over, and those whose answer takes too long. */
 const sweep = (table: ConnectionTable, answerTimeout: Duration.Duration): void => {
-  const now = Date.now()
+  const now = performance.now()
   for (const connection of table.values()) {
     const { current, socket } = connection
     if (now >= connection.endsAt) {
@@ -300,11 +301,11 @@ const drainAll = (table: ConnectionTable, drain: Drain, { grace, timeout }: Drai
   new Promise((resolve) => {
     drain.ending = true
     announceEnd(table)
-    const begunAt = Date.now()
+    const begunAt = performance.now()
     const [graceMillis, timeoutMillis] = [Duration.toMillis(grace), Duration.toMillis(timeout)]
     let refused: number | undefined
     const look = (): void => {
-      const millis = Date.now() - begunAt
+      const millis = performance.now() - begunAt
       if (millis >= graceMillis) {
         drain.late = true
         for (const connection of table.values()) {

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http"
 import { Server as NetServer, Socket } from "node:net"
+import { performance } from "node:perf_hooks"
 import type { Duplex } from "node:stream"
 import { setTimeout as passed } from "node:timers/promises"
 import { HttpServer, type HttpServerError } from "@effect/platform"
@@ -84,7 +85,7 @@ const makeFullLog: Effect.Effect<() => void> = Effect.map(Effect.runtime<never>(
   let refused = 0
   return () => {
     refused += 1
-    const now = Date.now()
+    const now = performance.now()
     if (now - loggedAt < Duration.toMillis(fullLogInterval)) return
     Runtime.runFork(runtime)(
       Effect.logWarning(

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto"
 import { connect, type Socket } from "node:net"
 import { expect } from "@effect/vitest"
 import { Duration, Effect, Option, type Scope } from "effect"
+import { vi } from "vitest"
 import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { onService, TestService, testSettings } from "../harness/TestService.ts"
 import { png } from "../images/Pictures.ts"
@@ -79,6 +80,27 @@ onService(api)("a connection", (it) => {
       }
       // 200 of them are 800 MiB
       expect(most).toBeLessThan(128 * 1024 * 1024)
+    })
+  )
+
+  it.scoped("gets its whole answer, though the machine's clock is set forward meanwhile", () =>
+    Effect.gen(function* () {
+      const image = yield* makeImage
+      const { closed, received, socket } = yield* open()
+      socket.pause()
+      socket.write(get(image))
+      const passed = (millis: number) => Effect.promise(() => new Promise((resolve) => setTimeout(resolve, millis)))
+      // The server looks once a second at how long its answers have taken
+      yield* passed(2500)
+      const now = Date.now.bind(Date)
+      yield* Effect.acquireUseRelease(
+        Effect.sync(() => vi.spyOn(Date, "now").mockImplementation(() => now() + 3_600_000)),
+        () => passed(2500),
+        (spy) => Effect.sync(() => spy.mockRestore())
+      )
+      socket.resume()
+      yield* eventuallyTrue("the whole answer", () => closed() || received().length > limit)
+      expect(closed()).toBe(false)
     })
   )
 
