@@ -1,6 +1,7 @@
 import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
 import { ResourceNotFound } from "../errors/Errors.ts"
+import { kept } from "../fibers/Kept.ts"
 import { errorReferencePath } from "../kit/ErrorLink.ts"
 import { escaped, icon } from "../kit/Html.ts"
 import { documentPaths } from "./ApiReference.ts"
@@ -162,6 +163,11 @@ const searchPage = (guides: ReadonlyArray<Guide>, indexes: ReadonlyArray<SearchI
   return pageOf({ title: query === "" ? "Search" : `Search: ${query}`, path: searchPath, main, guides, query })
 }
 
+/** Lets the process read and answer other requests first: `Effect.yieldNow` only lets other fibers go on that can already. */
+const othersTurn = Effect.async<void>((resume) => {
+  setImmediate(() => resume(Effect.void))
+})
+
 const published = (body: string) => publishedDocument({ body, contentType: html, cacheControl, headers: pageHeaders })
 
 /**
@@ -177,13 +183,13 @@ export const guidePages = HttpApiBuilder.Router.use((router) =>
       stylePath,
       publishedDocument({ body: guideStyle, contentType: "text/css; charset=utf-8", cacheControl })
     )
-    const first = yield* Effect.cached(Effect.sync(() => published(firstPage(guides))))
+    const first = yield* kept(Effect.sync(() => published(firstPage(guides))))
     yield* router.get(guidesPath, Effect.flatten(first))
     // One guide at a time, so that requests under way continue in between
     const renderings = yield* Effect.forEach(guides, (guide) =>
-      Effect.cached(
+      kept(
         Effect.zipRight(
-          Effect.yieldNow(),
+          othersTurn,
           Effect.sync(() => rendered(guide))
         )
       )
@@ -197,10 +203,10 @@ export const guidePages = HttpApiBuilder.Router.use((router) =>
       const handler =
         rendering === undefined
           ? new ResourceNotFound({ message: "This guide is not served here." })
-          : Effect.flatten(yield* Effect.cached(Effect.map(rendering, pageOfGuide)))
+          : Effect.flatten(yield* kept(Effect.map(rendering, pageOfGuide)))
       yield* router.get(guidePath(name), handler)
     }
-    const indexes = yield* Effect.cached(
+    const indexes = yield* kept(
       Effect.forEach(
         renderings,
         Effect.map((shown) => indexOf(searchable(shown)))

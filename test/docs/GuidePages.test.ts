@@ -1,3 +1,4 @@
+import { monitorEventLoopDelay } from "node:perf_hooks"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { guidePaths } from "../../src/docs/GuidePages.ts"
@@ -5,7 +6,7 @@ import { indexOf, search } from "../../src/docs/GuideSearch.ts"
 import { guideNames, guidePath } from "../../src/docs/Guides.ts"
 import { plainText, renderSections } from "../../src/docs/Markdown.ts"
 import { browserNote, hasBrowser, openBrowser } from "../harness/Browser.ts"
-import { onSharedService, TestService } from "../harness/TestService.ts"
+import { onService, onSharedService, TestService } from "../harness/TestService.ts"
 
 describe("a guide's Markdown", () => {
   const render = (markdown: string) =>
@@ -201,6 +202,22 @@ onSharedService("the guides", (it) => {
         expect(elsewhere).toEqual([])
         expect(complaints).toEqual([])
       })
+    })
+  )
+})
+
+onService({ roles: { api: true, worker: false } })("the first search of the guides", (it) => {
+  it.effect("holds up other requests for as long as one guide takes, not all of them", () =>
+    Effect.gen(function* () {
+      const { request } = yield* TestService
+      yield* request("GET", "/health/live")
+      const delay = monitorEventLoopDelay({ resolution: 1 })
+      delay.enable()
+      const startedAt = performance.now()
+      expect((yield* request("GET", "/docs/search?q=webhook")).status).toBe(200)
+      const millis = performance.now() - startedAt
+      delay.disable()
+      expect(delay.max / 1e6).toBeLessThan(millis / 2)
     })
   )
 })

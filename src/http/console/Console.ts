@@ -1,7 +1,8 @@
 import { HttpApiBuilder, HttpRouter, type HttpServerRequest, type HttpServerResponse } from "@effect/platform"
-import { Duration, Effect, Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { publishedDocument } from "../../docs/PublishedDocument.ts"
 import { InternalError, MethodNotAllowed, ResourceNotFound } from "../../errors/Errors.ts"
+import { kept } from "../../fibers/Kept.ts"
 import { escaped, icon } from "../../kit/Html.ts"
 import type { ServedConsole } from "./Built.ts"
 import { consolePath } from "./Paths.ts"
@@ -83,13 +84,12 @@ export const consolePages = ({ consoleUrl = null }: { readonly consoleUrl?: stri
   const base = `${new URL(consoleUrl).pathname}/`
   return HttpApiBuilder.Router.use((router) =>
     Effect.gen(function* () {
-      const prepared = Effect.mapBoth(found, {
-        onFailure: (cause) => new InternalError({ message: "The console could not be prepared.", cause }),
-        onSuccess: (console) => answersOf(console, base)
-      })
-      // The first who asks may leave meanwhile. What they began goes on, and is not kept as interrupted: `Effect.cached`
-      // would interrupt whoever asks later
-      const answers = Effect.uninterruptible(yield* Effect.cachedWithTTL(prepared, Duration.infinity))
+      const answers = yield* kept(
+        Effect.mapBoth(found, {
+          onFailure: (cause) => new InternalError({ message: "The console could not be prepared.", cause }),
+          onSuccess: (console) => answersOf(console, base)
+        })
+      )
       const page = Effect.flatMap(answers, (made) => made.page)
       const file = Effect.gen(function* () {
         const { params } = yield* HttpRouter.RouteContext
