@@ -219,11 +219,20 @@ const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
     return made
   }
 
-  /** How many of its organization's tokens a request asks for: none if it can use one that was taken ahead. */
-  const askOrganization = (share: Share | null | undefined, now: number): number => {
-    if (share === null || share === undefined) return 1
-    if (useAhead(share, now)) return 0
-    return share.asking ? 1 : modestly(share, organizationTokens(policies.organization))
+  /**
+   * How many of its organization's tokens a request asks for: none if it can use one that was taken ahead. Those that
+   * were not used within their time are put back: what a few requests take ahead must not use up the limit.
+   */
+  const askOrganization = (
+    share: Share | null | undefined,
+    now: number
+  ): Pick<TokensToTake, "organization" | "organizationReturned"> => {
+    if (share === null || share === undefined) return { organization: 1, organizationReturned: 0 }
+    if (useAhead(share, now)) return { organization: 0, organizationReturned: 0 }
+    if (share.asking) return { organization: 1, organizationReturned: 0 }
+    const organizationReturned = share.ahead
+    share.ahead = 0
+    return { organization: modestly(share, organizationTokens(policies.organization)), organizationReturned }
   }
 
   /**
@@ -266,11 +275,13 @@ const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
     Effect.gen(function* () {
       const startedAt = yield* monotonicMillis
       const credential = credentials.get(name)
-      const organization = askOrganization(credential?.organization, startedAt)
-      const asked = { ...askOwn(credential?.own, startedAt), organization }
+      const asked: TokensToTake = {
+        ...askOwn(credential?.own, startedAt),
+        ...askOrganization(credential?.organization, startedAt)
+      }
       const taking = [
         asked.own > 1 ? credential?.own : undefined,
-        organization > 1 ? credential?.organization : undefined
+        asked.organization > 1 ? credential?.organization : undefined
       ].flatMap((share) => share ?? [])
       for (const share of taking) share.asking = true
       const answer = yield* ask(asked).pipe(

@@ -189,16 +189,18 @@ onSharedService("a credential", (it) => {
       const statementsOf = (key: string) =>
         Effect.suspend(() => {
           const statements: Array<string> = []
-          return keys.admit(presentedKey(key), policies, { own: 1, returned: 0, organization: 1 }).pipe(
-            Effect.either,
-            Statement.withTransformer((statement) =>
-              Effect.sync(() => {
-                statements.push(statement.compile()[0])
-                return statement
-              })
-            ),
-            Effect.map((result) => ({ statements, refused: Either.isLeft(result) ? result.left._tag : undefined }))
-          )
+          return keys
+            .admit(presentedKey(key), policies, { own: 1, returned: 0, organization: 1, organizationReturned: 0 })
+            .pipe(
+              Effect.either,
+              Statement.withTransformer((statement) =>
+                Effect.sync(() => {
+                  statements.push(statement.compile()[0])
+                  return statement
+                })
+              ),
+              Effect.map((result) => ({ statements, refused: Either.isLeft(result) ? result.left._tag : undefined }))
+            )
         })
       const looked = yield* Effect.forEach([unknown, revoked, expired], statementsOf)
       expect(looked[0]?.refused).toBe("ApiKeyInvalid")

@@ -321,6 +321,38 @@ onLimited("the request rate of an organization", (it) => {
     })
   )
 
+  it.effect("is not used up by what several processes take ahead of a few requests and do not use", () =>
+    Effect.gen(function* () {
+      const { clock, organization, services, sql } = yield* TestService
+      const key = presentedKey(yield* newKey())
+      const keys = Context.get(services, Keys)
+      const policies = { rateLimitPerMinute: 600, failedAuthenticationsPerMinute: 5, trustedProxies: new BlockList() }
+      const start = Effect.provide(Layer.build(Admissions.layer(policies)), services)
+      const processes = yield* Effect.replicateEffect(Effect.map(start, Context.get(Admissions)), 4)
+      yield* leave(6000, "organization")
+      for (let n = 0; n < 100; n++) {
+        for (const { admit, policies } of processes) {
+          yield* admit(
+            "key",
+            (tokens) => keys.admit(key, policies, tokens),
+            () => new ApiKeyInvalid()
+          ).pipe(Effect.withClock(clock))
+        }
+        yield* passSeconds(1.1)
+      }
+      const [bucket] = yield* sql<{ tokens: number }>`
+        SELECT tokens FROM payments.rate_limits WHERE bucket = ${`organization:${organization.id}`}`
+      // Not four a second were sent, of a hundred that come back
+      expect(bucket?.tokens).toBeGreaterThan(5000)
+    }).pipe(
+      Effect.provideService(
+        HttpServerRequest.HttpServerRequest,
+        HttpServerRequest.fromWeb(new Request("http://service.example/"))
+      ),
+      Effect.scoped
+    )
+  )
+
   it.effect("is not used up by what a credential sends beyond its own", () =>
     Effect.gen(function* () {
       const { organization, sql } = yield* TestService

@@ -7,7 +7,7 @@ import { Keys, presentedKey } from "../../src/identity/keys/Keys.ts"
 import { onOneService, TestService } from "../harness/TestService.ts"
 
 const policies = credentialPolicies(600)
-const nothing = { own: 0, returned: 0, organization: 0 } as const
+const nothing = { own: 0, returned: 0, organization: 0, organizationReturned: 0 } as const
 const onApi = onOneService({ roles: { api: true, worker: false } })
 
 /** A new key, and what the service says about it if no tokens are taken, as for most requests of a busy key. */

@@ -30,6 +30,8 @@ export interface TokensToTake {
   readonly returned: number
   /** Of its organization's; 0 if the process has one that it took before. */
   readonly organization: number
+  /** Of its organization's that were taken before, not used, and are put back if others are taken. */
+  readonly organizationReturned: number
 }
 
 /** Whether a request needs nothing of the buckets in the database. */
@@ -65,7 +67,10 @@ export const takeCredentialTokens = (
       AND ${tokens.organization}::float8 > 0 AND caller."organizationId" IS NOT NULL`
   return sql`
     own AS (${takeTokens(sql, own, policies.own, { wanted, returned: sql`${tokens.returned}::float8` })}),
-    shared AS (${takeTokens(sql, shared, policies.organization, { wanted: sql`${tokens.organization}::float8` })})`
+    shared AS (${takeTokens(sql, shared, policies.organization, {
+      wanted: sql`${tokens.organization}::float8`,
+      returned: sql`${tokens.organizationReturned}::float8`
+    })})`
 }
 
 /** The columns of what those expressions took. */

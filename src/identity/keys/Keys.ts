@@ -225,7 +225,7 @@ const make = Effect.gen(function* () {
 
   /** The statements of `admit`, prepared once: requests differ in the hash and in how much they take. */
   const admission = (policies: CredentialPolicies) => {
-    const parameters = parametersOf(sql, ["hash", "own", "returned", "organization"])
+    const parameters = parametersOf(sql, ["hash", "own", "returned", "organization", "organizationReturned"])
     const take = prepare<KeyRow & CredentialLimitsRow>(sql`
       WITH caller AS MATERIALIZED (${usable(parameters.hash)}),
         ${takeCredentialTokens(sql, "key", policies, parameters)}
@@ -234,7 +234,9 @@ const make = Effect.gen(function* () {
     // Most requests of a busy key take nothing, and write nothing
     const look = prepare<KeyRow & Partial<CredentialLimitsRow>>(usable(parameters.hash))
     return ({ hash }: PresentedKey, tokens: TokensToTake) =>
-      takesNothing(tokens) ? look([hash]) : take([hash, tokens.own, tokens.returned, tokens.organization])
+      takesNothing(tokens)
+        ? look([hash])
+        : take([hash, tokens.own, tokens.returned, tokens.organization, tokens.organizationReturned])
   }
   const admissions = new WeakMap<CredentialPolicies, ReturnType<typeof admission>>()
   const admissionUnder = (policies: CredentialPolicies) => {

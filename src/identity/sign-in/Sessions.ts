@@ -199,7 +199,8 @@ const make = Effect.gen(function* () {
       ), ${takeCredentialTokens(sql, "session", policies, {
         own: sql`${tokens.own}`,
         returned: sql`${tokens.returned}`,
-        organization: sql`${tokens.organization}`
+        organization: sql`${tokens.organization}`,
+        organizationReturned: sql`${tokens.organizationReturned}`
       })}
       SELECT caller.*, ${credentialLimitColumns(sql)}, extension.expires_at IS NOT NULL AS extended,
         COALESCE(extension.expires_at, caller."expiresAt") AS "expiresAt"
