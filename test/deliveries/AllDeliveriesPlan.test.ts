@@ -53,20 +53,6 @@ describe("the deliveries to all endpoints", () => {
           SELECT organization_id, environment, id, endpoint_id, event_id, secret_ids, created_at
           FROM delivery WHERE state = 'queued'`
       }
-      // A receipt of which an operator has made deliveries
-      const replayedAt = new Date(today - 1.5 * 86_400_000)
-      yield* sql`INSERT INTO payments.organizations (id, name) VALUES (${tenant.organizationId}, 'Bakery')`
-      yield* sql`
-        INSERT INTO payments.receipts_by_month (environment, provider_event_id, organization_id, type, livemode, outcome,
-          provider_created_at, received_at, month)
-        VALUES ('sandbox', 'evt_replayed', ${tenant.organizationId}, 'payment_intent.succeeded', false, 'delivered',
-          ${replayedAt.toISOString()}::timestamptz, ${replayedAt.toISOString()}::timestamptz,
-          payments.month_at(0))`
-      yield* sql`
-        INSERT INTO payments.audit_log (organization_id, id, environment, author_kind, author_id, action, target_type,
-          target_id, request_id)
-        VALUES (${tenant.organizationId}, ${firstIdAt(today)}, 'sandbox', 'operator', 'root', 'receipt.replayed', 'receipt',
-          'evt_replayed', 'test')`
       const { conditionsOf, list, pages } = yield* Effect.provideService(
         makeAllDeliveriesRepo,
         SqlClient.SqlClient,
@@ -90,10 +76,7 @@ describe("the deliveries to all endpoints", () => {
           typed: yield* rowsOf(pages.walked({ type: "payment.succeeded" }, plain, 11)),
           "of one endpoint": yield* rowsOf(pages.walked(ofRare, conditionsOf(tenant, ofRare, undefined), 11)),
           waiting: yield* rowsOf(pages.waiting({ state: "queued" }, plain, 11)),
-          failed: yield* rowsOf(pages.failures(plain)),
-          "made of receipts": yield* rowsOf(
-            pages.ofReceipts(tenant, { endpoint_id: endpointOf(2) }, firstIdAt(today), today / 1000, 11)
-          )
+          failed: yield* rowsOf(pages.failures(plain))
         }
         for (const [what, rows] of Object.entries(read)) {
           expect(rows, `${what} ${statistics}: ${rows} rows`).toBeLessThanOrEqual(50)

@@ -212,40 +212,6 @@ onService({ roles: { api: true, worker: false } })("receipts", (it) => {
     })
   )
 
-  it.effect("replayed make deliveries that are found by the time at which they were made", () =>
-    Effect.gen(function* () {
-      const { request, sql } = yield* TestService
-      const { replay } = yield* receipts
-      const tenant = yield* makeTenant
-      const ids = [yield* pay(tenant), yield* pay(tenant)]
-      yield* sql`DELETE FROM payments.events WHERE organization_id = ${tenant.id}`
-      yield* sql`
-        UPDATE payments.receipts_by_month SET received_at = received_at - interval '5 hours'
-        WHERE organization_id = ${tenant.id}`
-      yield* subscribe(tenant)
-      const madeAt = Math.floor(Date.now() / 1000)
-      for (const id of ids) expect((yield* replay(key(id))).deliveriesMade).toBe(1)
-      yield* pay(tenant)
-      const made = (yield* deliveriesOf(tenant))
-        .map(({ id }) => id)
-        .toSorted()
-        .toReversed()
-      expect(made).toHaveLength(3)
-      const page = (query: string) =>
-        Effect.map(
-          request("GET", `/v2/organizations/${tenant.id}/integrations/deliveries?created_gte=${madeAt}${query}`, {
-            key: tenant.key
-          }),
-          ({ json }) => Array.from(Object(json["data"]), ({ id }) => id)
-        )
-      expect(yield* page("")).toEqual(made)
-      expect(yield* page("&state=queued")).toEqual(made)
-      expect(yield* page("&limit=2")).toEqual(made.slice(0, 2))
-      expect(yield* page(`&starting_after=${made[1]}`)).toEqual(made.slice(2))
-      expect(yield* page(`&created_lte=${madeAt - 60}`)).toEqual([])
-    })
-  )
-
   it.effect("replayed tell the milestone for the account's first payment alone", () =>
     Effect.gen(function* () {
       const { replay } = yield* receipts

@@ -22,8 +22,7 @@ export const makeAllDeliveriesRepo = Effect.gen(function* () {
 
   /**
    * Where ids begin of what was created at a time or later, in Unix seconds. An id has the time of its creation, give or
-   * take the clocks; only that of a replay's delivery has the time of the replay, which may have gone on for long, and what
-   * an operator has made of an old receipt has the receipt's: see `pages.ofReceipts`.
+   * take the clocks; only that of a replay's delivery has the time of the replay, which may have gone on for long.
    */
   const firstIdSince = (tenant: Tenant, seconds: number) =>
     Effect.map(
@@ -93,33 +92,6 @@ export const makeAllDeliveriesRepo = Effect.gen(function* () {
       SELECT d.id FROM payments.deliveries d
       WHERE ${sql.and(conditions)} AND d.failed_at IS NOT NULL LIMIT ${sql.literal(String(fewFailures + 1))}`,
 
-    /**
-     * Those before that place which operators have made of receipts since a time, in Unix seconds. Their ids have the
-     * millisecond of their receipt, which may be as old as receipts are kept; the audit log says which receipts these were.
-     */
-    ofReceipts: (tenant: Tenant, query: ListAllDeliveries, firstId: string, since: number, limit: number) =>
-      idsIn(
-        sql`(
-          SELECT DISTINCT r.received_at FROM payments.audit_log a JOIN payments.all_receipts r
-            ON r.environment = a.environment AND r.provider_event_id = a.target_id
-          WHERE a.organization_id = ${tenant.organizationId} AND a.environment = ${tenant.environment}
-            AND a.action = 'receipt.replayed' AND a.id >= ${firstIdAt((since - clockDifference) * 1000)}::uuid
-        ) r CROSS JOIN LATERAL (
-          SELECT * FROM payments.deliveries d
-          WHERE ${ofTenant(tenant)} AND d.id >= payments.id_at(r.received_at)
-            AND d.id < payments.id_at(r.received_at + interval '1 millisecond')
-          -- For each receipt: joined, all of the tenant's could be read once
-          OFFSET 0
-        )`,
-        query,
-        [
-          ...conditionsOf(tenant, query, undefined),
-          sql`d.id < ${firstId}::uuid`,
-          ...(query.state === undefined ? [] : [sql`d.state = ${query.state}`])
-        ],
-        limit
-      ),
-
     /** Of these. */
     among: (
       ids: ReadonlyArray<DeliveryId>,
@@ -149,18 +121,12 @@ export const makeAllDeliveriesRepo = Effect.gen(function* () {
 
   const search = (tenant: Tenant, query: ListAllDeliveries, limit: number) =>
     Effect.gen(function* () {
-      const since = query.created_gte
-      const firstId = since === undefined ? undefined : yield* firstIdSince(tenant, since)
+      const firstId = query.created_gte === undefined ? undefined : yield* firstIdSince(tenant, query.created_gte)
       const find = query.state === "queued" ? pages.waiting : query.state === "failed" ? failed : pages.walked
       const page = yield* find(query, conditionsOf(tenant, query, firstId), limit)
-      const left = limit - page.length
-      const older =
-        since === undefined || firstId === undefined || left <= 0
-          ? []
-          : yield* pages.ofReceipts(tenant, query, firstId, since, left)
       return yield* shown(
         tenant,
-        [...page, ...older].map(({ id }) => id)
+        page.map(({ id }) => id)
       )
     })
 
