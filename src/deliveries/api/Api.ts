@@ -116,7 +116,7 @@ export class DeliveriesApi extends HttpApiGroup.make("deliveries")
       .annotate(OpenApi.Summary, "List the deliveries to all endpoints, newest first")
       .annotate(
         OpenApi.Description,
-        "Deleted endpoints' included. An `endpoint_id` or `event_id` that there is not has no deliveries. What waits and what has failed is found at once, however long the history is, unless very much has failed. Another search starts with the newest delivery and takes at most 3 seconds: if the filters match too little of a long history, the answer is 503 `service_unavailable`; start closer to the wanted deliveries with `created_lte`."
+        "Deleted endpoints' included. An `endpoint_id` or `event_id` that there is not has no deliveries. What waits and what has failed is found at once, however long the history is, unless very much has failed. Another search starts with the newest delivery and takes at most 3 seconds: if the filters match too little of a long history, the answer is 503 `service_unavailable`; start closer to the wanted deliveries with `created_lte`. `created_gte` takes a delivery that an operator has made of an old receipt for as old as the receipt; the endpoint's own list does not."
       )
   )
   .add(
