@@ -18,19 +18,25 @@ const canceledBy = (text: unknown): number | undefined => {
   return process === undefined ? undefined : Number(process)
 }
 
-/** Sends a cancellation, unless its statement ends before there is a connection for it. */
+/**
+ * Sends a cancellation, unless its statement ends before there is a connection for it. `done` is called as soon as either is
+ * over: while each connection is some caller's who has left in the middle of a transaction, none is free for a cancellation,
+ * and they have to go on to their rollbacks.
+ */
 const cancel = (pool: pg.Pool, text: string, target: DiscreetClient, done: () => void): void => {
   const statement = target.underWay
   if (statement === null) {
     done()
     return
   }
+  target.onNextAnswer(done)
   pool.connect((failure, client, release) => {
     if (failure !== undefined || client === undefined) {
       done()
       return
     }
-    if (target.underWay !== statement) {
+    // The connection itself has come back if its caller no longer waits for this: it would wait for its own answer
+    if (Object.is(client, target) || target.underWay !== statement) {
       release()
       done()
       return
@@ -69,7 +75,12 @@ export const cancelOnlyMeant = (pool: pg.Pool): void => {
     const process = canceledBy(text)
     if (process === undefined || !isCallback(done)) return Reflect.apply(query, pool, args)
     const target = [...clients].find((client) => client.process === process)
-    if (target === undefined) done(null, undefined)
-    else target.whenFree(() => cancel(pool, String(text), target, () => done(null, undefined)))
+    let isDone = false
+    const doneOnce = () => {
+      if (!isDone) done(null, undefined)
+      isDone = true
+    }
+    if (target === undefined) doneOnce()
+    else target.whenFree(() => cancel(pool, String(text), target, doneOnce))
   }) as pg.Pool["query"]
 }

@@ -51,6 +51,7 @@ export class DiscreetClient extends pg.Client {
   #heardAt = 0
   #timer: NodeJS.Timeout | null = null
   #held: Promise<unknown> | null = null
+  #onNextAnswer: ReadonlyArray<() => void> = []
 
   constructor(config?: string | pg.ClientConfig) {
     super(config)
@@ -65,6 +66,11 @@ export class DiscreetClient extends pg.Client {
   /** The place of the statement under way among all of this connection; null if there is none. */
   get underWay(): number | null {
     return this.#unanswered === 0 ? null : this.#answers
+  }
+
+  /** Calls back when the next answer comes. */
+  onNextAnswer(callback: () => void): void {
+    this.#onNextAnswer = [...this.#onNextAnswer, callback]
   }
 
   /** Begins no further statement until the answer has been called: those that are asked for meanwhile wait. */
@@ -123,6 +129,10 @@ export class DiscreetClient extends pg.Client {
     this.#unanswered -= 1
     this.#answers += 1
     this.#heardAt = performance.now()
+    if (this.#onNextAnswer.length === 0) return
+    const callbacks = this.#onNextAnswer
+    this.#onNextAnswer = []
+    for (const callback of callbacks) callback()
   }
 
   #lookAfter(millis: number): void {

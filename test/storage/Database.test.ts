@@ -5,6 +5,7 @@ import { Cause, Context, Data, Deferred, Effect, Exit, Fiber, Layer, Redacted } 
 import { ServiceUnavailable } from "../../src/errors/Errors.ts"
 import {
   type DatabaseOptions,
+  DatabasePool,
   databaseLayer,
   isUnavailable,
   orUnavailable,
@@ -271,6 +272,38 @@ describe("the pool", () => {
       const inTransaction = transaction(sql)(Effect.zipRight(sql`SELECT 1`, sql`SELECT pg_sleep(0.002)`))
       yield* Effect.all([leave, leave, stay(sql`SELECT pg_sleep(0.002)`), stay(inTransaction)], {
         concurrency: "unbounded"
+      })
+    })
+  )
+
+  it.scopedLive("is there for others soon if all who leave are in the middle of transactions", () =>
+    Effect.gen(function* () {
+      const sql = yield* ownDatabase({ poolSize: 2 })
+      const leaving = yield* Effect.replicateEffect(Effect.fork(transaction(sql)(sql`SELECT pg_sleep(0.5)`)), 2)
+      yield* Effect.sleep("100 millis")
+      const startedAt = performance.now()
+      yield* Fiber.interruptAll(leaving)
+      yield* sql`SELECT 1`
+      expect(performance.now() - startedAt).toBeLessThan(3000)
+    })
+  )
+
+  it.scopedLive("keeps its only connection if a cancellation gets that one itself", () =>
+    Effect.gen(function* () {
+      const { url } = yield* createTestDatabase()
+      const context = yield* Layer.build(databaseLayer({ url, poolSize: 1 }))
+      const pool = Context.get(context, DatabasePool)
+      yield* Effect.promise(async () => {
+        const client = await pool.connect()
+        const { rows } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid")
+        const asked = client.query("SELECT pg_sleep(0.3)")
+        const canceled = new Promise((resolve) => {
+          pool.query(`SELECT pg_cancel_backend(${rows[0]?.pid})`, resolve)
+        })
+        // As `PgClient` does when it has waited for the cancellation for too long
+        client.release()
+        await Promise.all([asked, canceled])
+        expect((await pool.query("SELECT 1 AS one")).rows).toEqual([{ one: 1 }])
       })
     })
   )
