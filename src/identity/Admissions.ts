@@ -292,6 +292,10 @@ const make = Effect.fnUntraced(function* (options: AdmissionOptions) {
         ),
         Effect.catchAll((error) => refuseAnswer(name, error))
       )
+      // Its own limit came first, so that these were not put back: the next request does it
+      if (answer.organization === null && credential?.organization) {
+        credential.organization.ahead += asked.organizationReturned
+      }
       const now = yield* monotonicMillis
       yield* enforce(learn(name, answer, asked, now))
       return answer

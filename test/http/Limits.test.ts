@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto"
 import { BlockList } from "node:net"
 import { HttpServerRequest } from "@effect/platform"
 import { expect } from "@effect/vitest"
-import { Context, Duration, Effect, Fiber, Layer, Redacted } from "effect"
+import { Context, Duration, Effect, Fiber, Layer, Redacted, Ref } from "effect"
 import pg from "pg"
 import { vi } from "vitest"
 import { ApiKeyInvalid } from "../../src/errors/Errors.ts"
@@ -344,6 +344,44 @@ onLimited("the request rate of an organization", (it) => {
         SELECT tokens FROM payments.rate_limits WHERE bucket = ${`organization:${organization.id}`}`
       // Not four a second were sent, of a hundred that come back
       expect(bucket?.tokens).toBeGreaterThan(5000)
+    }).pipe(
+      Effect.provideService(
+        HttpServerRequest.HttpServerRequest,
+        HttpServerRequest.fromWeb(new Request("http://service.example/"))
+      ),
+      Effect.scoped
+    )
+  )
+
+  it.effect("is not used up by what many processes take ahead for a credential that sends more than its own", () =>
+    Effect.gen(function* () {
+      const { clock, organization, services, sql } = yield* TestService
+      const key = presentedKey(yield* newKey())
+      const keys = Context.get(services, Keys)
+      const policies = { rateLimitPerMinute: 600, failedAuthenticationsPerMinute: 5, trustedProxies: new BlockList() }
+      const start = Effect.provide(Layer.build(Admissions.layer(policies)), services)
+      const processes = yield* Effect.replicateEffect(Effect.map(start, Context.get(Admissions)), 16)
+      const passed = yield* Ref.make(0)
+      const send = ({ admit, policies }: Admissions["Type"]) =>
+        admit(
+          "key",
+          (tokens) => keys.admit(key, policies, tokens),
+          () => new ApiKeyInvalid()
+        ).pipe(Effect.withClock(clock), Effect.zipRight(Ref.update(passed, (count) => count + 1)), Effect.ignore)
+      yield* Effect.forEach(processes, send)
+      yield* leave(0)
+      yield* leave(6000, "organization")
+      for (let n = 0; n < 300; n++) {
+        // Ten a second pass, each in another process
+        yield* passSeconds(0.1)
+        const first = n % processes.length
+        yield* Effect.forEach([...processes.slice(first), ...processes.slice(0, first)], send)
+      }
+      expect(yield* passed).toBeGreaterThan(200)
+      const [bucket] = yield* sql<{ tokens: number }>`
+        SELECT tokens FROM payments.rate_limits WHERE bucket = ${`organization:${organization.id}`}`
+      // Of a hundred a second that come back
+      expect(bucket?.tokens).toBeGreaterThan(4500)
     }).pipe(
       Effect.provideService(
         HttpServerRequest.HttpServerRequest,
