@@ -7,6 +7,7 @@ import { Form } from "../../components/Form.tsx"
 import { invalidate, useSubmit } from "../../state/Query.ts"
 import { type Environment, sessionChanged, useSession } from "../../state/Session.ts"
 import { toast } from "../../state/Toasts.ts"
+import { memberChanges } from "./memberChanges.ts"
 import { entersAll, type Role, roleLabels, roles, roleWords } from "./roles.ts"
 import { WorkspaceChoice } from "./Workspaces.tsx"
 
@@ -42,16 +43,19 @@ const KeepKeys = (props: { readonly keep: boolean; readonly onChange: (keep: boo
 export const EditMember = ({ member, onClose }: Props) => {
   const { organization, person } = useSession()
   const isSelf = member.personId === person.id
+  // What the form was filled with
+  const [before] = useState(member)
   const [role, setRole] = useState<Role>(member.role)
   const [environments, setEnvironments] = useState<ReadonlyArray<Environment>>(member.environments)
   const [keep, setKeep] = useState(false)
   const changed = useChanged(member.personId)
+  const changes = memberChanges(before, { role, environments })
   const { busy, error, submit } = useSubmit(
     () =>
       call("members", "update", {
         path: { personId: member.personId },
         ...(keep ? { urlParams: { keep_keys: true } } : {}),
-        payload: { role, ...(entersAll(role) ? {} : { environments }) }
+        payload: changes
       }),
     () => {
       changed()
@@ -63,7 +67,7 @@ export const EditMember = ({ member, onClose }: Props) => {
   return (
     <Dialog title={isSelf ? "Change your own role" : `Change ${member.email}`} open onClose={onClose}>
       <Form
-        onSubmit={submit}
+        onSubmit={() => (Object.keys(changes).length > 0 ? submit() : onClose())}
         busy={busy}
         error={error}
         labels={{ role: "Role", environments: "Workspaces" }}
