@@ -38,6 +38,7 @@ import changedHours from "./migrations/0025_changed_hours.ts"
 import eventsByHour from "./migrations/0026_events_by_hour.ts"
 import roomForAttempts from "./migrations/0027_room_for_attempts.ts"
 import confirmedAccess from "./migrations/0028_confirmed_access.ts"
+import endpointsInUse from "./migrations/0029_endpoints_in_use.ts"
 import { abandonReceiptMonths, addReceiptMonths, prepareReceiptMonths } from "./ReceiptMonths.ts"
 
 /**
@@ -72,7 +73,8 @@ export const migrations: Readonly<Record<string, Effect.Effect<void, SqlError.Sq
   "0025_changed_hours": changedHours,
   "0026_events_by_hour": eventsByHour,
   "0027_room_for_attempts": roomForAttempts,
-  "0028_confirmed_access": confirmedAccess
+  "0028_confirmed_access": confirmedAccess,
+  "0029_endpoints_in_use": endpointsInUse
 }
 
 /** What comes before a migration that would take long on large tables. */
