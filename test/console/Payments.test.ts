@@ -135,6 +135,46 @@ onConsole(`the payments of the console${browserNote}`, (it) => {
   )
 
   it.scoped.skipIf(!hasBrowser)(
+    "a refund whose answer is lost is not made again by who closes the dialog and asks anew",
+    () =>
+      Effect.gen(function* () {
+        const { get } = yield* provider
+        const { price } = yield* makeOffer("Tea", { currency: "brl", unit_amount: 4500 })
+        const { payment } = yield* paid(price)
+        const charge = String((yield* get(`/payment-intents/${payment}`))["latest_charge"])
+        const { complaints, page } = yield* memberVisit({ role: "owner" })
+        const keys: Array<string | undefined> = []
+        yield* Effect.promise(async () => {
+          await page.route("**/provider/refunds", async (route) => {
+            if (route.request().method() !== "POST") return route.continue()
+            keys.push(route.request().headers()["idempotency-key"])
+            if (keys.length > 1) return route.continue()
+            await route.fetch()
+            return route.abort("connectionreset")
+          })
+          await open(page, `/sandbox/payments/${payment}`)
+          const dialog = page.getByRole("dialog")
+          const refund = async () => {
+            await page.getByRole("button", { name: "Refund", exact: true }).click()
+            await dialog.getByLabel("Amount").fill("5")
+            await dialog.getByLabel("Type REFUND to confirm").fill("REFUND")
+            await dialog.getByRole("button", { name: "Refund R$5.00" }).click()
+          }
+          await refund()
+          await dialog.getByText("could not be reached").waitFor()
+          await dialog.getByRole("button", { name: "Cancel" }).click()
+          await dialog.waitFor({ state: "detached" })
+          await refund()
+          await dialog.waitFor({ state: "detached" })
+        })
+        expect(keys).toEqual([keys[0], keys[0]])
+        expect(yield* get(`/charges/${charge}`)).toMatchObject({ amount_refunded: 500 })
+        expect(complaints).toEqual([])
+      }),
+    limit
+  )
+
+  it.scoped.skipIf(!hasBrowser)(
     "a payment is found by the id of its charge or session, and lists are filtered in the address",
     () =>
       Effect.gen(function* () {

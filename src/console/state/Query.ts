@@ -272,13 +272,20 @@ const endsChange = (error: ApiError, isOpen: boolean): boolean =>
   error.code !== "idempotency_request_in_progress" &&
   !(isOpen && precedesKey(error))
 
+/** The keys of changes that may have been done, by what they change. */
+const openChanges = new Map<string, string>()
+
 /**
  * A change that a form or a button makes. One idempotency key serves until the change is done or its input is refused,
  * so that neither a second click nor a try after a lost answer does it twice.
+ *
+ * @param of what is changed, for a change that must not be done twice: the key then outlives the form, so that who closes a
+ * dialog and opens it again, or comes back to the page, goes on with the same change as long as it may have been done
  */
 export const useSubmit = <A>(
   action: (idempotencyKey: string) => Promise<A>,
-  onDone?: (answer: A) => void
+  onDone?: (answer: A) => void,
+  of?: string
 ): {
   readonly submit: () => void
   readonly busy: boolean
@@ -291,9 +298,9 @@ export const useSubmit = <A>(
   })
   const latest = useRef({ action, onDone })
   latest.current = { action, onDone }
-  const key = useRef<string | undefined>(undefined)
+  const key = useRef(of === undefined ? undefined : openChanges.get(of))
   // Whether a try under the key had an outcome that is not known
-  const open = useRef(false)
+  const open = useRef(key.current !== undefined)
   const busy = useRef(false)
   const mounted = useRef(true)
   useEffect(() => {
@@ -306,6 +313,8 @@ export const useSubmit = <A>(
     if (busy.current) return
     busy.current = true
     key.current ??= crypto.randomUUID()
+    // From now on: the form may be gone when the answer comes
+    if (of !== undefined) openChanges.set(of, key.current)
     setState({ busy: true, error: undefined })
     latest.current
       .action(key.current)
@@ -313,6 +322,7 @@ export const useSubmit = <A>(
         (answer) => {
           key.current = undefined
           open.current = false
+          if (of !== undefined) openChanges.delete(of)
           if (!mounted.current) return
           setState({ busy: false, error: undefined })
           latest.current.onDone?.(answer)
@@ -321,13 +331,14 @@ export const useSubmit = <A>(
           const error = toApiError(failure)
           open.current = !endsChange(error, open.current)
           if (!open.current) key.current = undefined
+          if (!open.current && of !== undefined) openChanges.delete(of)
           if (mounted.current) setState({ busy: false, error })
         }
       )
       .finally(() => {
         busy.current = false
       })
-  }, [])
+  }, [of])
   const reset = useCallback(() => {
     // A dialog that is opened again asks for the same change, as long as it may have been done
     if (!busy.current && !open.current) key.current = undefined

@@ -53,7 +53,8 @@ export const RefundDialog = ({ charge, onClose }: { readonly charge: Charge; rea
       toast(`${formatAmount(refund.amount ?? 0, refund.currency ?? currency)} refunded`)
       invalidate(`${environment}/payments/`)
       onClose()
-    }
+    },
+    `${environment}/refunds/${charge.id}`
   )
   return (
     <Confirm
