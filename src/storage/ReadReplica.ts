@@ -1,6 +1,7 @@
+import { performance } from "node:perf_hooks"
 import { SqlClient, SqlError } from "@effect/sql"
 import { PgClient } from "@effect/sql-pg"
-import { Clock, Context, Data, Effect, Either, identity, Layer, Option, Redacted, Schedule } from "effect"
+import { Context, Data, Effect, Either, identity, Layer, Option, Redacted, Schedule } from "effect"
 import { readDatabaseUrl } from "../settings/DatabaseUrl.ts"
 import { sqlState } from "../telemetry/ServerErrors.ts"
 import { isInTransaction, isUnavailable, openedOnDemand, withSqlErrors } from "./Database.ts"
@@ -18,6 +19,9 @@ const askEvery = "5 millis"
 
 /** How long the replica is left alone after it was behind, was away, or can't be used, in milliseconds. */
 const rests = { behind: 1000, away: 5000, unsuitable: 60_000 } as const
+
+/** Not the time of day: set back by an hour, that would have the replica rest for an hour more. */
+const nowMillis = Effect.sync(() => performance.now())
 
 /** How far the primary is: what the replica must have replayed. */
 interface Position {
@@ -118,7 +122,7 @@ const askProgress = (replica: SqlClient.SqlClient, position: Position) =>
 
 const makePreferring = (primary: SqlClient.SqlClient, replica: SqlClient.SqlClient): ReadReplica["Type"] => {
   /** The replica is used by all while it works, and otherwise tried by one at a time, after a rest. */
-  const state = { works: true, isTried: false, restsUntil: 0 }
+  const state = { works: true, isTried: false, restsUntil: Number.NEGATIVE_INFINITY }
 
   const onReplica = <A, E, R>(read: Effect.Effect<A, E, R>) =>
     Effect.flatMap(askPosition(primary), ([position]) =>
@@ -138,7 +142,7 @@ const makePreferring = (primary: SqlClient.SqlClient, replica: SqlClient.SqlClie
     )
 
   const rest = ({ reason, why }: NotOnReplica) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    Effect.flatMap(nowMillis, (now) => {
       const { works } = state
       state.works = false
       state.restsUntil = now + rests[why]
@@ -153,7 +157,7 @@ const makePreferring = (primary: SqlClient.SqlClient, replica: SqlClient.SqlClie
     return works ? Effect.void : Effect.logInfo("The read replica is used again")
   })
 
-  const mayTry = Effect.map(Clock.currentTimeMillis, (now) => {
+  const mayTry = Effect.map(nowMillis, (now) => {
     if (state.works) return true
     if (state.isTried || now < state.restsUntil) return false
     state.isTried = true

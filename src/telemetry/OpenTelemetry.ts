@@ -27,11 +27,12 @@ const reportFailures = Effect.map(LogLines, (lines) => {
   let saidAt = Number.NEGATIVE_INFINITY
   const say = () => {
     // It fails on each export, and its message may hold the exporter's headers
-    if (Date.now() - saidAt < 60_000) return
-    saidAt = Date.now()
+    const now = performance.now()
+    if (now - saidAt < 60_000) return
+    saidAt = now
     if (!lines.writes("WARN")) return
     const message = "Telemetry could not be exported: see the collector, and the OTEL_EXPORTER_OTLP_* variables"
-    lines.write({ level: "WARN", message, time: saidAt, span: null, attributes: {} })
+    lines.write({ level: "WARN", message, time: Date.now(), span: null, attributes: {} })
   }
   const quiet = () => {}
   diag.setLogger({ error: say, warn: quiet, info: quiet, debug: quiet, verbose: quiet }, DiagLogLevel.ERROR)
