@@ -6,7 +6,7 @@ import { Directory } from "../../src/cells/Directory.ts"
 import { connectedDirectoryLayer } from "../../src/cells/DirectoryConnection.ts"
 import { keyOf, makeRoutes } from "../../src/cells/router/Routes.ts"
 import { OrganizationId } from "../../src/kit/Ids.ts"
-import { eventually } from "../harness/Eventually.ts"
+import { eventually, eventuallyTrue } from "../harness/Eventually.ts"
 import { createTestDatabase } from "../harness/TestDatabase.ts"
 
 /** A client whose answers to statements with this text are kept back, once they are there, until the gate opens. */
@@ -70,5 +70,39 @@ it.scopedLive("an answer that is older than an organization's move does not brin
     yield* Deferred.succeed(gate, undefined)
     expect(yield* Effect.promise(async () => account)).toBe("south")
     expect(yield* organization).toBe("south")
+  })
+)
+
+it.scopedLive("a list of the cells that is older than a change of them does not bring the old ones back", () =>
+  Effect.gen(function* () {
+    const { url } = yield* createTestDatabase()
+    const context = yield* Layer.build(connectedDirectoryLayer({ url, cell: null }))
+    const directory = Context.get(context, Directory)
+    const put = (name: string) => directory.putCell({ name, url: `http://${name}.example`, home: name === "north" })
+    yield* put("north")
+    const answered = yield* Deferred.make<void>()
+    const gate = yield* Deferred.make<void>()
+    let asked = 0
+    let late = 0
+    const cells = Effect.suspend(() => {
+      asked += 1
+      return asked === late
+        ? Effect.tap(directory.cells, () =>
+            Effect.zipRight(Deferred.succeed(answered, undefined), Deferred.await(gate))
+          )
+        : directory.cells
+    })
+    const routes = yield* Effect.provide(makeRoutes, Context.add(context, Directory, { ...directory, cells }))
+    const names = () => routes.cells().map(({ name }) => name)
+    // When it begins, it asks once, once more when it listens, and begins to ask regularly
+    yield* eventuallyTrue("the first lists", () => asked === 3 && names().length === 1)
+    late = 4
+    yield* put("east")
+    yield* Deferred.await(answered)
+    yield* put("south")
+    yield* eventuallyTrue("the new cell", () => names().includes("south"))
+    yield* Deferred.succeed(gate, undefined)
+    yield* Effect.sleep("50 millis")
+    expect(names()).toEqual(["east", "north", "south"])
   })
 )

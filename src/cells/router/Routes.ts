@@ -210,12 +210,19 @@ export const makeRoutes: Effect.Effect<Routes, never, Directory | SqlClient.SqlC
       })
     }
 
-    const readCells = Effect.tap(directory.cells, (read) =>
-      Effect.sync(() => {
-        cells = read
+    /** How often the cells were asked for, and the last of these times that counts: a later one's answer may come first. */
+    let askedForCells = 0
+    let cellsAreOf = 0
+    const readCells = Effect.suspend(() => {
+      askedForCells += 1
+      const number = askedForCells
+      return Effect.map(directory.cells, (read) => {
         answeredAt = performance.now()
+        if (number < cellsAreOf) return
+        cellsAreOf = number
+        cells = read
       })
-    ).pipe(Effect.withTracerEnabled(false))
+    }).pipe(Effect.withTracerEnabled(false))
 
     const preload = Effect.gen(function* () {
       // Asked for again when it is first used: what has changed meanwhile may have been heard already, or not at all
