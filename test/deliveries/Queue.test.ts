@@ -641,6 +641,34 @@ layer(QueueBench.layer, { excludeTestServices: true, timeout: "60 seconds" })("t
     })
   )
 
+  it.effect("are read once for all deliveries that are bound to one that was erased, which the current one signs", () =>
+    Effect.gen(function* () {
+      const { makeEndpoint, queues, seed } = yield* emptyBench
+      const endpoint = yield* makeEndpoint
+      const gone = crypto.randomUUID()
+      const [queue] = queues
+      let reads = 0
+      const destinations = new Destinations(
+        {
+          ...queue,
+          destinations: (deliveries) => {
+            reads += 1
+            return queue.destinations(deliveries)
+          }
+        },
+        openCipher
+      )
+      for (let count = 0; count < 3; count++) {
+        yield* seed(endpoint, { secretIds: [gone] })
+        const delivery = yield* claimOne(queue)
+        yield* destinations.load([delivery])
+        const signing = Either.map(destinations.of(delivery), ({ secrets }) => secrets.map(Redacted.value))
+        expect(signing).toEqual(Either.right(["sealed"]))
+      }
+      expect(reads).toBe(1)
+    })
+  )
+
   it.effect("are missing where they are gone, and nothing goes out unsigned", () =>
     Effect.gen(function* () {
       const { makeEndpoint, queues, seed, sql } = yield* emptyBench

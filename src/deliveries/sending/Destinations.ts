@@ -18,6 +18,9 @@ const believedFor = 30_000
 /** The most endpoints kept in memory. */
 const maxKnown = 10_000
 
+/** The most erased secrets that are remembered of one endpoint. */
+const maxErased = 1000
+
 type Decrypted = Pick<StoredSecret, "id" | "retiredAt"> & {
   readonly secret: Either.Either<Redacted.Redacted, DecryptionFailed>
 }
@@ -25,7 +28,20 @@ type Decrypted = Pick<StoredSecret, "id" | "retiredAt"> & {
 interface Known {
   readonly url: string
   readonly secrets: ReadonlyArray<Decrypted>
+  /** Ids of secrets that deliveries are bound to and that were not there: none is made again under an erased one's id. */
+  readonly erased: ReadonlySet<string>
   readonly readAt: number
+}
+
+/** The secrets of deliveries that are no longer there, and those that were found to be gone before, unless they are very many. */
+const erasedOf = (
+  deliveries: ReadonlyArray<ClaimedDelivery>,
+  { secrets }: Destination,
+  before: ReadonlySet<string>
+): ReadonlySet<string> => {
+  const there = new Set(secrets.map(({ id }) => id))
+  const erased = deliveries.flatMap(({ secretIds }) => secretIds.filter((id) => !there.has(id)))
+  return erased.length === 0 ? before : new Set([...(before.size < maxErased ? before : []), ...erased])
 }
 
 /** What an attempt is sent to and signed with. */
@@ -49,9 +65,12 @@ export class Destinations {
   /** Reads what is not yet known about these deliveries' destinations, in one statement; in most cases, nothing. */
   load(deliveries: ReadonlyArray<ClaimedDelivery>): Effect.Effect<void, SqlError.SqlError> {
     const now = performance.now()
-    const missing = new Map<EndpointId, ClaimedDelivery>()
+    const missing = new Map<EndpointId, [ClaimedDelivery, ...Array<ClaimedDelivery>]>()
     for (const delivery of deliveries) {
-      if (!this.#isKnown(delivery, now)) missing.set(delivery.endpointId, delivery)
+      if (this.#isKnown(delivery, now)) continue
+      const others = missing.get(delivery.endpointId)
+      if (others === undefined) missing.set(delivery.endpointId, [delivery])
+      else others.push(delivery)
     }
     return missing.size === 0 ? Effect.void : this.#read(missing, now)
   }
@@ -86,22 +105,30 @@ export class Destinations {
     return (
       known !== undefined &&
       now - known.readAt < believedFor &&
-      secretIds.every((id) => known.secrets.some((secret) => secret.id === id && Either.isRight(secret.secret)))
+      secretIds.every(
+        (id) =>
+          known.erased.has(id) || known.secrets.some((secret) => secret.id === id && Either.isRight(secret.secret))
+      )
     )
   }
 
-  #read(missing: ReadonlyMap<EndpointId, ClaimedDelivery>, readAt: number): Effect.Effect<void, SqlError.SqlError> {
-    return Effect.flatMap(this.#queue.destinations([...missing.values()]), (found) =>
+  #read(
+    missing: ReadonlyMap<EndpointId, NonEmptyReadonlyArray<ClaimedDelivery>>,
+    readAt: number
+  ): Effect.Effect<void, SqlError.SqlError> {
+    const oneOfEach = [...missing.values()].map(([delivery]) => delivery)
+    return Effect.flatMap(this.#queue.destinations(oneOfEach), (found) =>
       Effect.forEach(
         missing,
-        ([endpointId, delivery]) => {
+        ([endpointId, deliveries]) => {
+          const before = this.#known.get(endpointId)?.erased ?? new Set()
           this.#known.delete(endpointId)
           const destination = found.get(endpointId)
-          return destination === undefined
-            ? Effect.void
-            : Effect.map(this.#decrypt(delivery, destination), (secrets) =>
-                this.#keep(endpointId, { url: destination.url, secrets, readAt })
-              )
+          if (destination === undefined) return Effect.void
+          const erased = erasedOf(deliveries, destination, before)
+          return Effect.map(this.#decrypt(deliveries[0], destination), (secrets) =>
+            this.#keep(endpointId, { url: destination.url, secrets, erased, readAt })
+          )
         },
         { discard: true }
       )
