@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto"
 import { HttpServer } from "@effect/platform"
 import type { SqlClient, SqlError } from "@effect/sql"
 import type { PgClient } from "@effect/sql-pg"
@@ -11,8 +12,8 @@ import { Accounts } from "../provider/Accounts.ts"
 import type { Provider } from "../provider/Provider.ts"
 import type { Services } from "../Service.ts"
 import type { EmbeddedPostgresError } from "../storage/EmbeddedPostgres.ts"
-import { EmbeddedDatabase, embeddedClientLayer } from "./Database.ts"
-import { LocalProvider } from "./LocalProvider.ts"
+import { ownDatabaseClient } from "./Database.ts"
+import { LocalProvider, ownLocalProvider } from "./LocalProvider.ts"
 
 /** The service under test could not be started. */
 export class TestServiceFailed extends Data.TaggedError("TestServiceFailed")<{
@@ -54,17 +55,19 @@ export class TestService extends Context.Tag("connected-payments/testing/TestSer
   ): Layer.Layer<
     TestService | LocalProvider | PgClient.PgClient | SqlClient.SqlClient,
     TestServiceFailed | EmulatorError | EmbeddedPostgresError | SqlError.SqlError
-  > =>
-    this.layerOnDatabase(options).pipe(Layer.provideMerge(embeddedClientLayer), Layer.provide(EmbeddedDatabase.layer))
+  > => this.layerOnDatabase(options).pipe(Layer.provideMerge(ownDatabaseClient()))
 
-  /** With the database of the `PgClient` in its context. */
+  /**
+   * With the database of the `PgClient` in its context, which may hold the organizations of earlier suites and of others
+   * that run at the same time: each service creates its own.
+   */
   static readonly layerOnDatabase = (
     options: TestServiceOptions = {}
   ): Layer.Layer<
     TestService | LocalProvider,
     TestServiceFailed | EmulatorError,
     PgClient.PgClient | SqlClient.SqlClient
-  > => Layer.scoped(TestService, make(options)).pipe(Layer.provideMerge(LocalProvider.layer))
+  > => Layer.scoped(TestService, make(options)).pipe(Layer.provideMerge(ownLocalProvider()))
 }
 
 /** Settings with fast polling, local destinations, and limits that no test reaches. */
@@ -94,7 +97,8 @@ const createOrganization = Effect.fnUntraced(function* (services: Context.Contex
   const author = { kind: "operator", id: "testing" } as const
   const organization = yield* Context.get(services, Organizations).create({
     name: "Test organization",
-    ownerEmail: "owner@example.com",
+    // A person has one organization, and the database may have been another suite's
+    ownerEmail: `owner-${randomUUID()}@example.com`,
     author
   })
   yield* Context.get(services, Accounts).link(
@@ -127,12 +131,7 @@ const make = (
         : Layer.provide(options.provider, Layer.succeed(LocalProvider, local))
     const settings = { ...(yield* testSettings), ...options.settings }
     const services = yield* Layer.build(
-      embeddedServiceLayer({
-        publicUrl: "http://127.0.0.1",
-        masterKeys,
-        provider,
-        settings
-      })
+      embeddedServiceLayer({ publicUrl: "http://127.0.0.1", masterKeys, provider, settings })
     )
     const accountId = yield* emulator.ensureAccount()
     const { apiKey, organizationId } = yield* createOrganization(services, accountId)
