@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto"
 import { chmod, link, mkdir, readFile, rename, unlink, writeFile } from "node:fs/promises"
-import { createServer } from "node:net"
 import { join, resolve } from "node:path"
 import { Data, Effect, Option, Redacted, Schema, type Scope } from "effect"
 import type { Emulator } from "../emulator/Emulator.ts"
@@ -8,6 +7,7 @@ import { hasErrorCode } from "../errors/ErrorCode.ts"
 import type { ServiceOptions } from "../Service.ts"
 import { checkoutReturnPaths } from "../settings/CheckoutReturnPaths.ts"
 import type { MasterKey, ProviderCredentials, SettingsShape } from "../settings/Settings.ts"
+import { freePort } from "./FreePort.ts"
 
 /**
  * The local defaults for what the settings leave open: an embedded PostgreSQL, the provider emulator, a master key. For
@@ -136,17 +136,9 @@ const startEmulator = Effect.fnUntraced(function* (
   return emulator
 })
 
-/** A port that is free now: the pages that payers return to need the address before the server listens. */
-const freePort = (host: string): Effect.Effect<number, LocalDefaultsFailed> =>
-  Effect.async((resume) => {
-    const probe = createServer()
-    probe.once("error", (cause) => resume(new LocalDefaultsFailed({ message: `No port is free on ${host}`, cause })))
-    probe.listen(0, host, () => {
-      const address = probe.address()
-      const port = typeof address === "object" && address !== null ? address.port : 0
-      probe.close(() => resume(Effect.succeed(port)))
-    })
-  })
+/** A port for a service whose pages that payers return to need the address before the server listens. */
+const portOn = (host: string): Effect.Effect<number, LocalDefaultsFailed> =>
+  Effect.mapError(freePort(host), (cause) => new LocalDefaultsFailed({ message: `No port is free on ${host}`, cause }))
 
 const urlOf = (host: string, port: number): string => {
   const name = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host
@@ -180,7 +172,7 @@ export const completeSettings = (
 ): Effect.Effect<CompletedSettings, LocalDefaultsFailed, Scope.Scope> =>
   Effect.gen(function* () {
     const directory = resolve(settings.dataDirectory)
-    const port = settings.port === 0 ? yield* freePort(settings.host) : settings.port
+    const port = settings.port === 0 ? yield* portOn(settings.host) : settings.port
     const baseUrl = Option.getOrElse(settings.publicUrl, () => urlOf(settings.host, port))
     const needsEmulator = settings.mode === "local" && Option.isNone(settings.provider.sandbox)
     const needsFiles = settings.mode === "local"

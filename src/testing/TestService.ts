@@ -2,12 +2,13 @@ import { randomUUID } from "node:crypto"
 import { HttpServer } from "@effect/platform"
 import type { SqlClient, SqlError } from "@effect/sql"
 import type { PgClient } from "@effect/sql-pg"
-import { Context, Data, Duration, Effect, Layer, Option, Redacted, type Scope } from "effect"
+import { Context, Data, Duration, Effect, Layer, Option, Predicate, Redacted, Schedule, type Scope } from "effect"
 import { defaultSettings, type EmbeddedServiceOptions, embeddedServiceLayer } from "../Embedding.ts"
 import type { Emulator, EmulatorError } from "../emulator/Emulator.ts"
 import { Keys } from "../identity/keys/Keys.ts"
 import { Organizations } from "../identity/organizations/Organizations.ts"
 import type { OrganizationId } from "../kit/Ids.ts"
+import { freePort } from "../local/FreePort.ts"
 import { Accounts } from "../provider/Accounts.ts"
 import type { Provider } from "../provider/Provider.ts"
 import type { Services } from "../Service.ts"
@@ -87,6 +88,26 @@ const masterKeys: EmbeddedServiceOptions["masterKeys"] = [
   { id: "testing", key: Redacted.make(new Uint8Array(32).fill(1)) }
 ]
 
+/**
+ * The service on its port: the one of the settings, or a free one, since the URLs in its answers need the port before the
+ * server listens. If another process takes that in the meantime, the next one is tried.
+ */
+const serviceLayer = (options: Omit<EmbeddedServiceOptions, "publicUrl">) =>
+  Effect.gen(function* () {
+    const { host = "127.0.0.1", port: wanted = 0 } = options.settings ?? {}
+    const port = wanted === 0 ? yield* freePort(host) : wanted
+    return embeddedServiceLayer({
+      ...options,
+      publicUrl: `http://127.0.0.1:${port}`,
+      settings: { ...options.settings, port }
+    })
+  }).pipe(
+    Layer.unwrapEffect,
+    Layer.retry(
+      Schedule.recurs(3).pipe(Schedule.whileInput((error: unknown) => Predicate.isTagged(error, "ServeError")))
+    )
+  )
+
 const addressOf = (context: Context.Context<Services>): string =>
   Option.match(Context.getOption(context, HttpServer.HttpServer), {
     onNone: () => "",
@@ -130,9 +151,7 @@ const make = (
         ? local.options
         : Layer.provide(options.provider, Layer.succeed(LocalProvider, local))
     const settings = { ...(yield* testSettings), ...options.settings }
-    const services = yield* Layer.build(
-      embeddedServiceLayer({ publicUrl: "http://127.0.0.1", masterKeys, provider, settings })
-    )
+    const services = yield* Layer.build(serviceLayer({ masterKeys, provider, settings }))
     const accountId = yield* emulator.ensureAccount()
     const { apiKey, organizationId } = yield* createOrganization(services, accountId)
     const baseUrl = addressOf(services)

@@ -63,4 +63,21 @@ describe("the service for other teams' suites", () => {
       }).pipe(Effect.provide(FetchHttpClient.layer)),
     timeout
   )
+
+  it.scopedLive(
+    "answers with URLs that can be opened",
+    () =>
+      Effect.gen(function* () {
+        const client = yield* clientOf(yield* TestService)
+        const price = yield* client.prices.create({
+          payload: { product_data: { name: "Coffee" }, unit_amount: 1500, currency: "brl" }
+        })
+        const page = yield* client.checkoutPages.create({
+          payload: { title: "Coffee", items: [{ price: price.id, quantity: 1 }] }
+        })
+        const { status } = yield* Effect.promise(() => fetch(page.url))
+        expect(status).toBe(200)
+      }).pipe(Effect.provide(onDatabase().pipe(Layer.provide(emptyDatabase()))), Effect.provide(FetchHttpClient.layer)),
+    timeout
+  )
 })
