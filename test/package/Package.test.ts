@@ -1,4 +1,5 @@
-import { execFile } from "node:child_process"
+import { execFile, spawn } from "node:child_process"
+import { once } from "node:events"
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
@@ -155,6 +156,31 @@ describe("the package", () => {
       expect(licences).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\(MIT\\)$`, "m"))
     }
     expect(licences).not.toContain("no licence named")
+  })
+
+  it("serves the console and the guides from its bundles", async () => {
+    const port = await freePort()
+    const url = `http://127.0.0.1:${port}`
+    const service = spawn(process.execPath, [join("node_modules", manifest.name, "dist/main.js")], {
+      cwd: project,
+      env: { PATH: process.env["PATH"], DATA_DIR: join(directory, "data"), HOST: "127.0.0.1", PORT: String(port) },
+      stdio: "ignore"
+    })
+    const ended = once(service, "exit")
+    try {
+      const statusOf = (path: string) =>
+        fetch(`${url}${path}`).then(
+          ({ status }) => status,
+          () => null
+        )
+      await expect.poll(() => statusOf("/health/ready"), { timeout: 60_000, interval: 200 }).toBe(200)
+      for (const path of ["/console", "/docs", "/docs/search?q=webhook", "/openapi.json"]) {
+        expect([path, await statusOf(path)]).toEqual([path, 200])
+      }
+    } finally {
+      service.kill()
+      await ended
+    }
   })
 
   it("gives a consumer of webhooks what it needs without any dependency", async () => {

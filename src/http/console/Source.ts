@@ -9,8 +9,11 @@ import { consolePath } from "./Paths.ts"
  * browser asks for it.
  */
 
-/** The console's sources beside this module's, or the built console beside the compiled modules. */
-const folder = new URL("../../console/", import.meta.url)
+/**
+ * The console's sources beside this module's, or the built console beside the compiled modules; or beside the folder of a
+ * bundle that this module is in, which is not as deep.
+ */
+const folders = ["../../console/", "../console/"].map((path) => new URL(path, import.meta.url))
 
 /** The console's public URL; null if neither it nor its sources are here, so that nothing leads to it. */
 export const consoleUrlOf = (publicUrl: string): Effect.Effect<string | null> =>
@@ -21,9 +24,15 @@ export const consoleUrlOf = (publicUrl: string): Effect.Effect<string | null> =>
   )
 
 /** How the console is had; undefined if neither it nor its sources are here, as in somebody's own bundle. */
-export const findConsole = (
-  at: URL = folder
-): Effect.Effect<ServedConsole, BuiltConsoleUnreadable | BundleFailed> | undefined => {
+export const findConsole = (): Effect.Effect<ServedConsole, BuiltConsoleUnreadable | BundleFailed> | undefined => {
+  for (const folder of folders) {
+    const found = consoleIn(folder)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+const consoleIn = (at: URL): Effect.Effect<ServedConsole, BuiltConsoleUnreadable | BundleFailed> | undefined => {
   if (existsSync(builtList(at))) return readBuilt(at)
   if (!existsSync(new URL("main.tsx", at))) return undefined
   return Effect.map(bundle(at), ({ files, imports, script, style, theme }) => ({
