@@ -1,5 +1,5 @@
 import type { BlockList } from "node:net"
-import { SqlClient } from "@effect/sql"
+import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Effect, Either, Layer, Option, Redacted } from "effect"
 import { refusal } from "../bounds/Refusals.ts"
 import {
@@ -287,13 +287,26 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
   const requireLocked = (tenant: Tenant, id: EndpointId) =>
     Effect.filterOrFail(repo.lock(tenant, id), (found) => found, notFound)
 
+  /**
+   * Ends all that waits for an endpoint. Attempts under way come last: who records one waits for its row, and with it wait
+   * the attempts of others that are recorded in the same statement.
+   */
+  const endQueue = (tenant: Tenant, id: EndpointId) => {
+    const endFrom = (place: string): Effect.Effect<unknown, SqlError.SqlError> =>
+      Effect.flatMap(
+        repo.failWaiting(tenant, id, place),
+        Option.match({ onNone: () => repo.failQueued(tenant, id), onSome: endFrom })
+      )
+    return endFrom("-infinity")
+  }
+
   const remove = Effect.fn("Endpoints.delete")(function* (principal: PrincipalShape, id: EndpointId) {
     yield* transaction(sql)(
       Effect.gen(function* () {
         yield* requireLocked(principal, id)
         yield* repo.markDeleted(principal, id)
         yield* repo.eraseSecrets(principal, id)
-        yield* repo.failQueued(principal, id)
+        yield* endQueue(principal, id)
         yield* record(principal, "endpoint.deleted", id)
       })
     )

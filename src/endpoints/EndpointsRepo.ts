@@ -5,6 +5,7 @@ import type { Filters } from "../events/Filters.ts"
 import type { Tenant } from "../identity/Principal.ts"
 import type { Encrypted } from "../kit/Cipher.ts"
 import type { EndpointId } from "../kit/Ids.ts"
+import { alongIndex } from "../storage/BoundedReads.ts"
 import { hasEnded, isOverlapping, mayStillBeSent, signsNoNew, signsUntil } from "./SecretLifetime.ts"
 
 /** A row of `payments.endpoints`, as the API shows it. */
@@ -23,6 +24,9 @@ export interface EndpointRow {
 
 /** The most deliveries of an endpoint that are checked before one of its rotated secrets is erased early. */
 const mostDeliveriesLookedThrough = 1000
+
+/** How many waiting deliveries of a deleted endpoint one statement ends: few enough for its time limit. */
+const endedAtOnce = 10_000
 
 /** The most replaced secrets of an endpoint that are kept: more rotations than anybody needs within 72 hours. */
 const mostReplacedSecrets = 64
@@ -153,18 +157,44 @@ const deletionStatements = (sql: Sql) => {
       state = 'failed', finished_at = now(), attempt_count = gone.attempt_count,
       last_http_status = NULL, last_error_code = 'endpoint_deleted'
     FROM gone
-    WHERE d.organization_id = gone.organization_id AND d.environment = gone.environment AND d.id = gone.id`)
+    WHERE d.organization_id = gone.organization_id AND d.environment = gone.environment
+      AND d.endpoint_id = gone.endpoint_id AND d.id = gone.id`)
 
   return {
     markDeleted: (tenant: Tenant, id: EndpointId) =>
       sql`UPDATE payments.endpoints e SET deleted_at = now(), updated_at = now() WHERE ${ofTenant(sql, tenant)} AND e.id = ${id}`,
+
+    /**
+     * Ends waiting deliveries of which no attempt is under way, at most 10,000, from those on that come due at a time.
+     * Returns when the last one would have come due, to go on from there; none if none was left. In a transaction.
+     */
+    failWaiting: (tenant: Tenant, id: EndpointId, from: string) =>
+      Effect.map(
+        sql<{ readonly reached: string | null }>`
+          WITH gone AS (
+            DELETE FROM payments.delivery_queue
+            -- By their place, and with the rest in a form that no index serves, as in a claim
+            WHERE ctid = ANY (ARRAY(
+                SELECT ctid FROM payments.delivery_queue
+                WHERE (endpoint_id, next_attempt_at) >= (${id}::uuid, ${from}::timestamptz)
+                  AND (endpoint_id, next_attempt_at) <= (${id}::uuid, 'infinity'::timestamptz) AND lease IS NULL
+                ORDER BY endpoint_id, next_attempt_at LIMIT ${endedAtOnce}
+              ))
+              AND CASE WHEN lease IS NULL THEN ${inTenant(sql, tenant)} END
+            RETURNING organization_id, environment, endpoint_id, id, attempt_count, next_attempt_at
+          ), failed AS (${failGone})
+          SELECT max(next_attempt_at)::text AS reached FROM gone`.pipe((batch) =>
+          Effect.zipRight(alongIndex(sql), batch)
+        ),
+        ([row]) => Option.fromNullable(row?.reached)
+      ),
 
     /** Ends waiting deliveries. An attempt under way loses its lease with this: it is recorded and changes nothing. */
     failQueued: (tenant: Tenant, id: EndpointId) =>
       sql`
         WITH gone AS (
           DELETE FROM payments.delivery_queue WHERE ${inTenant(sql, tenant)} AND endpoint_id = ${id}
-          RETURNING organization_id, environment, id, attempt_count
+          RETURNING organization_id, environment, endpoint_id, id, attempt_count
         )
         ${failGone}`,
 
@@ -176,7 +206,7 @@ const deletionStatements = (sql: Sql) => {
         DELETE FROM payments.delivery_queue q USING payments.endpoints e
         WHERE e.deleted_at > now() - interval '1 day' AND q.organization_id = e.organization_id
           AND q.environment = e.environment AND q.endpoint_id = e.id
-        RETURNING q.organization_id, q.environment, q.id, q.attempt_count
+        RETURNING q.organization_id, q.environment, q.endpoint_id, q.id, q.attempt_count
       )
       ${failGone}`
   }

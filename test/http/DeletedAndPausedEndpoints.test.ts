@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto"
 import { expect } from "@effect/vitest"
-import { Context, Effect, Logger, LogLevel, Option } from "effect"
+import { Context, Effect, Fiber, Logger, LogLevel, Option } from "effect"
 import { Endpoints } from "../../src/endpoints/Endpoints.ts"
-import { endQueued, queueAgain } from "../deliveries/StoredDeliveries.ts"
+import { endQueued, queueAgain, statesOf, storeDeliveries } from "../deliveries/StoredDeliveries.ts"
 import { makeDestination, payment, received, withWorker } from "../endpoints/Delivering.ts"
 import { eventually } from "../harness/Eventually.ts"
 import { type Answer, onSharedService, TestService } from "../harness/TestService.ts"
@@ -115,6 +115,72 @@ onSharedService("an endpoint", (it) => {
         })
     )
   }
+
+  it.scoped("that is deleted holds up the record of nobody's attempts, however much waits for it", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const { consumer, id, send, tenant } = yield* makeDestination()
+      const neighbour = yield* makeDestination()
+      const [waiting = ""] = yield* storeDeliveries({ organizationId: tenant.id, endpointId: id, state: "queued" })
+      const release = consumer.hold()
+      yield* payment(tenant)
+      const deletion = yield* withWorker(
+        Effect.gen(function* () {
+          yield* received(consumer, 1)
+          // As if ending what waits took long: it waits for the history of one of them
+          return yield* sql.withTransaction(
+            Effect.gen(function* () {
+              yield* sql`SELECT 1 FROM payments.deliveries WHERE id = ${waiting} FOR UPDATE`
+              const deletion = yield* Effect.fork(send("DELETE"))
+              yield* eventually(
+                "a deletion that waits",
+                Effect.map(sql`SELECT 1 FROM pg_locks WHERE NOT granted`, (rows) =>
+                  rows.length > 0 ? Option.some(rows) : Option.none()
+                )
+              )
+              release()
+              yield* received(consumer, 1)
+              yield* payment(neighbour.tenant)
+              yield* eventually(
+                "the records of both attempts",
+                Effect.map(
+                  sql`
+                    SELECT 1 FROM payments.deliveries WHERE state = 'delivered'
+                      AND organization_id IN (${tenant.id}, ${neighbour.tenant.id})`,
+                  (rows) => (rows.length === 2 ? Option.some(rows) : Option.none())
+                )
+              )
+              return deletion
+            })
+          )
+        })
+      )
+      expect((yield* Fiber.join(deletion)).status).toBe(204)
+      expect(listed(yield* send("GET", "/deliveries?state=failed"))).toMatchObject([
+        { ...endedByDeletion, id: waiting }
+      ])
+    })
+  )
+
+  it.scoped("that is deleted ends whatever waits for it or is under way, and nothing of others", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const { id, send, tenant } = yield* makeDestination()
+      const neighbour = yield* makeDestination()
+      const of = { organizationId: tenant.id, endpointId: id, state: "queued" } as const
+      const theirs = { organizationId: neighbour.tenant.id, endpointId: neighbour.id, state: "queued" } as const
+      yield* storeDeliveries({ ...of, count: 3 })
+      yield* storeDeliveries({ ...theirs, count: 2 })
+      const underWay = yield* storeDeliveries({ ...of, count: 2 })
+      yield* sql`
+        UPDATE payments.delivery_queue SET lease = gen_random_uuid(), claimed_at = now(), leased_until = now()
+        WHERE id = ANY (${underWay}::uuid[])`
+      expect((yield* send("DELETE")).status).toBe(204)
+      expect(yield* statesOf(id)).toEqual({ failed: 5 })
+      expect(yield* statesOf(neighbour.id)).toEqual({ queued: 2 })
+      expect(yield* sql`SELECT 1 FROM payments.delivery_queue WHERE endpoint_id = ${id}`).toEqual([])
+    })
+  )
 
   it.scoped("that is deleted makes room for another one", () =>
     Effect.gen(function* () {
