@@ -65,40 +65,41 @@ interface Rest {
   readonly sent?: boolean
 }
 
+/**
+ * The endpoints to warn about. Skips from tenant to tenant through the index of failed deliveries, and counts no further
+ * than necessary: the cost depends on the number of tenants with failures, of which each has few endpoints, and neither
+ * on how many failures there are nor on how many endpoints a tenant has deleted. The order is that of no other index.
+ */
+export const failingEndpoints = (sql: SqlClient.SqlClient) => sql<FailingEndpoint>`
+  WITH RECURSIVE turn AS MATERIALIZED (
+    SELECT pg_try_advisory_xact_lock(${scanLock}) AS mine
+  ), failing AS (
+    (SELECT d.organization_id, d.environment FROM payments.deliveries d
+     WHERE d.failed_at IS NOT NULL AND (SELECT mine FROM turn)
+     ORDER BY d.organization_id, d.environment, d.endpoint_id, d.failed_at LIMIT 1)
+    UNION ALL
+    SELECT n.* FROM failing f CROSS JOIN LATERAL (
+      SELECT d.organization_id, d.environment FROM payments.deliveries d
+      WHERE d.failed_at IS NOT NULL AND (d.organization_id, d.environment) > (f.organization_id, f.environment)
+      ORDER BY d.organization_id, d.environment, d.endpoint_id, d.failed_at LIMIT 1
+    ) n
+  )
+  SELECT p.organization_id AS "organizationId", p.environment, p.id AS "endpointId"
+  FROM failing f
+  JOIN payments.endpoints p ON p.organization_id = f.organization_id AND p.environment = f.environment
+  WHERE p.deleted_at IS NULL AND NOT EXISTS (
+    SELECT 1 FROM payments.failure_warnings w
+    WHERE w.organization_id = p.organization_id AND w.environment = p.environment AND w.endpoint_id = p.id
+      AND w.quiet_until > now()
+  ) AND EXISTS (
+    SELECT 1 FROM payments.deliveries d
+    WHERE d.organization_id = p.organization_id AND d.environment = p.environment AND d.endpoint_id = p.id
+      AND NOT d.test AND d.failed_at > now() - interval '24 hours'
+    OFFSET ${warningThreshold - 1}
+  )`
+
 const makeStatements = Effect.map(SqlClient.SqlClient, (sql) => ({
-  /**
-   * The endpoints to warn about. Skips from endpoint to endpoint through the index of failed deliveries, and counts no
-   * further than necessary: the cost depends on the number of endpoints with failures, not on how many each has.
-   */
-  due: sql<FailingEndpoint>`
-    WITH RECURSIVE turn AS MATERIALIZED (
-      SELECT pg_try_advisory_xact_lock(${scanLock}) AS mine
-    ), failing AS (
-      (SELECT d.organization_id, d.environment, d.endpoint_id FROM payments.deliveries d
-       WHERE d.failed_at IS NOT NULL AND (SELECT mine FROM turn)
-       ORDER BY d.organization_id, d.environment, d.endpoint_id LIMIT 1)
-      UNION ALL
-      SELECT n.* FROM failing f CROSS JOIN LATERAL (
-        SELECT d.organization_id, d.environment, d.endpoint_id FROM payments.deliveries d
-        WHERE d.failed_at IS NOT NULL
-          AND (d.organization_id, d.environment, d.endpoint_id) > (f.organization_id, f.environment, f.endpoint_id)
-        ORDER BY d.organization_id, d.environment, d.endpoint_id LIMIT 1
-      ) n
-    )
-    SELECT f.organization_id AS "organizationId", f.environment, f.endpoint_id AS "endpointId"
-    FROM failing f
-    JOIN payments.endpoints p
-      ON p.organization_id = f.organization_id AND p.environment = f.environment AND p.id = f.endpoint_id
-    WHERE p.deleted_at IS NULL AND NOT EXISTS (
-      SELECT 1 FROM payments.failure_warnings w
-      WHERE w.organization_id = f.organization_id AND w.environment = f.environment AND w.endpoint_id = f.endpoint_id
-        AND w.quiet_until > now()
-    ) AND EXISTS (
-      SELECT 1 FROM payments.deliveries d
-      WHERE d.organization_id = f.organization_id AND d.environment = f.environment AND d.endpoint_id = f.endpoint_id
-        AND NOT d.test AND d.failed_at > now() - interval '24 hours'
-      OFFSET ${warningThreshold - 1}
-    )`,
+  due: failingEndpoints(sql),
 
   /**
    * Claims a warning for this process. Returns until when; none if another process has claimed it, or it was sent
