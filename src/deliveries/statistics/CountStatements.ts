@@ -30,19 +30,23 @@ const isNumber = (text: string): string =>
 const isCurrency = (text: string): string =>
   `(length(${text}) = 3 AND rtrim(${text}, 'abcdefghijklmnopqrstuvwxyz') = '')`
 
+/** The most events of one payment that are read: more than a payment has, unless it is refunded in a loop. */
+const mostOfPayment = 1000
+
 /**
- * What was refunded of the charge of event `e` before it: a refund event says how much has been refunded so far. The events
- * of one payment are few, and found by an index of their own; the fence keeps the planner from reading a tenant's events
- * in place of that.
+ * What was refunded of the charge of refunds `r` before the first of them: a refund event says how much has been refunded so
+ * far. The events of one payment are few, and found by an index of their own; the fence keeps the planner from reading a
+ * tenant's events in place of that. Once a payment has more than are read, its further refunds count as adding nothing.
  */
 const refundedBefore = `COALESCE((
-  SELECT max(CASE WHEN ${isNumber(numberIn("p.payload", "amount_refunded"))}
-    THEN ${numberIn("p.payload", "amount_refunded")}::numeric END)
+  SELECT CASE WHEN count(*) >= ${mostOfPayment} THEN r.refunded ELSE
+    max(CASE WHEN ${isNumber(numberIn("p.payload", "amount_refunded"))}
+      THEN ${numberIn("p.payload", "amount_refunded")}::numeric END)
+    FILTER (WHERE p.organization_id = r.organization_id AND p.environment = r.environment AND p.id < r.first
+      AND p.type = 'payment.refunded' AND ${textIn("p.payload", "charge_id")} = r.charge) END
   FROM (
-    SELECT * FROM payments.events p WHERE ${hasPayment("p", paymentOf("e.payload"))} AND p.id < e.id OFFSET 0
+    SELECT * FROM payments.events p WHERE ${hasPayment("p", "r.payment")} LIMIT ${mostOfPayment}
   ) p
-  WHERE p.organization_id = e.organization_id AND p.environment = e.environment AND p.type = 'payment.refunded'
-    AND ${textIn("p.payload", "charge_id")} = ${textIn("e.data", "charge_id")}
 ), 0)`
 
 const iso = (millis: number): string => new Date(millis).toISOString()
@@ -54,11 +58,13 @@ export const makeCountStatements = (sql: SqlClient.SqlClient, workspaces = sql.l
   /** Counts payments; synthetic tests prove nothing about any. How many events were counted. */
   payments: (pass: Pass, { from, slot, until }: Stretch) => sql<{ readonly counted: number }>`
     WITH said AS (
-      SELECT w.organization_id, w.environment, e.*,
+      SELECT w.organization_id, w.environment, e.id, e.type,
         CASE e.type WHEN 'payment.succeeded' THEN ${sql.literal(numberIn("e.data", "amount_received"))}
           WHEN 'payment.failed' THEN ${sql.literal(numberIn("e.data", "amount"))}
           ELSE ${sql.literal(numberIn("e.data", "amount_refunded"))} END AS amount,
-        ${sql.literal(textIn("e.data", "currency"))} AS currency
+        ${sql.literal(textIn("e.data", "currency"))} AS currency,
+        CASE e.type WHEN 'payment.refunded' THEN ${sql.literal(paymentOf("e.payload"))} END AS payment,
+        CASE e.type WHEN 'payment.refunded' THEN ${sql.literal(textIn("e.data", "charge_id"))} END AS charge
       FROM ${workspaces} w CROSS JOIN LATERAL (
         SELECT e.id, e.type, e.payload, split_part(e.payload, '"data":', 2) AS data FROM payments.events e
         WHERE e.organization_id = w.organization_id AND e.environment = w.environment
@@ -67,13 +73,21 @@ export const makeCountStatements = (sql: SqlClient.SqlClient, workspaces = sql.l
           AND COALESCE(e.public_id, e.id) NOT LIKE 'svc\\_test\\_%'
         ORDER BY e.id OFFSET 0
       ) e OFFSET 0
-    ), counted AS MATERIALIZED (
-      SELECT e.organization_id, e.environment, e.currency, split_part(e.type, '.', 2) AS kind, count(*) AS count,
-        sum(CASE WHEN e.type = 'payment.refunded' THEN GREATEST(0, e.amount::numeric - ${sql.literal(refundedBefore)})
-          ELSE e.amount::numeric END) AS amount
+    ), summed AS (
+      -- Refunds by charge: what was refunded before is then looked up once for each, and not for each refund
+      SELECT e.organization_id, e.environment, e.type, e.currency, e.payment, e.charge, count(*) AS count,
+        sum(e.amount::numeric) AS amount, max(e.amount::numeric) AS refunded, min(e.id) AS first
       FROM said e
       WHERE ${sql.literal(isNumber("e.amount"))} AND ${sql.literal(isCurrency("e.currency"))}
-      GROUP BY e.organization_id, e.environment, e.currency, e.type
+      GROUP BY e.organization_id, e.environment, e.type, e.currency, e.payment, e.charge,
+        CASE WHEN e.type = 'payment.refunded' AND e.payment IS NULL THEN e.id END
+      OFFSET 0
+    ), counted AS MATERIALIZED (
+      SELECT r.organization_id, r.environment, r.currency, split_part(r.type, '.', 2) AS kind, sum(r.count)::bigint AS count,
+        sum(CASE WHEN r.type = 'payment.refunded' THEN GREATEST(0, r.refunded - ${sql.literal(refundedBefore)})
+          ELSE r.amount END) AS amount
+      FROM summed r
+      GROUP BY r.organization_id, r.environment, r.currency, r.type
     ), stored AS (
       INSERT INTO payments.payment_counts AS k
         (organization_id, environment, day, pass, slot, currency, kind, count, amount)
