@@ -223,7 +223,7 @@ export const servicesWithProviderLayer = <E, R>(
     EventStreams.layer(options.settings),
     Layer.provide(EventTriggers.layer, Idempotency.layer),
     Events.layer,
-    EventReplays.layer,
+    EventReplays.layer({ keepFor: options.settings.delivery.retention }),
     Layer.provide(Warnings.layer(options), [mailer, Members.layer]),
     Retention.layer({ keepFor: options.settings.delivery.retention }),
     AuditRetention.layer(options.settings),

@@ -166,22 +166,28 @@ const isBeingRemoved = (day: string): string => `EXISTS (
  * Removes the days of which nothing was used for this long: see `removePartitions`. Returns how many tables were dropped.
  * One that an earlier round has begun to remove goes in any case, also if it has been wanted again since.
  *
- * A day whose events a later day's deliveries refer to stays until that one is removed: see `keepDays`.
+ * A day whose events a later day's deliveries refer to stays until the retention of those has ended, too: see `keepDays`. Not
+ * until that later day is removed: it may be kept for its own events, as may the one that keeps it, and so on.
  *
  * Nothing of a day may be waiting: see `noteWaitingDays`, which must have run before.
  */
-export const removeDays = (keepFor: Duration.Duration): Effect.Effect<number, SqlError.SqlError, SqlClient.SqlClient> =>
-  removePartitions({
+export const removeDays = (
+  keepFor: Duration.Duration
+): Effect.Effect<number, SqlError.SqlError, SqlClient.SqlClient> => {
+  const hasEnded = (day: string) => `
+    GREATEST((${day}.day + 1)::timestamp AT TIME ZONE 'UTC', ${day}.used_at + interval '${usedWithin}')
+      < now() - ${Duration.toMillis(keepFor)} * interval '1 millisecond'`
+  return removePartitions({
     lock: dayRemovalLock,
     forget: `
       DELETE FROM payments.days d
-      WHERE day < (now() AT TIME ZONE 'UTC')::date AND (${isBeingRemoved("d.day")}
-        OR GREATEST((day + 1)::timestamp AT TIME ZONE 'UTC', used_at + interval '${usedWithin}')
-            < now() - ${Duration.toMillis(keepFor)} * interval '1 millisecond'
-          AND NOT EXISTS (SELECT 1 FROM payments.days later WHERE later.day > d.day AND later.day = d.needed_by))`,
+      WHERE d.day < (now() AT TIME ZONE 'UTC')::date AND (${isBeingRemoved("d.day")} OR ${hasEnded("d")} AND NOT EXISTS (
+        SELECT 1 FROM payments.days later WHERE later.day > d.day AND later.day = d.needed_by AND NOT (${hasEnded("later")})
+      ))`,
     isForgotten: `c.relname ~ '^(deliveries|events)_[0-9]{8}$'
       AND NOT EXISTS (SELECT 1 FROM payments.days d WHERE to_char(d.day, 'YYYYMMDD') = right(c.relname, 8))`
   })
+}
 
 /**
  * Keeps days from being removed until the transaction ends; false if some are being removed just now. For who is to call
@@ -193,7 +199,7 @@ export const holdDays = (sql: SqlClient.SqlClient) =>
     ([row]) => row?.held === true
   )
 
-/** Keeps the days of these ids for as long as the day of another id: its deliveries refer to events of theirs. */
+/** Keeps the days of these ids for the retention of the day of another id: its deliveries refer to events of theirs. */
 export const keepDays = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>, neededBy: string) =>
   Effect.zipRight(
     sql`SELECT payments.add_day(payments.day_of(${neededBy}::uuid))`,

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Effect, Layer, Option } from "effect"
+import { Context, Duration, Effect, Layer, Option } from "effect"
 import { EventReplays } from "../../src/deliveries/api/EventReplays.ts"
 import { eventKey } from "../../src/publishing/EventKey.ts"
 import { endQueued, statesOf } from "../deliveries/StoredDeliveries.ts"
@@ -80,7 +80,7 @@ const queuedFor = (endpointId: string) =>
 /** The replays of another process: with nothing in common but the database. */
 const otherProcess = Effect.gen(function* () {
   const { services, sql } = yield* TestService
-  const layer = Layer.fresh(EventReplays.layer).pipe(
+  const layer = Layer.fresh(EventReplays.layer({ keepFor: Duration.days(30) })).pipe(
     Layer.provide(Layer.succeedContext(Context.add(services, SqlClient.SqlClient, sql)))
   )
   return Context.get(yield* Layer.build(layer), EventReplays)

@@ -270,7 +270,7 @@ describe("retention", () => {
       const repo = yield* on(sql, makeEventReplaysRepo)
       const replayId = EventReplayId.make(v7())
       yield* repo.insert(tenant, endpointId, { id: replayId, since: daysAgo(29.5), until: daysAgo(28.5), types: null })
-      const layers = Layer.provide(EventReplays.layer, WakeUp.layer).pipe(
+      const layers = Layer.provide(EventReplays.layer({ keepFor: Duration.days(30) }), WakeUp.layer).pipe(
         Layer.provide(databaseLayer({ url: database.url }))
       )
       const replays = Context.get(yield* Layer.build(layers), EventReplays)
@@ -305,7 +305,7 @@ describe("retention", () => {
       const repo = yield* on(sql, makeEventReplaysRepo)
       const range = { since: daysAgo(45), until: daysAgo(10) }
       yield* repo.insert(tenant, endpointId, { id: EventReplayId.make(v7()), ...range, types: null })
-      const layers = Layer.provide(EventReplays.layer, WakeUp.layer).pipe(
+      const layers = Layer.provide(EventReplays.layer({ keepFor: Duration.days(60) }), WakeUp.layer).pipe(
         Layer.provide(databaseLayer({ url: database.url }))
       )
       const replays = Context.get(yield* Layer.build(layers), EventReplays)
@@ -320,6 +320,43 @@ describe("retention", () => {
           SELECT e.id IS NOT NULL AS "hasEvent" FROM payments.delivery_queue q LEFT JOIN payments.events e
             ON e.organization_id = q.organization_id AND e.environment = q.environment AND e.id = q.event_id`
       ).toEqual([{ hasEvent: true }])
+    })
+  )
+
+  it.scopedLive("keeps no day for what is replayed day after day", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* agedDatabase(...Array.from({ length: 45 }, (_, ago) => ago))
+      const { clean } = yield* retentionOn(sql)
+      // Each night, somebody replays the day before
+      yield* sql`UPDATE payments.days SET needed_by = day + 1 WHERE day < (now() AT TIME ZONE 'UTC')::date`
+      yield* clean
+      const tables = yield* dayTables(sql)
+      for (const ago of [44, 33]) expect([ago, isThere(tables, ago)]).toEqual([ago, [false, false]])
+      // Its retention has ended, that of what was replayed of it has not
+      for (const ago of [31, 29, 0]) expect([ago, isThere(tables, ago)]).toEqual([ago, [true, true]])
+    })
+  )
+
+  it.scopedLive("replays nothing that is older than deliveries are kept, so that it can be removed", () =>
+    Effect.gen(function* () {
+      const { database, sql } = yield* agedDatabase(29, 9)
+      yield* publishAt(sql, daysAgo(29))
+      const { id } = yield* publishAt(sql, daysAgo(9))
+      yield* endAll(sql)
+      const repo = yield* on(sql, makeEventReplaysRepo)
+      yield* repo.insert(tenant, endpointId, {
+        id: EventReplayId.make(v7()),
+        since: daysAgo(30),
+        until: daysAgo(1),
+        types: null
+      })
+      const layers = Layer.provide(EventReplays.layer({ keepFor: Duration.days(10) }), WakeUp.layer).pipe(
+        Layer.provide(databaseLayer({ url: database.url }))
+      )
+      const replays = Context.get(yield* Layer.build(layers), EventReplays)
+      expect(yield* replays.step).toEqual(Option.some(1))
+      const [delivery] = yield* claimFrom(Context.get(yield* on(sql, Layer.build(Queue.layer)), Queue), idle)
+      expect(delivery?.eventId).toBe(id)
     })
   )
 

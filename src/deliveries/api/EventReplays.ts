@@ -1,5 +1,5 @@
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Clock, Context, type Duration, Effect, Layer, Queue as Mailbox, Option, Predicate, Schema } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Queue as Mailbox, Option, Predicate, Schema } from "effect"
 import type { MutationAnswer } from "../../endpoints/Mutations.ts"
 import {
   EndpointDeleted,
@@ -16,7 +16,7 @@ import { subjectsFor } from "../../events/StoredSubjects.ts"
 import type { PrincipalShape } from "../../identity/Principal.ts"
 import { type AuditAction, makeAudit } from "../../kit/Audit.ts"
 import { Idempotency } from "../../kit/Idempotency.ts"
-import { type EndpointId, EventReplayId, newId, replayedDeliveryId } from "../../kit/Ids.ts"
+import { type EndpointId, EventReplayId, firstIdAt, newId, replayedDeliveryId } from "../../kit/Ids.ts"
 import { defaultPageSize, pageOf } from "../../kit/Request.ts"
 import type { Tenant } from "../../kit/Tenant.ts"
 import { WakeUp } from "../../publishing/WakeUp.ts"
@@ -32,6 +32,11 @@ const deliveriesPerStep = 100
 
 /** The pause while all replays wait for room at their endpoints. */
 const waitingPause: Duration.DurationInput = "1 second"
+
+export interface EventReplaysOptions {
+  /** How long events can be replayed: as long as deliveries are kept. */
+  readonly keepFor: Duration.Duration
+}
 
 /** Why a replay was not started. */
 export type StartReplayError =
@@ -89,7 +94,7 @@ const stepOf = (replay: LockedReplay, events: ReadonlyArray<LookedAtEvent>, last
   return { deliveries, skipped, reached, state: last ? "finished" : "running" }
 }
 
-const make = Effect.gen(function* () {
+const make = Effect.fnUntraced(function* ({ keepFor }: EventReplaysOptions) {
   const sql = yield* SqlClient.SqlClient
   const wakeUp = yield* WakeUp
   const repo = yield* makeEventReplaysRepo
@@ -107,6 +112,16 @@ const make = Effect.gen(function* () {
       targetId: id
     })
 
+  /**
+   * The next events of a replay. None that is older than deliveries are kept, even if it is still there: its day would be
+   * kept for the replay's deliveries, and all that other organizations have of it, for as long as somebody replays it.
+   */
+  const nextOf = (replay: LockedReplay) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const oldest = firstIdAt(now - Duration.toMillis(keepFor))
+      return repo.next({ ...replay, reached: replay.reached < oldest ? oldest : replay.reached })
+    })
+
   /** In a transaction. Returns how many deliveries it has created; none if there was nothing to do. */
   const takeStep = Effect.fnUntraced(function* (id: EventReplayId | null) {
     const locked = yield* repo.lock(id)
@@ -115,7 +130,7 @@ const make = Effect.gen(function* () {
     }
     const replay = locked.value
     const { reached } = replay
-    const { events, last } = replay.deleted ? { events: [], last: true } : yield* repo.next(replay)
+    const { events, last } = replay.deleted ? { events: [], last: true } : yield* nextOf(replay)
     const done: ReplayStep = replay.deleted
       ? { deliveries: [], skipped: 0, reached, state: "canceled" }
       : stepOf(replay, events, last)
@@ -263,10 +278,9 @@ export class EventReplays extends Context.Tag("connected-payments/deliveries/Eve
     readonly await: Effect.Effect<void>
   }
 >() {
-  static readonly layer: Layer.Layer<EventReplays, never, SqlClient.SqlClient | WakeUp> = Layer.effect(
-    EventReplays,
-    make
-  )
+  static readonly layer = (
+    options: EventReplaysOptions
+  ): Layer.Layer<EventReplays, never, SqlClient.SqlClient | WakeUp> => Layer.effect(EventReplays, make(options))
 }
 
 /** Starts a replay under an `Idempotency-Key`, for both HTTP and the tool server. Returns an `EventReplay`. */
