@@ -20,6 +20,7 @@ import { type AuditAction, makeAudit } from "../kit/Audit.ts"
 import { Cipher } from "../kit/Cipher.ts"
 import { EndpointId, newId } from "../kit/Ids.ts"
 import { defaultPageSize } from "../kit/Request.ts"
+import { makeShared } from "../kit/Shared.ts"
 import { batchSize, inBatches } from "../storage/Batches.ts"
 import { orUnavailable, transaction } from "../storage/Database.ts"
 import type {
@@ -253,8 +254,14 @@ const make = Effect.fnUntraced(function* (options: EndpointsOptions) {
 
   const shownCatalog = catalog.map(({ description, type }) => ({ type, description }))
 
+  // A tenant may have millions of failures, and ask many times at once: one count at a time, so that others have connections
+  const oneCount = makeShared<ReadonlyMap<EndpointId, number>, SqlError.SqlError>()
+
   const list = Effect.fn("Endpoints.list")(function* (tenant: Tenant) {
-    return { data: yield* repo.list(tenant), eventTypes: shownCatalog }
+    const rows = yield* repo.list(tenant)
+    const failures = yield* oneCount(`${tenant.organizationId} ${tenant.environment}`, repo.recentFailures(tenant))
+    const data = rows.map((row) => ({ ...row, recentFailures: failures.get(row.id) ?? 0 }))
+    return { data, eventTypes: shownCatalog }
   }, orUnavailable)
 
   const get = Effect.fn("Endpoints.get")(function* (tenant: Tenant, id: EndpointId) {

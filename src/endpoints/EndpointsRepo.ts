@@ -65,12 +65,20 @@ const rowStatements = (sql: Sql) => {
       ),
 
     list: (tenant: Tenant) =>
-      sql<EndpointRow & { readonly recentFailures: number }>`
-        SELECT ${columns}, (
-          SELECT count(*)::int FROM payments.deliveries d
-          WHERE d.organization_id = e.organization_id AND d.environment = e.environment AND d.endpoint_id = e.id
-            AND NOT d.test AND d.failed_at > now() - interval '24 hours') AS "recentFailures"
-        FROM payments.endpoints e WHERE ${ofTenant(sql, tenant)} ORDER BY e.id DESC`,
+      sql<EndpointRow>`
+        SELECT ${columns} FROM payments.endpoints e WHERE ${ofTenant(sql, tenant)} ORDER BY e.id DESC`,
+
+    /** How many deliveries to each endpoint have failed in the last 24 hours: reads all of them. */
+    recentFailures: (tenant: Tenant) =>
+      Effect.map(
+        sql<{ readonly id: EndpointId; readonly count: number }>`
+          SELECT e.id, (
+            SELECT count(*)::int FROM payments.deliveries d
+            WHERE d.organization_id = e.organization_id AND d.environment = e.environment AND d.endpoint_id = e.id
+              AND NOT d.test AND d.failed_at > now() - interval '24 hours') AS count
+          FROM payments.endpoints e WHERE ${ofTenant(sql, tenant)}`,
+        (rows) => new Map(rows.map(({ count, id }) => [id, count]))
+      ),
 
     /** Null leaves a column as it is. */
     update: (

@@ -1,13 +1,14 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { expect } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Fiber, Layer, Option } from "effect"
 import { DnsResolver } from "../../src/endpoints/DestinationUrl.ts"
 import { Endpoints } from "../../src/endpoints/Endpoints.ts"
 import { eventTypes } from "../../src/events/Catalog.ts"
 import { Cipher } from "../../src/kit/Cipher.ts"
 import { EndpointId } from "../../src/kit/Ids.ts"
 import { nameServer } from "../endpoints/DestinationNameServer.ts"
+import { eventually } from "../harness/Eventually.ts"
 import { onService, onSharedService, type RequestOptions, TestService } from "../harness/TestService.ts"
 import { expectFailure } from "./Refusals.ts"
 import { idOf, tenantData } from "./Samples.ts"
@@ -193,6 +194,46 @@ onSharedService("endpoints", (it) => {
         expectFailure(yield* send("PATCH", `/${gone}`, { body: { active: true } }), notFound)
       }
       expect(listed((yield* send("GET")).json)).toEqual([])
+    })
+  )
+
+  it.effect("are listed however long it takes to count somebody's failures, and however often they ask", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* TestService
+      const { create, send } = yield* newCaller
+      const id = idOf(yield* create())
+      const other = yield* newCaller
+      const theirs = idOf(yield* other.create())
+      const { answers, waiting } = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          // As if there were millions of them
+          yield* sql`LOCK TABLE payments.deliveries IN ACCESS EXCLUSIVE MODE`
+          const answers = yield* Effect.fork(
+            Effect.all(
+              Array.from({ length: 20 }, () => send("GET")),
+              { concurrency: "unbounded" }
+            )
+          )
+          const waits = Effect.map(
+            sql<{ count: number }>`SELECT count(*)::int AS count FROM pg_locks WHERE NOT granted`,
+            ([row]) => row?.count ?? 0
+          )
+          yield* eventually(
+            "a count that waits",
+            Effect.map(waits, (count) => (count > 0 ? Option.some(count) : Option.none()))
+          )
+          // Others are answered meanwhile
+          for (let asked = 0; asked < 5; asked++) {
+            expect((yield* other.send("GET", `/${theirs}`)).status).toBe(200)
+          }
+          return { answers, waiting: yield* waits }
+        })
+      )
+      expect(waiting).toBe(1)
+      for (const { json, status } of yield* Fiber.join(answers)) {
+        expect(status).toBe(200)
+        expect(json["data"]).toMatchObject([{ id, recentFailures: 0 }])
+      }
     })
   )
 

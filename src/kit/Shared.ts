@@ -1,0 +1,23 @@
+import { Deferred, Effect } from "effect"
+
+/**
+ * Has those who ask for the same at the same time share one answer, so that a caller who asks again and again for something
+ * that takes long occupies no more than a caller who asks once. Who comes while an answer is being found gets that one,
+ * which may be as old as it takes. Nobody's interruption ends it for the others.
+ */
+export const makeShared = <A, E>(): ((key: string, effect: Effect.Effect<A, E>) => Effect.Effect<A, E>) => {
+  /** What is being found, by key: no more than there are requests under way. */
+  const underWay = new Map<string, Deferred.Deferred<A, E>>()
+  return (key, effect) =>
+    Effect.withFiberRuntime((fiber) => {
+      const known = underWay.get(key)
+      if (known !== undefined) return Deferred.await(known)
+      const answer = Deferred.unsafeMake<A, E>(fiber.id())
+      underWay.set(key, answer)
+      const found = Effect.ensuring(
+        effect,
+        Effect.sync(() => underWay.delete(key))
+      )
+      return Effect.zipRight(Effect.forkDaemon(Effect.intoDeferred(found, answer)), Deferred.await(answer))
+    })
+}
