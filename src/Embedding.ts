@@ -1,6 +1,6 @@
 import type { SqlClient, SqlError } from "@effect/sql"
 import type { PgClient } from "@effect/sql-pg"
-import { ConfigProvider, Effect, Layer } from "effect"
+import { ConfigProvider, Effect, Layer, type Scope } from "effect"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import { Claims } from "./cells/Claims.ts"
 import { Deliveries } from "./deliveries/api/Deliveries.ts"
@@ -12,7 +12,7 @@ import { type CatalogEntry, EventCatalog } from "./events/EventCatalog.ts"
 import { Organizations } from "./identity/organizations/Organizations.ts"
 import { Cipher } from "./kit/Cipher.ts"
 import { housekeepingLayer } from "./kit/Housekeeping.ts"
-import type { Provider } from "./provider/Provider.ts"
+import { Provider } from "./provider/Provider.ts"
 import { type StripeProviderOptions, stripeProviderLayer } from "./provider/stripe/StripeProvider.ts"
 import { HandOver } from "./publishing/HandOver.ts"
 import { OutboundEvents, type OutboundEventsOptions } from "./publishing/OutboundEvents.ts"
@@ -42,6 +42,14 @@ export const defaultSettings: Effect.Effect<ServiceOptions["settings"]> = readSe
   Effect.map((settings) => ({ ...settings, mode: "production", allowLocalDestinations: false }))
 )
 
+/**
+ * A layer whose parts are its own. Effect shares layers with the same reference among all that is built together, whatever
+ * is provided to each: of two services in one process, the second would get the first one's queue and organizations, and
+ * with them its database.
+ */
+const apart = <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E, Exclude<R, Scope.Scope>> =>
+  Layer.scopedContext(Layer.build(layer))
+
 /** The options of the whole service for an embedding team. */
 export interface EmbeddedServiceOptions extends Omit<EmbeddedOptions, "settings"> {
   /** What differs from the defaults; see `defaultSettings`. */
@@ -56,9 +64,12 @@ export const embeddedServiceLayer = (options: EmbeddedServiceOptions) =>
     Effect.map(defaultSettings, (defaults) => {
       const complete: EmbeddedOptions = { ...options, settings: { ...defaults, ...options.settings } }
       const provider = "sandbox" in options.provider ? stripeProviderLayer(options.provider) : options.provider
+      // A team's provider may be made of layers that the rest of its program uses
       return rolesLayer(complete).pipe(
-        Layer.provideMerge(servicesWithProviderLayer(complete, provider)),
-        Layer.provide(migrationsLayer)
+        Layer.provideMerge(servicesWithProviderLayer(complete, Layer.effect(Provider, Provider))),
+        Layer.provide(migrationsLayer),
+        apart,
+        Layer.provide(provider)
       )
     })
   )
@@ -109,7 +120,8 @@ export const embeddedEventsLayer = (
         Layer.provideMerge(services),
         Layer.provide(foundations),
         Layer.provide(Claims.none),
-        Layer.provide(migrationsLayer)
+        Layer.provide(migrationsLayer),
+        apart
       )
     })
   )
