@@ -32,3 +32,20 @@ export const periodEnd = (
       return addMonths(start, count)
   }
 }
+
+/** How many months one moment's month is after another's (UTC). */
+const monthsBetween = (earlier: number, later: number): number => {
+  const [from, to] = [new Date(earlier * 1_000), new Date(later * 1_000)]
+  return 12 * (to.getUTCFullYear() - from.getUTCFullYear()) + to.getUTCMonth() - from.getUTCMonth()
+}
+
+/**
+ * The end of a period that begins at a moment, in Unix seconds, for a subscription with this anchor: months and years are
+ * counted from the anchor, so that after a short month the day is the anchor's again.
+ */
+export const nextPeriodEnd = (anchor: number, start: number, recurring: NonNullable<Price["recurring"]>): number => {
+  const { interval, interval_count: count } = recurring
+  return interval === "month" || interval === "year"
+    ? addMonths(anchor, monthsBetween(anchor, start) + (interval === "year" ? 12 : 1) * count)
+    : periodEnd(start, recurring)
+}

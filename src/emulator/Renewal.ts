@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { periodEnd } from "./Calendar.ts"
+import { nextPeriodEnd } from "./Calendar.ts"
 import { discounted, fullPrice } from "./Discounts.ts"
 import { newId } from "./Ids.ts"
 import { fail, succeed } from "./PaymentSteps.ts"
@@ -27,7 +27,7 @@ const renewed = (before: Subscription, outcome: RenewalOrder["outcome"]): Subscr
       current_period_end:
         item.price.recurring === null
           ? item.current_period_end
-          : periodEnd(item.current_period_end, item.price.recurring),
+          : nextPeriodEnd(before.billing_cycle_anchor, item.current_period_end, item.price.recurring),
       current_period_start: item.current_period_end
     }))
   },

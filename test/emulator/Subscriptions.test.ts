@@ -247,6 +247,25 @@ describe("subscriptions", () => {
     })
   )
 
+  it.scopedLive("are renewed on the day that they began on, also after a month that has no such day", () =>
+    Effect.gen(function* () {
+      const { account, emulator, stripe } = yield* connected()
+      // Its first paid period begins on January 31, at the end of the trial
+      const day = 24 * 60 * 60 * 1_000
+      const year = new Date().getUTCFullYear() + 1
+      const trial_period_days = Math.round((Date.UTC(year, 0, 31) - new Date().setUTCHours(0, 0, 0, 0)) / day)
+      const { subscription } = yield* subscribed(stripe, { subscription_data: { trial_period_days } })
+      const ends: Array<string> = []
+      for (let period = 0; period < 4; period += 1) {
+        yield* emulator.renewSubscription({ account, id: subscription.id, outcome: "paid" })
+        const { items } = yield* call(() => stripe.subscriptions.retrieve(subscription.id))
+        ends.push(new Date(1_000 * (items.data[0]?.current_period_end ?? 0)).toISOString().slice(5, 10))
+      }
+      const february = new Date(Date.UTC(year, 2, 0)).getUTCDate()
+      expect(ends).toEqual([`02-${february}`, "03-31", "04-30", "05-31"])
+    })
+  )
+
   it.scopedLive("that are canceled at the end of their period are active until then, and end without an invoice", () =>
     Effect.gen(function* () {
       const { account, emulator, stripe } = yield* connected()
