@@ -53,14 +53,18 @@ const lineItems = (subscription: Subscription): ReadonlyArray<LineItem> =>
     }
   })
 
-/** The items of the period with their prices, less a discount that still applies. */
-const pricedItems = ({ now, objects }: RequestContext, subscription: Subscription) => {
+/**
+ * The items of the next period with their prices, less a discount that still applies when that period begins. A renewal may
+ * come before its time, so the present says nothing about that.
+ */
+const pricedItems = ({ objects }: RequestContext, subscription: Subscription) => {
+  const begins = Math.max(...subscription.items.data.map(({ current_period_end }) => current_period_end))
   const [id] = subscription.discounts
   const discount = id === undefined ? undefined : objects.get("discount", id)
   const source = discount?.source.coupon
   const coupon = typeof source === "string" ? objects.get("coupon", source) : undefined
   const items = lineItems(subscription)
-  if (discount === undefined || coupon === undefined || (discount.end !== null && discount.end <= now)) {
+  if (discount === undefined || coupon === undefined || (discount.end !== null && discount.end <= begins)) {
     return { discount: undefined, items: fullPrice(items) }
   }
   return { discount: discount.id, items: discounted(items, coupon) }

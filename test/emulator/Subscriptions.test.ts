@@ -174,6 +174,24 @@ describe("paying a session in subscription mode", () => {
       }
     })
   )
+
+  it.scopedLive("discounts the renewals of the coupon's months, and no later ones", () =>
+    Effect.gen(function* () {
+      const { account, emulator, stripe } = yield* connected()
+      const coupon = yield* call(() =>
+        stripe.coupons.create({ percent_off: 10, duration: "repeating", duration_in_months: 2 })
+      )
+      yield* call(() => stripe.promotionCodes.create({ promotion: { type: "coupon", coupon: coupon.id }, code: "TWO" }))
+      const session = yield* subscriptionSession(stripe, { allow_promotion_codes: true })
+      yield* submit(session.url, { action: "pay", promotion_code: "TWO" })
+      const [subscription] = (yield* call(() => stripe.subscriptions.list())).data
+      const id = subscription?.id ?? ""
+      yield* emulator.renewSubscription({ account, id, outcome: "paid" })
+      yield* emulator.renewSubscription({ account, id, outcome: "paid" })
+      const invoices = yield* call(() => stripe.invoices.list({ subscription: id }))
+      expect(invoices.data.map(({ amount_paid }) => amount_paid)).toEqual([1000, 900, 900])
+    })
+  )
 })
 
 describe("subscriptions", () => {
