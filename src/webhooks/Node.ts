@@ -1,11 +1,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { WebhookEvent } from "./Events.ts"
 import {
+  answerNotProcessed,
   checkOptions,
   defaultMaxBodyBytes,
   receiveWebhook,
   type WebhookAnswer,
-  type WebhookHandlerOptions
+  type WebhookHandlerOptions,
+  writeReportFailure
 } from "./Receive.ts"
 import { verifyWebhook, type WebhookExpectations, WebhookVerificationError } from "./Verify.ts"
 
@@ -92,7 +94,8 @@ const receive = (request: NodeWebhookRequest, options: WebhookHandlerOptions): P
   )
 
 /**
- * A receiving endpoint for Node's `http` server. Answers as `WebhookAnswer` says; never rejects.
+ * A receiving endpoint for Node's `http` server. Answers as `WebhookAnswer` says; never rejects: what `onRefused` or
+ * `onError` throws is logged with `console.error`, and the answer is 500.
  *
  * ```ts
  * const receive = nodeWebhookHandler({
@@ -118,7 +121,13 @@ export const nodeWebhookHandler = (
   options: WebhookHandlerOptions
 ): ((request: NodeWebhookRequest, response: ServerResponse) => Promise<void>) => {
   checkOptions(options)
-  return async (request, response) => send(response, await receive(request, options))
+  return async (request, response) => {
+    const answer = await receive(request, options).catch((error: unknown) => {
+      writeReportFailure(error)
+      return answerNotProcessed
+    })
+    send(response, answer)
+  }
 }
 
 /**
@@ -137,6 +146,9 @@ export const nodeWebhookHandler = (
 export const expressWebhookHandler = (
   options: WebhookHandlerOptions
 ): ((request: NodeWebhookRequest, response: ServerResponse, next: (error?: unknown) => void) => void) => {
-  const handle = nodeWebhookHandler(options)
-  return (request, response, next) => void handle(request, response).catch(next)
+  checkOptions(options)
+  return (request, response, next) =>
+    void receive(request, options)
+      .then((answer) => send(response, answer))
+      .catch(next)
 }

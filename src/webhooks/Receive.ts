@@ -94,6 +94,9 @@ export const answerRefused = ({ reason }: WebhookVerificationError): WebhookAnsw
     ? answer(413, reason, { connection: "close" })
     : answer(400, reason, refusedHeader(reason))
 
+/** This endpoint is set up wrongly: the service sends the event again. */
+export const answerNotProcessed: WebhookAnswer = answer(500, "not_processed")
+
 const answerMethod: WebhookAnswer = answer(405, "method_not_allowed", { allow: "POST" })
 
 /** A request of any framework: its method, its headers as they arrived, and a way to read its bytes. */
@@ -118,16 +121,28 @@ export const checkOptions = (options: WebhookHandlerOptions): void => {
   if (!(maxBodyBytes > 0)) throw new TypeError("`maxBodyBytes` must be a positive number")
 }
 
+/** Says what went wrong while something else was reported. */
+export const writeReportFailure = (error: unknown): void =>
+  console.error("The webhook handler's `onRefused` or `onError` failed", error)
+
+/**
+ * What a consumer's own function returns is not waited for. If it is a promise that is rejected, the failure is logged:
+ * without a listener it would end the process, and anybody can send what is refused.
+ */
+const unwaited = (returned: unknown): void => void Promise.resolve(returned).catch(writeReportFailure)
+
 const reportRefused = (
   { onRefused }: WebhookHandlerOptions,
   error: WebhookVerificationError,
   delivery: WebhookDelivery
 ): void => {
-  if (onRefused !== false) (onRefused ?? writeRefusal)(error, delivery)
+  if (onRefused !== false) unwaited((onRefused ?? writeRefusal)(error, delivery))
 }
 
 const reportError = (options: WebhookHandlerOptions, error: unknown, delivery: WebhookDelivery): void =>
-  options.onError === undefined ? console.error("A webhook was not processed", error) : options.onError(error, delivery)
+  options.onError === undefined
+    ? console.error("A webhook was not processed", error)
+    : unwaited(options.onError(error, delivery))
 
 /**
  * Verifies a request, has its event stored, and returns the answer to send. For frameworks without an adapter:
@@ -143,7 +158,8 @@ const reportError = (options: WebhookHandlerOptions, error: unknown, delivery: W
  * )
  * ```
  *
- * Rejects only if `onRefused` or `onError` throws.
+ * Rejects only if `onRefused` or `onError` throws. A promise that they return is not waited for; if it is rejected, that is
+ * logged with `console.error`.
  */
 export const receiveWebhook = async (
   request: WebhookRequest,
@@ -161,7 +177,7 @@ export const receiveWebhook = async (
       return answerRefused(error)
     }
     reportError(options, error, delivery)
-    return answer(500, "not_processed")
+    return answerNotProcessed
   }
   try {
     await options.onEvent(event, delivery)

@@ -1,5 +1,5 @@
 import { createServer, type RequestListener, request as sendRequest } from "node:http"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect, it, vi } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import express from "express"
 import {
@@ -39,6 +39,15 @@ const serve = (listener: RequestListener): Effect.Effect<string, never, Scope.Sc
     }),
     ({ close }) => Effect.sync(close)
   ).pipe(Effect.map(({ url }) => url))
+
+/** The errors that are logged meanwhile. */
+const logOfErrors = Effect.map(
+  Effect.acquireRelease(
+    Effect.sync(() => vi.spyOn(console, "error").mockImplementation(() => {})),
+    (spy) => Effect.sync(() => spy.mockRestore())
+  ),
+  (spy) => () => spy.mock.calls.map(([, error]) => error)
+)
 
 /** What a receiving endpoint saw. */
 interface Seen {
@@ -264,6 +273,37 @@ describe("a handler", () => {
       app.use(answering)
       const answer = yield* Effect.flatMap(serve(app), (url) => send(fetch, url)())
       expect([answer.status, String(thrown[0])]).toEqual([500, "Error: second"])
+    })
+  )
+
+  it.scopedLive("answers 500, and logs it, where `onRefused` throws and nothing else would catch it", () =>
+    Effect.gen(function* () {
+      const logged = yield* logOfErrors
+      const failure = new Error("The log is away")
+      const { options } = watched({
+        onRefused: () => {
+          throw failure
+        }
+      })
+      const answer = yield* send(fetch, yield* serve(nodeWebhookHandler(options)))({ headers: {} })
+      expect([answer.status, answer.text]).toEqual([500, '{"error":"not_processed"}'])
+      expect(logged()).toEqual([failure])
+    })
+  )
+
+  it.scopedLive("answers as ever, and logs it, where the promise of `onRefused` or `onError` is rejected", () =>
+    Effect.gen(function* () {
+      const logged = yield* logOfErrors
+      const failures = [new Error("The log is away"), new Error("It still is")]
+      const { options } = watched({
+        onEvent: () => Promise.reject(new Error("The database is away")),
+        onRefused: () => Promise.reject(failures[0]),
+        onError: () => Promise.reject(failures[1])
+      })
+      const sendIt = send(fetch, yield* serve(nodeWebhookHandler(options)))
+      expect((yield* sendIt({ headers: {} })).status).toBe(400)
+      expect((yield* sendIt()).status).toBe(503)
+      expect(logged()).toEqual(failures)
     })
   )
 
