@@ -7,34 +7,53 @@ import type { ProviderObject, ProviderPage } from "./Schemas.ts"
  * reduced where they are answered, so that another provider behind the port can't forget it.
  */
 
-/** Fields in which the provider says who paid: what the payer entered, and what the payer's bank knows. */
+/**
+ * Fields in which the provider says who paid: what the payer entered, what the payer's bank knows, and the aliases by
+ * which a way of paying knows its payers. A test compares them with all fields of the provider's types.
+ */
 const ofPayer: ReadonlySet<string> = new Set([
+  "account_holder_name",
   "billing_details",
+  "buyer_address",
   "buyer_id",
   "cardholder_name",
+  "cashtag",
   "collected_information",
+  "company_details",
   "customer_details",
   "customer_email",
+  "dob",
+  "email",
+  "email_sent_to",
   "instructions_email",
   "masterpass",
+  "pay_id",
+  "payer_details",
   "payer_email",
   "payer_id",
   "payer_name",
   "receipt_email",
   "receipt_url",
   "shipping",
+  "shipping_address_zip",
   "shipping_details",
   "tax_id",
   "verified_address",
   "verified_email",
   "verified_name",
-  "visa_checkout"
+  "verified_phone_last4",
+  "visa_checkout",
+  "vpa"
 ])
 
+/** The integrator's own pairs, which may have any name, and the bank accounts that a payer is asked to pay to. */
+const notOfPayer: ReadonlySet<string> = new Set(["financial_addresses", "metadata"])
+
 const fieldWithoutPayer = (name: string, part: unknown): readonly [string, unknown] => {
-  // The integrator's own pairs may have any name
-  if (name === "metadata") return [name, part]
-  return [name, ofPayer.has(name) ? null : withoutPayerIn(part)]
+  if (notOfPayer.has(name)) return [name, part]
+  // What an older payment was paid from: a card or the like, with its holder's name and address under many names
+  const isSource = name === "source" && Predicate.isRecord(part)
+  return [name, isSource || ofPayer.has(name) ? null : withoutPayerIn(part)]
 }
 
 const withoutPayerIn = (value: unknown): unknown => {
