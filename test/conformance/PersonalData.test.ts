@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { withoutPayer } from "../../src/provider/PersonalData.ts"
+import { withoutSecrets } from "../../src/provider/stripe/StripeCall.ts"
 import { canary } from "./ProviderObjects.ts"
 import { type Json, providerDefinitions } from "./ProviderSchemas.ts"
 
@@ -102,6 +103,13 @@ describe("the provider's types", () => {
           shows(withoutPayer(objectWith(path)))
       )
       expect(shown).toEqual([])
+    })
+
+    it(`have no client secret of a ${name} that is shown to anybody`, () => {
+      const secrets = pathsOf(name).filter((path) => path.endsWith(".client_secret"))
+      expect(secrets.filter((path) => shows(withoutSecrets(objectWith(path))))).toEqual([])
+      const own = objectWith(".metadata.client_secret")
+      expect(withoutSecrets(own)).toEqual(own)
     })
   }
 

@@ -62,10 +62,23 @@ const makeClient = (options: StripeProviderOptions, credentials: ProviderCredent
 /** An answer as plain JSON: the package's decimals become strings again, as on the wire. */
 export const toJson = (answer: unknown): ProviderObject => JSON.parse(JSON.stringify(answer))
 
-/** An object without the secret that lets a payer's browser act on it. */
+/** A part of an object without the secrets in it. */
+const withoutSecretsIn = (part: unknown): unknown => {
+  if (Array.isArray(part)) return part.map(withoutSecretsIn)
+  return Predicate.isReadonlyRecord(part) ? withoutSecrets(part) : part
+}
+
+/**
+ * An object without the secrets that let a payer's browser act on it: its own, and those of objects within it, such as
+ * the source of an older charge.
+ */
 export const withoutSecrets = (object: ProviderObject): ProviderObject => {
-  const { client_secret: _, ...rest } = object
-  return rest
+  const shown: Record<string, unknown> = {}
+  for (const [name, part] of Object.entries(object)) {
+    // The integrator's own pairs may have any name
+    if (name !== "client_secret") shown[name] = name === "metadata" ? part : withoutSecretsIn(part)
+  }
+  return shown
 }
 
 const toPage = (answer: unknown): ProviderPage => {
