@@ -180,10 +180,6 @@ export const eventStream = (
           })
         )
       ).pipe(
-        Effect.timeoutFail({
-          duration: patience,
-          onTimeout: () => new Broken({ reason: "the service does not answer", retryAfter: Duration.zero })
-        }),
         Effect.mapError(broken),
         Effect.filterOrElse(
           ({ status }) => status === 200,
@@ -209,7 +205,12 @@ export const eventStream = (
                 )
               }
             )
-        )
+        ),
+        // Last, since an answer that refuses the stream may get stuck as well
+        Effect.timeoutFail({
+          duration: patience,
+          onTimeout: () => new Broken({ reason: "the service does not answer", retryAfter: Duration.zero })
+        })
       )
 
       const once = Stream.unwrapScoped(
