@@ -200,6 +200,25 @@ onService()("checkout pages", (it) => {
     })
   )
 
+  it.effect("need subscriptions:write to open a page that sells a recurring price, and nothing else for it", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const monthly = yield* priceOf(tenant, { recurring: { interval: "month" } })
+      const { id } = yield* pageOf(tenant)
+      expect(
+        (yield* tenant.patch(`/checkout-pages/${id}`, { items: [{ price: monthly.price, quantity: 1 }] })).status
+      ).toBe(200)
+      const key = yield* tenant.keyOf(["payments:write"])
+      const change = (body: unknown, by = key) => tenant.send("PATCH", `/checkout-pages/${id}`, { key: by, body })
+      for (const body of [{ active: true }, { title: "Club" }, { active: false }]) {
+        expect([body, (yield* change(body)).status]).toEqual([body, 200])
+      }
+      expectFailure(yield* change({ active: true }), { status: 403, code: "permission_denied", fields: [] })
+      expect((yield* tenant.get(`/checkout-pages/${id}`)).json).toMatchObject({ active: false })
+      expect((yield* change({ active: true }, tenant.key)).json).toMatchObject({ active: true })
+    })
+  )
+
   it.effect("refuse what can't be sold, or not together, naming the item", () =>
     Effect.gen(function* () {
       const tenant = yield* newTenant

@@ -241,6 +241,26 @@ onSharedService("payment links", (it) => {
     })
   )
 
+  it.effect("of a recurring price are opened only with subscriptions:write, and closed and changed without it", () =>
+    Effect.gen(function* () {
+      const tenant = yield* newTenant
+      const { price } = yield* priceOf(tenant, monthly)
+      const id = idOf(yield* tenant.post("/payment-links", { line_items: [{ price, quantity: 1 }] }))
+      const key = yield* tenant.keyOf(["payments:write"])
+      const change = (body: unknown, by = key) => tenant.send("PATCH", `/payment-links/${id}`, { key: by, body })
+      for (const body of [{ active: true }, { metadata: { campaign: "summer" } }, { active: false }]) {
+        expect([body, (yield* change(body)).status]).toEqual([body, 200])
+      }
+      const denied = yield* change({ active: true })
+      expectFailure(denied, { status: 403, code: "permission_denied", fields: [] })
+      expect(denied.json["error"]).toContain("subscriptions:write")
+      expect((yield* tenant.get(`/payment-links/${id}`)).json).toMatchObject({ active: false })
+      expect((yield* change({ active: true }, tenant.key)).json).toMatchObject({ active: true })
+      const unknown = yield* tenant.send("PATCH", "/payment-links/plink_unknown", { key, body: { active: true } })
+      expectFailure(unknown, { status: 404, code: "provider_resource_missing", fields: ["id"] })
+    })
+  )
+
   it.effect("are closed and opened again, with or without an idempotency key", () =>
     Effect.gen(function* () {
       const tenant = yield* newTenant

@@ -253,7 +253,7 @@ export class CheckoutPagesApi extends HttpApiGroup.make("checkoutPages")
       .annotate(OpenApi.Summary, "Change a checkout page, open or close it")
       .annotate(
         OpenApi.Description,
-        "Absent fields are unchanged, and an empty text removes `text`, `imageUrl` or `successText`. `items` and `collect` are replaced as a whole; to show a product's new name, send its `items` again. A payer who has the page open and goes on after `items` changed is shown the page again. Sessions that exist already are not changed."
+        "Absent fields are unchanged, and an empty text removes `text`, `imageUrl` or `successText`. `items` and `collect` are replaced as a whole; to show a product's new name, send its `items` again. Items with a recurring price, and opening a closed page that has one, also need the permission `subscriptions:write`. A payer who has the page open and goes on after `items` changed is shown the page again. Sessions that exist already are not changed."
       )
   )
   .add(

@@ -108,7 +108,10 @@ export class CheckoutPages extends Context.Tag("connected-payments/provider/Chec
       tenant: Tenant,
       id: CheckoutPageId
     ) => Effect.Effect<CheckoutPage, ResourceNotFound | ServiceUnavailable>
-    /** Changes a page; absent fields stay as they are, and an empty text removes one. Audited. */
+    /**
+     * Changes a page; absent fields stay as they are, and an empty text removes one. Selling at a recurring price needs
+     * `subscriptions:write`: with new items, and when a closed page is opened. Audited.
+     */
     readonly update: (
       principal: PrincipalShape,
       id: CheckoutPageId,
@@ -183,10 +186,13 @@ const make = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
         )
   }, orUnavailable)
 
+  const requireToSell = (principal: PrincipalShape, sold: ReadonlyArray<CheckoutPageItem>) =>
+    sold.some(({ recurring }) => recurring !== null) ? requireSubscriptions(principal) : Effect.void
+
   const itemsOf = Effect.fnUntraced(function* (principal: PrincipalShape, wanted: CreateCheckoutPage["items"]) {
     const offers = yield* accounts.use(principal, (account) => items.offersOf(account, wanted))
     const made = yield* items.itemsOf(wanted, offers)
-    yield* made.some(({ recurring }) => recurring !== null) ? requireSubscriptions(principal) : Effect.void
+    yield* requireToSell(principal, made)
     return made
   })
 
@@ -246,6 +252,8 @@ const make = Effect.fnUntraced(function* (options: CheckoutPagesOptions) {
     return yield* transaction(sql)(
       Effect.gen(function* () {
         const before = yield* Effect.flatMap(repo.lock(principal, id), Effect.mapError(notFound))
+        const opens = changes.active === true && !before.active
+        yield* opens ? requireToSell(principal, made ?? before.items) : Effect.void
         yield* repo.replace(principal, id, {
           ...before,
           ...changes,

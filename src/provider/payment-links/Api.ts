@@ -124,11 +124,12 @@ export class PaymentLinksApi extends HttpApiGroup.make("paymentLinks")
       .setHeaders(OptionalIdempotencyHeaders)
       .setPayload(UpdatePaymentLink)
       .addSuccess(ProviderObject)
+      .addError(errorSchema(PermissionDenied))
       .annotate(RequiredPermission, "payments:write")
       .annotate(OpenApi.Summary, "Activate or deactivate a payment link, or change its metadata")
       .annotate(
         OpenApi.Description,
-        "Absent fields are unchanged, and `metadata` is merged. What a link created here has then is copied to the payments or subscriptions of sessions that are opened later."
+        "Absent fields are unchanged, and `metadata` is merged. What a link created here has then is copied to the payments or subscriptions of sessions that are opened later. Opening a closed link that sells a recurring price also needs the permission `subscriptions:write`."
       )
   )
   .addError(providerErrors)

@@ -70,12 +70,22 @@ const make = Effect.gen(function* () {
           )
   }
 
+  /** Opening a link that sells a recurring price takes the permission for it, as creating it does. */
+  const requireToOpen = Effect.fnUntraced(function* (principal: PrincipalShape, id: string) {
+    if (!principal.permissions.has("subscriptions:write")) {
+      const link = yield* accounts.use(principal, (account) => provider.retrievePaymentLink(account, id))
+      yield* link["active"] !== true && sellsRecurring(link) ? requireSubscriptions(principal) : Effect.void
+    }
+  })
+
   const update = Effect.fn("PaymentLinks.update")(function* (
-    tenant: Tenant,
+    principal: PrincipalShape,
     id: string,
     changes: UpdatePaymentLink,
     effectKey: string
   ) {
+    yield* changes.active === true ? requireToOpen(principal, id) : Effect.void
+    const tenant: Tenant = principal
     return yield* accounts.use(tenant, (account) => {
       const key = (step: string): WriteOptions => ({
         idempotencyKey: providerIdempotencyKey({ tenant, account, operation: "payment_links.update", effectKey, step })
@@ -126,14 +136,18 @@ export class PaymentLinks extends Context.Tag("connected-payments/provider/Payme
     >
     /**
      * Changes a link; absent fields stay as they are, and metadata is merged. What a link of this service has then is
-     * copied to the payments or subscriptions of sessions that are opened from then on.
+     * copied to the payments or subscriptions of sessions that are opened from then on. If the caller may not sell a
+     * recurring price, opening a closed link that sells one fails with `permission_denied`.
      */
     readonly update: (
-      tenant: Tenant,
+      principal: PrincipalShape,
       id: string,
       changes: UpdatePaymentLink,
       effectKey: string
-    ) => Effect.Effect<ProviderObject, ProviderFailure | ProviderAccountNotConnected | ServiceUnavailable>
+    ) => Effect.Effect<
+      ProviderObject,
+      ProviderFailure | ProviderAccountNotConnected | PermissionDenied | ServiceUnavailable
+    >
   }
 >() {
   static readonly layer: Layer.Layer<PaymentLinks, never, SqlClient.SqlClient | Provider | Accounts | Prices> =
